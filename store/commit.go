@@ -1,0 +1,105 @@
+package store
+
+import "fmt"
+
+// Origin says where the news of a change comes from.
+type Origin uint8
+
+const (
+	// Watch is the origin of a single change: what a watch reports, or what a
+	// program writes by itself.
+	Watch Origin = iota + 1
+	// List is the origin of changes found by replacing everything.
+	List
+	// Resync is the origin of an object handed out once more although it did
+	// not change. It never stands for news from the API server.
+	Resync
+)
+
+// String returns "Watch", "List" or "Resync".
+func (o Origin) String() string {
+	switch o {
+	case Watch:
+		return "Watch"
+	case List:
+		return "List"
+	case Resync:
+		return "Resync"
+	}
+	return fmt.Sprintf("Origin(%d)", uint8(o))
+}
+
+// ChangeType says what happened to an object.
+type ChangeType uint8
+
+const (
+	// Addition means that an object appeared under a key that held none.
+	Addition ChangeType = iota + 1
+	// Modification means that an object changed, or may have changed.
+	Modification
+	// Deletion means that an object is gone.
+	Deletion
+)
+
+// String returns "Addition", "Modification" or "Deletion".
+func (t ChangeType) String() string {
+	switch t {
+	case Addition:
+		return "Addition"
+	case Modification:
+		return "Modification"
+	case Deletion:
+		return "Deletion"
+	}
+	return fmt.Sprintf("ChangeType(%d)", uint8(t))
+}
+
+// Change is what a commit did under one key.
+type Change[T any] struct {
+	Type ChangeType
+	Key  Key
+
+	// Prior is the object that was held before; the zero T for an Addition.
+	Prior T
+
+	// Object is the object that is held now. For a Deletion it is the last
+	// state of the object that went: the final one if FinalStateKnown, else
+	// the one that was held, which is Prior.
+	Object T
+
+	// FinalStateKnown is true for a Deletion that was reported with the state
+	// in which the object was deleted. It is false for one that was only found
+	// missing: states between Object and the end may have gone unseen.
+	FinalStateKnown bool
+}
+
+// Commit is one step of a cache from one state to the next. Its changes become
+// visible at once.
+type Commit[T any] struct {
+	Origin Origin
+
+	// Initial is true for the first Replace of a cache: the state after it is
+	// the first one that is complete.
+	Initial bool
+
+	// ResourceVersion is the cache's resource version after the commit.
+	ResourceVersion string
+
+	// Changes is what happened, deletions first. At most two changes have the
+	// same key: the deletion of an object and the addition of another one.
+	// It is empty if only the resource version moved. Read-only, and valid
+	// only during the call that hands it over.
+	Changes []Change[T]
+}
+
+// Follower is told of every commit of a cache, in order. Its methods are called
+// under the writer's lock, one at a time: they must be quick, must not write to
+// the cache and must not stop following; they may read from the cache, which
+// already shows the commit.
+type Follower[T any] interface {
+	// Start hands over the state that the first Commit will change. It is
+	// called once, before Follow returns.
+	Start(state *Snapshot[T])
+	// Commit hands over the next step.
+	Commit(commit *Commit[T])
+}

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// recorder is a follower that keeps what it is told, and the state that results
+// from it.
+type recorder struct {
+	state   map[Key]*corev1.Pod
+	all     []Change[*corev1.Pod]
+	commits []Commit[*corev1.Pod]
+	illegal []string
+}
+
+func follow(c *Cache[*corev1.Pod]) *recorder {
+	r := &recorder{}
+	c.Follow(r)
+	return r
+}
+
+func (r *recorder) Start(s *Snapshot[*corev1.Pod]) {
+	r.state = map[Key]*corev1.Pod{}
+	for key, p := range s.All() {
+		r.state[key] = p
+	}
+}
+
+func (r *recorder) Commit(c *Commit[*corev1.Pod]) {
+	r.commits = append(r.commits, *c)
+	for _, ch := range c.Changes {
+		r.all = append(r.all, ch)
+		held, known := r.state[ch.Key]
+		if known == (ch.Type == Addition) || held != ch.Prior {
+			r.illegal = append(r.illegal, fmt.Sprintf("%v of %v: held %v, prior %v", ch.Type, ch.Key, held, ch.Prior))
+		}
+		if ch.Type == Deletion {
+			delete(r.state, ch.Key)
+		} else {
+			r.state[ch.Key] = ch.Object
+		}
+	}
+}
+
+// changes says in words what has been told so far.
+func (r *recorder) changes() []string {
+	all := []string{}
+	for _, ch := range r.all {
+		switch ch.Type {
+		case Modification:
+			all = append(all, fmt.Sprintf("%v %v %s->%s", ch.Type, ch.Key, ch.Prior.ResourceVersion, ch.Object.ResourceVersion))
+		default:
+			all = append(all, fmt.Sprintf("%v %v %s", ch.Type, ch.Key, ch.Object.ResourceVersion))
+		}
+	}
+	return all
+}
+
+func TestCommitsCarryTheirOrigin(t *testing.T) {
+	c := newPods()
+	rec := follow(c)
+	require.NoError(t, c.Add(pod("", "early", "u", "1")))
+	require.NoError(t, c.Replace(nil, "2"))
+	require.NoError(t, c.Replace(nil, "3"))
+	require.NoError(t, c.Bookmark("4"))
+
+	type head struct {
+		origin  Origin
+		initial bool
+		version string
+		changes int
+	}
+	var heads []head
+	for _, c := range rec.commits {
+		heads = append(heads, head{c.Origin, c.Initial, c.ResourceVersion, len(c.Changes)})
+	}
+	assert.Equal(t, []head{
+		{Watch, false, "1", 1},
+		{List, true, "2", 1},
+		{List, false, "3", 0},
+		{Watch, false, "4", 0},
+	}, heads, "the first Replace is the initial list, also an empty one")
+}
+
+func TestFollowerStartsWithTheStateAndKnowsWhetherItIsComplete(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Add(pod("", "a", "u", "1")))
+	assert.False(t, c.Snapshot().Complete())
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1")}, "2"))
+	assert.True(t, c.Snapshot().Complete())
+	assert.Len(t, follow(c).state, 1)
+}
+
+func TestFollowersSeeTheCommitInTheCache(t *testing.T) {
+	c := newPods()
+	seen := 0
+	c.Follow(followerFunc(func(commit *Commit[*corev1.Pod]) {
+		for _, ch := range commit.Changes {
+			held, ok := c.Get(ch.Key)
+			if ok && held == ch.Object && c.ResourceVersion() == commit.ResourceVersion && c.Snapshot().Len() == c.Len() {
+				seen++
+			}
+		}
+	}))
+	for i := range 10 {
+		require.NoError(t, c.Add(pod("", strconv.Itoa(i), "u", strconv.Itoa(i+1))))
+	}
+	assert.Equal(t, 10, seen)
+}
+
+type followerFunc func(*Commit[*corev1.Pod])
+
+func (followerFunc) Start(*Snapshot[*corev1.Pod])    {}
+func (f followerFunc) Commit(c *Commit[*corev1.Pod]) { f(c) }
+
+func TestStoppedFollowerHearsNothingMore(t *testing.T) {
+	c := newPods()
+	calls := 0
+	stop := c.Follow(followerFunc(func(*Commit[*corev1.Pod]) { calls++ }))
+	other := follow(c)
+	require.NoError(t, c.Add(pod("", "a", "", "1")))
+	stop()
+	stop()
+	require.NoError(t, c.Add(pod("", "b", "", "2")))
+	assert.Equal(t, 1, calls)
+	assert.Len(t, other.all, 2, "the others go on")
+}
+
+func TestResyncReachesOneFollowerAndChangesNothing(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "b", "u1", "1"), pod("", "a", "u2", "2")}, "2"))
+	one, other := follow(c), follow(c)
+	c.Resync(one)
+	assert.Equal(t, []string{"Modification a 2->2", "Modification b 1->1"}, one.changes())
+	assert.Equal(t, Resync, one.commits[0].Origin)
+	assert.Empty(t, other.all)
+	assert.Equal(t, "2", c.ResourceVersion())
+}
+
+func TestLateFollowersHaveNoGapAndNoRepeat(t *testing.T) {
+	// Under a writer at full speed, a follower that joins at any moment and
+	// applies what it hears ends with the state of the cache.
+	c := newPods()
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range 3000 {
+			key := strconv.Itoa(i % 17)
+			if i%5 == 4 {
+				_ = c.Delete(pod("", key, "u", strconv.Itoa(i+1)))
+			} else {
+				_ = c.Add(pod("", key, "u", strconv.Itoa(i+1)))
+			}
+		}
+	})
+	var recorders []*recorder
+	for range 50 {
+		recorders = append(recorders, follow(c))
+	}
+	writer.Wait()
+	want := map[Key]*corev1.Pod{}
+	for key, p := range c.All() {
+		want[key] = p
+	}
+	for i, r := range recorders {
+		require.Equal(t, want, r.state, "follower %d", i)
+		require.Empty(t, r.illegal)
+	}
+}

@@ -1,0 +1,68 @@
+// Package store holds Kubernetes objects, or any other values that have a key:
+// the contract that a reflector writes to, a cache that fulfils it, and the
+// commits that everything above the cache is built from.
+//
+// # Who uses it
+//
+// A reflector writes to a [Store]: it adds, updates and deletes single objects
+// as a watch reports them, and replaces everything after a list. A program
+// reads from a [Reader]: by key, by namespace, in order, or through an [Index].
+// [Cache] is both. [View] is a cache in the hands of somebody who may only
+// read.
+//
+// In the blog series "Understanding Kubernetes' tools/cache package" these are
+// Store, Indexer and the map of known objects. The series' Resync is missing
+// here on purpose: handing objects out again is the business of event queues
+// (package eventqueue), not of a cache.
+//
+// # Usage
+//
+//	pods := store.New(store.ObjectKey[*corev1.Pod])
+//	byNode, err := store.AddIndex(pods, "node", func(pod *corev1.Pod) []string {
+//		return []string{pod.Spec.NodeName}
+//	})
+//	...
+//	for key, pod := range byNode.Get("node-1") { ... }
+//
+// The values need not come from Kubernetes: any type with a [KeyFunc] will do.
+//
+// # Guarantees
+//
+//   - S1. Every read is of one committed state. A walk sees the state that was
+//     current when it began, however long it takes and whatever is written
+//     meanwhile.
+//   - S2. Reads run in the order of keys, the values of an index entry too.
+//   - S3. A resource version is never visible before the objects that it
+//     stands for.
+//   - S4. A write that fails leaves the cache as it was: object, indexes and
+//     resource version. One bad object in a Replace does not stop the others:
+//     they are committed, the bad one keeps its old value and comes back in a
+//     [RejectedError].
+//   - S5. As long as the cache lacks an object that it was given and had to
+//     reject, its resource version stays before that object. It moves again
+//     when the object was stored or deleted, or after a Replace without
+//     rejections.
+//   - S6. A follower gets the current state and then every commit, with no gap
+//     and no repeat, in the order in which they were made.
+//   - S7. Another object under an old key (a new UID) is a deletion and an
+//     addition, never a modification.
+//
+// # Concurrency
+//
+// Every exported function and method may be called from any goroutine. Writes
+// happen one at a time. KeyFuncs, index functions and followers run under the
+// writer's lock: they must be quick and must not write to the same cache, which
+// would block for ever; they may read from it. A panic in a KeyFunc or an index
+// function rejects the object. No lock that a reader needs is held while they
+// run. Reading never runs user code under a lock: the body of a walk may take
+// its time, and may read and write the cache.
+//
+// Objects are shared between the cache and everybody who reads it. They are
+// read-only: copy an object before changing it.
+//
+// # Errors
+//
+// [RejectedError] names what could not be stored and why, one [Rejection] an
+// object. Causes can be told apart with errors.Is: [ErrNilObject], [ErrNoName],
+// [ErrNoKeyFunc], [ErrPanic].
+package store

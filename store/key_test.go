@@ -1,0 +1,40 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestKeyAsText(t *testing.T) {
+	assert.Equal(t, "a", Key{Name: "a"}.String())
+	assert.Equal(t, "n/a", Key{Namespace: "n", Name: "a"}.String())
+	assert.Equal(t, "c|n/a", Key{"c", "n", "a"}.String())
+	assert.Equal(t, "c|a", Key{Cluster: "c", Name: "a"}.String())
+}
+
+func TestKeysAreOrderedByClusterNamespaceName(t *testing.T) {
+	ordered := []Key{{}, {Name: "a"}, {Name: "b"}, {Namespace: "a", Name: "z"}, {Namespace: "b"}, {Cluster: "c", Name: "a"}}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			got := a.Compare(b)
+			assert.Equal(t, i < j, got < 0, "%v %v", a, b)
+			assert.Equal(t, i == j, got == 0, "%v %v", a, b)
+		}
+	}
+}
+
+func TestObjectKeyOfBadObjects(t *testing.T) {
+	var typedNil *corev1.Pod
+	_, err := ObjectKey(typedNil)
+	require.ErrorIs(t, err, ErrNilObject)
+	assert.EqualError(t, err, "*v1.Pod has no key: object is nil")
+
+	_, err = ObjectKey(pod("ns", "", "", ""))
+	var keyError *KeyError
+	require.ErrorAs(t, err, &keyError)
+	assert.Equal(t, "ns", keyError.Namespace)
+	assert.ErrorIs(t, err, ErrNoName)
+}

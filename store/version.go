@@ -1,0 +1,34 @@
+package store
+
+import "k8s.io/apimachinery/pkg/types"
+
+// Version tells one state of one object from every other: the UID says which
+// object it is, the resource version says which state. An empty UID or an empty
+// resource version is no knowledge, and so never equal to anything.
+type Version struct {
+	UID             types.UID
+	ResourceVersion string
+}
+
+// Equal reports whether both versions are known and the same.
+func (v Version) Equal(other Version) bool {
+	return v.UID != "" && v.ResourceVersion != "" && v == other
+}
+
+// recreated reports whether other is known to belong to another object than v.
+func (v Version) recreated(other Version) bool {
+	return v.UID != "" && other.UID != "" && v.UID != other.UID
+}
+
+// versionOf returns what is known of an object's version. Values that do not
+// come from Kubernetes have none.
+func versionOf[T any](object T) Version {
+	var version Version
+	if o, ok := any(object).(interface{ GetUID() types.UID }); ok {
+		version.UID = o.GetUID()
+	}
+	if o, ok := any(object).(interface{ GetResourceVersion() string }); ok {
+		version.ResourceVersion = o.GetResourceVersion()
+	}
+	return version
+}

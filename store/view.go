@@ -1,0 +1,34 @@
+package store
+
+import "iter"
+
+// View is a [Cache] for hands that may only read it. Indexes can be added to
+// it: they change nothing that others see.
+//
+// Get one from [Cache.View]. All methods are safe for concurrent use.
+type View[T any] struct{ of *Cache[T] }
+
+var (
+	_ Reader[any]    = (*View[any])(nil)
+	_ Indexable[any] = (*View[any])(nil)
+)
+
+// Get implements [Reader].
+func (v *View[T]) Get(key Key) (T, bool) { return v.of.Get(key) }
+
+// All implements [Reader].
+func (v *View[T]) All() iter.Seq2[Key, T] { return v.of.All() }
+
+// Namespace implements [Reader].
+func (v *View[T]) Namespace(namespace string) iter.Seq2[Key, T] { return v.of.Namespace(namespace) }
+
+// Len implements [Reader].
+func (v *View[T]) Len() int { return v.of.Len() }
+
+// ResourceVersion implements [Reader].
+func (v *View[T]) ResourceVersion() string { return v.of.ResourceVersion() }
+
+// Snapshot returns the current state.
+func (v *View[T]) Snapshot() *Snapshot[T] { return v.of.Snapshot() }
+
+func (v *View[T]) cache() *Cache[T] { return v.of }
