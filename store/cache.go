@@ -249,8 +249,10 @@ func (c *Cache[T]) Resync(follower Follower[T]) {
 		ResourceVersion: state.resourceVersion,
 		Changes:         make([]Change[T], 0, state.Len()),
 	}
-	for key, object := range state.All() {
-		commit.Changes = append(commit.Changes, Change[T]{Type: Modification, Key: key, Prior: object, Object: object})
+	for e := range state.heldEntries() {
+		again := e.addition()
+		again.Type, again.Prior = Modification, e.object
+		commit.Changes = append(commit.Changes, again)
 	}
 	follower.Commit(commit)
 }

@@ -67,6 +67,9 @@ type Change[T any] struct {
 	// the one that was held, which is Prior.
 	Object T
 
+	// Version is what is known of the version of Object.
+	Version Version
+
 	// FinalStateKnown is true for a Deletion that was reported with the state
 	// in which the object was deleted. It is false for one that was only found
 	// missing: states between Object and the end may have gone unseen.

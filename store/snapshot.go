@@ -86,6 +86,14 @@ func (s *Snapshot[T]) Len() int { return s.entries.Len() }
 // ResourceVersion implements [Reader].
 func (s *Snapshot[T]) ResourceVersion() string { return s.resourceVersion }
 
+// Changes iterates over the state as if each object had just been added, in the
+// order of keys: what a follower that starts from nothing has to do to get here.
+func (s *Snapshot[T]) Changes() iter.Seq[Change[T]] {
+	return func(yield func(Change[T]) bool) {
+		s.entries.Scan(func(e *entry[T]) bool { return yield(e.addition()) })
+	}
+}
+
 // Complete reports whether the state comes from a Replace and what followed it,
 // rather than from single changes alone: whether an object that is missing here
 // was missing on the server.

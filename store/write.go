@@ -113,23 +113,32 @@ func changes[T any](edits []edit[T]) []Change[T] {
 	for _, e := range edits {
 		switch {
 		case e.new == nil:
-			deletion := Change[T]{Type: Deletion, Key: e.old.key, Prior: e.old.object, Object: e.old.object}
+			deletion := e.old.deletion()
 			if e.final != nil {
 				deletion.Object, deletion.FinalStateKnown = *e.final, true
+				deletion.Version = versionOf(*e.final)
 			}
 			all = append(all, deletion)
 		case e.old == nil:
-			all = append(all, Change[T]{Type: Addition, Key: e.new.key, Object: e.new.object})
+			all = append(all, e.new.addition())
 		case e.old.version.recreated(e.new.version):
 			// The deletion in between went unseen. Both are told, so that
 			// nobody mistakes the new object for a later state of the old one
 			// (kubernetes/kubernetes#133565).
-			all = append(all,
-				Change[T]{Type: Deletion, Key: e.old.key, Prior: e.old.object, Object: e.old.object},
-				Change[T]{Type: Addition, Key: e.new.key, Object: e.new.object})
+			all = append(all, e.old.deletion(), e.new.addition())
 		default:
-			all = append(all, Change[T]{Type: Modification, Key: e.new.key, Prior: e.old.object, Object: e.new.object})
+			modification := e.new.addition()
+			modification.Type, modification.Prior = Modification, e.old.object
+			all = append(all, modification)
 		}
 	}
 	return all
+}
+
+func (e *entry[T]) addition() Change[T] {
+	return Change[T]{Type: Addition, Key: e.key, Object: e.object, Version: e.version}
+}
+
+func (e *entry[T]) deletion() Change[T] {
+	return Change[T]{Type: Deletion, Key: e.key, Prior: e.object, Object: e.object, Version: e.version}
 }

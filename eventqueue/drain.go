@@ -1,0 +1,63 @@
+package eventqueue
+
+import (
+	"context"
+	"slices"
+)
+
+// Drain waits until nothing is ready and nothing is out, while others consume.
+// Keys that failed and whose back-off runs are not waited for.
+//
+// It returns nil if no event is left, and else a [*DrainError] that says what
+// is, also when ctx ended first. Stop what fills the collection before; what is
+// added meanwhile is waited for as well. A closed collection holds nothing.
+func (c *Collection[T]) Drain(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		if c.idleLocked() {
+			defer c.mu.Unlock()
+			return c.leftLocked(nil)
+		}
+		if c.idle == nil {
+			c.idle = make(chan struct{})
+		}
+		idle := c.idle
+		c.mu.Unlock()
+
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.leftLocked(context.Cause(ctx))
+		}
+	}
+}
+
+func (c *Collection[T]) idleLocked() bool {
+	return c.isClosed() || c.out == 0 && c.ready.next == &c.ready
+}
+
+// wakeDrainersLocked lets Drain look again if there is nothing to do.
+func (c *Collection[T]) wakeDrainersLocked() {
+	if c.idle != nil && c.idleLocked() {
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+func (c *Collection[T]) leftLocked(cause error) error {
+	if len(c.keys) == 0 {
+		return nil
+	}
+	e := &DrainError{Cause: cause}
+	for key, l := range c.keys {
+		left := Left{Key: key, Events: len(l.waiting), Out: l.out != nil, Err: l.err}
+		if l.out != nil {
+			left.Events += len(l.out.events)
+		}
+		e.Left = append(e.Left, left)
+	}
+	slices.SortFunc(e.Left, func(a, b Left) int { return a.Key.Compare(b.Key) })
+	return e
+}

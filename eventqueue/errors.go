@@ -1,0 +1,102 @@
+package eventqueue
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+var (
+	// ErrClosed means that the collection has been closed: nothing can be
+	// added to it or taken from it any more.
+	ErrClosed = errors.New("event-queue collection is closed")
+
+	// ErrReadOnly means that something was written to a collection that
+	// follows a cache: write to the cache.
+	ErrReadOnly = errors.New("event-queue collection follows a cache and cannot be written to")
+
+	// ErrAbandoned is the failure of a key whose loop body or handler ended by
+	// a panic or by runtime.Goexit.
+	ErrAbandoned = errors.New("handler ended by a panic or by runtime.Goexit")
+)
+
+// PanicError is the failure of a key whose handler panicked.
+type PanicError struct {
+	Key store.Key
+	// Value is what the handler panicked with. It is an any because panic
+	// takes one.
+	Value any
+	// Stack is the handler's stack, as runtime/debug.Stack formats it.
+	Stack []byte
+}
+
+// Error names the key and the value, and shows the stack.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("handler panicked on %q: %v\n%s", e.Key, e.Value, e.Stack)
+}
+
+// Unwrap returns Value if it is an error, and so for a panic(err).
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Left is a key whose events were not all acknowledged when draining ended.
+type Left struct {
+	Key store.Key
+	// Events is the number of events that wait or are out.
+	Events int
+	// Out is true if a handler still held the key.
+	Out bool
+	// Err is how the key failed last, if it did.
+	Err error
+}
+
+// DrainError says what was left when [Collection.Drain] ended.
+type DrainError struct {
+	// Left holds at least one element, in the order of keys.
+	Left []Left
+	// Cause is why draining ended: the cause of its context, or nil if all
+	// that was left are keys that had failed.
+	Cause error
+}
+
+// Error lists the first few keys and the number of the others.
+func (e *DrainError) Error() string {
+	const most = 5
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d key(s) left undone", len(e.Left))
+	if e.Cause != nil {
+		fmt.Fprintf(&b, " (%v)", e.Cause)
+	}
+	for i, l := range e.Left {
+		if i == most {
+			fmt.Fprintf(&b, "; and %d more", len(e.Left)-most)
+			break
+		}
+		fmt.Fprintf(&b, "; %q: %d event(s)", l.Key, l.Events)
+		if l.Out {
+			b.WriteString(", handler still running")
+		}
+		if l.Err != nil {
+			fmt.Fprintf(&b, ", failed: %v", l.Err)
+		}
+	}
+	return b.String()
+}
+
+// Unwrap returns Cause and the failures of the keys.
+func (e *DrainError) Unwrap() []error {
+	var errs []error
+	if e.Cause != nil {
+		errs = append(errs, e.Cause)
+	}
+	for _, l := range e.Left {
+		if l.Err != nil {
+			errs = append(errs, l.Err)
+		}
+	}
+	return errs
+}

@@ -1,0 +1,86 @@
+package eventqueue
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// line is what a collection knows of one key: the events that wait in line for
+// the next Queue, and the Queue that is out. Guarded by Collection.mu.
+type line[T any] struct {
+	key     store.Key
+	waiting []record[T]
+	out     *Queue[T]
+
+	// initial is true if Synced waits for these events.
+	initial bool
+
+	// failures counts the attempts since the key was last acknowledged; err is
+	// the last one's.
+	failures int
+	err      error
+
+	// next and prev link the keys that are ready; nil while this one is not. A
+	// key for which something happens while it is out is linked at once, so
+	// that it keeps its place, and passed over until it is back.
+	next, prev *line[T]
+
+	// due is when the back-off of the key is over; heapIndex is its place
+	// among those that wait for it, or -1.
+	due       time.Time
+	heapIndex int
+}
+
+func (l *line[T]) linked() bool { return l.next != nil }
+
+func (l *line[T]) linkBefore(next *line[T]) {
+	l.next, l.prev = next, next.prev
+	l.prev.next, l.next.prev = l, l
+}
+
+func (l *line[T]) unlink() {
+	if !l.linked() {
+		return
+	}
+	l.prev.next, l.next.prev = l.next, l.prev
+	l.next, l.prev = nil, nil
+}
+
+// delayed is a heap of the keys whose back-off runs, the first due on top.
+type delayed[T any] []*line[T]
+
+func (d *delayed[T]) add(l *line[T]) { heap.Push(d, l) }
+
+func (d *delayed[T]) remove(l *line[T]) {
+	if l.heapIndex >= 0 {
+		heap.Remove(d, l.heapIndex)
+	}
+}
+
+// Len, Less, Swap, Push and Pop are for container/heap.
+
+func (d delayed[T]) Len() int { return len(d) }
+
+func (d delayed[T]) Less(i, j int) bool { return d[i].due.Before(d[j].due) }
+
+func (d delayed[T]) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].heapIndex, d[j].heapIndex = i, j
+}
+
+func (d *delayed[T]) Push(x any) {
+	l := x.(*line[T])
+	l.heapIndex = len(*d)
+	*d = append(*d, l)
+}
+
+func (d *delayed[T]) Pop() any {
+	old := *d
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*d = old[:len(old)-1]
+	l.heapIndex = -1
+	return l
+}

@@ -1,0 +1,89 @@
+package eventqueue
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// thing is an object with a key, a UID and a version, and nothing else.
+type thing struct {
+	name    string
+	uid     types.UID
+	version string
+}
+
+func (t *thing) GetName() string            { return t.name }
+func (t *thing) GetNamespace() string       { return "" }
+func (t *thing) GetUID() types.UID          { return t.uid }
+func (t *thing) GetResourceVersion() string { return t.version }
+
+// at returns a thing that is named by its version: at("a", "u1", 3).
+func at(name, uid string, version int) *thing {
+	return &thing{name, types.UID(uid), fmt.Sprint(version)}
+}
+
+func newThings(opts ...Option) *Collection[*thing] { return New(store.ObjectKey[*thing], opts...) }
+
+func key(name string) store.Key { return store.Key{Name: name} }
+
+// words describes events briefly: "+3" an addition of version 3, "3>4" a
+// modification, "-4" a deletion; "-4(3)" one whose prior was acknowledged at 3.
+func words(events []Event[*thing]) []string {
+	all := []string{}
+	for _, e := range events {
+		var w string
+		switch {
+		case e.Type == Addition:
+			w = "+" + e.Object.version
+		case e.Type == Modification:
+			w = e.Prior.version + ">" + e.Object.version
+		case e.PriorKnown:
+			w = "-" + e.Object.version + "(" + e.Prior.version + ")"
+		default:
+			w = "-" + e.Object.version
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+func collect(q *Queue[*thing]) []Event[*thing] {
+	var all []Event[*thing]
+	for e := range q.Events() {
+		all = append(all, e)
+	}
+	return all
+}
+
+// take takes a queue that must be there at once.
+func take(t *testing.T, c *Collection[*thing]) *Queue[*thing] {
+	t.Helper()
+	q, err := c.tryTake()
+	if !assert.NoError(t, err) || !assert.NotNil(t, q, "no queue is ready") {
+		t.FailNow()
+	}
+	return q
+}
+
+func nothingReady(t *testing.T, c *Collection[*thing]) {
+	t.Helper()
+	q, err := c.tryTake()
+	assert.NoError(t, err)
+	assert.Nil(t, q)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,148 @@
+package eventqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func exit() { runtime.Goexit() }
+
+// processing runs Process until the returned function is called, which waits for
+// its end.
+func processing(t *testing.T, c *Collection[*thing], workers int, fn func(context.Context, *Queue[*thing]) error) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Process(ctx, workers, fn)
+	}()
+	return func() { cancel(); <-done }
+}
+
+func TestProcessRetriesWhatFails(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"error":  func() error { return errors.New("no") },
+		"panic":  func() error { panic("ouch") },
+		"Goexit": func() error { exit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newThings()
+				require.NoError(t, c.Replace([]*thing{at("a", "u", 1), at("b", "u", 1)}, "1"))
+				var done []string
+				stop := processing(t, c, 1, func(_ context.Context, q *Queue[*thing]) error {
+					if q.Attempt() < 3 {
+						return fail()
+					}
+					done = append(done, q.Key().Name)
+					return nil
+				})
+				<-time.After(time.Minute)
+				stop()
+				assert.ElementsMatch(t, []string{"a", "b"}, done)
+				assert.Zero(t, c.Len())
+			})
+		})
+	}
+}
+
+func TestProcessWorksKeysInParallelAndOneKeyInSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings()
+		for i := range 3 {
+			require.NoError(t, c.Add(at(fmt.Sprint(i), "u", i+1)))
+		}
+		var running, most atomic.Int32
+		release := make(chan struct{})
+		stop := processing(t, c, 5, func(context.Context, *Queue[*thing]) error {
+			most.Store(max(most.Load(), running.Add(1)))
+			<-release
+			running.Add(-1)
+			return nil
+		})
+		synctest.Wait()
+		for i := range 3 {
+			require.NoError(t, c.Update(at(fmt.Sprint(i), "u", i+10)))
+		}
+		synctest.Wait()
+		assert.EqualValues(t, 3, running.Load(), "five workers, three keys")
+		close(release)
+		synctest.Wait()
+		stop()
+		assert.EqualValues(t, 3, most.Load())
+		assert.Zero(t, c.Len())
+	})
+}
+
+func TestPanicErrorTellsWhatHappened(t *testing.T) {
+	c := newThings()
+	require.NoError(t, c.Add(at("a", "u", 1)))
+	cause := errors.New("cause")
+	err := protect(t.Context(), take(t, c), func(context.Context, *Queue[*thing]) error { panic(cause) })
+	var panicked *PanicError
+	require.ErrorAs(t, err, &panicked)
+	assert.Equal(t, key("a"), panicked.Key)
+	assert.ErrorIs(t, err, cause)
+	assert.ErrorContains(t, err, `handler panicked on "a": cause`)
+	assert.Contains(t, string(panicked.Stack), "process_test.go")
+}
+
+func TestDrainWaitsForWhatIsReadyAndOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings()
+		for i := range 5 {
+			require.NoError(t, c.Add(at(fmt.Sprint(i), "u", i+1)))
+		}
+		done := 0
+		stop := processing(t, c, 1, func(context.Context, *Queue[*thing]) error {
+			<-time.After(time.Second)
+			done++
+			return nil
+		})
+		assert.NoError(t, c.Drain(t.Context()))
+		assert.Equal(t, 5, done)
+		stop()
+	})
+}
+
+func TestDrainReportsWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings(WithBackoff(time.Hour, time.Hour))
+		no := errors.New("no")
+		require.NoError(t, c.Add(at("bad", "u", 1)))
+		stop := processing(t, c, 1, func(_ context.Context, q *Queue[*thing]) error {
+			if q.Key().Name == "bad" {
+				return no
+			}
+			<-time.After(time.Hour)
+			return nil
+		})
+		err := c.Drain(t.Context())
+		assert.ErrorIs(t, err, no)
+		assert.EqualError(t, err, `1 key(s) left undone; "bad": 1 event(s), failed: no`)
+
+		require.NoError(t, c.Add(at("slow", "u", 2)))
+		require.NoError(t, c.Add(at("waiting", "u", 3)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err = c.Drain(ctx)
+		var left *DrainError
+		require.ErrorAs(t, err, &left)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, []Left{
+			{Key: key("bad"), Events: 1, Err: no},
+			{Key: key("slow"), Events: 1, Out: true},
+			{Key: key("waiting"), Events: 1},
+		}, left.Left)
+		stop()
+	})
+}

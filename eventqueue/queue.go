@@ -1,0 +1,90 @@
+package eventqueue
+
+import (
+	"iter"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// Queue is everything that happened to one object since it was last looked at,
+// oldest event first. It holds at least one event, and never changes: what
+// happens from now on comes in the key's next Queue.
+//
+// Queues come from a [Collection], and go back to it by being settled: see the
+// package documentation. Methods are safe for concurrent use, but for
+// [Queue.Each].
+type Queue[T any] struct {
+	of      *Collection[T]
+	key     store.Key
+	events  []record[T]
+	attempt int
+
+	// acknowledged is the number of leading events that Each is through with.
+	acknowledged int
+
+	// initial is true if Synced waits for this queue to be settled. Guarded by
+	// of.mu.
+	initial bool
+	// settled is true once the queue is back. Guarded by of.mu.
+	settled bool
+}
+
+// Key returns the key of the object.
+func (q *Queue[T]) Key() store.Key { return q.key }
+
+// Len returns the number of events.
+func (q *Queue[T]) Len() int { return len(q.events) }
+
+// Events iterates over the events, oldest first.
+func (q *Queue[T]) Events() iter.Seq[Event[T]] {
+	return func(yield func(Event[T]) bool) {
+		for _, r := range q.events {
+			if !yield(r.Event) {
+				return
+			}
+		}
+	}
+}
+
+// Oldest returns the first event, whose Prior is the object that was last
+// acknowledged.
+func (q *Queue[T]) Oldest() Event[T] { return q.events[0].Event }
+
+// Newest returns the last event.
+func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].Event }
+
+// Attempt returns how often the key has been handed out since it was last
+// acknowledged, this time included: 1 unless it failed before.
+func (q *Queue[T]) Attempt() int { return q.attempt }
+
+// Done acknowledges the queue. The end of a loop's body does it as well.
+func (q *Queue[T]) Done() { q.of.settle(q, outcome{acknowledged: true}) }
+
+// Fail puts the queue back, to be handed out again after a back-off, together
+// with what happened meanwhile. Events that [Queue.Each] was through with do not
+// come again. The error is what [DrainError] reports if there is no next time.
+func (q *Queue[T]) Fail(err error) { q.of.settle(q, outcome{err: err, failed: true}) }
+
+// Each calls fn for each event, oldest first, and acknowledges the event when fn
+// returned nil. It stops at the first error and returns it: pass it to Fail, or
+// return it from a handler, and the event comes again with the later ones. It
+// returns [ErrClosed] without a call if the collection has been closed.
+func (q *Queue[T]) Each(fn func(Event[T]) error) error {
+	for q.acknowledged < len(q.events) {
+		if q.of.isClosed() {
+			return ErrClosed
+		}
+		if err := fn(q.events[q.acknowledged].Event); err != nil {
+			return err
+		}
+		q.acknowledged++
+	}
+	return nil
+}
+
+// outcome is how a queue was settled. The zero outcome puts it back in front.
+type outcome struct {
+	acknowledged bool
+	failed       bool
+	err          error
+}

@@ -1,0 +1,63 @@
+package eventqueue
+
+import (
+	"context"
+	"iter"
+)
+
+// Queues iterates over the queues of events as they become ready, until ctx ends
+// or the collection is closed. The end of the loop's body acknowledges the
+// queue, unless the body settled it: see the package documentation for every
+// other way out. Several goroutines may range over the queues of one
+// collection, also over one and the same sequence; each queue goes to one of
+// them.
+func (c *Collection[T]) Queues(ctx context.Context) iter.Seq[*Queue[T]] {
+	return func(yield func(*Queue[T]) bool) {
+		for {
+			q, err := c.Take(ctx)
+			if err != nil || !handOut(q, yield) {
+				return
+			}
+		}
+	}
+}
+
+// handOut runs a loop's body on a queue, settles the queue by how the body ended
+// and reports whether the loop goes on.
+func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
+	returned := false
+	// Without recover: the panic goes on, with its stack.
+	defer func() {
+		switch {
+		case !returned:
+			q.Fail(ErrAbandoned)
+		case more:
+			q.Done()
+		default:
+			q.of.settle(q, outcome{})
+		}
+	}()
+	more = yield(q)
+	returned = true
+	return more
+}
+
+// Events iterates over single events, until ctx ends or the collection is
+// closed. The end of the loop's body acknowledges the event. After break, return
+// or a panic in the body that event comes again, and the later ones of its key
+// with it.
+func (c *Collection[T]) Events(ctx context.Context) iter.Seq[Event[T]] {
+	return func(yield func(Event[T]) bool) {
+		for q := range c.Queues(ctx) {
+			for ctx.Err() == nil && q.acknowledged < len(q.events) && !c.isClosed() {
+				if !yield(q.events[q.acknowledged].Event) {
+					return
+				}
+				q.acknowledged++
+			}
+			if q.acknowledged < len(q.events) {
+				return // and so put the rest back
+			}
+		}
+	}
+}
