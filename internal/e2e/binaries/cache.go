@@ -105,7 +105,7 @@ func (c *cache) removeUnfinished() error {
 // commit gives a complete folder its final name. The contents go to disk first: after a loss of power a name may otherwise be there before them.
 func commit(fresh, final string) error {
 	for _, path := range []string{filepath.Join(fresh, apiServerName), filepath.Join(fresh, etcdName), fresh} {
-		if err := sync(path); err != nil {
+		if err := flush(path); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func commit(fresh, final string) error {
 	return os.Rename(fresh, final)
 }
 
-func sync(path string) error {
+func flush(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@
 //
 // # Time
 //
-// A first build takes about three minutes on two cores and up to eight on a slow machine, so it usually fits into the ten minutes that go test
+// A first build takes about two and a half minutes on two idle cores, and up to eight on a slow machine, so it usually fits into the ten minutes that go test
 // gives a package. [Find] gives up when its context ends, so that the reason is an error message and not a panic of the testing
 // package. On a slower machine build beforehand, with as much time as it needs:
 //
