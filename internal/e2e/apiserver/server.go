@@ -65,16 +65,18 @@ func New(ctx context.Context, options Options) (*Server, error) {
 	}
 	var failures []error
 	for range attempts {
+		begin := time.Now()
 		s, err := newServer(ctx, found, options)
 		if err == nil {
 			return s, nil
 		}
 		failures = append(failures, err)
-		if ctx.Err() != nil {
+		// What did not start in all that time had its port.
+		if ctx.Err() != nil || time.Since(begin) >= startTimeout {
 			break
 		}
 	}
-	return nil, fmt.Errorf("start a control plane, %d attempts: %w", len(failures), errors.Join(failures...))
+	return nil, fmt.Errorf("start a control plane (attempts: %d): %w", len(failures), errors.Join(failures...))
 }
 
 func newServer(ctx context.Context, found *binaries.Binaries, options Options) (_ *Server, err error) {
@@ -153,10 +155,13 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 		_, last = client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 		return last == nil, nil
 	})
-	if err != nil {
-		return fmt.Errorf("kube-apiserver is healthy, but did not make its namespace default: %w (last answer: %w)", err, last)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("wait until kube-apiserver has made its namespace default: %w", context.Cause(ctx))
 	}
-	return nil
+	return fmt.Errorf("kube-apiserver is healthy, but did not make its namespace default in %v: %w; its last answer: %w", startTimeout, err, last)
 }
 
 // client has connections of its own, so that closing them disturbs no one and no goroutine is left that a test would count as its own leak.

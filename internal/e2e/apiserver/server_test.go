@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,10 +99,11 @@ func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "The end of the log of etcd")
 }
 
-func TestStartingEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+func TestStartingEndsWithItsContextAndItsCause(t *testing.T) {
+	errNoTime := errors.New("no time left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errNoTime)
 	_, err := New(ctx, Options{})
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorContains(t, err, "1 attempts")
+	require.ErrorIs(t, err, errNoTime)
+	require.ErrorContains(t, err, "attempts: 1")
 }
