@@ -7,7 +7,7 @@
 //	server := apiserver.Start(t, apiserver.Options{})
 //	client, err := kubernetes.NewForConfig(server.Config())
 //
-// Tests that only need some server share one for their package, which saves about ten seconds a test. Each makes namespaces of its own:
+// Tests that only need some server share one for their package, which saves a few seconds a test. Each makes namespaces of its own:
 //
 //	var shared apiserver.Shared
 //

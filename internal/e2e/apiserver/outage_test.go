@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Both outages in one test: a server of its own takes about ten seconds to start.
+// Both outages in one test: a server of its own takes a few seconds to start.
 func TestWhatAServerKeepsSurvivesTheEndOfItsPrograms(t *testing.T) {
 	server := Start(t, Options{})
 	before := server.Config()

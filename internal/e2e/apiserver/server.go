@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// startTimeout is for each of the two programs. kube-apiserver takes about five seconds on two idle cores; other test packages run at the same time.
+	// startTimeout is for each of the two programs. kube-apiserver takes about two seconds on two idle cores, but other packages may be compiling.
 	startTimeout = 2 * time.Minute
 
 	// stopTimeout is how long each of the two has to end before it is killed.

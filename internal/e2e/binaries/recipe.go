@@ -67,7 +67,7 @@ func (r *recipe) arguments() []string {
 		"-mod=readonly",       // GOFLAGS may ask for a vendor folder or for an edit of go.mod
 		"-buildvcs=false",     // git refuses clones that another user owns, as in containers
 		"-trimpath",           // the clone's path would end up in binaries that other clones share
-		"-ldflags", "-s -w " + // a third of the size, and of the time to write it
+		"-ldflags", "-s -w " + // nobody debugs them
 			version + "gitVersion=" + r.kubernetes + " " + version + "gitMajor=" + major + " " + version + "gitMinor=" + minor,
 		"tool",
 	}
