@@ -43,6 +43,25 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
+// HandlerError is a failure of a handler, as controllers and informers report it.
+// Its events come again.
+type HandlerError struct {
+	// Key is the object that the handler failed on.
+	Key store.Key
+	// Attempt counts the calls since the handler last succeeded on the object.
+	Attempt int
+	// Err is what the handler returned, or an [*PanicError].
+	Err error
+}
+
+// Error names the object, the attempt and the cause.
+func (e *HandlerError) Error() string {
+	return fmt.Sprintf("handling %q failed (attempt %d): %v", e.Key, e.Attempt, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *HandlerError) Unwrap() error { return e.Err }
+
 // Left is a key whose events were not all acknowledged when draining ended.
 type Left struct {
 	Key store.Key

@@ -28,7 +28,7 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 			}
 		}()
 		for q := range c.Queues(ctx) {
-			if err := protect(ctx, q, fn); err != nil {
+			if err := Protect(ctx, q, fn); err != nil {
 				q.Fail(err)
 			}
 		}
@@ -40,7 +40,10 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 	running.Wait()
 }
 
-func protect[T any](ctx context.Context, q *Queue[T], fn func(context.Context, *Queue[T]) error) (err error) {
+// Protect calls fn for a queue and returns what fn returned, or a [*PanicError] if
+// it panicked. Process does so by itself; it is for those who want to see the
+// error of a panic before the queue is put back.
+func Protect[T any](ctx context.Context, q *Queue[T], fn func(context.Context, *Queue[T]) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Key: q.key, Value: value, Stack: debug.Stack()}

@@ -87,7 +87,7 @@ func TestPanicErrorTellsWhatHappened(t *testing.T) {
 	c := newThings()
 	require.NoError(t, c.Add(at("a", "u", 1)))
 	cause := errors.New("cause")
-	err := protect(t.Context(), take(t, c), func(context.Context, *Queue[*thing]) error { panic(cause) })
+	err := Protect(t.Context(), take(t, c), func(context.Context, *Queue[*thing]) error { panic(cause) })
 	var panicked *PanicError
 	require.ErrorAs(t, err, &panicked)
 	assert.Equal(t, key("a"), panicked.Key)

@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"go.uber.org/zap"
+)
+
+// Feed fills an event-queue collection until ctx ends. A reflector is one. Run
+// must return soon after ctx ended, and must be callable again if the
+// controller's Run is to be.
+type Feed interface {
+	Run(ctx context.Context) error
+}
+
+// Controller runs a handler on the events that a feed brings. See the package
+// documentation for what it guarantees.
+//
+// Create one with [New], and make it work with [Controller.Run].
+type Controller[T any] struct {
+	options
+	feed    Feed
+	queues  *eventqueue.Collection[T]
+	handler Handler[T]
+	running atomic.Bool
+}
+
+var (
+	// ErrDrainTimeout is the cause of an [*eventqueue.DrainError] when the time
+	// for finishing was over.
+	ErrDrainTimeout = errors.New("time to finish is over")
+
+	// ErrRunning means that Run was called while it runs already.
+	ErrRunning = errors.New("controller is running already")
+
+	// ErrIncomplete means that a controller was made without a feed, a
+	// collection or a handler.
+	ErrIncomplete = errors.New("controller needs a feed, a collection and a handler: pass all three to New")
+)
+
+// New returns a controller of what a feed puts into a collection. Nothing happens
+// until Run is called; something missing is reported by Run as well.
+func New[T any](feed Feed, queues *eventqueue.Collection[T], handler Handler[T], opts ...Option) *Controller[T] {
+	return &Controller[T]{options: newOptions(opts), feed: feed, queues: queues, handler: handler}
+}
+
+// Synced returns a channel that is closed once the handler has been called for
+// every object of the first list, whether it succeeded or not.
+func (c *Controller[T]) Synced() <-chan struct{} { return c.queues.Synced() }
+
+// Run runs the feed and the workers until ctx ends or the feed returns. It then
+// lets the workers finish what is queued, for as long as [WithDrainTimeout] says,
+// and returns when the last call of the handler has returned.
+//
+// It returns nil if the feed ended without an error and nothing was left to do.
+func (c *Controller[T]) Run(ctx context.Context) error {
+	if c.feed == nil || c.queues == nil || c.handler == nil {
+		return ErrIncomplete
+	}
+	if !c.running.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	defer c.running.Store(false)
+
+	// Workers outlive ctx, so that they can finish; its values are theirs.
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var workers sync.WaitGroup
+	workers.Go(func() { c.queues.Process(working, c.workers, c.handle) })
+	defer workers.Wait()
+	defer stop()
+
+	err := c.feed.Run(ctx)
+
+	draining, cancel := context.WithTimeoutCause(working, c.drainTimeout, ErrDrainTimeout)
+	defer cancel()
+	return errors.Join(err, c.queues.Drain(draining))
+}
+
+// handle calls the handler and reports how it failed.
+func (c *Controller[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) error {
+	err := eventqueue.Protect(ctx, q, c.handler)
+	if err != nil {
+		failure := &eventqueue.HandlerError{Key: q.Key(), Attempt: q.Attempt(), Err: err}
+		c.logger.Error("handler failed", zap.Stringer("key", failure.Key), zap.Int("attempt", failure.Attempt), zap.Error(err))
+		c.errorHook(ctx, failure)
+	}
+	return err
+}

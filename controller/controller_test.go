@@ -1,0 +1,216 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func lineKey(s string) (store.Key, error) { return store.Key{Name: s}, nil }
+
+func newLines() *eventqueue.Collection[string] {
+	return eventqueue.New(lineKey, eventqueue.WithBackoff(time.Second, time.Second))
+}
+
+// feed is a feed of strings: it puts them into a collection, and ends with ctx or,
+// if it has an error, at once.
+type feed struct {
+	into  *eventqueue.Collection[string]
+	lines []string
+	err   error
+}
+
+func (f *feed) Run(ctx context.Context) error {
+	if err := f.into.Replace(f.lines, "1"); err != nil {
+		return err
+	}
+	if f.err != nil {
+		return f.err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// start runs a controller until the returned function is called, which waits for
+// its end.
+func start(t *testing.T, c *Controller[string]) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- c.Run(ctx) }()
+	return func() error { cancel(); return <-result }
+}
+
+func TestHandlerGetsWhatTheFeedBrings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		var got []string
+		c := New(&feed{into: lines, lines: []string{"a", "b"}}, lines, Each(func(_ context.Context, e eventqueue.Event[string]) error {
+			got = append(got, e.Type.String()+" "+e.Object)
+			return nil
+		}))
+		stop := start(t, c)
+		<-c.Synced()
+		require.NoError(t, lines.Delete("a"))
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"Addition a", "Addition b", "Deletion a"}, got)
+	})
+}
+
+func TestFailuresAreReportedAndRetried(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("ouch") },
+		"panic": func() error { panic("ouch") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines := newLines()
+				core, logs := observer.New(zap.ErrorLevel)
+				var failures []*eventqueue.HandlerError
+				done := make(chan struct{})
+				c := New(&feed{into: lines, lines: []string{"a", "b"}}, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
+					if q.Key().Name == "a" && q.Attempt() < 3 {
+						return fail()
+					}
+					if q.Key().Name == "a" {
+						close(done)
+					}
+					return nil
+				}, WithLogger(zap.New(core)), WithErrorHook(func(_ context.Context, err error) {
+					var failure *eventqueue.HandlerError
+					if errors.As(err, &failure) {
+						failures = append(failures, failure)
+					}
+				}))
+				stop := start(t, c)
+				<-done
+				require.NoError(t, stop())
+				require.Len(t, failures, 2)
+				assert.Equal(t, store.Key{Name: "a"}, failures[0].Key)
+				assert.Equal(t, 2, failures[1].Attempt)
+				assert.ErrorContains(t, failures[0], `handling "a" failed (attempt 1): `)
+				assert.ErrorContains(t, failures[0], "ouch")
+				var panicked *eventqueue.PanicError
+				assert.Equal(t, name == "panic", errors.As(failures[0], &panicked))
+				assert.Equal(t, 2, logs.Len())
+			})
+		})
+	}
+}
+
+func TestStopEndsTheFeedFirstAndThenDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		var got []string
+		c := New(&feed{into: lines, lines: []string{"a", "b", "c"}}, lines, func(ctx context.Context, q *eventqueue.Queue[string]) error {
+			<-time.After(time.Second)
+			got = append(got, q.Key().Name)
+			return ctx.Err()
+		})
+		stop := start(t, c)
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"a", "b", "c"}, got, "nothing of what was queued is dropped")
+	})
+}
+
+func TestStopReportsWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		c := New(&feed{into: lines, lines: []string{"a", "b"}}, lines, func(ctx context.Context, q *eventqueue.Queue[string]) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, WithDrainTimeout(time.Minute))
+		stop := start(t, c)
+		synctest.Wait()
+		before := time.Now()
+		err := stop()
+		assert.Equal(t, time.Minute, time.Since(before))
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, err, &left)
+		assert.ErrorIs(t, err, ErrDrainTimeout)
+		assert.Len(t, left.Left, 2)
+	})
+}
+
+func TestRunAgainGoesOnWithWhatWasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		healthy := false
+		var got []string
+		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
+			if !healthy {
+				return errors.New("not yet")
+			}
+			for event := range q.Events() {
+				got = append(got, event.Type.String())
+			}
+			return nil
+		})
+		stop := start(t, c)
+		synctest.Wait()
+		assert.ErrorIs(t, c.Run(t.Context()), ErrRunning)
+		require.Error(t, stop())
+		healthy = true
+		stop = start(t, c)
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"Addition", "Modification"}, got, "what was left, and what the feed said since")
+	})
+}
+
+func TestFeedThatFailsEndsTheController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		broken := errors.New("broken")
+		handled := 0
+		c := New(&feed{into: lines, lines: []string{"a"}, err: broken}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+			handled++
+			return nil
+		})
+		assert.ErrorIs(t, c.Run(t.Context()), broken)
+		assert.Equal(t, 1, handled, "what it brought is handled")
+	})
+}
+
+func TestWorkers(t *testing.T) {
+	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 9: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			lines := newLines()
+			release := make(chan struct{})
+			running := make(chan struct{}, 3)
+			c := New(&feed{into: lines, lines: []string{"a", "b", "c"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+				running <- struct{}{}
+				<-release
+				return nil
+			}, WithWorkers(n))
+			stop := start(t, c)
+			synctest.Wait()
+			assert.Len(t, running, want, "%d workers", n)
+			close(release)
+			require.NoError(t, stop())
+		})
+	}
+}
+
+func TestIncompleteControllersSaySo(t *testing.T) {
+	lines := newLines()
+	handler := Each(func(context.Context, eventqueue.Event[string]) error { return nil })
+	for _, c := range []*Controller[string]{
+		New(nil, lines, handler), New(&feed{}, nil, handler), New(&feed{}, lines, nil),
+	} {
+		assert.ErrorIs(t, c.Run(t.Context()), ErrIncomplete)
+	}
+}

@@ -1,0 +1,46 @@
+// Package controller runs a handler on what happens to objects: a [Controller] is
+// a feed that fills an event-queue collection, and workers that empty it. It is
+// the Controller of the blog series "Understanding Kubernetes' tools/cache
+// package".
+//
+// # Usage
+//
+//	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+//	r := reflector.New(clientset.CoreV1().Pods("default"), pods)
+//	c := controller.New(r, pods, controller.Each(
+//		func(ctx context.Context, event eventqueue.Event[*corev1.Pod]) error {
+//			...
+//			return nil
+//		}))
+//	err := c.Run(ctx) // until ctx ends
+//
+// The feed is usually a reflector; anything that runs and fills the collection
+// will do. The handler gets the queue of events of one object at a time; [Each]
+// makes one of a function for single events.
+//
+// # Guarantees
+//
+//   - C1. The handler is called for one object by at most one worker at a time,
+//     with everything that happened to the object since the handler last
+//     succeeded on it. What else holds of the events says package eventqueue.
+//   - C2. Where the handler returns an error or panics, the events come again,
+//     after a back-off that grows with each failure of the object, together with
+//     what happened meanwhile. Other objects are not held up.
+//   - C3. When ctx ends, the feed is stopped first. The handler then gets what is
+//     still queued, until nothing is left or the time for that is over. Run
+//     returns after the last call has returned, and says what is left.
+//   - C4. Run may be called again: nothing that was not handled is lost in
+//     between.
+//
+// # Concurrency
+//
+// The handler runs on as many goroutines as there are workers, one unless
+// [WithWorkers] says otherwise. All methods may be called from any goroutine, but
+// at most one Run at a time.
+//
+// # Errors
+//
+// What a handler returns goes to the logger and to the hook given by
+// [WithErrorHook] as a [*eventqueue.HandlerError]. Run returns what the feed returned, and a
+// [*eventqueue.DrainError] if events were left.
+package controller

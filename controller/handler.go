@@ -1,0 +1,22 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+)
+
+// Handler does something about what happened to one object. The queue is
+// acknowledged when it returns nil, and comes again when it returns an error. The
+// context ends when the time that [WithDrainTimeout] gives is over, not with the
+// one that Run was given.
+type Handler[T any] func(ctx context.Context, queue *eventqueue.Queue[T]) error
+
+// Each returns a handler that calls fn for each event of an object, in order. Each
+// event is acknowledged by itself: where fn fails, that event comes again with
+// the later ones, and the earlier ones do not.
+func Each[T any](fn func(ctx context.Context, event eventqueue.Event[T]) error) Handler[T] {
+	return func(ctx context.Context, queue *eventqueue.Queue[T]) error {
+		return queue.Each(func(event eventqueue.Event[T]) error { return fn(ctx, event) })
+	}
+}

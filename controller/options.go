@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// DefaultDrainTimeout is how long a controller that is stopped goes on with what
+// is queued. It is well below the 30 seconds that Kubernetes gives a pod to end.
+const DefaultDrainTimeout = 10 * time.Second
+
+// Option configures a controller.
+type Option interface{ apply(*options) }
+
+type options struct {
+	workers      int
+	drainTimeout time.Duration
+	logger       *zap.Logger
+	errorHook    func(context.Context, error)
+}
+
+type optionFunc func(*options)
+
+func (f optionFunc) apply(o *options) { f(o) }
+
+func newOptions(opts []Option) options {
+	o := options{
+		workers:      1,
+		drainTimeout: DefaultDrainTimeout,
+		logger:       zap.NewNop(),
+		errorHook:    func(context.Context, error) {},
+	}
+	for _, opt := range opts {
+		opt.apply(&o)
+	}
+	return o
+}
+
+// WithWorkers sets how many objects are handled at the same time. The default is
+// 1, as in the series; less counts as 1.
+func WithWorkers(n int) Option {
+	return optionFunc(func(o *options) { o.workers = n })
+}
+
+// WithDrainTimeout sets how long Run goes on with what is queued after the feed
+// has stopped. The default is [DefaultDrainTimeout]; 0 ends the handler's context
+// at once.
+func WithDrainTimeout(d time.Duration) Option {
+	return optionFunc(func(o *options) { o.drainTimeout = d })
+}
+
+// WithLogger sets the logger, which gets the failures of the handler as errors.
+// The default logs nothing.
+func WithLogger(logger *zap.Logger) Option {
+	return optionFunc(func(o *options) {
+		if logger != nil {
+			o.logger = logger
+		}
+	})
+}
+
+// WithErrorHook sets a function that is called with every failure of the handler,
+// a [*eventqueue.HandlerError] each time, from the goroutine of the worker. The default does
+// nothing.
+func WithErrorHook(hook func(context.Context, error)) Option {
+	return optionFunc(func(o *options) {
+		if hook != nil {
+			o.errorHook = hook
+		}
+	})
+}

@@ -1,0 +1,64 @@
+// Package informer shares one reflector and one cache among many subscribers. An
+// [Informer] is the SharedIndexInformer of client-go's tools/cache and of the
+// blog series "Understanding Kubernetes' tools/cache package".
+//
+// # Usage
+//
+//	pods := informer.New(clientset.CoreV1().Pods("default"))
+//	pods.Handle(informer.HandlerFuncs[*corev1.Pod]{
+//		OnAdd:    func(pod *corev1.Pod, initial bool) { ... },
+//		OnUpdate: func(prior, pod *corev1.Pod) { ... },
+//		OnDelete: func(pod *corev1.Pod, finalStateKnown bool) { ... },
+//	})
+//	err := pods.Run(ctx) // until ctx ends
+//
+// Read the objects from [Informer.Cache], to which indexes can be added. A
+// subscriber that would rather pull than be called ranges over
+// [Subscription.Events].
+//
+// # Guarantees
+//
+//   - I1. The cache holds, sooner or later, what the API server holds. For each
+//     object it goes through states in the order in which the server did; it may
+//     skip some.
+//   - I2. Every subscriber hears of every object: of those that are there when it
+//     subscribes, as initial additions, and of all that happens from then on,
+//     with no gap and no repeat in between. It may subscribe at any time.
+//   - I3. A subscriber hears of a change after the cache shows it. By then the
+//     cache may be fresher.
+//   - I4. A subscriber is called for one event at a time. For each object it hears
+//     of an addition, modifications and a deletion, in this order; the prior
+//     object of each is the one that it heard of last. An object of the first list
+//     that is deleted before the subscriber heard of it is a deletion alone: a
+//     process that ran before may have left something behind for it.
+//   - I5. Subscribers do not delay each other, nor the reflector. One that is slow
+//     gets the latest state of an object and never all the states in between; what
+//     waits for it is bounded by the number of objects. [WithCompaction] changes
+//     that.
+//   - I6. An object that was deleted and created again is a deletion and an
+//     addition, also if nobody was connected meanwhile.
+//   - I7. A relist calls nobody for objects that did not change.
+//   - I8. Where a handler returns an error or panics, its event comes again after a
+//     back-off, and others go on.
+//   - I9. When ctx ends, the reflector stops first; handlers get what is queued for
+//     them until the time for that is over. Run returns after the last call has
+//     returned, and may be called again: it resumes where the watch was.
+//
+// # Expected behaviour of subscribers
+//
+// Objects are shared by everybody and read-only: copy one before changing it. A
+// handler may take its time, read the cache, subscribe and close subscriptions,
+// its own too.
+//
+// # Concurrency
+//
+// Every method may be called from any goroutine, but at most one Run at a time.
+// Nothing starts before Run: handlers that subscribed are called from then on.
+//
+// # Errors
+//
+// Failures of the reflector are [*reflector.Error], those of handlers
+// [*eventqueue.HandlerError]; both go to the logger and to the hook given by
+// [WithErrorHook]. Run returns what the reflector returned, and a
+// [*SubscriptionError] for each subscriber that had events left.
+package informer

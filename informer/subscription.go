@@ -1,0 +1,108 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+)
+
+// Subscription is one subscriber of an informer: a queue of its own, at a pace of
+// its own. Get one from [Informer.Handle] or [Informer.Subscribe].
+type Subscription[T any] struct {
+	name    string
+	of      *Informer[T]
+	handler Handler[T] // nil if the subscriber pulls
+	queues  *eventqueue.Collection[T]
+
+	// mu protects the fields below it.
+	mu      sync.Mutex
+	closed  bool
+	working int // workers, and loops over Events
+	done    chan struct{}
+}
+
+// Name returns the subscriber's name: see [WithName].
+func (s *Subscription[T]) Name() string { return s.name }
+
+// Synced returns a channel that is closed once the subscriber has been told of
+// every object that the cache held when it subscribed or, if the cache was not
+// filled then, of every object that it was first filled with. An event whose
+// handler failed counts as told. It never closes if the subscription is closed
+// before.
+func (s *Subscription[T]) Synced() <-chan struct{} { return s.queues.Synced() }
+
+// Lag returns the number of objects of which something is queued or being handled.
+func (s *Subscription[T]) Lag() int { return s.queues.Len() }
+
+// Events iterates over what happens, until ctx ends or the subscription is closed.
+// The end of the loop's body acknowledges an event; after break, return or a panic
+// in the body it comes again, in the next loop over Events. It is meant for
+// subscriptions of [Informer.Subscribe]: with a handler, each event goes to either
+// of them.
+func (s *Subscription[T]) Events(ctx context.Context) iter.Seq[eventqueue.Event[T]] {
+	return func(yield func(eventqueue.Event[T]) bool) {
+		s.while(func() { s.queues.Events(ctx)(yield) })
+	}
+}
+
+// Close ends the subscription for good. It returns at once, and no call of the
+// handler and no body of a loop begins after it; [Subscription.Done] says when the
+// running one has ended. It may be called more than once, and from anywhere, the
+// handler included.
+func (s *Subscription[T]) Close() {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = true
+	if s.working == 0 {
+		close(s.done)
+	}
+	s.mu.Unlock()
+	s.queues.Close()
+	s.of.forget(s)
+}
+
+// Done returns a channel that is closed when the subscription has been closed and
+// the last call of the handler, or loop over Events, has ended.
+func (s *Subscription[T]) Done() <-chan struct{} { return s.done }
+
+// work calls the handler until ctx ends or the subscription is closed.
+func (s *Subscription[T]) work(ctx context.Context) {
+	s.while(func() { s.queues.Process(ctx, 1, s.handle) })
+}
+
+// while runs fn unless the subscription is closed, and keeps Done open meanwhile.
+func (s *Subscription[T]) while(fn func()) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.working++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.working--; s.closed && s.working == 0 {
+			close(s.done)
+		}
+	}()
+	fn()
+}
+
+func (s *Subscription[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) error {
+	err := eventqueue.Protect(ctx, q, s.each)
+	if err != nil && !errors.Is(err, eventqueue.ErrClosed) {
+		s.of.report(ctx, s, &eventqueue.HandlerError{Key: q.Key(), Attempt: q.Attempt(), Err: err})
+	}
+	return err
+}
+
+func (s *Subscription[T]) each(ctx context.Context, q *eventqueue.Queue[T]) error {
+	return q.Each(func(event eventqueue.Event[T]) error { return s.handler.Handle(ctx, event) })
+}

@@ -1,0 +1,44 @@
+package reflector
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	minBackoff = 800 * time.Millisecond
+	maxBackoff = 30 * time.Second
+
+	// healthAfter is how long nothing must fail until a backoff starts anew.
+	// client-go counts from the last failure instead, and so falls back to the
+	// shortest wait every few minutes of an outage.
+	healthAfter = 2 * time.Minute
+)
+
+// backoff is how long to wait after failures. The zero backoff is ready to use.
+type backoff struct {
+	failures     int       // since it started anew
+	healthySince time.Time // zero after a failure
+}
+
+// healthy notes that something worked.
+func (b *backoff) healthy(now time.Time) {
+	if b.healthySince.IsZero() {
+		b.healthySince = now
+	}
+}
+
+// next notes a failure and returns how long to wait: at least minBackoff, and at
+// random up to twice as long with each failure, at most maxBackoff.
+func (b *backoff) next(now time.Time) time.Duration {
+	if !b.healthySince.IsZero() && now.Sub(b.healthySince) >= healthAfter {
+		b.failures = 0
+	}
+	b.healthySince = time.Time{}
+	b.failures++
+	ceiling := minBackoff
+	for range b.failures {
+		ceiling = min(2*ceiling, maxBackoff)
+	}
+	return minBackoff + rand.N(ceiling-minBackoff+1)
+}

@@ -1,0 +1,87 @@
+package reflector
+
+import (
+	"context"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Object is what a reflector needs of the objects that it reflects: that they
+// can be compared, as pointers can, and that they have a Kubernetes object's
+// metadata.
+type Object interface {
+	comparable
+	metav1.Object
+}
+
+// Client lists and watches one resource. Every typed client that Kubernetes'
+// code generator makes is one: clientset.CoreV1().Pods("default") is a
+// Client[*corev1.Pod, *corev1.PodList].
+//
+// A reflector never calls Get. It is here because Get says what T is, which
+// neither List nor Watch does: thanks to it the compiler finds T, and refuses a
+// store of another type.
+type Client[T, L any] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+// source is a client as a reflector sees it: the type of lists is gone.
+type source[T any] interface {
+	// check returns an error if the source cannot work.
+	check() error
+	list(ctx context.Context, opts metav1.ListOptions) (page[T], error)
+	watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+// page is one answer to a list request.
+type page[T any] struct {
+	items           []T
+	resourceVersion string
+	next            string // the token of the next page; empty on the last one
+}
+
+// clientSource is the source that is made from a Client.
+type clientSource[T Object, L any] struct {
+	client Client[T, L]
+	lists  listType[T, L]
+}
+
+func newClientSource[T Object, L any](client Client[T, L]) *clientSource[T, L] {
+	return &clientSource[T, L]{client: client, lists: newListType[T, L]()}
+}
+
+func (s *clientSource[T, L]) check() error {
+	if isNil(s.client) {
+		return ErrNoClient
+	}
+	return s.lists.err
+}
+
+func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions) (page[T], error) {
+	list, err := s.client.List(ctx, opts)
+	if err != nil {
+		return page[T]{}, err
+	}
+	return s.lists.page(list)
+}
+
+func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	w, err := s.client.Watch(ctx, opts)
+	if err == nil && isNil(w) {
+		err = errNoWatch
+	}
+	return w, err
+}
+
+// isNil reports whether value is nil, or an interface that holds a nil pointer.
+func isNil(value any) bool {
+	if value == nil {
+		return true
+	}
+	v := reflect.ValueOf(value)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}

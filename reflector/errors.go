@@ -1,0 +1,115 @@
+package reflector
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+var (
+	// ErrNoClient means that a reflector was made with a nil client.
+	ErrNoClient = errors.New("reflector has no client: pass one to New, such as clientset.CoreV1().Pods(namespace)")
+
+	// ErrNoStore means that a reflector was made with a nil store.
+	ErrNoStore = errors.New("reflector has no store: pass one to New, such as store.New(store.ObjectKey[*corev1.Pod])")
+
+	// ErrRunning means that Run was called while it runs already.
+	ErrRunning = errors.New("reflector is running already")
+
+	// ErrNoResourceVersion means that a list came without a resource version,
+	// so that there is no place to watch from. What the store holds stays.
+	ErrNoResourceVersion = errors.New("list has no resource version: the server or the client is not a Kubernetes API")
+
+	// ErrShortWatch means that the server ended a watch at once, without an
+	// event. Something between here and there may not let watches through.
+	ErrShortWatch = errors.New("watch ended within a second and without an event")
+
+	errNoWatch = errors.New("client returned neither a watch nor an error")
+	errNoList  = errors.New("client returned neither a list nor an error")
+)
+
+// TypeError means that a watch event carried something else than an object of
+// the reflector's type.
+type TypeError struct {
+	// Want and Got are Go types, such as "*v1.Pod".
+	Want, Got string
+}
+
+// Error names both types.
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("watch event carries a %s, want a %s", e.Got, e.Want)
+}
+
+func newTypeError[T any](got runtime.Object) *TypeError {
+	e := &TypeError{Want: reflect.TypeFor[T]().String(), Got: "nil"}
+	if got != nil {
+		e.Got = reflect.TypeOf(got).String()
+		if isNil(got) {
+			e.Got = "nil " + e.Got
+		}
+	}
+	return e
+}
+
+// EventTypeError means that a watch event was of a type that this version of the
+// library does not know.
+type EventTypeError struct{ Type string }
+
+// Error names the type.
+func (e *EventTypeError) Error() string {
+	return fmt.Sprintf("unknown type %q of a watch event", e.Type)
+}
+
+// Op is what a reflector was doing when something went wrong.
+type Op string
+
+const (
+	// OpList is asking for a list, or reading it.
+	OpList Op = "list"
+	// OpWatch is asking for a watch, or reading it.
+	OpWatch Op = "watch"
+	// OpStore is putting what came into the store.
+	OpStore Op = "store"
+)
+
+// Error is one thing that went wrong while a reflector ran. What it means can be
+// asked of the cause with errors.As and errors.Is, and with the functions of
+// k8s.io/apimachinery/pkg/api/errors.
+type Error struct {
+	// Reflector is the reflector's name: see WithName.
+	Reflector string
+	Op        Op
+	// Key is the object in question; zero if it is not about one, or if the
+	// object has no key.
+	Key store.Key
+	// ResourceVersion is that of the object, or else the one that the list or
+	// the watch was asked for; it may be empty.
+	ResourceVersion string
+	Err             error
+}
+
+// Error names the reflector, what it did, the object, the resource version and
+// the cause.
+func (e *Error) Error() string {
+	s := fmt.Sprintf("reflector %s: %s", e.Reflector, e.Op)
+	if e.Key != (store.Key{}) {
+		s += fmt.Sprintf(" %q", e.Key)
+	}
+	if e.ResourceVersion != "" {
+		s += fmt.Sprintf(" at resource version %q", e.ResourceVersion)
+	}
+	return fmt.Sprintf("%s: %v", s, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// expired reports whether the server no longer knows the resource version that
+// it was asked for: 410, either of its two reasons.
+func expired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}

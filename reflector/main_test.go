@@ -1,0 +1,221 @@
+package reflector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func configMap(name, uid, version string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: version,
+	}}
+}
+
+func listOf(version, next string, items ...*corev1.ConfigMap) *corev1.ConfigMapList {
+	l := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: version, Continue: next}}
+	for _, item := range items {
+		l.Items = append(l.Items, *item)
+	}
+	return l
+}
+
+// script is a client whose answers are written down: the n-th list request gets
+// the n-th of lists, and so for watches. When they run out, a list waits for the
+// end of its context, and a watch stays open.
+type script struct {
+	lists   []func() (*corev1.ConfigMapList, error)
+	watches []func() (watch.Interface, error)
+
+	mu       sync.Mutex
+	requests []string
+	times    []time.Time
+	open     int // watches that were not stopped
+}
+
+var _ Client[*corev1.ConfigMap, *corev1.ConfigMapList] = (*script)(nil)
+
+func (s *script) Get(context.Context, string, metav1.GetOptions) (*corev1.ConfigMap, error) {
+	panic("a reflector never gets single objects")
+}
+
+func (s *script) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	answer := next(s, &s.lists, fmt.Sprintf("list limit=%d continue=%q%s", opts.Limit, opts.Continue, selectors(opts)))
+	if answer == nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return answer()
+}
+
+func (s *script) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	answer := next(s, &s.watches, fmt.Sprintf("watch %s%s", opts.ResourceVersion, selectors(opts)))
+	if !opts.AllowWatchBookmarks {
+		panic("bookmarks are always welcome")
+	}
+	if t := time.Duration(*opts.TimeoutSeconds) * time.Second; t < minWatch || t >= 2*minWatch {
+		panic(fmt.Sprintf("timeout of a watch: %v", t))
+	}
+	if answer == nil {
+		return s.stream(nil), nil
+	}
+	return answer()
+}
+
+func selectors(opts metav1.ListOptions) (text string) {
+	if opts.LabelSelector != "" {
+		text += " labels=" + opts.LabelSelector
+	}
+	if opts.FieldSelector != "" {
+		text += " fields=" + opts.FieldSelector
+	}
+	return text
+}
+
+// next notes a request and returns its answer, or nil.
+func next[F any](s *script, answers *[]F, request string) (answer F) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, request)
+	s.times = append(s.times, time.Now())
+	if len(*answers) > 0 {
+		answer, *answers = (*answers)[0], (*answers)[1:]
+	}
+	return answer
+}
+
+func (s *script) list(version, next string, items ...*corev1.ConfigMap) *script {
+	s.lists = append(s.lists, func() (*corev1.ConfigMapList, error) { return listOf(version, next, items...), nil })
+	return s
+}
+
+func (s *script) listFails(err error) *script {
+	s.lists = append(s.lists, func() (*corev1.ConfigMapList, error) { return nil, err })
+	return s
+}
+
+func (s *script) watchFails(err error) *script {
+	s.watches = append(s.watches, func() (watch.Interface, error) { return nil, err })
+	return s
+}
+
+// watch answers with a watch that ends after the events.
+func (s *script) watch(events ...watch.Event) *script {
+	s.watches = append(s.watches, func() (watch.Interface, error) {
+		w := s.stream(events)
+		w.end = true
+		return w, nil
+	})
+	return s
+}
+
+// watchOpen answers with a watch that stays open after the events.
+func (s *script) watchOpen(events ...watch.Event) *script {
+	s.watches = append(s.watches, func() (watch.Interface, error) { return s.stream(events), nil })
+	return s
+}
+
+func (s *script) openWatches() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
+func (s *script) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.requests...)
+}
+
+// stream is a watch with a goroutine of its own, as client-go's are.
+type stream struct {
+	of     *script
+	end    bool
+	once   sync.Once
+	events []watch.Event
+	result chan watch.Event
+	done   chan struct{}
+	start  sync.Once
+}
+
+func (s *script) stream(events []watch.Event) *stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open++
+	return &stream{of: s, events: events, result: make(chan watch.Event), done: make(chan struct{})}
+}
+
+func (w *stream) ResultChan() <-chan watch.Event {
+	w.start.Do(func() {
+		go func() {
+			defer close(w.result)
+			for _, e := range w.events {
+				select {
+				case w.result <- e:
+				case <-w.done:
+					return
+				}
+			}
+			if !w.end {
+				<-w.done
+			}
+		}()
+	})
+	return w.result
+}
+
+func (w *stream) Stop() {
+	w.once.Do(func() {
+		close(w.done)
+		w.of.mu.Lock()
+		defer w.of.mu.Unlock()
+		w.of.open--
+	})
+}
+
+func added(c *corev1.ConfigMap) watch.Event    { return watch.Event{Type: watch.Added, Object: c} }
+func modified(c *corev1.ConfigMap) watch.Event { return watch.Event{Type: watch.Modified, Object: c} }
+func deleted(c *corev1.ConfigMap) watch.Event  { return watch.Event{Type: watch.Deleted, Object: c} }
+func bookmark(version string) watch.Event {
+	return watch.Event{Type: watch.Bookmark, Object: configMap("", "", version)}
+}
+func failed(err *apierrors.StatusError) watch.Event {
+	return watch.Event{Type: watch.Error, Object: &err.ErrStatus}
+}
+
+var errExpired = apierrors.NewResourceExpired("too old resource version")
+
+func newStore() *store.Cache[*corev1.ConfigMap] { return store.New(store.ObjectKey[*corev1.ConfigMap]) }
+
+// contents says what a store holds: "a@1 b@7".
+func contents(c store.Reader[*corev1.ConfigMap]) string {
+	text := ""
+	for key, o := range c.All() {
+		if text != "" {
+			text += " "
+		}
+		text += key.Name + "@" + o.ResourceVersion
+	}
+	return text
+}
+
+// running runs a reflector until the returned function is called, which waits for
+// the end of Run and returns its error.
+func running(t *testing.T, r *KubernetesResourceReflector[*corev1.ConfigMap]) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- r.Run(ctx) }()
+	return func() error { cancel(); return <-result }
+}

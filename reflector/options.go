@@ -1,0 +1,103 @@
+package reflector
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// DefaultPageSize is the number of objects that a list asks for at a time.
+const DefaultPageSize = 500
+
+// Option configures a reflector.
+type Option interface{ apply(*options) }
+
+type options struct {
+	name          string
+	logger        *zap.Logger
+	pageSize      int64
+	labelSelector string
+	fieldSelector string
+	errorHook     func(context.Context, error)
+	retry         func(error) bool
+}
+
+type optionFunc func(*options)
+
+func (f optionFunc) apply(o *options) { f(o) }
+
+func newOptions(name string, opts []Option) options {
+	o := options{
+		name:      name,
+		logger:    zap.NewNop(),
+		pageSize:  DefaultPageSize,
+		errorHook: func(context.Context, error) {},
+		retry:     func(error) bool { return true },
+	}
+	for _, opt := range opts {
+		opt.apply(&o)
+	}
+	o.logger = o.logger.With(zap.String("reflector", o.name))
+	return o
+}
+
+// WithName sets the name that errors and logs use. The default is the Go type of
+// the objects, such as "*v1.Pod".
+func WithName(name string) Option {
+	return optionFunc(func(o *options) { o.name = name })
+}
+
+// WithLogger sets the logger: lists and watches at debug level, failures that are
+// retried as warnings. The default logs nothing.
+func WithLogger(logger *zap.Logger) Option {
+	return optionFunc(func(o *options) {
+		if logger != nil {
+			o.logger = logger
+		}
+	})
+}
+
+// WithPageSize sets how many objects a list asks for at a time: many small pages
+// are kinder to the API server, few large ones are faster. The default is
+// [DefaultPageSize]; 0 asks for everything at once. A negative size counts as 0.
+func WithPageSize(objects int) Option {
+	return optionFunc(func(o *options) { o.pageSize = int64(max(objects, 0)) })
+}
+
+// WithLabelSelector restricts the reflector to objects whose labels match. An
+// object that stops matching is deleted from the store.
+func WithLabelSelector(selector labels.Selector) Option {
+	return optionFunc(func(o *options) { o.labelSelector = selector.String() })
+}
+
+// WithFieldSelector restricts the reflector to objects whose fields match; which
+// fields can be selected depends on the resource. An object that stops matching
+// is deleted from the store.
+func WithFieldSelector(selector fields.Selector) Option {
+	return optionFunc(func(o *options) { o.fieldSelector = selector.String() })
+}
+
+// WithErrorHook sets a function that is called with everything that goes wrong,
+// an [*Error] each time, on the goroutine of Run: it should be quick. The default
+// does nothing.
+func WithErrorHook(hook func(context.Context, error)) Option {
+	return optionFunc(func(o *options) {
+		if hook != nil {
+			o.errorHook = hook
+		}
+	})
+}
+
+// WithRetry sets which failures are retried: where retry returns false, Run
+// returns the error. It is asked about everything that interrupts the reflector,
+// an [*Error] each time, but not about single objects that cannot be stored. The
+// default retries everything.
+func WithRetry(retry func(error) bool) Option {
+	return optionFunc(func(o *options) {
+		if retry != nil {
+			o.retry = retry
+		}
+	})
+}
