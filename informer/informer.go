@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -24,9 +25,9 @@ type Informer[T any] struct {
 	// mu protects the fields below it. It is never held while code of a user
 	// runs.
 	mu            sync.Mutex
-	subscriptions map[*Subscription[T]]struct{}
-	named         int     // how many subscriptions there have been
-	run           *run[T] // nil unless Run runs
+	subscriptions []*Subscription[T] // in the order in which they came
+	named         int                // how many subscriptions there have been
+	run           *run[T]            // nil unless Run runs
 }
 
 // feed is the reflector as an informer sees it.
@@ -69,10 +70,9 @@ func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Optio
 	o := newOptions(opts)
 	cache := store.New(store.ObjectKey[T])
 	return &Informer[T]{
-		options:       o,
-		cache:         cache,
-		feed:          reflector.New(client, cache, o.reflectorOptions()...),
-		subscriptions: make(map[*Subscription[T]]struct{}),
+		options: o,
+		cache:   cache,
+		feed:    reflector.New(client, cache, o.reflectorOptions()...),
 	}
 }
 
@@ -125,7 +125,7 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	r := &run[T]{}
 	r.working, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	i.run = r
-	for s := range i.subscriptions {
+	for _, s := range i.subscriptions {
 		r.work(s)
 	}
 	return r, nil
@@ -165,7 +165,7 @@ func (i *Informer[T]) handlers() []*Subscription[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var all []*Subscription[T]
-	for s := range i.subscriptions {
+	for _, s := range i.subscriptions {
 		if s.handler != nil {
 			all = append(all, s)
 		}
@@ -202,7 +202,7 @@ func (i *Informer[T]) subscribe(handler Handler[T], opts []SubscriptionOption) *
 	if s.name == "" {
 		s.name = fmt.Sprintf("#%d", i.named)
 	}
-	i.subscriptions[s] = struct{}{}
+	i.subscriptions = append(i.subscriptions, s)
 	if i.run != nil {
 		i.run.work(s)
 	}
@@ -212,7 +212,7 @@ func (i *Informer[T]) subscribe(handler Handler[T], opts []SubscriptionOption) *
 func (i *Informer[T]) forget(s *Subscription[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	delete(i.subscriptions, s)
+	i.subscriptions = slices.DeleteFunc(i.subscriptions, func(other *Subscription[T]) bool { return other == s })
 }
 
 // report tells of a failure of a handler.
