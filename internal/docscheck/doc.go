@@ -5,6 +5,8 @@
 //   - [Packages]: every package has a doc.go with its comment; a command may keep it in any of its files.
 //   - [Names]: every exported type, function, method, constant and variable of a package that others can import has a comment.
 //
+// Besides, a test builds every whole program that the README shows.
+//
 // All take a file system, so that their tests need none. Nested modules are checked too; what git does not show (names that begin with a dot), testdata
 // and vendored code are not.
 package docscheck

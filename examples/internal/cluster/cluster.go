@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Cluster is what an example works on.
+type Cluster struct {
+	kubernetes.Interface
+
+	// Real is true if there is somebody's cluster behind it. Examples look at one
+	// until they are interrupted, and change nothing in it.
+	Real bool
+}
+
+// Embedded returns an API server in memory. It is client-go's fake clientset,
+// which tells a watch nothing of deletions that happened before it.
+func Embedded() Cluster { return Cluster{Interface: fake.NewClientset()} }
+
+// Main is the main function of an example: it connects, calls run, and ends the
+// program with a message if run fails. The context ends when somebody presses
+// Ctrl-C.
+func Main(run func(ctx context.Context, out io.Writer, c Cluster) error) {
+	kubeconfig := flag.String("kubeconfig", "", "watch the cluster that this file names (default: what KUBECONFIG names, or else a cluster in memory)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	c, err := connect(*kubeconfig)
+	if err == nil {
+		err = run(ctx, os.Stdout, c)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func connect(kubeconfig string) (Cluster, error) {
+	if kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		return Embedded(), nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules() // they know KUBECONFIG
+	rules.ExplicitPath = kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return Cluster{}, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return Cluster{}, fmt.Errorf("connect as the kubeconfig says: %w", err)
+	}
+	return Cluster{Interface: clientset, Real: true}, nil
+}
+
+// Steps runs one step after the other, with a pause before each that lets a reader
+// follow, and what was printed catch up.
+func Steps(ctx context.Context, steps ...func() error) error {
+	for _, step := range append(steps, func() error { return nil }) {
+		select {
+		case <-time.After(300 * time.Millisecond):
+		case <-ctx.Done():
+			return nil
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

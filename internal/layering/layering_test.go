@@ -1,0 +1,60 @@
+package layering
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/kubereflector/kubereflector/"
+
+// allowed says which of our packages a package may reach, itself aside.
+var allowed = map[string][]string{
+	"store":      {},
+	"eventqueue": {"store"},
+	"reflector":  {"store"},
+	"controller": {"store", "eventqueue"},
+	"informer":   {"store", "eventqueue", "reflector"},
+}
+
+func dependencies(t *testing.T, packages ...string) []string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, packages...)...)
+	out, err := command.Output()
+	require.NoError(t, err)
+	return strings.Fields(string(out))
+}
+
+func TestPackagesReachOnlyThoseBelowThem(t *testing.T) {
+	for name, below := range allowed {
+		reached := 0
+		for _, dependency := range dependencies(t, module+name) {
+			ours, ok := strings.CutPrefix(dependency, module)
+			if !ok || ours == name {
+				continue
+			}
+			reached++
+			assert.Contains(t, below, ours, "%s must not import %s", name, ours)
+		}
+		assert.Equal(t, len(below) > 0, reached > 0, "%s: go list said nothing of use", name)
+	}
+}
+
+func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
+	all := dependencies(t, module+"store", module+"eventqueue")
+	assert.Contains(t, all, "k8s.io/apimachinery/pkg/types", "go list said nothing of use")
+	for _, dependency := range all {
+		assert.False(t, strings.HasPrefix(dependency, "k8s.io/client-go"), dependency)
+	}
+}
+
+func TestNothingReachesClientGosCaches(t *testing.T) {
+	var packages []string
+	for name := range allowed {
+		packages = append(packages, module+name)
+	}
+	assert.NotContains(t, dependencies(t, packages...), "k8s.io/client-go/tools/cache")
+}
