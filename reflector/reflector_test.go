@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -105,7 +106,7 @@ func TestWatchThatEndsIsResumedWhereItWas(t *testing.T) {
 }
 
 func TestExpiredVersionIsListedAnew(t *testing.T) {
-	gone := apierrors.NewGone("gone")
+	gone := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonGone}}
 	for name, first := range map[string]func(*script) *script{
 		"as an answer":             func(s *script) *script { return s.watchFails(errExpired) },
 		"as an answer, Gone":       func(s *script) *script { return s.watchFails(gone) },
