@@ -134,7 +134,7 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 // work starts the worker of a subscriber that is called. The caller holds the
 // informer's mu, and the run is current: no worker starts after stop began.
 func (r *run[T]) work(s *Subscription[T]) {
-	if s.handler != nil {
+	if s.called {
 		r.workers.Go(func() { s.work(r.working) })
 	}
 }
@@ -166,7 +166,7 @@ func (i *Informer[T]) handlers() []*Subscription[T] {
 	defer i.mu.Unlock()
 	var all []*Subscription[T]
 	for _, s := range i.subscriptions {
-		if s.handler != nil {
+		if s.called {
 			all = append(all, s)
 		}
 	}
@@ -174,9 +174,10 @@ func (i *Informer[T]) handlers() []*Subscription[T] {
 }
 
 // Handle subscribes a handler. It is called while Run runs, from a goroutine of its
-// own, first with an initial addition for each object that the cache holds.
+// own, first with an initial addition for each object that the cache holds. A nil
+// handler fails on every event.
 func (i *Informer[T]) Handle(handler Handler[T], opts ...SubscriptionOption) *Subscription[T] {
-	return i.subscribe(handler, opts)
+	return i.subscribe(&Subscription[T]{handler: handler, called: true}, opts)
 }
 
 // Subscribe subscribes somebody who pulls events with [Subscription.Events], at
@@ -184,18 +185,13 @@ func (i *Informer[T]) Handle(handler Handler[T], opts ...SubscriptionOption) *Su
 // object that the cache holds first. Close the subscription when it is not needed
 // any more.
 func (i *Informer[T]) Subscribe(opts ...SubscriptionOption) *Subscription[T] {
-	return i.subscribe(nil, opts)
+	return i.subscribe(&Subscription[T]{}, opts)
 }
 
-func (i *Informer[T]) subscribe(handler Handler[T], opts []SubscriptionOption) *Subscription[T] {
+func (i *Informer[T]) subscribe(s *Subscription[T], opts []SubscriptionOption) *Subscription[T] {
 	o := newSubscriptionOptions(opts)
-	s := &Subscription[T]{
-		name:    o.name,
-		of:      i,
-		handler: handler,
-		queues:  eventqueue.Follow(i.cache, eventqueue.WithCompaction(o.compaction)),
-		done:    make(chan struct{}),
-	}
+	s.of, s.name, s.done = i, o.name, make(chan struct{})
+	s.queues = eventqueue.Follow(i.cache, eventqueue.WithCompaction(o.compaction))
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.named++

@@ -244,6 +244,20 @@ func TestFailedEventComesAgain(t *testing.T) {
 	})
 }
 
+func TestNilHandlerIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failures []error
+		i := newPods(WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+		i.Handle(nil)
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		synctest.Wait()
+		require.Len(t, failures, 1)
+		assert.ErrorContains(t, failures[0], `handler panicked on "a"`)
+		require.Error(t, stop())
+	})
+}
+
 func TestPullingSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newPods()

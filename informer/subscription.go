@@ -14,7 +14,8 @@ import (
 type Subscription[T any] struct {
 	name    string
 	of      *Informer[T]
-	handler Handler[T] // nil if the subscriber pulls
+	handler Handler[T]
+	called  bool // the handler is; else the subscriber pulls
 	queues  *eventqueue.Collection[T]
 
 	// mu protects the fields below it.

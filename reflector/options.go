@@ -67,16 +67,25 @@ func WithPageSize(objects int) Option {
 }
 
 // WithLabelSelector restricts the reflector to objects whose labels match. An
-// object that stops matching is deleted from the store.
+// object that stops matching is deleted from the store. A nil selector matches
+// everything.
 func WithLabelSelector(selector labels.Selector) Option {
-	return optionFunc(func(o *options) { o.labelSelector = selector.String() })
+	return optionFunc(func(o *options) {
+		if o.labelSelector = ""; selector != nil {
+			o.labelSelector = selector.String()
+		}
+	})
 }
 
 // WithFieldSelector restricts the reflector to objects whose fields match; which
 // fields can be selected depends on the resource. An object that stops matching
-// is deleted from the store.
+// is deleted from the store. A nil selector matches everything.
 func WithFieldSelector(selector fields.Selector) Option {
-	return optionFunc(func(o *options) { o.fieldSelector = selector.String() })
+	return optionFunc(func(o *options) {
+		if o.fieldSelector = ""; selector != nil {
+			o.fieldSelector = selector.String()
+		}
+	})
 }
 
 // WithErrorHook sets a function that is called with everything that goes wrong,

@@ -61,7 +61,7 @@ func TestPageSize(t *testing.T) {
 func TestSelectorsGoIntoEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := new(script).list("1", "p2").list("1", "")
-		stop := running(t, New(api, newStore(),
+		stop := running(t, New(api, newStore(), WithLabelSelector(nil), WithFieldSelector(nil),
 			WithLabelSelector(labels.SelectorFromSet(labels.Set{"app": "x"})),
 			WithFieldSelector(fields.OneTermEqualSelector("metadata.name", "a"))))
 		synctest.Wait()
