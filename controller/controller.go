@@ -50,13 +50,19 @@ func New[T any](feed Feed, queues *eventqueue.Collection[T], handler Handler[T],
 
 // Synced returns a channel that is closed once the handler has been called for
 // every object of the first list, whether it succeeded or not.
-func (c *Controller[T]) Synced() <-chan struct{} { return c.queues.Synced() }
+func (c *Controller[T]) Synced() <-chan struct{} {
+	if c.queues == nil {
+		return nil // it never is: Run says why
+	}
+	return c.queues.Synced()
+}
 
 // Run runs the feed and the workers until ctx ends or the feed returns. It then
 // lets the workers finish what is queued, for as long as [WithDrainTimeout] says,
 // and returns when the last call of the handler has returned.
 //
-// It returns nil if the feed ended without an error and nothing was left to do.
+// It returns nil if the feed ended without an error and nothing was left to do, and
+// [eventqueue.ErrClosed] if somebody closed the collection.
 func (c *Controller[T]) Run(ctx context.Context) error {
 	if c.feed == nil || c.queues == nil || c.handler == nil {
 		return ErrIncomplete
@@ -68,25 +74,42 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 
 	// Workers outlive ctx, so that they can finish; its values are theirs.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	feeding, stopFeed := context.WithCancel(ctx)
+	var closed error
 	var workers sync.WaitGroup
-	workers.Go(func() { c.queues.Process(working, c.workers, c.handle) })
-	defer workers.Wait()
-	defer stop()
+	workers.Go(func() {
+		defer stopFeed() // nobody takes any more what it brings
+		c.queues.Process(working, c.workers, c.handle)
+		if working.Err() == nil {
+			closed = eventqueue.ErrClosed
+		}
+	})
 
-	err := c.feed.Run(ctx)
+	defer func() { stop(); workers.Wait() }() // should the feed panic
+
+	err := c.feed.Run(feeding)
 
 	draining, cancel := context.WithTimeoutCause(working, c.drainTimeout, ErrDrainTimeout)
-	defer cancel()
-	return errors.Join(err, c.queues.Drain(draining))
+	left := c.queues.Drain(draining)
+	cancel()
+	stop()
+	workers.Wait()
+	return errors.Join(err, left, closed)
 }
 
 // handle calls the handler and reports how it failed.
 func (c *Controller[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) error {
 	err := eventqueue.Protect(ctx, q, c.handler)
-	if err != nil {
+	if err != nil && !interrupted(ctx, err) {
 		failure := &eventqueue.HandlerError{Key: q.Key(), Attempt: q.Attempt(), Err: err}
 		c.logger.Error("handler failed", zap.Stringer("key", failure.Key), zap.Int("attempt", failure.Attempt), zap.Error(err))
 		c.errorHook(ctx, failure)
 	}
 	return err
+}
+
+// interrupted reports whether a handler failed because it was told to end. That is
+// reported by Run, as events that are left.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }

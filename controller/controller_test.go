@@ -185,6 +185,55 @@ func TestFeedThatFailsEndsTheController(t *testing.T) {
 	})
 }
 
+func TestDeadlineIsCheckedBetweenTheEventsOfAnObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		for range 1000 {
+			require.NoError(t, lines.Add("a"))
+		}
+		reported := 0
+		c := New(&feed{into: lines, lines: []string{"a"}}, lines, Each(func(context.Context, eventqueue.Event[string]) error {
+			<-time.After(time.Second)
+			return nil
+		}), WithDrainTimeout(time.Minute), WithErrorHook(func(context.Context, error) { reported++ }))
+		stop := start(t, c)
+		synctest.Wait()
+		before := time.Now()
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, stop(), &left)
+		assert.LessOrEqual(t, time.Since(before), time.Minute+time.Second)
+		assert.Zero(t, reported, "to be told to end is no failure")
+	})
+}
+
+func TestRunReturnsAfterTheLastCallOfTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		ended := false
+		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+			<-time.After(time.Hour) // whatever its context says
+			ended = true
+			return nil
+		})
+		stop := start(t, c)
+		synctest.Wait()
+		_ = stop()
+		assert.True(t, ended)
+	})
+}
+
+func TestClosedCollectionEndsTheController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error { return nil })
+		result := make(chan error, 1)
+		go func() { result <- c.Run(t.Context()) }()
+		synctest.Wait()
+		lines.Close()
+		assert.ErrorIs(t, <-result, eventqueue.ErrClosed)
+	})
+}
+
 func TestWorkers(t *testing.T) {
 	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 9: 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -212,5 +261,6 @@ func TestIncompleteControllersSaySo(t *testing.T) {
 		New(nil, lines, handler), New(&feed{}, nil, handler), New(&feed{}, lines, nil),
 	} {
 		assert.ErrorIs(t, c.Run(t.Context()), ErrIncomplete)
+		_ = c.Synced()
 	}
 }

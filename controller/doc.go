@@ -27,8 +27,9 @@
 //     after a back-off that grows with each failure of the object, together with
 //     what happened meanwhile. Other objects are not held up.
 //   - C3. When ctx ends, the feed is stopped first. The handler then gets what is
-//     still queued, until nothing is left or the time for that is over. Run
-//     returns after the last call has returned, and says what is left.
+//     still queued, until nothing is left but what waits for its back-off, or the
+//     time for that is over. Run returns after the last call has returned, and
+//     says what is left.
 //   - C4. Run may be called again: nothing that was not handled is lost in
 //     between.
 //

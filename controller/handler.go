@@ -17,6 +17,6 @@ type Handler[T any] func(ctx context.Context, queue *eventqueue.Queue[T]) error
 // the later ones, and the earlier ones do not.
 func Each[T any](fn func(ctx context.Context, event eventqueue.Event[T]) error) Handler[T] {
 	return func(ctx context.Context, queue *eventqueue.Queue[T]) error {
-		return queue.Each(func(event eventqueue.Event[T]) error { return fn(ctx, event) })
+		return queue.Each(ctx, func(event eventqueue.Event[T]) error { return fn(ctx, event) })
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,7 +185,7 @@ func TestEachKeepsTheFailedEventAndTheLaterOnes(t *testing.T) {
 		require.NoError(t, c.Add(at("a", "u", i+1)))
 	}
 	q := take(t, c)
-	err := q.Each(func(e Event[*thing]) error {
+	err := q.Each(t.Context(), func(e Event[*thing]) error {
 		if e.Object.version == "3" {
 			return errors.New("no")
 		}
@@ -269,6 +270,7 @@ func TestBreakPutsTheQueueBackInFront(t *testing.T) {
 	require.NoError(t, c.Add(at("a", "u", 1)))
 	require.NoError(t, c.Add(at("b", "u", 2)))
 	for range c.Queues(t.Context()) {
+		require.NoError(t, c.Update(at("a", "u", 3))) // this alone would put it behind b
 		break
 	}
 	assert.Equal(t, key("a"), take(t, c).Key())
@@ -334,6 +336,72 @@ func TestSeveralGoroutinesShareOneSequence(t *testing.T) {
 	})
 }
 
+func TestOneCommitWakesAsManyAsItHasWorkFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings()
+		var taken sync.WaitGroup
+		for range 3 {
+			taken.Go(func() {
+				_, err := c.Take(t.Context())
+				assert.NoError(t, err)
+			})
+		}
+		synctest.Wait()
+		require.NoError(t, c.Replace([]*thing{at("a", "u", 1), at("b", "v", 1), at("c", "w", 1)}, "1"))
+		taken.Wait()
+	})
+}
+
+func TestSettlingWakesWhoeverWaitsForTheKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings()
+		require.NoError(t, c.Add(at("a", "u", 1)))
+		q := take(t, c)
+		var taken sync.WaitGroup
+		taken.Go(func() {
+			_, err := c.Take(t.Context())
+			assert.NoError(t, err)
+		})
+		require.NoError(t, c.Update(at("a", "u", 2)))
+		synctest.Wait() // the token of the update has been used up in vain
+		q.Done()
+		taken.Wait()
+	})
+}
+
+// slowDone is a context whose Done channel loses every race against a token.
+type slowDone struct {
+	context.Context
+	ended atomic.Bool
+}
+
+func (c *slowDone) Done() <-chan struct{} { return nil }
+
+func (c *slowDone) Err() error {
+	if c.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestConsumerThatEndsHandsItsTokenOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings()
+		ending := &slowDone{Context: t.Context()}
+		var takers sync.WaitGroup
+		takers.Go(func() { _, _ = c.Take(ending) })
+		synctest.Wait() // it is the first in line for the token
+		takers.Go(func() {
+			_, err := c.Take(t.Context())
+			assert.NoError(t, err)
+		})
+		synctest.Wait()
+		ending.ended.Store(true)
+		require.NoError(t, c.Add(at("a", "u", 1)))
+		takers.Wait()
+	})
+}
+
 func TestConsumerThatEndsDoesNotTakeTheWakeUpOfAnother(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -394,6 +462,14 @@ func TestSynced(t *testing.T) {
 		b.Done()
 		assert.False(t, isClosed(c.Synced()))
 		take(t, c).Done()
+		assert.True(t, isClosed(c.Synced()))
+	})
+	t.Run("objects that were deleted before the list do not count", func(t *testing.T) {
+		c := newThings()
+		require.NoError(t, c.Add(at("a", "u1", 1)))
+		take(t, c).Done()
+		require.NoError(t, c.Delete(at("a", "u1", 2)))
+		require.NoError(t, c.Replace(nil, "3"))
 		assert.True(t, isClosed(c.Synced()))
 	})
 	t.Run("break settles nothing", func(t *testing.T) {
@@ -468,7 +544,7 @@ func TestCloseBetweenTwoEventsOfAQueue(t *testing.T) {
 	require.NoError(t, c.Add(at("a", "u", 1)))
 	require.NoError(t, c.Add(at("a", "u", 2)))
 	calls := 0
-	err := take(t, c).Each(func(Event[*thing]) error {
+	err := take(t, c).Each(t.Context(), func(Event[*thing]) error {
 		calls++
 		c.Close()
 		return nil

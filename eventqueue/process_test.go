@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -111,6 +112,49 @@ func TestDrainWaitsForWhatIsReadyAndOut(t *testing.T) {
 		assert.NoError(t, c.Drain(t.Context()))
 		assert.Equal(t, 5, done)
 		stop()
+	})
+}
+
+func TestDrainWaitsForTheLastOneThatIsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings()
+		require.NoError(t, c.Add(at("a", "u", 1)))
+		q := take(t, c)
+		drained := make(chan error, 1)
+		go func() { drained <- c.Drain(t.Context()) }()
+		synctest.Wait()
+		assert.Empty(t, drained, "nothing is ready, but something is out")
+		q.Done()
+		assert.NoError(t, <-drained)
+	})
+}
+
+func TestDrainEndsWithTheCollectionOrWhenNothingIsLeft(t *testing.T) {
+	for name, end := range map[string]func(*Collection[*thing]) error{
+		"closed":      func(c *Collection[*thing]) error { c.Close(); return nil },
+		"merged away": func(c *Collection[*thing]) error { return c.Delete(at("a", "u", 2)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newThings(WithCompaction(KeepLatest))
+				require.NoError(t, c.Add(at("a", "u", 1)))
+				drained := make(chan error, 1)
+				go func() { drained <- c.Drain(t.Context()) }()
+				synctest.Wait()
+				require.NoError(t, end(c))
+				assert.NoError(t, <-drained)
+			})
+		})
+	}
+}
+
+func TestLateFollowerWakesItsConsumer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := store.New(store.ObjectKey[*thing])
+		require.NoError(t, cache.Add(at("a", "u", 1)))
+		q, err := Follow(cache).Take(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, key("a"), q.Key())
 	})
 }
 

@@ -1,6 +1,7 @@
 package eventqueue
 
 import (
+	"context"
 	"iter"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -67,10 +68,14 @@ func (q *Queue[T]) Fail(err error) { q.of.settle(q, outcome{err: err, failed: tr
 
 // Each calls fn for each event, oldest first, and acknowledges the event when fn
 // returned nil. It stops at the first error and returns it: pass it to Fail, or
-// return it from a handler, and the event comes again with the later ones. It
-// returns [ErrClosed] without a call if the collection has been closed.
-func (q *Queue[T]) Each(fn func(Event[T]) error) error {
+// return it from a handler, and the event comes again with the later ones. It stops
+// between two events when ctx ends, and returns its cause, or when the collection is
+// closed, and returns [ErrClosed].
+func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 	for q.acknowledged < len(q.events) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if q.of.isClosed() {
 			return ErrClosed
 		}

@@ -33,15 +33,15 @@
 //     process that ran before may have left something behind for it.
 //   - I5. Subscribers do not delay each other, nor the reflector. One that is slow
 //     gets the latest state of an object and never all the states in between; what
-//     waits for it is bounded by the number of objects. [WithCompaction] changes
-//     that.
+//     waits for it is bounded by the number of objects that exist or that it was
+//     told of. [WithCompaction] changes that.
 //   - I6. An object that was deleted and created again is a deletion and an
 //     addition, also if nobody was connected meanwhile.
 //   - I7. A relist calls nobody for objects that did not change.
 //   - I8. Where a handler returns an error or panics, its event comes again after a
 //     back-off, and others go on.
 //   - I9. When ctx ends, the reflector stops first; handlers get what is queued for
-//     them until the time for that is over. Run returns after the last call has
+//     them, but for what waits for its back-off, until the time for that is over. Run returns after the last call has
 //     returned, and may be called again: it resumes where the watch was.
 //
 // # Expected behaviour of subscribers

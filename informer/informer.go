@@ -114,6 +114,7 @@ type run[T any] struct {
 	working context.Context
 	end     context.CancelFunc
 	workers sync.WaitGroup
+	ending  bool // no worker is started any more; guarded by Informer.mu
 }
 
 func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
@@ -132,9 +133,9 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 }
 
 // work starts the worker of a subscriber that is called. The caller holds the
-// informer's mu, and the run is current: no worker starts after stop began.
+// informer's mu.
 func (r *run[T]) work(s *Subscription[T]) {
-	if s.called {
+	if s.called && !r.ending {
 		r.workers.Go(func() { s.work(r.working) })
 	}
 }
@@ -142,9 +143,12 @@ func (r *run[T]) work(s *Subscription[T]) {
 func (i *Informer[T]) stop(r *run[T]) {
 	r.end()
 	i.mu.Lock()
-	i.run = nil
+	r.ending = true
 	i.mu.Unlock()
 	r.workers.Wait()
+	i.mu.Lock()
+	i.run = nil // not before: a handler must not get a second worker
+	i.mu.Unlock()
 }
 
 // drain waits until the handlers are through with what is queued.

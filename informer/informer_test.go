@@ -16,10 +16,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -363,6 +367,68 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 		err := stop()
 		assert.ErrorIs(t, err, ErrDrainTimeout)
 		assert.Equal(t, time.Minute, time.Since(before))
+	})
+}
+
+func TestSecondRunDoesNotOverlapTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods(WithDrainTimeout(0))
+		running := 0
+		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			running++
+			assert.Equal(t, 1, running)
+			<-time.After(time.Hour) // whatever its context says
+			running--
+			return nil
+		}))
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
+		stop := start(t, i)
+		synctest.Wait()
+		go func() { _ = stop() }()
+		synctest.Wait()
+		assert.ErrorIs(t, i.Run(t.Context()), ErrRunning, "a handler is still running")
+		var late diary
+		i.Handle(late.funcs())
+		<-time.After(2 * time.Hour)
+		assert.Empty(t, late.read(), "no worker is started any more")
+		stop = start(t, i)
+		<-time.After(2 * time.Hour)
+		require.NoError(t, stop())
+		assert.Len(t, late.read(), 2)
+	})
+}
+
+func TestErrorThatOnlyLooksLikeAClosedSubscriptionIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failures []error
+		i := newPods(WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			return eventqueue.ErrClosed // of another collection
+		}))
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		synctest.Wait()
+		assert.Len(t, failures, 1)
+		require.Error(t, stop())
+	})
+}
+
+func TestOptionsReachTheReflector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientset := fake.NewClientset()
+		down := errors.New("down")
+		clientset.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, down })
+		core, logs := observer.New(zap.WarnLevel)
+		var failures []error
+		i := New(clientset.CoreV1().Pods("default"), WithLogger(zap.New(core)),
+			WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }),
+			WithReflector(reflector.WithName("my pods")))
+		stop := start(t, i)
+		synctest.Wait()
+		require.NoError(t, stop())
+		require.Len(t, failures, 1)
+		assert.EqualError(t, failures[0], "reflector my pods: list: down")
+		assert.Equal(t, 1, logs.Len())
 	})
 }
 

@@ -49,10 +49,10 @@ func (s *Subscription[T]) Events(ctx context.Context) iter.Seq[eventqueue.Event[
 	}
 }
 
-// Close ends the subscription for good. It returns at once, and no call of the
-// handler and no body of a loop begins after it; [Subscription.Done] says when the
-// running one has ended. It may be called more than once, and from anywhere, the
-// handler included.
+// Close ends the subscription for good. It returns at once, and no further event is
+// handed to the handler or a loop's body; [Subscription.Done] says when the one that
+// is being handed over or handled has ended. It may be called more than once, and
+// from anywhere, the handler included.
 func (s *Subscription[T]) Close() {
 	s.mu.Lock()
 	if s.closed {
@@ -98,12 +98,24 @@ func (s *Subscription[T]) while(fn func()) {
 
 func (s *Subscription[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) error {
 	err := eventqueue.Protect(ctx, q, s.each)
-	if err != nil && !errors.Is(err, eventqueue.ErrClosed) {
+	if err != nil && !s.interrupted(ctx, err) {
 		s.of.report(ctx, s, &eventqueue.HandlerError{Key: q.Key(), Attempt: q.Attempt(), Err: err})
 	}
 	return err
 }
 
 func (s *Subscription[T]) each(ctx context.Context, q *eventqueue.Queue[T]) error {
-	return q.Each(func(event eventqueue.Event[T]) error { return s.handler.Handle(ctx, event) })
+	return q.Each(ctx, func(event eventqueue.Event[T]) error { return s.handler.Handle(ctx, event) })
+}
+
+// interrupted reports whether a handler failed because it was told to end, or was
+// not called because the subscription was closed. The former is reported by Run, as
+// events that are left.
+func (s *Subscription[T]) interrupted(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed && errors.Is(err, eventqueue.ErrClosed)
 }

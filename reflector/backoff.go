@@ -9,14 +9,19 @@ const (
 	minBackoff = 800 * time.Millisecond
 	maxBackoff = 30 * time.Second
 
+	// maxRejectionBackoff limits how often everything is listed because of an
+	// object that the store keeps rejecting: it may be bad for good.
+	maxRejectionBackoff = 10 * time.Minute
+
 	// healthAfter is how long nothing must fail until a backoff starts anew.
 	// client-go counts from the last failure instead, and so falls back to the
 	// shortest wait every few minutes of an outage.
 	healthAfter = 2 * time.Minute
 )
 
-// backoff is how long to wait after failures. The zero backoff is ready to use.
+// backoff is how long to wait after failures.
 type backoff struct {
+	limit        time.Duration
 	failures     int       // since it started anew
 	healthySince time.Time // zero after a failure
 }
@@ -29,7 +34,7 @@ func (b *backoff) healthy(now time.Time) {
 }
 
 // next notes a failure and returns how long to wait: at least minBackoff, and at
-// random up to twice as long with each failure, at most maxBackoff.
+// random up to twice as long with each failure, at most limit.
 func (b *backoff) next(now time.Time) time.Duration {
 	if !b.healthySince.IsZero() && now.Sub(b.healthySince) >= healthAfter {
 		b.failures = 0
@@ -38,7 +43,7 @@ func (b *backoff) next(now time.Time) time.Duration {
 	b.failures++
 	ceiling := minBackoff
 	for range b.failures {
-		ceiling = min(2*ceiling, maxBackoff)
+		ceiling = min(2*ceiling, b.limit)
 	}
 	return minBackoff + rand.N(ceiling-minBackoff+1)
 }

@@ -21,9 +21,9 @@
 //
 //   - R1. The store hears of changes in the order in which the API server
 //     reports them, from one goroutine at a time.
-//   - R2. A watch that ends normally is resumed where it was. Only an expired
-//     resource version (410), a failure reported inside a watch, or an object
-//     that could not be stored causes a new list.
+//   - R2. A watch that ends normally is resumed where it was. Only a resource
+//     version that the server refuses (410 above all), a failure reported inside a
+//     watch, or an object that could not be stored causes a new list.
 //   - R3. An object that the store rejects, or that is not a T, is reported. It
 //     is fetched again by a new list after a back-off; what the store held under
 //     its key stays until then, and everything else goes on.

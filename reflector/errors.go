@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -24,9 +25,16 @@ var (
 	// so that there is no place to watch from. What the store holds stays.
 	ErrNoResourceVersion = errors.New("list has no resource version: the server or the client is not a Kubernetes API")
 
-	// ErrShortWatch means that the server ended a watch at once, without an
-	// event. Something between here and there may not let watches through.
-	ErrShortWatch = errors.New("watch ended within a second and without an event")
+	// ErrRepeatedPage means that a page of a list names itself as the next one.
+	ErrRepeatedPage = errors.New("list repeats its continue token and would never end")
+
+	// ErrShortWatch means that the server ended a watch at once, with nothing
+	// new. Something between here and there may not let watches through.
+	ErrShortWatch = errors.New("watch ended within a second and brought nothing new")
+
+	// ErrNothingSelected means that a selector matches no object at all, which
+	// the API has no way to ask for.
+	ErrNothingSelected = errors.New("selector matches nothing: use another one, or no reflector")
 
 	errNoWatch = errors.New("client returned neither a watch nor an error")
 	errNoList  = errors.New("client returned neither a list nor an error")
@@ -112,4 +120,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // it was asked for: 410, either of its two reasons.
 func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}
+
+// refused reports whether the server will not watch from the resource version that
+// it was asked for, now or later: it expired, is ahead of the server's own as after
+// the restoring of a backup, or is none of the server's at all.
+func refused(err error) bool {
+	return expired(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
+		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }

@@ -25,27 +25,34 @@ func (r *KubernetesResourceReflector[T]) list(ctx context.Context) error {
 		r.lack(ctx, failure)
 	} else {
 		r.lacking = nil
-		r.rejections = backoff{}
+		r.rejections = backoff{limit: maxRejectionBackoff}
 	}
-	r.failures.healthy(time.Now())
-	r.position, r.relist, r.moved = resourceVersion, false, false
+	r.listed = time.Now()
+	r.failures.healthy(r.listed)
+	r.position, r.relist = resourceVersion, false
+	r.status.stored(r.store.ResourceVersion())
 	r.status.latchSynced()
 	r.logger.Debug("listed", zap.Int("objects", len(objects)), zap.String("resourceVersion", resourceVersion))
 	return nil
 }
 
 // pages asks for a list page by page. A list that takes longer than the server
-// keeps its pages is asked for once more as a whole.
+// keeps its pages is asked for once more, as a whole.
 func (r *KubernetesResourceReflector[T]) pages(ctx context.Context) (objects []T, resourceVersion string, err error) {
 	opts := r.listOptions()
 	opts.Limit = r.pageSize
+	whole := false
 	for {
 		p, err := r.source.list(ctx, opts)
+		if err == nil {
+			err = ctx.Err() // some clients for tests do not look
+		}
 		if err != nil {
-			if opts.Continue == "" || !expired(err) {
+			if opts.Continue == "" || whole || !expired(err) {
 				return nil, "", err
 			}
 			r.logger.Debug("pages expired, listing without pages", zap.Error(err))
+			whole = true
 			opts.Limit, opts.Continue = 0, ""
 			objects, resourceVersion = nil, ""
 			continue
@@ -62,6 +69,9 @@ func (r *KubernetesResourceReflector[T]) pages(ctx context.Context) (objects []T
 		objects = append(objects, p.items...)
 		if p.next == "" {
 			return objects, resourceVersion, nil
+		}
+		if p.next == opts.Continue {
+			return nil, "", ErrRepeatedPage
 		}
 		opts.Continue = p.next
 	}

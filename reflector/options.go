@@ -22,6 +22,7 @@ type options struct {
 	fieldSelector string
 	errorHook     func(context.Context, error)
 	retry         func(error) bool
+	err           error // what is wrong with the options
 }
 
 type optionFunc func(*options)
@@ -68,29 +69,38 @@ func WithPageSize(objects int) Option {
 
 // WithLabelSelector restricts the reflector to objects whose labels match. An
 // object that stops matching is deleted from the store. A nil selector matches
-// everything.
+// everything; with one that matches nothing, Run returns [ErrNothingSelected].
 func WithLabelSelector(selector labels.Selector) Option {
-	return optionFunc(func(o *options) {
-		if o.labelSelector = ""; selector != nil {
-			o.labelSelector = selector.String()
-		}
-	})
+	return optionFunc(func(o *options) { o.labelSelector = o.selector(selector) })
 }
 
 // WithFieldSelector restricts the reflector to objects whose fields match; which
 // fields can be selected depends on the resource. An object that stops matching
-// is deleted from the store. A nil selector matches everything.
+// is deleted from the store. A nil selector matches everything; with one that
+// matches nothing, Run returns [ErrNothingSelected].
 func WithFieldSelector(selector fields.Selector) Option {
-	return optionFunc(func(o *options) {
-		if o.fieldSelector = ""; selector != nil {
-			o.fieldSelector = selector.String()
-		}
-	})
+	return optionFunc(func(o *options) { o.fieldSelector = o.selector(selector) })
 }
 
-// WithErrorHook sets a function that is called with everything that goes wrong,
-// an [*Error] each time, on the goroutine of Run: it should be quick. The default
-// does nothing.
+// selector returns a selector as the API takes it. One that matches nothing has the
+// same text as one that matches everything.
+func (o *options) selector(selector interface {
+	Empty() bool
+	String() string
+}) string {
+	if isNil(selector) {
+		return ""
+	}
+	text := selector.String()
+	if text == "" && !selector.Empty() {
+		o.err = ErrNothingSelected
+	}
+	return text
+}
+
+// WithErrorHook sets a function that is called with everything that goes wrong and
+// is dealt with, an [*Error] each time, on the goroutine of Run: it should be quick. A resource
+// version that expired after a while is nothing wrong. The default does nothing.
 func WithErrorHook(hook func(context.Context, error)) Option {
 	return optionFunc(func(o *options) {
 		if hook != nil {

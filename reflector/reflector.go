@@ -36,10 +36,8 @@ type KubernetesResourceReflector[T Object] struct {
 	// zero if it lacks none. lacking is why.
 	relistAt time.Time
 	lacking  error
-	// moved is true if there was an event or a bookmark since the last list. A
-	// resource version that expires although nothing moved is a server that
-	// should not be asked again at once.
-	moved bool
+	// listed is when the last list was complete.
+	listed time.Time
 
 	failures   backoff // of requests
 	rejections backoff // of objects
@@ -53,6 +51,9 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 		source:  newClientSource(client),
 		store:   s,
 		status:  newStatus(),
+
+		failures:   backoff{limit: maxBackoff},
+		rejections: backoff{limit: maxRejectionBackoff},
 	}
 }
 
@@ -62,9 +63,11 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 //
 // Run may be called again after it returned. It resumes from the resource version
 // of the store, if the store has one and the server still knows it, and lists
-// otherwise; so does the first Run over a store that was filled before.
+// otherwise; so does the first Run over a store that was filled before. If that
+// store lacks an object, which only the reflector that filled it knows, some events
+// are repeated: it may go back to older states for a moment.
 func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
-	if err := r.source.check(); err != nil {
+	if err := errors.Join(r.source.check(), r.options.err); err != nil {
 		return err
 	}
 	if isNil(r.store) {
@@ -79,38 +82,28 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 	if !r.relist && r.lacking == nil {
 		r.position = r.store.ResourceVersion()
 	}
-	r.moved = true // a resource version of long ago may well have expired
+	r.status.stored(r.store.ResourceVersion())
 	for ctx.Err() == nil {
 		err := r.cycle(ctx)
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		if expired(err) {
-			r.relist = true
-			if r.moved {
-				r.moved = false
-				r.logger.Debug("resource version expired, listing again", zap.Error(err))
-				continue
-			}
+		if r.cameOfAge(err) {
+			r.logger.Debug("resource version expired, listing again", zap.Error(err))
+			continue
 		}
-		r.report(ctx, err)
 		if !r.retry(err) {
 			r.status.set(func(s *State) { s.Err = err })
 			return err
 		}
+		r.report(ctx, err)
 		r.wait(ctx, err)
 	}
 	return nil
 }
 
 // State says what the reflector is doing.
-func (r *KubernetesResourceReflector[T]) State() State {
-	state := r.status.get()
-	if !isNil(r.store) {
-		state.ResourceVersion = r.store.ResourceVersion()
-	}
-	return state
-}
+func (r *KubernetesResourceReflector[T]) State() State { return r.status.get() }
 
 // Changed returns a channel that is closed when the state is another than the
 // given one. Resource version and time of contact do not count.
@@ -131,6 +124,13 @@ func (r *KubernetesResourceReflector[T]) cycle(ctx context.Context) error {
 		}
 	}
 	return r.watch(ctx)
+}
+
+// cameOfAge reports whether a watch failed in the ordinary way: its resource version
+// is old by now, and the server has forgotten it.
+func (r *KubernetesResourceReflector[T]) cameOfAge(err error) bool {
+	var failure *Error
+	return errors.As(err, &failure) && failure.Op == OpWatch && expired(err) && time.Since(r.listed) >= expiryAfter
 }
 
 func (r *KubernetesResourceReflector[T]) relistDue() bool {

@@ -132,20 +132,6 @@ func TestExpiredVersionIsListedAnew(t *testing.T) {
 	}
 }
 
-func TestServerWhoseVersionsExpireAtOnceIsNotHammered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := new(script)
-		for range 1000 {
-			api.list("10", "").watchFails(errExpired)
-		}
-		stop := running(t, New(api, newStore()))
-		<-time.After(time.Minute)
-		require.NoError(t, stop())
-		assert.Less(t, len(api.seen()), 60)
-		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 10", `list limit=500 continue=""`, "watch 10"}, api.seen()[:4])
-	})
-}
-
 func TestFailuresAreRetriedWithABackoff(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("down")
 	busy := apierrors.NewTooManyRequests("busy", 0)
@@ -242,6 +228,7 @@ func TestEventOfAnotherTypeIsReportedAndNotPassed(t *testing.T) {
 			`reflector *v1.ConfigMap: watch "ns/svc" at resource version "11": watch event carries a *v1.Service, want a *v1.ConfigMap`},
 		"nil":          {watch.Event{Type: watch.Modified}, "carries a nil, want"},
 		"a typed nil":  {watch.Event{Type: watch.Deleted, Object: (*corev1.ConfigMap)(nil)}, "carries a nil *v1.ConfigMap, want"},
+		"nil status":   {watch.Event{Type: watch.Error, Object: (*metav1.Status)(nil)}, "carries a nil *v1.Status, want a *v1.Status"},
 		"nil bookmark": {watch.Event{Type: watch.Bookmark, Object: (*corev1.ConfigMap)(nil)}, "carries a nil *v1.ConfigMap, want"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -338,8 +325,11 @@ func TestRetryCanMakeAFailureFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no"))
 		api := new(script).listFails(syscall.ECONNREFUSED).listFails(forbidden)
-		r := New(api, newStore(), WithRetry(func(err error) bool { return !apierrors.IsForbidden(err) }))
+		reported := 0
+		r := New(api, newStore(), WithRetry(func(err error) bool { return !apierrors.IsForbidden(err) }),
+			WithErrorHook(func(context.Context, error) { reported++ }))
 		err := r.Run(t.Context())
+		assert.Equal(t, 1, reported, "an error is reported or returned, never both")
 		assert.ErrorIs(t, err, forbidden)
 		var failure *Error
 		require.ErrorAs(t, err, &failure)
@@ -371,7 +361,7 @@ func runOnce(t *testing.T, r *KubernetesResourceReflector[*corev1.ConfigMap]) er
 	return stop()
 }
 
-func TestRunAgainAfterARejectionListsFirst(t *testing.T) {
+func TestRunAgainAfterARejectionDoesNotGoBack(t *testing.T) {
 	// Resuming from the store's version would play the events after it into
 	// objects that are newer.
 	synctest.Test(t, func(t *testing.T) {
@@ -380,10 +370,11 @@ func TestRunAgainAfterARejectionListsFirst(t *testing.T) {
 		s := newStore()
 		r := New(api, s)
 		require.NoError(t, runOnce(t, r))
-		<-time.After(time.Minute)
 		api.list("20", "")
+		require.NoError(t, runOnce(t, r)) // before a new list is due
+		<-time.After(time.Minute)
 		require.NoError(t, runOnce(t, r))
-		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 10", `list limit=500 continue=""`, "watch 20"}, api.seen())
+		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 10", "watch 13", `list limit=500 continue=""`, "watch 20"}, api.seen())
 	})
 }
 
@@ -393,7 +384,9 @@ func TestObjectsWithoutVersionsDoNotMoveThePlace(t *testing.T) {
 		api := new(script).list("5", "", configMap("a", "", "")).
 			watch(added(configMap("b", "", "")), modified(configMap("a", "", "")))
 		s := newStore()
-		require.NoError(t, runOnce(t, New(api, s)))
+		stop := running(t, New(api, s))
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
 		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 5", "watch 5"}, api.seen())
 		assert.Equal(t, "a@ b@", contents(s))
 		assert.Equal(t, "5", s.ResourceVersion())
@@ -407,6 +400,8 @@ func TestReflectorsThatCannotWorkSaySo(t *testing.T) {
 	assert.ErrorIs(t, New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, newStore()).Run(t.Context()), ErrNoClient)
 	assert.ErrorIs(t, New(new(script), noStore).Run(t.Context()), ErrNoStore)
 	assert.ErrorIs(t, New(new(script), nil).Run(t.Context()), ErrNoStore)
+	assert.ErrorIs(t, New(new(script), newStore(), WithLabelSelector(labels.Nothing())).Run(t.Context()), ErrNothingSelected)
+	assert.ErrorIs(t, New(new(script), newStore(), WithFieldSelector(fields.Nothing())).Run(t.Context()), ErrNothingSelected)
 	assert.Equal(t, Stopped, New(new(script), nil).State().Phase)
 	var listType *ListTypeError
 	assert.ErrorAs(t, New[*corev1.ConfigMap, *corev1.SecretList](oddClient{}, newStore()).Run(t.Context()), &listType)
@@ -543,7 +538,7 @@ func TestFailuresAreLogged(t *testing.T) {
 
 func TestBackoffGrowsThroughALongOutage(t *testing.T) {
 	// client-go's falls back to its shortest wait every few minutes.
-	var b backoff
+	b := backoff{limit: maxBackoff}
 	now := time.Unix(0, 0)
 	b.healthy(now)
 	for i := range 200 {

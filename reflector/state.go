@@ -24,7 +24,7 @@ const (
 type State struct {
 	Phase Phase
 
-	// ResourceVersion is that of the store.
+	// ResourceVersion is that of the store after its last change by Run.
 	ResourceVersion string
 
 	// Since is when the phase began.
@@ -84,6 +84,14 @@ func (s *status) contact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Contact = time.Now()
+}
+
+// stored notes the version of the store. It is copied here because a store need not
+// be safe for whoever asks for the state.
+func (s *status) stored(resourceVersion string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.ResourceVersion = resourceVersion
 }
 
 func (s *status) get() State {

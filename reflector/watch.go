@@ -21,9 +21,14 @@ const (
 	// watches that began together when a server came up do not end together.
 	minWatch = 5 * time.Minute
 
-	// shortWatch is how long a watch must last, or bring an event, in order not
-	// to count as a failure.
+	// shortWatch is how long a watch must last, or bring something new, in order
+	// not to count as a failure.
 	shortWatch = time.Second
+
+	// expiryAfter is how old a list must be for its resource version to have
+	// expired in the ordinary way. A server that forgets faster is not asked for
+	// another list at once.
+	expiryAfter = time.Minute
 )
 
 // watch puts changes into the store until the watch ends. It returns nil if the
@@ -38,6 +43,7 @@ func (r *KubernetesResourceReflector[T]) watch(ctx context.Context) error {
 	began := time.Now()
 	w, err := r.source.watch(ctx, opts)
 	if err != nil {
+		r.relist = refused(err)
 		return r.newError(OpWatch, opts.ResourceVersion, err)
 	}
 	defer drain(w)
@@ -49,8 +55,8 @@ func (r *KubernetesResourceReflector[T]) watch(ctx context.Context) error {
 	})
 	r.logger.Debug("watching", zap.String("resourceVersion", opts.ResourceVersion))
 
-	events, err := r.consume(ctx, w)
-	if err == nil && events == 0 && ctx.Err() == nil && !r.relistDue() && time.Since(began) < shortWatch {
+	news, err := r.consume(ctx, w)
+	if err == nil && !news && ctx.Err() == nil && !r.relistDue() && time.Since(began) < shortWatch {
 		err = r.newError(OpWatch, opts.ResourceVersion, ErrShortWatch)
 	}
 	return err
@@ -65,28 +71,27 @@ func drain(w watch.Interface) {
 }
 
 // consume applies events until there are no more, ctx ends or a list is due. It
-// returns how many there were, bookmarks aside.
-func (r *KubernetesResourceReflector[T]) consume(ctx context.Context, w watch.Interface) (events int, err error) {
+// reports whether there was news: an object of another version than before.
+func (r *KubernetesResourceReflector[T]) consume(ctx context.Context, w watch.Interface) (news bool, err error) {
 	timer := relistTimer{}
 	defer timer.stop()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-timer.at(r.relistAt):
-			return events, nil
+			return news, nil
 		case event, ok := <-w.ResultChan():
 			if !ok {
-				return events, nil
+				return news, nil
 			}
+			before := r.position
 			if err := r.apply(ctx, event); err != nil {
-				return events, err
+				return news, err
 			}
-			if event.Type != watch.Bookmark {
-				events++
-			}
+			news = news || event.Type != watch.Bookmark && r.position != before
 		}
 	}
-	return events, nil
+	return news, nil
 }
 
 // apply puts one event into the store. An error ends the watch.
@@ -98,6 +103,9 @@ func (r *KubernetesResourceReflector[T]) apply(ctx context.Context, event watch.
 	case watch.Bookmark:
 		return r.bookmark(ctx, event)
 	case watch.Error:
+		if isNil(event.Object) {
+			break
+		}
 		err := apierrors.FromObject(event.Object)
 		// Whatever it is, the server could not tell what happened next: an
 		// object that was deleted because it cannot be read any more, say.
@@ -106,6 +114,9 @@ func (r *KubernetesResourceReflector[T]) apply(ctx context.Context, event watch.
 		return r.newError(OpWatch, r.position, err)
 	}
 	r.relist = true
+	if event.Type == watch.Error {
+		return r.newError(OpWatch, r.position, newTypeError[*metav1.Status](event.Object))
+	}
 	return r.newError(OpWatch, r.position, &EventTypeError{Type: string(event.Type)})
 }
 
@@ -180,7 +191,7 @@ func (r *KubernetesResourceReflector[T]) advance(version string) {
 	if version != "" {
 		r.position = version
 	}
-	r.moved = true
+	r.status.stored(r.store.ResourceVersion())
 }
 
 // storeError wraps what the store said to an object.

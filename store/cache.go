@@ -157,7 +157,7 @@ func (c *Cache[T]) Delete(object T) error {
 	c.lacking.remove(key)
 	s := step[T]{origin: Watch, resourceVersion: version.ResourceVersion}
 	if old := c.objects[key]; old != nil {
-		s.edits = []edit[T]{{old: old, final: &object}}
+		s.edits = []edit[T]{{old: old, final: &entry[T]{object: object, version: version}}}
 	}
 	c.commit(s)
 	return nil

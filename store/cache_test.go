@@ -52,6 +52,7 @@ func TestCacheKeepsTheLastObjectOfAKey(t *testing.T) {
 
 func TestCacheDeletesAnUnknownObjectSilently(t *testing.T) {
 	c := newPods()
+	require.NoError(t, c.Replace(nil, "1"))
 	rec := follow(c)
 	require.NoError(t, c.Delete(pod("ns", "a", "u1", "3")))
 	require.NoError(t, c.DeleteKey(Key{Name: "b"}))
@@ -62,6 +63,9 @@ func TestCacheDeletesAnUnknownObjectSilently(t *testing.T) {
 func TestCacheResourceVersionFollowsWhatItIsTold(t *testing.T) {
 	c := newPods()
 	assert.Empty(t, c.ResourceVersion())
+	require.NoError(t, c.Add(pod("", "a", "u", "3")))
+	require.NoError(t, c.Bookmark("4"))
+	assert.Empty(t, c.ResourceVersion(), "nobody knows what is missing")
 	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "3")}, "10"))
 	assert.Equal(t, "10", c.ResourceVersion(), "a Replace has the version of the list, not of its objects")
 	require.NoError(t, c.Update(pod("", "a", "u", "11")))
@@ -219,7 +223,7 @@ func TestBadObjectsStopNothingElse(t *testing.T) {
 
 func TestWritesOfBadObjectsLeaveEverythingAsItWas(t *testing.T) {
 	c := newPods()
-	require.NoError(t, c.Add(pod("n", "a", "u", "1")))
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u", "1")}, "1"))
 	rec := follow(c)
 	for name, write := range map[string]func(*corev1.Pod) error{"Add": c.Add, "Update": c.Update, "Delete": c.Delete} {
 		for _, bad := range []*corev1.Pod{nil, {}, pod("n", "", "u", "9")} {
@@ -274,6 +278,51 @@ func TestResourceVersionStaysBeforeARejectedObject(t *testing.T) {
 	require.NoError(t, c.Replace(nil, "9"))
 	assert.Equal(t, "9", c.ResourceVersion(), "a list without rejections tells everything")
 	assert.Empty(t, slices.Collect(index.Values()))
+}
+
+func TestReplaceKeepsWhatIsHeldUnderARejectedKey(t *testing.T) {
+	c := newPods()
+	_, err := AddIndex(c, "panics", func(p *corev1.Pod) []string { return []string{p.Labels["must"]}[len(p.Labels):] })
+	require.NoError(t, err)
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1"), pod("", "b", "u2", "1")}, "1"))
+	rec := follow(c)
+	bad := pod("", "a", "u", "2")
+	bad.Labels = map[string]string{"x": "", "y": ""}
+
+	require.ErrorIs(t, c.Replace([]*corev1.Pod{bad}, "2"), ErrPanic)
+
+	assert.Equal(t, []string{"Deletion b 1"}, rec.changes(), "the rejected object is not taken for a missing one")
+	assert.Equal(t, "1", c.ResourceVersion())
+	require.NoError(t, c.DeleteKey(Key{Name: "a"}))
+	require.NoError(t, c.Bookmark("3"))
+	assert.Equal(t, "3", c.ResourceVersion(), "nothing is lacking any more")
+}
+
+func TestResourceVersionStaysBeforeADeletionWithoutAKey(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1")}, "1"))
+	require.Error(t, c.Delete(pod("", "", "u", "2")))
+	require.NoError(t, c.Bookmark("3"))
+	assert.Equal(t, "1", c.ResourceVersion())
+}
+
+func TestDeletionOfAnotherObjectIsNotTheFinalState(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Add(pod("", "a", "u2", "5")))
+	rec := follow(c)
+	require.NoError(t, c.Delete(pod("", "a", "u1", "3")))
+	require.Equal(t, []string{"Deletion a 5"}, rec.changes())
+	assert.False(t, rec.all[0].FinalStateKnown)
+	assert.Equal(t, types.UID("u2"), rec.all[0].Version.UID)
+}
+
+func TestKeyFuncWithoutAKeyIsARejection(t *testing.T) {
+	c := New(func(int) (Key, error) { return Key{}, nil })
+	assert.ErrorIs(t, c.Add(1), ErrNoName)
+	failing := New(func(int) (Key, error) { return Key{Name: "half"}, ErrNoName })
+	var rejected *RejectedError
+	require.ErrorAs(t, failing.Add(1), &rejected)
+	assert.Zero(t, rejected.Rejections[0].Key, "a key that came with an error is none")
 }
 
 func TestCacheWithoutAKeyFuncSaysSo(t *testing.T) {

@@ -88,9 +88,9 @@ type Commit[T any] struct {
 	// ResourceVersion is the cache's resource version after the commit.
 	ResourceVersion string
 
-	// Changes is what happened, deletions first. At most two changes have the
-	// same key: the deletion of an object and the addition of another one.
-	// It is empty if only the resource version moved. Read-only, and valid
+	// Changes is what happened. Objects that a Replace found missing come
+	// first. At most two changes have the same key, one behind the other: the
+	// deletion of an object and the addition of another one. It is empty if only the resource version moved. Read-only, and valid
 	// only during the call that hands it over.
 	Changes []Change[T]
 }

@@ -82,7 +82,7 @@ func TestCommitsCarryTheirOrigin(t *testing.T) {
 		heads = append(heads, head{c.Origin, c.Initial, c.ResourceVersion, len(c.Changes)})
 	}
 	assert.Equal(t, []head{
-		{Watch, false, "1", 1},
+		{Watch, false, "", 1},
 		{List, true, "2", 1},
 		{List, false, "3", 0},
 		{Watch, false, "4", 0},
@@ -94,6 +94,8 @@ func TestFollowerStartsWithTheStateAndKnowsWhetherItIsComplete(t *testing.T) {
 	require.NoError(t, c.Add(pod("", "a", "u", "1")))
 	assert.False(t, c.Snapshot().Complete())
 	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1")}, "2"))
+	assert.True(t, c.Snapshot().Complete())
+	require.NoError(t, c.Update(pod("", "a", "u", "2")))
 	assert.True(t, c.Snapshot().Complete())
 	assert.Len(t, follow(c).state, 1)
 }
@@ -123,14 +125,17 @@ func (f followerFunc) Commit(c *Commit[*corev1.Pod]) { f(c) }
 func TestStoppedFollowerHearsNothingMore(t *testing.T) {
 	c := newPods()
 	calls := 0
-	stop := c.Follow(followerFunc(func(*Commit[*corev1.Pod]) { calls++ }))
 	other := follow(c)
+	stop := c.Follow(followerFunc(func(*Commit[*corev1.Pod]) { calls++ }))
+	third := follow(c)
 	require.NoError(t, c.Add(pod("", "a", "", "1")))
 	stop()
 	stop()
 	require.NoError(t, c.Add(pod("", "b", "", "2")))
 	assert.Equal(t, 1, calls)
 	assert.Len(t, other.all, 2, "the others go on")
+	assert.Len(t, third.all, 2)
+	assert.Len(t, c.followers, 2)
 }
 
 func TestResyncReachesOneFollowerAndChangesNothing(t *testing.T) {

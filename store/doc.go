@@ -11,9 +11,9 @@
 // read.
 //
 // In the blog series "Understanding Kubernetes' tools/cache package" these are
-// Store, Indexer and the map of known objects. The series' Resync is missing
-// here on purpose: handing objects out again is the business of event queues
-// (package eventqueue), not of a cache.
+// Store, Indexer and the map of known objects. The series' Resync is no method
+// of a Store here: handing objects out again is the business of event queues
+// (package eventqueue), for which [Cache.Resync] is the door.
 //
 // # Usage
 //

@@ -78,6 +78,9 @@ func (e *IndexError) Error() string {
 // Unwrap returns Err.
 func (e *IndexError) Unwrap() error { return e.Err }
 
+// ErrNoIndexFunc means that an index was to be added without a function.
+var ErrNoIndexFunc = errors.New("no index function")
+
 // ErrIndexExists means that a cache has an index of that name already.
 var ErrIndexExists = errors.New("name is taken by another index of this cache")
 
@@ -87,10 +90,13 @@ var ErrIndexExists = errors.New("name is taken by another index of this cache")
 // index. It must be pure: the same object always has the same values.
 //
 // AddIndex returns an [*IndexError], and adds nothing, if the name is taken
-// ([ErrIndexExists]) or if the function panics for an object that the cache
+// ([ErrIndexExists]), if there is no function ([ErrNoIndexFunc]), or if the function panics for an object that the cache
 // holds ([ErrPanic]). If it panics later, the object that it was called with is
 // rejected: see [RejectedError].
 func AddIndex[T any, I comparable](to Indexable[T], name string, fn func(T) []I) (*Index[I, T], error) {
+	if fn == nil {
+		return nil, &IndexError{Index: name, Err: ErrNoIndexFunc}
+	}
 	c := to.cache()
 	c.writer.Lock()
 	defer c.writer.Unlock()

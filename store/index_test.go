@@ -58,6 +58,7 @@ func TestIndexReadsRunInTheOrderOfKeys(t *testing.T) {
 
 func TestIndexAddedLateCoversWhatIsThere(t *testing.T) {
 	c, _ := newBooks(t, book{"a", "1", []string{"x"}}, book{"b", "2", nil})
+	assert.Len(t, names(c.All()), 2, "a snapshot that does not know the index")
 	byAuthor, err := AddIndex(c.View(), "author", func(b book) []string { return []string{b.author} })
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a/1"}, names(byAuthor.Get("a")))
@@ -69,7 +70,9 @@ func TestIndexAddedLateCoversWhatIsThere(t *testing.T) {
 
 func TestIndexNameIsTakenOnce(t *testing.T) {
 	c, _ := newBooks(t)
-	_, err := AddIndex(c, "tag", tagsOf)
+	_, err := AddIndex[book, string](c, "nothing", nil)
+	require.ErrorIs(t, err, ErrNoIndexFunc)
+	_, err = AddIndex(c, "tag", tagsOf)
 	require.ErrorIs(t, err, ErrIndexExists)
 	assert.ErrorContains(t, err, `"tag"`)
 }

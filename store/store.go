@@ -43,7 +43,7 @@ type Store[T any] interface {
 	// ResourceVersion returns the resource version up to which the store is
 	// complete, from which a watch can be resumed: that of the last object
 	// stored or deleted, of the last Replace, or of the last Bookmark. It is
-	// empty if there was none of these, or if the objects have no versions.
+	// empty before the first Replace: until then nobody knows what is missing.
 	ResourceVersion() string
 }
 

@@ -3,7 +3,8 @@ package store
 import "iter"
 
 // View is a [Cache] for hands that may only read it. Indexes can be added to
-// it: they change nothing that others see.
+// it. Their functions run for everybody: an object that one of them panics on is
+// rejected by the cache.
 //
 // Get one from [Cache.View]. All methods are safe for concurrent use.
 type View[T any] struct{ of *Cache[T] }

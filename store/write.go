@@ -16,7 +16,7 @@ type step[T any] struct {
 // any. final is the state in which old was deleted, where that was reported.
 type edit[T any] struct {
 	old, new *entry[T]
-	final    *T
+	final    *entry[T]
 }
 
 // prepare does everything that needs code of the user: it derives the key and
@@ -67,7 +67,7 @@ func (c *Cache[T]) identify(object T) (key Key, version Version, err error) {
 // of it. The caller holds writer.
 func (c *Cache[T]) commit(s step[T]) {
 	version := c.resourceVersion
-	if (s.resourceVersion != "" || s.replaced) && !c.lacking.any() {
+	if complete := c.complete || s.replaced; complete && (s.resourceVersion != "" || s.replaced) && !c.lacking.any() {
 		version = s.resourceVersion
 	}
 
@@ -114,9 +114,10 @@ func changes[T any](edits []edit[T]) []Change[T] {
 		switch {
 		case e.new == nil:
 			deletion := e.old.deletion()
-			if e.final != nil {
-				deletion.Object, deletion.FinalStateKnown = *e.final, true
-				deletion.Version = versionOf(*e.final)
+			// The final state of another object says nothing about this one.
+			if e.final != nil && !e.old.version.recreated(e.final.version) {
+				deletion.Object, deletion.FinalStateKnown = e.final.object, true
+				deletion.Version = e.final.version
 			}
 			all = append(all, deletion)
 		case e.old == nil:

@@ -1,0 +1,169 @@
+package reflector
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func TestServersThatGoInCirclesAreNotHammered(t *testing.T) {
+	a := configMap("a", "u", "11")
+	for name, again := range map[string]func(*script){
+		"versions that expire at once":          func(s *script) { s.list("10", "").watchFails(errExpired) },
+		"versions that expire after an event":   func(s *script) { s.list("10", "").watchOpen(added(a), failed(errExpired)) },
+		"pages that always expire":              func(s *script) { s.list("10", "p", a).listFails(errExpired) },
+		"a page that is its own next one":       func(s *script) { s.list("10", "p", a) },
+		"watches that bring nothing":            func(s *script) { s.list("10", "").watch() },
+		"watches that bring the same again":     func(s *script) { s.list("11", "", a).watch(added(a)) },
+		"watches that bring but a bookmark":     func(s *script) { s.list("10", "").watch(bookmark("10")) },
+		"a version that is ahead of the server": func(s *script) { s.list("10", "").watchFails(tooLarge()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := new(script)
+				for range 1000 {
+					again(api)
+				}
+				reported := 0
+				stop := running(t, New(api, newStore(), WithErrorHook(func(context.Context, error) { reported++ })))
+				<-time.After(time.Minute)
+				require.NoError(t, stop())
+				assert.Less(t, len(api.seen()), 80)
+				assert.GreaterOrEqual(t, reported, 3)
+			})
+		})
+	}
+}
+
+func tooLarge() error {
+	err := apierrors.NewTimeoutError("Too large resource version", 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	return err
+}
+
+func TestVersionThatTheServerRefusesIsListedAnew(t *testing.T) {
+	// As after the restoring of a backup: the store is ahead of the server.
+	for name, err := range map[string]error{
+		"too large": tooLarge(), "bad request": apierrors.NewBadRequest("invalid resource version"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("old", "u", "1")}, "900"))
+				api := new(script).watchFails(err).list("20", "")
+				stop := running(t, New(api, s))
+				<-time.After(time.Minute)
+				require.NoError(t, stop())
+				assert.Equal(t, []string{"watch 900", `list limit=500 continue=""`, "watch 20"}, api.seen())
+				assert.Empty(t, contents(s))
+			})
+		})
+	}
+}
+
+func TestObjectThatIsBadForGoodCostsFewLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script)
+		for range 1000 {
+			api.list("1", "", configMap("", "u", "1"))
+		}
+		stop := running(t, New(api, newStore()))
+		<-time.After(24 * time.Hour)
+		require.NoError(t, stop())
+		lists := 0
+		for _, request := range api.seen() {
+			if request[0] == 'l' {
+				lists++
+			}
+		}
+		assert.Less(t, lists, 24*20)
+		assert.Greater(t, lists, 24)
+	})
+}
+
+func TestStoreThatWasOnlyAddedToIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		require.NoError(t, s.Add(configMap("mine", "u", "5")))
+		api := new(script).list("10", "")
+		require.NoError(t, runOnce(t, New(api, s)))
+		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 10"}, api.seen())
+		assert.Empty(t, contents(s))
+	})
+}
+
+func TestFirstPageGivesTheVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("10", "p2").list("12", "")
+		require.NoError(t, runOnce(t, New(api, newStore())))
+		assert.Equal(t, "watch 10", api.seen()[2])
+	})
+}
+
+func TestBookmarkWithoutAVersionSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("10", "").watchOpen(bookmark(""))
+		s := newStore()
+		require.NoError(t, runOnce(t, New(api, s)))
+		assert.Equal(t, "10", s.ResourceVersion())
+	})
+}
+
+func TestStateNeedsNoLockOfTheStore(t *testing.T) {
+	// Under -race: a store need not be safe for whoever asks for the state.
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("1", "").watchOpen(added(configMap("a", "u", "2")), added(configMap("b", "u2", "3")))
+		s := &lastVersion{}
+		r := New(api, s)
+		stop := running(t, r)
+		for r.State().ResourceVersion != "3" {
+			// Asking while the reflector writes is the point.
+		}
+		require.NoError(t, stop())
+		assert.Equal(t, "3", s.version)
+	})
+}
+
+// lastVersion is a store that keeps but a version, and has no lock.
+type lastVersion struct {
+	store.Store[*corev1.ConfigMap]
+	version string
+}
+
+func (s *lastVersion) Add(o *corev1.ConfigMap) error { s.version = o.ResourceVersion; return nil }
+
+func (s *lastVersion) Replace(_ []*corev1.ConfigMap, version string) error {
+	s.version = version
+	return nil
+}
+
+func (s *lastVersion) ResourceVersion() string { return s.version }
+
+func TestRunWaitsForTheWatchToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &slowWatch{result: make(chan watch.Event)}
+		api := new(script).list("1", "")
+		api.watches = append(api.watches, func() (watch.Interface, error) { return w, nil })
+		stop := running(t, New(api, newStore()))
+		synctest.Wait()
+		before := time.Now()
+		require.NoError(t, stop())
+		assert.Equal(t, time.Second, time.Since(before))
+	})
+}
+
+// slowWatch takes a second to end.
+type slowWatch struct{ result chan watch.Event }
+
+func (w *slowWatch) ResultChan() <-chan watch.Event { return w.result }
+
+func (w *slowWatch) Stop() { time.AfterFunc(time.Second, func() { close(w.result) }) }
