@@ -28,7 +28,6 @@ func (r *KubernetesResourceReflector[T]) list(ctx context.Context) error {
 		r.rejections = backoff{limit: maxRejectionBackoff}
 	}
 	r.listed = time.Now()
-	r.failures.healthy(r.listed)
 	r.position, r.relist = resourceVersion, false
 	r.status.stored(r.store.ResourceVersion())
 	r.status.latchSynced()

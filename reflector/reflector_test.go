@@ -480,6 +480,62 @@ func TestListsThatHoldPointers(t *testing.T) {
 	}
 }
 
+func TestListThatFailedIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("1", "").
+			watchOpen(failed(apierrors.NewInternalError(errors.New("unreadable")))).
+			listFails(errors.New("no")).list("2", "")
+		stop := running(t, New(api, newStore()))
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		list := `list limit=500 continue=""`
+		assert.Equal(t, []string{list, "watch 1", list, list, "watch 2"}, api.seen(), "no watch from a version that is of no use")
+	})
+}
+
+func TestHealthStartsTheBackoffAnew(t *testing.T) {
+	for name, api := range map[string]*script{
+		"after a list":  new(script).listFails(errors.New("1")).listFails(errors.New("2")).list("1", "").watchFails(errors.New("3")),
+		"after a watch": new(script).list("1", "").watchFails(errors.New("1")).watchFails(errors.New("2")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &slowWatch{result: make(chan watch.Event)}
+				api.watches = append(api.watches, func() (watch.Interface, error) {
+					time.AfterFunc(healthAfter, func() { w.result <- failed(apierrors.NewTooManyRequests("busy", 0)) })
+					return w, nil
+				})
+				r := New(api, newStore())
+				stop := running(t, r)
+				<-time.After(healthAfter) // the failures before made the watch begin later
+				for r.State().Phase != Waiting {
+					<-r.Changed(r.State())
+				}
+				assert.Equal(t, 1, r.State().Attempt)
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+func TestAcceptedResumeIsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		require.NoError(t, s.Replace(nil, "5"))
+		r := New(new(script), s)
+		require.NoError(t, runOnce(t, r))
+		assert.True(t, closed(r.Synced()))
+	})
+}
+
+func TestListIsSyncedBeforeTheWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(new(script).list("5", "").watchFails(errors.New("no")), newStore())
+		require.NoError(t, runOnce(t, r))
+		assert.True(t, closed(r.Synced()))
+	})
+}
+
 func TestSyncedIsLatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := new(script).listFails(errors.New("no")).list("1", "")

@@ -269,7 +269,7 @@ func (c *Cache[T]) Follow(follower Follower[T]) (stop func()) {
 	return func() {
 		c.writer.Lock()
 		defer c.writer.Unlock()
-		c.followers = slices.DeleteFunc(slices.Clone(c.followers), func(f *registration[T]) bool { return f == r })
+		c.followers = slices.DeleteFunc(c.followers, func(f *registration[T]) bool { return f == r })
 	}
 }
 
