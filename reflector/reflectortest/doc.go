@@ -1,0 +1,2 @@
+// Package reflectortest is an in-memory Kubernetes API server with faults.
+package reflectortest

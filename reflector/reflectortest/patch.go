@@ -1,0 +1,87 @@
+package reflectortest
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// A patcher makes the JSON of the patched object from that of the current one.
+type patcher func(current []byte) ([]byte, error)
+
+func (c *call) patch() error {
+	apply, err := c.patcher()
+	if err != nil {
+		return err
+	}
+	rec, err := c.write(func(prior *record) (object, error) {
+		patched, err := apply(encoding{}.appendObject(nil, prior))
+		if err != nil {
+			return nil, err
+		}
+		obj, err := c.resource.decodeJSON(patched, c.Query.Get("fieldValidation") == "Strict")
+		if err != nil {
+			return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+				field.Invalid(field.NewPath("patch"), string(patched), err.Error()),
+			})
+		}
+		return obj, nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.answer(http.StatusOK, rec)
+}
+
+// patcher reads the patch that the request carries.
+func (c *call) patcher() (patcher, error) {
+	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, errUnsupportedPatchType()
+	}
+	switch types.PatchType(media) {
+	case types.MergePatchType:
+		if !json.Valid(c.body) {
+			return nil, apierrors.NewBadRequest("error decoding patch: the body is not JSON")
+		}
+		return func(current []byte) ([]byte, error) {
+			patched, err := jsonpatch.MergePatch(current, c.body)
+			if err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
+			return patched, nil
+		}, nil
+	case types.JSONPatchType:
+		operations, err := jsonpatch.DecodePatch(c.body)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return func(current []byte) ([]byte, error) {
+			patched, err := operations.Apply(current)
+			if err != nil {
+				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+			}
+			return patched, nil
+		}, nil
+	case types.StrategicMergePatchType:
+		if !c.resource.typed {
+			return nil, errUnsupportedPatchType()
+		}
+		return func(current []byte) ([]byte, error) {
+			patched, err := strategicpatch.StrategicMergePatch(current, c.body, c.resource.newObject())
+			if err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
+			return patched, nil
+		}, nil
+	default:
+		return nil, errUnsupportedPatchType()
+	}
+}
