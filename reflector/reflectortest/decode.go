@@ -130,7 +130,8 @@ func (res *resource) checkKind(kind metav1.TypeMeta) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: the URL is for another kind", kind.Kind, kind.APIVersion, res.Kind))
 	}
 	if kind.APIVersion != "" && kind.APIVersion != res.apiVersion() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", kind.APIVersion, res.apiVersion()))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q in scheme \"reflectortest\"",
+			res.Kind, kind.APIVersion, res.Kind, res.Kind, kind.APIVersion))
 	}
 	return nil
 }

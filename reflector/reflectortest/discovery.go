@@ -57,12 +57,15 @@ func (c *call) json(v any) error {
 	return c.out.document(http.StatusOK, mediaJSON, append(b, '\n'))
 }
 
-// resourceList lists the resources of a group's version. Unannounced ones are
-// there for who asks by name, so that a client can learn their scope.
+// resourceList lists the resources of a group's version. A version that is not
+// announced is there for who asks by name, so that a client can learn its scopes.
 func (c *call) resourceList(group, ver string) error {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
+	announced := slices.ContainsFunc(c.server.registry.ordered, func(r *resource) bool {
+		return r.Group == group && r.Version == ver && !r.unannounced
+	})
 	for _, r := range c.server.registry.ordered {
-		if r.Group != group || r.Version != ver {
+		if r.Group != group || r.Version != ver || (r.unannounced && announced) {
 			continue
 		}
 		list.GroupVersion = r.apiVersion()

@@ -199,7 +199,15 @@ func (e encoding) newListEnvelope(r *resource, meta metav1.ListMeta, size int) (
 		env.tail = []byte("]}\n")
 		return env, nil
 	}
-	// A list of custom resources is a map there, written in the order of its keys.
+	// A list of custom resources is a map there, written in the order of its
+	// keys, and its continue token is never absent.
+	fields := map[string]any{"continue": meta.Continue, "resourceVersion": meta.ResourceVersion}
+	if meta.RemainingItemCount != nil {
+		fields["remainingItemCount"] = *meta.RemainingItemCount
+	}
+	if m, err = json.Marshal(fields); err != nil {
+		return nil, err
+	}
 	env.head = fmt.Appendf(nil, `{"apiVersion":%q,"items":[`, kind.APIVersion)
 	env.tail = fmt.Appendf(nil, `],"kind":%q,"metadata":%s}`+"\n", kind.Kind, m)
 	return env, nil

@@ -7,6 +7,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -71,8 +72,9 @@ func (c *call) patcher() (patcher, error) {
 			return patched, nil
 		}, nil
 	case types.StrategicMergePatchType:
-		if !c.resource.typed {
-			return nil, errUnsupportedPatchType()
+		if !c.resource.typed { // nobody knows how its lists merge
+			return nil, failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+				"the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json")
 		}
 		return func(current []byte) ([]byte, error) {
 			patched, err := strategicpatch.StrategicMergePatch(current, c.body, c.resource.newObject())
