@@ -13,8 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	serializerjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -84,19 +86,34 @@ func (res *resource) decodeJSON(body []byte, strict bool) (object, error) {
 	if err := json.Unmarshal(body, &kind); err != nil {
 		return nil, res.unrecognized(fmt.Errorf("couldn't get version/kind; json parse error: %w", err))
 	}
+	if !res.typed && kind.Kind == "" { // nothing else says what the body is
+		return nil, res.unrecognized(fmt.Errorf("Object 'Kind' is missing in '%s'", body))
+	}
 	if err := res.checkKind(kind); err != nil {
 		return nil, err
 	}
+	obj, err := res.decodeFields(body, strict)
+	if err != nil {
+		return nil, res.unhandled(err)
+	}
+	return obj, nil
+}
+
+// decodeFields decodes JSON of the right kind.
+func (res *resource) decodeFields(body []byte, strict bool) (object, error) {
 	obj := res.newObject()
 	if !res.typed {
 		content := map[string]any{}
 		if err := utiljson.Unmarshal(body, &content); err != nil {
-			return nil, res.unhandled(err)
+			return nil, err
 		}
-		u := obj.(runtime.Unstructured)
-		u.SetUnstructuredContent(content)
-		u.GetObjectKind().SetGroupVersionKind(res.gvk())
-		return obj, checkMetadata(res, content)
+		// What no client could read back is refused.
+		if err := json.Unmarshal(body, &metav1.PartialObjectMetadata{}); err != nil {
+			return nil, err
+		}
+		obj.(runtime.Unstructured).SetUnstructuredContent(content)
+		obj.GetObjectKind().SetGroupVersionKind(res.gvk())
+		return obj, nil
 	}
 	serializer := jsonSerializer
 	if strict {
@@ -104,30 +121,25 @@ func (res *resource) decodeJSON(body []byte, strict bool) (object, error) {
 	}
 	gvk := res.gvk()
 	if _, _, err := serializer.Decode(body, &gvk, obj); err != nil {
-		return nil, res.unhandled(err)
+		return nil, err
 	}
 	// The kind is in the envelope of every answer; storing it would repeat it.
 	obj.GetObjectKind().SetGroupVersionKind(emptyKind)
 	return obj, nil
 }
 
-// checkMetadata refuses metadata that no client could read back.
-func checkMetadata(res *resource, content map[string]any) error {
-	b, err := json.Marshal(content)
-	if err != nil {
-		return res.unhandled(err)
-	}
-	var partial metav1.PartialObjectMetadata
-	if err := json.Unmarshal(b, &partial); err != nil {
-		return res.unhandled(err)
-	}
-	return nil
-}
-
 // checkKind compares the kind that a body names, if it does, with the URL's.
 func (res *resource) checkKind(kind metav1.TypeMeta) error {
 	if kind.Kind != "" && kind.Kind != res.Kind {
+		if !res.typed {
+			return apierrors.NewInvalid(schema.GroupKind{Group: res.Group, Kind: kind.Kind}, "", field.ErrorList{
+				field.Invalid(field.NewPath("kind"), kind.Kind, "must be "+res.Kind),
+			})
+		}
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: the URL is for another kind", kind.Kind, kind.APIVersion, res.Kind))
+	}
+	if !res.typed && kind.APIVersion != res.apiVersion() {
+		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", kind.APIVersion, res.apiVersion()))
 	}
 	if kind.APIVersion != "" && kind.APIVersion != res.apiVersion() {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: no kind %q is registered for version %q in scheme \"reflectortest\"",
@@ -160,7 +172,7 @@ func decodeDeleteOptions(contentType string, body []byte, query url.Values) (*me
 	}
 	if media == mediaJSON {
 		if err := json.Unmarshal(body, options); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+			return nil, apierrors.NewBadRequest("couldn't get version/kind; json parse error: " + err.Error())
 		}
 		return options, nil
 	}

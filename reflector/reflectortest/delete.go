@@ -182,6 +182,7 @@ func markDeleting(obj object) {
 // propagation policy wants.
 func finalizersFor(obj object, options *metav1.DeleteOptions) []string {
 	policy := deref(options.PropagationPolicy, "")
+	//lint:ignore SA1019 clients still send it
 	if orphan := options.OrphanDependents; orphan != nil {
 		policy = metav1.DeletePropagationBackground
 		if *orphan {

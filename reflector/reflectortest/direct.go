@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +42,7 @@ func (s *Server) Update(obj metav1.Object) error {
 	if prior, ok := res.history.current.Get(res.key(in.GetNamespace(), in.GetName())); ok && in.GetResourceVersion() == "" {
 		in.SetResourceVersion(fmt.Sprint(prior.version))
 	}
-	rec, err := s.updateLocked(res, in.GetNamespace(), in.GetName(), whole, false, func(*record) (object, error) { return in, nil })
+	rec, err := s.updateLocked(res, in.GetNamespace(), in.GetName(), whole, false, func(prior *record) (object, error) { return in, checkUID(prior, in) })
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -135,8 +136,22 @@ func (s *Server) convert(obj metav1.Object) (*resource, object, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	// A prototype's value need not name its kind: its type does.
+	if b, err = res.withKind(b); err != nil {
+		return nil, nil, err
+	}
 	in, err := res.decodeJSON(b, false)
 	return res, in, err
+}
+
+func (res *resource) withKind(b []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, err
+	}
+	fields["kind"] = json.RawMessage(strconv.Quote(res.Kind))
+	fields["apiVersion"] = json.RawMessage(strconv.Quote(res.apiVersion()))
+	return json.Marshal(fields)
 }
 
 // into writes the record into a caller's object; what was in it is gone.

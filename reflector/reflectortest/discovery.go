@@ -16,7 +16,7 @@ const gitVersion = "v1.36.3"
 
 // serveDiscovery answers what is not for a resource.
 func (c *call) serveDiscovery() error {
-	if c.Method != http.MethodGet && c.Method != http.MethodHead {
+	if c.Method != http.MethodGet {
 		return errMethodNotAllowed()
 	}
 	parts := strings.Split(strings.Trim(c.Path, "/"), "/")
@@ -79,10 +79,14 @@ func (c *call) resourceList(group, ver string) error {
 			})
 		}
 	}
-	if list.GroupVersion == "" {
+	switch {
+	case list.GroupVersion != "":
+		return c.json(list)
+	case c.server.registry.hasGroup(group):
+		return errResourceNotFound()
+	default:
 		return errPageNotFound
 	}
-	return c.json(list)
 }
 
 var statusVerbs = []string{"get", "patch", "update"}

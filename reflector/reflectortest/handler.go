@@ -49,11 +49,11 @@ func (c *call) serve() error {
 	if c.Verb == "" {
 		return c.serveDiscovery()
 	}
-	c.resource = c.server.registry.byGVR[c.gvr()]
-	if c.resource == nil {
-		return errResourceNotFound()
+	if !c.server.registry.hasGroup(c.Group) {
+		return errPageNotFound
 	}
-	if c.Subresource != "" && (c.Subresource != "status" || !c.resource.Status) {
+	c.resource = c.server.registry.byGVR[c.gvr()]
+	if c.resource == nil || !c.exists() {
 		return errResourceNotFound()
 	}
 	if !c.allowed() {
@@ -83,23 +83,30 @@ func (c *call) serve() error {
 	}
 }
 
+// exists says whether the resource has the URL, whatever the verb.
+func (c *call) exists() bool {
+	switch {
+	case c.Subresource != "" && (c.Subresource != "status" || !c.resource.Status):
+		return false
+	case c.resource.Namespaced:
+		return c.Namespace != "" || c.Name == ""
+	default:
+		return c.Namespace == ""
+	}
+}
+
 // allowed says whether the URL takes the verb.
 func (c *call) allowed() bool {
-	if c.resource.Namespaced && c.Namespace == "" && c.Verb != "list" && c.Verb != "watch" {
-		return false
-	}
-	if !c.resource.Namespaced && c.Namespace != "" {
-		return false
-	}
+	everywhere := c.resource.Namespaced && c.Namespace == ""
 	switch c.Verb {
-	case "create":
-		return c.Name == ""
-	case "update", "patch":
-		return c.Name != ""
-	case "get":
-		return true
-	case "list", "watch", "delete", "deletecollection":
+	case "list", "watch":
 		return c.Subresource == ""
+	case "create":
+		return c.Name == "" && !everywhere
+	case "get", "update", "patch":
+		return c.Name != ""
+	case "delete", "deletecollection":
+		return c.Subresource == "" && !everywhere
 	default:
 		return false
 	}

@@ -63,7 +63,7 @@ func parseVersion(s string) (uint64, error) {
 func (c *call) get() error {
 	version, err := parseVersion(c.Query.Get("resourceVersion"))
 	if err != nil {
-		return apierrors.NewBadRequest("invalid resource version: " + err.Error())
+		return err
 	}
 	c.server.mu.Lock()
 	current := c.server.version

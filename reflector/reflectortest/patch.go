@@ -27,7 +27,7 @@ func (c *call) patch() error {
 		if err != nil {
 			return nil, err
 		}
-		obj, err := c.resource.decodeJSON(patched, c.Query.Get("fieldValidation") == "Strict")
+		obj, err := c.resource.decodePatched(patched, c.Query.Get("fieldValidation") == metav1.FieldValidationStrict)
 		if err != nil {
 			return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
 				field.Invalid(field.NewPath("patch"), string(patched), err.Error()),
@@ -41,6 +41,17 @@ func (c *call) patch() error {
 	return c.answer(http.StatusOK, rec)
 }
 
+func (res *resource) decodePatched(body []byte, strict bool) (object, error) {
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(body, &kind); err != nil {
+		return nil, err
+	}
+	if err := res.checkKind(kind); err != nil {
+		return nil, err
+	}
+	return res.decodeFields(body, strict)
+}
+
 // patcher reads the patch that the request carries.
 func (c *call) patcher() (patcher, error) {
 	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
@@ -49,10 +60,10 @@ func (c *call) patcher() (patcher, error) {
 	}
 	switch types.PatchType(media) {
 	case types.MergePatchType:
-		if !json.Valid(c.body) {
-			return nil, apierrors.NewBadRequest("error decoding patch: the body is not JSON")
-		}
 		return func(current []byte) ([]byte, error) {
+			if err := json.Unmarshal(c.body, &map[string]any{}); err != nil {
+				return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+			}
 			patched, err := jsonpatch.MergePatch(current, c.body)
 			if err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())
@@ -60,11 +71,11 @@ func (c *call) patcher() (patcher, error) {
 			return patched, nil
 		}, nil
 	case types.JSONPatchType:
-		operations, err := jsonpatch.DecodePatch(c.body)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
 		return func(current []byte) ([]byte, error) {
+			operations, err := jsonpatch.DecodePatch(c.body)
+			if err != nil {
+				return nil, apierrors.NewBadRequest("error decoding patch: " + err.Error())
+			}
 			patched, err := operations.Apply(current)
 			if err != nil {
 				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
@@ -77,6 +88,9 @@ func (c *call) patcher() (patcher, error) {
 				"the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json")
 		}
 		return func(current []byte) ([]byte, error) {
+			if err := json.Unmarshal(c.body, &map[string]any{}); err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
 			patched, err := strategicpatch.StrategicMergePatch(current, c.body, c.resource.newObject())
 			if err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())

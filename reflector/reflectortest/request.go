@@ -72,7 +72,7 @@ func parseRequest(r *http.Request) Request {
 
 func verb(req Request, watching bool) string {
 	switch req.Method {
-	case http.MethodGet, http.MethodHead:
+	case http.MethodGet:
 		switch {
 		case watching || (req.Name == "" && boolParam(req.Query, "watch")):
 			return "watch"

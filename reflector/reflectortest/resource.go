@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,6 +146,10 @@ func (g *registry) add(r *resource, t reflect.Type) error {
 		g.byType[t] = r
 	}
 	return nil
+}
+
+func (g *registry) hasGroup(group string) bool {
+	return slices.ContainsFunc(g.ordered, func(r *resource) bool { return r.Group == group })
 }
 
 // forObject finds the resource of a Go value: by its type, or by its apiVersion

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -40,7 +41,7 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
-	rec, err := c.write(func(*record) (object, error) { return obj, nil })
+	rec, err := c.write(func(prior *record) (object, error) { return obj, checkUID(prior, obj) })
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, dryRu
 	if res.tracksGeneration {
 		obj.SetGeneration(1)
 	}
-	if errs := validation.ValidateObjectMetaAccessor(obj, res.Namespaced, res.validName, field.NewPath("metadata")); len(errs) > 0 {
+	if errs := res.validate(obj); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(res.gvk().GroupKind(), obj.GetName(), errs)
 	}
 	if _, ok := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName())); ok {
@@ -186,16 +187,12 @@ func (s *Server) replaceLocked(res *resource, prior *record, obj object, dryRun 
 func (res *resource) checkUpdate(prior *record, namespace, name string, obj object) error {
 	if obj.GetName() != name {
 		if obj.GetName() == "" {
-			return apierrors.NewBadRequest("name must be provided")
+			return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", name))
 		}
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), name))
 	}
 	if err := res.placeIn(namespace, obj); err != nil {
 		return err
-	}
-	if uid := string(obj.GetUID()); uid != "" && uid != prior.uid {
-		return apierrors.NewConflict(res.gr(), name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: /registry/%s/%s, ResourceVersion: 0, "+
-			"AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s", res.Plural, prior.key, uid, prior.uid))
 	}
 	if obj.GetResourceVersion() == "" && res.versionRequired {
 		kind := schema.GroupKind{Group: res.Group, Kind: res.Plural} // there too the resource stands for the kind
@@ -215,9 +212,22 @@ func (res *resource) checkUpdate(prior *record, namespace, name string, obj obje
 	return nil
 }
 
+// checkUID takes the UID in an update for a precondition. A patch has none: there
+// it is a field that cannot change.
+func checkUID(prior *record, obj object) error {
+	uid, res := string(obj.GetUID()), prior.resource
+	if uid == "" || uid == prior.uid || obj.GetName() != prior.name {
+		return nil
+	}
+	return apierrors.NewConflict(res.gr(), prior.name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: /registry/%s/%s, ResourceVersion: 0, "+
+		"AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s", res.Plural, prior.key, uid, prior.uid))
+}
+
 // prepareUpdate carries over what an update cannot change.
 func (res *resource) prepareUpdate(obj, old object) error {
-	obj.SetUID(old.GetUID())
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	obj.SetSelfLink("")
 	obj.SetResourceVersion(old.GetResourceVersion())
@@ -231,13 +241,24 @@ func (res *resource) prepareUpdate(obj, old object) error {
 	if res.tracksGeneration && !res.sameSpec(obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
-	at := field.NewPath("metadata")
-	errs := validation.ValidateObjectMetaAccessor(obj, res.Namespaced, res.validName, at)
-	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, at)...)
+	errs := append(res.validate(obj), validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))...)
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(res.gvk().GroupKind(), obj.GetName(), errs)
 	}
 	return nil
+}
+
+// validate checks the metadata. A finalizer of a built-in kind names its owner.
+func (res *resource) validate(obj object) field.ErrorList {
+	at := field.NewPath("metadata")
+	errs := validation.ValidateObjectMetaAccessor(obj, res.Namespaced, res.validName, at)
+	for i, f := range obj.GetFinalizers() {
+		standard := f == string(corev1.FinalizerKubernetes) || f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+		if res.typed && !standard && !strings.Contains(f, "/") {
+			errs = append(errs, field.Invalid(at.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
 }
 
 // validName checks a name as most kinds do. Kinds whose names may hold more
@@ -245,7 +266,10 @@ func (res *resource) prepareUpdate(obj, old object) error {
 func (res *resource) validName(name string, prefix bool) []string {
 	switch res.Group {
 	case "rbac.authorization.k8s.io", "certificates.k8s.io", "networking.k8s.io":
-		return path.ValidatePathSegmentName(name, prefix)
+		if name == "." || name == ".." || strings.ContainsAny(name, "/%") {
+			return []string{"must be a segment of a path"}
+		}
+		return nil
 	default:
 		return validation.NameIsDNSSubdomain(name, prefix)
 	}
