@@ -87,6 +87,7 @@ func (res *resource) decodeJSON(body []byte, strict bool) (object, error) {
 		return nil, res.unrecognized(fmt.Errorf("couldn't get version/kind; json parse error: %w", err))
 	}
 	if !res.typed && kind.Kind == "" { // nothing else says what the body is
+		//lint:ignore ST1005 the real server's words
 		return nil, res.unrecognized(fmt.Errorf("Object 'Kind' is missing in '%s'", body))
 	}
 	if err := res.checkKind(kind); err != nil {

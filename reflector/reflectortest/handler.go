@@ -21,8 +21,8 @@ type call struct {
 	expireContinue bool // a fault: the continue token is too old
 }
 
-// ServeHTTP answers one request. It is exported for http.Handler; clients come
-// through Config or URL.
+// ServeHTTP answers one request. Clients come through Config or URL; a Server is
+// a handler too so that it can stand behind an httptest.Server or a mux.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := parseRequest(r)
 	// Read before anything is answered: on a pipe a client that still writes

@@ -17,9 +17,9 @@ type options struct {
 	resources        []Resource
 }
 
-// OnPort serves on a port of the loopback interface, by net/http/httptest,
-// instead of in memory: for curl, for other processes. Such a server does not
-// work inside a testing/synctest bubble.
+// OnPort serves on a port of the loopback interface instead of in memory: for
+// curl, for other processes. Such a server does not work inside a
+// testing/synctest bubble.
 func OnPort() Option { return optionFunc(func(o *options) { o.port = true }) }
 
 // WithHistory bounds the memory of the past: at least the last n changes of

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"sync"
 	"testing"
@@ -59,7 +58,10 @@ func NewServer(opts ...Option) (*Server, error) {
 		restored:  make(chan struct{}),
 	}
 	s.journal.init()
-	return s, s.listen()
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Start starts a server that is closed when the test ends.
@@ -76,9 +78,10 @@ func Start(t testing.TB, opts ...Option) *Server {
 func (s *Server) listen() error {
 	var listener net.Listener
 	if s.options.port {
-		// httptest picks the port, and the interface where there is no IPv4.
-		ts := httptest.NewUnstartedServer(nil)
-		listener = ts.Listener
+		var err error
+		if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return fmt.Errorf("reflectortest: no port to listen on: %w", err)
+		}
 		s.url = "http://" + listener.Addr().String()
 	} else {
 		s.memory = newMemoryListener()

@@ -2,11 +2,16 @@ package reflectortest_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -260,4 +266,42 @@ func TestASlowWatchThatFallsBehindACompactionIsTold(t *testing.T) {
 		require.Equal(t, watch.Error, event.Type)
 		require.True(t, apierrors.IsResourceExpired(apierrors.FromObject(event.Object)))
 	})
+}
+
+func TestNoUpdateIsLostBetweenClients(t *testing.T) {
+	s := reflectortest.Start(t)
+	require.NoError(t, s.Create(configMap("counter")))
+	cms := clientset(t, s.Config()).CoreV1().ConfigMaps("default")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 25 {
+				for done := false; !done; {
+					cm, err := cms.Get(t.Context(), "counter", metav1.GetOptions{})
+					if !assert.NoError(t, err) {
+						return
+					}
+					n, _ := strconv.Atoi(cm.Data["n"])
+					cm.Data = map[string]string{"n": strconv.Itoa(n + 1)}
+					_, err = cms.Update(t.Context(), cm, metav1.UpdateOptions{})
+					if done = err == nil; !done && !assert.True(t, apierrors.IsConflict(err), "%v", err) {
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	cm := configMap("counter")
+	require.NoError(t, s.Get(cm))
+	require.Equal(t, "100", cm.Data["n"])
+}
+
+func TestBehindHTTPTest(t *testing.T) {
+	ts := httptest.NewServer(seeded(t))
+	defer ts.Close()
+	list, err := clientset(t, &rest.Config{Host: ts.URL}).CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 3)
+	http.DefaultClient.CloseIdleConnections()
 }

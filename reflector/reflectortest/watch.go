@@ -21,8 +21,10 @@ type watcher struct {
 	bookmarks bool // the client allows them
 	interval  time.Duration
 	deadline  time.Time
-	cursor    uint64 // every change up to this version was sent
-	sent      int    // events
+	cursor    uint64          // every change up to this version was sent
+	ask       <-chan struct{} // closed when a bookmark is asked for
+	restored  <-chan struct{} // closed when the state goes back in time
+	sent      int             // events
 	buf       []byte
 }
 
@@ -88,6 +90,7 @@ func (w *watcher) begin(version uint64, initial *bool) error {
 	s.mu.Lock()
 	current, compacted := s.version, h.compacted
 	state := h.current.Copy()
+	w.ask, w.restored = s.bookmarks, s.restored
 	s.mu.Unlock()
 	if initial != nil && *initial {
 		if version > current {
@@ -125,9 +128,6 @@ func (w *watcher) follow() error {
 	defer timeout.Stop()
 	next := time.NewTimer(w.untilBookmark())
 	defer next.Stop()
-	s.mu.Lock()
-	bookmarks, restored := s.bookmarks, s.restored
-	s.mu.Unlock()
 	for {
 		changed, err := w.catchUp()
 		if err != nil {
@@ -139,14 +139,14 @@ func (w *watcher) follow() error {
 		case <-next.C:
 			err = w.bookmark(false)
 			next.Reset(w.untilBookmark())
-		case <-bookmarks:
+		case <-w.ask:
 			s.mu.Lock()
-			bookmarks = s.bookmarks
+			w.ask = s.bookmarks
 			s.mu.Unlock()
 			err = w.bookmark(false)
 		case <-timeout.C:
 			return nil
-		case <-restored:
+		case <-w.restored:
 			return errAbort
 		case <-s.closing:
 			return errClosed
