@@ -329,3 +329,20 @@ func TestFaultsAreScopedAndCounted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 200, code)
 }
+
+// net/http repeats a GET whose reused connection broke before an answer.
+func TestAFaultIsNotRepairedByTheTransport(t *testing.T) {
+	s := seeded(t)
+	client, err := rest.HTTPClientFor(s.Config())
+	require.NoError(t, err)
+	for range 3 { // the connection is there to be reused
+		resp, err := client.Get(s.URL() + path)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+	}
+	s.Inject(reflectortest.Refuse().Times(1))
+	_, err = client.Get(s.URL() + path)
+	require.True(t, utilnet.IsConnectionRefused(err), "%v", err)
+}
