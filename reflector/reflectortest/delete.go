@@ -1,0 +1,220 @@
+package reflectortest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func (c *call) delete() error {
+	options, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	c.server.mu.Lock()
+	rec, gone, err := c.server.deleteLocked(c.resource, c.Namespace, c.Name, options, c.dryRun)
+	c.server.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if !gone || c.resource.returnsDeleted {
+		return c.answer(http.StatusOK, rec)
+	}
+	return c.answerStatus(&metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
+		Name: c.Name, Group: c.Group, Kind: c.Resource, UID: types.UID(rec.uid),
+	}})
+}
+
+func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
+	options, err := decodeDeleteOptions(c.http.Header.Get("Content-Type"), c.body, c.Query)
+	if err != nil {
+		return nil, err
+	}
+	if errs := metavalidation.ValidateDeleteOptions(options); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	c.dryRun = c.dryRun || slices.Contains(options.DryRun, metav1.DryRunAll)
+	return options, nil
+}
+
+// deleteCollection deletes what a list with the same query would show, and
+// answers with that list.
+func (c *call) deleteCollection() error {
+	options, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	listOptions, err := c.listOptions()
+	if err != nil {
+		return err
+	}
+	p, err := c.page(listOptions)
+	if err != nil {
+		return err
+	}
+	c.server.mu.Lock()
+	for _, rec := range p.records {
+		_, _, err = c.server.deleteLocked(c.resource, rec.namespace, rec.name, options.DeepCopy(), c.dryRun)
+		if err != nil && !apierrors.IsNotFound(err) {
+			break
+		}
+		err = nil
+	}
+	c.server.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.answerList(metav1.ListMeta{ResourceVersion: strconv.FormatUint(p.version, 10)}, p.records)
+}
+
+// deleteLocked deletes an object, or marks it where finalizers or a grace period
+// hold it. gone says which. It needs mu.
+func (s *Server) deleteLocked(res *resource, namespace, name string, options *metav1.DeleteOptions, dryRun bool) (rec *record, gone bool, err error) {
+	prior, ok := res.history.current.Get(res.key(namespace, name))
+	if !ok {
+		return nil, false, apierrors.NewNotFound(res.gr(), name)
+	}
+	if err := checkPreconditions(prior, options.Preconditions); err != nil {
+		return nil, false, err
+	}
+	obj := prior.object()
+	graceful, pending := beginGrace(obj, options)
+	if pending {
+		return prior, false, nil
+	}
+	obj.SetFinalizers(finalizersFor(obj, options))
+	held := len(obj.GetFinalizers()) > 0
+	if !graceful && held {
+		markDeleting(obj)
+	}
+	if graceful || held {
+		if rec, err = s.replaceLocked(res, prior, obj, dryRun); err != nil {
+			return nil, false, err
+		}
+		if held || deref(obj.GetDeletionGracePeriodSeconds(), 0) > 0 {
+			return rec, false, nil
+		}
+		prior = rec
+	}
+	if dryRun {
+		return prior, true, nil
+	}
+	rec, err = s.removeLocked(res, prior)
+	return rec, true, err
+}
+
+func checkPreconditions(prior *record, p *metav1.Preconditions) error {
+	if p == nil {
+		return nil
+	}
+	// There too the kind stands for the resource.
+	gr := schema.GroupResource{Group: prior.resource.Group, Resource: prior.resource.Kind}
+	if p.UID != nil && string(*p.UID) != prior.uid {
+		return apierrors.NewConflict(gr, prior.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
+			"The object might have been deleted and then recreated", *p.UID, prior.uid))
+	}
+	version := strconv.FormatUint(prior.version, 10)
+	if p.ResourceVersion != nil && *p.ResourceVersion != version {
+		return apierrors.NewConflict(gr, prior.name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
+			"The object might have been modified", *p.ResourceVersion, version))
+	}
+	return nil
+}
+
+// beginGrace marks a pod for deletion after its grace period; other kinds have
+// none. pending means that it was marked before and stays as it is.
+func beginGrace(obj object, options *metav1.DeleteOptions) (graceful, pending bool) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return false, false
+	}
+	wanted := options.GracePeriodSeconds
+	if wanted != nil && *wanted < 0 {
+		wanted = new(int64(1))
+	}
+	if pod.DeletionTimestamp != nil {
+		left := deref(pod.DeletionGracePeriodSeconds, 0)
+		if left == 0 {
+			return false, false
+		}
+		if wanted == nil || *wanted >= left {
+			return false, true
+		}
+		at := pod.DeletionTimestamp.Add(time.Duration(*wanted-left) * time.Second)
+		if now := time.Now().Truncate(time.Second); at.Before(now) {
+			at = now
+		}
+		pod.DeletionTimestamp = new(metav1.NewTime(at))
+		pod.DeletionGracePeriodSeconds = wanted
+		return true, false
+	}
+	period := deref(wanted, deref(pod.Spec.TerminationGracePeriodSeconds, 30))
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		period = 0 // no kubelet has to stop anything
+	}
+	pod.DeletionTimestamp = new(metav1.NewTime(time.Now().Truncate(time.Second).Add(time.Duration(period) * time.Second)))
+	pod.DeletionGracePeriodSeconds = &period
+	pod.Generation++
+	return true, false
+}
+
+// markDeleting marks an object that only finalizers hold.
+func markDeleting(obj object) {
+	if obj.GetDeletionTimestamp() == nil {
+		if obj.GetGeneration() > 0 {
+			obj.SetGeneration(obj.GetGeneration() + 1)
+		}
+		obj.SetDeletionTimestamp(new(metav1.NewTime(time.Now().Truncate(time.Second))))
+	}
+	obj.SetDeletionGracePeriodSeconds(new(int64(0)))
+}
+
+// finalizersFor adds and takes away the garbage collector's finalizers as the
+// propagation policy wants.
+func finalizersFor(obj object, options *metav1.DeleteOptions) []string {
+	policy := deref(options.PropagationPolicy, "")
+	//lint:ignore SA1019 clients still send it
+	if orphan := options.OrphanDependents; orphan != nil {
+		policy = metav1.DeletePropagationBackground
+		if *orphan {
+			policy = metav1.DeletePropagationOrphan
+		}
+	}
+	finalizers := obj.GetFinalizers()
+	if policy == "" {
+		return finalizers
+	}
+	finalizers = slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool {
+		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+	})
+	switch policy {
+	case metav1.DeletePropagationOrphan:
+		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
+	case metav1.DeletePropagationForeground:
+		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
+	}
+	return finalizers
+}
+
+// deletable says whether an update took away the last thing that held an object
+// marked for deletion.
+func deletable(obj, old object) bool {
+	return old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 &&
+		deref(obj.GetDeletionGracePeriodSeconds(), 0) == 0
+}
+
+func deref[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}

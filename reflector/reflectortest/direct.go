@@ -1,0 +1,171 @@
+package reflectortest
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"reflect"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Create stores an object without HTTP and sets in obj what the server set. It
+// is the test's own hand: unlike a client it writes the status too.
+//
+// obj is a pointer to a built-in type, to the prototype's type of a registered
+// one, or *unstructured.Unstructured, here and in the methods below.
+func (s *Server) Create(obj metav1.Object) error {
+	res, in, err := s.convert(obj)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	rec, err := s.createLocked(res, obj.GetNamespace(), in, false)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return rec.into(obj)
+}
+
+// Update replaces an object, its status included. As for a client, a resource
+// version in obj must be the current one; none means whatever it is.
+func (s *Server) Update(obj metav1.Object) error {
+	res, in, err := s.convert(obj)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if prior, ok := res.history.current.Get(res.key(in.GetNamespace(), in.GetName())); ok && in.GetResourceVersion() == "" {
+		in.SetResourceVersion(fmt.Sprint(prior.version))
+	}
+	rec, err := s.updateLocked(res, in.GetNamespace(), in.GetName(), whole, false, func(prior *record) (object, error) { return in, checkUID(prior, in) })
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return rec.into(obj)
+}
+
+// Delete deletes the object that obj names, at once unless finalizers hold it.
+func (s *Server) Delete(obj metav1.Object) error {
+	res, err := s.registry.forObject(obj)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _, err = s.deleteLocked(res, obj.GetNamespace(), obj.GetName(), metav1.NewDeleteOptions(0), false)
+	return err
+}
+
+// Get fills obj with the stored object of its namespace and name.
+func (s *Server) Get(obj metav1.Object) error {
+	res, err := s.registry.forObject(obj)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	rec, ok := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName()))
+	s.mu.Unlock()
+	if !ok {
+		return apierrors.NewNotFound(res.gr(), obj.GetName())
+	}
+	return rec.into(obj)
+}
+
+// Seed creates many objects, and unlike Create does not write back into them:
+// the way to fill a large cluster.
+func (s *Server) Seed(objects iter.Seq[metav1.Object]) error {
+	for obj := range objects {
+		res, in, err := s.convert(obj)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		_, err = s.createLocked(res, in.GetNamespace(), in, false)
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List returns what is stored of T in a namespace, or in all if it is empty, in
+// the order of a list. T is *corev1.Pod, say, or a pointer to a prototype's type.
+func List[T metav1.Object](s *Server, namespace string) ([]T, error) {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		return nil, fmt.Errorf("reflectortest: List of %s: name a pointer type", t)
+	}
+	res, err := s.registry.forObject(reflect.New(t.Elem()).Interface().(T))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	p := cut(res.history.current.Copy(), s.version, selection{namespace: namespace}, "", 0)
+	s.mu.Unlock()
+	items := make([]T, len(p.records))
+	for i, rec := range p.records {
+		items[i] = reflect.New(t.Elem()).Interface().(T)
+		if err := rec.into(items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+// convert makes a copy of a caller's object in the form in which it is worked on.
+func (s *Server) convert(obj metav1.Object) (*resource, object, error) {
+	res, err := s.registry.forObject(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	if same, ok := obj.(object); ok && res.typed {
+		if _, unstructured := obj.(runtime.Unstructured); !unstructured {
+			in := same.DeepCopyObject().(object)
+			in.GetObjectKind().SetGroupVersionKind(emptyKind)
+			return res, in, nil
+		}
+	}
+	b, err := json.Marshal(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	// A prototype's value need not name its kind: its type does.
+	if b, err = res.withKind(b); err != nil {
+		return nil, nil, err
+	}
+	in, err := res.decodeJSON(b, false)
+	return res, in, err
+}
+
+func (res *resource) withKind(b []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, err
+	}
+	fields["kind"] = json.RawMessage(strconv.Quote(res.Kind))
+	fields["apiVersion"] = json.RawMessage(strconv.Quote(res.apiVersion()))
+	return json.Marshal(fields)
+}
+
+// into writes the record into a caller's object; what was in it is gone.
+func (rec *record) into(obj metav1.Object) error {
+	v := reflect.ValueOf(obj).Elem()
+	fresh := reflect.New(v.Type())
+	if _, unstructured := obj.(runtime.Unstructured); rec.resource.typed && !unstructured {
+		stored := rec.object()
+		v.Set(reflect.ValueOf(stored).Elem())
+		return nil
+	}
+	if err := json.Unmarshal(encoding{}.appendObject(nil, rec), fresh.Interface()); err != nil {
+		return fmt.Errorf("reflectortest: %s %s does not decode into %T: %w", rec.resource.Kind, rec.key, obj, err)
+	}
+	v.Set(fresh.Elem())
+	return nil
+}

@@ -1,0 +1,168 @@
+package reflectortest
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	discoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// gitVersion is the release whose answers this server was compared with.
+const gitVersion = "v1.36.3"
+
+// serveDiscovery answers what is not for a resource.
+func (c *call) serveDiscovery() error {
+	if c.Method != http.MethodGet {
+		return errMethodNotAllowed()
+	}
+	parts := strings.Split(strings.Trim(c.Path, "/"), "/")
+	g := c.server.registry
+	switch {
+	case c.Path == "/version" || c.Path == "/version/":
+		return c.json(version.Info{Major: "1", Minor: "36", GitVersion: gitVersion, Platform: "reflectortest"})
+	case c.Path == "/healthz" || c.Path == "/readyz" || c.Path == "/livez":
+		return c.out.document(http.StatusOK, "text/plain; charset=utf-8", []byte("ok"))
+	case (parts[0] == "api" || parts[0] == "apis") && len(parts) == 1:
+		if c.wantsAggregated() {
+			return c.aggregated(g.aggregated(parts[0] == "api"))
+		}
+		if parts[0] == "api" {
+			return c.json(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+		}
+		return c.json(metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: g.groups()})
+	case parts[0] == "apis" && len(parts) == 2:
+		for _, group := range g.groups() {
+			if group.Name == parts[1] {
+				group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+				return c.json(group)
+			}
+		}
+	case parts[0] == "api" && len(parts) == 2:
+		return c.resourceList("", parts[1])
+	case parts[0] == "apis" && len(parts) == 3:
+		return c.resourceList(parts[1], parts[2])
+	}
+	return errPageNotFound
+}
+
+func (c *call) json(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return c.out.document(http.StatusOK, mediaJSON, append(b, '\n'))
+}
+
+// resourceList lists the resources of a group's version. A version that is not
+// announced is there for who asks by name, so that a client can learn its scopes.
+func (c *call) resourceList(group, ver string) error {
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
+	announced := slices.ContainsFunc(c.server.registry.ordered, func(r *resource) bool {
+		return r.Group == group && r.Version == ver && !r.unannounced
+	})
+	for _, r := range c.server.registry.ordered {
+		if r.Group != group || r.Version != ver || (r.unannounced && announced) {
+			continue
+		}
+		list.GroupVersion = r.apiVersion()
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: r.Plural, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
+			Verbs: allVerbs, ShortNames: r.ShortNames, Categories: r.Categories,
+		})
+		if r.Status {
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: r.Plural + "/status", Namespaced: r.Namespaced, Kind: r.Kind, Verbs: statusVerbs,
+			})
+		}
+	}
+	switch {
+	case list.GroupVersion != "":
+		return c.json(list)
+	case c.server.registry.hasGroup(group):
+		return errResourceNotFound()
+	default:
+		return errPageNotFound
+	}
+}
+
+var statusVerbs = []string{"get", "patch", "update"}
+
+var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+// groups lists the groups but the core one, with the versions that are announced.
+func (g *registry) groups() []metav1.APIGroup {
+	var groups []metav1.APIGroup
+	for _, r := range g.ordered {
+		if r.Group == "" || r.unannounced {
+			continue
+		}
+		v := metav1.GroupVersionForDiscovery{GroupVersion: r.apiVersion(), Version: r.Version}
+		i := slices.IndexFunc(groups, func(a metav1.APIGroup) bool { return a.Name == r.Group })
+		if i < 0 {
+			groups = append(groups, metav1.APIGroup{Name: r.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+		} else if !slices.Contains(groups[i].Versions, v) {
+			groups[i].Versions = append(groups[i].Versions, v)
+		}
+	}
+	return groups
+}
+
+const aggregatedMedia = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// wantsAggregated says whether the client's first choice is one answer for all
+// groups.
+func (c *call) wantsAggregated() bool {
+	first, _, _ := strings.Cut(strings.ReplaceAll(c.http.Header.Get("Accept"), " ", ""), ",")
+	return strings.HasPrefix(first, mediaJSON+";") &&
+		strings.Contains(first, "as=APIGroupDiscoveryList") && strings.Contains(first, "v=v2") && !strings.Contains(first, "v=v2beta1")
+}
+
+func (c *call) aggregated(list *discoveryv2.APIGroupDiscoveryList) error {
+	b, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return c.out.document(http.StatusOK, aggregatedMedia, append(b, '\n'))
+}
+
+// aggregated lists the core group, or all the others, with their resources.
+func (g *registry) aggregated(core bool) *discoveryv2.APIGroupDiscoveryList {
+	list := &discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
+	for _, r := range g.ordered {
+		if (r.Group == "") != core || r.unannounced {
+			continue
+		}
+		i := slices.IndexFunc(list.Items, func(a discoveryv2.APIGroupDiscovery) bool { return a.Name == r.Group })
+		if i < 0 {
+			i = len(list.Items)
+			list.Items = append(list.Items, discoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: r.Group}})
+		}
+		group := &list.Items[i]
+		j := slices.IndexFunc(group.Versions, func(a discoveryv2.APIVersionDiscovery) bool { return a.Version == r.Version })
+		if j < 0 {
+			j = len(group.Versions)
+			group.Versions = append(group.Versions, discoveryv2.APIVersionDiscovery{Version: r.Version, Freshness: discoveryv2.DiscoveryFreshnessCurrent})
+		}
+		group.Versions[j].Resources = append(group.Versions[j].Resources, r.aggregated())
+	}
+	return list
+}
+
+func (r *resource) aggregated() discoveryv2.APIResourceDiscovery {
+	kind := &metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+	d := discoveryv2.APIResourceDiscovery{
+		Resource: r.Plural, SingularResource: r.Singular, ResponseKind: kind, Scope: discoveryv2.ScopeCluster,
+		Verbs: allVerbs, ShortNames: r.ShortNames, Categories: r.Categories,
+	}
+	if r.Namespaced {
+		d.Scope = discoveryv2.ScopeNamespace
+	}
+	if r.Status {
+		d.Subresources = []discoveryv2.APISubresourceDiscovery{{Subresource: "status", ResponseKind: kind, Verbs: statusVerbs}}
+	}
+	return d
+}

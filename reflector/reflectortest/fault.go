@@ -1,0 +1,319 @@
+package reflectortest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Fault is something that goes wrong with a request: a value, made by one of
+// the functions of this package, scoped by its methods and put to work by
+// Server.Inject. Unscoped, it acts on every request.
+//
+// Several faults may act on one request, in the order in which they were
+// injected: a frame can be duplicated by one and the stream reset by the next.
+type Fault struct {
+	name      string
+	verb      string
+	resource  string
+	namespace string
+	skip      int
+	times     int
+	match     func(Request) bool // further requests that it is not for
+
+	before   func(*call) error             // acts before the request is served
+	edit     func(*response, *frame) error // acts on each frame of the answer
+	limit    int                           // bytes after which the answer is reset,
+	hasLimit bool                          // if this is set
+}
+
+// On scopes the fault to a verb (get, list, watch, create, update, patch,
+// delete, deletecollection) and a resource, such as "pods"; empty means any.
+func (f Fault) On(verb, resource string) Fault {
+	f.verb, f.resource = verb, resource
+	return f
+}
+
+// In scopes the fault to requests in a namespace.
+func (f Fault) In(namespace string) Fault {
+	f.namespace = namespace
+	return f
+}
+
+// After lets the first n requests pass that the fault would act on.
+func (f Fault) After(n int) Fault {
+	f.skip = n
+	return f
+}
+
+// Times ends the fault after it has acted on n requests; without it the fault
+// lasts until it is removed.
+func (f Fault) Times(n int) Fault {
+	f.times = n
+	return f
+}
+
+// String names the fault and its scope.
+func (f Fault) String() string {
+	return fmt.Sprintf("%s on %s %s", f.name, orAny(f.verb), orAny(f.resource))
+}
+
+func orAny(s string) string {
+	if s == "" {
+		return "any"
+	}
+	return s
+}
+
+func (f *Fault) concerns(r Request) bool {
+	return (f.verb == "" || f.verb == r.Verb) &&
+		(f.resource == "" || f.resource == r.Resource) &&
+		(f.namespace == "" || f.namespace == r.Namespace) &&
+		(f.match == nil || f.match(r))
+}
+
+// Refuse refuses the connection. On a port the connection is accepted and
+// closed without an answer.
+func Refuse() Fault {
+	return Fault{name: "Refuse", before: func(*call) error { return errRefuse }}
+}
+
+// ResetAfterEvents resets the connection after the n-th event of a watch, or
+// item of a list; after the head of the response if n is 0.
+func ResetAfterEvents(n int) Fault {
+	return Fault{name: "ResetAfterEvents", edit: func(_ *response, f *frame) error {
+		if f.number == n {
+			return errAbort
+		}
+		return nil
+	}}
+}
+
+// ResetAfterBytes resets the connection after n bytes of the response's body.
+func ResetAfterBytes(n int) Fault {
+	return Fault{name: "ResetAfterBytes", limit: n, hasLimit: true}
+}
+
+// Stall keeps the request waiting without an answer until release is closed or
+// the client gives up; a nil release is never closed.
+func Stall(release <-chan struct{}) Fault {
+	return Fault{name: "Stall", before: func(c *call) error { return c.out.stall(release) }}
+}
+
+// StallAfterEvents stops the stream after the n-th event of a watch, or item of
+// a list, while the connection stays open, until release is closed or the
+// client gives up: what a client sees of a network that drops packets.
+func StallAfterEvents(n int, release <-chan struct{}) Fault {
+	return Fault{name: "StallAfterEvents", edit: func(o *response, f *frame) error {
+		if f.number != n {
+			return nil
+		}
+		if err := o.write(f.bytes); err != nil {
+			return err
+		}
+		f.bytes = nil
+		return o.stall(release)
+	}}
+}
+
+// TruncateFrame ends the response in the middle of the n-th event or item, in
+// an orderly way, as some proxies do.
+func TruncateFrame(n int) Fault {
+	return Fault{name: "TruncateFrame", edit: func(_ *response, f *frame) error {
+		if f.number != n {
+			return nil
+		}
+		f.bytes = f.bytes[:len(f.bytes)/2]
+		return errTruncate
+	}}
+}
+
+// CorruptFrame makes the n-th event or item undecodable; its length and what
+// comes after it are as they were.
+func CorruptFrame(n int) Fault {
+	return Fault{name: "CorruptFrame", edit: func(_ *response, f *frame) error {
+		if f.number == n && f.prefix < len(f.bytes) {
+			f.bytes = slices.Clone(f.bytes)
+			f.bytes[f.prefix] = 0 // neither JSON nor a protobuf tag
+		}
+		return nil
+	}}
+}
+
+// DuplicateFrame sends the n-th event of a watch twice.
+func DuplicateFrame(n int) Fault {
+	return Fault{name: "DuplicateFrame", edit: func(_ *response, f *frame) error {
+		if f.number == n {
+			f.bytes = append(slices.Clone(f.bytes), f.bytes...)
+		}
+		return nil
+	}}
+}
+
+// WithholdClosingBookmark leaves out the bookmark that ends the initial events
+// of a watch-list.
+func WithholdClosingBookmark() Fault {
+	return Fault{name: "WithholdClosingBookmark", edit: func(_ *response, f *frame) error {
+		if f.closing {
+			f.bytes = nil
+		}
+		return nil
+	}}
+}
+
+// Answer answers with an error code and the Status that the real server gives
+// with it; 429 comes with Retry-After: 1.
+func Answer(code int) Fault {
+	return Fault{name: fmt.Sprintf("Answer(%d)", code), before: func(c *call) error { return errWithCode(code, c.Request) }}
+}
+
+// AnswerStatus answers with a Status; its details' retryAfterSeconds become the
+// Retry-After header too.
+func AnswerStatus(status metav1.Status) Fault {
+	return Fault{name: fmt.Sprintf("AnswerStatus(%d)", status.Code), before: func(*call) error {
+		return &apierrors.StatusError{ErrStatus: *status.DeepCopy()}
+	}}
+}
+
+// AnswerHTML answers with a page of HTML, as a proxy or a login does.
+func AnswerHTML(code int) Fault {
+	return Fault{name: fmt.Sprintf("AnswerHTML(%d)", code), before: func(c *call) error {
+		page := fmt.Sprintf("<html><head><title>%d %s</title></head><body></body></html>\n", code, http.StatusText(code))
+		if err := c.out.document(code, "text/html; charset=utf-8", []byte(page)); err != nil {
+			return err
+		}
+		return errTruncate // answered: nothing more to do
+	}}
+}
+
+// ErrorEvent ends a watch with an ERROR event after its n-th event.
+func ErrorEvent(n int, status metav1.Status) Fault {
+	return Fault{name: "ErrorEvent", edit: func(_ *response, f *frame) error {
+		if f.number != n || f.status == nil {
+			return nil
+		}
+		f.bytes = append(slices.Clone(f.bytes), f.status(*status.DeepCopy())...)
+		return errTruncate
+	}}
+}
+
+// ExpireContinue answers 410 to a list that continues, as if its token were
+// older than a compaction.
+func ExpireContinue() Fault {
+	return Fault{
+		name:   "ExpireContinue",
+		match:  func(r Request) bool { return r.Query.Get("continue") != "" },
+		before: func(c *call) error { c.expireContinue = true; return nil },
+	}
+}
+
+// LoseHistory compacts everything when the request comes, before it is served.
+func LoseHistory() Fault {
+	return Fault{name: "LoseHistory", before: func(c *call) error { return c.server.Compact(c.server.ResourceVersion()) }}
+}
+
+// GoBackTo restores an older version when the request comes, before it is
+// served. See Server.Restore.
+func GoBackTo(version uint64) Fault {
+	return Fault{name: "GoBackTo", before: func(c *call) error { return c.server.Restore(version) }}
+}
+
+// errWithCode makes the error of a code.
+func errWithCode(code int, r Request) error {
+	cause := errors.New("injected by reflectortest")
+	gr := schema.GroupResource{Group: r.Group, Resource: r.Resource}
+	switch code {
+	case http.StatusUnauthorized:
+		return apierrors.NewUnauthorized("Unauthorized")
+	case http.StatusForbidden:
+		return apierrors.NewForbidden(gr, r.Name, cause)
+	case http.StatusNotFound:
+		return apierrors.NewNotFound(gr, r.Name)
+	case http.StatusConflict:
+		return apierrors.NewConflict(gr, r.Name, cause)
+	case http.StatusGone:
+		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
+	case http.StatusUnprocessableEntity:
+		return apierrors.NewInvalid(schema.GroupKind{Group: r.Group, Kind: r.Resource}, r.Name, nil)
+	case http.StatusTooManyRequests:
+		return apierrors.NewTooManyRequests("Too many requests, please try again later.", 1)
+	case http.StatusInternalServerError:
+		return apierrors.NewInternalError(cause)
+	case http.StatusServiceUnavailable:
+		return apierrors.NewServiceUnavailable(cause.Error())
+	case http.StatusGatewayTimeout:
+		return apierrors.NewTimeoutError(cause.Error(), 0)
+	default:
+		return failure(int32(code), metav1.StatusReasonUnknown, http.StatusText(code))
+	}
+}
+
+// faults are those that were injected.
+type faults struct {
+	mu     sync.Mutex // protects active and the counts in it
+	active []*Injection
+}
+
+// An Injection is a fault at work.
+type Injection struct {
+	faults *faults
+	fault  Fault
+	seen   int // requests that it concerned
+	hits   int // requests that it acted on
+}
+
+// Inject puts a fault to work.
+func (s *Server) Inject(f Fault) *Injection {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	inj := &Injection{faults: &s.faults, fault: f}
+	s.faults.active = append(s.faults.active, inj)
+	return inj
+}
+
+// ClearFaults removes every fault. A request on which one acts already, such as
+// a stalled one, is not released by it.
+func (s *Server) ClearFaults() {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.active = nil
+}
+
+// Hits is the number of requests that the fault has acted on.
+func (i *Injection) Hits() int {
+	i.faults.mu.Lock()
+	defer i.faults.mu.Unlock()
+	return i.hits
+}
+
+// Remove ends the fault for requests to come.
+func (i *Injection) Remove() {
+	i.faults.mu.Lock()
+	defer i.faults.mu.Unlock()
+	i.faults.active = slices.DeleteFunc(i.faults.active, func(o *Injection) bool { return o == i })
+}
+
+// take counts a request and returns the faults that act on it.
+func (fs *faults) take(r Request) []*Fault {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	var acting []*Fault
+	for _, i := range fs.active {
+		if !i.fault.concerns(r) {
+			continue
+		}
+		i.seen++
+		if i.seen <= i.fault.skip || (i.fault.times > 0 && i.hits >= i.fault.times) {
+			continue
+		}
+		i.hits++
+		acting = append(acting, &i.fault)
+	}
+	return acting
+}

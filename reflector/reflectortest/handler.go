@@ -1,0 +1,164 @@
+package reflectortest
+
+import (
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// call is a request while it is served.
+type call struct {
+	Request
+	server   *Server
+	http     *http.Request
+	resource *resource
+	body     []byte
+	encoding encoding // once negotiated
+	out      *response
+	dryRun   bool
+
+	expireContinue bool // a fault: the continue token is too old
+}
+
+// ServeHTTP answers one request. Clients come through Config or URL; a Server is
+// a handler too so that it can stand behind an httptest.Server or a mux.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	req := parseRequest(r)
+	// Read before anything is answered: on a pipe a client that still writes
+	// would not see the answer.
+	body, err := readBody(w, r)
+	acting := s.faults.take(req)
+	for _, f := range acting {
+		req.Faults = append(req.Faults, f.name)
+	}
+	entry := s.journal.add(req)
+	out := &response{w: w, ctx: r.Context(), closing: s.closing, faults: acting, answered: func(code int) { s.journal.answer(entry, code) }}
+	c := &call{Request: req, server: s, http: r, body: body, out: out, dryRun: r.URL.Query().Get("dryRun") == metav1.DryRunAll}
+	if err == nil {
+		err = c.disturb(acting)
+	}
+	if err == nil {
+		err = c.serve()
+	}
+	c.finish(err)
+}
+
+// serve finds what the request is for and answers it.
+func (c *call) serve() error {
+	if c.Verb == "" {
+		return c.serveDiscovery()
+	}
+	if !c.server.registry.hasGroup(c.Group) {
+		return errPageNotFound
+	}
+	c.resource = c.server.registry.byGVR[c.gvr()]
+	if c.resource == nil || !c.exists() {
+		return errResourceNotFound()
+	}
+	if !c.allowed() {
+		return errMethodNotAllowed()
+	}
+	var err error
+	if c.encoding, err = negotiate(c.http, c.resource, c.Verb == "list" || c.Verb == "deletecollection"); err != nil {
+		return err
+	}
+	switch c.Verb {
+	case "get":
+		return c.get()
+	case "list":
+		return c.list()
+	case "watch":
+		return c.watch()
+	case "create":
+		return c.create()
+	case "update":
+		return c.update()
+	case "patch":
+		return c.patch()
+	case "delete":
+		return c.delete()
+	default:
+		return c.deleteCollection()
+	}
+}
+
+// exists says whether the resource has the URL, whatever the verb.
+func (c *call) exists() bool {
+	switch {
+	case c.Subresource != "" && (c.Subresource != "status" || !c.resource.Status):
+		return false
+	case c.resource.Namespaced:
+		return c.Namespace != "" || c.Name == ""
+	default:
+		return c.Namespace == ""
+	}
+}
+
+// allowed says whether the URL takes the verb.
+func (c *call) allowed() bool {
+	everywhere := c.resource.Namespaced && c.Namespace == ""
+	switch c.Verb {
+	case "list", "watch":
+		return c.Subresource == ""
+	case "create":
+		return c.Name == "" && !everywhere
+	case "get", "update", "patch":
+		return c.Name != ""
+	case "delete", "deletecollection":
+		return c.Subresource == "" && !everywhere
+	default:
+		return false
+	}
+}
+
+// finish writes the answer to an error, or ends the connection as it demands.
+func (c *call) finish(err error) {
+	if err == nil {
+		return
+	}
+	if c.out.end(err) {
+		return
+	}
+	e := c.encoding
+	if c.resource == nil { // not negotiated yet
+		e, _ = negotiate(c.http, nil, false)
+	}
+	e.partial = false
+	status := statusOf(err)
+	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
+		c.out.w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+	}
+	_ = c.out.document(int(status.Code), e.contentType(false), newline(e, e.appendStatus(nil, &status)))
+}
+
+// newline ends a JSON document as the real server does.
+func newline(e encoding, doc []byte) []byte {
+	if e.protobuf {
+		return doc
+	}
+	return append(doc, '\n')
+}
+
+// answer writes a record as the whole response.
+func (c *call) answer(code int, rec *record) error {
+	return c.out.document(code, c.encoding.contentType(false), newline(c.encoding, c.encoding.appendObject(nil, rec)))
+}
+
+// answerStatus writes a Status that is not an error.
+func (c *call) answerStatus(status *metav1.Status) error {
+	return c.out.document(http.StatusOK, c.encoding.contentType(false), newline(c.encoding, c.encoding.appendStatus(nil, status)))
+}
+
+// disturb lets the faults act that come before the answer.
+func (c *call) disturb(acting []*Fault) error {
+	for _, f := range acting {
+		if f.before == nil {
+			continue
+		}
+		if err := f.before(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

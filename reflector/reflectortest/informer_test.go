@@ -1,0 +1,126 @@
+package reflectortest_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+)
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// randomChanges makes n changes to config maps and then one named "last".
+func randomChanges(t *testing.T, s *reflectortest.Server, n int) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	alive := map[string]bool{}
+	for i := range n {
+		cm := configMap(fmt.Sprintf("cm-%d", r.IntN(300)))
+		cm.Labels = map[string]string{"change": fmt.Sprint(i)}
+		switch {
+		case !alive[cm.Name]:
+			require.NoError(t, s.Create(cm))
+			alive[cm.Name] = true
+		case r.IntN(3) == 0:
+			require.NoError(t, s.Delete(cm))
+			alive[cm.Name] = false
+		default:
+			require.NoError(t, s.Update(cm))
+		}
+		if i%1000 == 500 {
+			require.NoError(t, s.Compact(s.ResourceVersion()))
+		}
+	}
+	require.NoError(t, s.Create(configMap("last")))
+}
+
+// TestClientGoInformersEndWithTheServersState runs the three kinds of informer
+// while the state changes, streams break and history is lost.
+func TestClientGoInformersEndWithTheServersState(t *testing.T) {
+	n := 10000
+	if testing.Short() {
+		n = 1000
+	}
+	for _, kind := range []string{"typed", "protobuf", "dynamic", "metadata"} {
+		t.Run(kind, func(t *testing.T) {
+			s := reflectortest.Start(t)
+			s.Inject(reflectortest.ResetAfterEvents(400).On("watch", "configmaps").Times(5))
+			informer, shutdown := newInformer(t, s, kind)
+			last := make(chan struct{})
+			_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+				if obj.(metav1.Object).GetName() == "last" {
+					close(last)
+				}
+			}})
+			require.NoError(t, err)
+			stop := make(chan struct{})
+			done := make(chan struct{})
+			go func() { informer.Run(stop); close(done) }()
+			defer func() { close(stop); <-done; shutdown() }()
+
+			randomChanges(t, s, n)
+			<-last
+			want, err := reflectortest.List[*corev1.ConfigMap](s, "")
+			require.NoError(t, err)
+			require.Equal(t, versions(want), versionsOf(t, informer.GetStore().List()))
+		})
+	}
+}
+
+func newInformer(t *testing.T, s *reflectortest.Server, kind string) (cache.SharedIndexInformer, func()) {
+	t.Helper()
+	switch kind {
+	case "dynamic":
+		client, err := dynamic.NewForConfig(s.Config())
+		require.NoError(t, err)
+		f := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+		return f.ForResource(configMaps).Informer(), f.Shutdown
+	case "metadata":
+		client, err := metadata.NewForConfig(s.Config())
+		require.NoError(t, err)
+		f := metadatainformer.NewSharedInformerFactory(client, 0)
+		return f.ForResource(configMaps).Informer(), f.Shutdown
+	default:
+		config := s.Config()
+		if kind == "protobuf" {
+			config = protobuf(config)
+		}
+		f := informers.NewSharedInformerFactory(clientset(t, config), 0)
+		return f.Core().V1().ConfigMaps().Informer(), f.Shutdown
+	}
+}
+
+func versions(objects []*corev1.ConfigMap) map[string]string {
+	m := map[string]string{}
+	for _, o := range objects {
+		m[o.Namespace+"/"+o.Name] = o.ResourceVersion
+	}
+	return m
+}
+
+func versionsOf(t *testing.T, objects []any) map[string]string {
+	t.Helper()
+	m := map[string]string{}
+	for _, o := range objects {
+		switch o.(type) {
+		case *corev1.ConfigMap, *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		default:
+			t.Fatalf("a %T in the store", o)
+		}
+		object := o.(metav1.Object)
+		m[object.GetNamespace()+"/"+object.GetName()] = object.GetResourceVersion()
+	}
+	return m
+}

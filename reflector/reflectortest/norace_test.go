@@ -1,0 +1,5 @@
+//go:build !race
+
+package reflectortest_test
+
+const raceEnabled = false

@@ -1,0 +1,184 @@
+package reflectortest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	serializerjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// A form is one of the ways in which an object is written on the wire.
+type form int
+
+const (
+	formJSON            form = iota
+	formProtobuf             // built-in types only
+	formPartialJSON          // PartialObjectMetadata
+	formPartialProtobuf      // PartialObjectMetadata
+	forms
+)
+
+// record is one version of an object. It is immutable but for the encodings,
+// which are made when they are first asked for and then shared by all who read.
+type record struct {
+	resource  *resource
+	key       string
+	namespace string
+	name      string
+	uid       string
+	version   uint64
+	labels    labels.Set
+
+	// stored is the object without its kind: protobuf for a built-in type, as
+	// in etcd, JSON for a registered one.
+	stored  []byte
+	encoded [forms]atomic.Pointer[[]byte]
+}
+
+// newRecord stores obj at a version; it sets the version in obj. Version 0 is
+// none, for what is not stored: a dry run, a bookmark.
+func newRecord(r *resource, obj object, version uint64) (*record, error) {
+	if version != 0 {
+		obj.SetResourceVersion(strconv.FormatUint(version, 10))
+	}
+	stored, err := r.encode(obj)
+	if err != nil {
+		return nil, err
+	}
+	return &record{
+		resource:  r,
+		key:       r.key(obj.GetNamespace(), obj.GetName()),
+		namespace: obj.GetNamespace(),
+		name:      obj.GetName(),
+		uid:       string(obj.GetUID()),
+		version:   version,
+		labels:    obj.GetLabels(),
+		stored:    stored,
+	}, nil
+}
+
+// encode gives the stored form.
+func (r *resource) encode(obj object) ([]byte, error) {
+	if !r.typed {
+		return json.Marshal(obj)
+	}
+	m, ok := obj.(interface{ Marshal() ([]byte, error) })
+	if !ok {
+		return nil, fmt.Errorf("%T has no protobuf form", obj)
+	}
+	return m.Marshal()
+}
+
+// object decodes the record anew: the caller may change what it gets.
+func (rec *record) object() object {
+	obj := rec.resource.newObject()
+	var err error
+	if m, ok := obj.(interface{ Unmarshal([]byte) error }); ok && rec.resource.typed {
+		err = m.Unmarshal(rec.stored)
+	} else {
+		err = obj.(json.Unmarshaler).UnmarshalJSON(rec.stored)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("reflectortest: stored %s %s does not decode: %v", rec.resource.gvr(), rec.key, err))
+	}
+	return obj
+}
+
+var jsonSerializer = serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, serializerjson.SerializerOptions{})
+
+// body is the record in a form, without the envelope that names the kind.
+func (rec *record) body(f form) []byte {
+	if (f == formProtobuf && rec.resource.typed) || (f == formJSON && !rec.resource.typed) {
+		return rec.stored
+	}
+	if b := rec.encoded[f].Load(); b != nil {
+		return *b
+	}
+	b, err := rec.make(f)
+	if err != nil {
+		panic(fmt.Sprintf("reflectortest: stored %s %s does not encode: %v", rec.resource.gvr(), rec.key, err))
+	}
+	rec.encoded[f].Store(&b)
+	return b
+}
+
+func (rec *record) make(f form) ([]byte, error) {
+	if f == formJSON {
+		return encodeJSON(rec.object())
+	}
+	partial := &metav1.PartialObjectMetadata{}
+	var err error
+	if rec.resource.typed {
+		// Metadata is field 1 of every built-in type, as it is here.
+		err = partial.Unmarshal(rec.stored)
+	} else {
+		err = json.Unmarshal(rec.stored, partial)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f == formPartialProtobuf {
+		return partial.Marshal()
+	}
+	partial.TypeMeta = partialKind
+	return encodeJSON(partial)
+}
+
+func encodeJSON(obj runtime.Object) ([]byte, error) {
+	var buf bytes.Buffer
+	if err := jsonSerializer.Encode(obj, &buf); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// departure is the last state of an object at a later version: what a watch
+// shows as DELETED when an object leaves its selector.
+type departure struct {
+	once   sync.Once
+	record *record
+}
+
+// departed gives the prior state at the change's version, encoded once for all
+// watches that see the object leave.
+func (c *change) departed() *record {
+	c.left.once.Do(func() {
+		rec, err := newRecord(c.prior.resource, c.prior.object(), c.version)
+		if err != nil {
+			panic(fmt.Sprintf("reflectortest: stored %s %s does not encode: %v", c.prior.resource.gvr(), c.prior.key, err))
+		}
+		c.left.record = rec
+	})
+	return c.left.record
+}
+
+// A selection is what a list, a watch or a deletion of a collection is about.
+type selection struct {
+	namespace string // all if empty
+	labels    labels.Selector
+	fields    fields.Selector
+}
+
+func (s selection) matches(rec *record) bool {
+	if s.namespace != "" && rec.namespace != s.namespace {
+		return false
+	}
+	if s.labels != nil && !s.labels.Matches(rec.labels) {
+		return false
+	}
+	return s.fields == nil || s.fields.Matches(fields.Set{"metadata.name": rec.name, "metadata.namespace": rec.namespace})
+}
+
+// selects says whether anything but the namespace narrows the selection.
+func (s selection) selects() bool {
+	return (s.labels != nil && !s.labels.Empty()) || (s.fields != nil && !s.fields.Empty())
+}

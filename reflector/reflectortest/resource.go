@@ -1,0 +1,221 @@
+package reflectortest
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// A Resource describes a kind that is not built into Kubernetes, as a
+// CustomResourceDefinition would. Group, Version, Kind and Plural are required.
+type Resource struct {
+	Group      string
+	Version    string
+	Kind       string
+	Plural     string // the name in URLs, such as "pods"
+	Singular   string // lower-cased Kind if empty
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+	// Status says that the kind has a status subresource: its status is then
+	// written through /status alone, and its generation ignores it.
+	Status bool
+	// Prototype is a value of the Go type that stands for this kind in
+	// Create, Get and the other methods of Server; it is not kept. Without one
+	// those methods take *unstructured.Unstructured.
+	Prototype metav1.Object
+}
+
+// resource is a Resource with what the server needs to know to behave as the
+// real one does for that kind, and with everything stored under it.
+type resource struct {
+	Resource
+	typed bool // a built-in type of client-go's scheme, so also protobuf
+
+	tracksGeneration bool // metadata.generation is set and counted
+	returnsDeleted   bool // a deletion answers with the object, not with a Status
+	versionRequired  bool // an update without a resource version is refused
+	unannounced      bool // served, but absent from discovery
+
+	history history
+}
+
+// builtinResource is a line of builtin_resources.json, which was read from the
+// discovery of kube-apiserver v1.36.3 and, for generation, returnsDeleted and
+// versionRequired, from its registry strategies. What client-go has beyond
+// that (older and newer API versions) is served without being announced.
+type builtinResource struct {
+	Group           string   `json:"group"`
+	Version         string   `json:"version"`
+	Kind            string   `json:"kind"`
+	Resource        string   `json:"resource"`
+	Singular        string   `json:"singular"`
+	ShortNames      []string `json:"shortNames"`
+	Categories      []string `json:"categories"`
+	Namespaced      bool     `json:"namespaced"`
+	Status          bool     `json:"status"`
+	Generation      bool     `json:"generation"`
+	ReturnsDeleted  bool     `json:"returnsDeleted"`
+	VersionRequired bool     `json:"versionRequired"`
+	Unannounced     bool     `json:"unannounced"`
+}
+
+//go:embed builtin_resources.json
+var builtinResourcesJSON []byte
+
+// registry finds a resource by its URL, its kind or its Go type. It is
+// complete before the server starts and never changes afterwards.
+type registry struct {
+	ordered []*resource // as discovery lists them
+	byGVR   map[schema.GroupVersionResource]*resource
+	byGVK   map[schema.GroupVersionKind]*resource
+	byType  map[reflect.Type]*resource
+}
+
+func newRegistry(custom []Resource) (*registry, error) {
+	g := &registry{
+		byGVR:  map[schema.GroupVersionResource]*resource{},
+		byGVK:  map[schema.GroupVersionKind]*resource{},
+		byType: map[reflect.Type]*resource{},
+	}
+	var builtin []builtinResource
+	if err := json.Unmarshal(builtinResourcesJSON, &builtin); err != nil {
+		return nil, fmt.Errorf("reflectortest: builtin_resources.json: %w", err)
+	}
+	types := scheme.Scheme.AllKnownTypes()
+	for _, b := range builtin {
+		r := &resource{
+			Resource: Resource{
+				Group: b.Group, Version: b.Version, Kind: b.Kind, Plural: b.Resource, Singular: b.Singular,
+				ShortNames: b.ShortNames, Categories: b.Categories, Namespaced: b.Namespaced, Status: b.Status,
+			},
+			typed:            true,
+			tracksGeneration: b.Generation,
+			returnsDeleted:   b.ReturnsDeleted,
+			versionRequired:  b.VersionRequired,
+			unannounced:      b.Unannounced,
+		}
+		if err := g.add(r, types[r.gvk()]); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range custom {
+		if c.Singular == "" {
+			c.Singular = strings.ToLower(c.Kind)
+		}
+		var t reflect.Type
+		if c.Prototype != nil {
+			t = reflect.TypeOf(c.Prototype).Elem()
+			c.Prototype = nil
+		}
+		// A custom resource always counts generations and is never updated blindly.
+		r := &resource{Resource: c, tracksGeneration: true, versionRequired: true}
+		if err := g.add(r, t); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+func (g *registry) add(r *resource, t reflect.Type) error {
+	switch {
+	case r.Version == "" || r.Kind == "" || r.Plural == "":
+		return fmt.Errorf("reflectortest: resource %+v needs a version, a kind and a plural name", r.Resource)
+	case r.Group == "" && !r.typed:
+		return fmt.Errorf("reflectortest: resource %s needs a group: the core group holds built-in types only", r.Plural)
+	case g.byGVR[r.gvr()] != nil || g.byGVK[r.gvk()] != nil:
+		return fmt.Errorf("reflectortest: %s is registered twice", r.gvr())
+	case t != nil && g.byType[t] != nil:
+		return fmt.Errorf("reflectortest: Go type %s stands for %s already; give %s another prototype or none", t, g.byType[t].gvk(), r.gvk())
+	}
+	r.history.init()
+	g.ordered = append(g.ordered, r)
+	g.byGVR[r.gvr()] = r
+	g.byGVK[r.gvk()] = r
+	if t != nil {
+		g.byType[t] = r
+	}
+	return nil
+}
+
+func (g *registry) hasGroup(group string) bool {
+	return slices.ContainsFunc(g.ordered, func(r *resource) bool { return r.Group == group })
+}
+
+// forObject finds the resource of a Go value: by its type, or by its apiVersion
+// and kind if it is unstructured.
+func (g *registry) forObject(obj metav1.Object) (*resource, error) {
+	if obj == nil {
+		return nil, errors.New("reflectortest: the object is nil")
+	}
+	if u, ok := obj.(runtime.Unstructured); ok {
+		gvk := u.GetObjectKind().GroupVersionKind()
+		if r := g.byGVK[gvk]; r != nil {
+			return r, nil
+		}
+		return nil, fmt.Errorf("reflectortest: kind %s is not served: register it with WithResource", gvk)
+	}
+	t := reflect.TypeOf(obj)
+	if t.Kind() == reflect.Pointer {
+		if r := g.byType[t.Elem()]; r != nil {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("reflectortest: Go type %T is not served: register it with WithResource and a Prototype", obj)
+}
+
+func (r *resource) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+}
+
+func (r *resource) gvr() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Plural}
+}
+
+func (r *resource) gr() schema.GroupResource {
+	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
+}
+
+func (r *resource) apiVersion() string {
+	return schema.GroupVersion{Group: r.Group, Version: r.Version}.String()
+}
+
+// object is a decoded object on its way in or out: a built-in Go type, or
+// *unstructured.Unstructured for a registered one.
+type object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// newObject returns an empty object of the kind.
+func (r *resource) newObject() object {
+	if r.typed {
+		obj, err := scheme.Scheme.New(r.gvk())
+		if err != nil {
+			panic(fmt.Sprintf("reflectortest: builtin_resources.json names %s, which client-go's scheme does not have: %v", r.gvk(), err))
+		}
+		return obj.(object)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(r.gvk())
+	return u
+}
+
+// key is an object's place among those of its resource. The order of keys is
+// the order of lists, and is etcd's: by the bytes of "namespace/name".
+func (r *resource) key(namespace, name string) string {
+	if !r.Namespaced {
+		return name
+	}
+	return namespace + "/" + name
+}

@@ -1,0 +1,159 @@
+package reflectortest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A frame is a piece of a response's body that faults act on: an event of a
+// watch, an item of a list, or all of another answer.
+type frame struct {
+	// number counts the events or items from 1. The head of the body is 0; what
+	// comes after the last item is -1, and so is an ERROR event.
+	number int
+	bytes  []byte
+	prefix int // bytes that say how long the frame is
+	// closing marks the bookmark that ends the initial events.
+	closing bool
+	// status makes an ERROR event; nil outside a watch.
+	status func(metav1.Status) []byte
+}
+
+// Errors that end a response other than by an answer.
+var (
+	errRefuse   = errors.New("reflectortest: fault: connection refused")
+	errAbort    = errors.New("reflectortest: fault: connection reset")
+	errTruncate = errors.New("reflectortest: fault: body cut off")
+	errClosed   = errors.New("reflectortest: the server is closed")
+	// errPageNotFound is for a path that no API has: plain text, as there.
+	errPageNotFound = errors.New("404 page not found")
+)
+
+// response writes frames, through the faults that act on the request.
+type response struct {
+	w        http.ResponseWriter
+	ctx      context.Context
+	closing  <-chan struct{}
+	faults   []*Fault
+	answered func(code int)
+	started  bool
+	written  int // bytes of the body
+}
+
+// start sends the head of the response.
+func (o *response) start(code int, contentType string) {
+	o.started = true
+	o.w.Header().Set("Content-Type", contentType)
+	o.w.Header().Set("Cache-Control", "no-cache, private")
+	o.w.WriteHeader(code)
+	o.answered(code)
+}
+
+// document writes a whole answer.
+func (o *response) document(code int, contentType string, doc []byte) error {
+	o.start(code, contentType)
+	return o.frame(&frame{bytes: doc})
+}
+
+// frame writes one frame as the faults leave it.
+func (o *response) frame(f *frame) error {
+	var ending error
+	for _, fault := range o.faults {
+		if fault.edit == nil {
+			continue
+		}
+		if err := fault.edit(o, f); err != nil {
+			ending = err
+			break
+		}
+	}
+	if err := o.write(f.bytes); err != nil {
+		return err
+	}
+	return ending
+}
+
+// write sends bytes of the body, as many as a fault lets pass.
+func (o *response) write(b []byte) error {
+	var ending error
+	if limit, ok := o.limit(); ok && o.written+len(b) > limit {
+		b, ending = b[:limit-o.written], errAbort
+	}
+	n, err := o.w.Write(b)
+	o.written += n
+	if err != nil {
+		return err
+	}
+	return ending
+}
+
+// limit is the number of bytes after which a fault resets the connection.
+func (o *response) limit() (int, bool) {
+	limit, ok := 0, false
+	for _, f := range o.faults {
+		if f.hasLimit && (!ok || f.limit < limit) {
+			limit, ok = f.limit, true
+		}
+	}
+	return max(limit, o.written), ok
+}
+
+func (o *response) flush() {
+	if f, ok := o.w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// stall waits for the release, the end of the request or that of the server.
+func (o *response) stall(release <-chan struct{}) error {
+	o.flushStarted()
+	select {
+	case <-release:
+		return nil
+	case <-o.ctx.Done():
+		return o.ctx.Err()
+	case <-o.closing:
+		return errClosed
+	}
+}
+
+// flushStarted makes what was written visible before the connection rests or ends.
+func (o *response) flushStarted() {
+	if o.started {
+		o.flush()
+	}
+}
+
+// end deals with an error that wants no answer, and says whether it was one.
+func (o *response) end(err error) bool {
+	switch {
+	case errors.Is(err, errRefuse):
+		o.abort(errRefused)
+	case errors.Is(err, errAbort):
+		o.flushStarted()
+		o.abort(errReset)
+	case errors.Is(err, errTruncate):
+		o.flushStarted()
+	case errors.Is(err, errPageNotFound):
+		_ = o.document(http.StatusNotFound, "text/plain; charset=utf-8", []byte("404 page not found\n"))
+	case errors.Is(err, errClosed), o.ctx.Err() != nil:
+		o.abort(nil)
+	case o.started:
+		o.abort(nil) // the status is sent: nothing can be said any more
+	default:
+		return false
+	}
+	return true
+}
+
+// abort ends the connection without finishing the response. On a port the
+// client finds it closed; in memory it gets the error of a network.
+func (o *response) abort(err error) {
+	if c, ok := o.ctx.Value(connKey{}).(*memoryConn); ok && err != nil {
+		c.fail(err)
+	}
+	panic(http.ErrAbortHandler)
+}

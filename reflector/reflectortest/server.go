@@ -1,0 +1,194 @@
+package reflectortest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// A Server is an in-memory Kubernetes API server for tests. Its methods may be
+// called from any goroutine.
+type Server struct {
+	options  options
+	registry *registry
+	faults   faults
+	journal  journal
+
+	memory *memoryListener // nil on a port
+	http   *http.Server
+	url    string
+
+	// conns counts the connections and the goroutine that accepts them.
+	conns   sync.WaitGroup
+	closing chan struct{}
+	close   sync.Once
+
+	mu sync.Mutex // protects what follows and the history of every resource
+	// version is that of the last change to anything, as etcd's revision.
+	version uint64
+	// bookmarks is closed and replaced to ask every watch for a bookmark.
+	bookmarks chan struct{}
+	// restored is closed and replaced when the state goes back in time.
+	restored chan struct{}
+}
+
+// NewServer starts a server. The caller closes it; Start does that by itself.
+func NewServer(opts ...Option) (*Server, error) {
+	o := options{bookmarkInterval: time.Minute}
+	for _, opt := range opts {
+		opt.apply(&o)
+	}
+	registry, err := newRegistry(o.resources)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		options:   o,
+		registry:  registry,
+		closing:   make(chan struct{}),
+		version:   1, // etcd's first revision, so that no list is at version 0
+		bookmarks: make(chan struct{}),
+		restored:  make(chan struct{}),
+	}
+	s.journal.init()
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Start starts a server that is closed when the test ends.
+func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	s, err := NewServer(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *Server) listen() error {
+	var listener net.Listener
+	if s.options.port {
+		var err error
+		if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return fmt.Errorf("reflectortest: no port to listen on: %w", err)
+		}
+		s.url = "http://" + listener.Addr().String()
+	} else {
+		s.memory = newMemoryListener()
+		listener = s.memory
+		s.url = "http://" + s.memory.Addr().String()
+	}
+	s.http = &http.Server{Handler: s, ConnContext: withConn, ConnState: s.countConn}
+	// One request a connection: net/http repeats a GET by itself when a reused
+	// connection breaks, which would hide a fault from the client under test.
+	s.http.SetKeepAlivesEnabled(false)
+	s.conns.Go(func() { _ = s.http.Serve(listener) })
+	return nil
+}
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+func (s *Server) countConn(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.conns.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.conns.Done()
+	}
+}
+
+// Close ends every request and waits for the goroutines behind them. It may be
+// called more than once.
+func (s *Server) Close() {
+	s.close.Do(func() {
+		close(s.closing)
+		_ = s.http.Close()
+	})
+	s.conns.Wait()
+}
+
+// URL is where the server listens; without OnPort only clients made from
+// Config reach it.
+func (s *Server) URL() string { return s.url }
+
+// Config is for kubernetes.NewForConfig and every other client. Each call
+// returns a new one, without a limit on requests a second.
+func (s *Server) Config() *rest.Config {
+	c := &rest.Config{
+		Host: s.url,
+		QPS:  -1,
+		// Never through the proxy that the environment names.
+		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
+	}
+	if s.memory != nil {
+		c.Dial = s.memory.DialContext
+	}
+	return c
+}
+
+// ResourceVersion is the version of the last change.
+func (s *Server) ResourceVersion() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// Compact forgets every change before a version: a list at an older version, a
+// watch from one and a continue token of one get 410 Expired. The state at the
+// version itself stays known. A watch that has seen the changes goes on.
+func (s *Server) Compact(version uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version > s.version {
+		return fmt.Errorf("reflectortest: cannot compact at version %d: the current one is %d", version, s.version)
+	}
+	for _, r := range s.registry.ordered {
+		r.history.compact(version)
+	}
+	return nil
+}
+
+// Restore makes an older version the current one, as when etcd is restored
+// from a backup: later changes are gone, resource versions are used again, and
+// every watch is cut off.
+func (s *Server) Restore(version uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version > s.version {
+		return fmt.Errorf("reflectortest: cannot restore version %d: the current one is %d", version, s.version)
+	}
+	for _, r := range s.registry.ordered {
+		if version < r.history.compacted {
+			return fmt.Errorf("reflectortest: cannot restore version %d: %s is compacted at %d", version, r.gvr(), r.history.compacted)
+		}
+	}
+	for _, r := range s.registry.ordered {
+		r.history.rewind(version)
+	}
+	s.version = version
+	close(s.restored)
+	s.restored = make(chan struct{})
+	return nil
+}
+
+// SendBookmarks makes every watch that allows bookmarks send one now.
+func (s *Server) SendBookmarks() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.bookmarks)
+	s.bookmarks = make(chan struct{})
+}

@@ -1,0 +1,72 @@
+package reflectortest
+
+import (
+	"maps"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// The parts of an object, for typed and unstructured ones alike.
+
+// copyStatus makes dst's status that of src.
+func (res *resource) copyStatus(dst, src object) {
+	if !res.typed {
+		to, from := content(dst), content(src)
+		delete(to, "status")
+		if status, ok := from["status"]; ok {
+			to["status"] = status
+		}
+		return
+	}
+	if to := structField(dst, "Status"); to.IsValid() {
+		to.Set(structField(src, "Status"))
+	}
+}
+
+// clearStatus drops what a creation may not set: a status with a subresource of
+// its own.
+func (res *resource) clearStatus(obj object) {
+	if res.Status {
+		res.copyStatus(obj, res.newObject())
+	}
+}
+
+// sameSpec says whether all but metadata and a status of its own is equal, that
+// is, whether the generation stays.
+func (res *resource) sameSpec(a, b object) bool {
+	if res.typed && res.Kind == "Deployment" && !maps.Equal(a.GetAnnotations(), b.GetAnnotations()) {
+		return false // the one kind whose annotations count, for rollbacks
+	}
+	return equality.Semantic.DeepEqual(res.spec(a), res.spec(b))
+}
+
+// spec is a copy without what does not belong to the spec.
+func (res *resource) spec(obj object) any {
+	c := obj.DeepCopyObject().(object)
+	if !res.typed {
+		m := content(c)
+		delete(m, "metadata")
+		delete(m, "apiVersion")
+		delete(m, "kind")
+		if res.Status {
+			delete(m, "status")
+		}
+		return m
+	}
+	for _, name := range []string{"TypeMeta", "ObjectMeta", "Status"} {
+		if f := structField(c, name); f.IsValid() {
+			f.SetZero()
+		}
+	}
+	return c
+}
+
+func content(obj object) map[string]any {
+	return obj.(runtime.Unstructured).UnstructuredContent()
+}
+
+func structField(obj object, name string) reflect.Value {
+	return reflect.ValueOf(obj).Elem().FieldByName(name)
+}

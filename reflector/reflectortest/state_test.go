@@ -1,0 +1,307 @@
+package reflectortest_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+)
+
+// book is a type that is no runtime.Object and has no generated code.
+type book struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Pages             int `json:"pages"`
+}
+
+var books = reflectortest.Resource{Group: "library.example.com", Version: "v1", Kind: "Book", Plural: "books", Namespaced: true, Prototype: &book{}}
+
+func TestRegisteredTypeWithoutHTTPAndWith(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithResource(books))
+	b := &book{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Pages: 3}
+	require.NoError(t, s.Create(b))
+	require.Equal(t, "Book", b.Kind)
+	require.NotEmpty(t, b.UID)
+	b.Pages = 4
+	require.NoError(t, s.Update(b))
+	require.EqualValues(t, 2, b.Generation)
+
+	client, err := dynamic.NewForConfig(s.Config())
+	require.NoError(t, err)
+	u, err := client.Resource(schema.GroupVersionResource{Group: books.Group, Version: books.Version, Resource: books.Plural}).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 4, u.Object["pages"])
+	u.Object["pages"] = int64(5)
+	require.NoError(t, s.Update(u), "by its kind, without its Go type")
+	all, err := reflectortest.List[*book](s, "")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, 5, all[0].Pages)
+	require.NoError(t, s.Delete(b))
+	require.True(t, apierrors.IsNotFound(s.Get(b)))
+}
+
+func TestWhatCannotBeRegistered(t *testing.T) {
+	for want, r := range map[string]reflectortest.Resource{
+		"needs a version":    {Group: "g", Kind: "K", Plural: "ks"},
+		"needs a group":      {Version: "v1", Kind: "K", Plural: "ks"},
+		"registered twice":   {Group: "apps", Version: "v1", Kind: "Deployment", Plural: "deployments"},
+		"stands for /v1, Ki": {Group: "g", Version: "v1", Kind: "K", Plural: "ks", Prototype: &corev1.Pod{}},
+	} {
+		_, err := reflectortest.NewServer(reflectortest.WithResource(r))
+		require.ErrorContains(t, err, want)
+	}
+	s := reflectortest.Start(t)
+	require.ErrorContains(t, s.Create(&book{}), "register it with WithResource")
+	require.ErrorContains(t, s.Create(&unstructured.Unstructured{Object: map[string]any{"kind": "K", "apiVersion": "g/v1"}}), "register it with WithResource")
+}
+
+func TestDirectWritesKeepTheStatusAndClientsOnlyThere(t *testing.T) {
+	s := reflectortest.Start(t)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	require.NoError(t, s.Create(pod))
+	require.Equal(t, corev1.PodRunning, pod.Status.Phase)
+	pods := clientset(t, s.Config()).CoreV1().Pods("default")
+	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Status: pod.Status}
+	other, err := pods.Create(t.Context(), other, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Empty(t, other.Status.Phase)
+	other.Status.Phase = corev1.PodRunning
+	other, err = pods.UpdateStatus(t.Context(), other, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, corev1.PodRunning, other.Status.Phase)
+	pod.ResourceVersion = "1"
+	require.True(t, apierrors.IsConflict(s.Update(pod)))
+}
+
+func TestDeletionsBetweenListAndWatchAreReplayed(t *testing.T) {
+	s := seeded(t)
+	cms := clientset(t, s.Config()).CoreV1().ConfigMaps("default")
+	list, err := cms.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.Delete(configMap("b")))
+	w, err := cms.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	require.NoError(t, err)
+	defer w.Stop()
+	event := <-w.ResultChan()
+	require.Equal(t, watch.Deleted, event.Type)
+	require.Equal(t, "b", event.Object.(metav1.Object).GetName())
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithHistory(5))
+	cm := configMap("a")
+	require.NoError(t, s.Create(cm))
+	for range 100 {
+		cm.Data = map[string]string{"at": cm.ResourceVersion}
+		require.NoError(t, s.Update(cm))
+	}
+	cms := clientset(t, s.Config()).CoreV1().ConfigMaps("default")
+	at := func(version string) error {
+		_, err := cms.List(t.Context(), metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+		return err
+	}
+	require.NoError(t, at("98"), "the last five changes are kept")
+	require.True(t, apierrors.IsResourceExpired(at("91")), "twice as many are not")
+}
+
+func TestCompactionSparesTheWatchThatHasSeenIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		w, err := clientset(t, s.Config()).CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "4"})
+		require.NoError(t, err)
+		defer w.Stop()
+		synctest.Wait()
+		require.NoError(t, s.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "elsewhere"}}))
+		require.NoError(t, s.Compact(s.ResourceVersion()))
+		require.NoError(t, s.Create(configMap("d")))
+		event := <-w.ResultChan()
+		require.Equal(t, watch.Added, event.Type)
+	})
+}
+
+func TestWhatCannotBeCompactedOrRestored(t *testing.T) {
+	s := seeded(t)
+	require.ErrorContains(t, s.Compact(99), "the current one is 4")
+	require.ErrorContains(t, s.Restore(99), "the current one is 4")
+	require.NoError(t, s.Compact(3))
+	require.ErrorContains(t, s.Restore(2), "compacted at 3")
+}
+
+func TestSendBookmarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		cms := clientset(t, s.Config()).CoreV1().ConfigMaps("default")
+		w, err := cms.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "4", AllowWatchBookmarks: true})
+		require.NoError(t, err)
+		defer w.Stop()
+		synctest.Wait()
+		began := time.Now()
+		for range 2 {
+			require.NoError(t, s.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "s-"}}))
+			s.SendBookmarks()
+			event := <-w.ResultChan()
+			require.Equal(t, watch.Bookmark, event.Type)
+			synctest.Wait()
+		}
+		require.Zero(t, time.Since(began))
+	})
+}
+
+func TestABookmarkIsNeverAheadOfItsEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		w, err := clientset(t, s.Config()).CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "4", AllowWatchBookmarks: true})
+		require.NoError(t, err)
+		defer w.Stop()
+		synctest.Wait()
+		s.SendBookmarks()
+		require.NoError(t, s.Create(configMap("d"))) // may come before or after the bookmark
+		seen := "4"
+		for range 2 {
+			event := <-w.ResultChan()
+			version := event.Object.(metav1.Object).GetResourceVersion()
+			require.LessOrEqual(t, seen, version)
+			if event.Type == watch.Added {
+				require.Equal(t, "5", version)
+				require.Equal(t, "4", seen, "the event came after a bookmark of its version")
+			}
+			seen = version
+			if event.Type == watch.Added {
+				break
+			}
+		}
+	})
+}
+
+func TestWatchTimeoutOfTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, _, err := get(t, seeded(t, reflectortest.WithWatchTimeout(time.Hour), reflectortest.WithBookmarkInterval(0)), path+"?watch=1")
+		require.NoError(t, err)
+		require.Equal(t, time.Hour, time.Since(began))
+		began = time.Now()
+		_, _, err = get(t, seeded(t), path+"?watch=1")
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(began), 30*time.Minute)
+		require.Less(t, time.Since(began), time.Hour)
+	})
+}
+
+func TestWaitForRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		time.AfterFunc(time.Minute, func() { _, _, _ = get(t, s, path+"?limit=7") })
+		found, err := s.WaitForRequests(t.Context(), 1, reflectortest.Verb("list"), reflectortest.ForResource("configmaps"),
+			reflectortest.InNamespace("default"), reflectortest.Param("limit", "7"), reflectortest.Answered(200))
+		require.NoError(t, err)
+		require.Equal(t, time.Now(), found[0].Time)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = s.WaitForRequests(ctx, 2, reflectortest.Verb("list"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "1 of 2 requests")
+		s.ForgetRequests()
+		require.Empty(t, s.Requests())
+	})
+}
+
+func TestRESTMappingByBothKindsOfDiscovery(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithResource(books))
+	client, err := discovery.NewDiscoveryClientForConfig(s.Config())
+	require.NoError(t, err)
+	for _, legacy := range []bool{false, true} {
+		client.UseLegacyDiscovery = legacy
+		groups, err := restmapper.GetAPIGroupResources(client)
+		require.NoError(t, err)
+		mapper := restmapper.NewDiscoveryRESTMapper(groups)
+		for kind, resource := range map[schema.GroupKind]string{
+			{Group: "apps", Kind: "Deployment"}:           "apps/v1, Resource=deployments",
+			{Kind: "Endpoints"}:                           "/v1, Resource=endpoints",
+			{Group: "networking.k8s.io", Kind: "Ingress"}: "networking.k8s.io/v1, Resource=ingresses",
+			{Group: "library.example.com", Kind: "Book"}:  "library.example.com/v1, Resource=books",
+		} {
+			mapping, err := mapper.RESTMapping(kind)
+			require.NoError(t, err)
+			require.Equal(t, resource, mapping.Resource.String())
+		}
+	}
+	require.Len(t, s.Requests(func(r reflectortest.Request) bool { return strings.HasPrefix(r.Path, "/apis/apps") }), 1, "aggregated discovery asks no group")
+}
+
+func TestASlowWatchThatFallsBehindACompactionIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		release := make(chan struct{})
+		s.Inject(reflectortest.StallAfterEvents(1, release).On("watch", ""))
+		w, err := clientset(t, s.Config()).CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "3"})
+		require.NoError(t, err)
+		defer w.Stop()
+		<-w.ResultChan()
+		require.NoError(t, s.Create(configMap("d")))
+		require.NoError(t, s.Create(configMap("e")))
+		require.NoError(t, s.Compact(s.ResourceVersion()))
+		close(release)
+		event := <-w.ResultChan()
+		require.Equal(t, watch.Error, event.Type)
+		require.True(t, apierrors.IsResourceExpired(apierrors.FromObject(event.Object)))
+	})
+}
+
+func TestNoUpdateIsLostBetweenClients(t *testing.T) {
+	s := reflectortest.Start(t)
+	require.NoError(t, s.Create(configMap("counter")))
+	cms := clientset(t, s.Config()).CoreV1().ConfigMaps("default")
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 25 {
+				for done := false; !done; {
+					cm, err := cms.Get(t.Context(), "counter", metav1.GetOptions{})
+					if !assert.NoError(t, err) {
+						return
+					}
+					n, _ := strconv.Atoi(cm.Data["n"])
+					cm.Data = map[string]string{"n": strconv.Itoa(n + 1)}
+					_, err = cms.Update(t.Context(), cm, metav1.UpdateOptions{})
+					if done = err == nil; !done && !assert.True(t, apierrors.IsConflict(err), "%v", err) {
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	cm := configMap("counter")
+	require.NoError(t, s.Get(cm))
+	require.Equal(t, "100", cm.Data["n"])
+}
+
+func TestBehindHTTPTest(t *testing.T) {
+	ts := httptest.NewServer(seeded(t))
+	defer ts.Close()
+	list, err := clientset(t, &rest.Config{Host: ts.URL}).CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 3)
+	http.DefaultClient.CloseIdleConnections()
+}

@@ -1,0 +1,299 @@
+package reflectortest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var emptyKind schema.GroupVersionKind
+
+func (c *call) create() error {
+	obj, err := c.resource.decodeObject(c.http.Header.Get("Content-Type"), c.body, c.Query)
+	if err != nil {
+		return err
+	}
+	c.resource.clearStatus(obj)
+	c.server.mu.Lock()
+	rec, err := c.server.createLocked(c.resource, c.Namespace, obj, c.dryRun)
+	c.server.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.answer(http.StatusCreated, rec)
+}
+
+func (c *call) update() error {
+	obj, err := c.resource.decodeObject(c.http.Header.Get("Content-Type"), c.body, c.Query)
+	if err != nil {
+		return err
+	}
+	rec, err := c.write(func(prior *record) (object, error) { return obj, checkUID(prior, obj) })
+	if err != nil {
+		return err
+	}
+	return c.answer(http.StatusOK, rec)
+}
+
+// write replaces the object that the URL names by what change makes of it.
+func (c *call) write(change func(*record) (object, error)) (*record, error) {
+	parts := wholeButStatus
+	switch {
+	case c.Subresource == "status":
+		parts = statusOnly
+	case !c.resource.Status:
+		parts = whole
+	}
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	return c.server.updateLocked(c.resource, c.Namespace, c.Name, parts, c.dryRun, change)
+}
+
+// parts says which parts of an object an update may change.
+type parts int
+
+const (
+	whole parts = iota
+	wholeButStatus
+	statusOnly
+)
+
+// createLocked stores a new object. It needs mu.
+func (s *Server) createLocked(res *resource, namespace string, obj object, dryRun bool) (*record, error) {
+	if err := res.placeIn(namespace, obj); err != nil {
+		return nil, err
+	}
+	if obj.GetResourceVersion() != "" {
+		return nil, errors.New("resourceVersion should not be set on objects to be created")
+	}
+	if obj.GetName() == "" && obj.GetGenerateName() != "" {
+		s.nameLocked(res, obj)
+	}
+	obj.SetUID(uuid.NewUUID())
+	obj.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetSelfLink("")
+	obj.SetGeneration(0)
+	if res.tracksGeneration {
+		obj.SetGeneration(1)
+	}
+	if errs := res.validate(obj); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(res.gvk().GroupKind(), obj.GetName(), errs)
+	}
+	if _, ok := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName())); ok {
+		return nil, apierrors.NewAlreadyExists(res.gr(), obj.GetName())
+	}
+	if dryRun {
+		return newRecord(res, obj, 0)
+	}
+	return s.commitLocked(res, nil, obj)
+}
+
+// placeIn checks or sets the namespace of an object that was sent to one.
+func (res *resource) placeIn(namespace string, obj object) error {
+	if !res.Namespaced {
+		namespace = ""
+	}
+	switch obj.GetNamespace() {
+	case namespace:
+	case "":
+		obj.SetNamespace(namespace)
+	default:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// nameLocked makes a name that is free: 58 letters of the prefix at the most and
+// five random ones, as in the real server.
+func (s *Server) nameLocked(res *resource, obj object) {
+	prefix := obj.GetGenerateName()
+	prefix = prefix[:min(len(prefix), 58)]
+	for {
+		obj.SetName(prefix + rand.String(5))
+		if _, taken := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName())); !taken {
+			return
+		}
+	}
+}
+
+// updateLocked replaces an object. It needs mu.
+func (s *Server) updateLocked(res *resource, namespace, name string, p parts, dryRun bool, change func(*record) (object, error)) (*record, error) {
+	prior, ok := res.history.current.Get(res.key(namespace, name))
+	if !ok {
+		return nil, apierrors.NewNotFound(res.gr(), name)
+	}
+	obj, err := change(prior)
+	if err != nil {
+		return nil, err
+	}
+	if err := res.checkUpdate(prior, namespace, name, obj); err != nil {
+		return nil, err
+	}
+	old := prior.object()
+	switch p {
+	case statusOnly:
+		changed := prior.object()
+		res.copyStatus(changed, obj)
+		obj = changed
+	case wholeButStatus:
+		res.copyStatus(obj, old)
+	}
+	if err := res.prepareUpdate(obj, old); err != nil {
+		return nil, err
+	}
+	if deletable(obj, old) {
+		if !dryRun {
+			if _, err := s.removeLocked(res, prior); err != nil {
+				return nil, err
+			}
+		}
+		return newRecord(res, obj, prior.version)
+	}
+	return s.replaceLocked(res, prior, obj, dryRun)
+}
+
+// replaceLocked stores obj in prior's place. What changes nothing makes no
+// version. It needs mu.
+func (s *Server) replaceLocked(res *resource, prior *record, obj object, dryRun bool) (*record, error) {
+	same, err := newRecord(res, obj, prior.version)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Equal(same.stored, prior.stored) {
+		return prior, nil // what changes nothing makes no version
+	}
+	if dryRun {
+		return same, nil
+	}
+	return s.commitLocked(res, prior, obj)
+}
+
+// checkUpdate compares what was sent with the URL and with what is stored.
+func (res *resource) checkUpdate(prior *record, namespace, name string, obj object) error {
+	if obj.GetName() != name {
+		if obj.GetName() == "" {
+			return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", name))
+		}
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), name))
+	}
+	if err := res.placeIn(namespace, obj); err != nil {
+		return err
+	}
+	if obj.GetResourceVersion() == "" && res.versionRequired {
+		kind := schema.GroupKind{Group: res.Group, Kind: res.Plural} // there too the resource stands for the kind
+		return apierrors.NewInvalid(kind, name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+		})
+	}
+	if sent := obj.GetResourceVersion(); sent != "" {
+		version, err := strconv.ParseUint(sent, 10, 64)
+		if err != nil {
+			return err
+		}
+		if version != prior.version && version != 0 {
+			return errObjectModified(res, name)
+		}
+	}
+	return nil
+}
+
+// checkUID takes the UID in an update for a precondition. A patch has none: there
+// it is a field that cannot change.
+func checkUID(prior *record, obj object) error {
+	uid, res := string(obj.GetUID()), prior.resource
+	if uid == "" || uid == prior.uid || obj.GetName() != prior.name {
+		return nil
+	}
+	return apierrors.NewConflict(res.gr(), prior.name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: /registry/%s/%s, ResourceVersion: 0, "+
+		"AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s", res.Plural, prior.key, uid, prior.uid))
+}
+
+// prepareUpdate carries over what an update cannot change.
+func (res *resource) prepareUpdate(obj, old object) error {
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	obj.SetSelfLink("")
+	obj.SetResourceVersion(old.GetResourceVersion())
+	if old.GetDeletionTimestamp() != nil {
+		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if old.GetDeletionGracePeriodSeconds() != nil && obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
+	obj.SetGeneration(old.GetGeneration())
+	if res.tracksGeneration && !res.sameSpec(obj, old) {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+	errs := append(res.validate(obj), validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))...)
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(res.gvk().GroupKind(), obj.GetName(), errs)
+	}
+	return nil
+}
+
+// validate checks the metadata. A finalizer of a built-in kind names its owner.
+func (res *resource) validate(obj object) field.ErrorList {
+	at := field.NewPath("metadata")
+	errs := validation.ValidateObjectMetaAccessor(obj, res.Namespaced, res.validName, at)
+	for i, f := range obj.GetFinalizers() {
+		standard := f == string(corev1.FinalizerKubernetes) || f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+		if res.typed && !standard && !strings.Contains(f, "/") {
+			errs = append(errs, field.Invalid(at.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
+}
+
+// validName checks a name as most kinds do. Kinds whose names may hold more
+// than a DNS subdomain are only kept from breaking the URL.
+func (res *resource) validName(name string, prefix bool) []string {
+	switch res.Group {
+	case "rbac.authorization.k8s.io", "certificates.k8s.io", "networking.k8s.io":
+		if name == "." || name == ".." || strings.ContainsAny(name, "/%") {
+			return []string{"must be a segment of a path"}
+		}
+		return nil
+	default:
+		return validation.NameIsDNSSubdomain(name, prefix)
+	}
+}
+
+// commitLocked makes obj the next version of everything. It needs mu.
+func (s *Server) commitLocked(res *resource, prior *record, obj object) (*record, error) {
+	rec, err := newRecord(res, obj, s.version+1)
+	if err != nil {
+		return nil, err
+	}
+	s.version++
+	res.history.append(&change{version: s.version, object: rec, prior: prior}, s.options.history)
+	return rec, nil
+}
+
+// removeLocked removes an object; what is left of it is its last state at the
+// version of the removal. It needs mu.
+func (s *Server) removeLocked(res *resource, prior *record) (*record, error) {
+	rec, err := newRecord(res, prior.object(), s.version+1)
+	if err != nil {
+		return nil, err
+	}
+	s.version++
+	res.history.append(&change{version: s.version, object: rec, prior: prior, deleted: true}, s.options.history)
+	return rec, nil
+}
