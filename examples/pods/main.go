@@ -64,7 +64,9 @@ func subscriber(name string, print func(string, ...any)) informer.HandlerFuncs[*
 			print("%s: %s %s (%s)", name, pod.Name, word, pod.Status.Phase)
 		},
 		OnUpdate: func(prior, pod *corev1.Pod) {
-			print("%s: %s changed from %s to %s", name, pod.Name, prior.Status.Phase, pod.Status.Phase)
+			if pod.Status.Phase != prior.Status.Phase {
+				print("%s: %s changed from %s to %s", name, pod.Name, prior.Status.Phase, pod.Status.Phase)
+			}
 		},
 		OnDelete: func(pod *corev1.Pod, _ bool) {
 			print("%s: %s is gone (%s)", name, pod.Name, pod.Status.Phase)

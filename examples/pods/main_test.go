@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -14,7 +15,9 @@ import (
 func TestPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		require.NoError(t, run(t.Context(), &out, cluster.Embedded()))
+		c, err := cluster.Of(reflectortest.Start(t))
+		require.NoError(t, err)
+		require.NoError(t, run(t.Context(), &out, c))
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		of := func(who string) []string {
 			return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.HasPrefix(line, who) })

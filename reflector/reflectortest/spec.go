@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -25,11 +26,21 @@ func (res *resource) copyStatus(dst, src object) {
 	}
 }
 
-// clearStatus drops what a creation may not set: a status with a subresource of
-// its own.
+// clearStatus drops what a creation may not set, a status with a subresource of
+// its own, and sets the phase that the kind begins with.
 func (res *resource) clearStatus(obj object) {
 	if res.Status {
 		res.copyStatus(obj, res.newObject())
+	}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		o.Status.Phase = corev1.PodPending
+	case *corev1.Namespace:
+		o.Status.Phase = corev1.NamespaceActive
+	case *corev1.PersistentVolume:
+		o.Status.Phase = corev1.VolumePending
+	case *corev1.PersistentVolumeClaim:
+		o.Status.Phase = corev1.ClaimPending
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -23,9 +23,11 @@ type Cluster struct {
 	Real bool
 }
 
-// Embedded returns an API server in memory. It is client-go's fake clientset,
-// which tells a watch nothing of deletions that happened before it.
-func Embedded() Cluster { return Cluster{Interface: fake.NewClientset()} }
+// Of returns an API server in memory as a cluster.
+func Of(server *reflectortest.Server) (Cluster, error) {
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	return Cluster{Interface: clientset}, err
+}
 
 // Main is the main function of an example: it connects, calls run, and ends the
 // program with a message if run fails. The context ends when somebody presses
@@ -35,9 +37,10 @@ func Main(run func(ctx context.Context, out io.Writer, c Cluster) error) {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	c, err := connect(*kubeconfig)
+	c, closeCluster, err := connect(*kubeconfig)
 	if err == nil {
 		err = run(ctx, os.Stdout, c)
+		closeCluster()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -46,21 +49,26 @@ func Main(run func(ctx context.Context, out io.Writer, c Cluster) error) {
 	}
 }
 
-func connect(kubeconfig string) (Cluster, error) {
+func connect(kubeconfig string) (_ Cluster, closeCluster func(), err error) {
 	if kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		return Embedded(), nil
+		server, err := reflectortest.NewServer()
+		if err != nil {
+			return Cluster{}, nil, err
+		}
+		c, err := Of(server)
+		return c, server.Close, err
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules() // they know KUBECONFIG
 	rules.ExplicitPath = kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return Cluster{}, fmt.Errorf("read kubeconfig: %w", err)
+		return Cluster{}, nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return Cluster{}, fmt.Errorf("connect as the kubeconfig says: %w", err)
+		return Cluster{}, nil, fmt.Errorf("connect as the kubeconfig says: %w", err)
 	}
-	return Cluster{Interface: clientset, Real: true}, nil
+	return Cluster{Interface: clientset, Real: true}, func() {}, nil
 }
 
 // Steps runs one step after the other, with a pause before each that lets a reader

@@ -20,20 +20,21 @@ func TestConnect(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
 
-	c, err := connect("")
+	c, closeCluster, err := connect("")
 	require.NoError(t, err)
 	assert.False(t, c.Real, "nothing is named: in memory")
+	closeCluster()
 
-	c, err = connect(file)
+	c, _, err = connect(file)
 	require.NoError(t, err)
 	assert.True(t, c.Real)
 	assert.Equal(t, "192.0.2.1:6443", c.CoreV1().RESTClient().Get().URL().Host)
 
-	_, err = connect(file + ".missing")
+	_, _, err = connect(file + ".missing")
 	assert.ErrorContains(t, err, "missing", "the file is named")
 
 	t.Setenv("KUBECONFIG", file)
-	c, err = connect("")
+	c, _, err = connect("")
 	require.NoError(t, err)
 	assert.True(t, c.Real)
 }
