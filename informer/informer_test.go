@@ -427,7 +427,7 @@ func TestOptionsReachTheReflector(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, stop())
 		require.Len(t, failures, 1)
-		assert.EqualError(t, failures[0], "reflector my pods: list: down")
+		assert.EqualError(t, failures[0], `reflector my pods: list at resource version "0": down`)
 		assert.Equal(t, 1, logs.Len())
 	})
 }

@@ -1,9 +1,6 @@
 package reflector
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 const (
 	minBackoff = 800 * time.Millisecond
@@ -33,17 +30,17 @@ func (b *backoff) healthy(now time.Time) {
 	}
 }
 
-// next notes a failure and returns how long to wait: at least minBackoff, and at
-// random up to twice as long with each failure, at most limit.
-func (b *backoff) next(now time.Time) time.Duration {
+// next notes a failure and returns how long to wait: at least minBackoff, and by the
+// dice up to twice as long with each failure, at most limit.
+func (b *backoff) next(now time.Time, dice float64) time.Duration {
 	if !b.healthySince.IsZero() && now.Sub(b.healthySince) >= healthAfter {
 		b.failures = 0
 	}
 	b.healthySince = time.Time{}
 	b.failures++
 	ceiling := minBackoff
-	for range b.failures {
+	for range min(b.failures, 20) { // 20 doublings pass every limit
 		ceiling = min(2*ceiling, b.limit)
 	}
-	return minBackoff + rand.N(ceiling-minBackoff+1)
+	return minBackoff + time.Duration(dice*float64(ceiling-minBackoff))
 }

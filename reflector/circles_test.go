@@ -19,13 +19,13 @@ func TestServersThatGoInCirclesAreNotHammered(t *testing.T) {
 	a := configMap("a", "u", "11")
 	for name, again := range map[string]func(*script){
 		"versions that expire at once":          func(s *script) { s.list("10", "").watchFails(errExpired) },
-		"versions that expire after an event":   func(s *script) { s.list("10", "").watchOpen(added(a), failed(errExpired)) },
+		"versions that expire after an event":   func(s *script) { s.list("10", "").watchOpen(added(a), errorEvent(errExpired)) },
 		"pages that always expire":              func(s *script) { s.list("10", "p", a).listFails(errExpired) },
 		"a page that is its own next one":       func(s *script) { s.list("10", "p", a) },
 		"watches that bring nothing":            func(s *script) { s.list("10", "").watch() },
 		"watches that bring the same again":     func(s *script) { s.list("11", "", a).watch(added(a)) },
 		"watches that bring but a bookmark":     func(s *script) { s.list("10", "").watch(bookmark("10")) },
-		"a version that is ahead of the server": func(s *script) { s.list("10", "").watchFails(tooLarge()) },
+		"a version that is ahead of the server": func(s *script) { s.list("10", "").watchFails(errTooLarge()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestServersThatGoInCirclesAreNotHammered(t *testing.T) {
 	}
 }
 
-func tooLarge() error {
+func errTooLarge() error {
 	err := apierrors.NewTimeoutError("Too large resource version", 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
 	return err
@@ -53,7 +53,7 @@ func tooLarge() error {
 func TestVersionThatTheServerRefusesIsListedAnew(t *testing.T) {
 	// As after the restoring of a backup: the store is ahead of the server.
 	for name, err := range map[string]error{
-		"too large": tooLarge(), "bad request": apierrors.NewBadRequest("invalid resource version"),
+		"too large": errTooLarge(), "bad request": apierrors.NewBadRequest("invalid resource version"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestVersionThatTheServerRefusesIsListedAnew(t *testing.T) {
 				stop := running(t, New(api, s))
 				<-time.After(time.Minute)
 				require.NoError(t, stop())
-				assert.Equal(t, []string{"watch 900", `list limit=500 continue=""`, "watch 20"}, api.seen())
+				assert.Equal(t, []string{"watch 900", "list newest limit=500", "watch 20"}, api.seen())
 				assert.Empty(t, contents(s))
 			})
 		})
@@ -96,7 +96,7 @@ func TestStoreThatWasOnlyAddedToIsListed(t *testing.T) {
 		require.NoError(t, s.Add(configMap("mine", "u", "5")))
 		api := new(script).list("10", "")
 		require.NoError(t, runOnce(t, New(api, s)))
-		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 10"}, api.seen())
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10"}, api.seen())
 		assert.Empty(t, contents(s))
 	})
 }

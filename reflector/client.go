@@ -35,6 +35,8 @@ type source[T any] interface {
 	check() error
 	list(ctx context.Context, opts metav1.ListOptions) (page[T], error)
 	watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+	// streams reports whether the client can ask for watch-lists.
+	streams() bool
 }
 
 // page is one answer to a list request.
@@ -85,3 +87,5 @@ func isNil(value any) bool {
 	v := reflect.ValueOf(value)
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
+
+func (s *clientSource[T, L]) streams() bool { return canStream(s.client) }

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 var (
@@ -31,6 +33,14 @@ var (
 	// ErrShortWatch means that the server ended a watch at once, with nothing
 	// new. Something between here and there may not let watches through.
 	ErrShortWatch = errors.New("watch ended within a second and brought nothing new")
+
+	// ErrStreamEnded means that a watch-list ended before it was complete.
+	ErrStreamEnded = errors.New("watch-list ended before all objects had come")
+
+	// ErrNoInitialEventsEnd means that a watch-list was silent for too long
+	// without saying that it was complete. The server may not know watch-lists;
+	// the reflector no longer asks for them.
+	ErrNoInitialEventsEnd = errors.New("watch-list fell silent before its closing bookmark")
 
 	// ErrNothingSelected means that a selector matches no object at all, which
 	// the API has no way to ask for.
@@ -122,10 +132,40 @@ func expired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
-// refused reports whether the server will not watch from the resource version that
-// it was asked for, now or later: it expired, is ahead of the server's own as after
-// the restoring of a backup, or is none of the server's at all.
+// tooLarge reports whether the server is behind the resource version that it was
+// asked for, as after the restoring of a backup. Servers have said so in three ways.
+func tooLarge(err error) bool {
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsTimeout(err) || !errors.As(err, &status) {
+		return false
+	}
+	// Before Kubernetes 1.17 there was no cause of a type, only these words.
+	const words = "Too large resource version"
+	if details := status.Status().Details; details != nil {
+		for _, cause := range details.Causes {
+			if cause.Message == words {
+				return true
+			}
+		}
+	}
+	return strings.Contains(status.Status().Message, words)
+}
+
+// refused reports whether the server will not list or watch at the resource version
+// that it was asked for, now or later: it expired, is ahead of the server's own, or
+// is none of the server's at all.
 func refused(err error) bool {
-	return expired(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
-		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
+	return expired(err) || tooLarge(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
+}
+
+// unreachable reports whether nobody answered at all.
+func unreachable(err error) bool { return utilnet.IsConnectionRefused(err) }
+
+// isRejection reports whether the store took everything but what the error names.
+func isRejection(err error) bool {
+	var rejected *store.RejectedError
+	return errors.As(err, &rejected)
 }

@@ -39,6 +39,8 @@ type script struct {
 	lists   []func() (*corev1.ConfigMapList, error)
 	watches []func() (watch.Interface, error)
 
+	streams bool // it can be asked for watch-lists
+
 	mu       sync.Mutex
 	requests []string
 	times    []time.Time
@@ -47,12 +49,15 @@ type script struct {
 
 var _ Client[*corev1.ConfigMap, *corev1.ConfigMapList] = (*script)(nil)
 
+// IsWatchListSemanticsUnSupported is what client-go's own doubles say.
+func (s *script) IsWatchListSemanticsUnSupported() bool { return !s.streams }
+
 func (s *script) Get(context.Context, string, metav1.GetOptions) (*corev1.ConfigMap, error) {
 	panic("a reflector never gets single objects")
 }
 
 func (s *script) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
-	answer := next(s, &s.lists, fmt.Sprintf("list limit=%d continue=%q%s", opts.Limit, opts.Continue, selectors(opts)))
+	answer := next(s, &s.lists, listRequest(opts))
 	if answer == nil {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -61,7 +66,7 @@ func (s *script) List(ctx context.Context, opts metav1.ListOptions) (*corev1.Con
 }
 
 func (s *script) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	answer := next(s, &s.watches, fmt.Sprintf("watch %s%s", opts.ResourceVersion, selectors(opts)))
+	answer := next(s, &s.watches, watchRequest(opts))
 	if !opts.AllowWatchBookmarks {
 		panic("bookmarks are always welcome")
 	}
@@ -72,6 +77,41 @@ func (s *script) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interf
 		return s.stream(nil), nil
 	}
 	return answer()
+}
+
+// listRequest describes a request: "list 0 limit=500", "list limit=500 continue=p2",
+// or "list newest" if it has no version and no limit.
+func listRequest(opts metav1.ListOptions) string {
+	text := "list"
+	switch {
+	case opts.Continue != "":
+	case opts.ResourceVersion == "":
+		text += " newest"
+	default:
+		text += " " + opts.ResourceVersion
+	}
+	if opts.Limit != 0 {
+		text += fmt.Sprintf(" limit=%d", opts.Limit)
+	}
+	if opts.Continue != "" {
+		text += " continue=" + opts.Continue
+	}
+	return text + selectors(opts)
+}
+
+// watchRequest describes a request: "watch 10", or "stream 10" for a watch-list.
+func watchRequest(opts metav1.ListOptions) string {
+	text := "watch"
+	if opts.SendInitialEvents != nil {
+		text = "stream"
+		if !*opts.SendInitialEvents || opts.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
+			panic("a watch-list is no older than something, and has all objects")
+		}
+	}
+	if opts.ResourceVersion == "" {
+		return text + " newest" + selectors(opts)
+	}
+	return text + " " + opts.ResourceVersion + selectors(opts)
 }
 
 func selectors(opts metav1.ListOptions) (text string) {
@@ -191,7 +231,7 @@ func deleted(c *corev1.ConfigMap) watch.Event  { return watch.Event{Type: watch.
 func bookmark(version string) watch.Event {
 	return watch.Event{Type: watch.Bookmark, Object: configMap("", "", version)}
 }
-func failed(err *apierrors.StatusError) watch.Event {
+func errorEvent(err *apierrors.StatusError) watch.Event {
 	return watch.Event{Type: watch.Error, Object: &err.ErrStatus}
 }
 

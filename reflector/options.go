@@ -18,6 +18,8 @@ type options struct {
 	name          string
 	logger        *zap.Logger
 	pageSize      int64
+	alwaysPage    bool
+	watchList     bool
 	labelSelector string
 	fieldSelector string
 	errorHook     func(context.Context, error)
@@ -34,6 +36,7 @@ func newOptions(name string, opts []Option) options {
 		name:      name,
 		logger:    zap.NewNop(),
 		pageSize:  DefaultPageSize,
+		watchList: true,
 		errorHook: func(context.Context, error) {},
 		retry:     func(error) bool { return true },
 	}
@@ -61,10 +64,23 @@ func WithLogger(logger *zap.Logger) Option {
 }
 
 // WithPageSize sets how many objects a list asks for at a time: many small pages
-// are kinder to the API server, few large ones are faster. The default is
-// [DefaultPageSize]; 0 asks for everything at once. A negative size counts as 0.
+// cost the API server less memory, few large ones are faster. 0 asks for everything
+// at once; a negative size counts as 0.
+//
+// Without this option it is [DefaultPageSize], and is left out where it would keep
+// the server from answering from its watch cache. With it every list comes in pages.
 func WithPageSize(objects int) Option {
-	return optionFunc(func(o *options) { o.pageSize = int64(max(objects, 0)) })
+	return optionFunc(func(o *options) {
+		o.pageSize, o.alwaysPage = int64(max(objects, 0)), true
+	})
+}
+
+// WithoutWatchList makes the reflector list instead of asking for a watch that
+// begins with all objects (KEP-3157), which is the default: it costs the server and
+// this program less memory. Servers and clients that do not know such watches are
+// found out without this option.
+func WithoutWatchList() Option {
+	return optionFunc(func(o *options) { o.watchList = false })
 }
 
 // WithLabelSelector restricts the reflector to objects whose labels match. An

@@ -3,7 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
-	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"sync/atomic"
@@ -38,7 +38,7 @@ func TestListsInPagesThenWatchesFromTheListsVersion(t *testing.T) {
 		stop := running(t, r)
 		synctest.Wait()
 
-		assert.Equal(t, []string{`list limit=1 continue=""`, `list limit=1 continue="p2"`, `list limit=1 continue="p3"`, "watch 10"}, api.seen())
+		assert.Equal(t, []string{"list 0 limit=1", "list limit=1 continue=p2", "list limit=1 continue=p3", "watch 10"}, api.seen())
 		assert.Equal(t, "a@12 c@3 d@11", contents(s))
 		assert.Equal(t, "20", s.ResourceVersion())
 		assert.NoError(t, stop(), "Run returns nil when ctx ended")
@@ -47,12 +47,14 @@ func TestListsInPagesThenWatchesFromTheListsVersion(t *testing.T) {
 }
 
 func TestPageSize(t *testing.T) {
-	for want, opts := range map[int][]Option{500: nil, 0: {WithPageSize(0)}, 7: {WithPageSize(7)}} {
+	for want, opts := range map[string][]Option{
+		"list 0 limit=500": nil, "list 0": {WithPageSize(0)}, "list 0 limit=7": {WithPageSize(-1), WithPageSize(7)},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			api := new(script).list("1", "")
 			stop := running(t, New(api, newStore(), opts...))
 			synctest.Wait()
-			assert.Equal(t, fmt.Sprintf(`list limit=%d continue=""`, want), api.seen()[0])
+			assert.Equal(t, want, api.seen()[0])
 			require.NoError(t, stop())
 		})
 	}
@@ -66,8 +68,8 @@ func TestSelectorsGoIntoEveryRequest(t *testing.T) {
 			WithFieldSelector(fields.OneTermEqualSelector("metadata.name", "a"))))
 		synctest.Wait()
 		assert.Equal(t, []string{
-			`list limit=500 continue="" labels=app=x fields=metadata.name=a`,
-			`list limit=500 continue="p2" labels=app=x fields=metadata.name=a`,
+			`list 0 limit=500 labels=app=x fields=metadata.name=a`,
+			`list limit=500 continue=p2 labels=app=x fields=metadata.name=a`,
 			`watch 1 labels=app=x fields=metadata.name=a`,
 		}, api.seen())
 		require.NoError(t, stop())
@@ -83,7 +85,7 @@ func TestPagesThatExpireAreListedAsAWhole(t *testing.T) {
 		s := newStore()
 		stop := running(t, New(api, s))
 		synctest.Wait()
-		assert.Equal(t, []string{`list limit=500 continue=""`, `list limit=500 continue="p2"`, `list limit=0 continue=""`, "watch 15"}, api.seen())
+		assert.Equal(t, []string{"list 0 limit=500", "list limit=500 continue=p2", "list 0", "watch 15"}, api.seen())
 		assert.Equal(t, "a@11", contents(s), "nothing of the expired pages is left")
 		require.NoError(t, stop())
 	})
@@ -99,7 +101,7 @@ func TestWatchThatEndsIsResumedWhereItWas(t *testing.T) {
 		began := time.Now()
 		stop := running(t, New(api, s))
 		synctest.Wait()
-		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 10", "watch 11", "watch 31", "watch 40"}, api.seen())
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 11", "watch 31", "watch 40"}, api.seen())
 		assert.Equal(t, began, time.Now(), "without a pause")
 		require.NoError(t, stop())
 	})
@@ -107,23 +109,26 @@ func TestWatchThatEndsIsResumedWhereItWas(t *testing.T) {
 
 func TestExpiredVersionIsListedAnew(t *testing.T) {
 	gone := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonGone}}
-	for name, first := range map[string]func(*script) *script{
-		"as an answer":             func(s *script) *script { return s.watchFails(errExpired) },
-		"as an answer, Gone":       func(s *script) *script { return s.watchFails(gone) },
-		"as an event":              func(s *script) *script { return s.watchOpen(failed(errExpired)) },
-		"as an event, Gone":        func(s *script) *script { return s.watchOpen(failed(gone)) },
-		"as an event after others": func(s *script) *script { return s.watchOpen(added(configMap("b", "u", "11")), failed(errExpired)) },
+	for name, tc := range map[string]struct {
+		first func(*script) *script
+		list  string
+	}{
+		"as an answer":             {func(s *script) *script { return s.watchFails(errExpired) }, "list 10"},
+		"as an answer, Gone":       {func(s *script) *script { return s.watchFails(gone) }, "list 10"},
+		"as an event":              {func(s *script) *script { return s.watchOpen(errorEvent(errExpired)) }, "list 10"},
+		"as an event, Gone":        {func(s *script) *script { return s.watchOpen(errorEvent(gone)) }, "list 10"},
+		"as an event after others": {func(s *script) *script { return s.watchOpen(added(configMap("b", "u", "11")), errorEvent(errExpired)) }, "list 11"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				// The first version comes from the store: it may be old.
 				s := newStore()
 				require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u1", "1"), configMap("x", "u2", "1")}, "10"))
-				api := first(new(script)).list("20", "", configMap("a", "u1", "15"))
+				api := tc.first(new(script)).list("20", "", configMap("a", "u1", "15"))
 				began := time.Now()
 				stop := running(t, New(api, s))
 				synctest.Wait()
-				assert.Equal(t, []string{"watch 10", `list limit=500 continue=""`, "watch 20"}, api.seen())
+				assert.Equal(t, []string{"watch 10", tc.list, "watch 20"}, api.seen())
 				assert.Equal(t, "a@15", contents(s))
 				assert.Equal(t, began, time.Now(), "without a pause")
 				require.NoError(t, stop())
@@ -139,13 +144,13 @@ func TestFailuresAreRetriedWithABackoff(t *testing.T) {
 		api  *script
 		want []string
 	}{
-		"list":          {new(script).listFails(syscall.ECONNREFUSED).listFails(unavailable).list("1", ""), []string{`list limit=500 continue=""`, `list limit=500 continue=""`, `list limit=500 continue=""`, "watch 1"}},
-		"watch":         {new(script).list("1", "").watchFails(syscall.ECONNREFUSED).watchFails(busy).watchFails(unavailable), []string{`list limit=500 continue=""`, "watch 1", "watch 1", "watch 1", "watch 1"}},
-		"busy event":    {new(script).list("1", "").watchOpen(added(configMap("a", "u", "2")), failed(busy)), []string{`list limit=500 continue=""`, "watch 1", "watch 2"}},
-		"error event":   {new(script).list("1", "").watchOpen(added(configMap("a", "u", "2")), failed(apierrors.NewInternalError(errors.New("unreadable")))).list("3", ""), []string{`list limit=500 continue=""`, "watch 1", `list limit=500 continue=""`, "watch 3"}},
-		"short watch":   {new(script).list("1", "").watch().watch(), []string{`list limit=500 continue=""`, "watch 1", "watch 1", "watch 1"}},
-		"only bookmark": {new(script).list("1", "").watch(bookmark("2")), []string{`list limit=500 continue=""`, "watch 1", "watch 2"}},
-		"unknown event": {new(script).list("1", "").watchOpen(watch.Event{Type: "WHAT", Object: configMap("a", "u", "9")}).list("3", ""), []string{`list limit=500 continue=""`, "watch 1", `list limit=500 continue=""`, "watch 3"}},
+		"list":          {new(script).listFails(syscall.ECONNREFUSED).listFails(unavailable).list("1", ""), []string{"list 0 limit=500", "list 0 limit=500", "list 0 limit=500", "watch 1"}},
+		"watch":         {new(script).list("1", "").watchFails(syscall.ECONNREFUSED).watchFails(busy).watchFails(unavailable), []string{"list 0 limit=500", "watch 1", "watch 1", "watch 1", "watch 1"}},
+		"busy event":    {new(script).list("1", "").watchOpen(added(configMap("a", "u", "2")), errorEvent(busy)), []string{"list 0 limit=500", "watch 1", "watch 2"}},
+		"error event":   {new(script).list("1", "").watchOpen(added(configMap("a", "u", "2")), errorEvent(apierrors.NewInternalError(errors.New("unreadable")))).list("3", ""), []string{"list 0 limit=500", "watch 1", "list 2", "watch 3"}},
+		"short watch":   {new(script).list("1", "").watch().watch(), []string{"list 0 limit=500", "watch 1", "watch 1", "watch 1"}},
+		"only bookmark": {new(script).list("1", "").watch(bookmark("2")), []string{"list 0 limit=500", "watch 1", "watch 2"}},
+		"unknown event": {new(script).list("1", "").watchOpen(watch.Event{Type: "WHAT", Object: configMap("a", "u", "9")}).list("3", ""), []string{"list 0 limit=500", "watch 1", "list 1", "watch 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -276,7 +281,7 @@ func TestObjectThatTheStoreRejects(t *testing.T) {
 		assert.ErrorIs(t, r.State().Err, store.ErrNoName, "State says that something is lacking")
 
 		<-time.After(time.Minute)
-		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 10", `list limit=500 continue=""`, "watch 20", `list limit=500 continue=""`, "watch 40"}, api.seen())
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "list 13", "watch 20", "list 30", "watch 40"}, api.seen())
 		require.Len(t, errs, 2, "the second list still had it")
 		assert.Equal(t, "40", s.ResourceVersion())
 		assert.NoError(t, r.State().Err)
@@ -304,7 +309,7 @@ func TestStoreThatTakesNothing(t *testing.T) {
 		assert.True(t, closed(r.Synced()))
 		require.NoError(t, stop())
 		for _, request := range api.seen()[:len(api.seen())-1] {
-			assert.Equal(t, `list limit=500 continue=""`, request, "no watch before a list is stored")
+			assert.Equal(t, "list 0 limit=500", request, "no watch before a list is stored")
 		}
 	})
 }
@@ -350,7 +355,7 @@ func TestRunAgainResumesFromTheStore(t *testing.T) {
 		require.NoError(t, stop())
 		require.NoError(t, runOnce(t, r))
 		require.NoError(t, runOnce(t, New(api, s)), "another reflector over the same store resumes as well")
-		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 10", "watch 12", "watch 12"}, api.seen())
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 12", "watch 12"}, api.seen())
 	})
 }
 
@@ -374,7 +379,7 @@ func TestRunAgainAfterARejectionDoesNotGoBack(t *testing.T) {
 		require.NoError(t, runOnce(t, r)) // before a new list is due
 		<-time.After(time.Minute)
 		require.NoError(t, runOnce(t, r))
-		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 10", "watch 13", `list limit=500 continue=""`, "watch 20"}, api.seen())
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 13", "list 13", "watch 20"}, api.seen())
 	})
 }
 
@@ -387,7 +392,7 @@ func TestObjectsWithoutVersionsDoNotMoveThePlace(t *testing.T) {
 		stop := running(t, New(api, s))
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
-		assert.Equal(t, []string{`list limit=500 continue=""`, "watch 5", "watch 5"}, api.seen())
+		assert.Equal(t, []string{"list 0 limit=500", "watch 5", "watch 5"}, api.seen())
 		assert.Equal(t, "a@ b@", contents(s))
 		assert.Equal(t, "5", s.ResourceVersion())
 	})
@@ -483,13 +488,12 @@ func TestListsThatHoldPointers(t *testing.T) {
 func TestListThatFailedIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := new(script).list("1", "").
-			watchOpen(failed(apierrors.NewInternalError(errors.New("unreadable")))).
+			watchOpen(errorEvent(apierrors.NewInternalError(errors.New("unreadable")))).
 			listFails(errors.New("no")).list("2", "")
 		stop := running(t, New(api, newStore()))
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
-		list := `list limit=500 continue=""`
-		assert.Equal(t, []string{list, "watch 1", list, list, "watch 2"}, api.seen(), "no watch from a version that is of no use")
+		assert.Equal(t, []string{"list 0 limit=500", "watch 1", "list 1", "list 1", "watch 2"}, api.seen(), "no watch from a version that is of no use")
 	})
 }
 
@@ -502,7 +506,7 @@ func TestHealthStartsTheBackoffAnew(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &slowWatch{result: make(chan watch.Event)}
 				api.watches = append(api.watches, func() (watch.Interface, error) {
-					time.AfterFunc(healthAfter, func() { w.result <- failed(apierrors.NewTooManyRequests("busy", 0)) })
+					time.AfterFunc(healthAfter, func() { w.result <- errorEvent(apierrors.NewTooManyRequests("busy", 0)) })
 					return w, nil
 				})
 				r := New(api, newStore())
@@ -588,7 +592,7 @@ func TestFailuresAreLogged(t *testing.T) {
 		require.NoError(t, runOnce(t, r))
 		require.Equal(t, 1, logs.Len())
 		assert.Equal(t, "maps", logs.All()[0].ContextMap()["reflector"])
-		assert.Equal(t, "reflector maps: list: no", logs.All()[0].ContextMap()["error"])
+		assert.Equal(t, `reflector maps: list at resource version "0": no`, logs.All()[0].ContextMap()["error"])
 	})
 }
 
@@ -598,7 +602,7 @@ func TestBackoffGrowsThroughALongOutage(t *testing.T) {
 	now := time.Unix(0, 0)
 	b.healthy(now)
 	for i := range 200 {
-		d := b.next(now)
+		d := b.next(now, rand.Float64())
 		assert.GreaterOrEqual(t, d, minBackoff)
 		assert.LessOrEqual(t, d, min(minBackoff<<min(i+1, 10), maxBackoff))
 		now = now.Add(d)
@@ -608,6 +612,6 @@ func TestBackoffGrowsThroughALongOutage(t *testing.T) {
 	}
 	assert.Equal(t, 200, b.failures)
 	b.healthy(now)
-	b.next(now.Add(healthAfter))
+	b.next(now.Add(healthAfter), 0)
 	assert.Equal(t, 1, b.failures, "two minutes of health")
 }

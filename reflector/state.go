@@ -79,6 +79,11 @@ func (s *status) set(change func(*State)) {
 	}
 }
 
+// stop notes that Run has returned. What failed last stays.
+func (s *status) stop() {
+	s.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Stopped, 0, time.Time{} })
+}
+
 // contact notes that the server was heard of.
 func (s *status) contact() {
 	s.mu.Lock()

@@ -1,0 +1,459 @@
+package reflector
+
+import (
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// protocol is what a reflector knows of its conversation with the API server. It
+// is a value and has no goroutine, clock or I/O in it: step takes what happened
+// and says what to do next. The scripts in testdata show whole conversations.
+type protocol struct {
+	// limit is the size of pages. Unless alwaysPage is set, it is left out where
+	// it would keep the server from answering from its watch cache.
+	limit      int64
+	alwaysPage bool
+	// streams is true as long as watch-lists are worth trying.
+	streams bool
+
+	phase phase
+	now   time.Time // of the input
+	dice  float64   // of the input
+
+	// position is the version to watch from; empty before the first list. It may
+	// be ahead of the store's if an object was rejected: going back there would
+	// play old events into newer objects.
+	position string
+	// unavailable is true if the server cannot list at position: it expired, or
+	// the server is behind it.
+	unavailable bool
+	// relist is true if position is no place to watch from.
+	relist bool
+	// listed is when the store last had a whole list.
+	listed time.Time
+
+	listing  listing
+	watching watching
+
+	// brokenStreams counts the watch-lists in a row that did not come to an end.
+	brokenStreams int
+
+	failures   backoff // of requests
+	rejections backoff // of objects
+	// relistAt is when to list once more because the store lacks an object; zero
+	// if it lacks none.
+	relistAt time.Time
+}
+
+// phase is where the conversation stands: what the next input is about.
+type phase uint8
+
+const (
+	idle      phase = iota
+	paging          // a page of a list was asked for
+	opening         // a watch was asked for
+	following       // a watch brings changes
+	asking          // a watch-list was asked for
+	streaming       // a watch-list brings the first objects
+	replacing       // the store was given a list, and there is no watch
+	replaced        // the store was given what a watch-list brought
+	applying        // the store was given a change
+	waiting
+)
+
+// listing is the list that is being asked for.
+type listing struct {
+	version string // that was asked for
+	first   string // of the first page: the list's
+	next    string // the token of the page that was asked for
+	limit   int64
+	whole   bool // pages expired, so there are none
+	// paged is true once the server cut a list at version "0" into pages: it has
+	// no watch cache that pages would bypass.
+	paged bool
+}
+
+// watching is the watch that is open.
+type watching struct {
+	opened time.Time
+	heard  time.Time // of the last event
+	news   bool      // it brought another version than the one that it began with
+}
+
+const (
+	// shortWatch is how long a watch must last, or bring something new, in order
+	// not to count as a failure.
+	shortWatch = time.Second
+
+	// expiryAfter is how old a list must be for its resource version to have
+	// expired in the ordinary way. A server that forgets faster is not asked for
+	// another list at once.
+	expiryAfter = time.Minute
+
+	// bookmarkDeadline is how long a watch-list may be silent before it has ended.
+	// A server that does not know watch-lists answers with a plain watch, and
+	// would be silent for ever (kubernetes/kubernetes#140890).
+	bookmarkDeadline = 30 * time.Second
+
+	// maxRetryAfter limits what a server may ask for: a mistake there must not
+	// blind a program for a day.
+	maxRetryAfter = 10 * time.Minute
+
+	// maxBrokenStreams is the number of watch-lists in a row that may end without
+	// coming to an end before the reflector no longer asks for them.
+	maxBrokenStreams = 3
+)
+
+// newProtocol returns a conversation that has not begun.
+func newProtocol(limit int64, alwaysPage, streams bool) protocol {
+	return protocol{
+		limit: limit, alwaysPage: alwaysPage, streams: streams,
+		failures:   backoff{limit: maxBackoff},
+		rejections: backoff{limit: maxRejectionBackoff},
+	}
+}
+
+// step says what an input leads to: the next state, and what to do. The last
+// action is the one whose outcome is the next input.
+func step(p protocol, in input) (protocol, []action) {
+	p.now, p.dice = in.at, in.dice
+	switch in.kind {
+	case started:
+		if !p.relist && p.relistAt.IsZero() {
+			p.position = in.version
+		}
+		return p.begin()
+	case answered:
+		return p.page(in)
+	case accepted:
+		return p.accept()
+	case changed, marked:
+		return p.event(in)
+	case stored:
+		return p.store(in)
+	case failed:
+		return p.fail(in.err)
+	case ended:
+		return p.end()
+	case elapsed:
+		return p.elapse()
+	}
+	return p, nil
+}
+
+// begin asks for what is needed now: a list, or a watch.
+func (p protocol) begin() (protocol, []action) {
+	if p.position == "" || p.relist || p.relistDue() {
+		p.relist = true // until it is done
+		return p.obtain()
+	}
+	p.phase = opening
+	return p, []action{{do: askWatch, version: p.position}}
+}
+
+// obtain asks for all objects.
+func (p protocol) obtain() (protocol, []action) {
+	if !p.streams {
+		return p.list()
+	}
+	p.phase = asking
+	return p, []action{{do: discard}, {do: askStream, version: p.known()}}
+}
+
+// known is the oldest version that a list may be of, so that the store never goes
+// back in time; empty if anything but the newest could be too old or unknown.
+func (p protocol) known() string {
+	if p.unavailable {
+		return ""
+	}
+	return p.position
+}
+
+// list asks for the first page of a list. "0" is whatever the server has in its
+// watch cache: cheap, and good enough for somebody who knows nothing.
+func (p protocol) list() (protocol, []action) {
+	version := p.known()
+	if version == "" && !p.unavailable {
+		version = "0"
+	}
+	// A watch cache answers a list at a version only as a whole; a limit would
+	// send it to etcd. At "0" it ignores the limit, which serves servers without
+	// a watch cache.
+	limit := p.limit
+	if version != "" && version != "0" && !p.alwaysPage && !p.listing.paged {
+		limit = 0
+	}
+	return p.ask(listing{version: version, limit: limit, paged: p.listing.paged})
+}
+
+func (p protocol) ask(l listing) (protocol, []action) {
+	p.phase, p.listing = paging, l
+	return p, []action{{do: discard}, {do: askPage, version: l.version, limit: l.limit}}
+}
+
+// page takes a page of a list.
+func (p protocol) page(in input) (protocol, []action) {
+	switch {
+	case in.version == "":
+		return p.trouble(ErrNoResourceVersion)
+	case in.next != "" && in.next == p.listing.next:
+		return p.trouble(ErrRepeatedPage)
+	}
+	if p.listing.first == "" {
+		// Later pages may be newer, if the server could not keep the first state
+		// that long: the watch then repeats what they know already.
+		p.listing.first = in.version
+	}
+	if in.next == "" {
+		p.phase = replacing
+		return p, []action{{do: keep}, {do: replace, version: p.listing.first}}
+	}
+	p.listing.next = in.next
+	p.listing.paged = p.listing.paged || p.listing.version == "0"
+	return p, []action{{do: keep}, {do: askPage, next: in.next, limit: p.listing.limit}}
+}
+
+// accept notes that the server opened a watch.
+func (p protocol) accept() (protocol, []action) {
+	p.watching = watching{opened: p.now, heard: p.now}
+	p.failures.healthy(p.now)
+	if p.phase == asking {
+		p.phase = streaming
+		return p, receiveOnly
+	}
+	p.phase = following
+	return p, []action{{do: latch}, {do: receive}}
+}
+
+// alarm returns when the reflector has to stop listening: because a list is due, or
+// because a watch-list has been silent for too long. Zero means never.
+func (p protocol) alarm() time.Time {
+	if p.phase == streaming {
+		return p.watching.heard.Add(bookmarkDeadline)
+	}
+	return p.relistAt
+}
+
+// What nearly every input leads to, without an allocation.
+var (
+	receiveOnly     = []action{{do: receive}}
+	applyOnly       = []action{{do: apply}}
+	stageAndReceive = []action{{do: stage}, {do: receive}}
+)
+
+// event takes a change or a bookmark.
+func (p protocol) event(in input) (protocol, []action) {
+	p.watching.heard = p.now
+	switch {
+	case p.phase == following:
+		if in.version != "" && in.version != p.position {
+			// Objects of client-go's fake clientset have no version: the place
+			// then stays, and the next watch repeats them.
+			p.position = in.version
+			p.watching.news = p.watching.news || in.kind == changed
+		}
+		p.phase = applying
+		return p, applyOnly
+	case in.kind == changed:
+		return p, stageAndReceive
+	case !in.closing:
+		return p, receiveOnly
+	case in.version == "":
+		return p.breakOff(ErrNoResourceVersion)
+	}
+	p.phase = replaced
+	p.listing.first = in.version
+	return p, []action{{do: replace, version: in.version}}
+}
+
+// store takes what the store said to a change or to a list.
+func (p protocol) store(in input) (protocol, []action) {
+	if p.phase == applying {
+		p.phase = following
+		if in.err == nil {
+			return p, receiveOnly
+		}
+		return p, []action{p.lack(in.err), {do: receive}}
+	}
+	open := p.phase == replaced
+	if in.err != nil && !isRejection(in.err) {
+		return p.troubleStore(open, in.err) // nothing was stored
+	}
+	actions := []action{{do: latch}}
+	p.relistAt = time.Time{}
+	if in.err != nil {
+		actions = append(actions, p.lack(in.err))
+	} else {
+		p.rejections = backoff{limit: maxRejectionBackoff}
+		actions = append(actions, action{do: content})
+	}
+	p.position, p.relist, p.unavailable = p.listing.first, false, false
+	p.listed = p.now
+	if open {
+		p.phase, p.brokenStreams = following, 0
+		p.watching.news = true // a watch-list that came to its end is no short watch
+		return p, append(actions, action{do: receive})
+	}
+	p, next := p.begin()
+	return p, append(actions, next...)
+}
+
+// lack notes that the store has not got all that it was given. The object is
+// fetched once more by a list, after a back-off.
+func (p *protocol) lack(err error) action {
+	if p.relistAt.IsZero() {
+		p.relistAt = p.now.Add(p.rejections.next(p.now, p.dice))
+	}
+	return action{do: reportLack, err: err, op: OpStore}
+}
+
+func (p protocol) relistDue() bool { return !p.relistAt.IsZero() && !p.now.Before(p.relistAt) }
+
+// fail takes the failure of a request, an ERROR event, or an event that makes no
+// sense.
+func (p protocol) fail(err error) (protocol, []action) {
+	switch p.phase {
+	case paging:
+		return p.failPage(err)
+	case opening, following:
+		return p.failWatch(err)
+	case asking, streaming:
+		return p.failStream(err)
+	}
+	return p.trouble(err)
+}
+
+func (p protocol) failPage(err error) (protocol, []action) {
+	l := p.listing
+	switch {
+	case !refused(err):
+	case l.next != "" && !l.whole:
+		// The list took longer than the server keeps its pages.
+		return p.ask(listing{version: l.version, whole: true, paged: l.paged})
+	case l.version != "" && l.version != "0":
+		p.unavailable = true
+		return p.ask(listing{limit: l.limit, paged: l.paged})
+	}
+	return p.trouble(err)
+}
+
+// failWatch takes the failure of a watch from position.
+func (p protocol) failWatch(err error) (protocol, []action) {
+	stop := p.stop()
+	switch {
+	case expired(err):
+		p.relist = true
+		if p.now.Sub(p.listed) >= expiryAfter {
+			p, next := p.begin()
+			return p, append(stop, next...)
+		}
+	case refused(err):
+		p.relist, p.unavailable = true, true
+	case p.phase == following && !apierrors.IsTooManyRequests(err):
+		// Whatever it is, the server could not tell what happened next: an object
+		// that was deleted because it cannot be read any more, say.
+		p.relist = true
+	}
+	p, next := p.trouble(err)
+	return p, append(stop, next...)
+}
+
+// failStream takes the failure of a watch-list.
+func (p protocol) failStream(err error) (protocol, []action) {
+	stop := p.stop()
+	switch {
+	case refused(err) && p.known() != "":
+		p.unavailable = true
+		p, next := p.obtain()
+		return p, append(stop, next...)
+	case apierrors.IsTooManyRequests(err) || unreachable(err):
+		p, next := p.trouble(err)
+		return p, append(stop, next...)
+	case p.phase == streaming:
+		return p.breakOff(err)
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
+		p.streams = false // the server does not know what is asked for
+	}
+	p, next := p.list()
+	return p, append(stop, next...)
+}
+
+// breakOff takes a watch-list that ended before it was complete.
+func (p protocol) breakOff(err error) (protocol, []action) {
+	stop := p.stop()
+	if p.brokenStreams++; p.brokenStreams >= maxBrokenStreams || errors.Is(err, ErrNoInitialEventsEnd) {
+		p.streams = false
+		p, next := p.list()
+		return p, append(append(stop, action{do: report, err: err, op: OpWatch}), next...)
+	}
+	p, next := p.trouble(err)
+	return p, append(stop, next...)
+}
+
+// end takes the end of a watch that the server closed.
+func (p protocol) end() (protocol, []action) {
+	if p.phase == streaming {
+		return p.breakOff(ErrStreamEnded)
+	}
+	stop := p.stop()
+	if !p.watching.news && !p.relistDue() && p.now.Sub(p.watching.opened) < shortWatch {
+		p, next := p.trouble(ErrShortWatch)
+		return p, append(stop, next...)
+	}
+	p, next := p.begin()
+	return p, append(stop, next...)
+}
+
+// elapse takes that the time of the last action is over.
+func (p protocol) elapse() (protocol, []action) {
+	switch p.phase {
+	case streaming:
+		return p.breakOff(ErrNoInitialEventsEnd)
+	case following:
+		stop := p.stop()
+		p, next := p.begin()
+		return p, append(stop, next...)
+	}
+	return p.begin()
+}
+
+// stop ends the watch, if there is one.
+func (p protocol) stop() []action {
+	if p.phase == following || p.phase == streaming || p.phase == replaced {
+		return []action{{do: stopWatch}}
+	}
+	return nil
+}
+
+// trouble reports a failure and waits before the next attempt.
+func (p protocol) trouble(err error) (protocol, []action) {
+	op := p.op()
+	p.phase = waiting
+	pause := p.failures.next(p.now, p.dice)
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		pause = max(pause, min(time.Duration(seconds)*time.Second, maxRetryAfter))
+	}
+	return p, []action{{do: wait, err: err, op: op, pause: pause, attempt: p.failures.failures}}
+}
+
+// op returns what the conversation is about.
+func (p protocol) op() Op {
+	switch p.phase {
+	case paging:
+		return OpList
+	case replacing, replaced, applying:
+		return OpStore
+	}
+	return OpWatch
+}
+
+func (p protocol) troubleStore(open bool, err error) (protocol, []action) {
+	var stop []action
+	if open {
+		stop = p.stop()
+	}
+	p, next := p.trouble(err)
+	return p, append(stop, next...)
+}

@@ -1,0 +1,224 @@
+package reflector
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var update = flag.Bool("update", false, "write what the protocol does into the scripts; read the difference before you keep it")
+
+// TestProtocol plays the scripts of testdata/protocol: see the README there.
+func TestProtocol(t *testing.T) {
+	files, err := filepath.Glob("testdata/protocol/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			played, err := play(string(text))
+			require.NoError(t, err)
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(played), 0o600))
+				return
+			}
+			assert.Equal(t, string(text), played)
+		})
+	}
+}
+
+// play returns a script with the actions that its inputs lead to.
+func play(script string) (string, error) {
+	p := newProtocol(500, false, false)
+	began := time.Unix(1_000_000, 0)
+	now := began
+	var out []string
+	for n, line := range strings.Split(strings.TrimSuffix(script, "\n"), "\n") {
+		words := strings.Fields(line)
+		switch {
+		case strings.HasPrefix(line, ">"):
+			continue // comes anew from the protocol
+		case len(words) == 0 || words[0] == "#":
+		case words[0] == "with":
+			for _, word := range words[1:] {
+				switch name, value, _ := strings.Cut(word, "="); name {
+				case "streams":
+					p.streams = true
+				case "pagesize":
+					p.limit, _ = strconv.ParseInt(value, 10, 64)
+					p.alwaysPage = true
+				default:
+					return "", fmt.Errorf("line %d: unknown setting %q", n+1, word)
+				}
+			}
+		default:
+			if after, ok := strings.CutPrefix(words[0], "+"); ok {
+				d, err := time.ParseDuration(after)
+				if err != nil {
+					return "", fmt.Errorf("line %d: %w", n+1, err)
+				}
+				now, words = now.Add(d), words[1:]
+			}
+			in, err := parseInput(words)
+			if err != nil {
+				return "", fmt.Errorf("line %d: %w", n+1, err)
+			}
+			in.at, in.dice = now, 1
+			var todo []action
+			p, todo = step(p, in)
+			out = append(out, line)
+			for _, a := range todo {
+				out = append(out, ">  "+describe(p, a, now))
+			}
+			continue
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n") + "\n", nil
+}
+
+func parseInput(words []string) (input, error) {
+	var in input
+	argument := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	version := argument(1)
+	if version == "-" {
+		version = ""
+	}
+	switch words[0] {
+	case "start":
+		in = input{kind: started, version: version}
+	case "page":
+		in = input{kind: answered, version: version, next: strings.TrimPrefix(argument(2), "next=")}
+	case "opened":
+		in = input{kind: accepted}
+	case "event":
+		in = input{kind: changed, version: version}
+	case "bookmark":
+		in = input{kind: marked, version: version, closing: argument(2) == "closing"}
+	case "stored":
+		in = input{kind: stored}
+		if argument(1) != "" {
+			in.err = scriptErrors[argument(1)]
+		}
+	case "fail":
+		in = input{kind: failed, err: scriptErrors[argument(1)]}
+		if in.err == nil {
+			return in, fmt.Errorf("unknown error %q", argument(1))
+		}
+	case "end":
+		in = input{kind: ended}
+	case "elapsed":
+		in = input{kind: elapsed}
+	default:
+		return in, fmt.Errorf("unknown input %q", words[0])
+	}
+	return in, nil
+}
+
+func statusError(code int32, reason metav1.StatusReason, message string, cause ...metav1.StatusCause) error {
+	status := metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}
+	if len(cause) > 0 {
+		status.Details = &metav1.StatusDetails{Causes: cause}
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// scriptErrors are the errors by the names that scripts give them. The three "ahead"
+// are the ways in which servers have said that a version is too large.
+var scriptErrors = map[string]error{
+	"expired":       apierrors.NewResourceExpired("expired"),
+	"gone":          statusError(http.StatusGone, metav1.StatusReasonGone, "gone"),
+	"ahead":         statusError(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 2, current: 1", metav1.StatusCause{Type: metav1.CauseTypeResourceVersionTooLarge}),
+	"ahead-cause":   statusError(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout", metav1.StatusCause{Message: "Too large resource version"}),
+	"ahead-message": statusError(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "Timeout: Too large resource version: 2, current: 1"),
+	"busy":          apierrors.NewTooManyRequests("busy", 0),
+	"busy-20s":      apierrors.NewTooManyRequests("busy", 20),
+	"busy-1d":       apierrors.NewTooManyRequests("busy", 86400),
+	"refused":       syscall.ECONNREFUSED,
+	"internal":      apierrors.NewInternalError(errors.New("internal")),
+	"unreadable":    statusError(http.StatusInternalServerError, metav1.StatusReasonStoreReadError, "unreadable"),
+	"invalid":       apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil),
+	"bad":           apierrors.NewBadRequest("bad"),
+	"forbidden":     apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil),
+	"type":          &TypeError{Want: "*v1.Pod", Got: "*v1.Service"},
+	"rejected":      &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}},
+	"broken":        errors.New("broken"),
+
+	"no-version":    ErrNoResourceVersion,
+	"repeated-page": ErrRepeatedPage,
+	"short-watch":   ErrShortWatch,
+	"stream-ended":  ErrStreamEnded,
+	"stream-silent": ErrNoInitialEventsEnd,
+}
+
+func errorName(err error) string {
+	for name, e := range scriptErrors {
+		if errors.Is(err, e) && fmt.Sprintf("%p", err) == fmt.Sprintf("%p", e) {
+			return name
+		}
+	}
+	return fmt.Sprintf("%q", err)
+}
+
+func describe(p protocol, a action, now time.Time) string {
+	version := a.version
+	if version == "" {
+		version = "newest"
+	}
+	switch a.do {
+	case askPage:
+		text := "list"
+		if a.next == "" {
+			text += " " + version
+		}
+		if a.limit != 0 {
+			text += fmt.Sprintf(" limit=%d", a.limit)
+		}
+		if a.next != "" {
+			text += " continue=" + a.next
+		}
+		return text
+	case askWatch:
+		return "watch " + version
+	case askStream:
+		return "watch-list " + version
+	case receive:
+		if at := p.alarm(); !at.IsZero() {
+			return fmt.Sprintf("receive, alarm in %v", at.Sub(now))
+		}
+		return "receive"
+	case replace:
+		return "replace " + version
+	case wait:
+		return fmt.Sprintf("report %s of %s, attempt %d, wait %v", errorName(a.err), a.op, a.attempt, a.pause)
+	case report:
+		return fmt.Sprintf("report %s of %s", errorName(a.err), a.op)
+	case reportLack:
+		return "lacking: " + errorName(a.err)
+	}
+	return map[actionKind]string{
+		apply: "apply", discard: "discard", keep: "keep", stage: "stage",
+		stopWatch: "stop", latch: "synced", content: "complete",
+	}[a.do]
+}

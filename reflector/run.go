@@ -1,0 +1,255 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// minWatch is the least time after which the server is asked to end a watch; the
+// most is twice that. The time is drawn at random, so that the watches that began
+// together when a server came up do not end together.
+const minWatch = 5 * time.Minute
+
+// run is one call of Run: it does what the protocol says, and tells it what came of
+// it.
+type run[T Object] struct {
+	*KubernetesResourceReflector[T]
+
+	page    page[T]         // the last one that came
+	staging staging[T]      // of the list that is under way
+	watch   watch.Interface // that is open; nil if none is
+	event   watch.Event     // the last one that came
+	object  T               // the one of event, if it has one
+	alarm   alarm
+}
+
+// loop runs until ctx ends or something is final.
+func (r *run[T]) loop(ctx context.Context) error {
+	version := r.store.ResourceVersion()
+	r.status.stored(version)
+	in := input{kind: started, version: version}
+	for ctx.Err() == nil {
+		in.at, in.dice = time.Now(), rand.Float64()
+		var todo []action
+		r.protocol, todo = step(r.protocol, in)
+		for _, a := range todo {
+			var err error
+			if in, err = r.do(ctx, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// do does one thing. The error is final.
+func (r *run[T]) do(ctx context.Context, a action) (input, error) {
+	switch a.do {
+	case askPage:
+		return r.askPage(ctx, a), nil
+	case askWatch, askStream:
+		return r.askWatch(ctx, a), nil
+	case receive:
+		return r.receive(ctx), nil
+	case replace:
+		return r.replace(a.version), nil
+	case apply:
+		return r.apply(), nil
+	case wait:
+		return r.wait(ctx, a)
+	case discard:
+		r.staging.discard()
+	case keep:
+		r.staging.keep(r.page.items)
+		r.page = page[T]{}
+	case stage:
+		r.staging.stage(r.event.Type, r.object)
+	case stopWatch:
+		r.close()
+	case latch:
+		r.status.latchSynced()
+	case content:
+		r.lacking = nil
+	case report:
+		r.report(ctx, r.wrap(a))
+	case reportLack:
+		r.lacking = a.err
+		r.report(ctx, a.err)
+		r.status.set(func(s *State) { s.Err = a.err })
+	}
+	return input{}, nil
+}
+
+func (r *run[T]) askPage(ctx context.Context, a action) input {
+	if a.next == "" {
+		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Listing, 0, time.Time{} })
+	}
+	opts := r.listOptions()
+	opts.Limit, opts.ResourceVersion, opts.Continue = a.limit, a.version, a.next
+	p, err := r.source.list(ctx, opts)
+	if err != nil {
+		return input{kind: failed, err: r.newError(OpList, a.version, err)}
+	}
+	r.status.contact()
+	r.logger.Debug("listed", zap.Int("objects", len(p.items)), zap.String("resourceVersion", p.resourceVersion))
+	r.page = p
+	return input{kind: answered, version: p.resourceVersion, next: p.next}
+}
+
+func (r *run[T]) askWatch(ctx context.Context, a action) input {
+	opts := r.listOptions()
+	opts.ResourceVersion = a.version
+	opts.AllowWatchBookmarks = true
+	timeout := int64((minWatch + rand.N(minWatch)).Seconds())
+	opts.TimeoutSeconds = &timeout
+	phase := Watching
+	if a.do == askStream {
+		phase = Listing
+		all := true
+		opts.SendInitialEvents = &all
+		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = phase, 0, time.Time{} })
+	}
+	w, err := r.source.watch(ctx, opts)
+	if err != nil {
+		return input{kind: failed, err: r.newError(OpWatch, a.version, err)}
+	}
+	r.watch = w
+	r.status.contact()
+	r.logger.Debug("watching", zap.String("resourceVersion", a.version), zap.Bool("initialEvents", a.do == askStream))
+	if phase == Watching {
+		r.watches()
+	}
+	return input{kind: accepted}
+}
+
+// watches notes that the reflector is in step, but for what the store lacks.
+func (r *run[T]) watches() {
+	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.RetryAt = Watching, r.lacking, 0, time.Time{} })
+}
+
+// receive waits for an event, for the end of the watch, or for the alarm.
+func (r *run[T]) receive(ctx context.Context) input {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-r.alarm.at(r.protocol.alarm()):
+			r.alarm.rang()
+			if !time.Now().Before(r.protocol.alarm()) {
+				return input{kind: elapsed}
+			}
+		case event, open := <-r.watch.ResultChan():
+			if !open {
+				return input{kind: ended}
+			}
+			return r.take(event)
+		}
+	}
+	return input{}
+}
+
+// replace gives the store what is staged.
+func (r *run[T]) replace(version string) input {
+	err := r.store.Replace(r.staging.objects, version)
+	r.staging.discard()
+	r.status.stored(r.store.ResourceVersion())
+	if r.watch != nil && (err == nil || isRejection(err)) {
+		defer r.watches()
+	}
+	if err == nil {
+		r.lacking = nil
+		return input{kind: stored}
+	}
+	return input{kind: stored, err: r.newError(OpStore, version, err)}
+}
+
+// apply gives the store the last event.
+func (r *run[T]) apply() input {
+	var err error
+	version := ""
+	if r.event.Type == watch.Bookmark {
+		if version = metadataOf(r.event.Object).GetResourceVersion(); version != "" {
+			err = r.store.Bookmark(version)
+		}
+	} else {
+		version = r.object.GetResourceVersion()
+		switch r.event.Type {
+		case watch.Added:
+			err = r.store.Add(r.object)
+		case watch.Modified:
+			err = r.store.Update(r.object)
+		case watch.Deleted:
+			err = r.store.Delete(r.object)
+		}
+	}
+	r.status.stored(r.store.ResourceVersion())
+	if err == nil {
+		return input{kind: stored}
+	}
+	failure := r.newError(OpStore, version, err)
+	if r.event.Type != watch.Bookmark && failure.Key == (store.Key{}) && r.object.GetName() != "" {
+		failure.Key = store.Key{Namespace: r.object.GetNamespace(), Name: r.object.GetName()}
+	}
+	return input{kind: stored, err: failure}
+}
+
+// wait reports a failure and waits until it is tried again, unless it is final.
+func (r *run[T]) wait(ctx context.Context, a action) (input, error) {
+	err := r.wrap(a)
+	if !r.retry(err) {
+		r.status.set(func(s *State) { s.Err = err })
+		return input{}, err
+	}
+	r.report(ctx, err)
+	r.status.set(func(s *State) {
+		s.Phase, s.Err, s.Attempt, s.RetryAt = Waiting, err, a.attempt, time.Now().Add(a.pause)
+	})
+	timer := time.NewTimer(a.pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return input{kind: elapsed}, nil
+}
+
+// wrap returns the error of an action with all that a person needs. Most have it; those
+// that the protocol found by itself do not.
+func (r *run[T]) wrap(a action) error {
+	var failure *Error
+	if errors.As(a.err, &failure) {
+		return a.err
+	}
+	return r.newError(a.op, r.protocol.position, a.err)
+}
+
+// report tells of something that went wrong and is dealt with.
+func (r *run[T]) report(ctx context.Context, err error) {
+	r.logger.Warn("reflecting failed", zap.Error(err))
+	r.errorHook(ctx, err)
+}
+
+// close ends the watch and waits for what produces its events: the contract of
+// watch.Interface is that the channel is closed after Stop.
+func (r *run[T]) close() {
+	r.alarm.stop()
+	if r.watch == nil {
+		return
+	}
+	r.watch.Stop()
+	for range r.watch.ResultChan() {
+		continue
+	}
+	r.watch = nil
+}
+
+func (r *run[T]) listOptions() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector}
+}
