@@ -42,6 +42,10 @@ var (
 	// the reflector no longer asks for them.
 	ErrNoInitialEventsEnd = errors.New("watch-list fell silent before its closing bookmark")
 
+	// ErrServerBehind means that the server is not as far as it has been: it was
+	// restored from a backup. The reflector lists anew.
+	ErrServerBehind = errors.New("server is behind the resource version that it gave before: it was restored from a backup, perhaps")
+
 	// ErrNothingSelected means that a selector matches no object at all, which
 	// the API has no way to ask for.
 	ErrNothingSelected = errors.New("selector matches nothing: use another one, or no reflector")

@@ -37,6 +37,12 @@ func (r *run[T]) take(event watch.Event) input {
 func (r *run[T]) takeObject() input {
 	var none T
 	object, ok := any(r.event.Object).(T)
+	if c, wrapped := r.event.Object.(carried[T]); wrapped {
+		if c.err != nil {
+			return r.bad(c.err)
+		}
+		object, ok = c.object, true
+	}
 	if !ok || object == none {
 		return r.bad(newTypeError[T](r.event.Object))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // protocol is what a reflector knows of its conversation with the API server. It
@@ -33,6 +34,8 @@ type protocol struct {
 	relist bool
 	// listed is when the store last had a whole list.
 	listed time.Time
+	// heard is when the server last said anything about position or beyond.
+	heard time.Time
 
 	listing  listing
 	watching watching
@@ -53,6 +56,7 @@ type phase uint8
 const (
 	idle      phase = iota
 	paging          // a page of a list was asked for
+	probing         // the server was asked whether it has come as far as position
 	opening         // a watch was asked for
 	following       // a watch brings changes
 	asking          // a watch-list was asked for
@@ -78,8 +82,7 @@ type listing struct {
 // watching is the watch that is open.
 type watching struct {
 	opened time.Time
-	heard  time.Time // of the last event
-	news   bool      // it brought another version than the one that it began with
+	news   bool // it brought another version than the one that it began with
 }
 
 const (
@@ -96,6 +99,12 @@ const (
 	// A server that does not know watch-lists answers with a plain watch, and
 	// would be silent for ever (kubernetes/kubernetes#140890).
 	bookmarkDeadline = 30 * time.Second
+
+	// silence is how long nothing may be heard before the reflector asks whether
+	// the server has come as far as position at all. Bookmarks come every minute;
+	// but a server that was restored from a backup accepts a watch from a version
+	// that it has not reached yet, and says nothing until it has.
+	silence = 2 * time.Minute
 
 	// maxRetryAfter limits what a server may ask for: a mistake there must not
 	// blind a program for a day.
@@ -121,6 +130,7 @@ func step(p protocol, in input) (protocol, []action) {
 	p.now, p.dice = in.at, in.dice
 	switch in.kind {
 	case started:
+		p.heard = p.now
 		if !p.relist && p.relistAt.IsZero() {
 			p.position = in.version
 		}
@@ -149,6 +159,14 @@ func (p protocol) begin() (protocol, []action) {
 		p.relist = true // until it is done
 		return p.obtain()
 	}
+	if p.now.Sub(p.heard) >= silence {
+		p.phase = probing
+		return p, []action{{do: askPage, version: p.position, limit: 1}}
+	}
+	return p.watch()
+}
+
+func (p protocol) watch() (protocol, []action) {
 	p.phase = opening
 	return p, []action{{do: askWatch, version: p.position}}
 }
@@ -196,6 +214,9 @@ func (p protocol) ask(l listing) (protocol, []action) {
 // page takes a page of a list.
 func (p protocol) page(in input) (protocol, []action) {
 	switch {
+	case p.phase == probing:
+		p.heard = p.now
+		return p.watch()
 	case in.version == "":
 		return p.trouble(ErrNoResourceVersion)
 	case in.next != "" && in.next == p.listing.next:
@@ -217,10 +238,10 @@ func (p protocol) page(in input) (protocol, []action) {
 
 // accept notes that the server opened a watch.
 func (p protocol) accept() (protocol, []action) {
-	p.watching = watching{opened: p.now, heard: p.now}
+	p.watching = watching{opened: p.now}
 	p.failures.healthy(p.now)
 	if p.phase == asking {
-		p.phase = streaming
+		p.phase, p.heard = streaming, p.now
 		return p, receiveOnly
 	}
 	p.phase = following
@@ -231,7 +252,7 @@ func (p protocol) accept() (protocol, []action) {
 // because a watch-list has been silent for too long. Zero means never.
 func (p protocol) alarm() time.Time {
 	if p.phase == streaming {
-		return p.watching.heard.Add(bookmarkDeadline)
+		return p.heard.Add(bookmarkDeadline)
 	}
 	return p.relistAt
 }
@@ -245,8 +266,10 @@ var (
 
 // event takes a change or a bookmark.
 func (p protocol) event(in input) (protocol, []action) {
-	p.watching.heard = p.now
+	p.heard = p.now
 	switch {
+	case p.phase == following && in.kind == marked && behind(in.version, p.position):
+		return p.failWatch(ErrServerBehind)
 	case p.phase == following:
 		if in.version != "" && in.version != p.position {
 			// Objects of client-go's fake clientset have no version: the place
@@ -290,7 +313,7 @@ func (p protocol) store(in input) (protocol, []action) {
 		actions = append(actions, action{do: content})
 	}
 	p.position, p.relist, p.unavailable = p.listing.first, false, false
-	p.listed = p.now
+	p.listed, p.heard = p.now, p.now
 	if open {
 		p.phase, p.brokenStreams = following, 0
 		p.watching.news = true // a watch-list that came to its end is no short watch
@@ -311,12 +334,24 @@ func (p *protocol) lack(err error) action {
 
 func (p protocol) relistDue() bool { return !p.relistAt.IsZero() && !p.now.Before(p.relistAt) }
 
+// behind reports whether a version is known to be older than another one.
+func behind(version, other string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, other)
+	return err == nil && order < 0
+}
+
 // fail takes the failure of a request, an ERROR event, or an event that makes no
 // sense.
 func (p protocol) fail(err error) (protocol, []action) {
 	switch p.phase {
 	case paging:
 		return p.failPage(err)
+	case probing:
+		if refused(err) {
+			p.relist, p.unavailable = true, true
+			p, next := p.obtain()
+			return p, append([]action{{do: report, err: err, op: OpList}}, next...)
+		}
 	case opening, following:
 		return p.failWatch(err)
 	case asking, streaming:
@@ -349,7 +384,7 @@ func (p protocol) failWatch(err error) (protocol, []action) {
 			p, next := p.begin()
 			return p, append(stop, next...)
 		}
-	case refused(err):
+	case refused(err) || errors.Is(err, ErrServerBehind):
 		p.relist, p.unavailable = true, true
 	case p.phase == following && !apierrors.IsTooManyRequests(err):
 		// Whatever it is, the server could not tell what happened next: an object
@@ -441,7 +476,7 @@ func (p protocol) trouble(err error) (protocol, []action) {
 // op returns what the conversation is about.
 func (p protocol) op() Op {
 	switch p.phase {
-	case paging:
+	case paging, probing:
 		return OpList
 	case replacing, replaced, applying:
 		return OpStore

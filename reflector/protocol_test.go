@@ -166,6 +166,7 @@ var scriptErrors = map[string]error{
 	"broken":        errors.New("broken"),
 
 	"no-version":    ErrNoResourceVersion,
+	"behind":        ErrServerBehind,
 	"repeated-page": ErrRepeatedPage,
 	"short-watch":   ErrShortWatch,
 	"stream-ended":  ErrStreamEnded,

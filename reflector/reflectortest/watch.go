@@ -219,9 +219,10 @@ func (w *watcher) status(status metav1.Status) []byte {
 	return e.appendEvent(nil, watch.Error, func(dst []byte) []byte { return e.appendStatus(dst, &status) })
 }
 
-// bookmark tells the client how far it has seen. closing ends the initial events.
+// bookmark tells the client how far it has seen. closing ends the initial events. A
+// watch from a version that the server has not reached hears nothing until it has.
 func (w *watcher) bookmark(closing bool) error {
-	if !w.bookmarks {
+	if !w.bookmarks || w.call.server.ResourceVersion() < w.cursor {
 		return nil
 	}
 	obj := w.call.resource.newObject()

@@ -1,0 +1,185 @@
+package reflector_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+var configMapResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+// Paint is a ConfigMap as somebody sees it who has no generated types: metadata and
+// JSON tags are all that it takes.
+type Paint struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              struct {
+		Color string `json:"color"`
+	} `json:"data"`
+}
+
+// reflects runs a reflector of a client against a server that changes, and looks at
+// the color of the two objects in the end.
+func reflects[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, client reflector.Client[T, L], color func(T) string) {
+	s := store.New(store.ObjectKey[T])
+	r := reflector.New(client, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- r.Run(ctx) }()
+	<-r.Synced()
+	assert.Equal(t, 2, s.Len())
+	require.NoError(t, server.Create(paint("c", "blue")))
+	a := &corev1.ConfigMap{}
+	a.Namespace, a.Name = "default", "a"
+	require.NoError(t, server.Delete(a))
+	b := paint("b", "green")
+	require.NoError(t, server.Update(b))
+	synctest.Wait()
+	var got []string
+	for key, object := range s.All() {
+		got = append(got, key.Name+" "+color(object))
+		assert.NotEmpty(t, object.GetUID())
+	}
+	assert.Equal(t, []string{"b green", "c blue"}, got)
+	assert.NoError(t, r.State().Err)
+	cancel()
+	require.NoError(t, <-result)
+
+	streams := server.Requests(reflectortest.Verb("watch"), reflectortest.Param("sendInitialEvents", "true"))
+	assert.Len(t, streams, 1, "the first list is a watch-list")
+	assert.Empty(t, server.Requests(reflectortest.Verb("list")))
+}
+
+func paint(name, color string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"color": color}}
+}
+
+func TestEveryKindOfClient(t *testing.T) {
+	for name, run := range map[string]func(*testing.T, *reflectortest.Server, *rest.Config){
+		"typed": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
+			client := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+			reflects(t, server, client, func(c *corev1.ConfigMap) string { return c.Data["color"] })
+		},
+		"typed, in protobuf": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
+			config.ContentType = "application/vnd.kubernetes.protobuf"
+			client := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+			reflects(t, server, client, func(c *corev1.ConfigMap) string { return c.Data["color"] })
+		},
+		"without Get": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
+			client := withoutGet{kubernetes.NewForConfigOrDie(config)}
+			reflects(t, server, reflector.ListWatch[*corev1.ConfigMap](client), func(c *corev1.ConfigMap) string { return c.Data["color"] })
+		},
+		"dynamic": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
+			client := dynamic.NewForConfigOrDie(config).Resource(configMapResource).Namespace("default")
+			reflects(t, server, reflector.Dynamic(client), func(u *unstructured.Unstructured) string {
+				color, _, _ := unstructured.NestedString(u.Object, "data", "color")
+				return color
+			})
+		},
+		"metadata": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
+			client := metadata.NewForConfigOrDie(config).Resource(configMapResource).Namespace("default")
+			reflects(t, server, reflector.Metadata(client), func(p *metav1.PartialObjectMetadata) string {
+				return map[string]string{"b": "green", "c": "blue"}[p.Name] // it has no data
+			})
+		},
+		"resource, into a struct": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
+			client, err := reflector.ForResource[*Paint](config, configMapResource, "default")
+			require.NoError(t, err)
+			reflects(t, server, client, func(p *Paint) string { return p.Data.Color })
+			got, err := client.Get(t.Context(), "b", metav1.GetOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, "green", got.Data.Color)
+		},
+		"resource, of all namespaces, listed": func(t *testing.T, _ *reflectortest.Server, config *rest.Config) {
+			client, err := reflector.ForResource[*unstructured.Unstructured](config, configMapResource, "")
+			require.NoError(t, err)
+			list, err := client.List(t.Context(), metav1.ListOptions{Limit: 1})
+			require.NoError(t, err)
+			assert.Len(t, list.Items, 1)
+			assert.NotEmpty(t, list.Continue)
+			assert.Equal(t, "ConfigMapList", list.Kind)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				require.NoError(t, server.Create(paint("a", "red")))
+				require.NoError(t, server.Create(paint("b", "red")))
+				run(t, server, server.Config())
+			})
+		})
+	}
+}
+
+type withoutGet struct{ clientset kubernetes.Interface }
+
+func (w withoutGet) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	return w.clientset.CoreV1().ConfigMaps("default").List(ctx, opts)
+}
+
+func (w withoutGet) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return w.clientset.CoreV1().ConfigMaps("default").Watch(ctx, opts)
+}
+
+func TestClientsThatCannotWork(t *testing.T) {
+	u := store.New(store.ObjectKey[*unstructured.Unstructured])
+	assert.ErrorIs(t, reflector.New(reflector.Dynamic(nil), u).Run(t.Context()), reflector.ErrNoClient)
+	p := store.New(store.ObjectKey[*metav1.PartialObjectMetadata])
+	assert.ErrorIs(t, reflector.New(reflector.Metadata(nil), p).Run(t.Context()), reflector.ErrNoClient)
+	_, err := reflector.ForResource[metav1.Object](&rest.Config{}, configMapResource, "")
+	assert.ErrorIs(t, err, reflector.ErrNoStruct)
+	_, err = reflector.ForResource[*Paint](&rest.Config{Host: "http://%"}, configMapResource, "")
+	assert.ErrorContains(t, err, "configmaps")
+}
+
+// BadPaint does not fit what the server holds.
+type BadPaint struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              map[string]int `json:"data"`
+}
+
+func TestObjectsThatDoNotFitAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		client, err := reflector.ForResource[*BadPaint](server.Config(), configMapResource, "default")
+		require.NoError(t, err)
+		s := store.New(store.ObjectKey[*BadPaint])
+		var errs []error
+		r := reflector.New(client, s, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- r.Run(ctx) }()
+		<-r.Synced()
+		version := s.ResourceVersion()
+		require.NoError(t, server.Create(paint("a", "red")))
+		synctest.Wait()
+		require.Len(t, errs, 1)
+		var bad *reflector.DecodeError
+		require.ErrorAs(t, errs[0], &bad)
+		assert.Equal(t, "a", bad.Name)
+		assert.ErrorContains(t, errs[0], "decode configmaps/v1 default/a into *reflector_test.BadPaint")
+		assert.Equal(t, version, s.ResourceVersion(), "the version stays before it")
+		_, err = client.List(t.Context(), metav1.ListOptions{})
+		assert.ErrorAs(t, err, &bad)
+		_, err = client.Get(t.Context(), "a", metav1.GetOptions{})
+		assert.ErrorAs(t, err, &bad)
+		cancel()
+		require.NoError(t, <-result)
+	})
+}

@@ -1,0 +1,233 @@
+package reflector_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"pgregory.net/rapid"
+)
+
+var histories = flag.Int("histories", 200, "how many random histories the reflector lives through; 10000 is a night's work")
+
+// TestWhateverHappensTheStoreEndsLikeTheServer lets a reflector live through random
+// histories of writes, faults, compactions, restored backups and restarts. When the
+// faults stop, its store equals the server, has the server's resource version, and
+// there were no more requests than the back-off allows.
+func TestWhateverHappensTheStoreEndsLikeTheServer(t *testing.T) {
+	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(*histories)))
+	rapid.Check(t, func(rt *rapid.T) {
+		l := life{
+			pageSize:  rapid.SampledFrom([]int{0, 1, 2, 500}).Draw(rt, "page size"),
+			watchList: rapid.Bool().Draw(rt, "watch-list"),
+			seeded:    rapid.IntRange(0, 5).Draw(rt, "seeded"),
+			steps:     rapid.SliceOfN(rapid.Custom(drawStep), 0, 30).Draw(rt, "steps"),
+		}
+		var err error
+		synctest.Test(t, func(t *testing.T) { err = l.live(t) })
+		if err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// event is one thing that happens. What its number means depends on the kind.
+type event struct {
+	Kind   string
+	Number int
+	Verb   string
+	Times  int
+}
+
+func drawStep(rt *rapid.T) event {
+	return event{
+		Kind: rapid.SampledFrom([]string{
+			"write", "write", "write", "delete", "delete", "recreate", "pause", "pause",
+			"fault", "fault", "compact", "bookmarks", "restart", "restore",
+		}).Draw(rt, "kind"),
+		Number: rapid.IntRange(0, 99).Draw(rt, "number"),
+		Verb:   rapid.SampledFrom([]string{"list", "watch", ""}).Draw(rt, "verb"),
+		Times:  rapid.IntRange(1, 3).Draw(rt, "times"),
+	}
+}
+
+// fault returns one of the faults that end by themselves.
+func (e event) fault() reflectortest.Fault {
+	after := e.Number % 3
+	all := []reflectortest.Fault{
+		reflectortest.Refuse(),
+		reflectortest.ResetAfterEvents(after),
+		reflectortest.ResetAfterBytes(37 * e.Number),
+		reflectortest.TruncateFrame(after + 1),
+		reflectortest.CorruptFrame(after + 1),
+		reflectortest.DuplicateFrame(after + 1),
+		reflectortest.WithholdClosingBookmark(),
+		reflectortest.AnswerHTML(502),
+		reflectortest.ExpireContinue(),
+		reflectortest.LoseHistory(),
+		reflectortest.ErrorEvent(after, apierrors.NewResourceExpired("expired").ErrStatus),
+		reflectortest.ErrorEvent(after, apierrors.NewInternalError(errors.New("internal")).ErrStatus),
+		reflectortest.ErrorEvent(after, apierrors.NewTooManyRequests("busy", 1).ErrStatus),
+	}
+	for _, code := range []int{401, 403, 404, 410, 422, 429, 500, 503} {
+		all = append(all, reflectortest.Answer(code))
+	}
+	return all[e.Number%len(all)].On(e.Verb, "configmaps").Times(e.Times)
+}
+
+// life is what a reflector lives through.
+type life struct {
+	pageSize  int
+	watchList bool
+	seeded    int
+	steps     []event
+
+	server *reflectortest.Server
+	store  *store.Cache[*corev1.ConfigMap]
+	stop   func() error
+	allow  int // requests that something called for
+}
+
+func (l *life) live(t *testing.T) error {
+	l.server = reflectortest.Start(t, reflectortest.WithWatchTimeout(10*time.Minute))
+	for i := range l.seeded {
+		if err := l.server.Create(numbered(i)); err != nil {
+			return err
+		}
+	}
+	opts := []reflector.Option{reflector.WithPageSize(l.pageSize)}
+	if !l.watchList {
+		opts = append(opts, reflector.WithoutWatchList())
+	}
+	clientset, err := kubernetes.NewForConfig(l.server.Config())
+	if err != nil {
+		return err
+	}
+	l.store = store.New(store.ObjectKey[*corev1.ConfigMap])
+	r := reflector.New(clientset.CoreV1().ConfigMaps("default"), l.store, opts...)
+	start := func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- r.Run(ctx) }()
+		l.stop = func() error { cancel(); return <-result }
+	}
+	began := time.Now()
+	start()
+	for _, e := range l.steps {
+		if e.Kind == "restart" {
+			if err := l.stop(); err != nil {
+				return err
+			}
+			start()
+		}
+		if err := l.happen(e); err != nil {
+			return err
+		}
+		synctest.Wait()
+	}
+	l.server.ClearFaults()
+	<-time.After(30 * time.Minute) // any back-off, and then some
+	l.server.SendBookmarks()
+	synctest.Wait()
+	err = l.compare()
+	if stopped := l.stop(); err == nil {
+		err = stopped
+	}
+	if n, most := len(l.server.Requests()), l.most(time.Since(began)); err == nil && n > most {
+		err = fmt.Errorf("%d requests in %v, want at most %d", n, time.Since(began), most)
+	}
+	return err
+}
+
+// most returns how many requests there may have been: a few for each thing that
+// happened, pages included, and one for each shortest back-off.
+func (l *life) most(passed time.Duration) int {
+	return 20*(1+len(l.steps)) + l.allow + int(passed/(800*time.Millisecond))/10
+}
+
+func (l *life) happen(e event) error {
+	switch e.Kind {
+	case "write":
+		return l.write(e.Number % 7)
+	case "delete":
+		return l.remove(e.Number % 7)
+	case "recreate":
+		if err := l.remove(e.Number % 7); err != nil {
+			return err
+		}
+		return l.server.Create(numbered(e.Number % 7))
+	case "pause":
+		<-time.After(time.Duration(e.Number*e.Number) * 50 * time.Millisecond)
+	case "fault":
+		l.server.Inject(e.fault())
+	case "compact":
+		return l.server.Compact(l.server.ResourceVersion())
+	case "bookmarks":
+		l.server.SendBookmarks()
+	case "restore":
+		// A client cannot tell a restored server from another unless it looks
+		// before the server has come as far again: it gets the time to.
+		l.server.ClearFaults()
+		<-time.After(10 * time.Minute)
+		now := l.server.ResourceVersion()
+		if err := l.server.Restore(now - min(uint64(e.Number%5), now-1)); err != nil {
+			return nil // that far back the history is gone
+		}
+		<-time.After(25 * time.Minute) // two watches, of ten minutes at most
+	}
+	return nil
+}
+
+func numbered(n int) *corev1.ConfigMap { return paint(strconv.Itoa(n), "red") }
+
+func (l *life) write(n int) error {
+	object := numbered(n)
+	object.Data["at"] = fmt.Sprint(l.server.ResourceVersion())
+	err := l.server.Update(object)
+	if apierrors.IsNotFound(err) {
+		return l.server.Create(object)
+	}
+	return err
+}
+
+func (l *life) remove(n int) error {
+	if err := l.server.Delete(numbered(n)); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// compare holds the store to the server.
+func (l *life) compare() error {
+	objects, err := reflectortest.List[*corev1.ConfigMap](l.server, "default")
+	if err != nil {
+		return err
+	}
+	want, got := map[string]string{}, map[string]string{}
+	for _, o := range objects {
+		want[o.Name] = fmt.Sprint(o.UID, o.ResourceVersion, o.Data)
+	}
+	for key, o := range l.store.All() {
+		got[key.Name] = fmt.Sprint(o.UID, o.ResourceVersion, o.Data)
+	}
+	if !maps.Equal(want, got) {
+		return fmt.Errorf("the server holds %v, the store %v", want, got)
+	}
+	if version := fmt.Sprint(l.server.ResourceVersion()); l.store.ResourceVersion() != version {
+		return fmt.Errorf("the server is at version %s, the store at %s", version, l.store.ResourceVersion())
+	}
+	return nil
+}
