@@ -1,11 +1,11 @@
 // Package reflector keeps a store equal to what the Kubernetes API server holds.
 //
 // A [KubernetesResourceReflector] takes a client and a [store.Store] at
-// construction and hides the rest: it lists the resource in pages, replaces the
-// content of the store with the list, watches from the list's resource version,
-// and puts every change into the store as it is reported. It is the Reflector of
-// the blog series "Understanding Kubernetes' tools/cache package", and of
-// client-go's tools/cache.
+// construction and hides the rest: it asks for a watch that begins with all
+// objects, or lists them in pages where the server does not know such watches,
+// replaces the content of the store with them, and puts every change into the store
+// as it is reported. It is the Reflector of the blog series "Understanding
+// Kubernetes' tools/cache package", and of client-go's tools/cache.
 //
 // # Usage
 //
@@ -15,7 +15,8 @@
 //
 // Every typed client that Kubernetes' code generator makes is a [Client] as it
 // is. The type of the objects comes from it: a client of Deployments over a store
-// of Pods does not compile.
+// of Pods does not compile. [Dynamic], [Metadata] and [ListWatch] adapt client-go's
+// other clients, and [ForResource] makes one for a struct of your own.
 //
 // # Guarantees
 //
@@ -30,8 +31,21 @@
 //   - R4. Failures are retried for ever, unless [WithRetry] says otherwise, with
 //     a back-off that grows from 0.8 to 30 seconds and starts anew only after
 //     two minutes without a failure.
-//   - R5. When ctx ends, Run stops waiting at once, and returns after all that
+//   - R5. Nobody is asked for more than the situation needs: a relist is no older
+//     than the store, so that the server can answer it from its cache, and objects
+//     that it finds unchanged are no changes to the store.
+//   - R6. A server that is behind the resource version that it gave before, because
+//     it was restored from a backup, is found out: at once if it says so, by a
+//     bookmark that goes back, or else within two lives of a watch, ten minutes
+//     each. Until then it is as silent as if nothing happened.
+//   - R7. When ctx ends, Run stops waiting at once, and returns after all that
 //     it started has ended.
+//
+// # How it works
+//
+// The conversation with the server is a state machine without goroutines, clock or
+// I/O, in protocol.go. The scripts in testdata/protocol show what it does in each
+// situation; run.go does what it says.
 //
 // # Concurrency
 //
@@ -43,6 +57,7 @@
 // What goes wrong while Run runs is an [*Error], which says what was being done
 // and with which resource version. It goes to the logger, to the hook given by
 // [WithErrorHook] and into [State], and ends Run only if [WithRetry] calls it
-// final. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
+// final. An object that the client cannot decode fails the list that it is in, as
+// client-go's clients decode whole lists; it is a [*DecodeError] from ForResource. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
 // the reflector was put together wrongly, and [ErrRunning] if it runs already.
 package reflector

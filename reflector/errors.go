@@ -46,6 +46,10 @@ var (
 	// restored from a backup. The reflector lists anew.
 	ErrServerBehind = errors.New("server is behind the resource version that it gave before: it was restored from a backup, perhaps")
 
+	// ErrTable means that the server sent a Table, which is for people to read,
+	// instead of objects.
+	ErrTable = errors.New("server sent a Table instead of objects: the client must not accept as=Table")
+
 	// ErrNothingSelected means that a selector matches no object at all, which
 	// the API has no way to ask for.
 	ErrNothingSelected = errors.New("selector matches nothing: use another one, or no reflector")
@@ -129,6 +133,16 @@ func (e *Error) Error() string {
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
+
+// isTable reports whether an object is a Table, of whatever Go type.
+func isTable(object any) bool {
+	o, ok := object.(runtime.Object)
+	if !ok || isNil(o) {
+		return false
+	}
+	kind := o.GetObjectKind().GroupVersionKind()
+	return kind.Kind == "Table" && kind.Group == metav1.GroupName
+}
 
 // expired reports whether the server no longer knows the resource version that
 // it was asked for: 410, either of its two reasons.

@@ -35,6 +35,9 @@ func (r *run[T]) take(event watch.Event) input {
 // takeObject takes the object of an event. One that is not a T says that the
 // server and this program do not mean the same resource.
 func (r *run[T]) takeObject() input {
+	if isTable(r.event.Object) {
+		return r.bad(ErrTable)
+	}
 	var none T
 	object, ok := any(r.event.Object).(T)
 	if c, wrapped := r.event.Object.(carried[T]); wrapped {

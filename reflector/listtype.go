@@ -58,6 +58,9 @@ func (t listType[T, L]) page(list L) (page[T], error) {
 	if isNil(list) {
 		return page[T]{}, errNoList
 	}
+	if isTable(list) {
+		return page[T]{}, ErrTable
+	}
 	metadata, err := meta.ListAccessor(list)
 	if err != nil {
 		return page[T]{}, err

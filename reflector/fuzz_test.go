@@ -1,0 +1,97 @@
+package reflector_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// canned is a server that answers every list with one body and every watch with
+// another.
+type canned struct {
+	contentType string
+	list, watch []byte
+	requests    atomic.Int32
+}
+
+func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests.Add(1)
+	body, contentType := c.list, c.contentType
+	if r.URL.Query().Get("watch") != "" {
+		body, contentType = c.watch, c.contentType+";stream=watch"
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: r,
+		Header: http.Header{"Content-Type": {contentType}},
+		Body:   io.NopCloser(bytes.NewReader(body)),
+	}, nil
+}
+
+// FuzzResponses feeds a reflector lists and watches that no server would send. It
+// must not panic, must not hang, and must not ask all the time.
+func FuzzResponses(f *testing.F) {
+	object := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u", ResourceVersion: "5"}}
+	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.ConfigMap{object}}
+	list.Kind, list.APIVersion = "ConfigMapList", "v1"
+	var inProtobuf bytes.Buffer
+	serializer := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	if err := serializer.Encode(list, &inProtobuf); err != nil {
+		f.Fatal(err)
+	}
+	event := `{"type":"MODIFIED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"default","name":"a","uid":"u","resourceVersion":"9"}}}` + "\n"
+	for _, watch := range []string{
+		event, event + event, event[:40], "", "{}\n", "null\n", `{"type":"ADDED"}` + "\n", `{"type":"ADDED","object":null}` + "\n",
+		`{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"12","annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n",
+		`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired"}}` + "\n",
+		`{"type":"ERROR","object":{"kind":"ConfigMap","apiVersion":"v1"}}` + "\n",
+		`{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"}}}` + "\n",
+		"<html>no</html>",
+	} {
+		f.Add([]byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}`), []byte(watch), false)
+	}
+	f.Add([]byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"continue":"x","resourceVersion":"7"}}`), []byte(event), false)
+	f.Add([]byte(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}`), []byte(event), false)
+	f.Add([]byte(`null`), []byte(event), false)
+	f.Add(inProtobuf.Bytes(), inProtobuf.Bytes(), true)
+	f.Add(inProtobuf.Bytes()[:20], []byte{0, 0, 0, 3, 1, 2, 3}, true)
+
+	f.Fuzz(func(t *testing.T, list, watch []byte, inProtobuf bool) {
+		server := &canned{contentType: runtime.ContentTypeJSON, list: list, watch: watch}
+		if inProtobuf {
+			server.contentType = runtime.ContentTypeProtobuf
+		}
+		synctest.Test(t, func(t *testing.T) {
+			config := &rest.Config{Host: "http://localhost", Transport: server, QPS: -1}
+			config.ContentType = server.contentType
+			client := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+			for _, opts := range [][]reflector.Option{nil, {reflector.WithoutWatchList()}} {
+				server.requests.Store(0)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				if err := reflector.New(client, store.New(store.ObjectKey[*corev1.ConfigMap]), opts...).Run(ctx); err != nil {
+					t.Error(err)
+				}
+				cancel()
+				// Each turn waits at least 0.8 seconds, and asks for a list, its
+				// pages, a list without pages, and a watch.
+				if n := server.requests.Load(); n > 5*75 {
+					t.Errorf("%d requests in a minute", n)
+				}
+			}
+		})
+	})
+}
