@@ -122,6 +122,22 @@ func TestAReflectorThatIsStoppedGoesOnWhereItWas(t *testing.T) {
 	})
 }
 
+func TestACompactionOfEtcdAloneCostsNoList(t *testing.T) {
+	eachMode(t, func(w *world) {
+		w.fill(50)
+		w.start()
+		w.change(0)
+		w.requireEqual()
+		w.stop()
+		w.change(1)
+		require.NoError(w, w.server.CompactEtcd(w.Context(), ""))
+		w.start()
+		w.change(2)
+		w.requireEqual()
+		w.requireFullLists(1, "the first state: kube-apiserver still has what came after it")
+	})
+}
+
 func TestAReflectorThatWasStoppedForTooLongListsOnceMore(t *testing.T) {
 	eachMode(t, func(w *world) {
 		w.fill(50)
@@ -133,8 +149,26 @@ func TestAReflectorThatWasStoppedForTooLongListsOnceMore(t *testing.T) {
 		require.NoError(w, w.server.Forget(w.Context()))
 		w.change(2)
 		w.start()
-		w.awaitPhase(reflector.Watching)
 		w.change(3)
+		w.requireEqual()
+		require.Equal(w, 1, w.traffic.expired(), "%v", w.traffic)
+		w.requireFullLists(2, "the first state, and one after its version had expired")
+	})
+}
+
+// A list in pages at the version that expired would be one of exactly that version, which etcd still has, and would lead back to the same watch.
+func TestAVersionThatOnlyTheWatchCacheForgotCostsOneListInPagesToo(t *testing.T) {
+	eachMode(t, func(w *world) {
+		w.opts = []reflector.Option{reflector.WithPageSize(10)}
+		w.fill(50)
+		w.start()
+		w.requireEqual()
+		w.stop()
+		w.change(0)
+		require.NoError(w, w.server.KillAPIServer())
+		require.NoError(w, w.server.StartAPIServer())
+		w.start()
+		w.change(1)
 		w.requireEqual()
 		require.Equal(w, 1, w.traffic.expired(), "%v", w.traffic)
 		w.requireFullLists(2, "the first state, and one after its version had expired")
@@ -146,16 +180,21 @@ func TestAListWhosePagesExpireIsBegunAnewOnce(t *testing.T) {
 		if w.mode.kind != list {
 			w.Skip("there are no pages")
 		}
-		w.fill(50)
 		w.opts = []reflector.Option{reflector.WithPageSize(10)}
+		w.fill(50)
+		w.start()
+		w.requireEqual()
+		w.stop()
+		// Not the first list: a server has no pages for one at version 0.
+		w.change(0)
+		require.NoError(w, w.server.Forget(w.Context()))
 		third := w.traffic.pauseBefore(2, page)
 		w.start()
 		w.await("the third page to be asked for", third.reached)
-		w.change(0)
+		w.change(1)
 		require.NoError(w, w.server.Forget(w.Context()))
 		third.resume()
 		w.requireEqual()
-		require.Equal(w, 1, w.traffic.expired(), "%v", w.traffic)
-		w.requireFullLists(2, "the one that expired, and one that did not")
+		w.requireFullLists(3, "the first state, the one whose pages expired, and one whose pages did not")
 	})
 }

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -52,7 +53,6 @@ type world struct {
 	stop      func() // ends the Run that goes on, and waits for it
 
 	clientset kubernetes.Interface // the scenario's own: not in the traffic
-	fences    int
 
 	mu   sync.Mutex
 	errs []error
@@ -226,8 +226,7 @@ func (w *world) flood(enough func() bool) {
 // requireEqual waits until the store has seen all that happened so far, and requires that it holds what the server lists.
 func (w *world) requireEqual() {
 	w.Helper()
-	w.fences++
-	fence := store.Key{Namespace: w.namespace, Name: fmt.Sprintf("fence-%d", w.fences)}
+	fence := store.Key{Namespace: w.namespace, Name: "fence-" + utilrand.String(8)} // others leave theirs in a namespace that is shared
 	w.create(fence.Name)
 	h := holder{fence, make(chan struct{})}
 	defer w.cache.Follow(h)()
