@@ -83,6 +83,10 @@ func (s *script) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interf
 // or "list newest" if it has no version and no limit.
 func listRequest(opts metav1.ListOptions) string {
 	text := "list"
+	exactly := opts.ResourceVersionMatch == ""
+	if known := opts.ResourceVersion != "" && opts.ResourceVersion != "0"; known == exactly {
+		panic("a list is no older than the version that is known, and never just of that version")
+	}
 	switch {
 	case opts.Continue != "":
 	case opts.ResourceVersion == "":

@@ -384,6 +384,9 @@ func (p protocol) failWatch(err error) (protocol, []action) {
 			p, next := p.begin()
 			return p, append(stop, next...)
 		}
+		// The last list was of no use: it may have come from a server that lags
+		// behind the one that was asked for the watch.
+		p.unavailable = true
 	case refused(err) || errors.Is(err, ErrServerBehind):
 		p.relist, p.unavailable = true, true
 	case p.phase == following && !apierrors.IsTooManyRequests(err):

@@ -93,6 +93,12 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	}
 	opts := r.listOptions()
 	opts.Limit, opts.ResourceVersion, opts.Continue = a.limit, a.version, a.next
+	if a.version != "" && a.version != "0" {
+		// Said aloud: with a limit, the server otherwise takes a version for the
+		// very one that is wanted, and answers with a state from which nobody can
+		// watch any more.
+		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	}
 	p, err := r.source.list(ctx, opts)
 	if err != nil {
 		return input{kind: failed, err: r.newError(OpList, a.version, err)}

@@ -18,7 +18,8 @@ type mode struct {
 }
 
 var modes = []mode{
-	{"list and watch", nil, list},
+	{"watch-list", nil, watchList},
+	{"list and watch", []reflector.Option{reflector.WithoutWatchList()}, list},
 }
 
 var (
