@@ -68,7 +68,9 @@ func WithLogger(logger *zap.Logger) Option {
 // at once; a negative size counts as 0.
 //
 // Without this option it is [DefaultPageSize], and is left out where it would keep
-// the server from answering from its watch cache. With it every list comes in pages.
+// the server from answering from its watch cache. With it every list asks for pages.
+// A server with a watch cache sends the first list as a whole all the same: it asks
+// for whatever the cache has, at version "0". Watch-lists have no pages.
 func WithPageSize(objects int) Option {
 	return optionFunc(func(o *options) {
 		o.pageSize, o.alwaysPage = int64(max(objects, 0)), true

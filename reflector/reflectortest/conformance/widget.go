@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,12 +33,13 @@ func InstallWidgets(t *testing.T, config *rest.Config) {
 	require.NoError(t, err)
 	base, _, err := rest.DefaultServerUrlFor(config)
 	require.NoError(t, err)
-	resp, err := client.Post(base.String()+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", bytes.NewBufferString(widgetDefinition))
+	root := strings.TrimSuffix(base.String(), "/")
+	resp, err := client.Post(root+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", bytes.NewBufferString(widgetDefinition))
 	require.NoError(t, err)
 	resp.Body.Close()
 	require.Contains(t, []int{http.StatusCreated, http.StatusConflict}, resp.StatusCode)
 	require.Eventually(t, func() bool {
-		resp, err := client.Get(base.String() + "/apis/conformance.example.com/v1/widgets")
+		resp, err := client.Get(root + "/apis/conformance.example.com/v1/widgets")
 		if err != nil {
 			return false
 		}
