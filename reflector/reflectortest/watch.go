@@ -128,22 +128,29 @@ func (w *watcher) follow() error {
 	defer timeout.Stop()
 	next := time.NewTimer(w.untilBookmark())
 	defer next.Stop()
+	due := false // a bookmark: sent after catching up, for changes to other resources wake nobody
 	for {
 		changed, err := w.catchUp()
 		if err != nil {
 			return w.fail(err)
 		}
+		if due {
+			due = false
+			if err := w.bookmark(false); err != nil {
+				return err
+			}
+		}
 		w.call.out.flush()
 		select {
 		case <-changed:
 		case <-next.C:
-			err = w.bookmark(false)
+			due = true
 			next.Reset(w.untilBookmark())
 		case <-w.ask:
 			s.mu.Lock()
 			w.ask = s.bookmarks
 			s.mu.Unlock()
-			err = w.bookmark(false)
+			due = true
 		case <-timeout.C:
 			return nil
 		case <-w.restored:
@@ -152,9 +159,6 @@ func (w *watcher) follow() error {
 			return errClosed
 		case <-w.call.http.Context().Done():
 			return w.call.http.Context().Err()
-		}
-		if err != nil {
-			return err
 		}
 	}
 }
