@@ -213,9 +213,11 @@ func ExpireContinue() Fault {
 	}
 }
 
-// LoseHistory compacts everything when the request comes, before it is served.
+// LoseHistory forgets every change when the request comes, before it is served: a
+// watch from any version but the current one is 410 Expired, and so is a list at
+// one.
 func LoseHistory() Fault {
-	return Fault{name: "LoseHistory", before: func(c *call) error { return c.server.Compact(c.server.ResourceVersion()) }}
+	return Fault{name: "LoseHistory", before: func(c *call) error { c.server.loseHistory(); return nil }}
 }
 
 // GoBackTo restores an older version when the request comes, before it is

@@ -292,7 +292,21 @@ func TestLoseHistory(t *testing.T) {
 	s.Inject(reflectortest.LoseHistory().On("watch", "configmaps"))
 	_, body, err := get(t, s, watchFromStart)
 	require.NoError(t, err)
-	require.Contains(t, body, `"message":"too old resource version: 1 (3)","reason":"Expired","code":410`)
+	require.Contains(t, body, `"message":"too old resource version: 1 (4)","reason":"Expired","code":410`)
+}
+
+func TestLoseHistoryLeavesOutTheLastChangeToo(t *testing.T) {
+	s := seeded(t)
+	s.Inject(reflectortest.LoseHistory().On("watch", "configmaps"))
+	for version, expired := range map[string]bool{"3": true, "4": false} {
+		_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
+		require.NoError(t, err)
+		require.Equal(t, expired, strings.Contains(body, `"code":410`), "from version %s: %s", version, body)
+	}
+	code, _, err := get(t, s, path+"?resourceVersion=4&resourceVersionMatch=Exact")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code, "the state at the current version stays known")
+	require.NoError(t, s.Restore(4))
 }
 
 func TestGoBackTo(t *testing.T) {

@@ -140,8 +140,20 @@ func TestCompactionSparesTheWatchThatHasSeenIt(t *testing.T) {
 	})
 }
 
+// The change at the version stays, as in etcd: a watch gets it from one before.
+func TestTheOldestVersionThatAWatchStartsFromAfterACompaction(t *testing.T) {
+	s := seeded(t)
+	require.NoError(t, s.Compact(4))
+	for version, want := range map[string]string{"2": `"too old resource version: 2 (3)","reason":"Expired","code":410`, "3": `{"type":"ADDED"`} {
+		_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
+		require.NoError(t, err)
+		require.Contains(t, body, want)
+	}
+}
+
 func TestWhatCannotBeCompactedOrRestored(t *testing.T) {
 	s := seeded(t)
+	require.ErrorContains(t, s.Restore(0), "the first one is 1")
 	require.ErrorContains(t, s.Compact(99), "the current one is 4")
 	require.ErrorContains(t, s.Restore(99), "the current one is 4")
 	require.NoError(t, s.Compact(3))

@@ -88,7 +88,7 @@ func errTooOld(version, oldest uint64) error {
 func (w *watcher) begin(version uint64, initial *bool) error {
 	s, h := w.call.server, &w.call.resource.history
 	s.mu.Lock()
-	current, compacted := s.version, h.compacted
+	current, oldest := s.version, h.oldest
 	state := h.current.Copy()
 	w.ask, w.restored = s.bookmarks, s.restored
 	s.mu.Unlock()
@@ -101,8 +101,8 @@ func (w *watcher) begin(version uint64, initial *bool) error {
 	if version == 0 { // asked for no initial events, at any version
 		version = current
 	}
-	if version+1 < compacted {
-		return apiFailure{errTooOld(version, compacted-1)}
+	if version < oldest {
+		return apiFailure{errTooOld(version, oldest)}
 	}
 	w.cursor = version
 	return nil
@@ -169,7 +169,11 @@ func (w *watcher) catchUp() (<-chan struct{}, error) {
 	s, h := w.call.server, &w.call.resource.history
 	s.mu.Lock()
 	changes, changed, current, dropped := h.since(w.cursor), h.changed, s.version, h.dropped
+	restored := s.restored != w.restored
 	s.mu.Unlock()
+	if restored { // while the watch was busy: what comes now follows from another past
+		return nil, errAbort
+	}
 	if w.cursor < dropped { // it fell behind a compaction
 		return nil, apiFailure{errTooOld(w.cursor, dropped)}
 	}
