@@ -13,10 +13,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
@@ -92,6 +94,37 @@ func TestDirectWritesKeepTheStatusAndClientsOnlyThere(t *testing.T) {
 	require.Equal(t, corev1.PodRunning, other.Status.Phase)
 	pod.ResourceVersion = "1"
 	require.True(t, apierrors.IsConflict(s.Update(pod)))
+}
+
+func TestANilObjectIsRefused(t *testing.T) {
+	s := reflectortest.Start(t)
+	for _, obj := range []metav1.Object{nil, (*corev1.ConfigMap)(nil), (*unstructured.Unstructured)(nil)} {
+		for _, do := range []func(metav1.Object) error{s.Create, s.Update, s.Delete, s.Get} {
+			require.ErrorContains(t, do(obj), "the object is nil")
+		}
+	}
+}
+
+func TestWhatHasNoJSONFormIsRefused(t *testing.T) {
+	s := seeded(t)
+	odd := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Data: runtime.RawExtension{Raw: []byte("not JSON")}}
+	_, err := clientset(t, protobuf(s.Config())).AppsV1().ControllerRevisions("default").Create(t.Context(), odd, metav1.CreateOptions{})
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	require.True(t, apierrors.IsBadRequest(s.Create(odd)))
+	list, err := clientset(t, s.Config()).AppsV1().ControllerRevisions("default").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, list.Items)
+}
+
+func TestUpdateWithoutAVersionIsUnconditional(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithResource(books))
+	b := &book{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Pages: 3}
+	require.NoError(t, s.Create(b))
+	b.Pages, b.ResourceVersion = 4, "" // a client of a registered kind would have to name it
+	require.NoError(t, s.Update(b))
+	require.Equal(t, "3", b.ResourceVersion)
+	b.ResourceVersion = "2"
+	require.True(t, apierrors.IsConflict(s.Update(b)))
 }
 
 func TestDeletionsBetweenListAndWatchAreReplayed(t *testing.T) {
