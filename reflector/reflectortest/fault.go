@@ -110,8 +110,8 @@ func Refuse() Fault {
 	return Fault{name: "Refuse", ends: true, before: func(*call) error { return errRefuse }}
 }
 
-// ResetAfterEvents resets the connection after the n-th event of a watch, or
-// item of a list; after the head of the response if n is 0.
+// ResetAfterEvents resets the connection after the n-th event of a watch, bookmarks
+// included, or item of a list; after the head of the response if n is 0.
 func ResetAfterEvents(n int) Fault {
 	return Fault{name: "ResetAfterEvents", edit: func(_ *response, f *frame) error {
 		if f.number == n {

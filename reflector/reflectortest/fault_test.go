@@ -303,9 +303,11 @@ func TestLoseHistoryLeavesOutTheLastChangeToo(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, expired, strings.Contains(body, `"code":410`), "from version %s: %s", version, body)
 	}
-	code, _, err := get(t, s, path+"?resourceVersion=4&resourceVersionMatch=Exact")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, code, "the state at the current version stays known")
+	for version, want := range map[string]int{"3": http.StatusGone, "4": http.StatusOK} {
+		code, _, err := get(t, s, path+"?resourceVersionMatch=Exact&resourceVersion="+version)
+		require.NoError(t, err)
+		require.Equal(t, want, code, "the state at the current version stays known, and no other")
+	}
 	require.NoError(t, s.Restore(4))
 }
 

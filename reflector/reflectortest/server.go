@@ -40,7 +40,8 @@ type Server struct {
 	restored chan struct{}
 }
 
-// NewServer starts a server. The caller closes it; Start does that by itself.
+// NewServer starts a server. The caller closes it; Start does that by itself. For a
+// testing/synctest bubble it is called inside of it, and so is Start.
 func NewServer(opts ...Option) (*Server, error) {
 	o := options{bookmarkInterval: time.Minute}
 	for _, opt := range opts {
@@ -65,7 +66,9 @@ func NewServer(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// Start starts a server that is closed when the test ends.
+// Start starts a server that is closed when the test ends. In a testing/synctest
+// bubble t is the bubble's own: a server belongs to the bubble that it was started
+// in and is not reached from another.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := NewServer(opts...)
@@ -206,7 +209,8 @@ func (s *Server) Restore(version uint64) error {
 	return nil
 }
 
-// SendBookmarks makes every watch that allows bookmarks send one now.
+// SendBookmarks makes every watch that allows bookmarks send one now. A watch that
+// is busy sends one when it has caught up, however often it was asked meanwhile.
 func (s *Server) SendBookmarks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -182,6 +182,15 @@ func TestTheOldestVersionThatAWatchStartsFromAfterACompaction(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, body, want)
 	}
+	// Versions are of everything: a compaction between two changes to others counts.
+	require.NoError(t, s.Create(secret()))
+	require.NoError(t, s.Create(secret()))
+	require.NoError(t, s.Compact(6))
+	for version, expired := range map[string]bool{"4": true, "5": false} {
+		_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
+		require.NoError(t, err)
+		require.Equal(t, expired, strings.Contains(body, `"code":410`), "from version %s: %s", version, body)
+	}
 }
 
 func TestWhatCannotBeCompactedOrRestored(t *testing.T) {
