@@ -296,19 +296,21 @@ func TestLoseHistory(t *testing.T) {
 }
 
 func TestLoseHistoryLeavesOutTheLastChangeToo(t *testing.T) {
-	s := seeded(t)
-	s.Inject(reflectortest.LoseHistory().On("watch", "configmaps"))
-	for version, expired := range map[string]bool{"3": true, "4": false} {
-		_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
-		require.NoError(t, err)
-		require.Equal(t, expired, strings.Contains(body, `"code":410`), "from version %s: %s", version, body)
-	}
-	for version, want := range map[string]int{"3": http.StatusGone, "4": http.StatusOK} {
-		code, _, err := get(t, s, path+"?resourceVersionMatch=Exact&resourceVersion="+version)
-		require.NoError(t, err)
-		require.Equal(t, want, code, "the state at the current version stays known, and no other")
-	}
-	require.NoError(t, s.Restore(4))
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		s.Inject(reflectortest.LoseHistory().On("watch", "configmaps"))
+		for version, expired := range map[string]bool{"3": true, "4": false} {
+			_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
+			require.NoError(t, err)
+			require.Equal(t, expired, strings.Contains(body, `"code":410`), "from version %s: %s", version, body)
+		}
+		for version, want := range map[string]int{"3": http.StatusGone, "4": http.StatusOK} {
+			code, _, err := get(t, s, path+"?resourceVersionMatch=Exact&resourceVersion="+version)
+			require.NoError(t, err)
+			require.Equal(t, want, code, "the state at the current version stays known, and no other")
+		}
+		require.NoError(t, s.Restore(4))
+	})
 }
 
 func TestGoBackTo(t *testing.T) {
@@ -388,17 +390,19 @@ func TestFaultsOfWatchesAreNotSpentOnOtherRequests(t *testing.T) {
 		"WithholdClosingBookmark": reflectortest.WithholdClosingBookmark(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := seeded(t)
-			inj := s.Inject(fault.Times(1))
-			for _, target := range []string{path, path + "/a", "/api/v1", "/version"} {
-				code, _, err := get(t, s, target)
+			synctest.Test(t, func(t *testing.T) {
+				s := seeded(t)
+				inj := s.Inject(fault.Times(1))
+				for _, target := range []string{path, path + "/a", "/api/v1", "/version"} {
+					code, _, err := get(t, s, target)
+					require.NoError(t, err)
+					require.Equal(t, 200, code)
+				}
+				require.Zero(t, inj.Hits())
+				_, _, err := get(t, s, path+"?watch=1&timeoutSeconds=1")
 				require.NoError(t, err)
-				require.Equal(t, 200, code)
-			}
-			require.Zero(t, inj.Hits())
-			_, _, err := get(t, s, path+"?watch=1&timeoutSeconds=1")
-			require.NoError(t, err)
-			require.Equal(t, 1, inj.Hits())
+				require.Equal(t, 1, inj.Hits())
+			})
 		})
 	}
 }

@@ -67,14 +67,16 @@ func TestRestoreCutsAWatchThatIsBusy(t *testing.T) {
 }
 
 func TestRestoreTakesBackTheLaterChanges(t *testing.T) {
-	s := seeded(t)
-	require.NoError(t, s.Restore(2))
-	require.NoError(t, s.Create(configMap("new")))
-	_, body, err := get(t, s, path+"?watch=1&resourceVersion=1&timeoutSeconds=1")
-	require.NoError(t, err)
-	require.Contains(t, body, `"name":"a"`)
-	require.Contains(t, body, `"name":"new"`)
-	require.NotContains(t, body, `"name":"b"`)
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		require.NoError(t, s.Restore(2))
+		require.NoError(t, s.Create(configMap("new")))
+		_, body, err := get(t, s, path+"?watch=1&resourceVersion=1&timeoutSeconds=1")
+		require.NoError(t, err)
+		require.Contains(t, body, `"name":"a"`)
+		require.Contains(t, body, `"name":"new"`)
+		require.NotContains(t, body, `"name":"b"`)
+	})
 }
 
 func TestAPageFromTheFutureIsTooLargeAndNotExpired(t *testing.T) {

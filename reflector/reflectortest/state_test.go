@@ -175,22 +175,24 @@ func TestCompactionSparesTheWatchThatHasSeenIt(t *testing.T) {
 
 // The change at the version stays, as in etcd: a watch gets it from one before.
 func TestTheOldestVersionThatAWatchStartsFromAfterACompaction(t *testing.T) {
-	s := seeded(t)
-	require.NoError(t, s.Compact(4))
-	for version, want := range map[string]string{"2": `"too old resource version: 2 (3)","reason":"Expired","code":410`, "3": `{"type":"ADDED"`} {
-		_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
-		require.NoError(t, err)
-		require.Contains(t, body, want)
-	}
-	// Versions are of everything: a compaction between two changes to others counts.
-	require.NoError(t, s.Create(secret()))
-	require.NoError(t, s.Create(secret()))
-	require.NoError(t, s.Compact(6))
-	for version, expired := range map[string]bool{"4": true, "5": false} {
-		_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
-		require.NoError(t, err)
-		require.Equal(t, expired, strings.Contains(body, `"code":410`), "from version %s: %s", version, body)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		require.NoError(t, s.Compact(4))
+		for version, want := range map[string]string{"2": `"too old resource version: 2 (3)","reason":"Expired","code":410`, "3": `{"type":"ADDED"`} {
+			_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
+			require.NoError(t, err)
+			require.Contains(t, body, want)
+		}
+		// Versions are of everything: a compaction between two changes to others counts.
+		require.NoError(t, s.Create(secret()))
+		require.NoError(t, s.Create(secret()))
+		require.NoError(t, s.Compact(6))
+		for version, expired := range map[string]bool{"4": true, "5": false} {
+			_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
+			require.NoError(t, err)
+			require.Equal(t, expired, strings.Contains(body, `"code":410`), "from version %s: %s", version, body)
+		}
+	})
 }
 
 func TestWhatCannotBeCompactedOrRestored(t *testing.T) {
