@@ -78,7 +78,7 @@ func (res *resource) decodeProtobuf(body []byte) (object, error) {
 	if err := obj.(interface{ Unmarshal([]byte) error }).Unmarshal(unknown.Raw); err != nil {
 		return nil, res.unhandled(err)
 	}
-	return obj, nil
+	return obj, res.checkJSON(obj)
 }
 
 func (res *resource) decodeJSON(body []byte, strict bool) (object, error) {

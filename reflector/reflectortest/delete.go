@@ -20,9 +20,7 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
-	c.server.mu.Lock()
-	rec, gone, err := c.server.deleteLocked(c.resource, c.Namespace, c.Name, options, c.dryRun)
-	c.server.mu.Unlock()
+	rec, gone, err := c.server.deleteObject(c.resource, c.Namespace, c.Name, options, c.dryRun)
 	if err != nil {
 		return err
 	}
@@ -61,19 +59,30 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	c.server.mu.Lock()
-	for _, rec := range p.records {
-		_, _, err = c.server.deleteLocked(c.resource, rec.namespace, rec.name, options.DeepCopy(), c.dryRun)
-		if err != nil && !apierrors.IsNotFound(err) {
-			break
-		}
-		err = nil
-	}
-	c.server.mu.Unlock()
-	if err != nil {
+	if err := c.deleteAll(p.records, options); err != nil {
 		return err
 	}
 	return c.answerList(metav1.ListMeta{ResourceVersion: strconv.FormatUint(p.version, 10)}, p.records)
+}
+
+// deleteAll deletes the objects that a list showed, with nothing in between.
+func (c *call) deleteAll(records []*record, options *metav1.DeleteOptions) error {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	for _, rec := range records {
+		_, _, err := c.server.deleteLocked(c.resource, rec.namespace, rec.name, options.DeepCopy(), c.dryRun)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteObject deletes one object, as deleteLocked does.
+func (s *Server) deleteObject(res *resource, namespace, name string, options *metav1.DeleteOptions, dryRun bool) (rec *record, gone bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deleteLocked(res, namespace, name, options, dryRun)
 }
 
 // deleteLocked deletes an object, or marks it where finalizers or a grace period

@@ -15,16 +15,14 @@ import (
 // Create stores an object without HTTP and sets in obj what the server set. It
 // is the test's own hand: unlike a client it writes the status too.
 //
-// obj is a pointer to a built-in type, to the prototype's type of a registered
+// obj is a pointer (not a nil one) to a built-in type, to the prototype's type of a registered
 // one, or *unstructured.Unstructured, here and in the methods below.
 func (s *Server) Create(obj metav1.Object) error {
 	res, in, err := s.convert(obj)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	rec, err := s.createLocked(res, obj.GetNamespace(), in, false)
-	s.mu.Unlock()
+	rec, err := s.createObject(res, obj.GetNamespace(), in, false)
 	if err != nil {
 		return err
 	}
@@ -38,16 +36,21 @@ func (s *Server) Update(obj metav1.Object) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	if prior, ok := res.history.current.Get(res.key(in.GetNamespace(), in.GetName())); ok && in.GetResourceVersion() == "" {
-		in.SetResourceVersion(fmt.Sprint(prior.version))
-	}
-	rec, err := s.updateLocked(res, in.GetNamespace(), in.GetName(), whole, false, func(prior *record) (object, error) { return in, checkUID(prior, in) })
-	s.mu.Unlock()
+	rec, err := s.updateObject(res, in)
 	if err != nil {
 		return err
 	}
 	return rec.into(obj)
+}
+
+// updateObject replaces a whole object, whatever its version is if in has none.
+func (s *Server) updateObject(res *resource, in object) (*record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if prior, ok := res.history.current.Get(res.key(in.GetNamespace(), in.GetName())); ok && in.GetResourceVersion() == "" {
+		in.SetResourceVersion(fmt.Sprint(prior.version))
+	}
+	return s.updateLocked(res, in.GetNamespace(), in.GetName(), whole, false, func(prior *record) (object, error) { return in, checkUID(prior, in) })
 }
 
 // Delete deletes the object that obj names, at once unless finalizers hold it.
@@ -56,9 +59,7 @@ func (s *Server) Delete(obj metav1.Object) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, _, err = s.deleteLocked(res, obj.GetNamespace(), obj.GetName(), metav1.NewDeleteOptions(0), false)
+	_, _, err = s.deleteObject(res, obj.GetNamespace(), obj.GetName(), metav1.NewDeleteOptions(0), false)
 	return err
 }
 
@@ -85,10 +86,7 @@ func (s *Server) Seed(objects iter.Seq[metav1.Object]) error {
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		_, err = s.createLocked(res, in.GetNamespace(), in, false)
-		s.mu.Unlock()
-		if err != nil {
+		if _, err = s.createObject(res, in.GetNamespace(), in, false); err != nil {
 			return err
 		}
 	}
@@ -129,7 +127,7 @@ func (s *Server) convert(obj metav1.Object) (*resource, object, error) {
 		if _, unstructured := obj.(runtime.Unstructured); !unstructured {
 			in := same.DeepCopyObject().(object)
 			in.GetObjectKind().SetGroupVersionKind(emptyKind)
-			return res, in, nil
+			return res, in, res.checkJSON(in)
 		}
 	}
 	b, err := json.Marshal(obj)

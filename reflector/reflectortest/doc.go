@@ -12,15 +12,16 @@
 //     caller closes. [Server.Config] is for kubernetes.NewForConfig and for the
 //     dynamic, metadata and discovery clients.
 //   - A server is in memory: it opens no port and works inside a testing/synctest
-//     bubble, where timeouts, bookmarks and stalls take no time. [OnPort] makes one
-//     that curl reaches.
+//     bubble, where timeouts, bookmarks and stalls take no time. Start it inside the
+//     bubble: one from outside of it cannot be reached from within. [OnPort] makes
+//     one that curl reaches.
 //   - All types of client-go's scheme are served, in JSON and in protobuf. Any
 //     struct with metadata is served in JSON after [WithResource].
 //   - [Server.Create], [Server.Update], [Server.Delete], [Server.Get], [List] and
 //     [Server.Seed] are the test's own hand: no HTTP, no faults, and they write
 //     the status too.
 //   - [Server.Inject] puts a [Fault] to work: a value, scoped by verb, resource,
-//     namespace and count.
+//     namespace and count. It panics at a scope that no request can have.
 //   - [Server.Requests] and [Server.WaitForRequests] say what the client asked.
 //
 // # What it promises
@@ -30,7 +31,8 @@
 //   - A watch from a version gets every later change of its resource, in order,
 //     deletions included; what leaves a selector is DELETED, what enters it ADDED,
 //     with the states and versions that the real server gives.
-//   - A bookmark's version is never ahead of the events before it.
+//   - A bookmark's version is never ahead of the events before it, and is that of
+//     the last change to anything when it is sent.
 //   - A list shows one version, over all of its pages.
 //   - A version before a compaction is 410 Expired: in an ERROR event for a watch,
 //     in the answer for a list, with a token to go on for a page.
@@ -65,10 +67,13 @@
 //     deletion of a Job without a policy orphans nothing.
 //   - Conversion: each version of a group is a collection of its own.
 //   - Server-side apply and managedFields; creation by update; subresources other
-//     than status.
+//     than status. A write to /status changes the status and nothing else, where
+//     some built-in kinds there take labels and annotations from it too.
 //   - Table output, YAML, CBOR, compression, pretty printing, websockets, OpenAPI,
 //     HTTP/2 and TLS.
 //   - Field selectors on anything but metadata.name and metadata.namespace.
-//   - Waiting: a version in the future is refused at once, where the real server
-//     waits three seconds for it first.
+//   - Waiting: a get, a list and a watch-list at a version in the future are refused
+//     at once, where the real server waits three seconds for it first. A plain watch
+//     from one is not refused, here as there: it waits silently until the version is
+//     passed.
 package reflectortest

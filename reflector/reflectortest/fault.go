@@ -17,7 +17,15 @@ import (
 // Server.Inject. Unscoped, it acts on every request.
 //
 // Several faults may act on one request, in the order in which they were
-// injected: a frame can be duplicated by one and the stream reset by the next.
+// injected: a frame can be duplicated by one and the stream reset by the next. A
+// fault that always ends the request (Refuse, an answer, a Stall without release)
+// is the last: those injected after it do not count the request and act on the
+// next one that they get.
+//
+// Where a fault counts events, bookmarks are events too, and an item of a list is
+// one. What only a watch has is disturbed in watches only: ErrorEvent,
+// DuplicateFrame and WithholdClosingBookmark let every other request pass without
+// counting it.
 type Fault struct {
 	name      string
 	verb      string
@@ -26,6 +34,7 @@ type Fault struct {
 	skip      int
 	times     int
 	match     func(Request) bool // further requests that it is not for
+	ends      bool               // always the last thing that happens to a request
 
 	before   func(*call) error             // acts before the request is served
 	edit     func(*response, *frame) error // acts on each frame of the answer
@@ -34,7 +43,8 @@ type Fault struct {
 }
 
 // On scopes the fault to a verb (get, list, watch, create, update, patch,
-// delete, deletecollection) and a resource, such as "pods"; empty means any.
+// delete, deletecollection) and a resource, such as "pods"; empty means any. Inject
+// panics when the server serves no such verb or resource.
 func (f Fault) On(verb, resource string) Fault {
 	f.verb, f.resource = verb, resource
 	return f
@@ -46,14 +56,14 @@ func (f Fault) In(namespace string) Fault {
 	return f
 }
 
-// After lets the first n requests pass that the fault would act on.
+// After lets the first n requests pass that the fault is for.
 func (f Fault) After(n int) Fault {
 	f.skip = n
 	return f
 }
 
-// Times ends the fault after it has acted on n requests; without it the fault
-// lasts until it is removed.
+// Times ends the fault after n requests, counted as by Injection.Hits; without it,
+// and with 0, the fault lasts until it is removed.
 func (f Fault) Times(n int) Fault {
 	f.times = n
 	return f
@@ -62,6 +72,20 @@ func (f Fault) Times(n int) Fault {
 // String names the fault and its scope.
 func (f Fault) String() string {
 	return fmt.Sprintf("%s on %s %s", f.name, orAny(f.verb), orAny(f.resource))
+}
+
+// verbs are those of Request.Verb.
+var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+
+// check finds a scope that no request can have.
+func (f *Fault) check(g *registry) error {
+	if f.verb != "" && !slices.Contains(verbs, f.verb) {
+		return fmt.Errorf("reflectortest: %s: there is no verb %q, only %v", f, f.verb, verbs)
+	}
+	if f.resource != "" && !slices.ContainsFunc(g.ordered, func(r *resource) bool { return r.Plural == f.resource }) {
+		return fmt.Errorf("reflectortest: %s: no resource %q is served: name its plural, as in URLs, and register it with WithResource if it is not built in", f, f.resource)
+	}
+	return nil
 }
 
 func orAny(s string) string {
@@ -78,14 +102,16 @@ func (f *Fault) concerns(r Request) bool {
 		(f.match == nil || f.match(r))
 }
 
+func onlyWatches(r Request) bool { return r.Verb == "watch" }
+
 // Refuse refuses the connection. On a port the connection is accepted and
 // closed without an answer.
 func Refuse() Fault {
-	return Fault{name: "Refuse", before: func(*call) error { return errRefuse }}
+	return Fault{name: "Refuse", ends: true, before: func(*call) error { return errRefuse }}
 }
 
-// ResetAfterEvents resets the connection after the n-th event of a watch, or
-// item of a list; after the head of the response if n is 0.
+// ResetAfterEvents resets the connection after the n-th event of a watch, bookmarks
+// included, or item of a list; after the head of the response if n is 0.
 func ResetAfterEvents(n int) Fault {
 	return Fault{name: "ResetAfterEvents", edit: func(_ *response, f *frame) error {
 		if f.number == n {
@@ -103,7 +129,7 @@ func ResetAfterBytes(n int) Fault {
 // Stall keeps the request waiting without an answer until release is closed or
 // the client gives up; a nil release is never closed.
 func Stall(release <-chan struct{}) Fault {
-	return Fault{name: "Stall", before: func(c *call) error { return c.out.stall(release) }}
+	return Fault{name: "Stall", ends: release == nil, before: func(c *call) error { return c.out.stall(release) }}
 }
 
 // StallAfterEvents stops the stream after the n-th event of a watch, or item of
@@ -148,7 +174,7 @@ func CorruptFrame(n int) Fault {
 
 // DuplicateFrame sends the n-th event of a watch twice.
 func DuplicateFrame(n int) Fault {
-	return Fault{name: "DuplicateFrame", edit: func(_ *response, f *frame) error {
+	return Fault{name: "DuplicateFrame", match: onlyWatches, edit: func(_ *response, f *frame) error {
 		if f.number == n {
 			f.bytes = append(slices.Clone(f.bytes), f.bytes...)
 		}
@@ -159,7 +185,7 @@ func DuplicateFrame(n int) Fault {
 // WithholdClosingBookmark leaves out the bookmark that ends the initial events
 // of a watch-list.
 func WithholdClosingBookmark() Fault {
-	return Fault{name: "WithholdClosingBookmark", edit: func(_ *response, f *frame) error {
+	return Fault{name: "WithholdClosingBookmark", match: onlyWatches, edit: func(_ *response, f *frame) error {
 		if f.closing {
 			f.bytes = nil
 		}
@@ -168,22 +194,28 @@ func WithholdClosingBookmark() Fault {
 }
 
 // Answer answers with an error code and the Status that the real server gives
-// with it; 429 comes with Retry-After: 1.
+// with it; 429 comes with Retry-After: 1. Code 0 means 500; Answer panics at any
+// other outside of 200 to 599, for HTTP has no such answer.
 func Answer(code int) Fault {
-	return Fault{name: fmt.Sprintf("Answer(%d)", code), before: func(c *call) error { return errWithCode(code, c.Request) }}
+	code = checkCode(code)
+	return Fault{name: fmt.Sprintf("Answer(%d)", code), ends: true, before: func(c *call) error { return errWithCode(code, c.Request) }}
 }
 
 // AnswerStatus answers with a Status; its details' retryAfterSeconds become the
-// Retry-After header too.
+// Retry-After header too. Its code is as for Answer.
 func AnswerStatus(status metav1.Status) Fault {
-	return Fault{name: fmt.Sprintf("AnswerStatus(%d)", status.Code), before: func(*call) error {
+	status = *status.DeepCopy()
+	status.Code = int32(checkCode(int(status.Code)))
+	return Fault{name: fmt.Sprintf("AnswerStatus(%d)", status.Code), ends: true, before: func(*call) error {
 		return &apierrors.StatusError{ErrStatus: *status.DeepCopy()}
 	}}
 }
 
-// AnswerHTML answers with a page of HTML, as a proxy or a login does.
+// AnswerHTML answers with a page of HTML, as a proxy or a login does. The code is
+// as for Answer.
 func AnswerHTML(code int) Fault {
-	return Fault{name: fmt.Sprintf("AnswerHTML(%d)", code), before: func(c *call) error {
+	code = checkCode(code)
+	return Fault{name: fmt.Sprintf("AnswerHTML(%d)", code), ends: true, before: func(c *call) error {
 		page := fmt.Sprintf("<html><head><title>%d %s</title></head><body></body></html>\n", code, http.StatusText(code))
 		if err := c.out.document(code, "text/html; charset=utf-8", []byte(page)); err != nil {
 			return err
@@ -192,9 +224,20 @@ func AnswerHTML(code int) Fault {
 	}}
 }
 
+// checkCode refuses the codes that net/http panics at or that begin no answer.
+func checkCode(code int) int {
+	if code == 0 {
+		return http.StatusInternalServerError
+	}
+	if code < 200 || code > 599 {
+		panic(fmt.Sprintf("reflectortest: a fault cannot answer with code %d: it is not between 200 and 599", code))
+	}
+	return code
+}
+
 // ErrorEvent ends a watch with an ERROR event after its n-th event.
 func ErrorEvent(n int, status metav1.Status) Fault {
-	return Fault{name: "ErrorEvent", edit: func(_ *response, f *frame) error {
+	return Fault{name: "ErrorEvent", match: onlyWatches, edit: func(_ *response, f *frame) error {
 		if f.number != n || f.status == nil {
 			return nil
 		}
@@ -213,9 +256,11 @@ func ExpireContinue() Fault {
 	}
 }
 
-// LoseHistory compacts everything when the request comes, before it is served.
+// LoseHistory forgets every change when the request comes, before it is served: a
+// watch from any version but the current one is 410 Expired, and so is a list at
+// one.
 func LoseHistory() Fault {
-	return Fault{name: "LoseHistory", before: func(c *call) error { return c.server.Compact(c.server.ResourceVersion()) }}
+	return Fault{name: "LoseHistory", before: func(c *call) error { c.server.loseHistory(); return nil }}
 }
 
 // GoBackTo restores an older version when the request comes, before it is
@@ -265,11 +310,17 @@ type Injection struct {
 	faults *faults
 	fault  Fault
 	seen   int // requests that it concerned
-	hits   int // requests that it acted on
+	hits   int // requests that it was put to work on
 }
 
-// Inject puts a fault to work.
+// Inject puts a fault to work. It panics if the fault's scope is a verb that there
+// is not or a resource that the server does not serve: a slip of the pen would
+// otherwise be a test of nothing. A scope in which the fault has nothing to act on,
+// such as DuplicateFrame on lists, is allowed.
 func (s *Server) Inject(f Fault) *Injection {
+	if err := f.check(s.registry); err != nil {
+		panic(err)
+	}
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	inj := &Injection{faults: &s.faults, fault: f}
@@ -285,7 +336,10 @@ func (s *Server) ClearFaults() {
 	s.faults.active = nil
 }
 
-// Hits is the number of requests that the fault has acted on.
+// Hits is the number of requests that the fault was put to work on: those in its
+// scope after the ones that After let pass. A request is counted when it comes,
+// before it is known whether its stream gets as far as the event or byte at which
+// the fault acts. Request.Faults names the faults of the same requests.
 func (i *Injection) Hits() int {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
@@ -299,7 +353,8 @@ func (i *Injection) Remove() {
 	i.faults.active = slices.DeleteFunc(i.faults.active, func(o *Injection) bool { return o == i })
 }
 
-// take counts a request and returns the faults that act on it.
+// take counts a request and returns the faults that act on it, up to the first
+// that leaves nothing to the others.
 func (fs *faults) take(r Request) []*Fault {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -314,6 +369,9 @@ func (fs *faults) take(r Request) []*Fault {
 		}
 		i.hits++
 		acting = append(acting, &i.fault)
+		if i.fault.ends {
+			break
+		}
 	}
 	return acting
 }

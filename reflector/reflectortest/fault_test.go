@@ -292,7 +292,25 @@ func TestLoseHistory(t *testing.T) {
 	s.Inject(reflectortest.LoseHistory().On("watch", "configmaps"))
 	_, body, err := get(t, s, watchFromStart)
 	require.NoError(t, err)
-	require.Contains(t, body, `"message":"too old resource version: 1 (3)","reason":"Expired","code":410`)
+	require.Contains(t, body, `"message":"too old resource version: 1 (4)","reason":"Expired","code":410`)
+}
+
+func TestLoseHistoryLeavesOutTheLastChangeToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		s.Inject(reflectortest.LoseHistory().On("watch", "configmaps"))
+		for version, expired := range map[string]bool{"3": true, "4": false} {
+			_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
+			require.NoError(t, err)
+			require.Equal(t, expired, strings.Contains(body, `"code":410`), "from version %s: %s", version, body)
+		}
+		for version, want := range map[string]int{"3": http.StatusGone, "4": http.StatusOK} {
+			code, _, err := get(t, s, path+"?resourceVersionMatch=Exact&resourceVersion="+version)
+			require.NoError(t, err)
+			require.Equal(t, want, code, "the state at the current version stays known, and no other")
+		}
+		require.NoError(t, s.Restore(4))
+	})
 }
 
 func TestGoBackTo(t *testing.T) {
@@ -328,6 +346,107 @@ func TestFaultsAreScopedAndCounted(t *testing.T) {
 	code, _, err := get(t, s, path)
 	require.NoError(t, err)
 	require.Equal(t, 200, code)
+}
+
+func TestInIsTheNamespaceOfTheRequest(t *testing.T) {
+	s := seeded(t)
+	s.Inject(reflectortest.Answer(500).In("default"))
+	for target, want := range map[string]int{
+		path: 500, path + "/a": 500, "/api/v1/namespaces/other/configmaps": 200, "/api/v1/configmaps": 200,
+	} {
+		code, _, err := get(t, s, target)
+		require.NoError(t, err)
+		require.Equal(t, want, code, target)
+	}
+}
+
+func TestAFaultThatEndsTheRequestIsTheLast(t *testing.T) {
+	for name, first := range map[string]reflectortest.Fault{
+		"Refuse": reflectortest.Refuse(), "Answer": reflectortest.Answer(500), "AnswerHTML": reflectortest.AnswerHTML(500),
+		"AnswerStatus": reflectortest.AnswerStatus(metav1.Status{Code: 500}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := seeded(t)
+			inj := s.Inject(first.On("list", "").Times(1))
+			next := s.Inject(reflectortest.Answer(503).On("list", "").Times(1))
+			_, _, _ = get(t, s, path)
+			require.Equal(t, 1, inj.Hits())
+			require.Zero(t, next.Hits())
+			for _, want := range []int{503, 200} {
+				code, _, err := get(t, s, path)
+				require.NoError(t, err)
+				require.Equal(t, want, code)
+			}
+			require.Equal(t, 1, next.Hits())
+			require.Len(t, s.Requests()[0].Faults, 1)
+		})
+	}
+}
+
+func TestFaultsOfWatchesAreNotSpentOnOtherRequests(t *testing.T) {
+	for name, fault := range map[string]reflectortest.Fault{
+		"ErrorEvent":              reflectortest.ErrorEvent(0, apierrors.NewResourceExpired("gone").Status()),
+		"DuplicateFrame":          reflectortest.DuplicateFrame(0),
+		"WithholdClosingBookmark": reflectortest.WithholdClosingBookmark(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := seeded(t)
+				inj := s.Inject(fault.Times(1))
+				for _, target := range []string{path, path + "/a", "/api/v1", "/version"} {
+					code, _, err := get(t, s, target)
+					require.NoError(t, err)
+					require.Equal(t, 200, code)
+				}
+				require.Zero(t, inj.Hits())
+				_, _, err := get(t, s, path+"?watch=1&timeoutSeconds=1")
+				require.NoError(t, err)
+				require.Equal(t, 1, inj.Hits())
+			})
+		})
+	}
+}
+
+func TestTheSmallestLimitOfBytesWins(t *testing.T) {
+	for _, limits := range [][]int{{10, 20}, {20, 10}} {
+		s := seeded(t)
+		for _, n := range limits {
+			s.Inject(reflectortest.ResetAfterBytes(n))
+		}
+		_, body, err := get(t, s, path)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.Len(t, body, 10)
+	}
+}
+
+func TestCodesOfAnswers(t *testing.T) {
+	for name, answer := range map[string]func(int) reflectortest.Fault{
+		"Answer": reflectortest.Answer, "AnswerHTML": reflectortest.AnswerHTML,
+		"AnswerStatus": func(code int) reflectortest.Fault {
+			return reflectortest.AnswerStatus(metav1.Status{Code: int32(code)})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, code := range []int{-1, 42, 100, 199, 600, 1000} {
+				require.PanicsWithValue(t, fmt.Sprintf("reflectortest: a fault cannot answer with code %d: it is not between 200 and 599", code), func() { answer(code) })
+			}
+			s := seeded(t)
+			s.Inject(answer(0))
+			code, _, err := get(t, s, path)
+			require.NoError(t, err)
+			require.Equal(t, 500, code)
+		})
+	}
+}
+
+func TestAScopeThatNoRequestHasIsRefused(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithResource(books))
+	for _, scope := range [][2]string{{"configmaps", "list"}, {"WATCH", ""}, {"list", "pod"}, {"list", "ConfigMap"}, {"get", "pods/status"}} {
+		require.Panics(t, func() { s.Inject(reflectortest.Refuse().On(scope[0], scope[1])) }, "%v", scope)
+	}
+	for _, scope := range [][2]string{{"", ""}, {"", "configmaps"}, {"list", "configmaps"}, {"patch", "configmaps"}, {"deletecollection", ""}, {"get", "books"}} {
+		s.Inject(reflectortest.Refuse().On(scope[0], scope[1]))
+	}
 }
 
 // net/http repeats a GET whose reused connection broke before an answer.

@@ -26,6 +26,8 @@ type history struct {
 	log     []*change
 	// compacted is the oldest version whose state is still known, as in etcd.
 	compacted uint64
+	// oldest is the version from which a watch can still start.
+	oldest uint64
 	// dropped is the version of the last change that was compacted away.
 	dropped uint64
 	// changed is closed and replaced when the log grows.
@@ -74,13 +76,26 @@ func (h *history) at(version uint64) *btree.Map[string, *record] {
 	return state
 }
 
-// compact forgets the changes before a version; the state at it stays known.
+// compact forgets the changes before a version; the state at it stays known, and
+// so does the change that made it, as in etcd.
 func (h *history) compact(version uint64) {
 	if version <= h.compacted {
 		return
 	}
 	h.compacted = version
-	kept := h.since(version - 1)
+	h.drop(version - 1)
+}
+
+// lose forgets every change up to the current version; the state at it stays known.
+func (h *history) lose(current uint64) {
+	h.compacted = max(h.compacted, current)
+	h.drop(current)
+}
+
+// drop takes the changes up to a version from the log.
+func (h *history) drop(version uint64) {
+	h.oldest = max(h.oldest, version)
+	kept := h.since(version)
 	if n := len(h.log) - len(kept); n > 0 {
 		h.dropped = h.log[n-1].version
 	}

@@ -3,6 +3,7 @@ package reflectortest_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,37 @@ func randomChanges(t *testing.T, s *reflectortest.Server, n int) {
 	require.NoError(t, s.Create(configMap("last")))
 }
 
+// losingItsPlace breaks the informer's first watch and answers the second one with
+// 410: by the time that it is let through, its version is compacted away.
+func losingItsPlace(t *testing.T, s *reflectortest.Server, release chan<- struct{}) {
+	t.Helper()
+	_, err := s.WaitForRequests(t.Context(), 1, reflectortest.Verb("watch"))
+	require.NoError(t, err)
+	for i := range breakAfter + 50 {
+		require.NoError(t, s.Create(configMap(fmt.Sprint("early-", i))))
+	}
+	watches, err := s.WaitForRequests(t.Context(), 2, reflectortest.Verb("watch"))
+	require.NoError(t, err)
+	require.NotEqual(t, "true", watches[1].Query.Get("sendInitialEvents"), "the reset makes it resume")
+	at, err := strconv.ParseUint(watches[1].Query.Get("resourceVersion"), 10, 64)
+	require.NoError(t, err)
+	for i := range 2 {
+		require.NoError(t, s.Delete(configMap(fmt.Sprint("early-", i))))
+	}
+	require.Less(t, at+1, s.ResourceVersion())
+	require.NoError(t, s.Compact(s.ResourceVersion()))
+	s.ForgetRequests()
+	close(release)
+}
+
+// isList picks what gives a client the whole state.
+func isList(r reflectortest.Request) bool {
+	return r.Verb == "list" || r.Query.Get("sendInitialEvents") == "true"
+}
+
+// breakAfter is the number of events after which a watch is reset.
+const breakAfter = 400
+
 // TestClientGoInformersEndWithTheServersState runs the three kinds of informer
 // while the state changes, streams break and history is lost.
 func TestClientGoInformersEndWithTheServersState(t *testing.T) {
@@ -56,7 +88,9 @@ func TestClientGoInformersEndWithTheServersState(t *testing.T) {
 	for _, kind := range []string{"typed", "protobuf", "dynamic", "metadata"} {
 		t.Run(kind, func(t *testing.T) {
 			s := reflectortest.Start(t)
-			s.Inject(reflectortest.ResetAfterEvents(400).On("watch", "configmaps").Times(5))
+			s.Inject(reflectortest.ResetAfterEvents(breakAfter).On("watch", "configmaps").Times(5))
+			release := make(chan struct{})
+			s.Inject(reflectortest.Stall(release).On("watch", "configmaps").After(1).Times(1))
 			informer, shutdown := newInformer(t, s, kind)
 			last := make(chan struct{})
 			_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
@@ -70,8 +104,10 @@ func TestClientGoInformersEndWithTheServersState(t *testing.T) {
 			go func() { informer.Run(stop); close(done) }()
 			defer func() { close(stop); <-done; shutdown() }()
 
+			losingItsPlace(t, s, release)
 			randomChanges(t, s, n)
 			<-last
+			require.NotEmpty(t, s.Requests(isList), "410 makes it list again")
 			want, err := reflectortest.List[*corev1.ConfigMap](s, "")
 			require.NoError(t, err)
 			require.Equal(t, versions(want), versionsOf(t, informer.GetStore().List()))

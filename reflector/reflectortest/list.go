@@ -133,7 +133,7 @@ func (c *call) page(opts *internalversion.ListOptions) (*page, error) {
 	}
 	state, version, err := c.state(wanted, exact)
 	switch {
-	case err != nil && continues:
+	case continues && apierrors.IsResourceExpired(err):
 		return nil, errContinueExpired(start)
 	case err != nil:
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -139,6 +140,15 @@ func encodeJSON(obj runtime.Object) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// checkJSON refuses what has no JSON form, such as a RawExtension that holds
+// something else: it could be stored, but every list in JSON would break at it.
+func (r *resource) checkJSON(obj object) error {
+	if err := jsonSerializer.Encode(obj, io.Discard); err != nil {
+		return r.unhandled(err)
+	}
+	return nil
 }
 
 // departure is the last state of an object at a later version: what a watch

@@ -26,7 +26,8 @@ type Request struct {
 	// Code is the status code of the answer: 0 until there is one, and for ever
 	// if a fault refused or reset the connection before.
 	Code int
-	// Faults names the faults that acted on the request.
+	// Faults names the faults that were put to work on the request: see
+	// Injection.Hits.
 	Faults []string
 }
 

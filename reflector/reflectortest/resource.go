@@ -3,7 +3,6 @@ package reflectortest
 import (
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -155,8 +154,8 @@ func (g *registry) hasGroup(group string) bool {
 // forObject finds the resource of a Go value: by its type, or by its apiVersion
 // and kind if it is unstructured.
 func (g *registry) forObject(obj metav1.Object) (*resource, error) {
-	if obj == nil {
-		return nil, errors.New("reflectortest: the object is nil")
+	if v := reflect.ValueOf(obj); obj == nil || (v.Kind() == reflect.Pointer && v.IsNil()) {
+		return nil, fmt.Errorf("reflectortest: the object is nil: %T", obj)
 	}
 	if u, ok := obj.(runtime.Unstructured); ok {
 		gvk := u.GetObjectKind().GroupVersionKind()

@@ -2,6 +2,7 @@ package reflectortest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -39,7 +40,8 @@ type Server struct {
 	restored chan struct{}
 }
 
-// NewServer starts a server. The caller closes it; Start does that by itself.
+// NewServer starts a server. The caller closes it; Start does that by itself. For a
+// testing/synctest bubble it is called inside of it, and so is Start.
 func NewServer(opts ...Option) (*Server, error) {
 	o := options{bookmarkInterval: time.Minute}
 	for _, opt := range opts {
@@ -64,7 +66,9 @@ func NewServer(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// Start starts a server that is closed when the test ends.
+// Start starts a server that is closed when the test ends. In a testing/synctest
+// bubble t is the bubble's own: a server belongs to the bubble that it was started
+// in and is not reached from another.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := NewServer(opts...)
@@ -147,9 +151,11 @@ func (s *Server) ResourceVersion() uint64 {
 	return s.version
 }
 
-// Compact forgets every change before a version: a list at an older version, a
-// watch from one and a continue token of one get 410 Expired. The state at the
-// version itself stays known. A watch that has seen the changes goes on.
+// Compact forgets every change before a version: a list at an older version and a
+// continue token of one get 410 Expired. The state at the version itself stays
+// known and so does the change that made it, as in etcd: a watch from one version
+// before it still gets that change, a watch from further back 410. A running watch
+// that has seen the changes goes on. LoseHistory leaves nothing.
 func (s *Server) Compact(version uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,10 +168,28 @@ func (s *Server) Compact(version uint64) error {
 	return nil
 }
 
+// loseHistory forgets every change up to now.
+func (s *Server) loseHistory() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.registry.ordered {
+		r.history.lose(s.version)
+	}
+}
+
 // Restore makes an older version the current one, as when etcd is restored
 // from a backup: later changes are gone, resource versions are used again, and
-// every watch is cut off.
+// every watch is cut off. Version 0 is refused: there is no state at it.
+//
+// A client that resumes its watch at the version that it has seen asks for the
+// future. It gets no error, events or bookmarks until new changes, which it will
+// never hear of, have used the versions up to its own again; then it gets those
+// that follow. A list that is not older than such a version, or goes on at one, is
+// refused with 504 Timeout, "Too large resource version".
 func (s *Server) Restore(version uint64) error {
+	if version == 0 {
+		return errors.New("reflectortest: cannot restore version 0: the first one is 1")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version > s.version {
@@ -185,7 +209,8 @@ func (s *Server) Restore(version uint64) error {
 	return nil
 }
 
-// SendBookmarks makes every watch that allows bookmarks send one now.
+// SendBookmarks makes every watch that allows bookmarks send one now. A watch that
+// is busy sends one when it has caught up, however often it was asked meanwhile.
 func (s *Server) SendBookmarks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,10 +13,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
@@ -94,6 +96,37 @@ func TestDirectWritesKeepTheStatusAndClientsOnlyThere(t *testing.T) {
 	require.True(t, apierrors.IsConflict(s.Update(pod)))
 }
 
+func TestANilObjectIsRefused(t *testing.T) {
+	s := reflectortest.Start(t)
+	for _, obj := range []metav1.Object{nil, (*corev1.ConfigMap)(nil), (*unstructured.Unstructured)(nil)} {
+		for _, do := range []func(metav1.Object) error{s.Create, s.Update, s.Delete, s.Get} {
+			require.ErrorContains(t, do(obj), "the object is nil")
+		}
+	}
+}
+
+func TestWhatHasNoJSONFormIsRefused(t *testing.T) {
+	s := seeded(t)
+	odd := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Data: runtime.RawExtension{Raw: []byte("not JSON")}}
+	_, err := clientset(t, protobuf(s.Config())).AppsV1().ControllerRevisions("default").Create(t.Context(), odd, metav1.CreateOptions{})
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	require.True(t, apierrors.IsBadRequest(s.Create(odd)))
+	list, err := clientset(t, s.Config()).AppsV1().ControllerRevisions("default").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, list.Items)
+}
+
+func TestUpdateWithoutAVersionIsUnconditional(t *testing.T) {
+	s := reflectortest.Start(t, reflectortest.WithResource(books))
+	b := &book{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Pages: 3}
+	require.NoError(t, s.Create(b))
+	b.Pages, b.ResourceVersion = 4, "" // a client of a registered kind would have to name it
+	require.NoError(t, s.Update(b))
+	require.Equal(t, "3", b.ResourceVersion)
+	b.ResourceVersion = "2"
+	require.True(t, apierrors.IsConflict(s.Update(b)))
+}
+
 func TestDeletionsBetweenListAndWatchAreReplayed(t *testing.T) {
 	s := seeded(t)
 	cms := clientset(t, s.Config()).CoreV1().ConfigMaps("default")
@@ -140,8 +173,31 @@ func TestCompactionSparesTheWatchThatHasSeenIt(t *testing.T) {
 	})
 }
 
+// The change at the version stays, as in etcd: a watch gets it from one before.
+func TestTheOldestVersionThatAWatchStartsFromAfterACompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := seeded(t)
+		require.NoError(t, s.Compact(4))
+		for version, want := range map[string]string{"2": `"too old resource version: 2 (3)","reason":"Expired","code":410`, "3": `{"type":"ADDED"`} {
+			_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
+			require.NoError(t, err)
+			require.Contains(t, body, want)
+		}
+		// Versions are of everything: a compaction between two changes to others counts.
+		require.NoError(t, s.Create(secret()))
+		require.NoError(t, s.Create(secret()))
+		require.NoError(t, s.Compact(6))
+		for version, expired := range map[string]bool{"4": true, "5": false} {
+			_, body, err := get(t, s, path+"?watch=1&timeoutSeconds=1&resourceVersion="+version)
+			require.NoError(t, err)
+			require.Equal(t, expired, strings.Contains(body, `"code":410`), "from version %s: %s", version, body)
+		}
+	})
+}
+
 func TestWhatCannotBeCompactedOrRestored(t *testing.T) {
 	s := seeded(t)
+	require.ErrorContains(t, s.Restore(0), "the first one is 1")
 	require.ErrorContains(t, s.Compact(99), "the current one is 4")
 	require.ErrorContains(t, s.Restore(99), "the current one is 4")
 	require.NoError(t, s.Compact(3))

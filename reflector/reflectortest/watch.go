@@ -88,7 +88,7 @@ func errTooOld(version, oldest uint64) error {
 func (w *watcher) begin(version uint64, initial *bool) error {
 	s, h := w.call.server, &w.call.resource.history
 	s.mu.Lock()
-	current, compacted := s.version, h.compacted
+	current, oldest := s.version, h.oldest
 	state := h.current.Copy()
 	w.ask, w.restored = s.bookmarks, s.restored
 	s.mu.Unlock()
@@ -101,8 +101,8 @@ func (w *watcher) begin(version uint64, initial *bool) error {
 	if version == 0 { // asked for no initial events, at any version
 		version = current
 	}
-	if version+1 < compacted {
-		return apiFailure{errTooOld(version, compacted-1)}
+	if version < oldest {
+		return apiFailure{errTooOld(version, oldest)}
 	}
 	w.cursor = version
 	return nil
@@ -128,22 +128,29 @@ func (w *watcher) follow() error {
 	defer timeout.Stop()
 	next := time.NewTimer(w.untilBookmark())
 	defer next.Stop()
+	due := false // a bookmark: sent after catching up, for changes to other resources wake nobody
 	for {
 		changed, err := w.catchUp()
 		if err != nil {
 			return w.fail(err)
 		}
+		if due {
+			due = false
+			if err := w.bookmark(false); err != nil {
+				return err
+			}
+		}
 		w.call.out.flush()
 		select {
 		case <-changed:
 		case <-next.C:
-			err = w.bookmark(false)
+			due = true
 			next.Reset(w.untilBookmark())
 		case <-w.ask:
 			s.mu.Lock()
 			w.ask = s.bookmarks
 			s.mu.Unlock()
-			err = w.bookmark(false)
+			due = true
 		case <-timeout.C:
 			return nil
 		case <-w.restored:
@@ -152,9 +159,6 @@ func (w *watcher) follow() error {
 			return errClosed
 		case <-w.call.http.Context().Done():
 			return w.call.http.Context().Err()
-		}
-		if err != nil {
-			return err
 		}
 	}
 }
@@ -165,7 +169,11 @@ func (w *watcher) catchUp() (<-chan struct{}, error) {
 	s, h := w.call.server, &w.call.resource.history
 	s.mu.Lock()
 	changes, changed, current, dropped := h.since(w.cursor), h.changed, s.version, h.dropped
+	restored := s.restored != w.restored
 	s.mu.Unlock()
+	if restored { // while the watch was busy: what comes now follows from another past
+		return nil, errAbort
+	}
 	if w.cursor < dropped { // it fell behind a compaction
 		return nil, apiFailure{errTooOld(w.cursor, dropped)}
 	}

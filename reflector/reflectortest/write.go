@@ -27,9 +27,7 @@ func (c *call) create() error {
 		return err
 	}
 	c.resource.clearStatus(obj)
-	c.server.mu.Lock()
-	rec, err := c.server.createLocked(c.resource, c.Namespace, obj, c.dryRun)
-	c.server.mu.Unlock()
+	rec, err := c.server.createObject(c.resource, c.Namespace, obj, c.dryRun)
 	if err != nil {
 		return err
 	}
@@ -71,8 +69,31 @@ const (
 	statusOnly
 )
 
+// createObject stores a new object.
+func (s *Server) createObject(res *resource, namespace string, obj object, dryRun bool) (*record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock() // deferred: net/http recovers from a panic, and the server goes on
+	return s.createLocked(res, namespace, obj, dryRun)
+}
+
+// mergeStringData makes data of a Secret's stringData, which is only ever written.
+func mergeStringData(obj object) {
+	secret, ok := obj.(*corev1.Secret)
+	if !ok {
+		return
+	}
+	for k, v := range secret.StringData {
+		if secret.Data == nil {
+			secret.Data = map[string][]byte{}
+		}
+		secret.Data[k] = []byte(v)
+	}
+	secret.StringData = nil
+}
+
 // createLocked stores a new object. It needs mu.
 func (s *Server) createLocked(res *resource, namespace string, obj object, dryRun bool) (*record, error) {
+	mergeStringData(obj)
 	if err := res.placeIn(namespace, obj); err != nil {
 		return nil, err
 	}
@@ -141,6 +162,7 @@ func (s *Server) updateLocked(res *resource, namespace, name string, p parts, dr
 	if err != nil {
 		return nil, err
 	}
+	mergeStringData(obj)
 	if err := res.checkUpdate(prior, namespace, name, obj); err != nil {
 		return nil, err
 	}
