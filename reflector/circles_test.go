@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,3 +168,91 @@ type slowWatch struct{ result chan watch.Event }
 func (w *slowWatch) ResultChan() <-chan watch.Event { return w.result }
 
 func (w *slowWatch) Stop() { time.AfterFunc(time.Second, func() { close(w.result) }) }
+
+func TestReplayedEventsAreNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script)
+		api.list("12", "")
+		for range 1000 {
+			api.watch(added(configMap("a", "u", "11")), added(configMap("b", "v", "12")))
+		}
+		stop := running(t, New(api, newStore()))
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		assert.Less(t, len(api.seen()), 60)
+	})
+}
+
+func TestRunThatEndsWhileTheStoreTakesAListDoesNotForgetIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &stoppingStore{Cache: newStore(), stop: cancel}
+		api := new(script).list("10", "")
+		r := New(api, s)
+		require.NoError(t, r.Run(ctx))
+		assert.True(t, closed(r.Synced()))
+		require.NoError(t, runOnce(t, r))
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10"}, api.seen())
+	})
+}
+
+// stoppingStore stops the reflector that replaces it.
+type stoppingStore struct {
+	*store.Cache[*corev1.ConfigMap]
+	stop func()
+}
+
+func (s *stoppingStore) Replace(objects []*corev1.ConfigMap, version string) error {
+	s.stop()
+	return s.Cache.Replace(objects, version)
+}
+
+func TestStoreThatFailsIsNotPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &failingAdd{Cache: newStore()}
+		api := new(script).list("10", "").
+			watchOpen(added(configMap("a", "u", "11")), modified(configMap("b", "v", "12")), bookmark("15")).
+			list("20", "", configMap("a", "u", "11"))
+		r := New(api, s)
+		stop := running(t, r)
+		synctest.Wait()
+		assert.Equal(t, "10", s.ResourceVersion())
+		assert.ErrorContains(t, r.State().Err, "disk full")
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		assert.Equal(t, "a@11", contents(s))
+	})
+}
+
+// failingAdd is a store whose Add fails, and not because of the object.
+type failingAdd struct {
+	*store.Cache[*corev1.ConfigMap]
+}
+
+func (s *failingAdd) Add(*corev1.ConfigMap) error { return errors.New("disk full") }
+
+func TestWatchThatDoesNotEndDoesNotHoldUpRun(t *testing.T) {
+	// apimachinery's ProxyWatcher does not close its channel.
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("1", "")
+		api.watches = append(api.watches, func() (watch.Interface, error) { return watch.NewProxyWatcher(make(chan watch.Event)), nil })
+		stop := running(t, New(api, newStore()))
+		synctest.Wait()
+		before := time.Now()
+		require.NoError(t, stop())
+		assert.Equal(t, closeTimeout, time.Since(before))
+	})
+}
+
+func TestRejectionStaysInTheStateAcrossWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("10", "", configMap("", "u", "1")).
+			watch(added(configMap("a", "u", "11"))).watchOpen()
+		r := New(api, newStore())
+		stop := running(t, r)
+		synctest.Wait()
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 11"}, api.seen())
+		assert.ErrorIs(t, r.State().Err, store.ErrNoName)
+		require.NoError(t, stop())
+	})
+}

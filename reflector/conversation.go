@@ -13,6 +13,7 @@ type input struct {
 	// (answered), of an object (changed) or of a bookmark (marked).
 	version string
 	next    string // the token of the next page (answered)
+	added   bool   // the object is new, or one of the first (changed)
 	closing bool   // the bookmark ends the initial events (marked)
 	err     error  // why (failed), or what the store said (stored)
 }
@@ -62,8 +63,7 @@ const (
 	keep       // stage the objects of the page
 	stage      // stage the object of the event, or its deletion
 	stopWatch  // close the watch
-	latch      // Synced
-	content    // the store lacks nothing
+	latch      // Synced is closed
 	report     // tell of err
 	reportLack // tell of err, which leaves something out of the store
 )

@@ -50,7 +50,7 @@ func (r *run[T]) takeObject() input {
 		return r.bad(newTypeError[T](r.event.Object))
 	}
 	r.object = object
-	return input{kind: changed, version: object.GetResourceVersion()}
+	return input{kind: changed, version: object.GetResourceVersion(), added: r.event.Type == watch.Added}
 }
 
 // bad says that an event makes the watch useless.

@@ -98,7 +98,6 @@ type life struct {
 	server *reflectortest.Server
 	store  *store.Cache[*corev1.ConfigMap]
 	stop   func() error
-	allow  int // requests that something called for
 }
 
 func (l *life) live(t *testing.T) error {
@@ -155,7 +154,7 @@ func (l *life) live(t *testing.T) error {
 // most returns how many requests there may have been: a few for each thing that
 // happened, pages included, and one for each shortest back-off.
 func (l *life) most(passed time.Duration) int {
-	return 20*(1+len(l.steps)) + l.allow + int(passed/(800*time.Millisecond))/10
+	return 20*(1+len(l.steps)) + int(passed/(800*time.Millisecond))/10
 }
 
 func (l *life) happen(e event) error {

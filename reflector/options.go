@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/features"
 )
 
 // DefaultPageSize is the number of objects that a list asks for at a time.
@@ -36,7 +37,7 @@ func newOptions(name string, opts []Option) options {
 		name:      name,
 		logger:    zap.NewNop(),
 		pageSize:  DefaultPageSize,
-		watchList: true,
+		watchList: features.FeatureGates().Enabled(features.WatchListClient),
 		errorHook: func(context.Context, error) {},
 		retry:     func(error) bool { return true },
 	}
@@ -80,7 +81,10 @@ func WithPageSize(objects int) Option {
 // WithoutWatchList makes the reflector list instead of asking for a watch that
 // begins with all objects (KEP-3157), which is the default: it costs the server and
 // this program less memory. Servers and clients that do not know such watches are
-// found out without this option.
+// found out without this option; a double of your own, one that is not in a package
+// named fake, takes half a minute to be, unless it has the method
+// IsWatchListSemanticsUnSupported as client-go's have. So does client-go's feature
+// gate WatchListClient turn watch-lists off, by KUBE_FEATURE_WatchListClient=false.
 func WithoutWatchList() Option {
 	return optionFunc(func(o *options) { o.watchList = false })
 }

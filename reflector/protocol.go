@@ -74,6 +74,7 @@ type listing struct {
 	next    string // the token of the page that was asked for
 	limit   int64
 	whole   bool // pages expired, so there are none
+	cycle   cycle
 	// paged is true once the server cut a list at version "0" into pages: it has
 	// no watch cache that pages would bypass.
 	paged bool
@@ -82,7 +83,8 @@ type listing struct {
 // watching is the watch that is open.
 type watching struct {
 	opened time.Time
-	news   bool // it brought another version than the one that it began with
+	from   string // the version
+	news   bool   // it brought another version than the one that it began with
 }
 
 const (
@@ -219,7 +221,7 @@ func (p protocol) page(in input) (protocol, []action) {
 		return p.watch()
 	case in.version == "":
 		return p.trouble(ErrNoResourceVersion)
-	case in.next != "" && in.next == p.listing.next:
+	case in.next != "" && p.listing.cycle.closes(in.next):
 		return p.trouble(ErrRepeatedPage)
 	}
 	if p.listing.first == "" {
@@ -238,7 +240,7 @@ func (p protocol) page(in input) (protocol, []action) {
 
 // accept notes that the server opened a watch.
 func (p protocol) accept() (protocol, []action) {
-	p.watching = watching{opened: p.now}
+	p.watching = watching{opened: p.now, from: p.position}
 	p.failures.healthy(p.now)
 	if p.phase == asking {
 		p.phase, p.heard = streaming, p.now
@@ -266,7 +268,12 @@ var (
 
 // event takes a change or a bookmark.
 func (p protocol) event(in input) (protocol, []action) {
-	p.heard = p.now
+	if p.phase == following || in.added || in.kind == marked {
+		// A plain watch, which a server that does not know watch-lists opens
+		// instead, may bring changes for ever; but all objects have come when no
+		// more are added.
+		p.heard = p.now
+	}
 	switch {
 	case p.phase == following && in.kind == marked && behind(in.version, p.position):
 		return p.failWatch(ErrServerBehind)
@@ -295,10 +302,19 @@ func (p protocol) event(in input) (protocol, []action) {
 func (p protocol) store(in input) (protocol, []action) {
 	if p.phase == applying {
 		p.phase = following
-		if in.err == nil {
+		switch {
+		case in.err == nil:
 			return p, receiveOnly
+		case isRejection(in.err):
+			return p, []action{p.lack(in.err), {do: receive}}
 		}
-		return p, []action{p.lack(in.err), {do: receive}}
+		// The store failed as a whole. To go on would move its version past what
+		// it did not take.
+		p.relist = true
+		stop := p.stop()
+		p.phase = applying // what the failure is about
+		p, next := p.trouble(in.err)
+		return p, append(stop, next...)
 	}
 	open := p.phase == replaced
 	if in.err != nil && !isRejection(in.err) {
@@ -309,14 +325,13 @@ func (p protocol) store(in input) (protocol, []action) {
 	if in.err != nil {
 		actions = append(actions, p.lack(in.err))
 	} else {
-		p.rejections = backoff{limit: maxRejectionBackoff}
-		actions = append(actions, action{do: content})
+		p.rejections.healthy(p.now)
 	}
 	p.position, p.relist, p.unavailable = p.listing.first, false, false
 	p.listed, p.heard = p.now, p.now
 	if open {
 		p.phase, p.brokenStreams = following, 0
-		p.watching.news = true // a watch-list that came to its end is no short watch
+		p.watching.news, p.watching.from = true, "" // what it brought is news
 		return p, append(actions, action{do: receive})
 	}
 	p, next := p.begin()
@@ -347,17 +362,29 @@ func (p protocol) fail(err error) (protocol, []action) {
 	case paging:
 		return p.failPage(err)
 	case probing:
-		if refused(err) {
-			p.relist, p.unavailable = true, true
-			p, next := p.obtain()
-			return p, append([]action{{do: report, err: err, op: OpList}}, next...)
-		}
+		return p.failProbe(err)
 	case opening, following:
 		return p.failWatch(err)
 	case asking, streaming:
 		return p.failStream(err)
 	}
 	return p.trouble(err)
+}
+
+// failProbe takes that the server did not say how far it is.
+func (p protocol) failProbe(err error) (protocol, []action) {
+	switch {
+	case tooLarge(err):
+		p.relist, p.unavailable = true, true
+		p, next := p.obtain()
+		return p, append([]action{{do: report, err: err, op: OpList}}, next...)
+	case apierrors.IsTooManyRequests(err) || unreachable(err):
+		return p.trouble(err)
+	}
+	// It may have forgotten position, and so be past it, or may not allow lists. The
+	// watch will tell.
+	p.heard = p.now
+	return p.watch()
 }
 
 func (p protocol) failPage(err error) (protocol, []action) {
@@ -393,6 +420,9 @@ func (p protocol) failWatch(err error) (protocol, []action) {
 		// Whatever it is, the server could not tell what happened next: an object
 		// that was deleted because it cannot be read any more, say.
 		p.relist = true
+	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+		// There may be no watch to be had, but lists.
+		p.relist = true
 	}
 	p, next := p.trouble(err)
 	return p, append(stop, next...)
@@ -412,7 +442,9 @@ func (p protocol) failStream(err error) (protocol, []action) {
 	case p.phase == streaming:
 		return p.breakOff(err)
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
-		p.streams = false // the server does not know what is asked for
+		p.streams, p.unavailable = false, false // the server does not know what is asked for
+	default:
+		stop = append(stop, action{do: report, err: err, op: OpWatch})
 	}
 	p, next := p.list()
 	return p, append(stop, next...)
@@ -432,16 +464,26 @@ func (p protocol) breakOff(err error) (protocol, []action) {
 
 // end takes the end of a watch that the server closed.
 func (p protocol) end() (protocol, []action) {
+	lasted := p.now.Sub(p.watching.opened)
 	if p.phase == streaming {
+		if lasted > bookmarkDeadline {
+			return p.breakOff(ErrNoInitialEventsEnd)
+		}
 		return p.breakOff(ErrStreamEnded)
 	}
 	stop := p.stop()
-	if !p.watching.news && !p.relistDue() && p.now.Sub(p.watching.opened) < shortWatch {
+	if !p.moved() && !p.relistDue() && lasted < shortWatch {
 		p, next := p.trouble(ErrShortWatch)
 		return p, append(stop, next...)
 	}
 	p, next := p.begin()
 	return p, append(stop, next...)
+}
+
+// moved reports whether the watch led to another version than the one that it began
+// with; back to an older one, by events that were known, does not count.
+func (p protocol) moved() bool {
+	return p.watching.news && p.position != p.watching.from && !behind(p.position, p.watching.from)
 }
 
 // elapse takes that the time of the last action is over.

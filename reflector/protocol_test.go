@@ -113,7 +113,7 @@ func parseInput(words []string) (input, error) {
 	case "opened":
 		in = input{kind: accepted}
 	case "event":
-		in = input{kind: changed, version: version}
+		in = input{kind: changed, version: version, added: argument(2) != "update"}
 	case "bookmark":
 		in = input{kind: marked, version: version, closing: argument(2) == "closing"}
 	case "stored":
@@ -220,6 +220,6 @@ func describe(p protocol, a action, now time.Time) string {
 	}
 	return map[actionKind]string{
 		apply: "apply", discard: "discard", keep: "keep", stage: "stage",
-		stopWatch: "stop", latch: "synced", content: "complete",
+		stopWatch: "stop", latch: "synced",
 	}[a.do]
 }

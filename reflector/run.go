@@ -17,6 +17,9 @@ import (
 // together when a server came up do not end together.
 const minWatch = 5 * time.Minute
 
+// closeTimeout is how long a watch may take to end after it was told to.
+const closeTimeout = 5 * time.Second
+
 // run is one call of Run: it does what the protocol says, and tells it what came of
 // it.
 type run[T Object] struct {
@@ -35,11 +38,14 @@ func (r *run[T]) loop(ctx context.Context) error {
 	version := r.store.ResourceVersion()
 	r.status.stored(version)
 	in := input{kind: started, version: version}
-	for ctx.Err() == nil {
+	for ctx.Err() == nil || in.kind == stored {
 		in.at, in.dice = time.Now(), rand.Float64()
 		var todo []action
 		r.protocol, todo = step(r.protocol, in)
 		for _, a := range todo {
+			if ctx.Err() != nil && (a.do <= receive || a.do == wait) {
+				return nil
+			}
 			var err error
 			if in, err = r.do(ctx, a); err != nil {
 				return err
@@ -75,8 +81,6 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 		r.close()
 	case latch:
 		r.status.latchSynced()
-	case content:
-		r.lacking = nil
 	case report:
 		r.report(ctx, r.wrap(a))
 	case reportLack:
@@ -243,17 +247,28 @@ func (r *run[T]) report(ctx context.Context, err error) {
 }
 
 // close ends the watch and waits for what produces its events: the contract of
-// watch.Interface is that the channel is closed after Stop.
+// watch.Interface is that the channel is closed after Stop. One that breaks it, as
+// apimachinery's ProxyWatcher does, is given up.
 func (r *run[T]) close() {
 	r.alarm.stop()
 	if r.watch == nil {
 		return
 	}
 	r.watch.Stop()
-	for range r.watch.ResultChan() {
-		continue
+	defer func() { r.watch = nil }()
+	timeout := time.NewTimer(closeTimeout)
+	defer timeout.Stop()
+	for {
+		select {
+		case _, open := <-r.watch.ResultChan():
+			if !open {
+				return
+			}
+		case <-timeout.C:
+			r.logger.Error("the client's watch did not close its channel after Stop: it may leak a goroutine")
+			return
+		}
 	}
-	r.watch = nil
 }
 
 func (r *run[T]) listOptions() metav1.ListOptions {

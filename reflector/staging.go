@@ -32,7 +32,9 @@ func (s *staging[T]) stage(event watch.EventType, object T) {
 		last := len(s.objects) - 1
 		moved := s.objects[last]
 		s.objects[place] = moved
-		s.places[store.Key{Namespace: moved.GetNamespace(), Name: moved.GetName()}] = place
+		if moved.GetName() != "" {
+			s.places[store.Key{Namespace: moved.GetNamespace(), Name: moved.GetName()}] = place
+		}
 		s.objects = s.objects[:last]
 		delete(s.places, key)
 		return
