@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -42,6 +43,7 @@ type source[T any] interface {
 // page is one answer to a list request.
 type page[T any] struct {
 	items           []T
+	lacking         []store.Rejection // objects that could not be decoded
 	resourceVersion string
 	next            string // the token of the next page; empty on the last one
 }

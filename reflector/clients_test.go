@@ -2,8 +2,10 @@ package reflector_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -147,39 +149,78 @@ func TestClientsThatCannotWork(t *testing.T) {
 	assert.ErrorContains(t, err, "configmaps")
 }
 
+// Number is a number in quotes.
+type Number int
+
+func (n *Number) UnmarshalJSON(text []byte) error {
+	_, err := fmt.Sscanf(string(text), "\"%d\"", n)
+	return err
+}
+
 // BadPaint does not fit what the server holds.
 type BadPaint struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Data              map[string]int `json:"data"`
+	Data              map[string]Number `json:"data"`
 }
 
-func TestObjectsThatDoNotFitAreNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		client, err := reflector.ForResource[*BadPaint](server.Config(), configMapResource, "default")
-		require.NoError(t, err)
-		s := store.New(store.ObjectKey[*BadPaint])
-		var errs []error
-		r := reflector.New(client, s, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))
-		ctx, cancel := context.WithCancel(t.Context())
-		result := make(chan error, 1)
-		go func() { result <- r.Run(ctx) }()
-		<-r.Synced()
-		version := s.ResourceVersion()
-		require.NoError(t, server.Create(paint("a", "red")))
-		synctest.Wait()
-		require.Len(t, errs, 1)
-		var bad *reflector.DecodeError
-		require.ErrorAs(t, errs[0], &bad)
-		assert.Equal(t, "a", bad.Name)
-		assert.ErrorContains(t, errs[0], "decode configmaps/v1 default/a into *reflector_test.BadPaint")
-		assert.Equal(t, version, s.ResourceVersion(), "the version stays before it")
-		_, err = client.List(t.Context(), metav1.ListOptions{})
-		assert.ErrorAs(t, err, &bad)
-		_, err = client.Get(t.Context(), "a", metav1.GetOptions{})
-		assert.ErrorAs(t, err, &bad)
-		cancel()
-		require.NoError(t, <-result)
-	})
+func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
+	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				client, err := reflector.ForResource[*BadPaint](server.Config(), configMapResource, "default")
+				require.NoError(t, err)
+				s := store.New(store.ObjectKey[*BadPaint])
+				var errs []error
+				r := reflector.New(client, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))...)
+				ctx, cancel := context.WithCancel(t.Context())
+				result := make(chan error, 1)
+				go func() { result <- r.Run(ctx) }()
+				<-r.Synced()
+				version := s.ResourceVersion()
+				require.NoError(t, server.Create(paint("held", "1")))
+				require.NoError(t, server.Create(paint("bad", "red")))
+				require.NoError(t, server.Create(paint("good", "2")))
+				require.NoError(t, server.Update(paint("held", "red")))
+				synctest.Wait()
+				require.Len(t, errs, 2)
+				var bad *reflector.DecodeError
+				require.ErrorAs(t, errs[0], &bad)
+				assert.Equal(t, "bad", bad.Name)
+				assert.ErrorContains(t, errs[0], "decode configmaps/v1 default/bad into *reflector_test.BadPaint")
+				colors := func() string {
+					text := ""
+					for key, p := range s.All() {
+						text += fmt.Sprintf("%s %d,", key.Name, p.Data["color"])
+					}
+					return text
+				}
+				assert.Equal(t, "good 2,held 1,", colors(), "what was held stays, and everything else goes on")
+				assert.NotEqual(t, version, s.ResourceVersion(), "held came before bad")
+				before := s.ResourceVersion()
+
+				<-time.After(time.Hour) // lists of which two objects do not fit
+				require.NoError(t, server.Create(paint("late", "3")))
+				synctest.Wait()
+				assert.Equal(t, "good 2,held 1,late 3,", colors())
+				assert.Equal(t, before, s.ResourceVersion(), "the version stays before what is lacking")
+				assert.ErrorAs(t, r.State().Err, &bad)
+				assert.Less(t, len(server.Requests()), 100)
+
+				_, err = client.List(t.Context(), metav1.ListOptions{})
+				assert.ErrorAs(t, err, &bad, "somebody else's list is not shortened silently")
+				_, err = client.Get(t.Context(), "bad", metav1.GetOptions{})
+				assert.ErrorAs(t, err, &bad)
+
+				require.NoError(t, server.Delete(paint("bad", "red")))
+				require.NoError(t, server.Update(paint("held", "4")))
+				synctest.Wait()
+				assert.Equal(t, "good 2,held 4,late 3,", colors())
+				assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "nothing is lacking any more")
+				cancel()
+				require.NoError(t, <-result)
+			})
+		})
+	}
 }

@@ -25,9 +25,10 @@
 //   - R2. A watch that ends normally is resumed where it was. Only a resource
 //     version that the server refuses (410 above all), a failure reported inside a
 //     watch, or an object that could not be stored causes a new list.
-//   - R3. An object that the store rejects, or that is not a T, is reported. It
-//     is fetched again by a new list after a back-off; what the store held under
-//     its key stays until then, and everything else goes on.
+//   - R3. An object that the store rejects is reported, and is fetched again by a
+//     new list after a back-off; what the store held under its key stays until
+//     then, and everything else goes on. One of another type than T ends the watch:
+//     the server and the program do not mean the same resource.
 //   - R4. Failures are retried for ever, unless [WithRetry] says otherwise, with
 //     a back-off that grows from 0.8 to 30 seconds and starts anew only after
 //     two minutes without a failure.
@@ -57,7 +58,8 @@
 // What goes wrong while Run runs is an [*Error], which says what was being done
 // and with which resource version. It goes to the logger, to the hook given by
 // [WithErrorHook] and into [State], and ends Run only if [WithRetry] calls it
-// final. An object that the client cannot decode fails the list that it is in, as
-// client-go's clients decode whole lists; it is a [*DecodeError] from ForResource. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
+// final. An object that cannot be decoded is one that the store lacks, and a
+// [*DecodeError], if the client is a [Resource]. Generated clients decode whole lists,
+// which then fail as a whole. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
 // the reflector was put together wrongly, and [ErrRunning] if it runs already.
 package reflector

@@ -40,9 +40,12 @@ func (r *run[T]) takeObject() input {
 	}
 	var none T
 	object, ok := any(r.event.Object).(T)
+	r.undecoded = nil
 	if c, wrapped := r.event.Object.(carried[T]); wrapped {
 		if c.err != nil {
-			return r.bad(c.err)
+			bad := rejection(c.Unstructured, c.err)
+			r.undecoded = &bad
+			return input{kind: changed, version: c.GetResourceVersion(), added: r.event.Type == watch.Added}
 		}
 		object, ok = c.object, true
 	}

@@ -31,6 +31,11 @@ type KubernetesResourceReflector[T Object] struct {
 // New returns a reflector that fills a store from a client. Nothing happens
 // until Run is called; a nil client or store is reported by Run as well.
 func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option) *KubernetesResourceReflector[T] {
+	if resource, ok := any(client).(*Resource[T]); ok {
+		// The type itself, and not an interface: whoever wraps a Resource wants
+		// the wrapper to be called.
+		return newReflector(resourceSource[T]{resource}, s, opts)
+	}
 	return newReflector(newClientSource(client), s, opts)
 }
 

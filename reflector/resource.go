@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -99,20 +100,70 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*Resou
 	if err != nil {
 		return nil, err
 	}
+	objects, bad := r.decodeAll(from)
+	if len(bad) > 0 {
+		return nil, bad[0].Err
+	}
 	list := &ResourceList[T]{
 		ListMeta: metav1.ListMeta{
 			ResourceVersion: from.GetResourceVersion(), Continue: from.GetContinue(), RemainingItemCount: from.GetRemainingItemCount(),
 		},
-		Items: make([]T, len(from.Items)),
+		Items: objects,
 	}
 	list.APIVersion, list.Kind = from.GetAPIVersion(), from.GetKind()
-	for i := range from.Items {
-		if list.Items[i], err = r.decode(&from.Items[i]); err != nil {
-			return nil, err
-		}
-	}
 	return list, nil
 }
+
+// decodeAll returns the objects of a list that fit T, and the others.
+func (r *Resource[T]) decodeAll(from *unstructured.UnstructuredList) (objects []T, bad []store.Rejection) {
+	objects = make([]T, 0, len(from.Items))
+	for i := range from.Items {
+		if object, err := r.decode(&from.Items[i]); err == nil {
+			objects = append(objects, object)
+		} else {
+			bad = append(bad, rejection(&from.Items[i], err))
+		}
+	}
+	return objects, bad
+}
+
+func rejection(object metav1.Object, err error) store.Rejection {
+	return store.Rejection{
+		Key:     store.Key{Namespace: object.GetNamespace(), Name: object.GetName()},
+		Version: store.Version{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()},
+		Err:     err,
+	}
+}
+
+// resourceSource is the source that is made from a Resource: an object that does not
+// fit T does not keep the others of its list from coming.
+type resourceSource[T Object] struct{ *Resource[T] }
+
+func (s resourceSource[T]) check() error {
+	if s.Resource == nil {
+		return ErrNoClient
+	}
+	return nil
+}
+
+func (s resourceSource[T]) list(ctx context.Context, opts metav1.ListOptions) (page[T], error) {
+	from, err := s.client.List(ctx, opts)
+	if err != nil {
+		return page[T]{}, err
+	}
+	if isTable(from) {
+		return page[T]{}, ErrTable
+	}
+	p := page[T]{resourceVersion: from.GetResourceVersion(), next: from.GetContinue()}
+	p.items, p.lacking = s.decodeAll(from)
+	return p, nil
+}
+
+func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return s.Watch(ctx, opts)
+}
+
+func (s resourceSource[T]) streams() bool { return s.Resource != nil && canStream(s.client) }
 
 // Watch returns a watch whose objects only a reflector can read: a T need not be what
 // watch.Interface asks of objects.

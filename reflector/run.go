@@ -30,7 +30,9 @@ type run[T Object] struct {
 	watch   watch.Interface // that is open; nil if none is
 	event   watch.Event     // the last one that came
 	object  T               // the one of event, if it has one
-	alarm   alarm
+
+	undecoded *store.Rejection // instead of object, if it could not be decoded
+	alarm     alarm
 }
 
 // loop runs until ctx ends or something is final.
@@ -73,10 +75,14 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 	case discard:
 		r.staging.discard()
 	case keep:
-		r.staging.keep(r.page.items)
+		r.staging.keep(r.page.items, r.page.lacking)
 		r.page = page[T]{}
 	case stage:
-		r.staging.stage(r.event.Type, r.object)
+		if r.undecoded != nil {
+			r.staging.lack(r.event.Type, *r.undecoded)
+		} else {
+			r.staging.stage(r.event.Type, r.object)
+		}
 	case stopWatch:
 		r.close()
 	case latch:
@@ -167,7 +173,7 @@ func (r *run[T]) receive(ctx context.Context) input {
 
 // replace gives the store what is staged.
 func (r *run[T]) replace(version string) input {
-	err := r.store.Replace(r.staging.objects, version)
+	err := r.staging.replace(r.store, version)
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
 	if r.watch != nil && (err == nil || isRejection(err)) {
@@ -188,6 +194,9 @@ func (r *run[T]) apply() input {
 		if version = metadataOf(r.event.Object).GetResourceVersion(); version != "" {
 			err = r.store.Bookmark(version)
 		}
+	} else if r.undecoded != nil {
+		version = r.undecoded.Version.ResourceVersion
+		err = r.applyUndecoded(*r.undecoded)
 	} else {
 		version = r.object.GetResourceVersion()
 		switch r.event.Type {
@@ -204,10 +213,22 @@ func (r *run[T]) apply() input {
 		return input{kind: stored}
 	}
 	failure := r.newError(OpStore, version, err)
-	if r.event.Type != watch.Bookmark && failure.Key == (store.Key{}) && r.object.GetName() != "" {
+	if r.event.Type != watch.Bookmark && r.undecoded == nil && failure.Key == (store.Key{}) && r.object.GetName() != "" {
 		failure.Key = store.Key{Namespace: r.object.GetNamespace(), Name: r.object.GetName()}
 	}
 	return input{kind: stored, err: failure}
+}
+
+// applyUndecoded tells the store of an object that could not be decoded. Of one that
+// was deleted the key is enough.
+func (r *run[T]) applyUndecoded(bad store.Rejection) error {
+	if r.event.Type == watch.Deleted {
+		return errors.Join(r.store.DeleteKey(bad.Key), r.store.Bookmark(bad.Version.ResourceVersion))
+	}
+	if s, ok := r.store.(store.LackingStore[T]); ok {
+		return s.Lack(bad)
+	}
+	return bad.Err
 }
 
 // wait reports a failure and waits until it is tried again, unless it is final.

@@ -1,6 +1,9 @@
 package reflector
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -11,11 +14,16 @@ type staging[T Object] struct {
 	// places says where the objects of a watch-list are, since later events of it
 	// can change and delete them. Lists need none.
 	places map[store.Key]int
+	// lacking is what could not be decoded, by key.
+	lacking map[store.Key]store.Rejection
 }
 
 func (s *staging[T]) discard() { *s = staging[T]{} }
 
-func (s *staging[T]) keep(objects []T) {
+func (s *staging[T]) keep(objects []T, lacking []store.Rejection) {
+	for _, r := range lacking {
+		s.lack(watch.Added, r)
+	}
 	if s.objects == nil {
 		s.objects = objects
 		return
@@ -27,20 +35,11 @@ func (s *staging[T]) keep(objects []T) {
 // store will say what it thinks of them.
 func (s *staging[T]) stage(event watch.EventType, object T) {
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
+	delete(s.lacking, key)
 	place, known := s.places[key]
-	if known && event == watch.Deleted {
-		last := len(s.objects) - 1
-		moved := s.objects[last]
-		s.objects[place] = moved
-		if moved.GetName() != "" {
-			s.places[store.Key{Namespace: moved.GetNamespace(), Name: moved.GetName()}] = place
-		}
-		s.objects = s.objects[:last]
-		delete(s.places, key)
-		return
-	}
 	switch {
 	case event == watch.Deleted:
+		s.unstage(key)
 	case known:
 		s.objects[place] = object
 	default:
@@ -52,4 +51,47 @@ func (s *staging[T]) stage(event watch.EventType, object T) {
 		}
 		s.objects = append(s.objects, object)
 	}
+}
+
+// unstage drops the object of a key, if there is one: the last one takes its place.
+func (s *staging[T]) unstage(key store.Key) {
+	place, known := s.places[key]
+	if !known {
+		return
+	}
+	last := len(s.objects) - 1
+	moved := s.objects[last]
+	s.objects[place] = moved
+	if moved.GetName() != "" {
+		s.places[store.Key{Namespace: moved.GetNamespace(), Name: moved.GetName()}] = place
+	}
+	s.objects = s.objects[:last]
+	delete(s.places, key)
+}
+
+// lack applies an event whose object could not be decoded. What is staged of the object
+// is left: it is older, and better than nothing.
+func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
+	if event == watch.Deleted {
+		s.unstage(r.Key)
+		delete(s.lacking, r.Key)
+		return
+	}
+	if s.lacking == nil {
+		s.lacking = make(map[store.Key]store.Rejection)
+	}
+	s.lacking[r.Key] = r
+}
+
+// replace gives a store what is staged.
+func (s *staging[T]) replace(to store.Store[T], version string) error {
+	if len(s.lacking) == 0 {
+		return to.Replace(s.objects, version)
+	}
+	lacking := slices.Collect(maps.Values(s.lacking))
+	slices.SortFunc(lacking, func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })
+	if tolerant, ok := to.(store.LackingStore[T]); ok {
+		return tolerant.ReplaceExcept(s.objects, lacking, version)
+	}
+	return lacking[0].Err
 }

@@ -41,9 +41,9 @@ type Cache[T any] struct {
 }
 
 var (
-	_ Store[any]     = (*Cache[any])(nil)
-	_ Reader[any]    = (*Cache[any])(nil)
-	_ Indexable[any] = (*Cache[any])(nil)
+	_ LackingStore[any] = (*Cache[any])(nil)
+	_ Reader[any]       = (*Cache[any])(nil)
+	_ Indexable[any]    = (*Cache[any])(nil)
 )
 
 // New returns an empty cache of objects that keyOf gives their keys. Without a
@@ -181,11 +181,27 @@ func (c *Cache[T]) DeleteKey(key Key) error {
 // An object that is rejected keeps its old value, if its key is known or if one
 // with its UID is held.
 func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
+	return c.ReplaceExcept(objects, nil, resourceVersion)
+}
+
+// Lack implements [LackingStore].
+func (c *Cache[T]) Lack(rejection Rejection) error {
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	c.lacking.add(rejection.Key)
+	return rejectedError([]Rejection{rejection})
+}
+
+// ReplaceExcept implements [LackingStore].
+func (c *Cache[T]) ReplaceExcept(objects []T, absent []Rejection, resourceVersion string) error {
 	c.writer.Lock()
 	defer c.writer.Unlock()
 
-	var rejections []Rejection
+	rejections := slices.Clone(absent)
 	var missing lacking
+	for _, r := range absent {
+		missing.add(r.Key)
+	}
 	kept := make(map[types.UID]bool) // UIDs of rejected objects without a key
 	listed := make(map[Key]*entry[T], len(objects))
 	order := make([]Key, 0, len(objects))

@@ -452,3 +452,29 @@ func TestConcurrentReadersSeeWholeCommits(t *testing.T) {
 	close(done)
 	readers.Wait()
 }
+
+func TestObjectsThatCannotBeHadAreLacking(t *testing.T) {
+	c := newPods()
+	undecodable := errors.New("undecodable")
+	held := pod("", "held", "u1", "1")
+	require.NoError(t, c.Replace([]*corev1.Pod{held}, "1"))
+	rec := follow(c)
+
+	lacking := []Rejection{{Key: Key{Name: "held"}, Err: undecodable}, {Key: Key{Name: "new"}, Err: undecodable}}
+	err := c.ReplaceExcept([]*corev1.Pod{pod("", "other", "u2", "2"), nil}, lacking, "3")
+	var rejected *RejectedError
+	require.ErrorAs(t, err, &rejected)
+	assert.Len(t, rejected.Rejections, 3)
+	assert.ErrorIs(t, err, undecodable)
+	assert.Equal(t, []string{"Addition other 2"}, rec.changes())
+	assert.Equal(t, "1", c.ResourceVersion())
+
+	require.NoError(t, c.Replace([]*corev1.Pod{held}, "4"))
+	assert.Equal(t, "4", c.ResourceVersion())
+	require.ErrorIs(t, c.Lack(lacking[0]), undecodable)
+	require.NoError(t, c.Bookmark("5"))
+	assert.Equal(t, "4", c.ResourceVersion())
+	require.NoError(t, c.DeleteKey(Key{Name: "held"}))
+	require.NoError(t, c.Bookmark("6"))
+	assert.Equal(t, "6", c.ResourceVersion())
+}
