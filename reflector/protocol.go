@@ -1,10 +1,8 @@
 package reflector
 
 import (
-	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
@@ -355,113 +353,6 @@ func behind(version, other string) bool {
 	return err == nil && order < 0
 }
 
-// fail takes the failure of a request, an ERROR event, or an event that makes no
-// sense.
-func (p protocol) fail(err error) (protocol, []action) {
-	switch p.phase {
-	case paging:
-		return p.failPage(err)
-	case probing:
-		return p.failProbe(err)
-	case opening, following:
-		return p.failWatch(err)
-	case asking, streaming:
-		return p.failStream(err)
-	}
-	return p.trouble(err)
-}
-
-// failProbe takes that the server did not say how far it is.
-func (p protocol) failProbe(err error) (protocol, []action) {
-	switch {
-	case tooLarge(err):
-		p.relist, p.unavailable = true, true
-		p, next := p.obtain()
-		return p, append([]action{{do: report, err: err, op: OpList}}, next...)
-	case apierrors.IsTooManyRequests(err) || unreachable(err):
-		return p.trouble(err)
-	}
-	// It may have forgotten position, and so be past it, or may not allow lists. The
-	// watch will tell.
-	p.heard = p.now
-	return p.watch()
-}
-
-func (p protocol) failPage(err error) (protocol, []action) {
-	l := p.listing
-	switch {
-	case !refused(err):
-	case l.next != "" && !l.whole:
-		// The list took longer than the server keeps its pages.
-		return p.ask(listing{version: l.version, whole: true, paged: l.paged})
-	case l.version != "" && l.version != "0":
-		p.unavailable = true
-		return p.ask(listing{limit: l.limit, paged: l.paged})
-	}
-	return p.trouble(err)
-}
-
-// failWatch takes the failure of a watch from position.
-func (p protocol) failWatch(err error) (protocol, []action) {
-	stop := p.stop()
-	switch {
-	case expired(err):
-		p.relist = true
-		if p.now.Sub(p.listed) >= expiryAfter {
-			p, next := p.begin()
-			return p, append(stop, next...)
-		}
-		// The last list was of no use: it may have come from a server that lags
-		// behind the one that was asked for the watch.
-		p.unavailable = true
-	case refused(err) || errors.Is(err, ErrServerBehind):
-		p.relist, p.unavailable = true, true
-	case p.phase == following && !apierrors.IsTooManyRequests(err):
-		// Whatever it is, the server could not tell what happened next: an object
-		// that was deleted because it cannot be read any more, say.
-		p.relist = true
-	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
-		// There may be no watch to be had, but lists.
-		p.relist = true
-	}
-	p, next := p.trouble(err)
-	return p, append(stop, next...)
-}
-
-// failStream takes the failure of a watch-list.
-func (p protocol) failStream(err error) (protocol, []action) {
-	stop := p.stop()
-	switch {
-	case refused(err) && p.known() != "":
-		p.unavailable = true
-		p, next := p.obtain()
-		return p, append(stop, next...)
-	case apierrors.IsTooManyRequests(err) || unreachable(err):
-		p, next := p.trouble(err)
-		return p, append(stop, next...)
-	case p.phase == streaming:
-		return p.breakOff(err)
-	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
-		p.streams, p.unavailable = false, false // the server does not know what is asked for
-	default:
-		stop = append(stop, action{do: report, err: err, op: OpWatch})
-	}
-	p, next := p.list()
-	return p, append(stop, next...)
-}
-
-// breakOff takes a watch-list that ended before it was complete.
-func (p protocol) breakOff(err error) (protocol, []action) {
-	stop := p.stop()
-	if p.brokenStreams++; p.brokenStreams >= maxBrokenStreams || errors.Is(err, ErrNoInitialEventsEnd) {
-		p.streams = false
-		p, next := p.list()
-		return p, append(append(stop, action{do: report, err: err, op: OpWatch}), next...)
-	}
-	p, next := p.trouble(err)
-	return p, append(stop, next...)
-}
-
 // end takes the end of a watch that the server closed.
 func (p protocol) end() (protocol, []action) {
 	lasted := p.now.Sub(p.watching.opened)
@@ -497,43 +388,4 @@ func (p protocol) elapse() (protocol, []action) {
 		return p, append(stop, next...)
 	}
 	return p.begin()
-}
-
-// stop ends the watch, if there is one.
-func (p protocol) stop() []action {
-	if p.phase == following || p.phase == streaming || p.phase == replaced {
-		return []action{{do: stopWatch}}
-	}
-	return nil
-}
-
-// trouble reports a failure and waits before the next attempt.
-func (p protocol) trouble(err error) (protocol, []action) {
-	op := p.op()
-	p.phase = waiting
-	pause := p.failures.next(p.now, p.dice)
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		pause = max(pause, min(time.Duration(seconds)*time.Second, maxRetryAfter))
-	}
-	return p, []action{{do: wait, err: err, op: op, pause: pause, attempt: p.failures.failures}}
-}
-
-// op returns what the conversation is about.
-func (p protocol) op() Op {
-	switch p.phase {
-	case paging, probing:
-		return OpList
-	case replacing, replaced, applying:
-		return OpStore
-	}
-	return OpWatch
-}
-
-func (p protocol) troubleStore(open bool, err error) (protocol, []action) {
-	var stop []action
-	if open {
-		stop = p.stop()
-	}
-	p, next := p.trouble(err)
-	return p, append(stop, next...)
 }
