@@ -24,7 +24,8 @@
 //     reports them, from one goroutine at a time.
 //   - R2. A watch that ends normally is resumed where it was. Only a resource
 //     version that the server refuses (410 above all), a failure reported inside a
-//     watch, or an object that could not be stored causes a new list.
+//     watch or by a server that grants none, or an object that could not be stored
+//     causes a new list.
 //   - R3. An object that the store rejects is reported, and is fetched again by a
 //     new list after a back-off; what the store held under its key stays until
 //     then, and everything else goes on. One of another type than T ends the watch:
@@ -40,7 +41,8 @@
 //     bookmark that goes back, or else within two lives of a watch, ten minutes
 //     each. Until then it is as silent as if nothing happened.
 //   - R7. When ctx ends, Run stops waiting at once, and returns after all that
-//     it started has ended.
+//     it started has ended. A watch that the client does not end when told to is
+//     given up after five seconds.
 //
 // # How it works
 //

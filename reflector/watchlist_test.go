@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/features"
+	featuretesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -37,6 +39,17 @@ func TestWatchListsAreAskedForWhereTheyMayBe(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestFeatureGateOfClientGoTurnsWatchListsOff(t *testing.T) {
+	featuretesting.SetFeatureDuringTest(t, features.WatchListClient, false)
+	synctest.Test(t, func(t *testing.T) {
+		api := &script{streams: true}
+		stop := running(t, New(api, newStore()))
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, "list 0 limit=500", api.seen()[0])
+	})
 }
 
 func TestDoublesThatCannotStreamAreRecognised(t *testing.T) {
