@@ -24,7 +24,7 @@
 //     reports them, from one goroutine at a time.
 //   - R2. A watch that ends normally is resumed where it was. Only a resource
 //     version that the server refuses (410 above all), a failure reported inside a
-//     watch or by a server that grants none, or an object that could not be stored
+//     watch, a watch that is not allowed, or an object that could not be stored
 //     causes a new list.
 //   - R3. An object that the store rejects is reported, and is fetched again by a
 //     new list after a back-off; what the store held under its key stays until
