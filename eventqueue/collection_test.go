@@ -402,29 +402,6 @@ func TestConsumerThatEndsHandsItsTokenOn(t *testing.T) {
 	})
 }
 
-func TestConsumerThatEndsDoesNotTakeTheWakeUpOfAnother(t *testing.T) {
-	for range 200 {
-		synctest.Test(t, func(t *testing.T) {
-			c := newThings()
-			ctx, cancel := context.WithCancel(t.Context())
-			var ending, staying sync.WaitGroup
-			ending.Go(func() { _, _ = c.Take(ctx) })
-			got := false
-			staying.Go(func() {
-				q, err := c.Take(t.Context())
-				got = err == nil && q != nil
-			})
-			synctest.Wait()
-			cancel()
-			require.NoError(t, c.Add(at("a", "u", 1)))
-			require.NoError(t, c.Add(at("b", "u", 2)))
-			ending.Wait()
-			staying.Wait()
-			assert.True(t, got)
-		})
-	}
-}
-
 func TestSynced(t *testing.T) {
 	t.Run("an empty list", func(t *testing.T) {
 		c := newThings()

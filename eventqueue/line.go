@@ -59,7 +59,8 @@ func (d *delayed[T]) remove(l *line[T]) {
 	}
 }
 
-// Len, Less, Swap, Push and Pop are for container/heap.
+// Len, Less, Swap, Push and Pop are for container/heap, which is older than
+// generics and so deals in any.
 
 func (d delayed[T]) Len() int { return len(d) }
 

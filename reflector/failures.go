@@ -78,8 +78,7 @@ func (p protocol) failWatch(err error) (protocol, []action) {
 		// There may be no watch to be had, but lists.
 		p.relist = true
 	}
-	p, next := p.trouble(err)
-	return p, append(stop, next...)
+	return p.trouble(err)
 }
 
 // failStream takes the failure of a watch-list.
@@ -91,8 +90,7 @@ func (p protocol) failStream(err error) (protocol, []action) {
 		p, next := p.obtain()
 		return p, append(stop, next...)
 	case apierrors.IsTooManyRequests(err) || unreachable(err):
-		p, next := p.trouble(err)
-		return p, append(stop, next...)
+		return p.trouble(err)
 	case p.phase == streaming:
 		return p.breakOff(err)
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
@@ -112,27 +110,28 @@ func (p protocol) breakOff(err error) (protocol, []action) {
 		p, next := p.list()
 		return p, append(append(stop, action{do: report, err: err, op: OpWatch}), next...)
 	}
-	p, next := p.trouble(err)
-	return p, append(stop, next...)
+	return p.trouble(err)
 }
 
 // stop ends the watch, if there is one.
 func (p protocol) stop() []action {
-	if p.phase == following || p.phase == streaming || p.phase == replaced {
+	switch p.phase {
+	case following, applying, streaming, replaced:
 		return []action{{do: stopWatch}}
 	}
 	return nil
 }
 
-// trouble reports a failure and waits before the next attempt.
+// trouble ends the watch, if there is one, reports a failure and waits before the
+// next attempt.
 func (p protocol) trouble(err error) (protocol, []action) {
-	op := p.op()
+	stop, op := p.stop(), p.op()
 	p.phase = waiting
 	pause := p.failures.next(p.now, p.dice)
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		pause = max(pause, min(time.Duration(seconds)*time.Second, maxRetryAfter))
 	}
-	return p, []action{{do: wait, err: err, op: op, pause: pause, attempt: p.failures.failures}}
+	return p, append(stop, action{do: wait, err: err, op: op, pause: pause, attempt: p.failures.failures})
 }
 
 // op returns what the conversation is about.
@@ -144,13 +143,4 @@ func (p protocol) op() Op {
 		return OpStore
 	}
 	return OpWatch
-}
-
-func (p protocol) troubleStore(open bool, err error) (protocol, []action) {
-	var stop []action
-	if open {
-		stop = p.stop()
-	}
-	p, next := p.trouble(err)
-	return p, append(stop, next...)
 }

@@ -298,26 +298,20 @@ func (p protocol) event(in input) (protocol, []action) {
 
 // store takes what the store said to a change or to a list.
 func (p protocol) store(in input) (protocol, []action) {
-	if p.phase == applying {
-		p.phase = following
-		switch {
-		case in.err == nil:
-			return p, receiveOnly
-		case isRejection(in.err):
-			return p, []action{p.lack(in.err), {do: receive}}
-		}
+	if in.err != nil && !isRejection(in.err) {
 		// The store failed as a whole. To go on would move its version past what
 		// it did not take.
 		p.relist = true
-		stop := p.stop()
-		p.phase = applying // what the failure is about
-		p, next := p.trouble(in.err)
-		return p, append(stop, next...)
+		return p.trouble(in.err)
+	}
+	if p.phase == applying {
+		p.phase = following
+		if in.err == nil {
+			return p, receiveOnly
+		}
+		return p, []action{p.lack(in.err), {do: receive}}
 	}
 	open := p.phase == replaced
-	if in.err != nil && !isRejection(in.err) {
-		return p.troubleStore(open, in.err) // nothing was stored
-	}
 	actions := []action{{do: latch}}
 	p.relistAt = time.Time{}
 	if in.err != nil {
@@ -362,11 +356,10 @@ func (p protocol) end() (protocol, []action) {
 		}
 		return p.breakOff(ErrStreamEnded)
 	}
-	stop := p.stop()
 	if !p.moved() && !p.relistDue() && lasted < shortWatch {
-		p, next := p.trouble(ErrShortWatch)
-		return p, append(stop, next...)
+		return p.trouble(ErrShortWatch)
 	}
+	stop := p.stop()
 	p, next := p.begin()
 	return p, append(stop, next...)
 }
