@@ -43,7 +43,7 @@ type Collection[T any] struct {
 	idle chan struct{} // closed when nothing is ready or out; nil if nobody waits
 }
 
-var _ store.LackingStore[any] = (*Collection[any])(nil)
+var _ store.BatchStore[any] = (*Collection[any])(nil)
 
 // New returns an empty collection with a cache of its own, for objects that
 // keyOf gives their keys: a [store.Store] for a reflector to fill.

@@ -32,7 +32,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	for _, change := range commit.Changes {
 		c.enqueueLocked(newRecord(change, commit.Origin, commit.Initial))
 	}
-	if commit.Initial {
+	if commit.Complete && !c.listed {
 		c.markListedLocked()
 	}
 	if len(commit.Changes) > 0 {

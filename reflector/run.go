@@ -225,10 +225,9 @@ func (r *run[T]) applyUndecoded(bad store.Rejection) error {
 	if r.event.Type == watch.Deleted {
 		return errors.Join(r.store.DeleteKey(bad.Key), r.store.Bookmark(bad.Version.ResourceVersion))
 	}
-	if s, ok := r.store.(store.LackingStore[T]); ok {
-		return s.Lack(bad)
-	}
-	return bad.Err
+	var lacking store.Batch[T]
+	lacking.Lack(bad)
+	return store.Batches(r.store).Apply(&lacking)
 }
 
 // wait reports a failure and waits until it is tried again, unless it is final.

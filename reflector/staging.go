@@ -85,13 +85,6 @@ func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
 
 // replace gives a store what is staged.
 func (s *staging[T]) replace(to store.Store[T], version string) error {
-	if len(s.lacking) == 0 {
-		return to.Replace(s.objects, version)
-	}
-	lacking := slices.Collect(maps.Values(s.lacking))
-	slices.SortFunc(lacking, func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })
-	if tolerant, ok := to.(store.LackingStore[T]); ok {
-		return tolerant.ReplaceExcept(s.objects, lacking, version)
-	}
-	return lacking[0].Err
+	lacking := slices.SortedFunc(maps.Values(s.lacking), func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })
+	return store.Batches(to).ReplaceAll(store.Listing[T]{Objects: s.objects, Lacking: lacking, ResourceVersion: version})
 }

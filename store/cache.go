@@ -2,7 +2,7 @@ package store
 
 import (
 	"iter"
-	"slices"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -17,43 +17,71 @@ import (
 // Create one with [New]. All methods are safe for concurrent use.
 type Cache[T any] struct {
 	keyOf KeyFunc[T]
+	// versioned is false if no T can have a UID or a resource version.
+	versioned bool
 
 	// writer serialises commits and protects the fields below it. It is held
 	// while KeyFuncs, index functions and followers run; readers never take it.
-	// Lock order: writer, then mu.
+	// Lock order: writer, then watches.mu, then mu.
 	writer    sync.Mutex
 	followers []*registration[T]
-	lacking   lacking
+	scratch   scratch[T]
 
-	// mu protects the fields below it. They change only under both locks, so
-	// that the writer may read them without mu. It is held for lookups and
-	// edits alone, never while code of a user runs.
-	mu              sync.RWMutex
-	objects         map[Key]*entry[T]
-	entries         *btree.BTreeG[*entry[T]] // the same, in order
-	indexes         []index[T]
-	resourceVersion string
-	complete        bool
+	// mu protects the fields below it, and the progress of the partitions. They
+	// change only under both locks, so that the writer may read them without mu.
+	// It is held for lookups and edits alone, never while code of a user runs.
+	mu         sync.RWMutex
+	table      table[T]
+	entries    *btree.BTreeG[*entry[T]] // the same, in order
+	indexes    []*postings[T]
+	whole      *Partition[T] // what is written to the cache itself
+	partitions []*Partition[T]
+	complete   bool
+	generation uint64 // counts the commits
+	// frozen is the state before a large commit, which readers see while it is
+	// made; nil at other times. Then the fields above it that a commit changes
+	// belong to the writer alone.
+	frozen *Snapshot[T]
 
 	// published is the snapshot of the current state, or nil if nobody has
 	// asked for it since the last commit. Writing requires mu.
 	published atomic.Pointer[Snapshot[T]]
+
+	watches watches[T]
 }
 
 var (
-	_ LackingStore[any] = (*Cache[any])(nil)
-	_ Reader[any]       = (*Cache[any])(nil)
-	_ Indexable[any]    = (*Cache[any])(nil)
+	_ BatchStore[any] = (*Cache[any])(nil)
+	_ Reader[any]     = (*Cache[any])(nil)
+	_ Indexable[any]  = (*Cache[any])(nil)
 )
 
 // New returns an empty cache of objects that keyOf gives their keys. Without a
 // KeyFunc every write is rejected with [ErrNoKeyFunc].
 func New[T any](keyOf KeyFunc[T]) *Cache[T] {
-	return &Cache[T]{
-		keyOf:   keyOf,
-		objects: make(map[Key]*entry[T]),
-		entries: btree.NewBTreeGOptions(lessEntry[T], btree.Options{NoLocks: true}),
+	c := &Cache[T]{
+		keyOf:     keyOf,
+		versioned: mayHaveVersion[T](),
+		table:     newTable[T](),
+		entries:   btree.NewBTreeGOptions(lessEntry[T], btree.Options{NoLocks: true, Degree: entryDegree}),
 	}
+	c.whole = &Partition[T]{of: c}
+	return c
+}
+
+// The degrees of the trees weigh commits without snapshots, which gain from
+// large nodes, against those between two snapshots, which copy nodes.
+const (
+	entryDegree   = 32
+	postingDegree = 32
+)
+
+// mayHaveVersion reports whether a T can tell its UID or its resource version.
+func mayHaveVersion[T any]() bool {
+	t := reflect.TypeFor[T]()
+	return t.Kind() == reflect.Interface ||
+		t.Implements(reflect.TypeFor[interface{ GetUID() types.UID }]()) ||
+		t.Implements(reflect.TypeFor[interface{ GetResourceVersion() string }]())
 }
 
 // View returns the cache for hands that may only read it.
@@ -61,14 +89,23 @@ func (c *Cache[T]) View() *View[T] { return &View[T]{of: c} }
 
 // Get implements [Reader].
 func (c *Cache[T]) Get(key Key) (T, bool) {
-	c.mu.RLock()
-	e, ok := c.objects[key]
-	c.mu.RUnlock()
-	if !ok {
+	e := c.find(key)
+	if e == nil {
 		var none T
 		return none, false
 	}
 	return e.object, true
+}
+
+func (c *Cache[T]) find(key Key) *entry[T] {
+	c.mu.RLock()
+	if before := c.frozen; before != nil {
+		c.mu.RUnlock()
+		return before.search(key)
+	}
+	e := c.table.get(key)
+	c.mu.RUnlock()
+	return e
 }
 
 // All implements [Reader]: it iterates over the state that is current when the
@@ -83,22 +120,45 @@ func (c *Cache[T]) Namespace(namespace string) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) { c.Snapshot().Namespace(namespace)(yield) }
 }
 
-// ResourceVersion implements [Store] and [Reader].
+// Range is [Snapshot.Range] of the state that is current when the iteration
+// begins.
+func (c *Cache[T]) Range(from, to Key) iter.Seq2[Key, T] {
+	return func(yield func(Key, T) bool) { c.Snapshot().Range(from, to)(yield) }
+}
+
+// Prefix is [Snapshot.Prefix] of the state that is current when the iteration
+// begins.
+func (c *Cache[T]) Prefix(prefix Key) iter.Seq2[Key, T] {
+	return func(yield func(Key, T) bool) { c.Snapshot().Prefix(prefix)(yield) }
+}
+
+// ResourceVersion implements [Store] and [Reader]. A cache with partitions has no
+// version of its own, so it is empty: each [Partition] has one.
 func (c *Cache[T]) ResourceVersion() string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.resourceVersion
+	return c.resourceVersionLocked()
+}
+
+func (c *Cache[T]) resourceVersionLocked() string {
+	if len(c.partitions) > 0 {
+		return ""
+	}
+	return c.whole.resourceVersion
 }
 
 // Len implements [Reader].
 func (c *Cache[T]) Len() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return len(c.objects)
+	if c.frozen != nil {
+		return c.frozen.Len()
+	}
+	return c.table.len
 }
 
 // Snapshot returns the current state. It costs a walk nothing to use the cache
-// instead: All and Namespace take a snapshot by themselves.
+// instead: All, Namespace and the like take a snapshot by themselves.
 func (c *Cache[T]) Snapshot() *Snapshot[T] {
 	if s := c.published.Load(); s != nil {
 		return s
@@ -109,147 +169,20 @@ func (c *Cache[T]) Snapshot() *Snapshot[T] {
 		return s
 	}
 	s := &Snapshot[T]{
+		of:              c,
 		entries:         c.entries.Copy(),
-		resourceVersion: c.resourceVersion,
+		resourceVersion: c.resourceVersionLocked(),
 		complete:        c.complete,
+		generation:      c.generation,
 	}
-	for _, x := range c.indexes {
-		s.indexes = append(s.indexes, x.publish())
+	if len(c.indexes) > 0 {
+		s.indexes = make([]*btree.BTreeG[posting[T]], len(c.indexes))
+		for i, x := range c.indexes {
+			s.indexes[i] = x.tree.Copy()
+		}
 	}
 	c.published.Store(s)
 	return s
-}
-
-// Add implements [Store]. Adding under a key that is held is a Modification, or
-// a Deletion and an Addition if the UIDs differ.
-func (c *Cache[T]) Add(object T) error { return c.put(object) }
-
-// Update implements [Store]. Updating under a key that is not held is an
-// Addition.
-func (c *Cache[T]) Update(object T) error { return c.put(object) }
-
-func (c *Cache[T]) put(object T) error {
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	e, err := c.prepare(object)
-	if err != nil {
-		c.lacking.add(e.key)
-		return rejectedError([]Rejection{{Key: e.key, Version: e.version, Err: err}})
-	}
-	c.lacking.remove(e.key)
-	c.commit(step[T]{
-		origin:          Watch,
-		edits:           []edit[T]{{old: c.objects[e.key], new: e}},
-		resourceVersion: e.version.ResourceVersion,
-	})
-	return nil
-}
-
-// Delete implements [Store].
-func (c *Cache[T]) Delete(object T) error {
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	key, version, err := c.identify(object)
-	if err != nil {
-		c.lacking.add(key)
-		return rejectedError([]Rejection{{Version: version, Err: err}})
-	}
-	c.lacking.remove(key)
-	s := step[T]{origin: Watch, resourceVersion: version.ResourceVersion}
-	if old := c.objects[key]; old != nil {
-		s.edits = []edit[T]{{old: old, final: &entry[T]{object: object, version: version}}}
-	}
-	c.commit(s)
-	return nil
-}
-
-// DeleteKey implements [Store]. It does not move the resource version, because
-// it is not told any: a [Cache.Bookmark] does.
-func (c *Cache[T]) DeleteKey(key Key) error {
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	c.lacking.remove(key)
-	if old := c.objects[key]; old != nil {
-		c.commit(step[T]{origin: Watch, edits: []edit[T]{{old: old}}})
-	}
-	return nil
-}
-
-// Replace implements [Store]. An object that the cache holds with the same UID
-// and resource version stays as it is, pointer included, and is no change.
-//
-// An object that is rejected keeps its old value, if its key is known or if one
-// with its UID is held.
-func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
-	return c.ReplaceExcept(objects, nil, resourceVersion)
-}
-
-// Lack implements [LackingStore].
-func (c *Cache[T]) Lack(rejection Rejection) error {
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	c.lacking.add(rejection.Key)
-	return rejectedError([]Rejection{rejection})
-}
-
-// ReplaceExcept implements [LackingStore].
-func (c *Cache[T]) ReplaceExcept(objects []T, absent []Rejection, resourceVersion string) error {
-	c.writer.Lock()
-	defer c.writer.Unlock()
-
-	rejections := slices.Clone(absent)
-	var missing lacking
-	for _, r := range absent {
-		missing.add(r.Key)
-	}
-	kept := make(map[types.UID]bool) // UIDs of rejected objects without a key
-	listed := make(map[Key]*entry[T], len(objects))
-	order := make([]Key, 0, len(objects))
-	for _, object := range objects {
-		e, err := c.prepare(object)
-		if err != nil {
-			rejections = append(rejections, Rejection{Key: e.key, Version: e.version, Err: err})
-			missing.add(e.key)
-			if e.key == (Key{}) && e.version.UID != "" {
-				kept[e.version.UID] = true
-			}
-			continue
-		}
-		if _, twice := listed[e.key]; !twice {
-			order = append(order, e.key)
-		}
-		listed[e.key] = e
-	}
-
-	s := step[T]{
-		origin:          List,
-		initial:         !c.complete,
-		resourceVersion: resourceVersion,
-		replaced:        true,
-	}
-	for old := range c.Snapshot().heldEntries() {
-		key := old.key
-		if listed[key] == nil && !missing.keys[key] && !kept[old.version.UID] {
-			s.edits = append(s.edits, edit[T]{old: old})
-		}
-	}
-	for _, key := range order {
-		old, e := c.objects[key], listed[key]
-		if old == nil || !old.version.Equal(e.version) {
-			s.edits = append(s.edits, edit[T]{old: old, new: e})
-		}
-	}
-	c.lacking = missing
-	c.commit(s)
-	return rejectedError(rejections)
-}
-
-// Bookmark implements [Store].
-func (c *Cache[T]) Bookmark(resourceVersion string) error {
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	c.commit(step[T]{origin: Watch, resourceVersion: resourceVersion})
-	return nil
 }
 
 // Resync hands every object to one follower once more, as a Modification of
@@ -262,14 +195,16 @@ func (c *Cache[T]) Resync(follower Follower[T]) {
 	state := c.Snapshot()
 	commit := &Commit[T]{
 		Origin:          Resync,
+		Complete:        state.complete,
 		ResourceVersion: state.resourceVersion,
 		Changes:         make([]Change[T], 0, state.Len()),
 	}
-	for e := range state.heldEntries() {
+	state.entries.Scan(func(e *entry[T]) bool {
 		again := e.addition()
 		again.Type, again.Prior = Modification, e.object
 		commit.Changes = append(commit.Changes, again)
-	}
+		return true
+	})
 	follower.Commit(commit)
 }
 
@@ -285,7 +220,12 @@ func (c *Cache[T]) Follow(follower Follower[T]) (stop func()) {
 	return func() {
 		c.writer.Lock()
 		defer c.writer.Unlock()
-		c.followers = slices.DeleteFunc(c.followers, func(f *registration[T]) bool { return f == r })
+		for i, other := range c.followers {
+			if other == r {
+				c.followers = append(c.followers[:i:i], c.followers[i+1:]...)
+				return
+			}
+		}
 	}
 }
 
@@ -294,25 +234,3 @@ func (c *Cache[T]) Follow(follower Follower[T]) (stop func()) {
 type registration[T any] struct{ follower Follower[T] }
 
 func (c *Cache[T]) cache() *Cache[T] { return c }
-
-// lacking is what a cache was told and could not take in: while there is any, its
-// resource version must not move past it. Guarded by Cache.writer.
-type lacking struct {
-	keys    map[Key]bool
-	unnamed bool // there was at least one without a key
-}
-
-func (l *lacking) add(key Key) {
-	if key == (Key{}) {
-		l.unnamed = true
-		return
-	}
-	if l.keys == nil {
-		l.keys = make(map[Key]bool)
-	}
-	l.keys[key] = true
-}
-
-func (l *lacking) remove(key Key) { delete(l.keys, key) }
-
-func (l *lacking) any() bool { return l.unnamed || len(l.keys) > 0 }

@@ -461,7 +461,7 @@ func TestObjectsThatCannotBeHadAreLacking(t *testing.T) {
 	rec := follow(c)
 
 	lacking := []Rejection{{Key: Key{Name: "held"}, Err: undecodable}, {Key: Key{Name: "new"}, Err: undecodable}}
-	err := c.ReplaceExcept([]*corev1.Pod{pod("", "other", "u2", "2"), nil}, lacking, "3")
+	err := c.ReplaceAll(Listing[*corev1.Pod]{Objects: []*corev1.Pod{pod("", "other", "u2", "2"), nil}, Lacking: lacking, ResourceVersion: "3"})
 	var rejected *RejectedError
 	require.ErrorAs(t, err, &rejected)
 	assert.Len(t, rejected.Rejections, 3)
@@ -471,7 +471,9 @@ func TestObjectsThatCannotBeHadAreLacking(t *testing.T) {
 
 	require.NoError(t, c.Replace([]*corev1.Pod{held}, "4"))
 	assert.Equal(t, "4", c.ResourceVersion())
-	require.ErrorIs(t, c.Lack(lacking[0]), undecodable)
+	var batch Batch[*corev1.Pod]
+	batch.Lack(lacking[0])
+	require.ErrorIs(t, c.Apply(&batch), undecodable)
 	require.NoError(t, c.Bookmark("5"))
 	assert.Equal(t, "4", c.ResourceVersion())
 	require.NoError(t, c.DeleteKey(Key{Name: "held"}))

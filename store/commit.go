@@ -77,21 +77,26 @@ type Change[T any] struct {
 }
 
 // Commit is one step of a cache from one state to the next. Its changes become
-// visible at once.
+// visible at once. It is valid only during the call that hands it over: its
+// memory serves for the next one.
 type Commit[T any] struct {
 	Origin Origin
 
-	// Initial is true for the first Replace of a cache: the state after it is
-	// the first one that is complete.
+	// Initial is true for the first Replace of a cache, or of a partition of
+	// one: its objects existed before anybody looked.
 	Initial bool
+
+	// Complete is true if the state after the commit comes from a Replace and
+	// what followed it. Of a cache with partitions, all must have had their
+	// first Replace. Once true it stays so.
+	Complete bool
 
 	// ResourceVersion is the cache's resource version after the commit.
 	ResourceVersion string
 
-	// Changes is what happened. Objects that a Replace found missing come
-	// first. At most two changes have the same key, one behind the other: the
-	// deletion of an object and the addition of another one. It is empty if only the resource version moved. Read-only, and valid
-	// only during the call that hands it over.
+	// Changes is what happened, in order: of a Replace, the objects that it
+	// found missing come first. It is empty if only the resource version moved.
+	// Read-only.
 	Changes []Change[T]
 }
 

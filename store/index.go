@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -16,45 +18,16 @@ type Indexable[T any] interface {
 }
 
 // Index finds the objects of a cache by a value that a function derives from
-// them, such as the node of a pod. An object may have any number of values.
+// them, such as the node of a pod. An object may have any number of values. A
+// value that is not equal to itself, a NaN, is not indexed.
 //
-// Create one with [AddIndex]. All methods are safe for concurrent use, and
-// answer from the state that is current when they are called.
+// Create one with [AddIndex] or [AddIndexAppend]. All methods are safe for
+// concurrent use, and answer from the state that is current when an iteration
+// begins, or from the one that was given to [Index.On]. Iterating takes no lock
+// and allocates nothing for an object.
 type Index[I comparable, T any] struct {
-	name string
-	of   *Cache[T]
-	fn   func(T) []I
+	reader[I, T]
 	seed maphash.Seed
-
-	// postings has one element for each value of each object. Guarded by of.mu
-	// and of.writer as the entries of the cache are.
-	postings *btree.BTreeG[*posting[I, T]]
-	// position is the index's place in Cache.indexes, entry.values and
-	// Snapshot.indexes.
-	position int
-}
-
-// posting says that an object has a value. Values have no order, so postings
-// are ordered by the hash of the value, then by key; slot tells apart two
-// values of one object that hash alike.
-type posting[I comparable, T any] struct {
-	hash  uint64
-	slot  int
-	value I
-	entry *entry[T] // nil only in a pivot: before all others of its hash
-}
-
-func lessPosting[I comparable, T any](a, b *posting[I, T]) bool {
-	if a.hash != b.hash {
-		return a.hash < b.hash
-	}
-	if a.entry == nil || b.entry == nil {
-		return a.entry == nil && b.entry != nil
-	}
-	if c := a.entry.key.Compare(b.entry.key); c != 0 {
-		return c < 0
-	}
-	return a.slot < b.slot
 }
 
 // IndexError says that an index could not be added, or that its function
@@ -90,140 +63,192 @@ var ErrIndexExists = errors.New("name is taken by another index of this cache")
 // index. It must be pure: the same object always has the same values.
 //
 // AddIndex returns an [*IndexError], and adds nothing, if the name is taken
-// ([ErrIndexExists]), if there is no function ([ErrNoIndexFunc]), or if the function panics for an object that the cache
-// holds ([ErrPanic]). If it panics later, the object that it was called with is
-// rejected: see [RejectedError].
+// ([ErrIndexExists]), if there is no function ([ErrNoIndexFunc]), or if the
+// function panics for an object that the cache holds ([ErrPanic]). If it panics
+// later, the object that it was called with is rejected: see [RejectedError].
 func AddIndex[T any, I comparable](to Indexable[T], name string, fn func(T) []I) (*Index[I, T], error) {
 	if fn == nil {
 		return nil, &IndexError{Index: name, Err: ErrNoIndexFunc}
 	}
-	c := to.cache()
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	if slices.ContainsFunc(c.indexes, func(x index[T]) bool { return x.Name() == name }) {
-		return nil, &IndexError{Index: name, Err: ErrIndexExists}
-	}
-	x := &Index[I, T]{
-		name:     name,
-		of:       c,
-		fn:       fn,
-		seed:     maphash.MakeSeed(),
-		postings: btree.NewBTreeGOptions(lessPosting[I, T], btree.Options{NoLocks: true}),
-		position: len(c.indexes),
-	}
-	values := make(map[*entry[T]]any, len(c.objects))
-	for key, e := range c.objects {
-		v, err := x.valuesOf(key, e.object)
-		if err != nil {
-			return nil, err
-		}
-		values[e] = v
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.published.Store(nil)
-	c.indexes = append(c.indexes, x)
-	for e, v := range values {
-		e.values = append(e.values, v)
-		x.move(x.position, nil, e)
-	}
-	return x, nil
+	return AddIndexAppend(to, name, func(values []I, object T) []I { return append(values, fn(object)...) })
 }
 
-// Name returns the name that the index was added under.
-func (x *Index[I, T]) Name() string { return x.name }
+// AddIndexAppend is AddIndex with a function that appends the values of an object
+// to a slice, as [append] does, and returns the result. The slice has room from
+// earlier calls, so that nothing need be allocated.
+func AddIndexAppend[T any, I comparable](to Indexable[T], name string, fn func(values []I, object T) []I) (*Index[I, T], error) {
+	x := &Index[I, T]{seed: maphash.MakeSeed()}
+	v := &vocabulary[I, T]{values: fn, hash: x.hash, shared: true, terms: make(map[I]*term)}
+	return x, x.add(to, name, v, lessByHash[T], nil)
+}
+
+func (x *Index[I, T]) hash(value I) uint64 { return maphash.Comparable(x.seed, value) }
+
+// On returns the index as it is in a snapshot. In one that is older than the
+// index, or from another cache, every read looks at all objects.
+func (x *Index[I, T]) On(snapshot *Snapshot[T]) *Index[I, T] {
+	pinned := *x
+	pinned.at = snapshot
+	return &pinned
+}
 
 // Get iterates over the objects that have a value, in the order of their keys.
 func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		hash := maphash.Comparable(x.seed, value)
-		x.published().Ascend(&posting[I, T]{hash: hash}, func(p *posting[I, T]) bool {
-			if p.hash != hash {
-				return false
+		s, tree := x.tree()
+		if tree == nil {
+			x.scan(s, func(v I) bool { return v == value }, yield)
+			return
+		}
+		hash := x.hash(value)
+		var last *term
+		found := false
+		tree.Ascend(posting[T]{term: &term{hash: hash}}, func(p posting[T]) bool {
+			if p.term != last {
+				if p.term.hash != hash {
+					return false
+				}
+				last, found = p.term, p.term.value.(I) == value
 			}
-			return p.value != value || yield(p.entry.key, p.entry.object)
+			return !found || yield(p.entry.key(), p.entry.object)
 		})
 	}
 }
 
 // Values iterates over the distinct values that any object has, in no
 // particular order.
-func (x *Index[I, T]) Values() iter.Seq[I] {
+func (x *Index[I, T]) Values() iter.Seq[I] { return x.values() }
+
+// reader is what the indexes have in common.
+type reader[I comparable, T any] struct {
+	of         *Cache[T]
+	at         *Snapshot[T] // nil for the current one
+	postings   *postings[T]
+	vocabulary *vocabulary[I, T]
+}
+
+// add makes an index part of a cache.
+func (r *reader[I, T]) add(to Indexable[T], name string, v *vocabulary[I, T], less func(a, b posting[T]) bool, clashes *clashes[T]) error {
+	if v.values == nil {
+		return &IndexError{Index: name, Err: ErrNoIndexFunc}
+	}
+	c := to.cache()
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	if slices.ContainsFunc(c.indexes, func(x *postings[T]) bool { return x.name == name }) {
+		return &IndexError{Index: name, Err: ErrIndexExists}
+	}
+	v.name, v.position = name, len(c.indexes)
+	x := &postings[T]{
+		name:     name,
+		position: v.position,
+		tree:     btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: postingDegree}),
+		terms:    v.find,
+		release:  v.release,
+		clashes:  clashes,
+	}
+	r.of, r.postings, r.vocabulary = c, x, v
+	if err := c.fill(x); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.published.Store(nil)
+	c.indexes = append(c.indexes, x)
+	c.mu.Unlock()
+	if clashes != nil {
+		return clashes.report(x)
+	}
+	return nil
+}
+
+// fill indexes what the cache holds. The caller holds writer.
+func (c *Cache[T]) fill(x *postings[T]) (err error) {
+	type found struct {
+		entry *entry[T]
+		terms []*term
+	}
+	all := make([]found, 0, c.table.len)
+	c.entries.Scan(func(e *entry[T]) bool {
+		var terms []*term
+		if terms, err = x.terms(nil, e.key(), e.object); err != nil {
+			return false
+		}
+		all = append(all, found{e, x.arrange(terms)})
+		return true
+	})
+	if err != nil {
+		return err // and the vocabulary is forgotten with the index
+	}
+	for _, f := range all {
+		f.entry.terms = slices.Concat(f.entry.terms, f.terms)
+		x.move(nil, f.entry)
+	}
+	return nil
+}
+
+// Name returns the name that the index was added under.
+func (r *reader[I, T]) Name() string { return r.postings.name }
+
+// Watch is [Cache.WatchKey] for the objects that have a value.
+func (r *reader[I, T]) Watch(ctx context.Context, value I) iter.Seq[*Snapshot[T]] {
+	return r.of.watch(ctx, indexTopic[T]{r.postings, value})
+}
+
+// tree returns the state to read from and the tree of the index in it, or nil if
+// the index was not there.
+func (r *reader[I, T]) tree() (*Snapshot[T], *btree.BTreeG[posting[T]]) {
+	s := r.at
+	if s == nil {
+		s = r.of.Snapshot()
+	}
+	if s.of != r.of || r.postings.position >= len(s.indexes) {
+		return s, nil
+	}
+	return s, s.indexes[r.postings.position]
+}
+
+// scan reads an index from a state that does not have it.
+func (r *reader[I, T]) scan(s *Snapshot[T], match func(I) bool, yield func(Key, T) bool) {
+	for key, object := range s.All() {
+		if slices.ContainsFunc(r.vocabulary.of(object), match) && !yield(key, object) {
+			return
+		}
+	}
+}
+
+// values iterates over the distinct values, in the order of the tree.
+func (r *reader[I, T]) values() iter.Seq[I] {
 	return func(yield func(I) bool) {
-		var hash uint64
-		var seen []I // the values of this hash: nearly always one
-		x.published().Scan(func(p *posting[I, T]) bool {
-			if p.hash != hash {
-				hash, seen = p.hash, seen[:0]
+		s, tree := r.tree()
+		if tree == nil {
+			seen := make(map[I]bool)
+			for _, object := range s.All() {
+				for _, value := range r.vocabulary.of(object) {
+					if !seen[value] {
+						if seen[value] = true; !yield(value) {
+							return
+						}
+					}
+				}
 			}
-			if slices.Contains(seen, p.value) {
+			return
+		}
+		var last *term
+		tree.Scan(func(p posting[T]) bool {
+			if p.term == last {
 				return true
 			}
-			seen = append(seen, p.value)
-			return yield(p.value)
+			last = p.term
+			return yield(p.term.value.(I))
 		})
 	}
 }
 
-func (x *Index[I, T]) published() *btree.BTreeG[*posting[I, T]] {
-	return x.of.Snapshot().indexes[x.position].(*btree.BTreeG[*posting[I, T]])
-}
-
-// index is an [Index] as its cache sees it, which does not know the type of its
-// values.
-type index[T any] interface {
-	Name() string
-	// valuesOf runs the user's function.
-	valuesOf(key Key, object T) (values any, err error)
-	// move makes the postings of one entry those of another under the same
-	// key; either may be nil. The caller holds writer and mu.
-	move(position int, from, to *entry[T])
-	// publish returns a copy of the postings that no commit changes. The
-	// caller holds mu.
-	publish() any
-}
-
-func (x *Index[I, T]) valuesOf(key Key, object T) (values any, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &IndexError{Index: x.name, Key: key, Err: recovered(value)}
-		}
-	}()
-	return x.postingsOf(x.fn(object)), nil
-}
-
-// postingsOf returns the postings, their entries still missing, of an object
-// that has the given values.
-func (x *Index[I, T]) postingsOf(values []I) []*posting[I, T] {
-	var all []*posting[I, T]
-	for i, value := range values {
-		if slices.Contains(values[:i], value) {
-			continue
-		}
-		p := &posting[I, T]{hash: maphash.Comparable(x.seed, value), value: value}
-		for _, other := range all {
-			if other.hash == p.hash {
-				p.slot++
-			}
-		}
-		all = append(all, p)
+// compareValues orders by value the postings of an index whose values have an
+// order.
+func compareValues[I cmp.Ordered](a, b *term) int {
+	if a == b {
+		return 0
 	}
-	return all
+	return cmp.Compare(a.value.(I), b.value.(I))
 }
-
-func (x *Index[I, T]) move(position int, from, to *entry[T]) {
-	if from != nil {
-		for _, p := range from.values[position].([]*posting[I, T]) {
-			x.postings.Delete(p)
-		}
-	}
-	if to != nil {
-		for _, p := range to.values[position].([]*posting[I, T]) {
-			p.entry = to
-			x.postings.Set(p)
-		}
-	}
-}
-
-func (x *Index[I, T]) publish() any { return x.postings.Copy() }

@@ -104,21 +104,18 @@ func TestPanicOfAnIndexFunctionLeavesObjectAndIndexes(t *testing.T) {
 }
 
 func TestPostingsOfOneHashAreToldApartByValue(t *testing.T) {
-	// A collision of maphash cannot be provoked from outside, so the postings
-	// are made by hand.
+	// A collision of maphash cannot be provoked from outside.
 	c := New(bookKey)
 	x, err := AddIndex(c, "tag", tagsOf)
 	require.NoError(t, err)
-	e := &entry[book]{key: Key{Name: "b"}}
-	other := &entry[book]{key: Key{Name: "a"}}
-	for _, p := range []*posting[string, book]{{hash: 7, value: "x", entry: e}, {hash: 7, slot: 1, value: "y", entry: e}, {hash: 7, value: "y", entry: other}} {
-		x.postings.Set(p)
-	}
-	assert.Equal(t, 3, x.postings.Len())
-	assert.ElementsMatch(t, []string{"x", "y"}, slices.Collect(x.Values()))
-	x.postings.Delete(&posting[string, book]{hash: 7, value: "x", entry: e})
-	c.published.Store(nil)
-	assert.Equal(t, []string{"y"}, slices.Collect(x.Values()))
+	x.vocabulary.hash = func(string) uint64 { return x.hash("all the same") }
+	require.NoError(t, c.Add(book{"a", "2", []string{"y", "z"}}))
+	require.NoError(t, c.Add(book{"a", "1", []string{"x", "all the same", "y"}}))
+	assert.Equal(t, []string{"a/1"}, names(x.Get("all the same")))
+	assert.ElementsMatch(t, []string{"x", "y", "z", "all the same"}, slices.Collect(x.Values()))
+	require.NoError(t, c.Update(book{"a", "1", []string{"z"}}))
+	assert.Empty(t, names(x.Get("all the same")))
+	assert.ElementsMatch(t, []string{"y", "z"}, slices.Collect(x.Values()))
 }
 
 func TestIndexedPods(t *testing.T) {

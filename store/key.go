@@ -1,10 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // Key identifies an object within a [Store]. The zero Key identifies nothing.
@@ -32,16 +32,16 @@ func (k Key) String() string {
 	return s
 }
 
-// Compare orders keys by cluster, then namespace, then name, as [cmp.Compare]
+// Compare orders keys by cluster, then namespace, then name, as [strings.Compare]
 // does. It is the order in which every [Reader] iterates.
 func (k Key) Compare(other Key) int {
-	if c := cmp.Compare(k.Cluster, other.Cluster); c != 0 {
+	if c := strings.Compare(k.Cluster, other.Cluster); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(k.Namespace, other.Namespace); c != 0 {
+	if c := strings.Compare(k.Namespace, other.Namespace); c != 0 {
 		return c
 	}
-	return cmp.Compare(k.Name, other.Name)
+	return strings.Compare(k.Name, other.Name)
 }
 
 // KeyFunc returns the key of an object. One KeyFunc goes through a whole

@@ -78,6 +78,15 @@ func rejectedError(rejections []Rejection) error {
 	return &RejectedError{Rejections: rejections}
 }
 
+// failure returns the error of a write that had some rejections, and a hook that
+// returned err.
+func failure(rejections []Rejection, err error) error {
+	if err == nil {
+		return rejectedError(rejections)
+	}
+	return errors.Join(rejectedError(rejections), err)
+}
+
 // recovered turns the value of a recovered panic into an error. The stack is
 // part of it: the function that panicked is the user's, and they have to find
 // it.

@@ -2,57 +2,60 @@ package store
 
 import (
 	"iter"
+	"strings"
 
 	"github.com/tidwall/btree"
 )
 
-// entry is one object as the cache holds it. Readers see entries without a
-// lock, so everything they read in it is written once; values belongs to the
-// writer.
-type entry[T any] struct {
-	key     Key
-	object  T
-	version Version
-
-	// values holds, for each index of the cache, what its function returned
-	// for this object. Guarded by Cache.writer.
-	values []any
-}
-
-func lessEntry[T any](a, b *entry[T]) bool { return a.key.Compare(b.key) < 0 }
-
 // Snapshot is one committed state of a cache. It never changes, and reading it
-// takes no lock. Whoever keeps one keeps the objects that it holds from being
-// freed.
+// takes no lock for longer than the lookup of one key.
+//
+// Whoever keeps a snapshot keeps the objects that it holds from being freed, and
+// the parts of the cache's trees that have changed since: at worst a second copy
+// of everything. A snapshot that nobody refers to any more costs nothing.
 type Snapshot[T any] struct {
+	of              *Cache[T]
 	entries         *btree.BTreeG[*entry[T]]
-	indexes         []any // the postings of each index, by Index.position
+	indexes         []*btree.BTreeG[posting[T]] // by postings.position
 	resourceVersion string
 	complete        bool
+	generation      uint64
 }
 
 var _ Reader[any] = (*Snapshot[any])(nil)
 
 // Get implements [Reader].
 func (s *Snapshot[T]) Get(key Key) (T, bool) {
-	e, ok := s.entries.Get(&entry[T]{key: key})
-	if !ok {
+	e := s.find(key)
+	if e == nil {
 		var none T
 		return none, false
 	}
 	return e.object, true
 }
 
+// find returns the entry of a key, or nil. The cache's maps are quicker than
+// the tree, and right as long as the state is current: before and after.
+func (s *Snapshot[T]) find(key Key) *entry[T] {
+	if s.of.published.Load() == s {
+		e := s.of.find(key)
+		if s.of.published.Load() == s {
+			return e
+		}
+	}
+	return s.search(key)
+}
+
+func (s *Snapshot[T]) search(key Key) *entry[T] {
+	e, _ := s.entries.Get(pivot[T](key))
+	return e
+}
+
 // All implements [Reader].
 func (s *Snapshot[T]) All() iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		s.entries.Scan(func(e *entry[T]) bool { return yield(e.key, e.object) })
+		s.entries.Scan(func(e *entry[T]) bool { return yield(e.key(), e.object) })
 	}
-}
-
-// heldEntries iterates over the entries in the order of their keys.
-func (s *Snapshot[T]) heldEntries() iter.Seq[*entry[T]] {
-	return func(yield func(*entry[T]) bool) { s.entries.Scan(yield) }
 }
 
 // Namespace implements [Reader].
@@ -64,19 +67,41 @@ func (s *Snapshot[T]) Namespace(namespace string) iter.Seq2[Key, T] {
 		seek, more := Key{Namespace: namespace}, true
 		for more {
 			more = false
-			s.entries.Ascend(&entry[T]{key: seek}, func(e *entry[T]) bool {
+			s.entries.Ascend(pivot[T](seek), func(e *entry[T]) bool {
 				switch {
-				case e.key.Cluster == seek.Cluster && e.key.Namespace == namespace:
-					return yield(e.key, e.object)
-				case e.key.Namespace > namespace:
+				case e.space.cluster == seek.Cluster && e.space.namespace == namespace:
+					return yield(e.key(), e.object)
+				case e.space.namespace > namespace:
 					// The least string that is greater than this cluster.
-					seek, more = Key{Cluster: e.key.Cluster + "\x00", Namespace: namespace}, true
+					seek, more = Key{Cluster: e.space.cluster + "\x00", Namespace: namespace}, true
 				default:
-					seek, more = Key{Cluster: e.key.Cluster, Namespace: namespace}, true
+					seek, more = Key{Cluster: e.space.cluster, Namespace: namespace}, true
 				}
 				return false
 			})
 		}
+	}
+}
+
+// Range iterates over the objects whose keys are from or greater, and less than
+// to, in the order of their keys: see [Key.Compare].
+func (s *Snapshot[T]) Range(from, to Key) iter.Seq2[Key, T] {
+	return func(yield func(Key, T) bool) {
+		end := pivot[T](to)
+		s.entries.Ascend(pivot[T](from), func(e *entry[T]) bool {
+			return lessEntry(e, end) && yield(e.key(), e.object)
+		})
+	}
+}
+
+// Prefix iterates over the objects of one cluster and namespace whose names begin
+// with that of the given key, in the order of their keys.
+func (s *Snapshot[T]) Prefix(prefix Key) iter.Seq2[Key, T] {
+	return func(yield func(Key, T) bool) {
+		s.entries.Ascend(pivot[T](prefix), func(e *entry[T]) bool {
+			return e.space.cluster == prefix.Cluster && e.space.namespace == prefix.Namespace &&
+				strings.HasPrefix(e.name, prefix.Name) && yield(e.key(), e.object)
+		})
 	}
 }
 
@@ -96,5 +121,6 @@ func (s *Snapshot[T]) Changes() iter.Seq[Change[T]] {
 
 // Complete reports whether the state comes from a Replace and what followed it,
 // rather than from single changes alone: whether an object that is missing here
-// was missing on the server.
+// was missing on the server. Of a cache with partitions, all must have had their
+// first Replace.
 func (s *Snapshot[T]) Complete() bool { return s.complete }

@@ -47,24 +47,6 @@ type Store[T any] interface {
 	ResourceVersion() string
 }
 
-// LackingStore is a [Store] that can be told of objects which its writer knows to
-// exist and cannot hand over, because it cannot decode them. A reflector uses it, if
-// the store has it, for nothing else. Whoever embeds such a store and overrides
-// Replace has to override ReplaceExcept, too.
-type LackingStore[T any] interface {
-	Store[T]
-
-	// Lack says that an object cannot be had. What is held under its key stays,
-	// and the resource version stays before it, until the key is stored, deleted or
-	// replaced. It returns a [*RejectedError] with the given rejection.
-	Lack(rejection Rejection) error
-
-	// ReplaceExcept is Replace by a list of which some objects cannot be had. What
-	// is held under their keys stays. It returns a [*RejectedError] with the given
-	// rejections and those that there are besides.
-	ReplaceExcept(objects []T, lacking []Rejection, resourceVersion string) error
-}
-
 // Reader is the read side of a [Cache]. Every method may be called from any
 // goroutine and answers from one committed state.
 type Reader[T any] interface {

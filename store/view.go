@@ -1,6 +1,9 @@
 package store
 
-import "iter"
+import (
+	"context"
+	"iter"
+)
 
 // View is a [Cache] for hands that may only read it. Indexes can be added to
 // it. Their functions run for everybody: an object that one of them panics on is
@@ -28,6 +31,37 @@ func (v *View[T]) Len() int { return v.of.Len() }
 
 // ResourceVersion implements [Reader].
 func (v *View[T]) ResourceVersion() string { return v.of.ResourceVersion() }
+
+// Range is [Snapshot.Range] of the current state.
+func (v *View[T]) Range(from, to Key) iter.Seq2[Key, T] { return v.of.Range(from, to) }
+
+// Prefix is [Snapshot.Prefix] of the current state.
+func (v *View[T]) Prefix(prefix Key) iter.Seq2[Key, T] { return v.of.Prefix(prefix) }
+
+// WatchKey is [Cache.WatchKey].
+func (v *View[T]) WatchKey(ctx context.Context, key Key) iter.Seq[*Snapshot[T]] {
+	return v.of.WatchKey(ctx, key)
+}
+
+// WatchNamespace is [Cache.WatchNamespace].
+func (v *View[T]) WatchNamespace(ctx context.Context, namespace string) iter.Seq[*Snapshot[T]] {
+	return v.of.WatchNamespace(ctx, namespace)
+}
+
+// WaitFor is [Cache.WaitFor].
+func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
+	return v.of.WaitFor(ctx, resourceVersion)
+}
+
+// WaitForObject is [Cache.WaitForObject].
+func (v *View[T]) WaitForObject(ctx context.Context, object T) error {
+	return v.of.WaitForObject(ctx, object)
+}
+
+// WaitForDeletion is [Cache.WaitForDeletion].
+func (v *View[T]) WaitForDeletion(ctx context.Context, object T) error {
+	return v.of.WaitForDeletion(ctx, object)
+}
 
 // Snapshot returns the current state.
 func (v *View[T]) Snapshot() *Snapshot[T] { return v.of.Snapshot() }

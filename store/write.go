@@ -1,47 +1,45 @@
 package store
 
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
 // step is a commit that is about to be made.
 type step[T any] struct {
 	origin  Origin
 	initial bool
 	edits   []edit[T]
 
-	// resourceVersion is where the commit leads to; empty means that it is not
-	// known, unless replaced says that it is what the list had.
+	// resourceVersion is where the commit leads to.
 	resourceVersion string
 	replaced        bool
 }
 
-// edit is what a commit does under one key: old, if any, makes room for new, if
-// any. final is the state in which old was deleted, where that was reported.
+// edit is what a commit does under one key: new is put there, or what is there
+// is taken out. final is the state in which it was deleted, where that was
+// reported. old is what made room, known once the edit was made. An edit that
+// has neither old nor new did nothing.
 type edit[T any] struct {
-	old, new *entry[T]
-	final    *entry[T]
+	key             Key
+	old, new, final *entry[T]
 }
 
-// prepare does everything that needs code of the user: it derives the key and
-// the index values of an object. The entry is never nil, and carries what is
-// known of the object even if err is not nil.
-func (c *Cache[T]) prepare(object T) (*entry[T], error) {
-	e := &entry[T]{object: object}
-	var err error
-	if e.key, e.version, err = c.identify(object); err != nil {
-		return e, err
-	}
-	if len(c.indexes) > 0 {
-		e.values = make([]any, len(c.indexes))
-	}
-	for i, x := range c.indexes {
-		if e.values[i], err = x.valuesOf(e.key, object); err != nil {
-			return e, err
-		}
-	}
-	return e, nil
+// scratch is memory that one commit leaves to the next. Guarded by Cache.writer.
+type scratch[T any] struct {
+	edits  []edit[T]
+	terms  []*term
+	commit Commit[T]
 }
+
+// maxScratch bounds what is kept.
+const maxScratch = 1024
 
 // identify derives the key and the version of an object, and what can be had of
 // the version if there is no key.
-func (c *Cache[T]) identify(object T) (key Key, version Version, err error) {
+func (p *Partition[T]) identify(object T) (key Key, version Version, err error) {
+	c := p.of
 	defer func() {
 		// A nil object that has no key panics when asked for its version; the
 		// first error says more than the panic.
@@ -58,88 +56,219 @@ func (c *Cache[T]) identify(object T) (key Key, version Version, err error) {
 	}
 	if err != nil {
 		key = Key{}
+	} else if key, err = p.place(key); err != nil {
+		return key, version, err
 	}
-	version = versionOf(object)
+	if c.versioned {
+		version = versionOf(object)
+	}
 	return key, version, err
 }
 
-// commit makes a step: the new state becomes visible, then the followers hear
-// of it. The caller holds writer.
-func (c *Cache[T]) commit(s step[T]) {
-	version := c.resourceVersion
-	if complete := c.complete || s.replaced; complete && (s.resourceVersion != "" || s.replaced) && !c.lacking.any() {
-		version = s.resourceVersion
+// apply makes writes in one commit and returns what they changed, if asked for.
+func (p *Partition[T]) apply(writes []Write[T], report bool) ([]Change[T], error) {
+	c := p.of
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	if p.dropped {
+		return nil, p.droppedError()
 	}
-
-	c.mu.Lock()
-	c.published.Store(nil)
-	for _, e := range s.edits {
-		c.applyLocked(e)
-	}
-	c.resourceVersion = version
-	c.complete = c.complete || s.replaced
-	c.mu.Unlock()
-
-	if len(c.followers) == 0 {
-		return
-	}
-	commit := &Commit[T]{
-		Origin:          s.origin,
-		Initial:         s.initial,
-		ResourceVersion: version,
-		Changes:         changes(s.edits),
-	}
-	for _, f := range c.followers {
-		f.follower.Commit(commit)
-	}
-}
-
-func (c *Cache[T]) applyLocked(e edit[T]) {
-	if e.new != nil {
-		c.objects[e.new.key] = e.new
-		c.entries.Set(e.new)
-	} else {
-		delete(c.objects, e.old.key)
-		c.entries.Delete(e.old)
-	}
-	for i, x := range c.indexes {
-		x.move(i, e.old, e.new)
-	}
-}
-
-// changes says what edits mean to a follower.
-func changes[T any](edits []edit[T]) []Change[T] {
-	all := make([]Change[T], 0, len(edits))
-	for _, e := range edits {
-		switch {
-		case e.new == nil:
-			deletion := e.old.deletion()
-			// The final state of another object says nothing about this one.
-			if e.final != nil && !e.old.version.recreated(e.final.version) {
-				deletion.Object, deletion.FinalStateKnown = e.final.object, true
-				deletion.Version = e.final.version
-			}
-			all = append(all, deletion)
-		case e.old == nil:
-			all = append(all, e.new.addition())
-		case e.old.version.recreated(e.new.version):
-			// The deletion in between went unseen. Both are told, so that
-			// nobody mistakes the new object for a later state of the old one
-			// (kubernetes/kubernetes#133565).
-			all = append(all, e.old.deletion(), e.new.addition())
-		default:
-			modification := e.new.addition()
-			modification.Type, modification.Prior = Modification, e.old.object
-			all = append(all, modification)
+	s := step[T]{origin: Watch, resourceVersion: p.resourceVersion, edits: c.scratch.edits[:0]}
+	var rejections []Rejection
+	for i := range writes {
+		w := &writes[i]
+		if r := p.stage(&s, w); r != nil {
+			rejections = append(rejections, *r)
 		}
 	}
-	return all
+	var changes []Change[T]
+	var err error
+	if len(s.edits) > 0 || s.resourceVersion != p.resourceVersion {
+		changes, err = c.commit(p, &s, report)
+	}
+	return changes, failure(rejections, err)
 }
 
-func (e *entry[T]) addition() Change[T] {
-	return Change[T]{Type: Addition, Key: e.key, Object: e.object, Version: e.version}
+// stage adds a write to a step, or says why it cannot be made.
+func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
+	switch w.Type {
+	case WriteAdd, WriteUpdate:
+		key, version, err := p.identify(w.Object)
+		if w.Version != (Version{}) {
+			version = w.Version
+		}
+		var e *entry[T]
+		if err == nil {
+			e, err = p.of.prepare(key, w.Object, w.Version)
+		}
+		if err != nil {
+			p.lacking.add(key)
+			return &Rejection{Key: key, Version: version, Err: err}
+		}
+		s.edits = append(s.edits, edit[T]{key: key, new: e})
+		p.moved(s, key, version.ResourceVersion)
+	case WriteDelete:
+		key, version, err := p.identify(w.Object)
+		if w.Version != (Version{}) {
+			version = w.Version
+		}
+		if err != nil {
+			p.lacking.add(key)
+			return &Rejection{Key: key, Version: version, Err: err}
+		}
+		final := &entry[T]{object: w.Object}
+		if w.Version != (Version{}) {
+			final.version = &version
+		}
+		s.edits = append(s.edits, edit[T]{key: key, final: final})
+		p.moved(s, key, version.ResourceVersion)
+	case WriteDeleteKey:
+		key, err := p.place(w.Key)
+		if err != nil {
+			return &Rejection{Key: w.Key, Err: err}
+		}
+		s.edits = append(s.edits, edit[T]{key: key})
+		p.moved(s, key, w.Version.ResourceVersion)
+	case WriteBookmark:
+		p.moved(s, Key{}, w.Version.ResourceVersion)
+	case WriteLack:
+		r := *w.Rejection
+		if key, err := p.place(r.Key); err == nil {
+			r.Key = key
+		}
+		p.lacking.add(r.Key)
+		return &r
+	default:
+		return &Rejection{Key: w.Key, Err: ErrNoWrite}
+	}
+	return nil
 }
 
-func (e *entry[T]) deletion() Change[T] {
-	return Change[T]{Type: Deletion, Key: e.key, Prior: e.object, Object: e.object, Version: e.version}
+// moved notes that the partition has heard of everything up to a resource
+// version, if that is known, and of a key, if there is one.
+func (p *Partition[T]) moved(s *step[T], key Key, resourceVersion string) {
+	if key != (Key{}) {
+		p.lacking.remove(key)
+	}
+	if p.complete && resourceVersion != "" && !p.lacking.any() {
+		s.resourceVersion = resourceVersion
+	}
+}
+
+// replace makes a listing what the partition holds.
+func (p *Partition[T]) replace(l Listing[T]) error {
+	c := p.of
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	if p.dropped {
+		return p.droppedError()
+	}
+	r := replacement[T]{
+		of:         p,
+		listed:     make(map[Key]int, len(l.Objects)+len(l.Unchanged)),
+		rejections: make([]Rejection, 0, len(l.Lacking)),
+	}
+	for _, rejection := range l.Lacking {
+		if key, err := p.place(rejection.Key); err == nil {
+			rejection.Key = key
+		}
+		r.reject(rejection)
+	}
+	for _, key := range l.Unchanged {
+		r.unchanged(key)
+	}
+	for _, object := range l.Objects {
+		r.object(object)
+	}
+	s := step[T]{
+		origin:          List,
+		initial:         !p.complete,
+		edits:           append(r.deletions(), r.edits...),
+		resourceVersion: l.ResourceVersion,
+		replaced:        true,
+	}
+	p.lacking = r.missing
+	if p.lacking.any() {
+		s.resourceVersion = p.resourceVersion
+	}
+	_, err := c.commit(p, &s, false)
+	return failure(r.rejections, err)
+}
+
+// replacement is what a listing means for what is held.
+type replacement[T any] struct {
+	of *Partition[T]
+	// listed has the place of an edit for each key, or -1 if nothing is to be
+	// done.
+	listed     map[Key]int
+	edits      []edit[T]
+	rejections []Rejection
+	missing    lacking
+	kept       map[types.UID]bool // of rejected objects without a key
+}
+
+func (r *replacement[T]) reject(rejection Rejection) {
+	r.rejections = append(r.rejections, rejection)
+	r.missing.add(rejection.Key)
+	if rejection.Key == (Key{}) && rejection.Version.UID != "" {
+		if r.kept == nil {
+			r.kept = make(map[types.UID]bool)
+		}
+		r.kept[rejection.Version.UID] = true
+	}
+}
+
+func (r *replacement[T]) unchanged(key Key) {
+	key, err := r.of.place(key)
+	if err == nil && r.of.of.table.get(key) == nil {
+		err = ErrNotHeld
+	}
+	if err != nil {
+		r.reject(Rejection{Key: key, Err: err})
+		return
+	}
+	r.listed[key] = -1
+}
+
+func (r *replacement[T]) object(object T) {
+	c := r.of.of
+	key, version, err := r.of.identify(object)
+	if err != nil {
+		r.reject(Rejection{Key: key, Version: version, Err: err})
+		return
+	}
+	at, twice := r.listed[key]
+	if old := c.table.get(key); old != nil && old.known().Equal(version) {
+		if twice && at >= 0 {
+			c.release(r.edits[at].new.terms)
+			r.edits[at] = edit[T]{}
+		}
+		r.listed[key] = -1
+		return
+	}
+	e, err := c.prepare(key, object, Version{})
+	if err != nil {
+		r.reject(Rejection{Key: key, Version: version, Err: err})
+		return
+	}
+	if twice && at >= 0 {
+		c.release(r.edits[at].new.terms)
+		r.edits[at].new = e
+		return
+	}
+	r.listed[key] = len(r.edits)
+	r.edits = append(r.edits, edit[T]{key: key, new: e})
+}
+
+// deletions returns the edits that take out what was not listed.
+func (r *replacement[T]) deletions() []edit[T] {
+	var gone []edit[T]
+	for e := range r.of.held() {
+		key := e.key()
+		if _, listed := r.listed[key]; listed || r.missing.keys[key] || len(r.kept) > 0 && r.kept[e.known().UID] {
+			continue
+		}
+		gone = append(gone, edit[T]{key: key})
+	}
+	return slices.Grow(gone, len(r.edits))
 }

@@ -1,0 +1,158 @@
+package store
+
+import "errors"
+
+// commit makes a step: the new state becomes visible, then those who wait and
+// the followers hear of it. The caller holds writer. It returns the changes if
+// asked for; else their memory is used again. An error is that of a hook: the step
+// is made.
+func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
+	lowered := s.replaced && lower(s.resourceVersion, p.resourceVersion)
+	c.edit(p, s)
+	c.watches.committed(c, p, s.edits, lowered)
+
+	var changes []Change[T]
+	if report || len(c.followers) > 0 {
+		if !report {
+			changes = c.scratch.commit.Changes[:0]
+		}
+		for i := range s.edits {
+			changes = s.edits[i].appendChanges(changes)
+		}
+	}
+	if len(c.followers) > 0 {
+		c.tell(s, changes)
+	}
+	for _, x := range c.indexes {
+		if x.clashes != nil {
+			err = errors.Join(err, x.clashes.report(x))
+		}
+	}
+	for i := range s.edits {
+		if old := s.edits[i].old; old != nil {
+			c.release(old.terms)
+			old.terms = nil
+		}
+	}
+	c.reuse(s.edits, changes, report)
+	if !report {
+		changes = nil
+	}
+	return changes, err
+}
+
+// many is the number of edits from which readers are sent to the state before
+// the commit while it is made, instead of waiting for it.
+const many = 1024
+
+// edit makes the edits of a step, and everything that readers see of it.
+func (c *Cache[T]) edit(p *Partition[T], s *step[T]) {
+	if len(s.edits) > many {
+		before := c.Snapshot()
+		c.mu.Lock()
+		c.frozen = before
+		c.mu.Unlock()
+		c.editEntries(s.edits)
+		c.mu.Lock()
+		c.frozen = nil
+	} else {
+		c.mu.Lock()
+		c.editEntries(s.edits)
+	}
+	c.published.Store(nil)
+	c.generation++
+	p.resourceVersion = s.resourceVersion
+	if s.replaced {
+		p.complete = true
+		c.complete = c.complete || c.allComplete(p)
+	}
+	c.mu.Unlock()
+}
+
+func (c *Cache[T]) editEntries(edits []edit[T]) {
+	for i := range edits {
+		e := &edits[i]
+		switch {
+		case e.new != nil:
+			e.old = c.table.put(e.key, e.new)
+			c.entries.Set(e.new)
+		case e.key != Key{}:
+			if e.old = c.table.remove(e.key); e.old == nil {
+				continue
+			}
+			c.entries.Delete(e.old)
+		default:
+			continue
+		}
+		for _, x := range c.indexes {
+			x.move(e.old, e.new)
+		}
+	}
+}
+
+// tell hands a commit to the followers.
+func (c *Cache[T]) tell(s *step[T], changes []Change[T]) {
+	commit := &c.scratch.commit
+	*commit = Commit[T]{
+		Origin:          s.origin,
+		Initial:         s.initial,
+		Complete:        c.complete,
+		ResourceVersion: c.resourceVersionLocked(),
+		Changes:         changes,
+	}
+	for _, f := range c.followers {
+		f.follower.Commit(commit)
+	}
+}
+
+// reuse leaves the memory of a step to the next one, without what it refers to.
+func (c *Cache[T]) reuse(edits []edit[T], changes []Change[T], reported bool) {
+	if cap(edits) <= maxScratch {
+		clear(edits)
+		c.scratch.edits = edits[:0]
+	}
+	c.scratch.commit.Changes = nil
+	if !reported && cap(changes) <= maxScratch {
+		clear(changes)
+		c.scratch.commit.Changes = changes[:0]
+	}
+}
+
+// appendChanges appends what the edit means to a follower.
+func (e *edit[T]) appendChanges(all []Change[T]) []Change[T] {
+	if e.old == nil {
+		if e.new == nil {
+			return all
+		}
+		return append(all, e.new.addition())
+	}
+	held := e.old.known()
+	if e.new == nil {
+		deletion := e.old.deletion(held)
+		// The final state of another object says nothing about this one.
+		if e.final != nil {
+			if final := e.final.known(); !held.recreated(final) {
+				deletion.Object, deletion.FinalStateKnown = e.final.object, true
+				deletion.Version = final
+			}
+		}
+		return append(all, deletion)
+	}
+	addition := e.new.addition()
+	if held.recreated(addition.Version) {
+		// The deletion in between went unseen. Both are told, so that
+		// nobody mistakes the new object for a later state of the old one
+		// (kubernetes/kubernetes#133565).
+		return append(all, e.old.deletion(held), addition)
+	}
+	addition.Type, addition.Prior = Modification, e.old.object
+	return append(all, addition)
+}
+
+func (e *entry[T]) addition() Change[T] {
+	return Change[T]{Type: Addition, Key: e.key(), Object: e.object, Version: e.known()}
+}
+
+func (e *entry[T]) deletion(version Version) Change[T] {
+	return Change[T]{Type: Deletion, Key: e.key(), Prior: e.object, Object: e.object, Version: version}
+}

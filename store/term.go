@@ -1,0 +1,185 @@
+package store
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tidwall/btree"
+)
+
+// term is a value that an index found, once for all the objects that have it.
+// Everything but uses is written once.
+type term struct {
+	// index is the position of the index that it belongs to.
+	index int
+	// seq is greater than that of every earlier term of the index.
+	seq uint64
+	// hash is that of the value, in indexes that order by it.
+	hash uint64
+	// value is an I of the index. It is an any because an entry holds the terms
+	// of all indexes, each of which has an I of its own.
+	value any
+	// uses counts the entries that have the term. Guarded by Cache.writer.
+	uses int
+}
+
+// posting says that an object has a value.
+type posting[T any] struct {
+	term  *term
+	entry *entry[T] // nil only in searches: before all others of its term
+}
+
+// lessEntryOf orders the postings of one value.
+func lessEntryOf[T any](a, b posting[T]) bool {
+	if a.entry == nil || b.entry == nil {
+		return a.entry == nil && b.entry != nil
+	}
+	return lessEntry(a.entry, b.entry)
+}
+
+// lessByHash orders the postings of values that have no order themselves. Two
+// values of one hash are told apart by their seq.
+func lessByHash[T any](a, b posting[T]) bool {
+	if a.term != b.term {
+		if a.term.hash != b.term.hash {
+			return a.term.hash < b.term.hash
+		}
+		if a.term.seq != b.term.seq {
+			return a.term.seq < b.term.seq
+		}
+	}
+	return lessEntryOf(a, b)
+}
+
+// lessByClaim is lessByHash with the newest term of a hash in front.
+func lessByClaim[T any](a, b posting[T]) bool {
+	if a.term != b.term {
+		if a.term.hash != b.term.hash {
+			return a.term.hash < b.term.hash
+		}
+		if a.term.seq != b.term.seq {
+			return a.term.seq > b.term.seq
+		}
+	}
+	return lessEntryOf(a, b)
+}
+
+// firstClaim is the seq of a search for the newest term of a hash.
+const firstClaim = math.MaxUint64
+
+// postings is an index as its cache sees it, which does not know the type of
+// its values.
+type postings[T any] struct {
+	name string
+	// position is the index's place in Cache.indexes and Snapshot.indexes.
+	position int
+
+	// tree has one element for each value of each object. Guarded by Cache.mu
+	// as Cache.entries is.
+	tree *btree.BTreeG[posting[T]]
+
+	// terms runs the user's function and appends the terms of its values, which
+	// it acquires; release gives one back. They are called under Cache.writer.
+	terms   func(into []*term, key Key, object T) ([]*term, error)
+	release func(*term)
+
+	// clashes is not nil in a unique index, whose terms each belong to one
+	// entry.
+	clashes *clashes[T]
+}
+
+// section returns the terms of the index among those of an entry.
+func (x *postings[T]) section(e *entry[T]) []*term {
+	if e == nil {
+		return nil
+	}
+	from := 0
+	for from < len(e.terms) && e.terms[from].index < x.position {
+		from++
+	}
+	to := from
+	for to < len(e.terms) && e.terms[to].index == x.position {
+		to++
+	}
+	return e.terms[from:to]
+}
+
+// move makes the postings of one entry those of another under the same key;
+// either may be nil. The caller holds writer, and may edit the tree.
+func (x *postings[T]) move(old, new *entry[T]) {
+	from, to := x.section(old), x.section(new)
+	if x.clashes != nil {
+		x.clashes.claim(from, to, new)
+	}
+	for len(from) > 0 || len(to) > 0 {
+		switch {
+		case len(to) == 0 || len(from) > 0 && from[0].seq < to[0].seq:
+			x.tree.Delete(posting[T]{from[0], old})
+			from = from[1:]
+		case len(from) > 0 && from[0] == to[0]:
+			x.tree.Set(posting[T]{to[0], new})
+			from, to = from[1:], to[1:]
+		default:
+			x.tree.Set(posting[T]{to[0], new})
+			to = to[1:]
+		}
+	}
+}
+
+// prepare does everything of a put that needs code of the user, once the key is
+// known: it finds the values for the indexes. The caller holds writer.
+func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
+	e := &entry[T]{name: key.Name, object: object}
+	if version != (Version{}) {
+		e.version = &version
+	}
+	if len(c.indexes) == 0 {
+		return e, nil
+	}
+	terms := c.scratch.terms[:0]
+	defer func() {
+		clear(terms)
+		c.scratch.terms = terms[:0]
+	}()
+	for _, x := range c.indexes {
+		start := len(terms)
+		var err error
+		if terms, err = x.terms(terms, key, object); err != nil {
+			c.release(terms)
+			return nil, err
+		}
+		terms = terms[:start+len(x.arrange(terms[start:]))]
+	}
+	e.terms = slices.Clone(terms)
+	return e, nil
+}
+
+// arrange orders the terms of one object, and drops those that it has twice.
+func (x *postings[T]) arrange(terms []*term) []*term {
+	if len(terms) < 2 {
+		return terms
+	}
+	slices.SortFunc(terms, func(a, b *term) int {
+		if a.seq < b.seq {
+			return -1
+		}
+		return 1
+	})
+	kept := terms[:1]
+	for _, t := range terms[1:] {
+		if t == kept[len(kept)-1] {
+			x.release(t)
+			continue
+		}
+		kept = append(kept, t)
+	}
+	return kept
+}
+
+// release gives back the terms of an entry that is not held any more, or never
+// was. The caller holds writer.
+func (c *Cache[T]) release(terms []*term) {
+	for _, t := range terms {
+		c.indexes[t.index].release(t)
+	}
+}

@@ -1,0 +1,115 @@
+package store
+
+// Add implements [Store]. Adding under a key that is held is a Modification, or
+// a Deletion and an Addition if the UIDs differ.
+func (c *Cache[T]) Add(object T) error { return c.whole.Add(object) }
+
+// Update implements [Store]. Updating under a key that is not held is an
+// Addition.
+func (c *Cache[T]) Update(object T) error { return c.whole.Update(object) }
+
+// Delete implements [Store].
+func (c *Cache[T]) Delete(object T) error { return c.whole.Delete(object) }
+
+// DeleteKey implements [Store]. It does not move the resource version, because
+// it is not told any: a [Cache.Bookmark] does.
+func (c *Cache[T]) DeleteKey(key Key) error { return c.whole.DeleteKey(key) }
+
+// Replace implements [Store]. An object that the cache holds with the same UID
+// and resource version stays as it is, pointer included, and is no change.
+//
+// An object that is rejected keeps its old value, if its key is known or if one
+// with its UID is held.
+func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
+	return c.whole.Replace(objects, resourceVersion)
+}
+
+// Bookmark implements [Store].
+func (c *Cache[T]) Bookmark(resourceVersion string) error { return c.whole.Bookmark(resourceVersion) }
+
+// Apply implements [BatchStore].
+func (c *Cache[T]) Apply(batch *Batch[T]) error { return c.whole.Apply(batch) }
+
+// Commit is Apply for those who want to know what it changed: all changes, in
+// order, with the old object and the new one. They are returned also if some of
+// the batch was rejected.
+func (c *Cache[T]) Commit(batch *Batch[T]) ([]Change[T], error) { return c.whole.Commit(batch) }
+
+// ReplaceAll implements [BatchStore].
+func (c *Cache[T]) ReplaceAll(listing Listing[T]) error { return c.whole.ReplaceAll(listing) }
+
+// Holds implements [BatchStore].
+func (c *Cache[T]) Holds(key Key, version Version) bool { return c.whole.Holds(key, version) }
+
+// Itself implements [BatchStore].
+func (c *Cache[T]) Itself() Store[T] { return c }
+
+// Add implements [Store]: see [Cache.Add].
+func (p *Partition[T]) Add(object T) error {
+	_, err := p.apply([]Write[T]{{Type: WriteAdd, Object: object}}, false)
+	return err
+}
+
+// Update implements [Store]: see [Cache.Update].
+func (p *Partition[T]) Update(object T) error {
+	_, err := p.apply([]Write[T]{{Type: WriteUpdate, Object: object}}, false)
+	return err
+}
+
+// Delete implements [Store].
+func (p *Partition[T]) Delete(object T) error {
+	_, err := p.apply([]Write[T]{{Type: WriteDelete, Object: object}}, false)
+	return err
+}
+
+// DeleteKey implements [Store]: see [Cache.DeleteKey].
+func (p *Partition[T]) DeleteKey(key Key) error {
+	_, err := p.apply([]Write[T]{{Type: WriteDeleteKey, Key: key}}, false)
+	return err
+}
+
+// Replace implements [Store]: see [Cache.Replace]. What is outside of the scope
+// is not touched.
+func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
+	return p.replace(Listing[T]{Objects: objects, ResourceVersion: resourceVersion})
+}
+
+// Bookmark implements [Store].
+func (p *Partition[T]) Bookmark(resourceVersion string) error {
+	_, err := p.apply([]Write[T]{{Type: WriteBookmark, Version: Version{ResourceVersion: resourceVersion}}}, false)
+	return err
+}
+
+// ResourceVersion implements [Store].
+func (p *Partition[T]) ResourceVersion() string {
+	p.of.mu.RLock()
+	defer p.of.mu.RUnlock()
+	return p.resourceVersion
+}
+
+// Apply implements [BatchStore].
+func (p *Partition[T]) Apply(batch *Batch[T]) error {
+	_, err := p.apply(batch.writes, false)
+	return err
+}
+
+// Commit is [Cache.Commit].
+func (p *Partition[T]) Commit(batch *Batch[T]) ([]Change[T], error) {
+	return p.apply(batch.writes, true)
+}
+
+// ReplaceAll implements [BatchStore].
+func (p *Partition[T]) ReplaceAll(listing Listing[T]) error { return p.replace(listing) }
+
+// Holds implements [BatchStore].
+func (p *Partition[T]) Holds(key Key, version Version) bool {
+	key, err := p.place(key)
+	if err != nil {
+		return false
+	}
+	e := p.of.find(key)
+	return e != nil && e.known().Equal(version)
+}
+
+// Itself implements [BatchStore].
+func (p *Partition[T]) Itself() Store[T] { return p }
