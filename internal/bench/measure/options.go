@@ -28,7 +28,7 @@ const (
 
 // quickTime is what a quick run may take, without what the subcommand does before. The case that runs when it is over is finished, and every other one
 // is measured once, so a busy machine takes longer.
-const quickTime = 35 * time.Second
+const quickTime = 25 * time.Second
 
 // Register adds the flags -quick, -run and -cpuprofile.
 func (o *Options) Register(flags *flag.FlagSet) {

@@ -2,6 +2,7 @@ package storebench
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
@@ -54,8 +55,16 @@ func (w *world) pause(s subject, beside func() error) (float64, error) {
 		return 0, err
 	}
 	done := make(chan error, 1)
-	go func() { done <- beside() }()
+	var walking atomic.Bool
+	go func() {
+		walking.Store(true)
+		done <- beside()
+	}()
+	for !walking.Load() {
+		// Not a channel: a writer that waits in one may wake up when the beginning, which is the interesting part, is over.
+	}
 	var worst time.Duration
+	begin := time.Now()
 	for i := range updates {
 		select {
 		case err := <-done:
@@ -69,7 +78,20 @@ func (w *world) pause(s subject, beside func() error) (float64, error) {
 			<-done
 			return 0, err
 		}
-		time.Sleep(w.pace)
+		w.wait(start, time.Since(begin))
 	}
 	return float64(worst) / float64(time.Microsecond), <-done
+}
+
+// wait keeps the pace of a writer whose last update began at start. While a walk begins it is kept exactly: that is when a snapshot is taken, or the
+// peer copies, and time.Sleep may take so long that both go by unseen. Afterwards the writer sleeps: the machine takes the CPU away in the middle of an
+// update more often from a writer that never rests.
+func (w *world) wait(start time.Time, walked time.Duration) {
+	if walked > time.Duration(w.rests)*w.rest/20 {
+		time.Sleep(w.pace)
+		return
+	}
+	// Without runtime.Gosched, which could hand this CPU to the reader for the time of the copy.
+	for time.Since(start) < w.pace {
+	}
 }
