@@ -5,12 +5,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// commitBatch stores pods in one commit. As long as a cache has no commit of many changes, it is one commit a pod.
+// commitBatch stores pods in one commit. What it is made of is part of what is measured.
 func commitBatch(c *store.Cache[*corev1.Pod], pods []*corev1.Pod) error {
+	var batch store.Batch[*corev1.Pod]
 	for _, pod := range pods {
-		if err := c.Update(pod); err != nil {
-			return err
-		}
+		batch.Update(pod)
 	}
-	return nil
+	return c.Apply(&batch)
 }

@@ -35,6 +35,8 @@ func (o *ours) read(names []name) (found int) {
 	return found
 }
 
+func (o *ours) len() int { return o.cache.Len() }
+
 func (o *ours) walk() (found int) {
 	for _, pod := range o.cache.All() {
 		if pod != nil {

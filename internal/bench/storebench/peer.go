@@ -40,6 +40,8 @@ func (p *peer) read(names []name) (found int) {
 	return found
 }
 
+func (p *peer) len() int { return len(p.indexer.ListKeys()) }
+
 func (p *peer) walk() (found int) {
 	for _, object := range p.indexer.List() {
 		if pod, ok := object.(*corev1.Pod); ok && pod != nil {

@@ -10,6 +10,8 @@ type name struct{ namespace, name string }
 type subject interface {
 	// read looks up pods one by one.
 	read(names []name) int
+	// len counts the pods.
+	len() int
 	// walk reads all pods.
 	walk() int
 	// walkNodes reads the pods of one node after the other.
