@@ -26,6 +26,26 @@
 //
 // The values need not come from Kubernetes: any type with a [KeyFunc] will do.
 //
+// # Decorators
+//
+// A decorator is a Store in front of others. It changes what they are told, and
+// keeps nothing itself:
+//
+//   - [Transform] stores something else for each object, such as a smaller copy.
+//   - [Filter] stores the objects that pass, and deletes those that do not any
+//     more.
+//   - [Tee] writes to several stores.
+//
+// They go in front of each other, of a [Partition], and of any Store of your own:
+//
+//	names := store.New(func(name string) (store.Key, error) { ... })
+//	running := store.Filter(
+//		store.Transform(names, store.ObjectKey[*corev1.Pod], func(pod *corev1.Pod) (string, error) { ... }),
+//		func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+//
+// Their functions run before the store behind them is locked. One that fails
+// rejects its object and nothing else.
+//
 // # Guarantees
 //
 //   - S1. Every read is of one committed state. A walk sees the state that was
@@ -64,5 +84,6 @@
 //
 // [RejectedError] names what could not be stored and why, one [Rejection] an
 // object. Causes can be told apart with errors.Is: [ErrNilObject], [ErrNoName],
-// [ErrNoKeyFunc], [ErrPanic].
+// [ErrNoKeyFunc], [ErrNoFunc], [ErrKeyMismatch], [ErrOutOfScope], [ErrNotHeld],
+// [ErrNoWrite], [ErrPanic], and what the function of a [Transform] returned.
 package store

@@ -130,8 +130,9 @@ func (x *postings[T]) move(old, new *entry[T]) {
 // known: it finds the values for the indexes. The caller holds writer.
 func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
 	e := &entry[T]{name: key.Name, object: object}
-	if version != (Version{}) {
-		e.version = &version
+	if version != (Version{}) && (!c.versioned || version != knownVersion(object)) {
+		told := version // what escapes, so that the others cost nothing
+		e.version = &told
 	}
 	if len(c.indexes) == 0 {
 		return e, nil
