@@ -1,6 +1,11 @@
 package store
 
-import "errors"
+import (
+	"errors"
+	"slices"
+
+	"github.com/tidwall/btree"
+)
 
 // commit makes a step: the new state becomes visible, then those who wait and
 // the followers hear of it. The caller holds writer. It returns the changes if
@@ -30,8 +35,7 @@ func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[
 	}
 	for i := range s.edits {
 		if old := s.edits[i].old; old != nil {
-			c.release(old.terms)
-			old.terms = nil
+			c.release(old.terms())
 		}
 	}
 	c.reuse(s.edits, changes, report)
@@ -53,6 +57,7 @@ func (c *Cache[T]) edit(p *Partition[T], s *step[T]) {
 		c.frozen = before
 		c.mu.Unlock()
 		c.editEntries(s.edits)
+		c.compact()
 		c.mu.Lock()
 		c.frozen = nil
 	} else {
@@ -70,23 +75,54 @@ func (c *Cache[T]) edit(p *Partition[T], s *step[T]) {
 }
 
 func (c *Cache[T]) editEntries(edits []edit[T]) {
+	var place btree.PathHint // where the last one was
+	ordered := slices.IsSortedFunc(edits, func(a, b edit[T]) int { return a.key.Compare(b.key) })
 	for i := range edits {
 		e := &edits[i]
+		if !ordered {
+			place = btree.PathHint{}
+		}
+		kept := false
 		switch {
 		case e.new != nil:
-			e.old = c.table.put(e.key, e.new)
-			c.entries.Set(e.new)
-		case e.key != Key{}:
-			if e.old = c.table.remove(e.key); e.old == nil {
-				continue
-			}
-			c.entries.Delete(e.old)
-		default:
+			kept = c.put(e, &place)
+		case e.key == Key{} || !c.table.remove(e.key):
 			continue
+		default:
+			e.old, _ = c.entries.DeleteHint(pivot[T](e.key), &place)
 		}
 		for _, x := range c.indexes {
-			x.move(e.old, e.new)
+			x.move(e.old, e.new, kept)
 		}
+	}
+}
+
+// put puts the new entry of an edit into the cache, and reports whether it is
+// where the old one was. An entry that no snapshot has is changed in its place:
+// then the edit has the two the other way round.
+func (c *Cache[T]) put(e *edit[T], place *btree.PathHint) (kept bool) {
+	e.new.space = c.table.put(e.key, e.new.object)
+	old, held := c.entries.GetHint(e.new, place)
+	if held && old.epoch == c.epoch {
+		old.swap(e.new)
+		e.old, e.new = e.new, old
+		return true
+	}
+	e.new.epoch = c.epoch
+	e.old, _ = c.entries.SetHint(e.new, place)
+	return false
+}
+
+// compact gives back the room that splitting nodes has left in the trees: after a
+// list in the order of keys it is half of them. A tree that is not the one its
+// nodes were made for copies them before it lets go of them, and copies are no
+// larger than need be.
+func (c *Cache[T]) compact() {
+	c.entries.Copy()
+	c.entries.ScanMut(func(*entry[T]) bool { return true })
+	for _, x := range c.indexes {
+		x.tree.Copy()
+		x.tree.ScanMut(func(posting[T]) bool { return true })
 	}
 }
 

@@ -19,6 +19,8 @@ type Cache[T any] struct {
 	keyOf KeyFunc[T]
 	// versioned is false if no T can have a UID or a resource version.
 	versioned bool
+	// carries is true once an entry had a version that its object does not tell.
+	carries atomic.Bool
 
 	// writer serialises commits and protects the fields below it. It is held
 	// while KeyFuncs, index functions and followers run; readers never take it.
@@ -38,6 +40,7 @@ type Cache[T any] struct {
 	partitions []*Partition[T]
 	complete   bool
 	generation uint64 // counts the commits
+	epoch      uint64 // counts the snapshots
 	// frozen is the state before a large commit, which readers see while it is
 	// made; nil at other times. Then the fields above it that a commit changes
 	// belong to the writer alone.
@@ -89,23 +92,31 @@ func (c *Cache[T]) View() *View[T] { return &View[T]{of: c} }
 
 // Get implements [Reader].
 func (c *Cache[T]) Get(key Key) (T, bool) {
-	e := c.find(key)
-	if e == nil {
-		var none T
-		return none, false
-	}
-	return e.object, true
-}
-
-func (c *Cache[T]) find(key Key) *entry[T] {
 	c.mu.RLock()
 	if before := c.frozen; before != nil {
 		c.mu.RUnlock()
 		return before.search(key)
 	}
-	e := c.table.get(key)
+	object, ok := c.table.get(key)
 	c.mu.RUnlock()
-	return e
+	return object, ok
+}
+
+// held returns what is known of the version of the object that is held under a
+// key, and whether there is one. It is for readers.
+func (c *Cache[T]) held(key Key) (Version, bool) {
+	if c.versioned && !c.carries.Load() {
+		object, ok := c.Get(key)
+		if !ok {
+			return Version{}, false
+		}
+		return versionOf(object), true
+	}
+	e, ok := c.Snapshot().entries.Get(pivot[T](key))
+	if !ok {
+		return Version{}, false
+	}
+	return e.known(), true
 }
 
 // All implements [Reader]: it iterates over the state that is current when the
@@ -181,6 +192,7 @@ func (c *Cache[T]) Snapshot() *Snapshot[T] {
 			s.indexes[i] = x.tree.Copy()
 		}
 	}
+	c.epoch++
 	c.published.Store(s)
 	return s
 }

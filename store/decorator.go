@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"reflect"
+	"slices"
 )
 
 var (
@@ -70,34 +71,61 @@ func keyFuncOf[T any](s Store[T]) KeyFunc[T] {
 	return nil
 }
 
-// listed is some of the objects of a list: their places in it, and their keys.
-type listed struct {
+// group is what a decorator does the same with in a list: the places of some
+// objects, and their keys; zero for those without one.
+type group struct {
 	places []int
-	keys   []Key
+	key    func(n int) Key
 }
 
-func (l *listed) add(place int, key Key) {
-	l.places = append(l.places, place)
-	l.keys = append(l.keys, key)
-}
-
-// before returns the keys of which a list has one of others later than any of l:
-// where two objects have one key, the later one counts.
-func (l *listed) before(others listed) map[Key]bool {
-	if len(l.keys) == 0 || len(others.keys) == 0 {
+// superseded returns whether an object of one of some groups, by place and key,
+// has a later one with its key in another group: the stores behind cannot know the
+// order of what they are given apart. It is nil if there is none.
+func superseded(groups ...group) func(place int, key Key) bool {
+	groups = slices.DeleteFunc(groups, func(g group) bool { return len(g.places) == 0 })
+	if len(groups) < 2 {
 		return nil
 	}
-	last := make(map[Key]int, len(l.keys))
-	for n, key := range l.keys {
-		last[key] = l.places[n]
-	}
-	outdated := make(map[Key]bool)
-	for n, key := range others.keys {
-		if place, twice := last[key]; twice && place < others.places[n] {
-			outdated[key] = true
+	// The largest group is looked up in what the others have, which is little
+	// if most of the list is as it was.
+	slices.SortFunc(groups, func(a, b group) int { return len(a.places) - len(b.places) })
+	last := make(map[Key]int)
+	for _, g := range groups[:len(groups)-1] {
+		for n, place := range g.places {
+			if key := g.key(n); key != (Key{}) {
+				last[key] = max(last[key], place)
+			}
 		}
 	}
-	return outdated
+	twice := len(groups) > 2
+	largest := groups[len(groups)-1]
+	for n, place := range largest.places {
+		if before, ok := last[largest.key(n)]; ok {
+			last[largest.key(n)], twice = max(before, place), true
+		}
+	}
+	if !twice {
+		return nil
+	}
+	return func(place int, key Key) bool {
+		later, ok := last[key]
+		return ok && place < later
+	}
+}
+
+// drop takes what is superseded out of a slice that has something for each object
+// of a group.
+func drop[E any](all []E, of group, superseded func(int, Key) bool) []E {
+	if superseded == nil {
+		return all
+	}
+	kept := make([]E, 0, len(all))
+	for n, e := range all {
+		if !superseded(of.places[n], of.key(n)) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // nowhere is the place of a store that is missing.

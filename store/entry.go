@@ -1,11 +1,15 @@
 package store
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// entry is one object as the cache holds it. Readers see entries without a
-// lock, so what they read in it is written once; terms belongs to the writer.
+// entry is one object as the cache holds it. Readers of a snapshot see its entries
+// without a lock, so an entry that is in one does not change any more, but for its
+// terms, which belong to the writer.
 //
-// A cache has as many of them as objects, so its size counts: 64 bytes for a
+// A cache has as many of them as objects, so its size counts: 80 bytes for a
 // pointer. Entries of one namespace share their space, which also makes
 // comparing them quick.
 type entry[T any] struct {
@@ -17,9 +21,46 @@ type entry[T any] struct {
 	// so itself; nil for the others.
 	version *Version
 
-	// terms are the values that the indexes found in the object, ordered by
-	// index and then by term. Guarded by Cache.writer.
-	terms []*term
+	// epoch is that of the cache when the entry came into its trees: as long as
+	// it has not ended, no snapshot has the entry.
+	epoch uint64
+
+	// few or more are the values that the indexes found in the object, ordered
+	// by index and then by term: see terms. Guarded by Cache.writer.
+	few  [3]*term
+	more *[]*term
+}
+
+// terms returns the terms of the entry. Writing to the slice writes to the entry.
+func (e *entry[T]) terms() []*term {
+	if e.more != nil {
+		return *e.more
+	}
+	n := 0
+	for n < len(e.few) && e.few[n] != nil {
+		n++
+	}
+	return e.few[:n]
+}
+
+// setTerms makes a copy of the given terms those of the entry.
+func (e *entry[T]) setTerms(terms []*term) {
+	e.few, e.more = [len(e.few)]*term{}, nil
+	if len(terms) > len(e.few) {
+		more := slices.Clone(terms)
+		e.more = &more
+		return
+	}
+	copy(e.few[:], terms)
+}
+
+// swap exchanges the contents of two entries of one key.
+func (e *entry[T]) swap(other *entry[T]) {
+	e.name, other.name = other.name, e.name
+	e.object, other.object = other.object, e.object
+	e.version, other.version = other.version, e.version
+	e.few, other.few = other.few, e.few
+	e.more, other.more = other.more, e.more
 }
 
 // space is the part of a key that the objects of a namespace share.

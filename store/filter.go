@@ -93,24 +93,32 @@ func (f *filter[T]) Replace(objects []T, resourceVersion string) error {
 }
 
 func (f *filter[T]) ReplaceAll(l Listing[T]) error {
-	passed := Listing[T]{
-		Unchanged:       l.Unchanged,
-		Lacking:         slices.Clip(l.Lacking),
-		ResourceVersion: l.ResourceVersion,
-	}
-	var kept, dropped []int
+	var kept, dropped, lackingAt []int
+	var lacking []Rejection
 	for i, object := range l.Objects {
 		ok, err := f.keeps(object)
 		switch {
 		case err != nil:
-			passed.Lacking = append(passed.Lacking, f.reject(object, l.identity(i), err))
+			lacking = append(lacking, f.reject(object, l.identity(i), err))
+			lackingAt = append(lackingAt, i)
 		case ok:
 			kept = append(kept, i)
 		default:
 			dropped = append(dropped, i)
 		}
 	}
-	kept, passed.Unchanged = f.withoutLater(&l, kept, dropped)
+	keyOf := func(places []int) func(int) Key {
+		return func(n int) Key { return f.keyAt(&l, places[n]) }
+	}
+	inKept, inDropped := group{kept, keyOf(kept)}, group{dropped, keyOf(dropped)}
+	inLacking := group{lackingAt, func(n int) Key { return lacking[n].Key }}
+	out := superseded(inKept, inDropped, inLacking)
+	passed := Listing[T]{
+		Unchanged:       f.stillUnchanged(l.Unchanged, inDropped),
+		Lacking:         slices.Concat(l.Lacking, drop(lacking, inLacking, out)),
+		ResourceVersion: l.ResourceVersion,
+	}
+	kept = drop(kept, inKept, out)
 	passed.Objects = make([]T, len(kept))
 	if l.Identities != nil {
 		passed.Identities = make([]Identity, len(kept))
@@ -124,35 +132,24 @@ func (f *filter[T]) ReplaceAll(l Listing[T]) error {
 	return f.dst.ReplaceAll(passed)
 }
 
-// withoutLater returns what passed of a list, by place and by key, without the
-// keys under which an object that did not pass came later.
-func (f *filter[T]) withoutLater(l *Listing[T], kept, dropped []int) ([]int, []Key) {
-	if len(dropped) == 0 || len(kept) == 0 && len(l.Unchanged) == 0 {
-		return kept, l.Unchanged
+// keyAt returns the key of an object of a list, zero if it is not known.
+func (f *filter[T]) keyAt(l *Listing[T], place int) Key {
+	if told := l.identity(place).Key; told != (Key{}) {
+		return told
 	}
-	keyOf := func(place int) Key {
-		if told := l.identity(place).Key; told != (Key{}) {
-			return told
-		}
-		key, _ := f.KeyOf(l.Objects[place])
-		return key
+	key, _ := f.KeyOf(l.Objects[place])
+	return key
+}
+
+// stillUnchanged returns the keys that do not belong to an object which was given
+// as well, and did not pass.
+func (f *filter[T]) stillUnchanged(keys []Key, dropped group) []Key {
+	if len(keys) == 0 || len(dropped.places) == 0 {
+		return keys
 	}
-	last := make(map[Key]int, len(dropped))
-	for _, place := range dropped {
-		if key := keyOf(place); key != (Key{}) {
-			last[key] = place
-		}
+	gone := make(map[Key]bool, len(dropped.places))
+	for n := range dropped.places {
+		gone[dropped.key(n)] = true
 	}
-	if len(last) == 0 {
-		return kept, l.Unchanged
-	}
-	kept = slices.DeleteFunc(kept, func(place int) bool {
-		later, twice := last[keyOf(place)]
-		return twice && later > place
-	})
-	unchanged := slices.DeleteFunc(slices.Clone(l.Unchanged), func(key Key) bool {
-		_, twice := last[key]
-		return twice
-	})
-	return kept, unchanged
+	return slices.DeleteFunc(slices.Clone(keys), func(key Key) bool { return gone[key] })
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -131,13 +132,17 @@ func TestFilterTakesTheLaterOfTwoObjectsWithOneKey(t *testing.T) {
 		"leaves":           {[]string{"here", "there"}, false},
 		"enters":           {[]string{"there", "here"}, true},
 		"leaves and comes": {[]string{"here", "there", "here"}, true},
+		"bad, then not":    {[]string{"bad", "here"}, true},
+		"bad, then leaves": {[]string{"bad", "there"}, false},
+		"good, then bad":   {[]string{"there", "here", "bad"}, false},
 	} {
 		c := newPods()
 		list := []*corev1.Pod{on("here", pod("n", "b", "u2", "1"))}
 		for _, node := range test.nodes {
 			list = append(list, on(node, pod("n", "a", "u1", "1")))
 		}
-		require.NoError(t, Filter(c, here).Replace(list, "1"))
+		err := Filter(c, here).Replace(list, "1")
+		assert.Equal(t, test.nodes[len(test.nodes)-1] == "bad", errors.Is(err, ErrPanic), "%s: %v", name, err)
 		_, held := c.Get(Key{Namespace: "n", Name: "a"})
 		assert.Equal(t, test.held, held, name)
 		_, held = c.Get(Key{Namespace: "n", Name: "b"})

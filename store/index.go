@@ -180,8 +180,8 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 		return err // and the vocabulary is forgotten with the index
 	}
 	for _, f := range all {
-		f.entry.terms = slices.Concat(f.entry.terms, f.terms)
-		x.move(nil, f.entry)
+		f.entry.setTerms(slices.Concat(f.entry.terms(), f.terms))
+		x.move(nil, f.entry, false)
 	}
 	return nil
 }

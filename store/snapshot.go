@@ -26,35 +26,37 @@ var _ Reader[any] = (*Snapshot[any])(nil)
 
 // Get implements [Reader].
 func (s *Snapshot[T]) Get(key Key) (T, bool) {
-	e := s.find(key)
-	if e == nil {
-		var none T
-		return none, false
-	}
-	return e.object, true
-}
-
-// find returns the entry of a key, or nil. The cache's maps are quicker than
-// the tree, and right as long as the state is current: before and after.
-func (s *Snapshot[T]) find(key Key) *entry[T] {
+	// The cache's maps are quicker than the tree, and right as long as the state
+	// is current: before and after.
 	if s.of.published.Load() == s {
-		e := s.of.find(key)
+		object, ok := s.of.Get(key)
 		if s.of.published.Load() == s {
-			return e
+			return object, ok
 		}
 	}
 	return s.search(key)
 }
 
-func (s *Snapshot[T]) search(key Key) *entry[T] {
-	e, _ := s.entries.Get(pivot[T](key))
-	return e
+func (s *Snapshot[T]) search(key Key) (object T, ok bool) {
+	e, ok := s.entries.Get(pivot[T](key))
+	if ok {
+		object = e.object
+	}
+	return object, ok
 }
 
 // All implements [Reader].
 func (s *Snapshot[T]) All() iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		s.entries.Scan(func(e *entry[T]) bool { return yield(e.key(), e.object) })
+		// By whole nodes: one call less for each object.
+		s.entries.Walk(func(entries []*entry[T]) bool {
+			for _, e := range entries {
+				if !yield(e.key(), e.object) {
+					return false
+				}
+			}
+			return true
+		})
 	}
 }
 

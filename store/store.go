@@ -23,17 +23,19 @@ type Store[T any] interface {
 	Update(object T) error
 
 	// Delete removes the object held under the key of the given one, which is
-	// the last state that the object had. It is a no-op if none is held.
+	// the last state that the object had. If none is held, no object changes;
+	// the resource version of the deletion counts all the same.
 	Delete(object T) error
 
 	// DeleteKey removes the object held under a key: for one whose last state
 	// is not known, or cannot be decoded any more. It is a no-op if none is
-	// held.
+	// held, and never moves the resource version.
 	DeleteKey(key Key) error
 
 	// Replace makes the given objects the content of the store. The resource
-	// version is that of the list which they come from. Where two objects have
-	// one key, the later one counts.
+	// version is that of the list which they come from, and may be lower than
+	// before. Where two objects have one key, the later one counts. An object
+	// that is held at the same UID and resource version stays as it is.
 	Replace(objects []T, resourceVersion string) error
 
 	// Bookmark says that nothing happened up to the given resource version
@@ -44,6 +46,7 @@ type Store[T any] interface {
 	// complete, from which a watch can be resumed: that of the last object
 	// stored or deleted, of the last Replace, or of the last Bookmark. It is
 	// empty before the first Replace: until then nobody knows what is missing.
+	// An object or a bookmark without a version does not move it.
 	ResourceVersion() string
 }
 

@@ -93,20 +93,22 @@ func (x *postings[T]) section(e *entry[T]) []*term {
 	if e == nil {
 		return nil
 	}
+	terms := e.terms()
 	from := 0
-	for from < len(e.terms) && e.terms[from].index < x.position {
+	for from < len(terms) && terms[from].index < x.position {
 		from++
 	}
 	to := from
-	for to < len(e.terms) && e.terms[to].index == x.position {
+	for to < len(terms) && terms[to].index == x.position {
 		to++
 	}
-	return e.terms[from:to]
+	return terms[from:to]
 }
 
 // move makes the postings of one entry those of another under the same key;
-// either may be nil. The caller holds writer, and may edit the tree.
-func (x *postings[T]) move(old, new *entry[T]) {
+// either may be nil. If kept is true, the postings have the new one already. The
+// caller holds writer, and may edit the tree.
+func (x *postings[T]) move(old, new *entry[T], kept bool) {
 	from, to := x.section(old), x.section(new)
 	if x.clashes != nil {
 		x.clashes.claim(from, to, new)
@@ -117,7 +119,9 @@ func (x *postings[T]) move(old, new *entry[T]) {
 			x.tree.Delete(posting[T]{from[0], old})
 			from = from[1:]
 		case len(from) > 0 && from[0] == to[0]:
-			x.tree.Set(posting[T]{to[0], new})
+			if !kept {
+				x.tree.Set(posting[T]{to[0], new})
+			}
 			from, to = from[1:], to[1:]
 		default:
 			x.tree.Set(posting[T]{to[0], new})
@@ -131,8 +135,9 @@ func (x *postings[T]) move(old, new *entry[T]) {
 func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
 	e := &entry[T]{name: key.Name, object: object}
 	if version != (Version{}) && (!c.versioned || version != knownVersion(object)) {
-		told := version // what escapes, so that the others cost nothing
+		told := version // so that a version is on the heap only here
 		e.version = &told
+		c.carries.Store(true)
 	}
 	if len(c.indexes) == 0 {
 		return e, nil
@@ -151,7 +156,7 @@ func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error
 		}
 		terms = terms[:start+len(x.arrange(terms[start:]))]
 	}
-	e.terms = slices.Clone(terms)
+	e.setTerms(terms)
 	return e, nil
 }
 

@@ -103,40 +103,39 @@ func (t *transform[T, S]) Replace(objects []T, resourceVersion string) error {
 }
 
 func (t *transform[T, S]) ReplaceAll(l Listing[T]) error {
-	passed := Listing[S]{
-		Unchanged:       slices.Clip(l.Unchanged),
-		Lacking:         slices.Clip(l.Lacking),
-		ResourceVersion: l.ResourceVersion,
-	}
-	var changed, unchanged listed
+	var objects []S
+	var identities []Identity
+	var unchanged []Key
+	var lacking []Rejection
+	changedAt, unchangedAt, lackingAt := make([]int, 0, len(l.Objects)), []int(nil), []int(nil)
 	for i, object := range l.Objects {
 		key, version, err := t.recognise(object, l.identity(i))
-		switch {
-		case err != nil:
-			passed.Lacking = append(passed.Lacking, Rejection{Key: key, Version: version, Err: err})
-		case t.dst.Holds(key, version):
-			unchanged.add(i, key)
-			passed.Unchanged = append(passed.Unchanged, key)
-		default:
-			changed.add(i, key)
-			passed.Identities = append(passed.Identities, Identity{key, version})
-		}
-	}
-	outdated := changed.before(unchanged)
-	identities := passed.Identities
-	passed.Identities = identities[:0]
-	passed.Objects = make([]S, 0, len(identities))
-	for n, identity := range identities {
-		if outdated[identity.Key] {
+		if err == nil && t.dst.Holds(key, version) {
+			unchanged, unchangedAt = append(unchanged, key), append(unchangedAt, i)
 			continue
 		}
-		object, err := t.call(l.Objects[changed.places[n]])
+		var result S
+		if err == nil {
+			result, err = t.call(object)
+		}
 		if err != nil {
-			passed.Lacking = append(passed.Lacking, Rejection{Key: identity.Key, Version: identity.Version, Err: err})
+			lacking = append(lacking, Rejection{Key: key, Version: version, Err: err})
+			lackingAt = append(lackingAt, i)
 			continue
 		}
-		passed.Objects = append(passed.Objects, object)
-		passed.Identities = append(passed.Identities, identity)
+		objects, changedAt = append(objects, result), append(changedAt, i)
+		identities = append(identities, Identity{key, version})
 	}
-	return t.dst.ReplaceAll(passed)
+
+	inChanged := group{changedAt, func(n int) Key { return identities[n].Key }}
+	inUnchanged := group{unchangedAt, func(n int) Key { return unchanged[n] }}
+	inLacking := group{lackingAt, func(n int) Key { return lacking[n].Key }}
+	out := superseded(inChanged, inUnchanged, inLacking)
+	return t.dst.ReplaceAll(Listing[S]{
+		Objects:         drop(objects, inChanged, out),
+		Identities:      drop(identities, inChanged, out),
+		Unchanged:       slices.Concat(l.Unchanged, drop(unchanged, inUnchanged, out)),
+		Lacking:         slices.Concat(l.Lacking, drop(lacking, inLacking, out)),
+		ResourceVersion: l.ResourceVersion,
+	})
 }

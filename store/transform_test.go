@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -230,21 +231,46 @@ func TestTransformWithAKeyFuncThatPanicsKeepsWhatHasTheUID(t *testing.T) {
 }
 
 func TestTransformTakesTheLaterOfTwoObjectsWithOneKey(t *testing.T) {
+	// The version that is held is 1; a version with an exclamation mark is refused.
 	for name, list := range map[string][]string{
 		"unchanged, changed":            {"1", "2"},
 		"changed, unchanged":            {"2", "1"},
 		"changed, unchanged, changed":   {"2", "1", "3"},
 		"unchanged, changed, unchanged": {"1", "2", "1"},
+		"changed, changed":              {"2", "3"},
+		"refused, changed":              {"2!", "3"},
+		"refused, unchanged":            {"2!", "1"},
+		"refused, changed, changed":     {"2!", "4", "3"},
+		"changed, refused":              {"2", "3!"},
+		"unchanged, refused":            {"1", "2!"},
+		"all of them":                   {"1", "2!", "3", "1"},
 	} {
-		c, pods, _ := slims()
-		require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("n", "b", "u2", "1")}, "1"))
-		objects := []*corev1.Pod{pod("n", "b", "u2", "1")}
-		for _, version := range list {
-			objects = append(objects, pod("n", "a", "u1", version))
-		}
-		require.NoError(t, pods.Replace(objects, "9"))
-		assert.True(t, c.Holds(Key{Namespace: "n", Name: "a"}, Version{"u1", list[len(list)-1]}), name)
-		assert.Equal(t, 2, c.Len())
+		t.Run(name, func(t *testing.T) {
+			c, pods, _ := slims()
+			others := []*corev1.Pod{pod("n", "b", "u2", "1"), pod("n", "c", "u3", "1"), pod("n", "d", "u4", "1")}
+			require.NoError(t, pods.Replace(append(others, pod("n", "a", "u1", "1")), "1"))
+			objects := append(others, failing(pod("n", "e", "u5", "1"), "error"))
+			last := ""
+			for _, version := range list {
+				last = version
+				if strings.HasSuffix(version, "!") {
+					objects = append(objects, failing(pod("n", "a", "u1", version), "error"))
+				} else {
+					objects = append(objects, pod("n", "a", "u1", version))
+				}
+			}
+			err := pods.Replace(objects, "9")
+
+			require.ErrorIs(t, err, errRefused)
+			if strings.HasSuffix(last, "!") {
+				require.ErrorContains(t, err, `"n/a" at`)
+				last = "1"
+			} else {
+				assert.NotContains(t, err.Error(), `"n/a" at`)
+			}
+			assert.True(t, c.Holds(keyA(), Version{"u1", last}))
+			assert.Equal(t, []string{"n/a", "n/b", "n/c", "n/d"}, names(c.All()))
+		})
 	}
 }
 

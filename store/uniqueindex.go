@@ -115,12 +115,11 @@ type clashes[T any] struct {
 }
 
 // claim notes what an entry claims that takes the place of another one. A value
-// that the other one had is not claimed anew.
+// that the other one had is not claimed anew. Writing to to writes to new.
 func (c *clashes[T]) claim(from, to []*term, new *entry[T]) {
 	for i, t := range to {
 		if len(from) == 1 && from[0].value == t.value {
-			at := slices.Index(new.terms, t)
-			new.terms[at], to[i] = from[0], from[0]
+			to[i] = from[0]
 			from[0].uses++
 			continue
 		}

@@ -199,12 +199,8 @@ func (p *Partition[T]) WaitForObject(ctx context.Context, object T) error {
 		return err
 	}
 	return p.wait(ctx, key, version.ResourceVersion, func() bool {
-		e := p.of.find(key)
-		if e == nil {
-			return false
-		}
-		held := e.known()
-		if held.UID != version.UID {
+		held, ok := p.of.held(key)
+		if !ok || held.UID != version.UID {
 			return false
 		}
 		ok, err := reached(held.ResourceVersion, version.ResourceVersion)
@@ -227,8 +223,7 @@ func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 	watch := p.of.watches.add(key)
 	defer p.of.watches.remove(key, watch)
 	for {
-		e := p.of.find(key)
-		if e == nil || version.recreated(e.known()) {
+		if held, ok := p.of.held(key); !ok || version.recreated(held) {
 			return nil
 		}
 		select {

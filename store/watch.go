@@ -122,7 +122,7 @@ func (w *watches[T]) committed(c *Cache[T], p *Partition[T], edits []edit[T], lo
 			if entry == nil {
 				continue
 			}
-			for _, t := range entry.terms {
+			for _, t := range entry.terms() {
 				w.notifyLocked(indexTopic[T]{c.indexes[t.index], t.value}, c.generation)
 			}
 		}

@@ -234,8 +234,10 @@ func (r *replacement[T]) reject(rejection Rejection) {
 
 func (r *replacement[T]) unchanged(key Key) {
 	key, err := r.of.place(key)
-	if err == nil && r.of.of.table.get(key) == nil {
-		err = ErrNotHeld
+	if err == nil {
+		if _, held := r.of.of.table.get(key); !held {
+			err = ErrNotHeld
+		}
 	}
 	if err != nil {
 		r.reject(Rejection{Key: key, Err: err})
@@ -252,9 +254,9 @@ func (r *replacement[T]) object(object T, told Identity) {
 		return
 	}
 	at, twice := r.listed[key]
-	if old := c.table.get(key); old != nil && old.known().Equal(version) {
+	if old, held := c.held(key); held && old.Equal(version) {
 		if twice && at >= 0 {
-			c.release(r.edits[at].new.terms)
+			c.release(r.edits[at].new.terms())
 			r.edits[at] = edit[T]{}
 		}
 		r.listed[key] = -1
@@ -266,7 +268,7 @@ func (r *replacement[T]) object(object T, told Identity) {
 		return
 	}
 	if twice && at >= 0 {
-		c.release(r.edits[at].new.terms)
+		c.release(r.edits[at].new.terms())
 		r.edits[at].new = e
 		return
 	}

@@ -111,8 +111,8 @@ func (p *Partition[T]) Holds(key Key, version Version) bool {
 	if err != nil {
 		return false
 	}
-	e := p.of.find(key)
-	return e != nil && e.known().Equal(version)
+	held, ok := p.of.held(key)
+	return ok && held.Equal(version)
 }
 
 // Itself implements [BatchStore].
