@@ -48,6 +48,9 @@ func (c *Collection[T]) Holds(key store.Key, version store.Version) bool {
 // Itself implements [store.BatchStore].
 func (c *Collection[T]) Itself() store.Store[T] { return c }
 
+// KeyOf returns the key of an object, held or not: see [store.Cache.KeyOf].
+func (c *Collection[T]) KeyOf(object T) (store.Key, error) { return c.cache.KeyOf(object) }
+
 // Bookmark implements [store.Store]. It queues nothing.
 func (c *Collection[T]) Bookmark(resourceVersion string) error {
 	return c.write(func(s store.BatchStore[T]) error { return s.Bookmark(resourceVersion) })

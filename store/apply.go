@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -95,23 +96,33 @@ func (c *Cache[T]) editEntries(edits []edit[T]) {
 			x.move(e.old, e.new, kept)
 		}
 	}
+	for i := range edits {
+		if e := edits[i].new; e != nil {
+			e.epoch = c.epoch
+		}
+	}
 }
 
 // put puts the new entry of an edit into the cache, and reports whether it is
 // where the old one was. An entry that no snapshot has is changed in its place:
-// then the edit has the two the other way round.
+// then the edit has the two the other way round. One that an earlier edit of the
+// same commit has put is left to that edit, which is still to be told.
 func (c *Cache[T]) put(e *edit[T], place *btree.PathHint) (kept bool) {
 	e.new.space = c.table.put(e.key, e.new.object)
 	old, held := c.entries.GetHint(e.new, place)
 	if held && old.epoch == c.epoch {
 		old.swap(e.new)
 		e.old, e.new = e.new, old
+		old.epoch = unfinished
 		return true
 	}
-	e.new.epoch = c.epoch
+	e.new.epoch = unfinished
 	e.old, _ = c.entries.SetHint(e.new, place)
 	return false
 }
+
+// unfinished is the epoch of what the current commit has put.
+const unfinished = math.MaxUint64
 
 // compact gives back the room that splitting nodes has left in the trees: after a
 // list in the order of keys it is half of them. A tree that is not the one its

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // BatchStore is a [Store] that takes many writes in one step. A reflector uses
@@ -35,9 +36,14 @@ type Listing[T any] struct {
 	// Objects are the objects as they were listed.
 	Objects []T
 
+	// Identities are those of Objects, one by one, as far as the objects do not
+	// tell them: see [Identity]. It may be nil, or shorter than Objects; what is
+	// beyond them is ignored.
+	Identities []Identity
+
 	// Unchanged names objects that were listed at the version which the store
 	// holds, so that nobody had to decode them: see [BatchStore]'s Holds. They
-	// stay as they are.
+	// stay as they are, unless they are among Objects as well.
 	Unchanged []Key
 
 	// Lacking names objects that were listed and cannot be had. What is held
@@ -46,6 +52,14 @@ type Listing[T any] struct {
 
 	// ResourceVersion is that of the list.
 	ResourceVersion string
+}
+
+// identity returns what is told of the object at a place.
+func (l *Listing[T]) identity(place int) Identity {
+	if place < len(l.Identities) {
+		return l.Identities[place]
+	}
+	return Identity{}
 }
 
 // Batch is a sequence of writes that are to be made in one step. The zero Batch
@@ -89,12 +103,11 @@ type Write[T any] struct {
 	// Object is what is added or updated, or the last state of what is deleted.
 	Object T
 
-	// Key is what DeleteKey removes.
+	// Key is what DeleteKey removes. Beside an Object it is as in [Identity].
 	Key Key
 
-	// Version is the version of Object, where the object itself does not say it
-	// because a [Transform] dropped its metadata; zero where it does. For a
-	// Bookmark it has the resource version.
+	// Version is as in [Identity]. For a Bookmark it has the resource version,
+	// for a DeleteKey that of the deletion, if it is known.
 	Version Version
 
 	// Rejection is what cannot be had; nil but for Lack.
@@ -129,6 +142,9 @@ func (b *Batch[T]) Append(w Write[T]) { b.writes = append(b.writes, w) }
 // Len returns the number of writes.
 func (b *Batch[T]) Len() int { return len(b.writes) }
 
+// batchOf returns a batch of one write.
+func batchOf[T any](w Write[T]) *Batch[T] { return &Batch[T]{writes: []Write[T]{w}} }
+
 // All iterates over the writes, in order.
 func (b *Batch[T]) All() iter.Seq[Write[T]] {
 	return func(yield func(Write[T]) bool) {
@@ -149,8 +165,10 @@ func (b *Batch[T]) Reset() {
 
 // Batches returns a store's own way to take batches if it has one, and else one
 // that makes each write by itself. Such a one cannot be without an object: a
-// batch ends at the first that cannot be had, and a list with one is refused. Its
-// Holds is always false.
+// batch ends at the first that cannot be had, and a list with one, or with one
+// that is not given because it is unchanged, is refused. A version that is told beside an object is told to it as a Bookmark after the
+// write, if the object does not say it itself; keys are not. Its Holds is always
+// false.
 //
 // A store that embeds one with batches, and overrides some of its methods, is
 // treated as one without: its methods are all called.
@@ -181,13 +199,13 @@ func (s singly[T]) Apply(batch *Batch[T]) error {
 func (s singly[T]) write(w Write[T]) error {
 	switch w.Type {
 	case WriteAdd:
-		return s.Add(w.Object)
+		return s.moved(w, s.Add(w.Object))
 	case WriteUpdate:
-		return s.Update(w.Object)
+		return s.moved(w, s.Update(w.Object))
 	case WriteDelete:
-		return s.Delete(w.Object)
+		return s.moved(w, s.Delete(w.Object))
 	case WriteDeleteKey:
-		return s.DeleteKey(w.Key)
+		return s.moved(w, s.DeleteKey(w.Key))
 	case WriteBookmark:
 		return s.Bookmark(w.Version.ResourceVersion)
 	case WriteLack:
@@ -196,9 +214,23 @@ func (s singly[T]) write(w Write[T]) error {
 	return rejectedError([]Rejection{{Key: w.Key, Err: ErrNoWrite}})
 }
 
+// moved tells the resource version of a write that was made, if what was written
+// does not.
+func (s singly[T]) moved(w Write[T], err error) error {
+	version := w.Version.ResourceVersion
+	if err != nil || version == "" || w.Type != WriteDeleteKey && knownVersion(w.Object).ResourceVersion == version {
+		return err
+	}
+	return s.Bookmark(version)
+}
+
 func (s singly[T]) ReplaceAll(l Listing[T]) error {
-	if len(l.Lacking) > 0 {
-		return rejectedError(l.Lacking)
+	lacking := slices.Clip(l.Lacking)
+	for _, key := range l.Unchanged {
+		lacking = append(lacking, Rejection{Key: key, Err: ErrNotHeld})
+	}
+	if len(lacking) > 0 {
+		return rejectedError(lacking)
 	}
 	return s.Replace(l.Objects, l.ResourceVersion)
 }

@@ -46,6 +46,26 @@
 // [Cache.Drop] deletes what left. A [BatchStore] is a Store with these abilities,
 // and [Batches] finds out whether a Store is one.
 //
+// # Decorators
+//
+// A decorator is a Store in front of others. It changes what they are told, and
+// keeps nothing itself:
+//
+//   - [Transform] stores something else for each object, such as a smaller copy.
+//   - [Filter] stores the objects that pass, and deletes those that do not any
+//     more.
+//   - [Tee] writes to several stores.
+//
+// They go in front of each other, of a [Partition], and of any Store of your own:
+//
+//	names := store.New(func(name string) (store.Key, error) { ... })
+//	running := store.Filter(
+//		store.Transform(names, store.ObjectKey[*corev1.Pod], func(pod *corev1.Pod) (string, error) { ... }),
+//		func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+//
+// Their functions run before the store behind them is locked. One that fails
+// rejects its object and nothing else.
+//
 // # Guarantees
 //
 //   - S1. Every read is of one committed state. A walk sees the state that was
@@ -89,8 +109,9 @@
 //
 // [RejectedError] names what could not be stored and why, one [Rejection] an
 // object. Causes can be told apart with errors.Is: [ErrNilObject], [ErrNoName],
-// [ErrNoKeyFunc], [ErrPanic], [ErrOutOfScope], [ErrNotHeld], [ErrNoWrite]. Other
-// errors are [IndexError], [ScopeError] and [WaitError].
+// [ErrNoKeyFunc], [ErrNoFunc], [ErrKeyMismatch], [ErrPanic], [ErrOutOfScope],
+// [ErrNotHeld], [ErrNoWrite], and what the function of a [Transform] returned. Other
+// errors are [IndexError], [ScopeError], [WaitError] and [ErrNoStore].
 //
 // Resource versions are compared in two places only: by those who wait, and to
 // find out that a Replace lowered one. Everywhere else they are opaque, so that a

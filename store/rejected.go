@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// ErrPanic means that a KeyFunc or an index function panicked. The error that
-// wraps it carries the value and the stack.
+// ErrPanic means that a function which was given to a store panicked: a KeyFunc,
+// an index function, or that of a [Transform] or a [Filter]. The error that wraps
+// it carries the value and the stack.
 var ErrPanic = errors.New("panic")
 
 // Rejection is one object that a [Store] could not take.

@@ -134,8 +134,9 @@ func (x *postings[T]) move(old, new *entry[T], kept bool) {
 // known: it finds the values for the indexes. The caller holds writer.
 func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
 	e := &entry[T]{name: key.Name, object: object}
-	if version != (Version{}) {
-		e.version = &version
+	if version != (Version{}) && (!c.versioned || version != knownVersion(object)) {
+		told := version // so that a version is on the heap only here
+		e.version = &told
 		c.carries.Store(true)
 	}
 	if len(c.indexes) == 0 {

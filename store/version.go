@@ -21,7 +21,8 @@ func (v Version) recreated(other Version) bool {
 }
 
 // versionOf returns what is known of an object's version. Values that do not
-// come from Kubernetes have none.
+// come from Kubernetes have none. It panics where the methods of an object do,
+// such as those of a nil.
 func versionOf[T any](object T) Version {
 	var version Version
 	if o, ok := any(object).(interface{ GetUID() types.UID }); ok {
@@ -31,4 +32,14 @@ func versionOf[T any](object T) Version {
 		version.ResourceVersion = o.GetResourceVersion()
 	}
 	return version
+}
+
+// knownVersion is versionOf for any object: one that panics has no version.
+func knownVersion[T any](object T) (version Version) {
+	defer func() {
+		if recover() != nil {
+			version = Version{}
+		}
+	}()
+	return versionOf(object)
 }

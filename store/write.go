@@ -37,32 +37,45 @@ type scratch[T any] struct {
 const maxScratch = 1024
 
 // identify derives the key and the version of an object, and what can be had of
-// the version if there is no key.
-func (p *Partition[T]) identify(object T) (key Key, version Version, err error) {
-	c := p.of
+// them if there is an error.
+func identify[T any](keyOf KeyFunc[T], versioned bool, object T) (key Key, version Version, err error) {
 	defer func() {
 		// A nil object that has no key panics when asked for its version; the
 		// first error says more than the panic.
 		if value := recover(); value != nil && err == nil {
-			key, err = Key{}, recovered(value)
+			key, version, err = Key{}, knownVersion(object), recovered(value)
 		}
 	}()
-	if c.keyOf == nil {
-		return Key{}, Version{}, ErrNoKeyFunc
-	}
-	key, err = c.keyOf(object)
-	if err == nil && key == (Key{}) {
+	if keyOf == nil {
+		err = ErrNoKeyFunc
+	} else if key, err = keyOf(object); err == nil && key == (Key{}) {
 		err = ErrNoName
 	}
 	if err != nil {
 		key = Key{}
-	} else if key, err = p.place(key); err != nil {
-		return key, version, err
 	}
-	if c.versioned {
+	if versioned {
 		version = versionOf(object)
 	}
 	return key, version, err
+}
+
+// identify derives the key that an object has in the cache, and its version.
+func (p *Partition[T]) identify(object T) (Key, Version, error) {
+	key, version, err := identify(p.of.keyOf, p.of.versioned, object)
+	if err == nil {
+		key, err = p.place(key)
+	}
+	return key, version, err
+}
+
+// recognise is identify for an object of which something was told.
+func (p *Partition[T]) recognise(object T, told Identity) (Key, Version, error) {
+	key, version, err := p.identify(object)
+	if placed, misplaced := p.place(told.Key); misplaced == nil {
+		told.Key = placed
+	}
+	return told.check(key, version, err)
 }
 
 // apply makes writes in one commit and returns what they changed, if asked for.
@@ -93,10 +106,7 @@ func (p *Partition[T]) apply(writes []Write[T], report bool) ([]Change[T], error
 func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 	switch w.Type {
 	case WriteAdd, WriteUpdate:
-		key, version, err := p.identify(w.Object)
-		if w.Version != (Version{}) {
-			version = w.Version
-		}
+		key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
 		var e *entry[T]
 		if err == nil {
 			e, err = p.of.prepare(key, w.Object, w.Version)
@@ -108,17 +118,21 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 		s.edits = append(s.edits, edit[T]{key: key, new: e})
 		p.moved(s, key, version.ResourceVersion)
 	case WriteDelete:
-		key, version, err := p.identify(w.Object)
-		if w.Version != (Version{}) {
-			version = w.Version
-		}
+		key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
 		if err != nil {
-			p.lacking.add(key)
-			return &Rejection{Key: key, Version: version, Err: err}
+			if _, misplaced := p.place(key); w.Key == (Key{}) || misplaced != nil {
+				p.lacking.add(key)
+				return &Rejection{Key: key, Version: version, Err: err}
+			}
+			// The last state is bad, but the key is enough.
+			s.edits = append(s.edits, edit[T]{key: key})
+			p.moved(s, key, version.ResourceVersion)
+			return nil
 		}
 		final := &entry[T]{object: w.Object}
 		if w.Version != (Version{}) {
-			final.version = &version
+			told := w.Version
+			final.version = &told
 		}
 		s.edits = append(s.edits, edit[T]{key: key, final: final})
 		p.moved(s, key, version.ResourceVersion)
@@ -177,8 +191,8 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 	for _, key := range l.Unchanged {
 		r.unchanged(key)
 	}
-	for _, object := range l.Objects {
-		r.object(object)
+	for i, object := range l.Objects {
+		r.object(object, l.identity(i))
 	}
 	s := step[T]{
 		origin:          List,
@@ -232,9 +246,9 @@ func (r *replacement[T]) unchanged(key Key) {
 	r.listed[key] = -1
 }
 
-func (r *replacement[T]) object(object T) {
+func (r *replacement[T]) object(object T, told Identity) {
 	c := r.of.of
-	key, version, err := r.of.identify(object)
+	key, version, err := r.of.recognise(object, told)
 	if err != nil {
 		r.reject(Rejection{Key: key, Version: version, Err: err})
 		return
@@ -248,7 +262,7 @@ func (r *replacement[T]) object(object T) {
 		r.listed[key] = -1
 		return
 	}
-	e, err := c.prepare(key, object, Version{})
+	e, err := c.prepare(key, object, told.Version)
 	if err != nil {
 		r.reject(Rejection{Key: key, Version: version, Err: err})
 		return

@@ -44,6 +44,10 @@ func (c *Cache[T]) Holds(key Key, version Version) bool { return c.whole.Holds(k
 // Itself implements [BatchStore].
 func (c *Cache[T]) Itself() Store[T] { return c }
 
+// KeyOf returns the key of an object, held or not. An error is what a write of
+// it would be rejected with.
+func (c *Cache[T]) KeyOf(object T) (Key, error) { return c.whole.KeyOf(object) }
+
 // Add implements [Store]: see [Cache.Add].
 func (p *Partition[T]) Add(object T) error {
 	_, err := p.apply([]Write[T]{{Type: WriteAdd, Object: object}}, false)
@@ -113,3 +117,10 @@ func (p *Partition[T]) Holds(key Key, version Version) bool {
 
 // Itself implements [BatchStore].
 func (p *Partition[T]) Itself() Store[T] { return p }
+
+// KeyOf returns the key that an object has in the cache, held or not. An error is
+// what a write of it would be rejected with.
+func (p *Partition[T]) KeyOf(object T) (Key, error) {
+	key, _, err := p.identify(object)
+	return key, err
+}

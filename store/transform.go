@@ -1,0 +1,141 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Transform returns a store of T that keeps what fn makes of each object in dst,
+// such as a copy with fewer fields, or a smaller type. It is a [BatchStore], and
+// gives a batch to dst as one batch.
+//
+// Keys stay: key says which key an object has before fn, dst's KeyFunc which it
+// has after. They must agree, because deletions go by either; an object for which
+// they do not is rejected with [ErrKeyMismatch]. Versions stay, too: UID and
+// resource version of each T go along with its S, so that everything that needs
+// them works with an S without metadata, as long as dst takes batches. fn is not
+// called for an object of a list that dst holds at the version that was listed.
+//
+// An object for which fn returns an error, panics, or returns a nil pointer or
+// interface is rejected: nothing else is stopped, dst keeps what it holds under
+// the key, and the resource version stays before it until the key is stored or
+// deleted. A deletion needs no more than the key, so it is made also if fn refuses
+// the last state. Without dst every write fails with [ErrNoStore]; without key or
+// fn every object is rejected with [ErrNoKeyFunc] or [ErrNoFunc].
+//
+// fn must not change the object that it is given if others may have it, such as
+// another store behind a [Tee]. It runs in the goroutine that writes, before dst
+// is called and so outside of its locks. The Transform has no state: it may be
+// used as concurrently as dst, fn and key can be.
+func Transform[T, S any](dst Store[S], key KeyFunc[T], fn func(T) (S, error)) Store[T] {
+	t := &transform[T, S]{keyOf: key, fn: fn, versioned: mayHaveVersion[T](), nilable: mayBeNil[S]()}
+	t.decorator = decorator[T, S]{dst: destination(dst), pass: t.translate}
+	return t
+}
+
+type transform[T, S any] struct {
+	decorator[T, S]
+	keyOf              KeyFunc[T]
+	fn                 func(T) (S, error)
+	versioned, nilable bool
+}
+
+var _ BatchStore[any] = (*transform[any, any])(nil)
+
+func (t *transform[T, S]) Itself() Store[T] { return t }
+
+func (t *transform[T, S]) KeyOf(object T) (Key, error) {
+	key, _, err := identify(t.keyOf, false, object)
+	return key, err
+}
+
+// translate returns what a write means for dst.
+func (t *transform[T, S]) translate(w Write[T]) Write[S] {
+	passed := Write[S]{Type: w.Type, Key: w.Key, Version: w.Version, Rejection: w.Rejection}
+	switch w.Type {
+	case WriteAdd, WriteUpdate, WriteDelete:
+	default:
+		return passed
+	}
+	var err error
+	passed.Key, passed.Version, err = t.recognise(w.Object, Identity{w.Key, w.Version})
+	if err == nil {
+		passed.Object, err = t.call(w.Object)
+		if err != nil && w.Type == WriteDelete {
+			passed.Type = WriteDeleteKey
+			return passed
+		}
+	}
+	if err != nil {
+		passed.Type = WriteLack
+		passed.Rejection = &Rejection{Key: passed.Key, Version: passed.Version, Err: err}
+	}
+	return passed
+}
+
+func (t *transform[T, S]) recognise(object T, told Identity) (Key, Version, error) {
+	return told.check(identify(t.keyOf, t.versioned, object))
+}
+
+// call runs the user's function.
+func (t *transform[T, S]) call(object T) (result S, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = recovered(value)
+		}
+		if err != nil {
+			var none S
+			result, err = none, fmt.Errorf("transform: %w", err)
+		}
+	}()
+	if t.fn == nil {
+		return result, ErrNoFunc
+	}
+	result, err = t.fn(object)
+	if err == nil && t.nilable && isNil(result) {
+		err = ErrNilObject
+	}
+	return result, err
+}
+
+func (t *transform[T, S]) Replace(objects []T, resourceVersion string) error {
+	return t.ReplaceAll(Listing[T]{Objects: objects, ResourceVersion: resourceVersion})
+}
+
+func (t *transform[T, S]) ReplaceAll(l Listing[T]) error {
+	var objects []S
+	var identities []Identity
+	var unchanged []Key
+	var lacking []Rejection
+	changedAt, unchangedAt, lackingAt := make([]int, 0, len(l.Objects)), []int(nil), []int(nil)
+	for i, object := range l.Objects {
+		key, version, err := t.recognise(object, l.identity(i))
+		if err == nil && t.dst.Holds(key, version) {
+			unchanged, unchangedAt = append(unchanged, key), append(unchangedAt, i)
+			continue
+		}
+		var result S
+		if err == nil {
+			result, err = t.call(object)
+		}
+		if err != nil {
+			lacking = append(lacking, Rejection{Key: key, Version: version, Err: err})
+			lackingAt = append(lackingAt, i)
+			continue
+		}
+		objects, changedAt = append(objects, result), append(changedAt, i)
+		identities = append(identities, Identity{key, version})
+	}
+
+	inChanged := group{changedAt, func(n int) Key { return identities[n].Key }}
+	inUnchanged := group{unchangedAt, func(n int) Key { return unchanged[n] }}
+	inLacking := group{lackingAt, func(n int) Key { return lacking[n].Key }}
+	out := superseded(inChanged, inUnchanged, inLacking)
+	return t.dst.ReplaceAll(Listing[S]{
+		Objects:         drop(objects, inChanged, out),
+		Identities:      drop(identities, inChanged, out),
+		Unchanged:       slices.Concat(l.Unchanged, drop(unchanged, inUnchanged, out)),
+		Lacking:         slices.Concat(l.Lacking, drop(lacking, inLacking, out)),
+		ResourceVersion: l.ResourceVersion,
+	})
+}
