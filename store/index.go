@@ -108,7 +108,7 @@ func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 				if p.term.hash != hash {
 					return false
 				}
-				last, found = p.term, p.term.value.(I) == value
+				last, found = p.term, valueOf[I](p.term) == value
 			}
 			return !found || yield(p.entry.key(), p.entry.object)
 		})
@@ -239,7 +239,7 @@ func (r *reader[I, T]) values() iter.Seq[I] {
 				return true
 			}
 			last = p.term
-			return yield(p.term.value.(I))
+			return yield(valueOf[I](p.term))
 		})
 	}
 }

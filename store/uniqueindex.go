@@ -50,8 +50,8 @@ func AddUniqueIndex[T any, I comparable](to Indexable[T], name string, fn func(T
 	}
 	c := &clashes[T]{}
 	if clashed != nil {
-		c.hook = func(value any, holder, other *entry[T]) {
-			clashed(Clash[I, T]{Value: value.(I), Key: holder.key(), Object: holder.object, OtherKey: other.key(), Other: other.object})
+		c.hook = func(claim *term, holder, other *entry[T]) {
+			clashed(Clash[I, T]{Value: valueOf[I](claim), Key: holder.key(), Object: holder.object, OtherKey: other.key(), Other: other.object})
 		}
 	}
 	return x, x.add(to, name, v, lessByClaim[T], c)
@@ -80,7 +80,7 @@ func (x *UniqueIndex[I, T]) Get(value I) (key Key, object T, ok bool) {
 	}
 	hash := x.hash(value)
 	tree.Ascend(posting[T]{term: &term{hash: hash, seq: firstClaim}}, func(p posting[T]) bool {
-		if p.term.hash == hash && p.term.value.(I) == value {
+		if p.term.hash == hash && valueOf[I](p.term) == value {
 			key, object, ok = p.entry.key(), p.entry.object, true
 		}
 		return !ok && p.term.hash == hash
@@ -109,7 +109,7 @@ func (x *UniqueIndex[I, T]) Values() iter.Seq[I] {
 // clashes watches over a unique index: each of its terms is the claim of one
 // object on a value. Guarded by Cache.writer.
 type clashes[T any] struct {
-	hook func(value any, holder, other *entry[T])
+	hook func(claim *term, holder, other *entry[T])
 	// claimed are the claims of this commit.
 	claimed []posting[T]
 }
@@ -119,8 +119,7 @@ type clashes[T any] struct {
 func (c *clashes[T]) claim(from, to []*term, new *entry[T]) {
 	for i, t := range to {
 		if len(from) == 1 && from[0].value == t.value {
-			at := slices.Index(new.terms, t)
-			new.terms[at], to[i] = from[0], from[0]
+			to[i] = from[0] // which is part of what new has
 			from[0].uses++
 			continue
 		}
@@ -136,6 +135,9 @@ func (c *clashes[T]) report(x *postings[T]) error {
 			errs = append(errs, c.call(x.name, p.term, holder, other))
 		}
 	}
+	if cap(c.claimed) > maxScratch {
+		c.claimed = nil
+	}
 	clear(c.claimed)
 	c.claimed = c.claimed[:0]
 	return errors.Join(errs...)
@@ -144,7 +146,9 @@ func (c *clashes[T]) report(x *postings[T]) error {
 // rivals returns the entry that has made a claim, and the one whose claim on the
 // same value came before.
 func (c *clashes[T]) rivals(x *postings[T], claim *term) (holder, other *entry[T]) {
-	x.tree.Ascend(posting[T]{term: &term{hash: claim.hash, seq: firstClaim}}, func(p posting[T]) bool {
+	// The newest claim of a hash comes first, so the search can begin at this
+	// one: however many others there are on its value, it looks at one of them.
+	x.tree.Ascend(posting[T]{term: claim}, func(p posting[T]) bool {
 		switch {
 		case p.term.hash != claim.hash:
 			return false
@@ -153,7 +157,7 @@ func (c *clashes[T]) rivals(x *postings[T], claim *term) (holder, other *entry[T
 		case holder != nil && p.term.value == claim.value:
 			other = p.entry
 		}
-		return other == nil
+		return holder != nil && other == nil
 	})
 	return holder, other
 }
@@ -164,6 +168,6 @@ func (c *clashes[T]) call(index string, claim *term, holder, other *entry[T]) (e
 			err = &IndexError{Index: index, Key: holder.key(), Err: recovered(value)}
 		}
 	}()
-	c.hook(claim.value, holder, other)
+	c.hook(claim, holder, other)
 	return nil
 }

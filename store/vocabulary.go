@@ -66,8 +66,15 @@ func (v *vocabulary[I, T]) acquire(value I) *term {
 
 func (v *vocabulary[I, T]) release(t *term) {
 	if t.uses--; t.uses == 0 && v.shared {
-		delete(v.terms, t.value.(I))
+		delete(v.terms, valueOf[I](t))
 	}
+}
+
+// valueOf returns the value of a term. The nil of an I that is an interface is the
+// nil of an any as well, which no type assertion without ok would take.
+func valueOf[I comparable](t *term) I {
+	value, _ := t.value.(I)
+	return value
 }
 
 // of returns the distinct values of an object for a reader, who runs the user's
@@ -81,7 +88,7 @@ func (v *vocabulary[I, T]) of(object T) (values []I) {
 	}()
 	var distinct []I
 	for _, value := range v.values(nil, object) {
-		if !slices.Contains(distinct, value) {
+		if value == value && !slices.Contains(distinct, value) {
 			distinct = append(distinct, value)
 		}
 	}
