@@ -30,7 +30,8 @@ type BatchStore[T any] interface {
 	Itself() Store[T]
 }
 
-// Listing is everything that a server holds, as a list told it.
+// Listing is everything that a server holds, as a list told it. Of a key that is
+// named twice the later counts, in the order of the fields.
 type Listing[T any] struct {
 	// Objects are the objects as they were listed.
 	Objects []T
@@ -101,6 +102,14 @@ type Write[T any] struct {
 	Rejection *Rejection
 }
 
+// rejection returns what a Lack says, which by itself says no more than the key.
+func (w *Write[T]) rejection() Rejection {
+	if w.Rejection == nil {
+		return Rejection{Key: w.Key, Version: w.Version, Err: ErrNoWrite}
+	}
+	return *w.Rejection
+}
+
 // Add appends an Add.
 func (b *Batch[T]) Add(object T) { b.Append(Write[T]{Type: WriteAdd, Object: object}) }
 
@@ -150,7 +159,7 @@ func (b *Batch[T]) Reset() {
 // Batches returns a store's own way to take batches if it has one, and else one
 // that makes each write by itself. Such a one cannot be without an object: a
 // batch ends at the first that cannot be had, and a list with one is refused. Its
-// Holds is always false.
+// Holds is always false, so a list with unchanged objects is refused as well.
 //
 // A store that embeds one with batches, and overrides some of its methods, is
 // treated as one without: its methods are all called.
@@ -161,24 +170,32 @@ func Batches[T any](s Store[T]) BatchStore[T] {
 	return singly[T]{s}
 }
 
-// ErrNoWrite means that a batch has a [Write] without a known type.
-var ErrNoWrite = errors.New("write of unknown type in a batch: use the methods of store.Batch")
+// ErrNoWrite means that a batch has a [Write] without a known type, or a Lack
+// without a [Rejection].
+var ErrNoWrite = errors.New("write in a batch without a known type or a rejection: use the methods of store.Batch")
 
 // singly makes the writes of a batch one by one.
 type singly[T any] struct{ Store[T] }
 
 func (s singly[T]) Apply(batch *Batch[T]) error {
+	var rejections []Rejection
 	var errs []error
-	for _, w := range batch.writes {
-		errs = append(errs, s.write(w))
+	for i := range batch.writes {
+		w := &batch.writes[i]
+		err := s.write(w)
+		if rejected, ok := err.(*RejectedError); ok {
+			rejections = append(rejections, rejected.Rejections...)
+		} else {
+			errs = append(errs, err)
+		}
 		if w.Type == WriteLack {
 			break // nothing here would keep the resource version before it
 		}
 	}
-	return errors.Join(errs...)
+	return failure(rejections, errors.Join(errs...))
 }
 
-func (s singly[T]) write(w Write[T]) error {
+func (s singly[T]) write(w *Write[T]) error {
 	switch w.Type {
 	case WriteAdd:
 		return s.Add(w.Object)
@@ -191,14 +208,19 @@ func (s singly[T]) write(w Write[T]) error {
 	case WriteBookmark:
 		return s.Bookmark(w.Version.ResourceVersion)
 	case WriteLack:
-		return rejectedError([]Rejection{*w.Rejection})
+		return rejectedError([]Rejection{w.rejection()})
 	}
 	return rejectedError([]Rejection{{Key: w.Key, Err: ErrNoWrite}})
 }
 
 func (s singly[T]) ReplaceAll(l Listing[T]) error {
-	if len(l.Lacking) > 0 {
-		return rejectedError(l.Lacking)
+	rejections := l.Lacking
+	for _, key := range l.Unchanged {
+		// Replace would delete it.
+		rejections = append(rejections[:len(rejections):len(rejections)], Rejection{Key: key, Err: ErrNotHeld})
+	}
+	if len(rejections) > 0 {
+		return rejectedError(rejections)
 	}
 	return s.Replace(l.Objects, l.ResourceVersion)
 }

@@ -33,7 +33,7 @@ type Store[T any] interface {
 
 	// Replace makes the given objects the content of the store. The resource
 	// version is that of the list which they come from. Where two objects have
-	// one key, the later one counts.
+	// one key, the later one counts, also if it is rejected.
 	Replace(objects []T, resourceVersion string) error
 
 	// Bookmark says that nothing happened up to the given resource version

@@ -36,7 +36,9 @@ type Clash[I comparable, T any] struct {
 // is reported to clashed, once for each object that got it. It is called under the
 // writer's lock, after the commit is visible: it must be quick and must not write
 // to the cache, and may read from it. If it panics, the write returns an
-// [*IndexError] ([ErrPanic]) although it was made. A nil clashed ignores clashes.
+// [*IndexError] ([ErrPanic]) although it was made; so does AddUniqueIndex, which
+// reports the clashes of what the cache holds, together with the index. A nil
+// clashed ignores clashes.
 func AddUniqueIndex[T any, I comparable](to Indexable[T], name string, fn func(T) (I, bool), clashed func(Clash[I, T])) (*UniqueIndex[I, T], error) {
 	x := &UniqueIndex[I, T]{seed: maphash.MakeSeed()}
 	v := &vocabulary[I, T]{hash: x.hash}
@@ -54,7 +56,11 @@ func AddUniqueIndex[T any, I comparable](to Indexable[T], name string, fn func(T
 			clashed(Clash[I, T]{Value: valueOf[I](claim), Key: holder.key(), Object: holder.object, OtherKey: other.key(), Other: other.object})
 		}
 	}
-	return x, x.add(to, name, v, lessByClaim[T], c)
+	err := x.add(to, name, v, lessByClaim[T], c)
+	if x.of == nil {
+		return nil, err
+	}
+	return x, err // that of a hook: the index was added
 }
 
 func (x *UniqueIndex[I, T]) hash(value I) uint64 { return maphash.Comparable(x.seed, value) }

@@ -56,8 +56,8 @@ func (p *Partition[T]) identify(object T) (key Key, version Version, err error) 
 	}
 	if err != nil {
 		key = Key{}
-	} else if key, err = p.place(key); err != nil {
-		return key, version, err
+	} else {
+		key, err = p.place(key)
 	}
 	if c.versioned {
 		version = versionOf(object)
@@ -132,7 +132,7 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 	case WriteBookmark:
 		p.moved(s, Key{}, w.Version.ResourceVersion)
 	case WriteLack:
-		r := *w.Rejection
+		r := w.rejection()
 		if key, err := p.place(r.Key); err == nil {
 			r.Key = key
 		}
@@ -168,17 +168,19 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 		listed:     make(map[Key]int, len(l.Objects)+len(l.Unchanged)),
 		rejections: make([]Rejection, 0, len(l.Lacking)),
 	}
-	for _, rejection := range l.Lacking {
-		if key, err := p.place(rejection.Key); err == nil {
-			rejection.Key = key
-		}
-		r.reject(rejection)
-	}
+	// Of what is said of one key, the last counts. What cannot be had is last, so
+	// that the resource version stays before it in any case.
 	for _, key := range l.Unchanged {
 		r.unchanged(key)
 	}
 	for _, object := range l.Objects {
 		r.object(object)
+	}
+	for _, rejection := range l.Lacking {
+		if key, err := p.place(rejection.Key); err == nil {
+			rejection.Key = key
+		}
+		r.reject(rejection)
 	}
 	s := step[T]{
 		origin:          List,
@@ -198,8 +200,8 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 // replacement is what a listing means for what is held.
 type replacement[T any] struct {
 	of *Partition[T]
-	// listed has the place of an edit for each key, or -1 if nothing is to be
-	// done.
+	// listed has the place of an edit for each key, or -1 if what is held there
+	// stays.
 	listed     map[Key]int
 	edits      []edit[T]
 	rejections []Rejection
@@ -210,11 +212,21 @@ type replacement[T any] struct {
 func (r *replacement[T]) reject(rejection Rejection) {
 	r.rejections = append(r.rejections, rejection)
 	r.missing.add(rejection.Key)
+	r.withdraw(rejection.Key)
 	if rejection.Key == (Key{}) && rejection.Version.UID != "" {
 		if r.kept == nil {
 			r.kept = make(map[types.UID]bool)
 		}
 		r.kept[rejection.Version.UID] = true
+	}
+}
+
+// withdraw takes back the edit of a key, so that what is held there stays.
+func (r *replacement[T]) withdraw(key Key) {
+	if at, listed := r.listed[key]; listed && at >= 0 {
+		r.of.of.release(r.edits[at].new.terms)
+		r.edits[at] = edit[T]{}
+		r.listed[key] = -1
 	}
 }
 
@@ -237,13 +249,10 @@ func (r *replacement[T]) object(object T) {
 		r.reject(Rejection{Key: key, Version: version, Err: err})
 		return
 	}
-	at, twice := r.listed[key]
 	if old := c.table.get(key); old != nil && old.known().Equal(version) {
-		if twice && at >= 0 {
-			c.release(r.edits[at].new.terms)
-			r.edits[at] = edit[T]{}
-		}
+		r.withdraw(key)
 		r.listed[key] = -1
+		r.missing.remove(key)
 		return
 	}
 	e, err := c.prepare(key, object, Version{})
@@ -251,7 +260,8 @@ func (r *replacement[T]) object(object T) {
 		r.reject(Rejection{Key: key, Version: version, Err: err})
 		return
 	}
-	if twice && at >= 0 {
+	r.missing.remove(key)
+	if at, listed := r.listed[key]; listed && at >= 0 {
 		c.release(r.edits[at].new.terms)
 		r.edits[at].new = e
 		return
