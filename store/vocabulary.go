@@ -21,14 +21,15 @@ type vocabulary[I comparable, T any] struct {
 }
 
 // find runs the user's function and appends the terms of its values to into.
-func (v *vocabulary[I, T]) find(into []*term, key Key, object T) (_ []*term, err error) {
-	start := len(into)
+func (v *vocabulary[I, T]) find(into []*term, key Key, object T) (found []*term, err error) {
+	found = into
 	defer func() {
 		if value := recover(); value != nil {
-			for _, t := range into[start:] {
+			for _, t := range found[len(into):] {
 				v.release(t)
 			}
-			into, err = into[:start], &IndexError{Index: v.name, Key: key, Err: recovered(value)}
+			clear(v.buffer[:cap(v.buffer)])
+			found, err = into, &IndexError{Index: v.name, Key: key, Err: recovered(value)}
 		}
 	}()
 	values := v.values(v.buffer[:0], object)
@@ -36,13 +37,13 @@ func (v *vocabulary[I, T]) find(into []*term, key Key, object T) (_ []*term, err
 		if value != value {
 			continue // a NaN: nobody can look for it
 		}
-		into = append(into, v.acquire(value))
+		found = append(found, v.acquire(value))
 	}
 	if len(values) > cap(v.buffer) && len(values) <= maxScratch {
 		v.buffer = make([]I, 0, len(values))
 	}
 	clear(v.buffer[:min(len(values), cap(v.buffer))])
-	return into, nil
+	return found, nil
 }
 
 func (v *vocabulary[I, T]) acquire(value I) *term {
