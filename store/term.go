@@ -131,15 +131,19 @@ func (x *postings[T]) move(old, new *entry[T]) {
 func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
 	e := &entry[T]{name: key.Name, object: object}
 	if version != (Version{}) {
-		e.version = &version
+		told := version // so that a version is on the heap only here
+		e.version = &told
 	}
 	if len(c.indexes) == 0 {
 		return e, nil
 	}
 	terms := c.scratch.terms[:0]
 	defer func() {
-		clear(terms)
-		c.scratch.terms = terms[:0]
+		c.scratch.terms = nil
+		if cap(terms) <= maxScratch {
+			clear(terms)
+			c.scratch.terms = terms[:0]
+		}
 	}()
 	for _, x := range c.indexes {
 		start := len(terms)

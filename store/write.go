@@ -118,7 +118,8 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 		}
 		final := &entry[T]{object: w.Object}
 		if w.Version != (Version{}) {
-			final.version = &version
+			told := version
+			final.version = &told
 		}
 		s.edits = append(s.edits, edit[T]{key: key, final: final})
 		p.moved(s, key, version.ResourceVersion)
