@@ -154,6 +154,7 @@ func (c *Cache[T]) tell(s *step[T], changes []Change[T]) {
 
 // reuse leaves the memory of a step to the next one, without what it refers to.
 func (c *Cache[T]) reuse(edits []edit[T], changes []Change[T], reported bool) {
+	c.scratch.edits = nil // the beginning of edits may be there as well
 	if cap(edits) <= maxScratch {
 		clear(edits)
 		c.scratch.edits = edits[:0]

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
+	table := newTable[int]()
+	keys := []Key{{"", "", "a"}, {"", "n", "a"}, {"", "n", "b"}, {"c", "n", "a"}, {"c", "", "a"}}
+	spaces := map[Key]*space{}
+	for i, key := range keys {
+		_, held := table.get(key)
+		assert.False(t, held)
+		assert.False(t, table.remove(key))
+		spaces[key] = table.put(key, i)
+		assert.Equal(t, space{key.Cluster, key.Namespace}, *spaces[key])
+	}
+	assert.Equal(t, len(keys), table.len)
+	for i, key := range keys {
+		object, held := table.get(key)
+		require.True(t, held)
+		assert.Equal(t, i, object)
+	}
+	assert.Same(t, spaces[keys[1]], spaces[keys[2]], "a namespace has one space")
+
+	assert.Same(t, spaces[keys[1]], table.put(keys[1], 9))
+	assert.Equal(t, len(keys), table.len)
+	object, _ := table.get(keys[1])
+	assert.Equal(t, 9, object)
+	for _, key := range keys {
+		assert.True(t, table.remove(key))
+		_, held := table.get(key)
+		assert.False(t, held)
+	}
+	assert.Zero(t, table.len)
+	assert.Empty(t, table.home)
+	assert.Empty(t, table.clusters)
+}
+
+func TestEntriesOfOldSpacesAreInOrderWithNewOnes(t *testing.T) {
+	// A namespace that comes back has another space than entries from before,
+	// which snapshots still hold.
+	a := &entry[int]{space: &space{"", "n"}, name: "a"}
+	b := &entry[int]{space: &space{"", "n"}, name: "b"}
+	other := &entry[int]{space: &space{"c", ""}, name: "a"}
+	assert.True(t, lessEntry(a, b))
+	assert.False(t, lessEntry(b, a))
+	assert.True(t, lessEntry(b, other))
+	assert.False(t, lessEntry(other, b))
+}
