@@ -154,10 +154,12 @@ func (r *reader[I, T]) add(to Indexable[T], name string, v *vocabulary[I, T], le
 		return err
 	}
 	r.of, r.postings, r.vocabulary = c, x, v
+	c.trees.Lock()
 	c.mu.Lock()
 	c.published.Store(nil)
 	c.indexes = append(c.indexes, x)
 	c.mu.Unlock()
+	c.trees.Unlock()
 	if clashes != nil {
 		return clashes.report(x)
 	}

