@@ -16,7 +16,6 @@ type protobufItems struct {
 	begun, seen bool // the envelope; its contents
 	inside      bool // the contents
 	left        uint64
-	envelope    envelope
 }
 
 func (c *protobufItems) cut(b []byte) (Frame, int, bool, error) {
@@ -100,8 +99,11 @@ func (c *protobufItems) take(f Field) (Frame, bool, error) {
 		if f.Number == 2 {
 			return Frame{}, false, malformed("the contents of a list's envelope have the wire type %d", f.Type)
 		}
-		err := c.envelope.field(f)
-		c.meta.APIVersion, c.meta.Kind = string(c.envelope.apiVersion), string(c.envelope.kind)
+		var e envelope
+		err := e.field(f)
+		if e.kind != nil {
+			c.meta.APIVersion, c.meta.Kind = string(e.apiVersion), string(e.kind)
+		}
 		return Frame{}, false, err
 	}
 	c.left -= uint64(len(f.Raw))
@@ -120,7 +122,7 @@ func (c *protobufItems) take(f Field) (Frame, bool, error) {
 }
 
 func (c *protobufItems) end(rest []byte) error {
-	if !c.begun || c.inside || len(rest) > 0 {
+	if !c.seen || c.inside || len(rest) > 0 {
 		return ErrTruncated
 	}
 	return nil
