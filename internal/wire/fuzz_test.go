@@ -27,7 +27,7 @@ func FuzzJSONEvents(f *testing.F) {
 	for _, seed := range []string{
 		"", " ", event("{}"), event(`{"a":"\""}`) + "\n" + event(`{"b":[{}]}`) + "\n", event("{}") + event("{}"),
 		event("{}") + "\n" + event("{}") + event("{}") + "\n", event("{}") + "\n{\"object\":{},\n\"type\":\"ERROR\"}", "<html>",
-		event("{}") + "\n" + `{"type":"ADDED","object":{}},"x":{}}` + "\n",
+		event("{}") + "\n" + `{"type":"ADDED","object":{}},"x":{}}` + "\n", `{"object":A,"object":{}}`,
 	} {
 		f.Add([]byte(seed))
 	}

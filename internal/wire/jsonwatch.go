@@ -117,6 +117,9 @@ func cutEvent(b []byte) (Frame, error) {
 				frame.Type = text
 			}
 		case "object":
+			if frame.Object != nil && !valid(frame.Object) {
+				return malformed("an event has two objects")
+			}
 			if frame.Object = v; string(v) == "null" {
 				frame.Object = nil
 			}
