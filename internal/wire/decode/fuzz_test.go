@@ -133,7 +133,7 @@ func newDecoders() *decoders {
 
 func (d *decoders) compare(t *testing.T, data []byte) {
 	for _, pair := range [][2]*Decoder[any]{d.foo, d.pod, d.tree} {
-		for i, decoder := range []*Decoder[any]{pair[0], pair[0], pair[1]} {
+		for i, decoder := range []*Decoder[any]{pair[0], pair[0], pair[0], pair[1]} {
 			want := decoder.fresh()
 			bad := utiljson.Unmarshal(data, want)
 			got, err := decoder.decode(wire.JSON, data)

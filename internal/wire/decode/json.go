@@ -26,6 +26,9 @@ type jsonDecoder struct {
 	again bool
 	// bypass is the value that its own hook must not be used for: the hook asks for it.
 	bypass any
+	// found is how many bytes of the object were not decoded.
+	found int
+	meter meter // of objects: hooks cost something even where none of them does anything
 }
 
 var (
@@ -73,8 +76,12 @@ func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) 
 		}
 	}
 	object := fresh()
-	d.again, d.bypass = false, nil
+	if !d.meter.open() {
+		return object, json.Unmarshal(data, object, d.plain)
+	}
+	d.again, d.bypass, d.found = false, nil, 0
 	err := json.Unmarshal(data, object, d.sharing)
+	d.meter.count(len(data), d.found)
 	if d.again {
 		object = fresh()
 		err = json.Unmarshal(data, object, d.plain)

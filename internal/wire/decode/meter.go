@@ -6,12 +6,13 @@ type meter struct {
 	asked        int // times, in this period
 	bytes, found int
 	pause        int // times that are left until the next period
-	last         int // the length of the last pause
+	last         int // the length of the last pause; 0 if the last period was good
 }
 
 const (
-	// A period is so many questions.
-	period = 512
+	// A period is so many questions, and fewer after one that was bad.
+	period      = 512
+	shortPeriod = period / 4
 	// One byte in so many has to be found: about what a question costs of what it saves.
 	worth = 4
 	// After a bad period so many values are not asked for; twice as many after each further
@@ -29,14 +30,15 @@ func (m *meter) open() bool {
 	return true
 }
 
-// count notes an answer.
-func (m *meter) count(bytes int, found bool) {
+// hopeless reports whether this is not the first pause.
+func (m *meter) hopeless() bool { return m.last > firstPause }
+
+// count notes how many of some bytes were found.
+func (m *meter) count(bytes, found int) {
 	m.asked++
 	m.bytes += bytes
-	if found {
-		m.found += bytes
-	}
-	if m.asked < period {
+	m.found += found
+	if m.asked < period && (m.asked < shortPeriod || m.last == 0) {
 		return
 	}
 	if m.found*worth < m.bytes {

@@ -12,7 +12,9 @@ import (
 // the message whose bytes came before: they are cut out, and what they were decoded to is put
 // in afterwards.
 type protobufDecoder struct {
-	plan *plan
+	plan  *plan
+	drops *plan // without sharing
+	meter meter // of objects
 
 	out    []byte // the message without what was cut out
 	nodes  []node
@@ -31,27 +33,37 @@ type node struct {
 type finding struct {
 	node  int
 	field *planned
-	run   []byte // the field's bytes, if they are new
-	value reflect.Value
+	value reflect.Value // if it was found
+	run   []byte        // otherwise: the field's bytes
+	answer
 }
 
 // errInconsistent is in nobody's hands: it ends an attempt.
 var errInconsistent = errors.New("a message is not what its type says")
 
 func newProtobufDecoder(s *settings, t reflect.Type) *protobufDecoder {
-	return &protobufDecoder{plan: planFor(s, t)}
+	only := *s
+	only.shares = nil
+	return &protobufDecoder{plan: planFor(s, t), drops: planFor(&only, t)}
 }
 
 // decode decodes into what a call of fresh returns.
 func (d *protobufDecoder) decode(data []byte, fresh func() any) (any, error) {
 	object := fresh()
-	if d.plan == nil {
+	plan := d.plan
+	if !d.meter.open() {
+		plan = d.drops
+	}
+	if plan == nil {
 		return object, object.(message).Unmarshal(data)
 	}
 	d.out, d.nodes, d.found, d.missed = d.out[:0], d.nodes[:0], d.found[:0], d.missed[:0]
 	d.nodes = append(d.nodes, node{value: reflect.ValueOf(object).Elem()})
-	if d.cut(d.plan, data, 0) != nil {
+	if d.cut(plan, data, 0) != nil {
 		return object, object.(message).Unmarshal(data)
+	}
+	if plan == d.plan {
+		d.meter.count(len(data), len(data)-len(d.out))
 	}
 	if err := object.(message).Unmarshal(d.out); err != nil {
 		return object, err
@@ -117,12 +129,14 @@ func (d *protobufDecoder) cutField(field *planned, run []byte, at int) error {
 		return nil
 	}
 	if t := field.table; t != nil && t.open() {
-		value, ok := t.get(run)
+		value, answer, ok := t.get(run)
 		if ok {
 			d.found = append(d.found, finding{node: at, field: field, value: value})
 			return nil
 		}
-		d.missed = append(d.missed, finding{node: at, field: field, run: run})
+		if answer.keep {
+			d.missed = append(d.missed, finding{node: at, field: field, run: run, answer: answer})
+		}
 	}
 	if field.inside == nil {
 		d.out = append(d.out, run...)
@@ -193,7 +207,7 @@ func (d *protobufDecoder) settle() bool {
 		}
 		kept := reflect.New(value.Type()).Elem()
 		kept.Set(value)
-		f.field.table.put(f.run, kept)
+		f.field.table.put(f.answer, f.run, kept)
 	}
 	return true
 }

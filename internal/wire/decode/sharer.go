@@ -36,20 +36,22 @@ func (shared[X]) hook(d *jsonDecoder) *json.Unmarshalers {
 		if err != nil {
 			return err
 		}
-		if x, ok := known.get(raw); ok {
+		x, answer, ok := known.get(raw)
+		if ok {
+			d.found += len(raw)
 			*into = x
 			return nil
 		}
 		d.bypass = into
 		err = json.Unmarshal(raw, into, d.sharing)
 		d.bypass = nil
-		if err != nil {
+		if err != nil || !answer.keep {
 			return err
 		}
 		if clips {
 			clip(reflect.ValueOf(into).Elem())
 		}
-		known.put(raw, *into)
+		known.put(answer, raw, *into)
 		return nil
 	})
 }
