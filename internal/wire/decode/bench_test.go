@@ -26,8 +26,12 @@ func podBytes(tb testing.TB, format wire.Format, unique bool) [][]byte {
 	if unique {
 		n = uniquePods
 	}
+	return podBytesOf(tb, format, makePods(n, unique))
+}
+
+func podBytesOf(tb testing.TB, format wire.Format, pods []*corev1.Pod) [][]byte {
 	var all [][]byte
-	for _, pod := range makePods(n, unique) {
+	for _, pod := range pods {
 		data, err := gojson.Marshal(pod)
 		if format == wire.Protobuf {
 			data, err = pod.Marshal()

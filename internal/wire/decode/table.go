@@ -8,7 +8,7 @@ import "hash/maphash"
 type table[X any] struct {
 	young, old map[uint64]entry[X]
 	size       int      // bytes of the keys in young
-	asked      []uint64 // hashes of keys, each at a place of its own
+	asked      []uint64 // hashes of keys, each at one of two places of its own
 	meter      meter
 }
 
@@ -60,9 +60,9 @@ func (t *table[X]) get(key []byte) (X, answer, bool) {
 	if t.asked == nil {
 		t.asked = make([]uint64, askedOnce)
 	}
-	before := &t.asked[hash%askedOnce]
-	a := answer{hash: hash, keep: *before == hash && len(key) <= fullBytes}
-	*before = hash
+	before := t.asked[hash%(askedOnce/2)*2:][:2]
+	a := answer{hash: hash, keep: (before[0] == hash || before[1] == hash) && len(key) <= fullBytes}
+	before[0], before[1] = hash, before[0]
 	t.meter.count(len(key), 0)
 	var none X
 	return none, a, false
