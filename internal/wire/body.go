@@ -8,8 +8,6 @@ type cutter interface {
 	cut(b []byte) (frame Frame, n int, ok bool, err error)
 	// end says whether a body may end before rest, which no cut could use.
 	end(rest []byte) error
-	// wants is how many bytes the frame that begins here needs, as far as is known.
-	wants() int
 }
 
 // body reads the body of an answer and cuts it.
@@ -84,7 +82,7 @@ func (b *body) handOver() *Batch {
 // fill reads once.
 func (b *body) fill() {
 	buf := b.batch.buf
-	if want := max(b.end-b.start, min(b.cutter.wants(), b.limit)) + chunkSize/2; want > len(buf) {
+	if want := b.end - b.start + chunkSize/2; want > len(buf) {
 		buf = make([]byte, 2*want)
 	}
 	if b.start > 0 || len(buf) > len(b.batch.buf) {

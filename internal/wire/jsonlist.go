@@ -153,5 +153,3 @@ func (c *jsonItems) end(rest []byte) error {
 	}
 	return nil
 }
-
-func (c *jsonItems) wants() int { return 0 }

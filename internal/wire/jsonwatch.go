@@ -59,8 +59,6 @@ func (c *jsonEvents) end(rest []byte) error {
 	return nil
 }
 
-func (c *jsonEvents) wants() int { return 0 }
-
 var (
 	typePrefix   = []byte(`{"type":"`)
 	objectPrefix = []byte(`","object":`)

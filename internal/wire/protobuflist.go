@@ -11,7 +11,6 @@ import (
 type protobufItems struct {
 	meta  *ListMeta
 	limit int
-	want  int
 
 	begun, seen bool // the envelope; its contents
 	inside      bool // the contents
@@ -19,7 +18,6 @@ type protobufItems struct {
 }
 
 func (c *protobufItems) cut(b []byte) (Frame, int, bool, error) {
-	c.want = 0
 	if !c.begun {
 		if len(b) < len(magic) {
 			return Frame{}, 0, false, nil
@@ -81,16 +79,9 @@ func (c *protobufItems) more(b, visible []byte) error {
 		return nil
 	}
 	size, m := binary.Uvarint(b[n:])
-	if m <= 0 {
-		return nil
-	}
-	if c.inside && size > c.left {
-		return malformed("a field is longer than the list")
-	}
-	if size > uint64(c.limit) {
+	if m > 0 && size > uint64(c.limit) {
 		return ErrTooLarge
 	}
-	c.want = n + m + int(size)
 	return nil
 }
 
@@ -127,5 +118,3 @@ func (c *protobufItems) end(rest []byte) error {
 	}
 	return nil
 }
-
-func (c *protobufItems) wants() int { return c.want }

@@ -9,10 +9,7 @@ import (
 const prefixSize = 4
 
 // protobufEvents cuts protobuf events.
-type protobufEvents struct {
-	limit int
-	want  int
-}
+type protobufEvents struct{ limit int }
 
 func (c *protobufEvents) cut(b []byte) (Frame, int, bool, error) {
 	if len(b) < prefixSize {
@@ -24,10 +21,8 @@ func (c *protobufEvents) cut(b []byte) (Frame, int, bool, error) {
 	}
 	end := prefixSize + int(size)
 	if len(b) < end {
-		c.want = end
 		return Frame{}, 0, false, nil
 	}
-	c.want = 0
 	frame, err := openEvent(b[prefixSize:end])
 	return frame, end, err == nil, err
 }
@@ -69,5 +64,3 @@ func (c *protobufEvents) end(rest []byte) error {
 	}
 	return nil
 }
-
-func (c *protobufEvents) wants() int { return c.want }

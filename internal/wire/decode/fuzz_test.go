@@ -164,3 +164,25 @@ func FuzzJSONAsTheIncumbent(f *testing.F) {
 	d := newDecoders()
 	f.Fuzz(func(t *testing.T, data []byte) { d.compare(t, data) })
 }
+
+func FuzzProtobufAsItsOwnMethod(f *testing.F) {
+	for _, unique := range []bool{false, true} {
+		for _, data := range podBytesOf(f, wire.Protobuf, makePods(2, unique)) {
+			f.Add(data)
+			f.Add(append(data, data...))
+		}
+	}
+	f.Add([]byte{})
+	sharing := newErased(reflect.TypeFor[corev1.Pod]())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		want := &corev1.Pod{}
+		bad := want.Unmarshal(data)
+		for range 3 {
+			got, err := sharing.decode(wire.Protobuf, data)
+			require.Equal(t, bad == nil, err == nil)
+			if bad == nil {
+				require.Equal(t, want, got)
+			}
+		}
+	})
+}

@@ -141,8 +141,17 @@ func TestRepeatedProtobufFieldsAreNotShared(t *testing.T) {
 	want = &corev1.Pod{}
 	require.NoError(t, want.Unmarshal([]byte(message)))
 	require.Len(t, want.Labels, 2)
-	_, got = decodeAll[*corev1.Pod](t, wire.Protobuf, message)
-	assert.Equal(t, want, got)
+	codec, err := For[*corev1.Pod]()
+	require.NoError(t, err)
+	d := codec.NewDecoder()
+	for range 3 {
+		got, err := d.Decode(wire.Protobuf, []byte(message))
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	alone, err := d.Decode(wire.Protobuf, first)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"a": "b"}, alone.Labels)
 }
 
 // metadata returns the contents of the first field of a small message.
