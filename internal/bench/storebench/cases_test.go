@@ -157,7 +157,7 @@ func (blind) update([]*corev1.Pod) error { return nil }
 func TestCacheThatDoesNotFindThePodsIsAnError(t *testing.T) {
 	w := newWorld(tiny)
 	for name, round := range map[string]func(subject) (float64, error){
-		"reading": w.reading(2), "beside a writer": w.readingBesideWriter(2), "walking": w.walking, "nodes": w.walkingNodes,
+		"reading": w.reading(2, w.names), "beside a writer": w.readingBesideWriter(2), "walking": w.walking, "nodes": w.walkingNodes,
 		"read allocations": w.readAllocations, "walk allocations": w.walkAllocations, "node allocations": w.nodeAllocations,
 	} {
 		_, err := round(blind{})

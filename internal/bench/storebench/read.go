@@ -17,8 +17,10 @@ const chunk = 64
 
 func (w *world) readCases() []measure.Case {
 	return []measure.Case{
-		{Name: "get/1-reader", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(1))},
-		{Name: "get/8-readers", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(manyReaders))},
+		{Name: "get/1-reader", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(1, w.names))},
+		{Name: "get/8-readers", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(manyReaders, w.names))},
+		{Name: "get/1-reader-foreign", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(1, w.foreign))},
+		{Name: "get/8-readers-foreign", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(manyReaders, w.foreign))},
 		{Name: "get/allocations", Unit: "allocs/read", Goal: measure.AtMost(0), Rounds: 1, Sides: w.sides(w.readAllocations)},
 		{Name: "get/1-reader+writer", Unit: "ns", Goal: measure.RatioAtMost(0.5), Sides: w.sides(w.readingBesideWriter(1))},
 		{Name: "get/8-readers+writer", Unit: "ns", Goal: measure.RatioAtMost(0.5), Sides: w.sides(w.readingBesideWriter(manyReaders))},
@@ -26,9 +28,9 @@ func (w *world) readCases() []measure.Case {
 }
 
 // reading measures point reads by some readers at the same time: the time that all took together, for each read that any of them made.
-func (w *world) reading(readers int) func(subject) (float64, error) {
+func (w *world) reading(readers int, names []name) func(subject) (float64, error) {
 	return func(s subject) (float64, error) {
-		r := reader{subject: s, names: w.names, limit: w.reads / readers}
+		r := reader{subject: s, names: names, limit: w.reads / readers}
 		return r.run(readers, func() error { return nil })
 	}
 }

@@ -44,9 +44,13 @@ var full = scale{
 // world is the pods, and the two caches that hold them. One case uses it at a time.
 type world struct {
 	scale
-	set    *pods.Set
-	names  []name
-	random *rand.Rand
+	set *pods.Set
+	// names are keys as an event, an index or a queue hands them out: their
+	// strings are those of the objects. The strings of foreign came from
+	// elsewhere, such as the wire.
+	names   []name
+	foreign []name
+	random  *rand.Rand
 
 	ours *ours
 	peer *peer
@@ -66,7 +70,8 @@ func newWorld(s scale) *world {
 			namespace = strings.Clone(pod.Namespace)
 			namespaces[namespace] = namespace
 		}
-		w.names = append(w.names, name{namespace: namespace, name: strings.Clone(pod.Name)})
+		w.names = append(w.names, name{namespace: pod.Namespace, name: pod.Name})
+		w.foreign = append(w.foreign, name{namespace: namespace, name: strings.Clone(pod.Name)})
 	}
 	return w
 }
