@@ -106,6 +106,7 @@ func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 		hash := x.hash(value)
 		var last *term
 		found := false
+		next := bundle[T]{yield: yield}
 		tree.Ascend(posting[T]{term: &term{hash: hash}}, func(p posting[T]) bool {
 			if p.term != last {
 				if p.term.hash != hash {
@@ -113,8 +114,9 @@ func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 				}
 				last, found = p.term, valueOf[I](p.term) == value
 			}
-			return !found || yield(p.entry.key(), p.entry.object)
+			return !found || next.add(p.entry)
 		})
+		next.flush()
 	}
 }
 
