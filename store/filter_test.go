@@ -205,6 +205,9 @@ func TestFilterInFrontOfAStoreThatDoesNotTellKeys(t *testing.T) {
 	assert.Equal(t, Key{}, rejected.Rejections[0].Key)
 	assert.Equal(t, Version{"u1", "3"}, rejected.Rejections[0].Version)
 	require.ErrorIs(t, err, ErrPanic)
+
+	list := []*corev1.Pod{on("bad", pod("n", "a", "u1", "3")), on("here", pod("n", "b", "u2", "4")), on("here", pod("n", "c", "u3", "4"))}
+	require.ErrorIs(t, pods.Replace(list, "4"), ErrPanic, "the others are not taken for later states of it")
 }
 
 func TestFilterBehindATransformIsToldKeysAndVersions(t *testing.T) {
