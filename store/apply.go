@@ -50,21 +50,30 @@ func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[
 // the commit while it is made, instead of waiting for it.
 const many = 1024
 
-// edit makes the edits of a step, and everything that readers see of it.
+// edit makes the edits of a step, and everything that readers see of it. Point
+// reads wait only while the maps change.
 func (c *Cache[T]) edit(p *Partition[T], s *step[T]) {
-	if len(s.edits) > many {
-		before := c.Snapshot()
+	large := len(s.edits) > many
+	var before *Snapshot[T]
+	if large {
+		before = c.Snapshot() // which stays published until the commit is made
+	}
+	c.trees.Lock()
+	defer c.trees.Unlock()
+	c.editTrees(s.edits)
+	if large {
+		c.compact()
 		c.mu.Lock()
 		c.frozen = before
 		c.mu.Unlock()
-		c.editEntries(s.edits)
-		c.compact()
-		c.mu.Lock()
-		c.frozen = nil
-	} else {
-		c.mu.Lock()
-		c.editEntries(s.edits)
+		c.editTable(s.edits)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !large {
+		c.editTable(s.edits)
+	}
+	c.frozen = nil
 	c.published.Store(nil)
 	c.generation++
 	p.resourceVersion = s.resourceVersion
@@ -72,10 +81,10 @@ func (c *Cache[T]) edit(p *Partition[T], s *step[T]) {
 		p.complete = true
 		c.complete = c.complete || c.allComplete(p)
 	}
-	c.mu.Unlock()
 }
 
-func (c *Cache[T]) editEntries(edits []edit[T]) {
+// editTrees makes edits in the trees, and finds out what made room.
+func (c *Cache[T]) editTrees(edits []edit[T]) {
 	var place btree.PathHint // where the last one was
 	ordered := slices.IsSortedFunc(edits, func(a, b edit[T]) int { return a.key.Compare(b.key) })
 	for i := range edits {
@@ -84,13 +93,12 @@ func (c *Cache[T]) editEntries(edits []edit[T]) {
 			place = btree.PathHint{}
 		}
 		kept := false
-		switch {
-		case e.new != nil:
+		if e.new != nil {
 			kept = c.put(e, &place)
-		case e.key == Key{} || !c.table.remove(e.key):
+		} else if old, held := c.entries.DeleteHint(pivot[T](e.key), &place); held {
+			e.old = old
+		} else {
 			continue
-		default:
-			e.old, _ = c.entries.DeleteHint(pivot[T](e.key), &place)
 		}
 		for _, x := range c.indexes {
 			x.move(e.old, e.new, kept)
@@ -103,12 +111,23 @@ func (c *Cache[T]) editEntries(edits []edit[T]) {
 	}
 }
 
-// put puts the new entry of an edit into the cache, and reports whether it is
+func (c *Cache[T]) editTable(edits []edit[T]) {
+	for i := range edits {
+		switch e := &edits[i]; {
+		case e.new != nil:
+			c.table.put(e.key, e.new)
+		case e.old != nil:
+			c.table.remove(e.key)
+		}
+	}
+}
+
+// put puts the new entry of an edit into the tree, and reports whether it is
 // where the old one was. An entry that no snapshot has is changed in its place:
 // then the edit has the two the other way round. One that an earlier edit of the
 // same commit has put is left to that edit, which is still to be told.
 func (c *Cache[T]) put(e *edit[T], place *btree.PathHint) (kept bool) {
-	e.new.space = c.table.put(e.key, e.new.object)
+	e.new.space = c.spaceOf(e.key)
 	old, held := c.entries.GetHint(e.new, place)
 	if held && old.epoch == c.epoch {
 		old.swap(e.new)
@@ -119,6 +138,16 @@ func (c *Cache[T]) put(e *edit[T], place *btree.PathHint) (kept bool) {
 	e.new.epoch = unfinished
 	e.old, _ = c.entries.SetHint(e.new, place)
 	return false
+}
+
+// spaceOf returns the space of a key. The caller holds writer.
+func (c *Cache[T]) spaceOf(key Key) *space {
+	if s := c.table.shelf(key); s != nil {
+		return s.space
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.table.add(&space{key.Cluster, key.Namespace}).space
 }
 
 // unfinished is the epoch of what the current commit has put.
@@ -154,6 +183,7 @@ func (c *Cache[T]) tell(s *step[T], changes []Change[T]) {
 
 // reuse leaves the memory of a step to the next one, without what it refers to.
 func (c *Cache[T]) reuse(edits []edit[T], changes []Change[T], reported bool) {
+	c.scratch.edits = nil // the beginning of edits may be there as well
 	if cap(edits) <= maxScratch {
 		clear(edits)
 		c.scratch.edits = edits[:0]

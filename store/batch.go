@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 )
 
 // BatchStore is a [Store] that takes many writes in one step. A reflector uses
@@ -31,7 +30,8 @@ type BatchStore[T any] interface {
 	Itself() Store[T]
 }
 
-// Listing is everything that a server holds, as a list told it.
+// Listing is everything that a server holds, as a list told it. Of a key that is
+// named twice the later counts, in the order of the fields.
 type Listing[T any] struct {
 	// Objects are the objects as they were listed.
 	Objects []T
@@ -114,6 +114,14 @@ type Write[T any] struct {
 	Rejection *Rejection
 }
 
+// rejection returns what a Lack says, which by itself says no more than the key.
+func (w *Write[T]) rejection() Rejection {
+	if w.Rejection == nil {
+		return Rejection{Key: w.Key, Version: w.Version, Err: ErrNoWrite}
+	}
+	return *w.Rejection
+}
+
 // Add appends an Add.
 func (b *Batch[T]) Add(object T) { b.Append(Write[T]{Type: WriteAdd, Object: object}) }
 
@@ -165,10 +173,10 @@ func (b *Batch[T]) Reset() {
 
 // Batches returns a store's own way to take batches if it has one, and else one
 // that makes each write by itself. Such a one cannot be without an object: a
-// batch ends at the first that cannot be had, and a list with one, or with one
-// that is not given because it is unchanged, is refused. A version that is told beside an object is told to it as a Bookmark after the
-// write, if the object does not say it itself; keys are not. Its Holds is always
-// false.
+// batch ends at the first that cannot be had, and a list with one is refused, as
+// is one with unchanged objects: its Holds is always false. A version that is told
+// beside an object is told to it as a Bookmark after the write, if the object does
+// not say it itself; keys are not.
 //
 // A store that embeds one with batches, and overrides some of its methods, is
 // treated as one without: its methods are all called.
@@ -179,24 +187,32 @@ func Batches[T any](s Store[T]) BatchStore[T] {
 	return singly[T]{s}
 }
 
-// ErrNoWrite means that a batch has a [Write] without a known type.
-var ErrNoWrite = errors.New("write of unknown type in a batch: use the methods of store.Batch")
+// ErrNoWrite means that a batch has a [Write] without a known type, or a Lack
+// without a [Rejection].
+var ErrNoWrite = errors.New("write in a batch without a known type or a rejection: use the methods of store.Batch")
 
 // singly makes the writes of a batch one by one.
 type singly[T any] struct{ Store[T] }
 
 func (s singly[T]) Apply(batch *Batch[T]) error {
+	var rejections []Rejection
 	var errs []error
-	for _, w := range batch.writes {
-		errs = append(errs, s.write(w))
+	for i := range batch.writes {
+		w := &batch.writes[i]
+		err := s.write(w)
+		if rejected, ok := err.(*RejectedError); ok {
+			rejections = append(rejections, rejected.Rejections...)
+		} else {
+			errs = append(errs, err)
+		}
 		if w.Type == WriteLack {
 			break // nothing here would keep the resource version before it
 		}
 	}
-	return errors.Join(errs...)
+	return failure(rejections, errors.Join(errs...))
 }
 
-func (s singly[T]) write(w Write[T]) error {
+func (s singly[T]) write(w *Write[T]) error {
 	switch w.Type {
 	case WriteAdd:
 		return s.moved(w, s.Add(w.Object))
@@ -209,14 +225,14 @@ func (s singly[T]) write(w Write[T]) error {
 	case WriteBookmark:
 		return s.Bookmark(w.Version.ResourceVersion)
 	case WriteLack:
-		return rejectedError([]Rejection{*w.Rejection})
+		return rejectedError([]Rejection{w.rejection()})
 	}
 	return rejectedError([]Rejection{{Key: w.Key, Err: ErrNoWrite}})
 }
 
 // moved tells the resource version of a write that was made, if what was written
 // does not.
-func (s singly[T]) moved(w Write[T], err error) error {
+func (s singly[T]) moved(w *Write[T], err error) error {
 	version := w.Version.ResourceVersion
 	if err != nil || version == "" || knownVersion(w.Object).ResourceVersion == version {
 		return err
@@ -225,12 +241,13 @@ func (s singly[T]) moved(w Write[T], err error) error {
 }
 
 func (s singly[T]) ReplaceAll(l Listing[T]) error {
-	lacking := slices.Clip(l.Lacking)
+	rejections := l.Lacking
 	for _, key := range l.Unchanged {
-		lacking = append(lacking, Rejection{Key: key, Err: ErrNotHeld})
+		// Replace would delete it.
+		rejections = append(rejections[:len(rejections):len(rejections)], Rejection{Key: key, Err: ErrNotHeld})
 	}
-	if len(lacking) > 0 {
-		return rejectedError(lacking)
+	if len(rejections) > 0 {
+		return rejectedError(rejections)
 	}
 	return s.Replace(l.Objects, l.ResourceVersion)
 }

@@ -24,30 +24,36 @@ type Cache[T any] struct {
 
 	// writer serialises commits and protects the fields below it. It is held
 	// while KeyFuncs, index functions and followers run; readers never take it.
-	// Lock order: writer, then watches.mu, then mu.
+	// Lock order: writer, then watches.mu or trees, then mu.
 	writer    sync.Mutex
 	followers []*registration[T]
 	scratch   scratch[T]
+
+	// trees protects the trees: entries, epoch, indexes and their postings. A
+	// commit holds it while it edits them, whoever makes a snapshot for a moment.
+	// They change only under writer as well, so that the writer may read them
+	// without it.
+	trees   sync.Mutex
+	entries *btree.BTreeG[*entry[T]] // the objects in order
+	indexes []*postings[T]
+	epoch   uint64 // counts the snapshots
 
 	// mu protects the fields below it, and the progress of the partitions. They
 	// change only under both locks, so that the writer may read them without mu.
 	// It is held for lookups and edits alone, never while code of a user runs.
 	mu         sync.RWMutex
-	table      table[T]
-	entries    *btree.BTreeG[*entry[T]] // the same, in order
-	indexes    []*postings[T]
+	table      table[T]      // the objects by key
 	whole      *Partition[T] // what is written to the cache itself
 	partitions []*Partition[T]
 	complete   bool
 	generation uint64 // counts the commits
-	epoch      uint64 // counts the snapshots
-	// frozen is the state before a large commit, which readers see while it is
-	// made; nil at other times. Then the fields above it that a commit changes
-	// belong to the writer alone.
+	// frozen is the state before a large commit, which readers see while it
+	// changes the table; nil at other times.
 	frozen *Snapshot[T]
 
 	// published is the snapshot of the current state, or nil if nobody has
-	// asked for it since the last commit. Writing requires mu.
+	// asked for it since the last commit. Writing requires mu; a snapshot is
+	// written only under trees as well.
 	published atomic.Pointer[Snapshot[T]]
 
 	watches watches[T]
@@ -174,6 +180,8 @@ func (c *Cache[T]) Snapshot() *Snapshot[T] {
 	if s := c.published.Load(); s != nil {
 		return s
 	}
+	c.trees.Lock()
+	defer c.trees.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.published.Load(); s != nil {

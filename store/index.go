@@ -79,7 +79,10 @@ func AddIndex[T any, I comparable](to Indexable[T], name string, fn func(T) []I)
 func AddIndexAppend[T any, I comparable](to Indexable[T], name string, fn func(values []I, object T) []I) (*Index[I, T], error) {
 	x := &Index[I, T]{seed: maphash.MakeSeed()}
 	v := &vocabulary[I, T]{values: fn, hash: x.hash, shared: true, terms: make(map[I]*term)}
-	return x, x.add(to, name, v, lessByHash[T], nil)
+	if err := x.add(to, name, v, lessByHash[T], nil); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 func (x *Index[I, T]) hash(value I) uint64 { return maphash.Comparable(x.seed, value) }
@@ -103,15 +106,17 @@ func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 		hash := x.hash(value)
 		var last *term
 		found := false
+		next := bundle[T]{yield: yield}
 		tree.Ascend(posting[T]{term: &term{hash: hash}}, func(p posting[T]) bool {
 			if p.term != last {
 				if p.term.hash != hash {
 					return false
 				}
-				last, found = p.term, p.term.value.(I) == value
+				last, found = p.term, valueOf[I](p.term) == value
 			}
-			return !found || yield(p.entry.key(), p.entry.object)
+			return !found || next.add(p.entry)
 		})
+		next.flush()
 	}
 }
 
@@ -147,14 +152,16 @@ func (r *reader[I, T]) add(to Indexable[T], name string, v *vocabulary[I, T], le
 		release:  v.release,
 		clashes:  clashes,
 	}
-	r.of, r.postings, r.vocabulary = c, x, v
 	if err := c.fill(x); err != nil {
 		return err
 	}
+	r.of, r.postings, r.vocabulary = c, x, v
+	c.trees.Lock()
 	c.mu.Lock()
 	c.published.Store(nil)
 	c.indexes = append(c.indexes, x)
 	c.mu.Unlock()
+	c.trees.Unlock()
 	if clashes != nil {
 		return clashes.report(x)
 	}
@@ -239,7 +246,7 @@ func (r *reader[I, T]) values() iter.Seq[I] {
 				return true
 			}
 			last = p.term
-			return yield(p.term.value.(I))
+			return yield(valueOf[I](p.term))
 		})
 	}
 }

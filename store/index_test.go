@@ -1,7 +1,9 @@
 package store
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -129,4 +131,233 @@ func TestIndexedPods(t *testing.T) {
 		assert.Same(t, p, got)
 	}
 	assert.Empty(t, names(byNode.Get("node-2")))
+}
+
+func TestIndexFunctionsInAppendFormAllocateNothing(t *testing.T) {
+	c := New(bookKey)
+	_, err := AddIndexAppend(c, "tag", func(values []string, b book) []string { return append(values, b.tags...) })
+	require.NoError(t, err)
+	object := book{"a", "1", []string{"x", "y", "z"}}
+	require.NoError(t, c.Add(object))
+	x, into := c.indexes[0], make([]*term, 0, 8)
+	key := Key{Namespace: "a", Name: "1"}
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		terms, err := x.terms(into, key, object)
+		if err != nil || len(terms) != 3 {
+			t.Error(terms, err)
+		}
+		for _, term := range terms {
+			x.release(term)
+		}
+	}))
+}
+
+func TestIndexOfHundredsOfValues(t *testing.T) {
+	c, byTag := newBooks(t)
+	tags := func(from, to int) (all []string) {
+		for i := from; i < to; i++ {
+			all = append(all, strconv.Itoa(i))
+		}
+		return all
+	}
+	for _, span := range [][2]int{{0, 500}, {250, 750}, {0, 3 * maxScratch}, {100, 101}, {0, 0}, {0, 3}} {
+		require.NoError(t, c.Update(book{"a", "1", append(tags(span[0], span[1]), tags(span[0], span[1])...)}))
+		checkIndex(t, &byTag.reader)
+		checkCache(t, c)
+		assert.Len(t, slices.Collect(byTag.Values()), span[1]-span[0])
+	}
+	assert.LessOrEqual(t, cap(byTag.vocabulary.buffer), maxScratch)
+	assert.LessOrEqual(t, cap(c.scratch.terms), maxScratch)
+}
+
+func TestIndexDoesNotWriteToWhatItsFunctionReturns(t *testing.T) {
+	c := New(bookKey)
+	byTag, err := AddIndexAppend(c, "tag", func(_ []string, b book) []string { return b.tags })
+	require.NoError(t, err)
+	room := []string{"z", "x", "z", "y", "beyond"}
+	own := room[:4]
+	require.NoError(t, c.Add(book{"a", "1", own}))
+	require.NoError(t, c.Update(book{"a", "1", own}))
+	require.NoError(t, c.Add(book{"a", "2", []string{"q"}}))
+	_, err = AddIndex(c, "also", tagsOf)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"z", "x", "z", "y", "beyond"}, room)
+	assert.Equal(t, []string{"a/1"}, names(byTag.Get("y")))
+	checkIndex(t, &byTag.reader)
+}
+
+func TestNaNIsNotIndexed(t *testing.T) {
+	nan := math.NaN()
+	c := New(func(values [3]float64) (Key, error) { return Key{Name: "a"}, nil })
+	before := c.Snapshot()
+	all := func(values [3]float64) []float64 { return values[:] }
+	x, err := AddIndex(c, "plain", all)
+	require.NoError(t, err)
+	ordered, err := AddOrderedIndex(c, "ordered", all)
+	require.NoError(t, err)
+	unique, err := AddUniqueIndex(c, "unique", func(values [3]float64) (float64, bool) { return values[0], true }, nil)
+	require.NoError(t, err)
+	require.NoError(t, c.Add([3]float64{nan, 1, nan}))
+	require.NoError(t, c.Add([3]float64{nan, math.Copysign(0, -1), 0}))
+	late := c.Snapshot()
+	for _, s := range []*Snapshot[[3]float64]{nil, late} {
+		assert.Equal(t, []float64{0}, slices.Collect(x.On(s).Values()), "the two zeros are one")
+		assert.Empty(t, names(x.On(s).Get(nan)))
+		assert.Equal(t, []float64{0}, slices.Collect(ordered.On(s).Values()))
+		assert.Empty(t, names(ordered.On(s).Get(nan)))
+		assert.Empty(t, slices.Collect(unique.On(s).Values()))
+		_, _, ok := unique.On(s).Get(nan)
+		assert.False(t, ok)
+	}
+	again, err := AddIndex(c, "late", all)
+	require.NoError(t, err)
+	assert.Equal(t, []float64{0}, slices.Collect(again.On(late).Values()), "nor found by a scan")
+	assert.Empty(t, slices.Collect(again.On(before).Values()))
+	checkIndex(t, &x.reader)
+	checkIndex(t, &ordered.reader)
+	checkIndex(t, &unique.reader)
+}
+
+func TestIndexOverAnInterfaceTakesAnyComparableValue(t *testing.T) {
+	c := New(func(values []any) (Key, error) { return Key{Name: values[0].(string)}, nil })
+	x, err := AddIndex(c, "any", func(values []any) []any { return values[1:] })
+	require.NoError(t, err)
+	unique, err := AddUniqueIndex(c, "first", func(values []any) (any, bool) { return values[1], true }, nil)
+	require.NoError(t, err)
+	require.NoError(t, c.Add([]any{"a", nil, 1, "1"}))
+	require.NoError(t, c.Add([]any{"b", 2, nil}))
+	assert.Equal(t, []string{"a", "b"}, names(x.Get(nil)))
+	assert.Equal(t, []string{"a"}, names(x.Get("1")))
+	assert.ElementsMatch(t, []any{nil, 1, "1", 2}, slices.Collect(x.Values()))
+	key, _, _ := unique.Get(nil)
+	assert.Equal(t, "a", key.Name)
+
+	err = c.Update([]any{"a", []int{}})
+	require.ErrorIs(t, err, ErrPanic, "a slice cannot be compared")
+	require.ErrorIs(t, c.Update([]any{"a", 5, []int{}}), ErrPanic)
+	assert.Equal(t, []string{"a", "b"}, names(x.Get(nil)))
+	require.NoError(t, c.Update([]any{"a", 3}))
+	require.NoError(t, c.Update([]any{"b", 4}))
+	assert.Empty(t, names(x.Get(nil)))
+	checkIndex(t, &x.reader)
+	checkIndex(t, &unique.reader)
+}
+
+func TestIndexOnAnOlderSnapshotScansIt(t *testing.T) {
+	c := New(bookKey)
+	require.NoError(t, c.Replace([]book{{"b", "1", []string{"x"}}, {"a", "2", []string{"y", "x", "y"}}, {"a", "1", nil}}, ""))
+	old := c.Snapshot()
+	byTag, err := AddIndex(c, "tag", tagsOf)
+	require.NoError(t, err)
+	ordered, err := AddOrderedIndex(c, "ordered", tagsOf)
+	require.NoError(t, err)
+	unique, err := AddUniqueIndex(c, "unique", func(b book) (string, bool) { return "same", b.tags != nil }, nil)
+	require.NoError(t, err)
+	new := c.Snapshot()
+	require.NoError(t, c.Replace(nil, ""))
+
+	assert.Empty(t, names(byTag.Get("x")))
+	for name, s := range map[string]*Snapshot[book]{"scan": old, "tree": new} {
+		assert.Equal(t, []string{"a/2", "b/1"}, names(byTag.On(s).Get("x")), name)
+		assert.ElementsMatch(t, []string{"x", "y"}, slices.Collect(byTag.On(s).Values()), name)
+		assert.Equal(t, []string{"a/2", "b/1", "a/2"}, names(ordered.On(s).All()), name)
+		assert.Equal(t, []string{"a/2", "b/1", "a/2"}, names(ordered.On(s).From("")), name)
+		assert.Equal(t, []string{"a/2", "b/1", "a/2"}, names(ordered.On(s).Backward()), name)
+		assert.Equal(t, []string{"a/2"}, names(ordered.On(s).From("y")), name)
+		assert.Equal(t, []string{"a/2", "b/1"}, names(ordered.On(s).Range("a", "y")), name)
+		assert.Equal(t, []string{"x", "y"}, slices.Collect(ordered.On(s).Values()), name)
+		assert.Equal(t, []string{"same"}, slices.Collect(unique.On(s).Values()), name)
+	}
+	key, _, ok := unique.On(old).Get("same")
+	assert.True(t, ok)
+	assert.Equal(t, "b/1", key.String(), "the greatest key, for want of anything better")
+}
+
+func TestIndexOnASnapshotOfAnotherCacheScansIt(t *testing.T) {
+	_, byTag := newBooks(t, book{"a", "1", []string{"x"}})
+	other, _ := newBooks(t, book{"z", "9", []string{"x"}})
+	assert.Equal(t, []string{"z/9"}, names(byTag.On(other.Snapshot()).Get("x")))
+	assert.Equal(t, []string{"a/1"}, names(byTag.Get("x")))
+}
+
+func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
+	for name, write := range map[string]func(*Cache[book], book) error{
+		"Update":  func(c *Cache[book], b book) error { return c.Update(b) },
+		"Replace": func(c *Cache[book], b book) error { return c.Replace([]book{b, {"a", "2", []string{"y"}}}, "2") },
+		"Batch": func(c *Cache[book], b book) error {
+			var batch Batch[book]
+			batch.Update(book{"a", "2", []string{"y"}})
+			batch.Update(b)
+			return c.Apply(&batch)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The one in the middle panics when it has found some values.
+			c, first := newBooks(t)
+			middle, err := AddIndexAppend(c, "middle", func(values []int, b book) []int {
+				for _, tag := range b.tags {
+					n, err := strconv.Atoi(tag)
+					if err == nil && n < 0 {
+						panic("negative")
+					}
+					values = append(values, len(tag))
+				}
+				return values
+			})
+			require.NoError(t, err)
+			last, err := AddUniqueIndex(c, "last", func(b book) (int, bool) { return len(b.tags), len(b.tags) > 0 }, nil)
+			require.NoError(t, err)
+			require.NoError(t, c.Replace([]book{{"a", "1", []string{"x"}}}, "1"))
+
+			err = write(c, book{"a", "1", []string{"new", "also", "-1"}})
+
+			require.ErrorIs(t, err, ErrPanic)
+			var indexError *IndexError
+			require.ErrorAs(t, err, &indexError)
+			assert.Equal(t, "middle", indexError.Index)
+			assert.Equal(t, Key{Namespace: "a", Name: "1"}, indexError.Key)
+			assert.Equal(t, []string{"a/1"}, names(first.Get("x")))
+			assert.Empty(t, names(first.Get("new")))
+			checkCache(t, c)
+			checkIndex(t, &first.reader)
+			checkIndex(t, &middle.reader)
+			checkIndex(t, &last.reader)
+		})
+	}
+}
+
+func TestIndexThatIsNotAddedIsNil(t *testing.T) {
+	c, _ := newBooks(t, book{"a", "1", nil})
+	x, err := AddIndex(c, "tag", tagsOf)
+	assert.Error(t, err)
+	assert.Nil(t, x)
+	y, err := AddOrderedIndex[book, string](c, "ordered", nil)
+	assert.ErrorIs(t, err, ErrNoIndexFunc)
+	assert.Nil(t, y)
+	z, err := AddUniqueIndex[book, string](c, "unique", nil, nil)
+	assert.ErrorIs(t, err, ErrNoIndexFunc)
+	assert.Nil(t, z)
+	_, err = AddIndexAppend[book, string](c, "append", nil)
+	assert.ErrorIs(t, err, ErrNoIndexFunc)
+	assert.Len(t, c.indexes, 1)
+}
+
+func TestIndexReadsEndWithTheirBody(t *testing.T) {
+	c := New(bookKey)
+	require.NoError(t, c.Replace([]book{{"a", "1", []string{"x", "y"}}, {"a", "2", []string{"x"}}}, ""))
+	old := c.Snapshot()
+	byTag, err := AddIndex(c, "tag", tagsOf)
+	require.NoError(t, err)
+	for name, x := range map[string]*Index[string, book]{"tree": byTag, "scan": byTag.On(old)} {
+		n := 0
+		for range x.Get("x") {
+			n++
+			break
+		}
+		for range x.Values() {
+			n++
+			break
+		}
+		assert.Equal(t, 2, n, name)
+	}
 }

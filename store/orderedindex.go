@@ -33,7 +33,10 @@ func AddOrderedIndexAppend[T any, I cmp.Ordered](to Indexable[T], name string, f
 		}
 		return lessEntryOf(a, b)
 	}
-	return x, x.add(to, name, v, less, nil)
+	if err := x.add(to, name, v, less, nil); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 // On returns the index as it is in a snapshot: see [Index.On].

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -105,7 +106,8 @@ var _ BatchStore[any] = (*Partition[any])(nil)
 // Replace.
 //
 // A cache with partitions has no resource version of its own. It is complete
-// when all of them had their first Replace, and stays so when others are added.
+// when all of them had their first Replace, or those that had none are dropped,
+// and stays so when others are added.
 func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
@@ -143,7 +145,10 @@ func (c *Cache[T]) Drop(scope Scope) []Change[T] {
 	c.mu.Lock()
 	c.published.Store(nil)
 	c.partitions = slices.DeleteFunc(slices.Clone(c.partitions), within)
+	// The one that everybody waited for may be gone.
+	c.complete = c.complete || len(c.partitions) > 0 && c.allComplete(nil)
 	c.mu.Unlock()
+	maps.DeleteFunc(c.whole.lacking.keys, func(key Key, _ bool) bool { return scope.contains(key) })
 
 	s := step[T]{origin: Watch, resourceVersion: c.whole.resourceVersion}
 	for e := range (&Partition[T]{of: c, scope: &scope}).held() {

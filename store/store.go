@@ -34,8 +34,9 @@ type Store[T any] interface {
 
 	// Replace makes the given objects the content of the store. The resource
 	// version is that of the list which they come from, and may be lower than
-	// before. Where two objects have one key, the later one counts. An object
-	// that is held at the same UID and resource version stays as it is.
+	// before. Where two objects have one key, the later one counts, also if it is
+	// rejected. An object that is held at the same UID and resource version stays
+	// as it is.
 	Replace(objects []T, resourceVersion string) error
 
 	// Bookmark says that nothing happened up to the given resource version

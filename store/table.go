@@ -30,57 +30,56 @@ func (t *table[T]) namespaces(cluster string) map[string]*shelf[T] {
 
 // get returns the object of a key, and whether there is one.
 func (t *table[T]) get(key Key) (object T, ok bool) {
-	if s := t.namespaces(key.Cluster)[key.Namespace]; s != nil {
+	if s := t.shelf(key); s != nil {
 		object, ok = s.objects[key.Name]
 	}
 	return object, ok
 }
 
-// shelfOf returns the shelf for a key, and makes it if there is none.
-func (t *table[T]) shelfOf(key Key) *shelf[T] {
-	namespaces := t.namespaces(key.Cluster)
-	if s := namespaces[key.Namespace]; s != nil {
-		return s
-	}
+// shelf returns the shelf of a key, or nil.
+func (t *table[T]) shelf(key Key) *shelf[T] { return t.namespaces(key.Cluster)[key.Namespace] }
+
+// add adds an empty shelf for the keys of a space.
+func (t *table[T]) add(of *space) *shelf[T] {
+	namespaces := t.namespaces(of.cluster)
 	if namespaces == nil {
 		if t.clusters == nil {
 			t.clusters = make(map[string]map[string]*shelf[T])
 		}
 		namespaces = make(map[string]*shelf[T])
-		t.clusters[key.Cluster] = namespaces
+		t.clusters[of.cluster] = namespaces
 	}
-	s := &shelf[T]{space: &space{key.Cluster, key.Namespace}, objects: make(map[string]T)}
-	namespaces[key.Namespace] = s
+	s := &shelf[T]{space: of, objects: make(map[string]T)}
+	namespaces[of.namespace] = s
 	return s
 }
 
-// put files an object under its key and returns the space of the key.
-func (t *table[T]) put(key Key, object T) *space {
-	s := t.shelfOf(key)
+// put files the object of an entry.
+func (t *table[T]) put(key Key, e *entry[T]) {
+	s := t.shelf(key)
+	if s == nil {
+		s = t.add(e.space)
+	}
 	before := len(s.objects)
-	s.objects[key.Name] = object
+	s.objects[key.Name] = e.object
 	t.len += len(s.objects) - before
-	return s.space
 }
 
-// remove takes the object of a key out and reports whether there was one.
-func (t *table[T]) remove(key Key) bool {
-	namespaces := t.namespaces(key.Cluster)
-	s := namespaces[key.Namespace]
+// remove takes the object of a key out, if there is one.
+func (t *table[T]) remove(key Key) {
+	s := t.shelf(key)
 	if s == nil {
-		return false
+		return
 	}
 	before := len(s.objects)
 	delete(s.objects, key.Name)
-	if len(s.objects) == before {
-		return false
+	t.len -= before - len(s.objects)
+	if len(s.objects) > 0 {
+		return
 	}
-	t.len--
-	if len(s.objects) == 0 {
-		delete(namespaces, key.Namespace)
-		if len(namespaces) == 0 && key.Cluster != "" {
-			delete(t.clusters, key.Cluster)
-		}
+	namespaces := t.namespaces(key.Cluster)
+	delete(namespaces, key.Namespace)
+	if len(namespaces) == 0 && key.Cluster != "" {
+		delete(t.clusters, key.Cluster)
 	}
-	return true
 }

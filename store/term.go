@@ -144,8 +144,11 @@ func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error
 	}
 	terms := c.scratch.terms[:0]
 	defer func() {
-		clear(terms)
-		c.scratch.terms = terms[:0]
+		c.scratch.terms = nil
+		if cap(terms) <= maxScratch {
+			clear(terms)
+			c.scratch.terms = terms[:0]
+		}
 	}()
 	for _, x := range c.indexes {
 		start := len(terms)

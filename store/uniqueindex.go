@@ -36,7 +36,9 @@ type Clash[I comparable, T any] struct {
 // is reported to clashed, once for each object that got it. It is called under the
 // writer's lock, after the commit is visible: it must be quick and must not write
 // to the cache, and may read from it. If it panics, the write returns an
-// [*IndexError] ([ErrPanic]) although it was made. A nil clashed ignores clashes.
+// [*IndexError] ([ErrPanic]) although it was made; so does AddUniqueIndex, which
+// reports the clashes of what the cache holds, together with the index. A nil
+// clashed ignores clashes.
 func AddUniqueIndex[T any, I comparable](to Indexable[T], name string, fn func(T) (I, bool), clashed func(Clash[I, T])) (*UniqueIndex[I, T], error) {
 	x := &UniqueIndex[I, T]{seed: maphash.MakeSeed()}
 	v := &vocabulary[I, T]{hash: x.hash}
@@ -50,11 +52,15 @@ func AddUniqueIndex[T any, I comparable](to Indexable[T], name string, fn func(T
 	}
 	c := &clashes[T]{}
 	if clashed != nil {
-		c.hook = func(value any, holder, other *entry[T]) {
-			clashed(Clash[I, T]{Value: value.(I), Key: holder.key(), Object: holder.object, OtherKey: other.key(), Other: other.object})
+		c.hook = func(claim *term, holder, other *entry[T]) {
+			clashed(Clash[I, T]{Value: valueOf[I](claim), Key: holder.key(), Object: holder.object, OtherKey: other.key(), Other: other.object})
 		}
 	}
-	return x, x.add(to, name, v, lessByClaim[T], c)
+	err := x.add(to, name, v, lessByClaim[T], c)
+	if x.of == nil {
+		return nil, err
+	}
+	return x, err // that of a hook: the index was added
 }
 
 func (x *UniqueIndex[I, T]) hash(value I) uint64 { return maphash.Comparable(x.seed, value) }
@@ -80,7 +86,7 @@ func (x *UniqueIndex[I, T]) Get(value I) (key Key, object T, ok bool) {
 	}
 	hash := x.hash(value)
 	tree.Ascend(posting[T]{term: &term{hash: hash, seq: firstClaim}}, func(p posting[T]) bool {
-		if p.term.hash == hash && p.term.value.(I) == value {
+		if p.term.hash == hash && valueOf[I](p.term) == value {
 			key, object, ok = p.entry.key(), p.entry.object, true
 		}
 		return !ok && p.term.hash == hash
@@ -109,7 +115,7 @@ func (x *UniqueIndex[I, T]) Values() iter.Seq[I] {
 // clashes watches over a unique index: each of its terms is the claim of one
 // object on a value. Guarded by Cache.writer.
 type clashes[T any] struct {
-	hook func(value any, holder, other *entry[T])
+	hook func(claim *term, holder, other *entry[T])
 	// claimed are the claims of this commit.
 	claimed []posting[T]
 }
@@ -119,7 +125,7 @@ type clashes[T any] struct {
 func (c *clashes[T]) claim(from, to []*term, new *entry[T]) {
 	for i, t := range to {
 		if len(from) == 1 && from[0].value == t.value {
-			to[i] = from[0]
+			to[i] = from[0] // which is part of what new has
 			from[0].uses++
 			continue
 		}
@@ -135,6 +141,9 @@ func (c *clashes[T]) report(x *postings[T]) error {
 			errs = append(errs, c.call(x.name, p.term, holder, other))
 		}
 	}
+	if cap(c.claimed) > maxScratch {
+		c.claimed = nil
+	}
 	clear(c.claimed)
 	c.claimed = c.claimed[:0]
 	return errors.Join(errs...)
@@ -143,7 +152,9 @@ func (c *clashes[T]) report(x *postings[T]) error {
 // rivals returns the entry that has made a claim, and the one whose claim on the
 // same value came before.
 func (c *clashes[T]) rivals(x *postings[T], claim *term) (holder, other *entry[T]) {
-	x.tree.Ascend(posting[T]{term: &term{hash: claim.hash, seq: firstClaim}}, func(p posting[T]) bool {
+	// The newest claim of a hash comes first, so the search can begin at this
+	// one: however many others there are on its value, it looks at one of them.
+	x.tree.Ascend(posting[T]{term: claim}, func(p posting[T]) bool {
 		switch {
 		case p.term.hash != claim.hash:
 			return false
@@ -152,7 +163,7 @@ func (c *clashes[T]) rivals(x *postings[T], claim *term) (holder, other *entry[T
 		case holder != nil && p.term.value == claim.value:
 			other = p.entry
 		}
-		return other == nil
+		return holder != nil && other == nil
 	})
 	return holder, other
 }
@@ -163,6 +174,6 @@ func (c *clashes[T]) call(index string, claim *term, holder, other *entry[T]) (e
 			err = &IndexError{Index: index, Key: holder.key(), Err: recovered(value)}
 		}
 	}()
-	c.hook(claim.value, holder, other)
+	c.hook(claim, holder, other)
 	return nil
 }

@@ -21,14 +21,15 @@ type vocabulary[I comparable, T any] struct {
 }
 
 // find runs the user's function and appends the terms of its values to into.
-func (v *vocabulary[I, T]) find(into []*term, key Key, object T) (_ []*term, err error) {
-	start := len(into)
+func (v *vocabulary[I, T]) find(into []*term, key Key, object T) (found []*term, err error) {
+	found = into
 	defer func() {
 		if value := recover(); value != nil {
-			for _, t := range into[start:] {
+			for _, t := range found[len(into):] {
 				v.release(t)
 			}
-			into, err = into[:start], &IndexError{Index: v.name, Key: key, Err: recovered(value)}
+			clear(v.buffer[:cap(v.buffer)])
+			found, err = into, &IndexError{Index: v.name, Key: key, Err: recovered(value)}
 		}
 	}()
 	values := v.values(v.buffer[:0], object)
@@ -36,13 +37,13 @@ func (v *vocabulary[I, T]) find(into []*term, key Key, object T) (_ []*term, err
 		if value != value {
 			continue // a NaN: nobody can look for it
 		}
-		into = append(into, v.acquire(value))
+		found = append(found, v.acquire(value))
 	}
 	if len(values) > cap(v.buffer) && len(values) <= maxScratch {
 		v.buffer = make([]I, 0, len(values))
 	}
 	clear(v.buffer[:min(len(values), cap(v.buffer))])
-	return into, nil
+	return found, nil
 }
 
 func (v *vocabulary[I, T]) acquire(value I) *term {
@@ -66,8 +67,15 @@ func (v *vocabulary[I, T]) acquire(value I) *term {
 
 func (v *vocabulary[I, T]) release(t *term) {
 	if t.uses--; t.uses == 0 && v.shared {
-		delete(v.terms, t.value.(I))
+		delete(v.terms, valueOf[I](t))
 	}
+}
+
+// valueOf returns the value of a term. The nil of an I that is an interface is the
+// nil of an any as well, which no type assertion without ok would take.
+func valueOf[I comparable](t *term) I {
+	value, _ := t.value.(I)
+	return value
 }
 
 // of returns the distinct values of an object for a reader, who runs the user's
@@ -81,7 +89,7 @@ func (v *vocabulary[I, T]) of(object T) (values []I) {
 	}()
 	var distinct []I
 	for _, value := range v.values(nil, object) {
-		if !slices.Contains(distinct, value) {
+		if value == value && !slices.Contains(distinct, value) {
 			distinct = append(distinct, value)
 		}
 	}

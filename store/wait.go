@@ -148,8 +148,8 @@ func (w *watches[T]) drop(p *Partition[T]) {
 // visible, deletions included. Objects and bookmarks both count, so that with a
 // selector it does not matter whether the object is in it.
 //
-// It returns nil, or a [*WaitError]: when ctx ends, when a Replace lowers the
-// resource version ([ErrVersionLowered]), or when one of the versions is no
+// It returns nil, also if ctx has ended already and the resource version is
+// reached, or a [*WaitError]: when ctx ends, when a Replace lowers the resource version ([ErrVersionLowered]), or when one of the versions is no
 // number.
 func (p *Partition[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	return p.wait(ctx, Key{}, resourceVersion, nil)
@@ -184,7 +184,11 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 			return nil
 		case <-changed:
 		case <-ctx.Done():
-			return failed(context.Cause(ctx))
+			select {
+			case <-w.done: // of two reasons to return, this one says more
+			default:
+				return failed(context.Cause(ctx))
+			}
 		}
 	}
 }

@@ -32,6 +32,10 @@ type indexTopic[T any] struct {
 }
 
 func (c *Cache[T]) watch(ctx context.Context, topic any) iter.Seq[*Snapshot[T]] {
+	if same := topic; same != topic {
+		// A NaN, which no object has and which a map would not give back.
+		topic = new(watch)
+	}
 	return func(yield func(*Snapshot[T]) bool) {
 		w := c.watches.add(topic)
 		defer c.watches.remove(topic, w)

@@ -146,7 +146,7 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 	case WriteBookmark:
 		p.moved(s, Key{}, w.Version.ResourceVersion)
 	case WriteLack:
-		r := *w.Rejection
+		r := w.rejection()
 		if key, err := p.place(r.Key); err == nil {
 			r.Key = key
 		}
@@ -182,17 +182,19 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 		listed:     make(map[Key]int, len(l.Objects)+len(l.Unchanged)),
 		rejections: make([]Rejection, 0, len(l.Lacking)),
 	}
-	for _, rejection := range l.Lacking {
-		if key, err := p.place(rejection.Key); err == nil {
-			rejection.Key = key
-		}
-		r.reject(rejection)
-	}
+	// Of what is said of one key, the last counts. What cannot be had is last, so
+	// that the resource version stays before it in any case.
 	for _, key := range l.Unchanged {
 		r.unchanged(key)
 	}
 	for i, object := range l.Objects {
 		r.object(object, l.identity(i))
+	}
+	for _, rejection := range l.Lacking {
+		if key, err := p.place(rejection.Key); err == nil {
+			rejection.Key = key
+		}
+		r.reject(rejection)
 	}
 	s := step[T]{
 		origin:          List,
@@ -212,8 +214,8 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 // replacement is what a listing means for what is held.
 type replacement[T any] struct {
 	of *Partition[T]
-	// listed has the place of an edit for each key, or -1 if nothing is to be
-	// done.
+	// listed has the place of an edit for each key, or -1 if what is held there
+	// stays.
 	listed     map[Key]int
 	edits      []edit[T]
 	rejections []Rejection
@@ -224,11 +226,21 @@ type replacement[T any] struct {
 func (r *replacement[T]) reject(rejection Rejection) {
 	r.rejections = append(r.rejections, rejection)
 	r.missing.add(rejection.Key)
+	r.withdraw(rejection.Key)
 	if rejection.Key == (Key{}) && rejection.Version.UID != "" {
 		if r.kept == nil {
 			r.kept = make(map[types.UID]bool)
 		}
 		r.kept[rejection.Version.UID] = true
+	}
+}
+
+// withdraw takes back the edit of a key, so that what is held there stays.
+func (r *replacement[T]) withdraw(key Key) {
+	if at, listed := r.listed[key]; listed && at >= 0 {
+		r.of.of.release(r.edits[at].new.terms())
+		r.edits[at] = edit[T]{}
+		r.listed[key] = -1
 	}
 }
 
@@ -253,13 +265,10 @@ func (r *replacement[T]) object(object T, told Identity) {
 		r.reject(Rejection{Key: key, Version: version, Err: err})
 		return
 	}
-	at, twice := r.listed[key]
 	if old, held := c.held(key); held && old.Equal(version) {
-		if twice && at >= 0 {
-			c.release(r.edits[at].new.terms())
-			r.edits[at] = edit[T]{}
-		}
+		r.withdraw(key)
 		r.listed[key] = -1
+		r.missing.remove(key)
 		return
 	}
 	e, err := c.prepare(key, object, told.Version)
@@ -267,7 +276,8 @@ func (r *replacement[T]) object(object T, told Identity) {
 		r.reject(Rejection{Key: key, Version: version, Err: err})
 		return
 	}
-	if twice && at >= 0 {
+	r.missing.remove(key)
+	if at, listed := r.listed[key]; listed && at >= 0 {
 		c.release(r.edits[at].new.terms())
 		r.edits[at].new = e
 		return

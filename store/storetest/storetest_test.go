@@ -32,6 +32,21 @@ func TestConformance(t *testing.T) {
 			}
 			return c, c
 		},
+		"partition": func() (store.Store[object], store.Reader[object]) {
+			c := store.New(store.ObjectKey[object])
+			elsewhere, err := c.Partition(store.Scope{Cluster: "elsewhere"})
+			if err != nil {
+				panic(err)
+			}
+			if err := elsewhere.Replace(nil, "1000000"); err != nil {
+				panic(err)
+			}
+			here, err := c.Partition(store.Scope{})
+			if err != nil {
+				panic(err)
+			}
+			return here, partitioned{Cache: c, version: here.ResourceVersion}
+		},
 		"collection": func() (store.Store[object], store.Reader[object]) {
 			c := eventqueue.New(storetest.ClusterKey)
 			return c, c.Cache()
@@ -107,3 +122,11 @@ func clothe(walk iter.Seq2[store.Key, *bare]) iter.Seq2[store.Key, object] {
 		}
 	}
 }
+
+// partitioned reads a cache with the resource version of one of its partitions.
+type partitioned struct {
+	*store.Cache[object]
+	version func() string
+}
+
+func (p partitioned) ResourceVersion() string { return p.version() }

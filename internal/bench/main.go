@@ -1,0 +1,61 @@
+// Command bench measures this library beside what it replaces, in one process and on the same data. Each of its subcommands is one comparison.
+//
+//	go run -C internal/bench . store -quick
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/kubereflector/kubereflector/internal/bench/storebench"
+)
+
+// subcommand is one comparison. Its run parses the arguments behind its name.
+type subcommand struct {
+	name    string
+	summary string
+	run     func(args []string, out, log io.Writer) error
+}
+
+var subcommands = []subcommand{
+	{"store", "the cache beside client-go's indexer", storebench.Run},
+}
+
+func main() { os.Exit(bench(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// bench returns the exit code: 2 means that the command line makes no sense, as it does in package flag.
+func bench(args []string, out, log io.Writer) int {
+	if len(args) == 0 {
+		usage(log)
+		return 2
+	}
+	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+		usage(out)
+		return 0
+	}
+	i := slices.IndexFunc(subcommands, func(c subcommand) bool { return c.name == args[0] })
+	if i < 0 {
+		fmt.Fprintf(log, "bench: there is no subcommand %q\n", args[0])
+		usage(log)
+		return 2
+	}
+	switch err := subcommands[i].run(args[1:], out, log); {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	default:
+		fmt.Fprintf(log, "bench %s: %v\n", args[0], err)
+		return 1
+	}
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "Usage: go run -C internal/bench . <subcommand> [flags]\n\nSubcommands:\n")
+	for _, c := range subcommands {
+		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
+	}
+	fmt.Fprint(w, "\nA subcommand's flags: go run -C internal/bench . <subcommand> -h\n")
+}

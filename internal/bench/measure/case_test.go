@@ -1,0 +1,104 @@
+package measure
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestGoal(t *testing.T) {
+	for _, test := range []struct {
+		goal Goal
+		ours float64
+		peer float64
+		text string
+		met  bool
+	}{
+		{goal: Goal{}, ours: 5, peer: 1, text: "-", met: true},
+		{goal: RatioAtMost(0.6), ours: 6, peer: 10, text: "ratio<=0.6", met: true},
+		{goal: RatioAtMost(0.6), ours: 6.1, peer: 10, text: "ratio<=0.6", met: false},
+		{goal: RatioAtMost(1), ours: 1, peer: 0, text: "ratio<=1", met: false},
+		{goal: AtMost(2.5), ours: 2.5, peer: 0.1, text: "ours<=2.5", met: true},
+		{goal: AtMost(2.5), ours: 2.6, peer: 100, text: "ours<=2.5", met: false},
+		{goal: AtMost(0), ours: 0, peer: 0, text: "ours<=0", met: true},
+	} {
+		assert.Equal(t, test.text, test.goal.String())
+		assert.Equal(t, test.met, test.goal.Met(Result{Ours: test.ours, Peer: test.peer}), "%+v", test)
+	}
+}
+
+func TestRatio(t *testing.T) {
+	ratio, ok := Result{Ours: 3, Peer: 4}.Ratio()
+	assert.True(t, ok)
+	assert.Equal(t, 0.75, ratio)
+	_, ok = Result{Ours: 3}.Ratio()
+	assert.False(t, ok)
+}
+
+// scripted returns a case whose rounds yield the given figures, and a way to see in which order they were asked for.
+func scripted(name string, goal Goal, ours, peer []float64) (Case, *[]string) {
+	var calls []string
+	side := func(name string, figures []float64) Round {
+		return func() (float64, error) {
+			calls = append(calls, name)
+			figure := figures[0]
+			figures = figures[1:]
+			return figure, nil
+		}
+	}
+	return Case{Name: name, Unit: "ns", Goal: goal, Sides: func() (Round, Round, error) {
+		return side("ours", ours), side("peer", peer), nil
+	}}, &calls
+}
+
+func TestSidesAreMeasuredInTurnAndTheMedianCounts(t *testing.T) {
+	c, calls := scripted("x", Goal{}, []float64{1, 100, 2}, []float64{30, 10, 20})
+	result, err := c.measure(3, 0)
+	require.NoError(t, err)
+	assert.Equal(t, Result{Ours: 2, Peer: 20}, result)
+	assert.Equal(t, []string{"ours", "peer", "ours", "peer", "ours", "peer"}, *calls)
+}
+
+func TestRoundsOfACaseCountMoreThanThoseOfTheTable(t *testing.T) {
+	c, calls := scripted("x", Goal{}, []float64{1}, []float64{2})
+	c.Rounds = 1
+	_, err := c.measure(3, 0)
+	require.NoError(t, err)
+	assert.Len(t, *calls, 2)
+}
+
+func TestNoRoundBeginsWhenTheTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		slow := func() (float64, error) {
+			calls++
+			<-time.After(time.Second)
+			return 1, nil
+		}
+		c := Case{Sides: func() (Round, Round, error) { return slow, slow, nil }}
+		for limit, rounds := range map[time.Duration]int{1: 1, 2 * time.Second: 1, 3 * time.Second: 2, 0: 5} {
+			calls = 0
+			_, err := c.measure(5, limit)
+			require.NoError(t, err)
+			assert.Equal(t, 2*rounds, calls, limit)
+		}
+	})
+}
+
+func TestErrorOfEitherSideOrOfThePreparationEndsACase(t *testing.T) {
+	broken := errors.New("broken")
+	fails := func() (float64, error) { return 1, broken }
+	works := func() (float64, error) { return 1, nil }
+	for name, sides := range map[string]func() (Round, Round, error){
+		"ours":        func() (Round, Round, error) { return fails, works, nil },
+		"peer":        func() (Round, Round, error) { return works, fails, nil },
+		"preparation": func() (Round, Round, error) { return nil, nil, broken },
+	} {
+		_, err := Case{Sides: sides}.measure(3, 0)
+		assert.ErrorIs(t, err, broken, name)
+	}
+}

@@ -1,0 +1,60 @@
+package measure
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTable(t *testing.T) {
+	met, _ := scripted("get/one", RatioAtMost(0.6), []float64{50}, []float64{100})
+	missed, _ := scripted("update+snapshot", AtMost(2.5), []float64{13.54}, []float64{2})
+	alone, _ := scripted("walk", Goal{}, []float64{0}, []float64{0})
+	cases := []Case{met, missed, alone}
+	for i := range cases {
+		cases[i].Rounds = 1
+	}
+	var out strings.Builder
+	require.NoError(t, Run(&out, Options{}, cases))
+	machine, table, _ := strings.Cut(out.String(), "\n")
+	assert.Equal(t, Machine(), machine)
+	assert.Equal(t, `name                  ours       peer  ratio  unit           goal
+get/one               50.0        100   0.50  ns             ratio<=0.6
+update+snapshot       13.5       2.00   6.77  ns             ours<=2.5 MISSED
+walk                     0          0      -  ns             -
+`, table)
+}
+
+func TestPatternChoosesCases(t *testing.T) {
+	chosen, _ := scripted("walk/all", Goal{}, []float64{1}, []float64{1})
+	chosen.Rounds = 1
+	other := Case{Name: "get", Sides: func() (Round, Round, error) { panic("was not chosen") }}
+	var out strings.Builder
+	require.NoError(t, Run(&out, Options{Pattern: regexp.MustCompile("^walk")}, []Case{other, chosen}))
+	assert.Contains(t, out.String(), "walk/all")
+	assert.NotContains(t, out.String(), "get")
+
+	assert.ErrorContains(t, Run(&out, Options{Pattern: regexp.MustCompile("batch")}, []Case{other, chosen}), "batch")
+}
+
+func TestErrorNamesTheCase(t *testing.T) {
+	broken := Case{Name: "get", Sides: func() (Round, Round, error) { return nil, nil, assert.AnError }}
+	err := Run(&strings.Builder{}, Options{}, []Case{broken})
+	assert.ErrorIs(t, err, assert.AnError)
+	assert.ErrorContains(t, err, "get: ")
+}
+
+func TestFigure(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 0.0049: "0.005", 0.75: "0.750", 1: "1.00", 9.87: "9.87", 12.34: "12.3", 123.4: "123", 4585.2: "4585", -3: "-3.00",
+	} {
+		assert.Equal(t, want, figure(v))
+	}
+}
+
+func TestMachineSaysWhatItIs(t *testing.T) {
+	assert.Regexp(t, `^\w+/\w+, go1\.\S+.*, \d+ CPUs`, Machine())
+}

@@ -1,0 +1,94 @@
+package storebench
+
+import (
+	"github.com/kubereflector/kubereflector/store"
+	corev1 "k8s.io/api/core/v1"
+)
+
+type ours struct {
+	cache  *store.Cache[*corev1.Pod]
+	byNode *store.Index[string, *corev1.Pod]
+}
+
+var _ subject = (*ours)(nil)
+
+func newOurs() (*ours, error) {
+	c := store.New(store.ObjectKey[*corev1.Pod])
+	// Cache.Namespace needs no index; this one is here because the peer needs one, and both are to do the same work.
+	_, err := store.AddIndex(c, "namespace", func(pod *corev1.Pod) []string { return []string{pod.Namespace} })
+	if err != nil {
+		return nil, err
+	}
+	byNode, err := store.AddIndex(c, "node", func(pod *corev1.Pod) []string { return []string{pod.Spec.NodeName} })
+	if err != nil {
+		return nil, err
+	}
+	return &ours{cache: c, byNode: byNode}, nil
+}
+
+func (o *ours) read(names []name) (found int) {
+	for _, n := range names {
+		if pod, ok := o.cache.Get(store.Key{Namespace: n.namespace, Name: n.name}); ok && pod != nil {
+			found++
+		}
+	}
+	return found
+}
+
+func (o *ours) len() int { return o.cache.Len() }
+
+func (o *ours) walk() (found int) {
+	for _, pod := range o.cache.All() {
+		if pod != nil {
+			found++
+		}
+	}
+	return found
+}
+
+func (o *ours) walkNodes(nodes []string) (found int) {
+	for _, node := range nodes {
+		for _, pod := range o.byNode.Get(node) {
+			if pod != nil {
+				found++
+			}
+		}
+	}
+	return found
+}
+
+func (o *ours) walkSlowly(rest func()) (found int) {
+	for _, pod := range o.cache.All() {
+		rest()
+		if pod != nil {
+			found++
+		}
+	}
+	return found
+}
+
+func (o *ours) update(pods []*corev1.Pod) error {
+	for _, pod := range pods {
+		if err := o.cache.Update(pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *ours) updateAndLook(pods []*corev1.Pod) error {
+	seen := 0
+	for _, pod := range pods {
+		if err := o.cache.Update(pod); err != nil {
+			return err
+		}
+		seen += o.cache.Snapshot().Len()
+	}
+	return enough(seen, len(pods))
+}
+
+func (o *ours) updateAtOnce(pods []*corev1.Pod) error { return commitBatch(o.cache, pods) }
+
+func (o *ours) replace(pods []*corev1.Pod, resourceVersion string) error {
+	return o.cache.Replace(pods, resourceVersion)
+}

@@ -1,0 +1,97 @@
+package storebench
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+)
+
+// pauseRounds is high, because the worst of many updates is often one that the machine stopped for some other reason.
+const pauseRounds = 7
+
+const warmUp = 100 // updates that are not measured
+
+func (w *world) pauseCases() []measure.Case {
+	return []measure.Case{
+		{
+			Name: "pause/slow-reader", Unit: "µs", Goal: measure.AtMost(100), Rounds: pauseRounds,
+			Sides: w.sides(func(s subject) (float64, error) {
+				return w.pause(s, func() error { return enough(s.walkSlowly(w.rester()), len(w.set.Pods)) })
+			}),
+		},
+		// What the machine does to a writer that nobody disturbs; no figure of the case above can be expected to be better.
+		{
+			Name: "pause/no-reader", Unit: "µs", Rounds: pauseRounds,
+			Sides: w.sides(func(s subject) (float64, error) {
+				return w.pause(s, func() error {
+					time.Sleep(time.Duration(w.rests) * w.rest)
+					return nil
+				})
+			}),
+		},
+	}
+}
+
+// rester returns what a slow reader calls for each pod.
+func (w *world) rester() func() {
+	every := max(1, len(w.set.Pods)/w.rests)
+	seen := 0
+	return func() {
+		if seen++; seen%every == 0 {
+			time.Sleep(w.rest)
+		}
+	}
+}
+
+// pause returns the longest time that one update took, of those made at a steady pace while beside runs.
+func (w *world) pause(s subject, beside func() error) (float64, error) {
+	// Enough for a walk that takes three times as long as it should.
+	updates := w.changes(int(3*time.Duration(w.rests)*w.rest/w.pace) + 1)
+	runtime.GC()
+	// The collection pushed the cache out of the CPU's; the first updates would be the worst whatever the reader does.
+	if err := s.update(w.changes(warmUp)); err != nil {
+		return 0, err
+	}
+	done := make(chan error, 1)
+	var walking atomic.Bool
+	go func() {
+		walking.Store(true)
+		done <- beside()
+	}()
+	for !walking.Load() {
+		// Not a channel: a writer that waits in one may wake up when the beginning, which is the interesting part, is over.
+	}
+	var worst time.Duration
+	begin := time.Now()
+	for i := range updates {
+		select {
+		case err := <-done:
+			return float64(worst) / float64(time.Microsecond), err
+		default:
+		}
+		start := time.Now()
+		err := s.update(updates[i : i+1])
+		worst = max(worst, time.Since(start))
+		if err != nil {
+			<-done
+			return 0, err
+		}
+		w.wait(start, time.Since(begin))
+	}
+	return float64(worst) / float64(time.Microsecond), <-done
+}
+
+// wait keeps the pace of a writer whose last update began at start. While a walk begins it is kept exactly: that is when a snapshot is taken, or the
+// peer copies, and time.Sleep may take so long that both go by unseen. Afterwards the writer sleeps: the machine takes the CPU away in the middle of an
+// update more often from a writer that never rests.
+func (w *world) wait(start time.Time, walked time.Duration) {
+	if walked > time.Duration(w.rests)*w.rest/20 {
+		time.Sleep(w.pace)
+		return
+	}
+	// Without runtime.Gosched, which could hand this CPU to the reader for the time of the copy.
+	for time.Since(start) < w.pace {
+	}
+}

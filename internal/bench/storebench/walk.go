@@ -1,0 +1,67 @@
+package storebench
+
+import (
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+)
+
+func (w *world) walkCases() []measure.Case {
+	return []measure.Case{
+		{Name: "walk/all", Unit: "ms", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.walking)},
+		{Name: "walk/all-allocations", Unit: "allocs/walk", Goal: measure.AtMost(0), Rounds: 1, Sides: w.sides(w.walkAllocations)},
+		{Name: "walk/node", Unit: "µs", Goal: measure.RatioAtMost(0.25), Sides: w.sides(w.walkingNodes)},
+		{Name: "walk/node-allocations", Unit: "allocs/object", Goal: measure.AtMost(0), Rounds: 1, Sides: w.sides(w.nodeAllocations)},
+		{Name: "walk/all-used", Unit: "ms", Rounds: 1, Sides: w.sides(w.walkingUsed)},
+	}
+}
+
+// walking goes on for so long that the runtime has to collect what the walks leave behind. That is most of what a List costs: it makes a slice of all
+// pods each time, and without a collection in the measured time it would look several times as fast as a program sees it.
+func (w *world) walking(s subject) (float64, error) {
+	found := 0
+	figure := measure.PerOp(w.walks, time.Millisecond, func() {
+		for range w.walks {
+			found += s.walk()
+		}
+	})
+	return figure, enough(found, w.walks*len(w.set.Pods))
+}
+
+// walkingUsed walks a cache in which many pods have changed since it was filled, so that neighbours are no longer neighbours in memory.
+func (w *world) walkingUsed(s subject) (float64, error) {
+	if err := s.update(w.changes(w.updates)); err != nil {
+		return 0, err
+	}
+	s.walk() // what the first reader after a commit pays has a case of its own
+	return w.walking(s)
+}
+
+func (w *world) walkAllocations(s subject) (float64, error) {
+	found := 0
+	count := measure.Allocations(func() { found = s.walk() })
+	return count, enough(found, len(w.set.Pods))
+}
+
+// walkingNodes measures how long it takes to read the pods of one node, as the mean of all nodes.
+func (w *world) walkingNodes(s subject) (float64, error) {
+	found := 0
+	figure := measure.PerOp(w.sweeps*len(w.set.Nodes), time.Microsecond, func() {
+		for range w.sweeps {
+			found += s.walkNodes(w.set.Nodes)
+		}
+	})
+	return figure, enough(found, w.sweeps*len(w.set.Pods))
+}
+
+// nodeAllocations leaves out what a call allocates even if there is no pod to find.
+func (w *world) nodeAllocations(s subject) (float64, error) {
+	found := 0
+	all := measure.Allocations(func() { found = s.walkNodes(w.set.Nodes) })
+	unknown := make([]string, len(w.set.Nodes))
+	for i := range unknown {
+		unknown[i] = "no-such-node"
+	}
+	calls := measure.Allocations(func() { found += s.walkNodes(unknown) })
+	return max(0, all-calls) / float64(len(w.set.Pods)), enough(found, len(w.set.Pods))
+}

@@ -1,0 +1,140 @@
+package storebench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// scale says how much is measured at once. A round should take tens of milliseconds: less is lost in the noise, more in waiting.
+type scale struct {
+	size pods.Size
+
+	reads   int           // point reads of one reader
+	writing time.Duration // at most this long do readers read beside a writer
+	walks   int           // walks of all pods: see walking
+	sweeps  int           // walks of every node
+	updates int           // single updates
+	batches int           // batches of updates
+	batch   int           // updates in a batch
+	rests   int           // how often a slow reader rests in a walk
+	rest    time.Duration // how long it rests each time
+	pace    time.Duration // between two updates beside a slow reader
+}
+
+var full = scale{
+	size:    pods.Size{Pods: 100_000, Namespaces: 100, Nodes: 500},
+	reads:   300_000,
+	writing: 150 * time.Millisecond,
+	walks:   300,
+	sweeps:  10,
+	updates: 20_000,
+	batches: 20,
+	batch:   1_000,
+	rests:   100,
+	rest:    time.Millisecond,
+	pace:    100 * time.Microsecond,
+}
+
+// world is the pods, and the two caches that hold them. One case uses it at a time.
+type world struct {
+	scale
+	set *pods.Set
+	// names are keys as an event, an index or a queue hands them out: their
+	// strings are those of the objects. The strings of foreign came from
+	// elsewhere, such as the wire.
+	names   []name
+	foreign []name
+	random  *rand.Rand
+
+	ours *ours
+	peer *peer
+	used bool // something was written since the caches were filled
+}
+
+// distinctNames is how many point reads there are before they repeat. More would fill the CPU's caches with names instead of what is measured.
+const distinctNames = 1 << 16
+
+func newWorld(s scale) *world {
+	w := &world{scale: s, set: pods.New(s.size), random: rand.New(rand.NewPCG(3, 4)), used: true}
+	namespaces := map[string]string{} // a caller has many names of one namespace
+	for range min(s.reads, distinctNames) {
+		pod := w.anyPod()
+		namespace, ok := namespaces[pod.Namespace]
+		if !ok {
+			namespace = strings.Clone(pod.Namespace)
+			namespaces[namespace] = namespace
+		}
+		w.names = append(w.names, name{namespace: pod.Namespace, name: pod.Name})
+		w.foreign = append(w.foreign, name{namespace: namespace, name: strings.Clone(pod.Name)})
+	}
+	return w
+}
+
+// sides makes a round for each cache, which are as they were after they had been filled.
+func (w *world) sides(round func(subject) (float64, error)) func() (ours, peer measure.Round, err error) {
+	return func() (ours, peer measure.Round, err error) {
+		if w.used {
+			if err := w.fill(); err != nil {
+				return nil, nil, err
+			}
+		}
+		return func() (float64, error) { return round(w.ours) },
+			func() (float64, error) { return round(w.peer) }, nil
+	}
+}
+
+func (w *world) fill() (err error) {
+	w.peer = newPeer()
+	if w.ours, err = newOurs(); err != nil {
+		return err
+	}
+	for _, s := range []subject{w.ours, w.peer} {
+		if err := s.replace(w.set.Pods, w.set.Version()); err != nil {
+			return err
+		}
+		// No walk: it would leave a snapshot, and who looked is part of a case.
+		if err := enough(s.len(), len(w.set.Pods)); err != nil {
+			return err
+		}
+	}
+	w.used = false
+	return nil
+}
+
+func (w *world) anyPod() *corev1.Pod { return w.set.Pods[w.random.IntN(len(w.set.Pods))] }
+
+// changes returns random pods as a watch would report them.
+func (w *world) changes(n int) []*corev1.Pod {
+	w.used = true
+	changed := make([]*corev1.Pod, n)
+	for i := range changed {
+		changed[i] = w.set.Changed(w.anyPod())
+	}
+	return changed
+}
+
+// changesInOrder returns pods that follow each other in the order of keys, from a random one on.
+func (w *world) changesInOrder(n int) []*corev1.Pod {
+	w.used = true
+	n = min(n, len(w.set.Pods))
+	first := w.random.IntN(len(w.set.Pods) - n + 1)
+	changed := make([]*corev1.Pod, n)
+	for i := range changed {
+		changed[i] = w.set.Changed(w.set.Pods[first+i])
+	}
+	return changed
+}
+
+// enough returns an error if fewer pods were seen than there are to see: what was measured is not what was meant then.
+func enough(seen, want int) error {
+	if seen < want {
+		return fmt.Errorf("saw %d pods where there are %d", seen, want)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package wire
+
+import "sync"
+
+// Frame is an event of a watch or an item of a list, as bytes.
+type Frame struct {
+	// Type is that of the event, such as "ADDED" or "ERROR"; empty for items of lists.
+	Type string
+	// Object is the object: JSON, or the protobuf message without its envelope. It is nil
+	// if the event has none. It is valid until the batch is released and must not be
+	// changed.
+	Object []byte
+	// APIVersion and Kind are those of a protobuf envelope; nil if there is none.
+	APIVersion, Kind []byte
+
+	line []byte // that Object was cut from without looking inside; nil otherwise
+}
+
+// Batch is what was cut at once, in order.
+type Batch struct {
+	// Frames has at least one element.
+	Frames []Frame
+
+	buf []byte
+}
+
+const (
+	// chunkSize is what is read at once, and with that about how much one worker decodes
+	// at a time.
+	chunkSize = 64 << 10
+	// pooledSize is the largest buffer that is kept for another batch.
+	pooledSize = 4 * chunkSize
+)
+
+var batches = sync.Pool{New: func() any { return &Batch{buf: make([]byte, chunkSize)} }}
+
+func newBatch() *Batch { return batches.Get().(*Batch) }
+
+// Release gives the batch's memory back: no object of it may be used any more. A batch that
+// is not released costs garbage and nothing else.
+func (b *Batch) Release() {
+	if cap(b.buf) > pooledSize {
+		return
+	}
+	clear(b.Frames)
+	b.Frames = b.Frames[:0]
+	batches.Put(b)
+}
+
+// Size returns the number of bytes of the objects.
+func (b *Batch) Size() int {
+	n := 0
+	for i := range b.Frames {
+		n += len(b.Frames[i].Object)
+	}
+	return n
+}

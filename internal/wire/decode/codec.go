@@ -1,0 +1,38 @@
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// ErrNoStruct means that T is something else than a pointer to a struct.
+var ErrNoStruct = errors.New("not a pointer to a struct")
+
+// Codec is how objects of type T are decoded: the options, and what was found out about T.
+type Codec[T any] struct {
+	elem     reflect.Type
+	settings settings
+	shape    shape
+	protobuf bool
+}
+
+// For returns the codec of T. It returns [ErrNoStruct] unless T is a pointer to a struct.
+func For[T any](opts ...Option) (*Codec[T], error) {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return nil, fmt.Errorf("decode into %s: %w", t, ErrNoStruct)
+	}
+	c := &Codec[T]{elem: t.Elem(), settings: defaults(), shape: shapeOf(t.Elem())}
+	for _, opt := range opts {
+		opt.apply(&c.settings)
+	}
+	c.protobuf = t.Implements(messageType)
+	return c, nil
+}
+
+// Protobuf reports whether T can be decoded from protobuf.
+func (c *Codec[T]) Protobuf() bool { return c.protobuf }
+
+// NewDecoder returns a decoder for one goroutine.
+func (c *Codec[T]) NewDecoder() *Decoder[T] { return newDecoder(c) }

@@ -1,0 +1,98 @@
+package decode
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+func TestTypesThatAreNoStructs(t *testing.T) {
+	_, err := For[corev1.Pod]()
+	assert.ErrorIs(t, err, ErrNoStruct)
+	_, err = For[*map[string]any]()
+	assert.ErrorIs(t, err, ErrNoStruct)
+	_, err = For[metav1.Object]()
+	assert.ErrorIs(t, err, ErrNoStruct)
+}
+
+func TestProtobufNeedsGeneratedCode(t *testing.T) {
+	codec, err := For[*foo]()
+	require.NoError(t, err)
+	assert.False(t, codec.Protobuf())
+	object, err := codec.NewDecoder().Decode(wire.Protobuf, nil)
+	assert.ErrorIs(t, err, ErrNoProtobuf)
+	assert.Nil(t, object)
+
+	pods, err := For[*corev1.Pod]()
+	require.NoError(t, err)
+	assert.True(t, pods.Protobuf())
+	pod, err := pods.NewDecoder().Decode(wire.Protobuf, []byte{0xff})
+	assert.Error(t, err)
+	assert.Nil(t, pod)
+}
+
+func TestUnknownMembersAreReported(t *testing.T) {
+	var reported []error
+	codec, err := For[*foo](ReportUnknown(func(err error) { reported = append(reported, err) }))
+	require.NoError(t, err)
+	d := codec.NewDecoder()
+	object, err := d.Decode(wire.JSON, []byte(`{"untagged":1,"spec":{"base":{"x":1},"int":5}}`))
+	require.NoError(t, err)
+	assert.Equal(t, 5, object.Spec.Int)
+	require.Len(t, reported, 1)
+	assert.ErrorIs(t, reported[0], json.ErrUnknownName)
+	assert.ErrorContains(t, reported[0], "untagged")
+
+	_, err = d.Decode(wire.JSON, []byte(`{"spec":{"int":6}}`))
+	require.NoError(t, err)
+	_, err = d.Decode(wire.JSON, []byte(`{"spec":{"int":"x"}}`))
+	require.Error(t, err)
+	assert.Len(t, reported, 1)
+}
+
+type (
+	// quoted and the others have tags or types that the library takes for something else.
+	quoted struct {
+		N int `json:"n,string"`
+	}
+	folding struct {
+		Name string `json:"name,case:ignore"`
+	}
+	named struct {
+		A string `json:"'a'"`
+	}
+	fallback struct {
+		Rest map[string]int `json:",embed"`
+	}
+)
+
+func TestOddTypesAreDecodedByTheIncumbent(t *testing.T) {
+	for _, data := range []string{
+		`{"n":"5","name":"a","Name":"b","a":"c","'a'":"d","Rest":{"x":1},"x":2,"rest":3}`, `{"n":5}`, `{"n":null,"a":1}`, `{}`,
+	} {
+		compareOdd[*quoted](t, data)
+		compareOdd[*folding](t, data)
+		compareOdd[*named](t, data)
+		compareOdd[*fallback](t, data)
+	}
+}
+
+func compareOdd[T any](t *testing.T, data string) {
+	codec, err := For[T]()
+	require.NoError(t, err)
+	require.True(t, codec.shape.odd)
+	d := codec.NewDecoder()
+	want := d.fresh()
+	bad := utiljson.Unmarshal([]byte(data), want)
+	got, err := d.Decode(wire.JSON, []byte(data))
+	assert.Equal(t, bad, err)
+	if bad == nil {
+		assert.Equal(t, want, any(got))
+	}
+}

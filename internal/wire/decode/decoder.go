@@ -1,0 +1,58 @@
+package decode
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Decoder decodes objects of type T, one after the other. Get one from [Codec.NewDecoder].
+type Decoder[T any] struct {
+	codec    *Codec[T]
+	json     *jsonDecoder
+	protobuf *protobufDecoder // nil if T has no generated methods
+	fresh    func() any
+}
+
+func newDecoder[T any](c *Codec[T]) *Decoder[T] {
+	d := &Decoder[T]{codec: c, json: newJSONDecoder(&c.settings, &c.shape)}
+	if c.protobuf {
+		d.protobuf = newProtobufDecoder(&c.settings, c.elem)
+	}
+	d.fresh = func() any { return reflect.New(c.elem).Interface() }
+	return d
+}
+
+// ErrNoProtobuf means that T has no generated Unmarshal method.
+var ErrNoProtobuf = errors.New("type cannot be decoded from protobuf")
+
+// Decode decodes an object, as a [wire.Frame] has it. It keeps nothing of data and does not
+// change it.
+func (d *Decoder[T]) Decode(format wire.Format, data []byte) (T, error) {
+	object, err := d.decode(format, data)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return object.(T), nil
+}
+
+func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
+	switch {
+	case format == wire.Protobuf && d.protobuf == nil:
+		return nil, ErrNoProtobuf
+	case format == wire.Protobuf:
+		return d.protobuf.decode(data, d.fresh)
+	case d.codec.shape.odd:
+		object := d.fresh()
+		return object, utiljson.Unmarshal(data, object)
+	}
+	return d.json.decode(data, d.fresh, d.codec.settings.reportUnknown)
+}
+
+// message is what generated protobuf types have.
+type message interface{ Unmarshal([]byte) error }
+
+var messageType = reflect.TypeFor[message]()

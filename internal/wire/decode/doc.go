@@ -1,0 +1,37 @@
+// Package decode turns an object's bytes into a T: a pointer to a struct that needs nothing
+// but JSON tags, and for protobuf a generated Unmarshal method.
+//
+// A [Codec] is made once for a T and its options; a [Decoder] of it is made for each
+// goroutine that decodes.
+//
+// # JSON
+//
+// What is accepted, and what comes of it, is as with sigs.k8s.io/json, which API servers and
+// clients use: names must match in case, unknown members are ignored, numbers without a
+// point become int64 where the Go type is any, a name that is repeated counts as often as it
+// comes, and invalid UTF-8 is replaced. A test compares both on objects of every type of
+// client-go's scheme, and a fuzz test on damaged ones. The exceptions:
+//
+//   - The texts and types of errors differ, and so does what is left of an object that is
+//     refused: nothing is returned here.
+//
+// A T with a struct tag that github.com/go-json-experiment/json understands in another way
+// is decoded by apimachinery's json package: slowly, and without sharing.
+//
+// # Sharing
+//
+// Objects of one kind repeat each other: labels, resource requirements, environments. A value
+// of one of these types is looked up by its bytes; if the same bytes came before, the object
+// gets the value that was decoded then. So values of two objects may be the same map, slice or
+// pointer: decoded objects must not be edited in place. A DeepCopy may be, and so may what
+// append makes of a slice: shared ones have no capacity to spare.
+//
+// Each type has a table of its own in each decoder. It holds a bounded number of bytes and
+// values, and is emptied and asked more and more seldom when little of what it is asked for is
+// in it. A value that repeats a name or a field is never shared.
+//
+// # Concurrency
+//
+// A Codec is safe for concurrent use. A Decoder belongs to one goroutine at a time. What it
+// returns holds nothing of the bytes that it was given.
+package decode

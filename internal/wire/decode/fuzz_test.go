@@ -1,0 +1,188 @@
+package decode
+
+import (
+	gojson "encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// foo has a field of each sort that a custom resource may have.
+type foo struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              fooSpec `json:"spec,omitempty"`
+	Untagged          string
+}
+
+type fooBase struct {
+	Base  string            `json:"base"`
+	Extra map[string]string `json:"extra"`
+}
+
+type fooSpec struct {
+	fooPart
+	*FooPointed
+	Named fooBase `json:",inline"`
+
+	Any      any                           `json:"any"`
+	Anys     []any                         `json:"anys"`
+	AnyMap   map[string]any                `json:"anyMap"`
+	Map      map[string]string             `json:"map"`
+	Maps     map[string]map[string]string  `json:"maps"`
+	IntKeys  map[int8]string               `json:"intKeys"`
+	UintKeys map[uint16][]string           `json:"uintKeys"`
+	Strings  []string                      `json:"strings"`
+	Slices   [][]string                    `json:"slices"`
+	Bytes    []byte                        `json:"bytes"`
+	Array    [2]int                        `json:"array"`
+	Structs  []fooBase                     `json:"structs"`
+	Pointers []*fooBase                    `json:"pointers"`
+	Deep     **int                         `json:"deep"`
+	Recurse  *fooSpec                      `json:"recurse"`
+	Bool     bool                          `json:"bool"`
+	Int      int                           `json:"int"`
+	Int8     int8                          `json:"int8"`
+	Uint8    uint8                         `json:"uint8"`
+	Float    float64                       `json:"float"`
+	Float32  float32                       `json:"float32"`
+	IntP     *int64                        `json:"intP"`
+	StringP  *string                       `json:"stringP"`
+	Time     metav1.Time                   `json:"time"`
+	TimeP    *metav1.Time                  `json:"timeP"`
+	Micro    metav1.MicroTime              `json:"micro"`
+	StdTime  time.Time                     `json:"stdTime"`
+	Pause    metav1.Duration               `json:"pause"`
+	StdPause time.Duration                 `json:"stdPause"`
+	Quantity resource.Quantity             `json:"quantity"`
+	Port     intstr.IntOrString            `json:"port"`
+	Raw      runtime.RawExtension          `json:"raw"`
+	RawP     *runtime.RawExtension         `json:"rawP"`
+	RawJSON  gojson.RawMessage             `json:"rawJSON"`
+	Fields   *metav1.FieldsV1              `json:"fields"`
+	Env      []corev1.EnvVar               `json:"env"`
+	Needs    corev1.ResourceRequirements   `json:"needs"`
+	NeedsP   *corev1.ResourceRequirements  `json:"needsP"`
+	Probe    *corev1.Probe                 `json:"probe"`
+	Selector metav1.LabelSelector          `json:"selector"`
+	Owners   []metav1.OwnerReference       `json:"owners"`
+	Tree     *unstructured.Unstructured    `json:"tree"`
+	Reader   interface{ Read() }           `json:"reader"`
+	Lists    map[string][]corev1.Container `json:"lists"`
+	Ignored  string                        `json:"-"`
+}
+
+type fooPart struct {
+	Part map[string]string `json:"part"`
+	Base string            `json:"shadow"`
+}
+
+type FooPointed struct {
+	Pointed *corev1.Probe `json:"pointed"`
+	Depth   int           `json:"depth"`
+}
+
+// seeds are documents whose every detail has a meaning for a foo or a pod.
+var seeds = []string{
+	`{}`, `null`, `[]`, `"a"`, `5`, ` {"kind":"Foo"} `, `{"Kind":"x","kind":"y","KIND":"z"}`,
+	`{"metadata":{"name":"a","labels":{"a":"b"},"labels":{"c":"d"}}}`,
+	`{"metadata":{"name":"a","labels":{"a":"b"},"annotations":{"a":"b"},"labels":null}}`,
+	`{"metadata":{"creationTimestamp":"2024-02-29T23:59:59Z","deletionTimestamp":"2023-02-29T23:59:59Z"}}`,
+	`{"metadata":{"creationTimestamp":null,"deletionTimestamp":null,"finalizers":["a"],"ownerReferences":[{"uid":"u","controller":true}]}}`,
+	`{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}},{"fieldsV1":null},{"fieldsV1":{"f:a":{}},"time":"2024-01-01T00:00:00Z"}]}}`,
+	`{"spec":{"any":{"a":1,"b":1.0,"c":-0,"d":1e3,"e":9223372036854775808,"f":[null,true,false,"\u00e4\n"],"a":2}}}`,
+	`{"spec":{"any":1e999}}`, `{"spec":{"any":1,"any":{"a":1},"any":null}}`, `{"spec":{"anys":[1,"a",{}],"anys":[2],"anyMap":{"a":1},"anyMap":{"b":[1.5]}}}`,
+	`{"spec":{"part":{"a":"b"},"shadow":"s","pointed":{"exec":{"command":["a","b"]}},"depth":1,"Named":{"base":"b","extra":{"a":"b"}},"named":1}}`,
+	`{"spec":{"maps":{"a":{"b":"c"},"a":{"d":"e"}},"intKeys":{"1":"a","200":"b"},"uintKeys":{"1":["a"],"1":["b","c"]}}}`,
+	`{"spec":{"strings":["a","b"],"strings":["c"],"slices":[["a"],["a"],[],null],"bytes":"YQ==","array":[1,2,3],"bytes":null}}`,
+	`{"spec":{"structs":[{"base":"a","extra":{"a":"b"}},{"extra":{"a":"b"}}],"structs":[{"base":"c"}],"pointers":[null,{"base":"a"}]}}`,
+	`{"spec":{"deep":5,"recurse":{"recurse":{"map":{"a":"b"}},"map":{"a":"b"}},"bool":true,"int":1.0,"int8":300,"uint8":-1}}`,
+	`{"spec":{"int":5,"int8":-5,"uint8":200,"float":1e400}}`, `{"spec":{"float":0.1,"float32":1e39}}`, `{"spec":{"float32":0.1,"intP":5,"stringP":"a","stringP":null}}`,
+	`{"spec":{"time":"2024-01-02T03:04:05Z","timeP":"2024-01-02T03:04:05+01:00","micro":"2024-01-02T03:04:05.000006Z","stdTime":"2024-01-02T03:04:05.5Z"}}`,
+	`{"spec":{"time":"2024-13-02T03:04:05Z"}}`, `{"spec":{"time":"\u0032024-01-02T03:04:05Z"}}`, `{"spec":{"time":""}}`, `{"spec":{"stdTime":"2024-01-02T3:04:05Z","stdPause":5,"pause":"5s"}}`,
+	`{"spec":{"quantity":"100m","port":80}}`, `{"spec":{"quantity":1.5,"port":"http","raw":{"a":[1, 2]},"rawP":null,"rawJSON":[ 1 ],"fields":{"f:a":{}}}}`,
+	`{"spec":{"env":[{"name":"a","value":"b"}],"env":[{"value":"c"}],"needs":{"limits":{"cpu":"1"}},"needs":{"requests":{"cpu":"1"}},"needsP":{"limits":{"cpu":"1"}}}}`,
+	`{"spec":{"needs":null,"probe":{"httpGet":{"port":80,"path":"/"},"periodSeconds":5},"probe":{"timeoutSeconds":1},"selector":{"matchLabels":{"a":"b"}}}}`,
+	`{"spec":{"tree":{"kind":"A","apiVersion":"v1","a":[1,2.5]},"reader":null,"lists":{"a":[{"name":"c","env":[{"name":"a"}]}]},"Ignored":"x","-":"x"}}`,
+	`{"spec":{"reader":{}}}`, `{"spec":{"tree":{"a":1}}}`, `{"untagged":"a","Untagged":"b"}`, "{\"Untagged\":\"\xff\\ud800\",\"spec\":{\"map\":{\"\xff\":\"a\",\"\xfe\":\"b\"},\"any\":{\"\xff\":\"\xfe\"}}}",
+	`{"spec":{"containers":[{"name":"a","env":[{"name":"A","value":"1"}],"resources":{"limits":{"cpu":"1","memory":"1Gi"}},"ports":[{"containerPort":80}],"livenessProbe":{"httpGet":{"port":"http"}}},{"name":"b","env":[{"name":"A","value":"1"}],"resources":{"limits":{"cpu":"1","memory":"1Gi"}}}],"containers":[{"env":[{"name":"B"}]}]},"status":{"phase":"Running"}}`,
+	`{"a":}`, `{"a":1,}`, `{"kind":"a"`, `{"kind":"a"}}`, `{"kind":01}`, `{"kind":tru}`, `{"unknown":{"a":[}}`, `{'kind':1}`, "{\"kind\":\"\n\"}", `{"kind":1,"spec":`, `{"kind":{}}`,
+}
+
+// decoders decode one after the other, so that later documents meet what earlier ones left.
+type decoders struct {
+	foo, pod, tree [2]*Decoder[any]
+}
+
+func newDecoders() *decoders {
+	both := func(t reflect.Type) [2]*Decoder[any] {
+		return [2]*Decoder[any]{newErased(t), newErased(t, WithoutSharing())}
+	}
+	return &decoders{both(reflect.TypeFor[foo]()), both(reflect.TypeFor[corev1.Pod]()), both(reflect.TypeFor[unstructured.Unstructured]())}
+}
+
+func (d *decoders) compare(t *testing.T, data []byte) {
+	for _, pair := range [][2]*Decoder[any]{d.foo, d.pod, d.tree} {
+		for i, decoder := range []*Decoder[any]{pair[0], pair[0], pair[0], pair[1]} {
+			want := decoder.fresh()
+			bad := utiljson.Unmarshal(data, want)
+			got, err := decoder.decode(wire.JSON, data)
+			if bad != nil {
+				require.Error(t, err, "%d: the incumbent says: %v", i, bad)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+	}
+}
+
+func TestSeedsAreDecodedAsTheIncumbentDoes(t *testing.T) {
+	require.False(t, newDecoders().foo[0].codec.shape.odd)
+	d := newDecoders()
+	for range 2 {
+		for _, seed := range seeds {
+			t.Run(seed, func(t *testing.T) { d.compare(t, []byte(seed)) })
+		}
+	}
+}
+
+func FuzzJSONAsTheIncumbent(f *testing.F) {
+	for _, seed := range seeds {
+		f.Add([]byte(seed))
+	}
+	d := newDecoders()
+	f.Fuzz(func(t *testing.T, data []byte) { d.compare(t, data) })
+}
+
+func FuzzProtobufAsItsOwnMethod(f *testing.F) {
+	for _, unique := range []bool{false, true} {
+		for _, data := range podBytesOf(f, wire.Protobuf, makePods(2, unique)) {
+			f.Add(data)
+			f.Add(append(data, data...))
+		}
+	}
+	f.Add([]byte{})
+	sharing := newErased(reflect.TypeFor[corev1.Pod]())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		want := &corev1.Pod{}
+		bad := want.Unmarshal(data)
+		for range 3 {
+			got, err := sharing.decode(wire.Protobuf, data)
+			require.Equal(t, bad == nil, err == nil)
+			if bad == nil {
+				require.Equal(t, want, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package decode
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Option changes how objects are decoded.
+type Option struct{ apply func(*settings) }
+
+type settings struct {
+	shares            map[reflect.Type]sharer
+	skipManagedFields bool
+	reportUnknown     func(error)
+}
+
+// defaults are the types that most repeat in Kubernetes' own objects.
+func defaults() settings {
+	s := settings{shares: map[reflect.Type]sharer{}}
+	for _, share := range []Option{
+		Share[map[string]string](),
+		Share[[]string](),
+		Share[[]metav1.OwnerReference](),
+		Share[*metav1.FieldsV1](),
+		Share[*metav1.LabelSelector](),
+		Share[corev1.ResourceRequirements](),
+		Share[corev1.ResourceList](),
+		Share[[]corev1.EnvVar](),
+		Share[[]corev1.EnvFromSource](),
+		Share[[]corev1.ContainerPort](),
+		Share[[]corev1.VolumeMount](),
+		Share[[]corev1.Toleration](),
+		Share[[]corev1.TopologySpreadConstraint](),
+		Share[[]corev1.LocalObjectReference](),
+		Share[*corev1.Probe](),
+		Share[*corev1.Lifecycle](),
+		Share[*corev1.SecurityContext](),
+		Share[*corev1.PodSecurityContext](),
+		Share[*corev1.Affinity](),
+		Share[*corev1.ProjectedVolumeSource](),
+	} {
+		share.apply(&s)
+	}
+	return s
+}
+
+// Share makes values of type X be shared between objects, beside those types that are by
+// default. X must be the exact type of a struct's field or of the elements of a slice, a map
+// or a pointer.
+func Share[X any]() Option {
+	return Option{func(s *settings) { s.shares[reflect.TypeFor[X]()] = shared[X]{} }}
+}
+
+// WithoutSharing turns all sharing off; a [Share] after it turns that one on.
+func WithoutSharing() Option {
+	return Option{func(s *settings) { clear(s.shares) }}
+}
+
+// SkipManagedFields leaves metadata.managedFields empty, and does not decode it.
+func SkipManagedFields() Option {
+	return Option{func(s *settings) { s.skipManagedFields = true }}
+}
+
+// ReportUnknown makes report be called, by the goroutine that decodes, for each JSON object
+// with a member that T has no field for, with an error that names the first such member. The
+// object is decoded none the less. JSON is decoded without sharing then, and such an object
+// twice.
+func ReportUnknown(report func(error)) Option {
+	return Option{func(s *settings) { s.reportUnknown = report }}
+}

@@ -1,0 +1,263 @@
+package decode
+
+import (
+	gojson "encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+	"unsafe"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// decodeAll decodes the same bytes three times: they are kept when they come the second time.
+func decodeAll[T any](t *testing.T, format wire.Format, data string, opts ...Option) (second, third T) {
+	codec, err := For[T](opts...)
+	require.NoError(t, err)
+	d := codec.NewDecoder()
+	_, err = d.Decode(format, []byte(data))
+	require.NoError(t, err)
+	buffer := []byte(data)
+	second, err = d.Decode(format, buffer)
+	require.NoError(t, err)
+	clear(buffer)
+	third, err = d.Decode(format, []byte(data))
+	require.NoError(t, err)
+	require.Equal(t, second, third)
+	return second, third
+}
+
+func samePod(t *testing.T, format wire.Format) string {
+	pod := makePods(1, false)[0]
+	pod.Spec.Volumes = nil
+	data, err := gojson.Marshal(pod)
+	if format == wire.Protobuf {
+		data, err = pod.Marshal()
+	}
+	require.NoError(t, err)
+	return string(data)
+}
+
+func mapOf[K comparable, V any](m map[K]V) unsafe.Pointer { return reflect.ValueOf(m).UnsafePointer() }
+
+func TestPartsWithTheSameBytesAreTheSame(t *testing.T) {
+	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
+		a, b := decodeAll[*corev1.Pod](t, format, samePod(t, format))
+		require.NotSame(t, a, b)
+		assert.Equal(t, mapOf(a.Labels), mapOf(b.Labels), format)
+		assert.Equal(t, mapOf(a.Annotations), mapOf(b.Annotations), format)
+		assert.Same(t, &a.OwnerReferences[0], &b.OwnerReferences[0], format)
+		assert.Same(t, a.ManagedFields[1].FieldsV1, b.ManagedFields[1].FieldsV1, format)
+		assert.Same(t, a.Spec.SecurityContext, b.Spec.SecurityContext, format)
+		assert.Same(t, &a.Spec.Tolerations[0], &b.Spec.Tolerations[0], format)
+		first, second := &a.Spec.Containers[1], &b.Spec.Containers[1]
+		assert.NotSame(t, first, second, format)
+		assert.Same(t, first.LivenessProbe, second.LivenessProbe, format)
+		assert.Equal(t, mapOf(first.Resources.Limits), mapOf(second.Resources.Limits), format)
+		assert.Same(t, &first.Env[0], &second.Env[0], format)
+		assert.Same(t, &first.Args[0], &second.Args[0], format)
+		assert.Same(t, &first.Ports[0], &second.Ports[0], format)
+		assert.Same(t, &first.VolumeMounts[0], &second.VolumeMounts[0], format)
+
+		a, b = decodeAll[*corev1.Pod](t, format, samePod(t, format), WithoutSharing())
+		assert.NotEqual(t, mapOf(a.Labels), mapOf(b.Labels), format)
+		assert.NotSame(t, a.Spec.SecurityContext, b.Spec.SecurityContext, format)
+	}
+}
+
+func TestTypesOfOnesOwnAreShared(t *testing.T) {
+	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
+		a, b := decodeAll[*corev1.Pod](t, format, samePod(t, format), WithoutSharing(), Share[[]corev1.Container]())
+		assert.Same(t, &a.Spec.Containers[0], &b.Spec.Containers[0], format)
+		assert.NotEqual(t, mapOf(a.Labels), mapOf(b.Labels), format)
+	}
+	data := `{"spec":{"structs":[{"base":"a"}],"pointers":[{"base":"b"}],"recurse":{"recurse":{"int":1}}}}`
+	a, b := decodeAll[*foo](t, wire.JSON, data, Share[[]fooBase](), Share[*fooSpec]())
+	assert.Same(t, &a.Spec.Structs[0], &b.Spec.Structs[0])
+	assert.NotSame(t, a.Spec.Pointers[0], b.Spec.Pointers[0])
+	assert.Same(t, a.Spec.Recurse, b.Spec.Recurse, "a type within itself")
+}
+
+func TestAppendToASharedSliceCopiesIt(t *testing.T) {
+	data := `{"spec":{"strings":["a","b","c"],"probe":{"exec":{"command":["a","b","c"]}},"lists":{"a":[{"env":[{"name":"a"},{"name":"b"},{"name":"c"}]}]}}}`
+	a, _ := decodeAll[*foo](t, wire.JSON, data, Share[*corev1.ExecAction]())
+	assert.Equal(t, 3, cap(a.Spec.Strings))
+	assert.Equal(t, 3, cap(a.Spec.Probe.Exec.Command))
+	assert.Equal(t, 3, cap(a.Spec.Lists["a"][0].Env))
+	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
+		p, _ := decodeAll[*corev1.Pod](t, format, samePod(t, format), Share[*corev1.Pod](), Share[[]corev1.Container]())
+		for _, c := range p.Spec.Containers {
+			assert.Equal(t, len(c.Env), cap(c.Env), format)
+		}
+		assert.Equal(t, len(p.Spec.Containers), cap(p.Spec.Containers), format)
+	}
+}
+
+func TestARepeatedMemberDoesNotEditWhatIsShared(t *testing.T) {
+	codec, err := For[*corev1.Pod]()
+	require.NoError(t, err)
+	d := codec.NewDecoder()
+	single := []byte(`{"metadata":{"labels":{"a":"b"}},"spec":{"securityContext":{"runAsUser":5}}}`)
+	for range 3 {
+		_, err = d.Decode(wire.JSON, single)
+		require.NoError(t, err)
+	}
+	held, err := d.Decode(wire.JSON, single)
+	require.NoError(t, err)
+	for _, twice := range []string{
+		`{"metadata":{"labels":{"a":"b"},"labels":{"c":"d"}}}`,
+		`{"metadata":{"labels":{"a":"b"}},"metadata":{"labels":{"c":"d"}}}`,
+		`{"spec":{"securityContext":{"runAsUser":5},"securityContext":{"runAsGroup":6}}}`,
+	} {
+		want := &corev1.Pod{}
+		require.NoError(t, utiljson.Unmarshal([]byte(twice), want))
+		got, err := d.Decode(wire.JSON, []byte(twice))
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	assert.Equal(t, map[string]string{"a": "b"}, held.Labels)
+	assert.Nil(t, held.Spec.SecurityContext.RunAsGroup)
+}
+
+func TestRepeatedProtobufFieldsAreNotShared(t *testing.T) {
+	first, err := (&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Name: "x"}}).Marshal()
+	require.NoError(t, err)
+	second, err := (&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"c": "d"}}, Spec: corev1.PodSpec{NodeName: "n"}}).Marshal()
+	require.NoError(t, err)
+	both := string(first) + string(second)
+	want := &corev1.Pod{}
+	require.NoError(t, want.Unmarshal([]byte(both)))
+	_, got := decodeAll[*corev1.Pod](t, wire.Protobuf, both)
+	assert.Equal(t, want, got)
+
+	apart := metadata(first) + "\x0a\x01z" // labels, name, and labels again
+	again := apart + metadata(second)
+	message := fmt.Sprintf("\x0a%c%s", len(again), again)
+	want = &corev1.Pod{}
+	require.NoError(t, want.Unmarshal([]byte(message)))
+	require.Len(t, want.Labels, 2)
+	codec, err := For[*corev1.Pod]()
+	require.NoError(t, err)
+	d := codec.NewDecoder()
+	for range 3 {
+		got, err := d.Decode(wire.Protobuf, []byte(message))
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	alone, err := d.Decode(wire.Protobuf, first)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"a": "b"}, alone.Labels)
+}
+
+// metadata returns the contents of the first field of a small message.
+func metadata(object []byte) string { return string(object[2 : 2+object[1]]) }
+
+func TestManagedFieldsAreSkipped(t *testing.T) {
+	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
+		for _, opts := range [][]Option{{SkipManagedFields()}, {SkipManagedFields(), WithoutSharing()}} {
+			data := samePod(t, format)
+			with, _ := decodeAll[*corev1.Pod](t, format, data)
+			require.Len(t, with.ManagedFields, 2)
+			without, _ := decodeAll[*corev1.Pod](t, format, data, opts...)
+			want := with.DeepCopy()
+			want.ManagedFields = nil
+			assert.Equal(t, want, without, format)
+		}
+	}
+}
+
+func TestMemoryOfTablesIsBounded(t *testing.T) {
+	var values table[int]
+	keep := func(key []byte, value int) {
+		for range 2 {
+			_, answer, found := values.get(key)
+			if !found {
+				values.put(answer, key, value)
+			}
+		}
+	}
+	often := []byte("often")
+	for i := range 5 * fullValues {
+		keep(fmt.Appendf(nil, "%d", i), i)
+		keep(often, -1)
+		require.LessOrEqual(t, len(values.young)+len(values.old), 2*fullValues)
+	}
+	got, _, ok := values.get(often)
+	assert.True(t, ok && got == -1, "what is in use stays")
+	_, _, ok = values.get([]byte("0"))
+	assert.False(t, ok, "the oldest is gone")
+
+	large := make([]byte, fullBytes/3)
+	for i := range 20 {
+		large[0] = byte(i)
+		keep(large, i)
+		require.LessOrEqual(t, values.size, fullBytes)
+	}
+	keep(make([]byte, fullBytes+1), 0)
+	require.LessOrEqual(t, values.size, fullBytes)
+}
+
+func TestOneHashOfTwoKeysIsNotTakenForOneKey(t *testing.T) {
+	var values table[int]
+	key, other := []byte("key"), []byte("other")
+	_, _, _ = values.get(key)
+	_, a, _ := values.get(key)
+	require.True(t, a.keep)
+	values.put(a, key, 1)
+	e := values.young[a.hash]
+	_, o, _ := values.get(other)
+	values.young[o.hash] = e
+	_, _, ok := values.get(other)
+	assert.False(t, ok)
+}
+
+func TestSharingPausesWhereNothingRepeats(t *testing.T) {
+	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
+		codec, err := For[*corev1.Pod]()
+		require.NoError(t, err)
+		d := codec.NewDecoder()
+		for _, data := range podBytesOf(t, format, makePods(2*period, true)) {
+			_, err := d.Decode(format, data)
+			require.NoError(t, err)
+		}
+		m := &d.json.meter
+		if format == wire.Protobuf {
+			m = &d.protobuf.meter
+		}
+		assert.Positive(t, m.pause, format)
+	}
+}
+
+func TestAMeterPausesLongerAndLonger(t *testing.T) {
+	var m meter
+	ask := func(found int) (asked, paused int) {
+		for m.pause == 0 {
+			require.True(t, m.open())
+			m.count(100, found)
+			asked++
+		}
+		for !m.open() {
+			paused++
+		}
+		return asked, paused
+	}
+	for i, want := range [][2]int{{period, firstPause}, {shortPeriod, 2 * firstPause}, {shortPeriod, 4 * firstPause}} {
+		asked, paused := ask(24)
+		assert.Equal(t, want, [2]int{asked, paused}, i)
+	}
+	for range shortPeriod {
+		m.count(100, 25)
+	}
+	assert.Zero(t, m.pause)
+	asked, paused := ask(0)
+	assert.Equal(t, [2]int{period, firstPause}, [2]int{asked, paused}, "a good period makes the bad ones forgotten")
+	for range 30 {
+		_, paused = ask(0)
+	}
+	assert.Equal(t, mostPause, paused)
+}

@@ -1,0 +1,84 @@
+package decode
+
+import "hash/maphash"
+
+// table keeps values by the bytes that they were decoded from. It keeps only what it was
+// asked for twice, so that what comes once costs no memory. It has two generations: when the
+// young one is full the old one is dropped, so that what is in use stays.
+type table[X any] struct {
+	young, old map[uint64]entry[X]
+	size       int      // bytes of the keys in young
+	asked      []uint64 // hashes of keys, each at one of two places of its own
+	meter      meter
+}
+
+// entry has its whole key: two of one hash must not be taken for each other.
+type entry[X any] struct {
+	key   string
+	value X
+}
+
+// answer is what a table says of a key that it does not have.
+type answer struct {
+	hash uint64
+	keep bool // the value: it was asked for before
+}
+
+const (
+	// A generation is full with so many values or so many bytes of keys.
+	fullValues = 4096
+	fullBytes  = 512 << 10
+	// So many hashes are remembered of what was asked for once.
+	askedOnce = 4096
+)
+
+var seed = maphash.MakeSeed()
+
+// open reports whether the table should be asked this time. What it holds outlives the first
+// pause: where objects come in no order, a period is too short to see most values twice.
+func (t *table[X]) open() bool {
+	open := t.meter.open()
+	if !open && t.asked != nil && t.meter.hopeless() {
+		t.young, t.old, t.size, t.asked = nil, nil, 0, nil
+	}
+	return open
+}
+
+// get returns the value that was decoded from the bytes before.
+func (t *table[X]) get(key []byte) (X, answer, bool) {
+	hash := maphash.Bytes(seed, key)
+	e, ok := t.young[hash]
+	if !ok {
+		if e, ok = t.old[hash]; ok {
+			t.add(hash, e)
+		}
+	}
+	if ok && e.key == string(key) {
+		t.meter.count(len(key), len(key))
+		return e.value, answer{}, true
+	}
+	if t.asked == nil {
+		t.asked = make([]uint64, askedOnce)
+	}
+	before := t.asked[hash%(askedOnce/2)*2:][:2]
+	a := answer{hash: hash, keep: (before[0] == hash || before[1] == hash) && len(key) <= fullBytes}
+	before[0], before[1] = hash, before[0]
+	t.meter.count(len(key), 0)
+	var none X
+	return none, a, false
+}
+
+// put keeps a value, if the answer said so.
+func (t *table[X]) put(a answer, key []byte, value X) {
+	if a.keep {
+		t.add(a.hash, entry[X]{key: string(key), value: value})
+	}
+}
+
+func (t *table[X]) add(hash uint64, e entry[X]) {
+	if t.young == nil || len(t.young) >= fullValues || t.size+len(e.key) > fullBytes {
+		t.old, t.young, t.size = t.young, make(map[uint64]entry[X]), 0
+	}
+	t.young[hash] = e
+	t.size += len(e.key)
+}

@@ -1,0 +1,22 @@
+package wire
+
+// Format is how the body of an answer is encoded.
+type Format int
+
+// The formats that can be cut.
+const (
+	JSON Format = iota
+	Protobuf
+)
+
+// String returns the format's name.
+func (f Format) String() string {
+	if f == Protobuf {
+		return "protobuf"
+	}
+	return "JSON"
+}
+
+// DefaultLimit is the most bytes that a frame may have unless something else is asked for:
+// ten times what etcd stores under one key by default.
+const DefaultLimit = 16 << 20

@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"bytes"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// jsonEvents cuts JSON events. Once it has seen an event that fills a line, it cuts lines
+// by their ends, and everything else by counting brackets.
+type jsonEvents struct {
+	value   value
+	lines   bool
+	scanned int // bytes that hold no end of a line
+}
+
+func (c *jsonEvents) cut(b []byte) (Frame, int, bool, error) {
+	if space := skipSpace(b); space > 0 {
+		return Frame{}, space, false, nil
+	}
+	if b[0] != '{' {
+		return Frame{}, 0, false, malformed("an event must be a JSON object")
+	}
+	if c.lines {
+		if n := bytes.IndexByte(b[c.scanned:], '\n'); n >= 0 {
+			n += c.scanned
+			c.scanned = 0
+			if frame, ok := cutLine(b[:n]); ok {
+				c.value = value{}
+				return frame, n + 1, true, nil
+			}
+			c.lines = false
+		} else {
+			c.scanned = len(b)
+			if !bytes.HasSuffix(bytes.TrimRight(b, " \t\r"), []byte("}")) {
+				return Frame{}, 0, false, nil
+			}
+		}
+	}
+	n := c.value.end(b)
+	if n == 0 {
+		return Frame{}, 0, false, nil
+	}
+	c.scanned = 0
+	frame, err := cutEvent(b[:n])
+	if err != nil {
+		return Frame{}, 0, false, err
+	}
+	if n < len(b) {
+		c.lines = b[n] == '\n'
+	}
+	return frame, n, true, nil
+}
+
+func (c *jsonEvents) end(rest []byte) error {
+	if skipSpace(rest) < len(rest) {
+		return ErrTruncated
+	}
+	return nil
+}
+
+var (
+	typePrefix   = []byte(`{"type":"`)
+	objectPrefix = []byte(`","object":`)
+)
+
+// cutLine cuts an event as API servers write it. It says false if the line may be anything
+// else.
+func cutLine(line []byte) (Frame, bool) {
+	const longestType = 16
+	if !bytes.HasPrefix(line, typePrefix) {
+		return Frame{}, false
+	}
+	rest := line[len(typePrefix):]
+	quote := bytes.IndexByte(rest[:min(len(rest), longestType)], '"')
+	if quote < 0 {
+		return Frame{}, false
+	}
+	kind := eventType(rest[:quote])
+	rest = rest[quote:]
+	if kind == "" || !bytes.HasPrefix(rest, objectPrefix) || !bytes.HasSuffix(rest, []byte("}}")) {
+		return Frame{}, false
+	}
+	object := rest[len(objectPrefix) : len(rest)-1]
+	if object[0] != '{' {
+		return Frame{}, false
+	}
+	return Frame{Type: kind, Object: object, line: line}, true
+}
+
+// eventType returns one of the known types without allocating, and "" for others.
+func eventType(b []byte) string {
+	for _, t := range [...]watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
+		if string(b) == string(t) {
+			return string(t)
+		}
+	}
+	return ""
+}
+
+// cutEvent cuts an event whatever the order of its members.
+func cutEvent(b []byte) (Frame, error) {
+	var frame Frame
+	err := members(b, func(name string, v []byte) error {
+		switch name {
+		case "type":
+			if string(v) == "null" {
+				return nil
+			}
+			text, ok := unquote(v)
+			if !ok {
+				return malformed("an event's type must be a string")
+			}
+			if frame.Type = eventType([]byte(text)); frame.Type == "" {
+				frame.Type = text
+			}
+		case "object":
+			if frame.Object != nil && !valid(frame.Object) {
+				return malformed("an event has two objects")
+			}
+			if frame.Object = v; string(v) == "null" {
+				frame.Object = nil
+			}
+		default:
+			if !valid(v) {
+				return malformed("an event's member %q is not JSON", name)
+			}
+		}
+		return nil
+	})
+	return frame, err
+}
+
+// Recut returns the events that a frame of a JSON watch really holds. Ask it when the
+// object turned out to be no JSON. Without an error it returns at least one.
+func (f *Frame) Recut() ([]Frame, error) {
+	if f.line == nil {
+		return nil, &Error{Head: head(f.Object), Err: malformed("an object is not JSON")}
+	}
+	var (
+		frames []Frame
+		c      jsonEvents
+	)
+	for b := f.line; len(b) > 0; {
+		frame, n, ok, err := c.cut(b)
+		c.lines = false
+		if err == nil && n == 0 {
+			err = ErrTruncated
+		}
+		if err != nil {
+			return nil, &Error{Offset: int64(len(f.line) - len(b)), Head: head(f.line), Err: err}
+		}
+		if ok {
+			frames = append(frames, frame)
+		}
+		b = b[n:]
+	}
+	return frames, nil
+}
+
+func head(b []byte) []byte { return bytes.Clone(b[:min(len(b), headSize)]) }

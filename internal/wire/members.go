@@ -1,0 +1,92 @@
+package wire
+
+// members calls each with the members of the JSON object that b is. Values are cut, not
+// validated; all between them is.
+func members(b []byte, each func(name string, v []byte) error) error {
+	i := 1
+	for first := true; ; first = false {
+		i += skipSpace(b[i:])
+		if i < len(b) && b[i] == '}' && first {
+			break
+		}
+		name, n, err := memberName(b[i:])
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return malformed("an object ends within a member")
+		}
+		i += n
+		i += skipSpace(b[i:])
+		if n = endOfValue(b[i:], &value{}); n <= 0 {
+			return malformed("member %q has no value", name)
+		}
+		if err := each(name, b[i:i+n]); err != nil {
+			return err
+		}
+		i += n
+		i += skipSpace(b[i:])
+		if i >= len(b) {
+			return malformed("an object ends within its members")
+		}
+		if b[i] == '}' {
+			break
+		}
+		if b[i] != ',' {
+			return malformed("a comma is missing after member %q", name)
+		}
+		i++
+	}
+	if i != len(b)-1 {
+		return malformed("something follows an object's end")
+	}
+	return nil
+}
+
+// memberName reads the name of a member and the colon after it. It returns 0 if b does not
+// have all of that.
+func memberName(b []byte) (string, int, error) {
+	if len(b) == 0 {
+		return "", 0, nil
+	}
+	if b[0] != '"' {
+		return "", 0, malformed("a member's name must be a string")
+	}
+	n := endOfString(b, 1)
+	if n == 0 {
+		return "", 0, nil
+	}
+	name, ok := unquote(b[:n])
+	if !ok {
+		return "", 0, malformed("a member's name is not a JSON string")
+	}
+	n += skipSpace(b[n:])
+	if n == len(b) {
+		return "", 0, nil
+	}
+	if b[n] != ':' {
+		return "", 0, malformed("a colon is missing after %q", name)
+	}
+	return name, n + 1, nil
+}
+
+// endOfValue returns the length of the value that b begins with, 0 if b does not have all of
+// it, and -1 if there is none. A number or a literal ends only with what follows it.
+func endOfValue(b []byte, v *value) int {
+	if len(b) == 0 {
+		return 0
+	}
+	switch b[0] {
+	case '{', '[', '"':
+		return v.end(b)
+	case ',', '}', ']', ':':
+		return -1
+	}
+	for i, c := range b {
+		switch c {
+		case ',', '}', ']', ' ', '\n', '\r', '\t':
+			return i
+		}
+	}
+	return 0
+}

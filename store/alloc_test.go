@@ -1,0 +1,74 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestReadsAllocateNothing(t *testing.T) {
+	c := newPods()
+	byNode, err := AddIndexAppend(c, "node", appendNode)
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b", "c"} {
+		p := pod("n", name, "u", "1")
+		p.Spec.NodeName = "x"
+		require.NoError(t, c.Add(p))
+	}
+	c.Snapshot()
+	key := Key{Namespace: "n", Name: "b"}
+	found := 0
+	for name, read := range map[string]func(){
+		"Get": func() {
+			if _, ok := c.Get(key); ok {
+				found++
+			}
+		},
+		"All": func() {
+			for range c.All() {
+				found++
+			}
+		},
+		"Len": func() { found += c.Len() },
+	} {
+		found = 0
+		assert.Zero(t, testing.AllocsPerRun(100, read), name)
+		assert.NotZero(t, found, name)
+	}
+	one, all := 0.0, 0.0
+	one = testing.AllocsPerRun(100, func() {
+		for range byNode.Get("x") {
+			break
+		}
+	})
+	all = testing.AllocsPerRun(100, func() {
+		for range byNode.Get("x") {
+			found++
+		}
+	})
+	assert.Equal(t, one, all, "nothing for each object")
+}
+
+func appendNode(values []string, p *corev1.Pod) []string { return append(values, p.Spec.NodeName) }
+
+func TestUpdatesAllocateTheirEntryAndItsTerms(t *testing.T) {
+	update := func(c *Cache[*corev1.Pod]) float64 {
+		objects := [2]*corev1.Pod{pod("n", "a", "u", "1"), pod("n", "a", "u", "2")}
+		objects[0].Spec.NodeName, objects[1].Spec.NodeName = "x", "x"
+		i := 0
+		return testing.AllocsPerRun(100, func() {
+			if err := c.Update(objects[i%2]); err != nil {
+				t.Error(err)
+			}
+			i++
+		})
+	}
+	assert.LessOrEqual(t, update(newPods()), 1.0, "without an index")
+
+	c := newPods()
+	_, err := AddIndexAppend(c, "node", appendNode)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, update(c), 2.0, "with one")
+}

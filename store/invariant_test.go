@@ -1,0 +1,116 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// checkCache walks everything that a cache holds between two commits and fails
+// if two parts of it say different things.
+func checkCache[T any](t require.TestingT, c *Cache[T]) {
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+
+	shelved := 0
+	count := func(cluster string, shelves map[string]*shelf[T]) {
+		for namespace, s := range shelves {
+			require.NotEmpty(t, s.objects, "an empty namespace is not kept")
+			require.Equal(t, space{cluster, namespace}, *s.space)
+			for name, object := range s.objects {
+				e, ok := c.entries.Get(&entry[T]{space: s.space, name: name})
+				require.True(t, ok)
+				require.Same(t, s.space, e.space)
+				require.Equal(t, object, e.object)
+			}
+			shelved += len(s.objects)
+		}
+	}
+	count("", c.table.home)
+	for cluster, shelves := range c.table.clusters {
+		require.NotEmpty(t, shelves, "an empty cluster is not kept")
+		count(cluster, shelves)
+	}
+	require.Equal(t, c.table.len, shelved)
+	require.Equal(t, c.table.len, c.entries.Len())
+
+	var last *entry[T]
+	c.entries.Scan(func(e *entry[T]) bool {
+		require.True(t, last == nil || last.key().Compare(e.key()) < 0, "in order")
+		require.LessOrEqual(t, e.epoch, c.epoch)
+		require.True(t, slices.IsSortedFunc(e.terms(), func(a, b *term) int {
+			if a.index != b.index {
+				return a.index - b.index
+			}
+			return int(a.seq) - int(b.seq)
+		}), "terms of %v: %v", e.key(), e.terms())
+		last = e
+		return true
+	})
+
+	for i, x := range c.indexes {
+		require.Equal(t, i, x.position)
+		require.True(t, x.clashes == nil || len(x.clashes.claimed) == 0)
+	}
+	require.Nil(t, c.frozen)
+	for _, left := range c.scratch.edits[:cap(c.scratch.edits)] {
+		require.Zero(t, left, "memory for the next commit refers to nothing")
+	}
+	for _, left := range c.scratch.commit.Changes[:cap(c.scratch.commit.Changes)] {
+		require.Zero(t, left.Key)
+	}
+}
+
+// checkIndex holds an index to what its function says about each object.
+func checkIndex[I comparable, T any](t require.TestingT, r *reader[I, T]) {
+	c := r.of
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+
+	uses := map[*term]int{}
+	postings := 0
+	c.entries.Scan(func(e *entry[T]) bool {
+		var values []I
+		for _, term := range r.postings.section(e) {
+			uses[term]++
+			postings++
+			values = append(values, valueOf[I](term))
+			found, ok := r.postings.tree.Get(posting[T]{term, e})
+			require.True(t, ok, "no posting of %v for %v", term.value, e.key())
+			require.Same(t, e, found.entry)
+			require.Same(t, term, found.term)
+			if r.vocabulary.shared {
+				require.Same(t, r.vocabulary.terms[valueOf[I](term)], term)
+			}
+		}
+		require.ElementsMatch(t, r.vocabulary.of(e.object), values, "values of %v", e.key())
+		return true
+	})
+	require.Equal(t, postings, r.postings.tree.Len(), "the tree has what the entries have, and no more")
+	if r.vocabulary.shared {
+		require.Len(t, r.vocabulary.terms, len(uses), "a value that nothing has is forgotten")
+	}
+	for term, n := range uses {
+		require.Equal(t, n, term.uses, "uses of %v", term.value)
+	}
+	var none I
+	for _, left := range r.vocabulary.buffer[:cap(r.vocabulary.buffer)] {
+		assert.Equal(t, none, left, "memory for the user's function refers to nothing")
+	}
+}
+
+// checkQuiet fails if somebody who waited or watched was not forgotten.
+func checkQuiet[T any](t require.TestingT, c *Cache[T]) {
+	c.watches.mu.Lock()
+	defer c.watches.mu.Unlock()
+	require.Empty(t, c.watches.topics)
+	require.Zero(t, c.watches.waiting)
+	for _, p := range append(slices.Clone(c.partitions), c.whole) {
+		require.Empty(t, p.waiters)
+	}
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestLastWordOnAKeyOfAListingCounts(t *testing.T) {
+	held := pod("", "a", "u1", "1")
+	same := func() *corev1.Pod { return pod("", "a", "u1", "1") }
+	changed := func(version string) *corev1.Pod { return pod("", "a", "u1", version) }
+	bad := func() *corev1.Pod {
+		p := pod("", "a", "u1", "9")
+		p.Finalizers = []string{"poison"}
+		return p
+	}
+	a := []Key{{Name: "a"}}
+	lacking := []Rejection{{Key: a[0], Err: errUndecodable}}
+	for name, tt := range map[string]struct {
+		listing  Listing[*corev1.Pod]
+		changes  []string
+		rejected int
+		whole    bool // nothing is lacking
+	}{
+		"unchanged, then changed":       {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{changed("2")}}, []string{"Modification a 1->2"}, 0, true},
+		"unchanged, then the same":      {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{same()}}, nil, 0, true},
+		"unchanged, then bad":           {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{bad()}}, nil, 1, false},
+		"unchanged, then lacking":       {Listing[*corev1.Pod]{Unchanged: a, Lacking: lacking}, nil, 1, false},
+		"unchanged twice":               {Listing[*corev1.Pod]{Unchanged: []Key{a[0], a[0]}}, nil, 0, true},
+		"changed, then changed":         {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
+		"changed, then the same":        {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), same()}}, nil, 0, true},
+		"changed, the same, changed":    {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), same(), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
+		"changed, then bad":             {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), bad()}}, nil, 1, false},
+		"changed, bad, changed":         {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), bad(), changed("3")}}, []string{"Modification a 1->3"}, 1, true},
+		"bad, then changed":             {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), changed("2")}}, []string{"Modification a 1->2"}, 1, true},
+		"bad, then the same":            {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), same()}}, nil, 1, true},
+		"the same, then changed":        {Listing[*corev1.Pod]{Objects: []*corev1.Pod{same(), changed("2")}}, []string{"Modification a 1->2"}, 0, true},
+		"the same, then bad":            {Listing[*corev1.Pod]{Objects: []*corev1.Pod{same(), bad()}}, nil, 1, false},
+		"changed, then lacking":         {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2")}, Lacking: lacking}, nil, 1, false},
+		"nothing":                       {Listing[*corev1.Pod]{}, []string{"Deletion a 1"}, 0, true},
+		"unchanged, but another listed": {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{pod("", "b", "u2", "2")}}, []string{"Addition b 2"}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newPods()
+			index, err := AddIndexAppend(c, "tag", func(values []string, p *corev1.Pod) []string {
+				values = append(values, p.ResourceVersion)
+				if len(p.Finalizers) > 0 {
+					panic("poison")
+				}
+				return values
+			})
+			require.NoError(t, err)
+			require.NoError(t, c.Replace([]*corev1.Pod{held}, "1"))
+			rec := follow(c)
+
+			tt.listing.ResourceVersion = "10"
+			err = c.ReplaceAll(tt.listing)
+
+			if tt.rejected > 0 {
+				var rejected *RejectedError
+				require.ErrorAs(t, err, &rejected)
+				assert.Len(t, rejected.Rejections, tt.rejected)
+			} else {
+				require.NoError(t, err)
+			}
+			assert.Equal(t, append([]string{}, tt.changes...), rec.changes())
+			want := "1"
+			if tt.whole {
+				want = "10"
+			}
+			assert.Equal(t, want, c.ResourceVersion())
+			checkCache(t, c)
+			checkIndex(t, &index.reader)
+			if len(tt.changes) == 0 {
+				got, _ := c.Get(a[0])
+				assert.Same(t, held, got)
+			}
+		})
+	}
+}
+
+func TestUnchangedObjectThatIsNotHeldIsLacking(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace(nil, "1"))
+	err := c.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Name: "a"}}, Objects: []*corev1.Pod{pod("", "b", "u2", "2")}, ResourceVersion: "2"})
+	require.ErrorIs(t, err, ErrNotHeld)
+	assert.ErrorContains(t, err, `"a"`)
+	assert.Equal(t, []string{"b"}, names(c.All()))
+	assert.Equal(t, "1", c.ResourceVersion(), "somebody has to fetch it")
+
+	require.NoError(t, c.Add(pod("", "a", "u1", "2")))
+	assert.Equal(t, "2", c.ResourceVersion())
+	require.ErrorIs(t, c.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Name: "c"}}, Objects: []*corev1.Pod{pod("", "c", "u3", "3")}, ResourceVersion: "3"}), ErrNotHeld)
+	assert.Equal(t, "3", c.ResourceVersion(), "it was there after all")
+}
+
+func TestInitialIsTheFirstListAlsoIfSomeOfItIsBad(t *testing.T) {
+	c := newPods()
+	rec := follow(c)
+	require.Error(t, c.Replace([]*corev1.Pod{nil, pod("", "a", "u1", "1")}, "1"))
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "1")}, "2"))
+	require.Len(t, rec.commits, 2)
+	assert.True(t, rec.commits[0].Initial)
+	assert.Empty(t, rec.commits[0].ResourceVersion)
+	assert.False(t, rec.commits[1].Initial)
+	assert.Equal(t, "2", rec.commits[1].ResourceVersion)
+}

@@ -1,0 +1,389 @@
+package store
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// door is what the model knows of a partition, or of the cache itself.
+type door struct {
+	p       *Partition[*corev1.Pod]
+	version string
+	listed  bool
+	lacking lacking
+}
+
+func (d *door) moved(key Key, version string) {
+	d.lacking.remove(key)
+	if d.listed && version != "" && !d.lacking.any() {
+		d.version = version
+	}
+}
+
+// claim is a value that an object has in the unique index, and when it got it.
+type claim struct {
+	value string
+	at    int
+}
+
+// model is a cache with everything, and plain maps that say what it should hold.
+type model struct {
+	c       *Cache[*corev1.Pod]
+	doors   []*door
+	rec     *recorder
+	byTag   *Index[string, *corev1.Pod]
+	byRank  *OrderedIndex[float64, *corev1.Pod]
+	byHost  *UniqueIndex[string, *corev1.Pod]
+	late    *Index[string, *corev1.Pod]
+	clashes []Clash[string, *corev1.Pod]
+
+	held   map[Key]*corev1.Pod
+	claims map[Key]claim
+	clock  int // of claims
+	serial int // of versions
+
+	pinned     *Snapshot[*corev1.Pod]
+	pinnedHeld map[Key]*corev1.Pod
+}
+
+func poisoned(p *corev1.Pod, index string) bool { return p.Labels["poison"] == index }
+
+func tagsOfPod(_ []string, p *corev1.Pod) []string {
+	if poisoned(p, "tag") {
+		panic("tag")
+	}
+	return p.Finalizers // the object's own memory
+}
+
+func ranksOf(ranks []float64, p *corev1.Pod) []float64 {
+	for _, rank := range p.Spec.HostAliases {
+		n, _ := strconv.ParseFloat(rank.IP, 64)
+		ranks = append(ranks, n)
+	}
+	if poisoned(p, "rank") {
+		panic("rank")
+	}
+	return ranks
+}
+
+func hostOf(p *corev1.Pod) (string, bool) {
+	if poisoned(p, "host") {
+		panic("host")
+	}
+	return p.Spec.Hostname, p.Spec.Hostname != ""
+}
+
+func newModel(t *rapid.T) *model {
+	m := &model{c: newPods(), held: map[Key]*corev1.Pod{}, claims: map[Key]claim{}}
+	var err error
+	m.byTag, err = AddIndexAppend(m.c, "tag", tagsOfPod)
+	require.NoError(t, err)
+	m.byRank, err = AddOrderedIndexAppend(m.c, "rank", ranksOf)
+	require.NoError(t, err)
+	m.byHost, err = AddUniqueIndex(m.c, "host", hostOf, func(c Clash[string, *corev1.Pod]) { m.clashes = append(m.clashes, c) })
+	require.NoError(t, err)
+	m.rec = follow(m.c)
+	m.doors = []*door{{p: m.c.whole}}
+	return m
+}
+
+func (m *model) draw(t *rapid.T) *corev1.Pod {
+	if rapid.IntRange(0, 20).Draw(t, "nil") == 0 {
+		return nil
+	}
+	m.serial++
+	p := pod(rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "namespace"), rapid.SampledFrom([]string{"a", "b", "c", "a", "b", "c", ""}).Draw(t, "name"),
+		rapid.SampledFrom([]string{"u1", "u2", ""}).Draw(t, "uid"), strconv.Itoa(m.serial))
+	p.Finalizers = rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "z", ""}), 0, 4).Draw(t, "tags")
+	for _, rank := range rapid.SliceOfN(rapid.SampledFrom([]string{"0", "-0", "1", "2.5", "NaN"}), 0, 3).Draw(t, "ranks") {
+		p.Spec.HostAliases = append(p.Spec.HostAliases, corev1.HostAlias{IP: rank})
+	}
+	p.Spec.Hostname = rapid.SampledFrom([]string{"", "h1", "h2"}).Draw(t, "host")
+	if poison := rapid.SampledFrom([]string{"", "", "", "", "", "tag", "rank", "host", "late"}).Draw(t, "poison"); poison != "" {
+		p.Labels = map[string]string{"poison": poison}
+	}
+	return p
+}
+
+// again returns something that is held, as a list would tell it, or something new.
+func (m *model) again(t *rapid.T) *corev1.Pod {
+	keys := slices.SortedFunc(maps.Keys(m.held), Key.Compare)
+	if len(keys) == 0 || rapid.Bool().Draw(t, "new") {
+		return m.draw(t)
+	}
+	return m.held[rapid.SampledFrom(keys).Draw(t, "held")].DeepCopy()
+}
+
+func (m *model) door(t *rapid.T) *door { return rapid.SampledFrom(m.doors).Draw(t, "door") }
+
+func (m *model) key(t *rapid.T) Key {
+	return Key{Namespace: rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "namespace"), Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")}
+}
+
+// placed returns the key of a pod as a door sees it, and whether it is one.
+func placed(d *door, p *corev1.Pod) (Key, bool) {
+	if p == nil || p.Name == "" {
+		return Key{}, false
+	}
+	key := Key{Namespace: p.Namespace, Name: p.Name}
+	return key, d.p.scope == nil || d.p.scope.contains(key)
+}
+
+func (m *model) indexable(p *corev1.Pod) bool {
+	switch p.Labels["poison"] {
+	case "":
+		return true
+	case "late":
+		return m.late == nil
+	}
+	return false
+}
+
+func versionOfPod(p *corev1.Pod) string {
+	if p == nil {
+		return ""
+	}
+	return p.ResourceVersion
+}
+
+func (m *model) put(key Key, p *corev1.Pod, at int) {
+	m.held[key] = p
+	switch {
+	case p.Spec.Hostname == "":
+		delete(m.claims, key)
+	case m.claims[key].value != p.Spec.Hostname:
+		m.claims[key] = claim{p.Spec.Hostname, at}
+	}
+}
+
+func (m *model) remove(key Key) {
+	delete(m.held, key)
+	delete(m.claims, key)
+}
+
+// batch writes a random batch to the cache and to the model.
+func (m *model) batch(t *rapid.T) {
+	d, start := m.door(t), m.clock
+	var batch Batch[*corev1.Pod]
+	bad := 0
+	for range rapid.IntRange(1, 6).Draw(t, "writes") {
+		m.clock++
+		switch rapid.IntRange(0, 7).Draw(t, "write") {
+		case 0, 1, 2, 3:
+			p := m.draw(t)
+			batch.Update(p)
+			key, ok := placed(d, p)
+			if !ok || !m.indexable(p) {
+				bad++
+				d.lacking.add(key)
+				continue
+			}
+			m.put(key, p, m.clock)
+			d.moved(key, versionOfPod(p))
+		case 4:
+			p := m.draw(t)
+			batch.Delete(p)
+			key, ok := placed(d, p)
+			if !ok {
+				bad++
+				d.lacking.add(key)
+				continue
+			}
+			m.remove(key)
+			d.moved(key, versionOfPod(p))
+		case 5:
+			key := m.key(t)
+			batch.DeleteKey(key)
+			if d.p.scope != nil && !d.p.scope.contains(key) {
+				bad++
+				continue
+			}
+			m.remove(key)
+			d.moved(key, "")
+		case 6:
+			m.serial++
+			batch.Bookmark(strconv.Itoa(m.serial))
+			d.moved(Key{}, strconv.Itoa(m.serial))
+		case 7:
+			key := m.key(t)
+			batch.Lack(Rejection{Key: key, Err: ErrNoName})
+			bad++
+			d.lacking.add(key)
+		}
+	}
+	before := maps.Clone(m.rec.state)
+	changes, err := d.p.Commit(&batch)
+	m.rejected(t, bad, err)
+	m.clashed(t, start)
+	replay := &recorder{state: before}
+	replay.Commit(&Commit[*corev1.Pod]{Changes: changes})
+	require.Empty(t, replay.illegal)
+	require.Equal(t, m.held, replay.state, "the changes that Commit returns lead to what is held")
+}
+
+// replace writes a random listing to the cache and to the model.
+func (m *model) replace(t *rapid.T) {
+	d, start := m.door(t), m.clock
+	var l Listing[*corev1.Pod]
+	puts, at := map[Key]*corev1.Pod{}, map[Key]int{}
+	listed, kept := map[Key]bool{}, map[types.UID]bool{}
+	var missing lacking
+	bad := 0
+	for range rapid.IntRange(0, 2).Draw(t, "unchanged") {
+		key := m.key(t)
+		l.Unchanged = append(l.Unchanged, key)
+		if m.held[key] == nil || d.p.scope != nil && !d.p.scope.contains(key) {
+			bad++
+			missing.add(key)
+			continue
+		}
+		listed[key] = true
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "objects") {
+		m.clock++
+		p := m.again(t)
+		l.Objects = append(l.Objects, p)
+		key, ok := placed(d, p)
+		held := m.held[key]
+		switch {
+		case !ok:
+			bad++
+			missing.add(key)
+			if p != nil && key == (Key{}) && p.UID != "" {
+				kept[p.UID] = true
+			}
+		case held != nil && held.UID != "" && held.UID == p.UID && held.ResourceVersion == p.ResourceVersion:
+			delete(puts, key)
+			listed[key] = true
+			missing.remove(key)
+		case !m.indexable(p):
+			bad++
+			missing.add(key)
+			delete(puts, key)
+		default:
+			puts[key], at[key], listed[key] = p, m.clock, true
+			missing.remove(key)
+		}
+	}
+	for range rapid.IntRange(0, 1).Draw(t, "lacking") {
+		key := m.key(t)
+		l.Lacking = append(l.Lacking, Rejection{Key: key, Err: ErrNoName})
+		bad++
+		missing.add(key)
+		delete(puts, key)
+	}
+	m.serial++
+	l.ResourceVersion = strconv.Itoa(m.serial)
+	for key, p := range maps.Clone(m.held) {
+		if (d.p.scope == nil || d.p.scope.contains(key)) && !listed[key] && !missing.keys[key] && !kept[p.UID] {
+			m.remove(key)
+		}
+	}
+	for key, p := range puts {
+		m.put(key, p, at[key])
+	}
+	d.lacking, d.listed = missing, true
+	if !missing.any() {
+		d.version = l.ResourceVersion
+	}
+	m.rejected(t, bad, d.p.ReplaceAll(l))
+	m.clashed(t, start)
+}
+
+func (m *model) rejected(t *rapid.T, bad int, err error) {
+	if bad == 0 {
+		require.NoError(t, err)
+		return
+	}
+	var rejected *RejectedError
+	require.ErrorAs(t, err, &rejected)
+	require.Len(t, rejected.Rejections, bad)
+}
+
+// clashed checks which clashes a commit reported.
+func (m *model) clashed(t *rapid.T, start int) {
+	want := []Clash[string, *corev1.Pod]{}
+	for key, got := range m.claims {
+		if got.at <= start {
+			continue
+		}
+		other := Key{}
+		for rival, c := range m.claims {
+			if c.value == got.value && c.at < got.at && c.at > m.claims[other].at {
+				other = rival
+			}
+		}
+		if other != (Key{}) {
+			want = append(want, Clash[string, *corev1.Pod]{got.value, key, m.held[key], other, m.held[other]})
+		}
+	}
+	require.ElementsMatch(t, want, m.clashes)
+	m.clashes = nil
+}
+
+// split makes partitions, if there are none.
+func (m *model) split(t *rapid.T) {
+	if len(m.doors) > 1 {
+		t.Skip("split already")
+	}
+	m.doors = nil
+	for _, namespace := range []string{"n1", "n2", "n3"} {
+		p, err := m.c.Partition(Scope{Namespace: namespace})
+		require.NoError(t, err)
+		m.doors = append(m.doors, &door{p: p})
+	}
+}
+
+// drop drops a partition and makes it anew.
+func (m *model) drop(t *rapid.T) {
+	if len(m.doors) == 1 {
+		t.Skip("nothing to drop")
+	}
+	d := m.door(t)
+	var want []Key
+	for key := range m.held {
+		if d.p.scope.contains(key) {
+			want = append(want, key)
+			m.remove(key)
+		}
+	}
+	var got []Key
+	for _, change := range m.c.Drop(*d.p.scope) {
+		require.Equal(t, Deletion, change.Type)
+		got = append(got, change.Key)
+	}
+	require.ElementsMatch(t, want, got)
+	require.ErrorIs(t, d.p.Bookmark("1"), ErrDropped)
+	p, err := m.c.Partition(*d.p.scope)
+	require.NoError(t, err)
+	*d = door{p: p}
+}
+
+func (m *model) addIndex(t *rapid.T) {
+	if m.late != nil {
+		t.Skip("added already")
+	}
+	poison := false
+	for _, p := range m.held {
+		poison = poison || poisoned(p, "late")
+	}
+	late, err := AddIndex(m.c, "late", func(p *corev1.Pod) []string {
+		if poisoned(p, "late") {
+			panic("late")
+		}
+		return p.Finalizers
+	})
+	if poison {
+		require.ErrorIs(t, err, ErrPanic)
+		require.Nil(t, late)
+		return
+	}
+	require.NoError(t, err)
+	m.late = late
+}

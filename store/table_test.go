@@ -1,0 +1,56 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
+	table := newTable[int]()
+	keys := []Key{{"", "", "a"}, {"", "n", "a"}, {"", "n", "b"}, {"c", "n", "a"}, {"c", "", "a"}}
+	for i, key := range keys {
+		_, held := table.get(key)
+		assert.False(t, held)
+		table.remove(key)
+		e := pivot[int](key)
+		e.object = i
+		table.put(key, e)
+		if i != 2 {
+			assert.Same(t, e.space, table.shelf(key).space)
+		}
+	}
+	assert.Equal(t, len(keys), table.len)
+	for i, key := range keys {
+		object, held := table.get(key)
+		require.True(t, held)
+		assert.Equal(t, i, object)
+	}
+	assert.Same(t, table.shelf(keys[1]), table.shelf(keys[2]), "a namespace has one shelf")
+
+	table.put(keys[1], &entry[int]{object: 9})
+	assert.Equal(t, len(keys), table.len)
+	object, _ := table.get(keys[1])
+	assert.Equal(t, 9, object)
+	for _, key := range keys {
+		table.remove(key)
+		_, held := table.get(key)
+		assert.False(t, held)
+	}
+	assert.Zero(t, table.len)
+	assert.Empty(t, table.home)
+	assert.Empty(t, table.clusters)
+}
+
+func TestEntriesOfOldSpacesAreInOrderWithNewOnes(t *testing.T) {
+	// A namespace that comes back has another space than entries from before,
+	// which snapshots still hold.
+	a := &entry[int]{space: &space{"", "n"}, name: "a"}
+	b := &entry[int]{space: &space{"", "n"}, name: "b"}
+	other := &entry[int]{space: &space{"c", ""}, name: "a"}
+	assert.True(t, lessEntry(a, b))
+	assert.False(t, lessEntry(b, a))
+	assert.True(t, lessEntry(b, other))
+	assert.False(t, lessEntry(other, b))
+}

@@ -1,0 +1,356 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// waiting starts to wait and returns where the result will be. It must run in a
+// bubble.
+func waiting(wait func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- wait() }()
+	synctest.Wait()
+	return done
+}
+
+func TestWaitForIsWokenByWhateverReachesTheVersion(t *testing.T) {
+	for name, reach := range map[string]func(*Cache[*corev1.Pod]) error{
+		"object":   func(c *Cache[*corev1.Pod]) error { return c.Add(pod("", "a", "u1", "5")) },
+		"later":    func(c *Cache[*corev1.Pod]) error { return c.Update(pod("", "a", "u1", "10")) },
+		"deletion": func(c *Cache[*corev1.Pod]) error { return c.Delete(pod("", "none", "u1", "5")) },
+		"bookmark": func(c *Cache[*corev1.Pod]) error { return c.Bookmark("5") },
+		"replace":  func(c *Cache[*corev1.Pod]) error { return c.Replace(nil, "6") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newPods()
+				require.NoError(t, c.Replace(nil, "3"))
+				require.NoError(t, c.WaitFor(t.Context(), "3"), "at once")
+				done := waiting(func() error { return c.WaitFor(t.Context(), "5") })
+				require.NoError(t, c.Bookmark("4"))
+				synctest.Wait()
+				require.Empty(t, done, "not yet")
+				require.NoError(t, reach(c))
+				require.NoError(t, <-done)
+				checkQuiet(t, c)
+			})
+		})
+	}
+}
+
+func TestWaitForWaitsForTheFirstReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		done := waiting(func() error { return c.WaitFor(t.Context(), "5") })
+		require.NoError(t, c.Add(pod("", "a", "u1", "9")))
+		synctest.Wait()
+		require.Empty(t, done, "nobody knows what is missing")
+		require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "9")}, "9"))
+		require.NoError(t, <-done)
+	})
+}
+
+func TestWaitForStaysBeforeWhatIsLacking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, c.Replace(nil, "3"))
+		var batch Batch[*corev1.Pod]
+		batch.Lack(Rejection{Key: Key{Name: "a"}, Err: errUndecodable})
+		require.Error(t, c.Apply(&batch))
+		done := waiting(func() error { return c.WaitFor(t.Context(), "5") })
+		require.NoError(t, c.Bookmark("6"))
+		synctest.Wait()
+		require.Empty(t, done)
+		require.NoError(t, c.Add(pod("", "a", "u1", "7")))
+		require.NoError(t, <-done)
+	})
+}
+
+func TestWaitForEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, c.Replace(nil, "3"))
+		reason := errors.New("reason")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var all []<-chan error
+		for _, wanted := range []string{"5", "7", "6", "5"} {
+			all = append(all, waiting(func() error { return c.WaitFor(ctx, wanted) }))
+		}
+		stays := waiting(func() error { return c.WaitFor(t.Context(), "6") })
+		assert.Equal(t, 5, c.watches.waiting)
+		cancel(reason)
+		for i, done := range all {
+			err := <-done
+			require.ErrorIs(t, err, reason)
+			if i == 1 {
+				assert.EqualError(t, err, `waiting for resource version "7", reached "3": reason`)
+			}
+		}
+		synctest.Wait()
+		assert.Len(t, c.whole.waiters, 1, "who gave up is forgotten")
+		assert.Equal(t, 1, c.watches.waiting)
+		require.NoError(t, c.Bookmark("6"))
+		require.NoError(t, <-stays)
+		checkQuiet(t, c)
+
+		for range 100 { // of two reasons to return, select takes any
+			require.NoError(t, c.WaitFor(ctx, "6"), "reached is reached")
+		}
+		require.ErrorIs(t, c.WaitFor(ctx, "8"), reason)
+		checkQuiet(t, c)
+	})
+}
+
+func TestWaitForFailsWhenTheVersionIsLowered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, c.Replace(nil, "100"))
+		done := waiting(func() error { return c.WaitFor(t.Context(), "150") })
+		object := waiting(func() error { return c.WaitForObject(t.Context(), pod("", "a", "u1", "150")) })
+		require.NoError(t, c.Replace(nil, "100"))
+		synctest.Wait()
+		require.Empty(t, done, "the same is not lower")
+		require.NoError(t, c.Replace(nil, "20"))
+		require.ErrorIs(t, <-done, ErrVersionLowered)
+		err := <-object
+		require.ErrorIs(t, err, ErrVersionLowered)
+		assert.EqualError(t, err, `waiting for resource version "150" of "a", reached "20": `+ErrVersionLowered.Error())
+
+		again := waiting(func() error { return c.WaitFor(t.Context(), "30") })
+		require.NoError(t, c.Bookmark("30"))
+		require.NoError(t, <-again, "from there on it goes on")
+	})
+}
+
+func TestWaitForRefusesWhatIsNoNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, c.Replace(nil, "3"))
+		var invalid resourceversion.InvalidResourceVersion
+		for _, wanted := range []string{"", "0", "x", "-1"} {
+			var waitError *WaitError
+			err := c.WaitFor(t.Context(), wanted)
+			require.ErrorAs(t, err, &waitError, wanted)
+			require.ErrorAs(t, err, &invalid, wanted)
+		}
+		done := waiting(func() error { return c.WaitFor(t.Context(), "5") })
+		require.NoError(t, c.Bookmark("abc"))
+		require.ErrorAs(t, <-done, &invalid)
+		require.ErrorAs(t, c.WaitFor(t.Context(), "5"), &invalid, "the cache is at one")
+		require.NoError(t, c.Bookmark("5"))
+		require.NoError(t, c.WaitFor(t.Context(), "5"))
+	})
+}
+
+func TestAVersionThatIsSeenHasItsObjects(t *testing.T) {
+	// A writer at full speed; some of what it is given is lacking for a while.
+	c := newPods()
+	require.NoError(t, c.Replace(nil, "1"))
+	const last = 3000
+	visible := func(version int) {
+		for v := max(2, version-3); v <= version; v++ {
+			key := Key{Name: strconv.Itoa(v % 50)}
+			p, ok := c.Get(key)
+			if held := 0; ok {
+				held, _ = strconv.Atoi(p.ResourceVersion)
+				ok = held >= v
+			}
+			if !ok {
+				t.Errorf("%d was reached before %d was visible", version, v)
+			}
+		}
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := 2; i <= last; i++ {
+			if i%10 == 0 && i < last {
+				var batch Batch[*corev1.Pod]
+				batch.Lack(Rejection{Key: Key{Name: strconv.Itoa(i % 50)}, Err: errUndecodable})
+				batch.Update(pod("", strconv.Itoa((i+1)%50), "u", strconv.Itoa(i+1)))
+				_ = c.Apply(&batch)
+				_ = c.Add(pod("", strconv.Itoa(i%50), "u", strconv.Itoa(i+1)))
+				i++
+				continue
+			}
+			_ = c.Add(pod("", strconv.Itoa(i%50), "u", strconv.Itoa(i)))
+		}
+	})
+	for waiter := range 3 {
+		all.Go(func() {
+			for v := 2 + waiter; v <= last; v += 7 {
+				if err := c.WaitFor(t.Context(), strconv.Itoa(v)); err != nil {
+					t.Error(err)
+				}
+				visible(v)
+			}
+		})
+	}
+	all.Go(func() {
+		for v := 0; v < last; {
+			v, _ = strconv.Atoi(c.ResourceVersion())
+			visible(v)
+			runtime.Gosched()
+		}
+	})
+	all.Wait()
+	checkQuiet(t, c)
+}
+
+func TestManyWaitersNeedNoGoroutinesAndWakeInOrder(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace(nil, "1"))
+	before := runtime.NumGoroutine()
+	var waiters []*waiter
+	for i := range 1000 {
+		w, err := c.whole.await(strconv.Itoa(2 + i*7919%1000))
+		require.NoError(t, err)
+		waiters = append(waiters, w)
+	}
+	assert.Equal(t, before, runtime.NumGoroutine())
+	for _, version := range []int{2, 10, 500, 1001} {
+		require.NoError(t, c.Bookmark(strconv.Itoa(version)))
+		for _, w := range waiters {
+			wanted, _ := strconv.Atoi(w.wanted)
+			select {
+			case <-w.done:
+				require.LessOrEqual(t, wanted, version)
+			default:
+				require.Greater(t, wanted, version)
+			}
+		}
+		assert.Len(t, c.whole.waiters, 1001-version)
+	}
+	checkQuiet(t, c)
+}
+
+func TestWaitForObject(t *testing.T) {
+	mine := func() *corev1.Pod { return pod("", "a", "u1", "5") }
+	for name, tt := range map[string]struct {
+		before, after func(*Cache[*corev1.Pod]) error
+	}{
+		"created": {nil, func(c *Cache[*corev1.Pod]) error { return c.Add(mine()) }},
+		"updated": {func(c *Cache[*corev1.Pod]) error { return c.Add(pod("", "a", "u1", "4")) },
+			func(c *Cache[*corev1.Pod]) error { return c.Update(mine()) }},
+		"newer":            {nil, func(c *Cache[*corev1.Pod]) error { return c.Update(pod("", "a", "u1", "8")) }},
+		"filtered out":     {nil, func(c *Cache[*corev1.Pod]) error { return c.Bookmark("5") }},
+		"deleted meantime": {nil, func(c *Cache[*corev1.Pod]) error { return c.Delete(pod("", "a", "u1", "6")) }},
+		"another one": {func(c *Cache[*corev1.Pod]) error { return c.Add(pod("", "a", "u0", "4")) },
+			func(c *Cache[*corev1.Pod]) error { return c.Add(pod("", "a", "u2", "7")) }},
+		"held, though something else is lacking": {
+			func(c *Cache[*corev1.Pod]) error {
+				if err := c.Add(nil); err == nil {
+					return errors.New("no error")
+				}
+				return c.Add(pod("", "b", "u5", "4"))
+			},
+			func(c *Cache[*corev1.Pod]) error { return c.Add(mine()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newPods()
+				require.NoError(t, c.Replace(nil, "3"))
+				if tt.before != nil {
+					require.NoError(t, tt.before(c))
+				}
+				done := waiting(func() error { return c.WaitForObject(t.Context(), mine()) })
+				require.Empty(t, done, "not yet")
+				require.NoError(t, tt.after(c))
+				require.NoError(t, <-done)
+				require.NoError(t, c.WaitForObject(t.Context(), mine()), "at once")
+				checkQuiet(t, c)
+			})
+		})
+	}
+}
+
+func TestWaitForObjectIsNotWokenByALesserState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, c.Replace(nil, "3"))
+		require.Error(t, c.Add(nil)) // so that the version of the cache stays where it is
+		ctx, cancel := context.WithCancel(t.Context())
+		done := waiting(func() error { return c.WaitForObject(ctx, pod("", "a", "u1", "50")) })
+		for _, p := range []*corev1.Pod{pod("", "a", "u1", "6"), pod("", "a", "u2", "60"), pod("", "b", "u1", "60"), pod("", "a", "u1", "49")} {
+			require.NoError(t, c.Update(p))
+			synctest.Wait()
+			require.Empty(t, done, p.ResourceVersion)
+		}
+		cancel()
+		err := <-done
+		require.ErrorIs(t, err, context.Canceled)
+		assert.ErrorContains(t, err, `"50" of "a", reached "3"`)
+		checkQuiet(t, c)
+	})
+}
+
+func TestWaitForObjectRefusesWhatCannotBeWaitedFor(t *testing.T) {
+	c := newPods()
+	for _, wait := range []func(context.Context, *corev1.Pod) error{c.WaitForObject, c.WaitForDeletion} {
+		var rejected *RejectedError
+		require.ErrorAs(t, wait(t.Context(), nil), &rejected)
+		require.ErrorIs(t, wait(t.Context(), nil), ErrNilObject)
+		require.ErrorIs(t, wait(t.Context(), pod("", "a", "u1", "")), ErrNoVersion)
+	}
+	p := partition(t, c, Scope{Namespace: "n"})
+	require.ErrorIs(t, p.WaitForObject(t.Context(), pod("m", "a", "u1", "1")), ErrOutOfScope)
+	checkQuiet(t, c)
+}
+
+func TestWaitForDeletion(t *testing.T) {
+	mine := func() *corev1.Pod { return pod("", "a", "u1", "5") }
+	type step = func(*Cache[*corev1.Pod]) error
+	add := func(uid, version string) step {
+		return func(c *Cache[*corev1.Pod]) error { return c.Update(pod("", "a", uid, version)) }
+	}
+	for name, tt := range map[string]struct {
+		steps []step // the last one ends it
+	}{
+		"deleted":           {[]step{add("u1", "5"), func(c *Cache[*corev1.Pod]) error { return c.Delete(pod("", "a", "u1", "6")) }}},
+		"deleted by key":    {[]step{add("u1", "5"), func(c *Cache[*corev1.Pod]) error { return c.DeleteKey(Key{Name: "a"}) }}},
+		"missing in a list": {[]step{add("u1", "5"), func(c *Cache[*corev1.Pod]) error { return c.Replace(nil, "9") }}},
+		"not seen yet":      {[]step{add("u1", "4"), add("u1", "5"), add("u1", "7"), func(c *Cache[*corev1.Pod]) error { return c.Delete(mine()) }}},
+		"recreated":         {[]step{add("u1", "5"), add("u2", "9")}},
+		"recreated, and the old one not seen yet": {[]step{add("u0", "4"), add("u1", "5"), add("u2", "9")}},
+		"never selected": {[]step{func(c *Cache[*corev1.Pod]) error { return c.Bookmark("4") }, func(c *Cache[*corev1.Pod]) error { return c.Bookmark("5") }}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newPods()
+				require.NoError(t, c.Replace(nil, "3"))
+				done := waiting(func() error { return c.WaitForDeletion(t.Context(), mine()) })
+				for i, step := range tt.steps {
+					require.Empty(t, done, "before step %d", i)
+					require.NoError(t, step(c))
+					synctest.Wait()
+				}
+				require.NoError(t, <-done)
+				checkQuiet(t, c)
+			})
+		})
+	}
+}
+
+func TestWaitForDeletionEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "3")}, "3"))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := waiting(func() error { return c.WaitForDeletion(ctx, pod("", "a", "u1", "3")) })
+		cancel()
+		err := <-done
+		require.ErrorIs(t, err, context.Canceled)
+		assert.ErrorContains(t, err, `of "a"`)
+		checkQuiet(t, c)
+	})
+}
