@@ -65,7 +65,7 @@ func destination[T any](s Store[T]) BatchStore[T] {
 
 // keyFuncOf returns how a store derives keys, or nil if it does not tell.
 func keyFuncOf[T any](s Store[T]) KeyFunc[T] {
-	if keyed, ok := s.(interface{ KeyOf(T) (Key, error) }); ok && !isNil(s) {
+	if keyed, ok := s.(interface{ KeyOf(T) (Key, error) }); ok {
 		return keyed.KeyOf
 	}
 	return nil
