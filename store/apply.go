@@ -13,9 +13,8 @@ import (
 // asked for; else their memory is used again. An error is that of a hook: the step
 // is made.
 func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
-	lowered := s.replaced && lower(s.resourceVersion, p.resourceVersion)
 	c.edit(p, s)
-	c.watches.committed(c, p, s.edits, lowered)
+	c.watches.committed(c, p, s.edits, s.lowered)
 
 	var changes []Change[T]
 	if report || len(c.followers) > 0 {

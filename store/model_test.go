@@ -280,6 +280,9 @@ func (m *model) replace(t *rapid.T) {
 	}
 	m.serial++
 	l.ResourceVersion = strconv.Itoa(m.serial)
+	if rapid.IntRange(0, 5).Draw(t, "restored") == 0 {
+		l.ResourceVersion = strconv.Itoa(rapid.IntRange(1, m.serial).Draw(t, "version"))
+	}
 	for key, p := range maps.Clone(m.held) {
 		if (d.p.scope == nil || d.p.scope.contains(key)) && !listed[key] && !missing.keys[key] && !kept[p.UID] {
 			m.remove(key)
@@ -291,6 +294,8 @@ func (m *model) replace(t *rapid.T) {
 	d.lacking, d.listed = missing, true
 	if !missing.any() {
 		d.version = l.ResourceVersion
+	} else if lower(l.ResourceVersion, d.version) {
+		d.version = ""
 	}
 	m.rejected(t, bad, d.p.ReplaceAll(l))
 	m.clashed(t, start)

@@ -133,6 +133,28 @@ func TestWaitForFailsWhenTheVersionIsLowered(t *testing.T) {
 	})
 }
 
+func TestALoweredVersionIsForgottenAlsoIfSomethingIsRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, c.Replace(nil, "100"))
+		above := waiting(func() error { return c.WaitFor(t.Context(), "150") })
+		require.Error(t, c.Replace([]*corev1.Pod{nil}, "20"))
+		require.ErrorIs(t, <-above, ErrVersionLowered)
+		assert.Empty(t, c.ResourceVersion(), "a watch from 100 would miss what comes after 20")
+
+		below := waiting(func() error { return c.WaitFor(t.Context(), "50") })
+		require.NoError(t, c.Bookmark("60"))
+		synctest.Wait()
+		require.Empty(t, below, "50 is of a history that was lost; the new one is not seen yet")
+		require.Error(t, c.Replace([]*corev1.Pod{nil}, "61"))
+		synctest.Wait()
+		require.Empty(t, below, "something is lacking still")
+		require.NoError(t, c.Replace(nil, "62"))
+		require.NoError(t, <-below)
+		checkQuiet(t, c)
+	})
+}
+
 func TestWaitForRefusesWhatIsNoNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()

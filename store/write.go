@@ -15,6 +15,10 @@ type step[T any] struct {
 	// resourceVersion is where the commit leads to.
 	resourceVersion string
 	replaced        bool
+	// lowered is true if the listing is older than what was seen before. Then the
+	// version of before is of a history that is lost: the commit has that of the
+	// listing, or none as long as something of it is lacking.
+	lowered bool
 }
 
 // edit is what a commit does under one key: new is put there, or what is there
@@ -202,10 +206,14 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 		edits:           append(r.deletions(), r.edits...),
 		resourceVersion: l.ResourceVersion,
 		replaced:        true,
+		lowered:         lower(l.ResourceVersion, p.resourceVersion),
 	}
 	p.lacking = r.missing
 	if p.lacking.any() {
 		s.resourceVersion = p.resourceVersion
+		if s.lowered {
+			s.resourceVersion = ""
+		}
 	}
 	_, err := c.commit(p, &s, false)
 	return failure(r.rejections, err)
