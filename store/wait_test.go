@@ -319,10 +319,16 @@ func TestWaitForObjectIsNotWokenByALesserState(t *testing.T) {
 func TestWaitForObjectRefusesWhatCannotBeWaitedFor(t *testing.T) {
 	c := newPods()
 	for _, wait := range []func(context.Context, *corev1.Pod) error{c.WaitForObject, c.WaitForDeletion} {
-		var rejected *RejectedError
-		require.ErrorAs(t, wait(t.Context(), nil), &rejected)
-		require.ErrorIs(t, wait(t.Context(), nil), ErrNilObject)
-		require.ErrorIs(t, wait(t.Context(), pod("", "a", "u1", "")), ErrNoVersion)
+		for err, object := range map[error]*corev1.Pod{ErrNilObject: nil, ErrNoName: pod("", "", "u1", "1"), ErrNoVersion: pod("", "a", "u1", "")} {
+			failure := wait(t.Context(), object)
+			require.ErrorIs(t, failure, err)
+			var waitError *WaitError
+			require.ErrorAs(t, failure, &waitError)
+			if object != nil {
+				require.Equal(t, Key{Name: object.Name}, waitError.Key)
+				require.Equal(t, object.ResourceVersion, waitError.Wanted)
+			}
+		}
 	}
 	p := partition(t, c, Scope{Namespace: "n"})
 	require.ErrorIs(t, p.WaitForObject(t.Context(), pod("m", "a", "u1", "1")), ErrOutOfScope)
