@@ -205,6 +205,18 @@ func TestFilterInFrontOfAStoreThatDoesNotTellKeys(t *testing.T) {
 	assert.Equal(t, Key{}, rejected.Rejections[0].Key)
 	assert.Equal(t, Version{"u1", "3"}, rejected.Rejections[0].Version)
 	require.ErrorIs(t, err, ErrPanic)
+
+	requireRefused(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "c", "u3", "4")), on("bad", pod("n", "d", "u4", "4"))}, "4"), ErrPanic)
+	assert.Equal(t, 1, count(behind.calls, "Replace"), "the store behind cannot keep what it is not given")
+}
+
+func count(calls []string, name string) (n int) {
+	for _, call := range calls {
+		if call == name {
+			n++
+		}
+	}
+	return n
 }
 
 func TestFilterOfPartitionRejectsUnderTheKeyThere(t *testing.T) {
