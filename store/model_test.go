@@ -153,11 +153,13 @@ func versionOfPod(p *corev1.Pod) string {
 }
 
 func (m *model) put(key Key, p *corev1.Pod, at int) {
+	old := m.held[key]
 	m.held[key] = p
+	recreated := old != nil && old.UID != "" && p.UID != "" && old.UID != p.UID
 	switch {
 	case p.Spec.Hostname == "":
 		delete(m.claims, key)
-	case m.claims[key].value != p.Spec.Hostname:
+	case m.claims[key].value != p.Spec.Hostname || recreated:
 		m.claims[key] = claim{p.Spec.Hostname, at}
 	}
 }
