@@ -236,12 +236,11 @@ func (m *model) replace(t *rapid.T) {
 	puts, at := map[Key]*corev1.Pod{}, map[Key]int{}
 	listed, kept := map[Key]bool{}, map[types.UID]bool{}
 	var missing lacking
-	bad := 0
+	nameless := 0
 	for range rapid.IntRange(0, 2).Draw(t, "unchanged") {
 		key := m.key(t)
 		l.Unchanged = append(l.Unchanged, key)
 		if m.held[key] == nil || d.p.scope != nil && !d.p.scope.contains(key) {
-			bad++
 			missing.add(key)
 			continue
 		}
@@ -255,8 +254,10 @@ func (m *model) replace(t *rapid.T) {
 		held := m.held[key]
 		switch {
 		case !ok:
-			bad++
 			missing.add(key)
+			if key == (Key{}) {
+				nameless++
+			}
 			if p != nil && key == (Key{}) && p.UID != "" {
 				kept[p.UID] = true
 			}
@@ -265,7 +266,6 @@ func (m *model) replace(t *rapid.T) {
 			listed[key] = true
 			missing.remove(key)
 		case !m.indexable(p):
-			bad++
 			missing.add(key)
 			delete(puts, key)
 		default:
@@ -276,7 +276,6 @@ func (m *model) replace(t *rapid.T) {
 	for range rapid.IntRange(0, 1).Draw(t, "lacking") {
 		key := m.key(t)
 		l.Lacking = append(l.Lacking, Rejection{Key: key, Err: ErrNoName})
-		bad++
 		missing.add(key)
 		delete(puts, key)
 	}
@@ -294,7 +293,7 @@ func (m *model) replace(t *rapid.T) {
 	if !missing.any() {
 		d.version = l.ResourceVersion
 	}
-	m.rejected(t, bad, d.p.ReplaceAll(l))
+	m.rejected(t, nameless+len(missing.keys), d.p.ReplaceAll(l))
 	m.clashed(t, start)
 }
 
