@@ -69,7 +69,9 @@ func (c *Cache[T]) edit(p *Partition[T], s *step[T]) {
 	defer c.trees.Unlock()
 	c.editTrees(s.edits)
 	if large {
-		c.compact()
+		if len(s.edits) >= c.entries.Len()/4 {
+			c.compact()
+		}
 		c.mu.Lock()
 		c.frozen = before
 		c.mu.Unlock()
@@ -163,7 +165,8 @@ const unfinished = math.MaxUint64
 // compact gives back the room that splitting nodes has left in the trees: after a
 // list in the order of keys it is half of them. A tree that is not the one its
 // nodes were made for copies them before it lets go of them, and copies are no
-// larger than need be.
+// larger than need be. It costs as much as the cache holds, whatever the commit: it
+// pays only for one that made a good part of the nodes.
 func (c *Cache[T]) compact() {
 	c.entries.Copy()
 	c.entries.ScanMut(func(*entry[T]) bool { return true })

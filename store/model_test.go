@@ -160,11 +160,13 @@ func versionOfPod(p *corev1.Pod) string {
 }
 
 func (m *model) put(key Key, p *corev1.Pod, at int) {
+	old := m.held[key]
 	m.held[key] = p
+	recreated := old != nil && old.UID != "" && p.UID != "" && old.UID != p.UID
 	switch {
 	case p.Spec.Hostname == "":
 		delete(m.claims, key)
-	case m.claims[key].value != p.Spec.Hostname:
+	case m.claims[key].value != p.Spec.Hostname || recreated:
 		m.claims[key] = claim{p.Spec.Hostname, at}
 	}
 }
@@ -241,13 +243,21 @@ func (m *model) replace(t *rapid.T) {
 	puts, at := map[Key]*corev1.Pod{}, map[Key]int{}
 	listed, kept := map[Key]bool{}, map[types.UID]bool{}
 	var missing lacking
-	bad := 0
+	nameless, outside := 0, map[Key]bool{}
+	reject := func(key Key) {
+		switch {
+		case key == (Key{}):
+			nameless++
+		case d.p.scope != nil && !d.p.scope.contains(key):
+			outside[key] = true
+		}
+		d.lack(&missing, key)
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "unchanged") {
 		key := m.key(t)
 		l.Unchanged = append(l.Unchanged, key)
 		if m.held[key] == nil || d.p.scope != nil && !d.p.scope.contains(key) {
-			bad++
-			d.lack(&missing, key)
+			reject(key)
 			continue
 		}
 		listed[key] = true
@@ -260,8 +270,7 @@ func (m *model) replace(t *rapid.T) {
 		held := m.held[key]
 		switch {
 		case !ok:
-			bad++
-			d.lack(&missing, key)
+			reject(key)
 			if p != nil && key == (Key{}) && p.UID != "" {
 				kept[p.UID] = true
 			}
@@ -270,8 +279,7 @@ func (m *model) replace(t *rapid.T) {
 			listed[key] = true
 			missing.remove(key)
 		case !m.indexable(p):
-			bad++
-			d.lack(&missing, key)
+			reject(key)
 			delete(puts, key)
 		default:
 			puts[key], at[key], listed[key] = p, m.clock, true
@@ -281,8 +289,7 @@ func (m *model) replace(t *rapid.T) {
 	for range rapid.IntRange(0, 1).Draw(t, "lacking") {
 		key := m.key(t)
 		l.Lacking = append(l.Lacking, Rejection{Key: key, Err: ErrNoName})
-		bad++
-		d.lack(&missing, key)
+		reject(key)
 		delete(puts, key)
 	}
 	m.serial++
@@ -304,7 +311,7 @@ func (m *model) replace(t *rapid.T) {
 	} else if lower(l.ResourceVersion, d.version) {
 		d.version = ""
 	}
-	m.rejected(t, bad, d.p.ReplaceAll(l))
+	m.rejected(t, nameless+len(missing.keys)+len(outside), d.p.ReplaceAll(l))
 	m.clashed(t, start)
 }
 

@@ -235,7 +235,7 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 		}
 	}
 	_, err := c.commit(p, &s, false)
-	return failure(r.rejections, err)
+	return failure(r.standing(), err)
 }
 
 // replacement is what a listing means for what is held.
@@ -262,6 +262,23 @@ func (r *replacement[T]) reject(rejection Rejection) {
 		}
 		r.kept[rejection.Version.UID] = true
 	}
+}
+
+// standing returns the last rejection of each key of which nothing was stored after
+// it, and all of those without a key.
+func (r *replacement[T]) standing() []Rejection {
+	seen := make(map[Key]bool)
+	all := slices.Clone(r.rejections)
+	slices.Reverse(all)
+	all = slices.DeleteFunc(all, func(rejection Rejection) bool {
+		key := rejection.Key
+		stored := r.of.own(key) == nil && !r.missing.keys[key]
+		superseded := key != (Key{}) && (seen[key] || stored)
+		seen[key] = true
+		return superseded
+	})
+	slices.Reverse(all)
+	return all
 }
 
 // withdraw takes back the edit of a key, so that what is held there stays.
