@@ -75,3 +75,49 @@ func ExampleTee() {
 	fmt.Println(first.Len(), "of", all.Len(), "at", pods.ResourceVersion())
 	// Output: 1 of 2 at 42
 }
+
+// One cache of two namespaces, each with a reflector of its own.
+func ExampleCache_Partition() {
+	pods := store.New(store.ObjectKey[*corev1.Pod])
+	shop, err := pods.Partition(store.Scope{Namespace: "shop"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	bank, err := pods.Partition(store.Scope{Namespace: "bank"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	// What the two reflectors do:
+	_ = shop.Replace([]*corev1.Pod{newPod("till", "node-1", "41")}, "42")
+	vault := newPod("vault", "node-2", "43")
+	vault.Namespace = "bank"
+	_ = bank.Replace([]*corev1.Pod{vault}, "44")
+	_ = shop.Replace([]*corev1.Pod{newPod("stock", "node-1", "45")}, "46")
+	for key := range pods.All() {
+		fmt.Println(key)
+	}
+	fmt.Println("shop at", shop.ResourceVersion(), "and bank at", bank.ResourceVersion())
+
+	_, err = pods.Partition(store.Scope{})
+	var overlap *store.ScopeError
+	fmt.Println(errors.As(err, &overlap), errors.Is(err, store.ErrOverlap))
+	// Output:
+	// bank/vault
+	// shop/stock
+	// shop at 46 and bank at 44
+	// true true
+}
+
+// The namespaces that a program is interested in come and go.
+func ExampleScope() {
+	all := store.Scope{Cluster: "west"}
+	one := store.Scope{Cluster: "west", Namespace: "shop"}
+	fmt.Println(all)
+	fmt.Println(one)
+	// Output:
+	// cluster west
+	// namespace west|shop
+}

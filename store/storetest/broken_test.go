@@ -39,7 +39,7 @@ const sound = "nothing is broken"
 // that the clause about that point failed, and that there is such a store for
 // every clause.
 func TestSuiteCatchesBrokenStores(t *testing.T) {
-	all := slices.Concat(brokenStoring, brokenReplacing, brokenReading, brokenVersions, brokenRejecting, brokenConcurrency)
+	all := slices.Concat(brokenStoring, brokenReplacing, brokenReading, brokenVersions, brokenRejecting, brokenBatching, brokenConcurrency)
 	if os.Getenv(inChild) != "" {
 		for _, m := range append(all, mutant{name: sound, mutate: func(*cache, *writes, *reads) {}}) {
 			t.Run(m.name, func(t *testing.T) {

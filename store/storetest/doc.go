@@ -21,6 +21,8 @@
 //
 //   - One subtest for each clause of the contract, named after it. A failure says
 //     what was written before, what was read, and what the contract says.
+//   - Clauses about batches, which are skipped for a store that takes none: see
+//     [store.Batches].
 //   - One more subtest that writes at random and compares everything that can be
 //     read with a plain map. It uses pgregory.net/rapid, whose flags apply:
 //     -rapid.checks=10000 looks longer, and a failure prints the flag that

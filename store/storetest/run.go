@@ -30,7 +30,7 @@ const modelClause = "any sequence of writes leads where a map does"
 // Reader of what the store holds; neither may be nil.
 func Run(t *testing.T, open func() (store.Store[*Object], store.Reader[*Object])) {
 	t.Helper()
-	for _, c := range slices.Concat(storing, replacing, reading, versions, rejecting, concurrency) {
+	for _, c := range slices.Concat(storing, replacing, reading, versions, rejecting, batching, concurrency) {
 		t.Run(c.name, func(t *testing.T) {
 			defer func() {
 				if t.Failed() {

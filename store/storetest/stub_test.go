@@ -14,14 +14,19 @@ type (
 	seq   = iter.Seq2[store.Key, object]
 )
 
-// writes is a Store of which every method can be swapped.
+// writes is a BatchStore of which every method can be swapped.
 type writes struct {
 	add, update, del func(object) error
 	deleteKey        func(store.Key) error
 	replace          func([]object, string) error
 	bookmark         func(string) error
 	version          func() string
+	apply            func(*store.Batch[object]) error
+	replaceAll       func(store.Listing[object]) error
+	holds            func(store.Key, store.Version) bool
 }
+
+var _ store.BatchStore[object] = (*writes)(nil)
 
 func (w *writes) Add(o object) error                          { return w.add(o) }
 func (w *writes) Update(o object) error                       { return w.update(o) }
@@ -30,6 +35,10 @@ func (w *writes) DeleteKey(key store.Key) error               { return w.deleteK
 func (w *writes) Replace(list []object, version string) error { return w.replace(list, version) }
 func (w *writes) Bookmark(version string) error               { return w.bookmark(version) }
 func (w *writes) ResourceVersion() string                     { return w.version() }
+func (w *writes) Apply(batch *store.Batch[object]) error      { return w.apply(batch) }
+func (w *writes) ReplaceAll(l store.Listing[object]) error    { return w.replaceAll(l) }
+func (w *writes) Holds(key store.Key, v store.Version) bool   { return w.holds(key, v) }
+func (w *writes) Itself() store.Store[object]                 { return w }
 
 // reads is a Reader of which every method can be swapped.
 type reads struct {
@@ -49,7 +58,7 @@ func (r *reads) ResourceVersion() string          { return r.version() }
 // open returns a good store that was broken by a mutant.
 func (m mutant) open() (store.Store[object], store.Reader[object]) {
 	c := store.New(storetest.ClusterKey)
-	w := &writes{c.Add, c.Update, c.Delete, c.DeleteKey, c.Replace, c.Bookmark, c.ResourceVersion}
+	w := &writes{c.Add, c.Update, c.Delete, c.DeleteKey, c.Replace, c.Bookmark, c.ResourceVersion, c.Apply, c.ReplaceAll, c.Holds}
 	r := &reads{c.Get, c.All, c.Namespace, c.Len, c.ResourceVersion}
 	m.mutate(c, w, r)
 	return w, r
