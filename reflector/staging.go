@@ -30,10 +30,10 @@ func (s *staging[T]) keep(p page[T]) {
 		s.lack(watch.Added, r)
 	}
 	if s.objects == nil {
-		s.objects, s.unchanged = p.items, p.unchanged
-		return
+		s.objects = p.items
+	} else {
+		s.objects = append(s.objects, p.items...)
 	}
-	s.objects = append(s.objects, p.items...)
 	s.unchanged = append(s.unchanged, p.unchanged...)
 }
 
