@@ -1,7 +1,6 @@
 package reflector
 
 import (
-	"errors"
 	"reflect"
 	"runtime"
 	"strings"
@@ -169,10 +168,7 @@ func (a *arena) text(b []byte) string {
 	return a.b.String()[start:]
 }
 
-// kinds knows the kind and apiVersion that were seen last, as strings.
-type kinds struct{ last metav1.TypeMeta }
-
-// set gives an object a kind if it does not say one itself. Protobuf has it in the envelope,
+// setKind gives an object a kind if it does not say one itself. Protobuf has it in the envelope,
 // and lists of built-in types say it once.
 func setKind(object any, kind metav1.TypeMeta) {
 	kinded, ok := object.(interface{ GetObjectKind() schema.ObjectKind })
@@ -192,6 +188,9 @@ func setKind(object any, kind metav1.TypeMeta) {
 	}
 }
 
+// kinds knows the kind and apiVersion that were seen last, as strings.
+type kinds struct{ last metav1.TypeMeta }
+
 // of returns the kind that a frame's envelope says.
 func (k *kinds) of(frame *wire.Frame) metav1.TypeMeta {
 	if string(frame.Kind) != k.last.Kind || string(frame.APIVersion) != k.last.APIVersion {
@@ -199,6 +198,3 @@ func (k *kinds) of(frame *wire.Frame) metav1.TypeMeta {
 	}
 	return k.last
 }
-
-// errNoObject is what a watch event without an object leads to.
-var errNoObject = errors.New("watch event has no object")

@@ -199,7 +199,7 @@ func TestResourceOptions(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d"} {
 			c := paint(name, "red")
 			c.Labels = map[string]string{"app.kubernetes.io/name": "both"}
-			c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "me", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+			c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "me", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 			c.Data["size"] = "3"
 			require.NoError(t, server.Create(c))
 		}
