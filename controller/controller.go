@@ -72,6 +72,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	}
 	defer c.running.Store(false)
 
+	c.queues.LiveFirst(c.liveFirst)
 	// Workers outlive ctx, so that they can finish; its values are theirs.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	feeding, stopFeed := context.WithCancel(ctx)
@@ -79,7 +80,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	workers.Go(func() {
 		defer stopFeed() // nobody takes any more what it brings
-		c.queues.Process(working, c.workers, c.handle)
+		c.queues.Process(working, c.workers, eventqueue.Reporting(c.handler, c.report))
 		if working.Err() == nil {
 			closed = eventqueue.ErrClosed
 		}
@@ -97,19 +98,9 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	return errors.Join(err, left, closed)
 }
 
-// handle calls the handler and reports how it failed.
-func (c *Controller[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) error {
-	err := eventqueue.Protect(ctx, q, c.handler)
-	if err != nil && !interrupted(ctx, err) {
-		failure := &eventqueue.HandlerError{Key: q.Key(), Attempt: q.Attempt(), Err: err}
-		c.logger.Error("handler failed", zap.Stringer("key", failure.Key), zap.Int("attempt", failure.Attempt), zap.Error(err))
-		c.errorHook(ctx, failure)
-	}
-	return err
-}
-
-// interrupted reports whether a handler failed because it was told to end. That is
-// reported by Run, as events that are left.
-func interrupted(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+// report tells of a failure of the handler.
+func (c *Controller[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
+	c.logger.Error("handler failed", zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
+		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
+	c.errorHook(ctx, err)
 }

@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +75,7 @@ func TestFailuresAreReportedAndRetried(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errors.New("ouch") },
 		"panic": func() error { panic("ouch") },
+		"exit":  func() error { runtime.Goexit(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -101,11 +104,92 @@ func TestFailuresAreReportedAndRetried(t *testing.T) {
 				assert.Equal(t, store.Key{Name: "a"}, failures[0].Key)
 				assert.Equal(t, 2, failures[1].Attempt)
 				assert.ErrorContains(t, failures[0], `handling "a" failed (attempt 1): `)
-				assert.ErrorContains(t, failures[0], "ouch")
 				var panicked *eventqueue.PanicError
-				assert.Equal(t, name == "panic", errors.As(failures[0], &panicked))
+				assert.Equal(t, name != "error", errors.As(failures[0], &panicked))
+				if panicked != nil {
+					assert.Equal(t, store.Key{Name: "a"}, panicked.Key)
+					assert.Contains(t, string(panicked.Stack), "controller_test.go")
+					assert.EqualValues(t, 2, lines.Stats().Panics)
+				}
+				assert.Equal(t, name == "exit", errors.Is(failures[0], eventqueue.ErrAbandoned))
 				assert.Equal(t, 2, logs.Len())
 			})
+		})
+	}
+}
+
+func TestPermanentErrorsAreReportedAndNotRetried(t *testing.T) {
+	never := errors.New("never")
+	for name, handler := range map[string]Handler[string]{
+		"queue": func(_ context.Context, q *eventqueue.Queue[string]) error { return Permanent(never) },
+		"event": Each(func(_ context.Context, e eventqueue.Event[string]) error { return Permanent(never) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines := newLines()
+				core, logs := observer.New(zap.ErrorLevel)
+				var failures []error
+				c := New(&feed{into: lines, lines: []string{"a"}}, lines, handler, WithLogger(zap.New(core)),
+					WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+				stop := start(t, c)
+				<-c.Synced()
+				<-time.After(time.Hour)
+				synctest.Wait()
+				require.Len(t, failures, 1)
+				assert.ErrorIs(t, failures[0], never)
+				assert.EqualError(t, failures[0], `handling "a" failed for good (attempt 1): never`)
+				assert.Equal(t, true, logs.All()[0].ContextMap()["final"])
+				require.NoError(t, lines.Update("a"))
+				synctest.Wait()
+				assert.Len(t, failures, 2, "something happened to the object")
+				require.NoError(t, stop(), "nothing is left")
+			})
+		})
+	}
+}
+
+func TestEventsAfterAPermanentErrorAreHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		require.NoError(t, lines.Add("a"))
+		require.NoError(t, lines.Delete("a"))
+		require.NoError(t, lines.Add("b"))
+		var got []string
+		reported := 0
+		c := New(&feed{into: lines, lines: []string{"b"}}, lines, Each(func(_ context.Context, e eventqueue.Event[string]) error {
+			got = append(got, e.Type.String()+" "+e.Object)
+			if e.Type == eventqueue.Addition {
+				return Permanent(errors.New("never"))
+			}
+			return nil
+		}), WithErrorHook(func(context.Context, error) { reported++ }))
+		stop := start(t, c)
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"Addition a", "Deletion a", "Addition b", "Modification b"}, got)
+		assert.Equal(t, 2, reported)
+	})
+}
+
+func TestNewsAreHandledBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
+	for want, opts := range map[string][]Option{
+		"a x y b c d": nil,
+		"a b c d x y": {WithLiveFirst(false)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			lines := newLines()
+			var got []string
+			c := New(&feed{into: lines, lines: []string{"a", "b", "c", "d"}}, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
+				<-time.After(time.Second)
+				got = append(got, q.Key().Name)
+				return nil
+			}, opts...)
+			stop := start(t, c)
+			synctest.Wait()
+			require.NoError(t, lines.Add("x"))
+			require.NoError(t, lines.Add("y"))
+			require.NoError(t, stop())
+			assert.Equal(t, want, strings.Join(got, " "))
 		})
 	}
 }

@@ -25,12 +25,18 @@
 //     succeeded on it. What else holds of the events says package eventqueue.
 //   - C2. Where the handler returns an error or panics, the events come again,
 //     after a back-off that grows with each failure of the object, together with
-//     what happened meanwhile. Other objects are not held up.
-//   - C3. When ctx ends, the feed is stopped first. The handler then gets what is
+//     what happened meanwhile. Other objects are not held up. runtime.Goexit, as
+//     of a test's FailNow, counts as a panic.
+//   - C3. What fails by an error made by [Permanent] is reported, and does not come
+//     again.
+//   - C4. News of an object go before what only the first list or a resync brought,
+//     but for one object in eight: see [WithLiveFirst]. The events of one object
+//     keep their order.
+//   - C5. When ctx ends, the feed is stopped first. The handler then gets what is
 //     still queued, until nothing is left but what waits for its back-off, or the
 //     time for that is over. Run returns after the last call has returned, and
 //     says what is left.
-//   - C4. Run may be called again: nothing that was not handled is lost in
+//   - C6. Run may be called again: nothing that was not handled is lost in
 //     between.
 //
 // # Concurrency
@@ -42,6 +48,8 @@
 // # Errors
 //
 // What a handler returns goes to the logger and to the hook given by
-// [WithErrorHook] as a [*eventqueue.HandlerError]. Run returns what the feed returned, and a
-// [*eventqueue.DrainError] if events were left.
+// [WithErrorHook] as a [*eventqueue.HandlerError]; a panic is a [*eventqueue.PanicError]
+// in it, with the key and the stack. How many there were, and how far the handler is
+// behind, says the collection: see [eventqueue.Collection.Stats]. Run returns what the
+// feed returned, and a [*eventqueue.DrainError] if events were left.
 package controller

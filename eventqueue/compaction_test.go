@@ -72,7 +72,7 @@ func TestMergeTable(t *testing.T) {
 					q := take(t, c)
 					before := collect(q)
 					defer func() { assert.Equal(t, before, collect(q), "a queue never changes") }()
-					q.of.settle(q, outcome{}) // put back without a back-off
+					q.PutBack() // put back without a back-off
 				}
 				run(row.then)
 				want := row.latest
@@ -88,6 +88,46 @@ func TestMergeTable(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestKeepLastKeepsTheLastStates(t *testing.T) {
+	for name, row := range map[string]struct {
+		of    Compaction
+		steps string // of one object: "+" puts, "-" deletes, "*" puts another object
+		want  []string
+	}{
+		"fewer":                         {KeepLast(3), "+++", []string{"+1", "1>2", "2>3"}},
+		"more":                          {KeepLast(3), "++++++", []string{"+4", "4>5", "5>6"}},
+		"cancelled early":               {KeepLast(3), "+-", []string{"+1", "-2(1)"}},
+		"cancelled when it is too much": {KeepLast(2), "+-*+", []string{"+3", "3>4"}},
+		"a deletion at the end":         {KeepLast(3), "++++-", []string{"+3", "3>4", "-5(4)"}},
+		"re-created":                    {KeepLast(2), "+++-*+", []string{"+5", "5>6"}},
+		"one":                           {KeepLast(1), "+++", []string{"+3"}},
+		"none counts as one":            {KeepLast(0), "+++", []string{"+3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newThings(WithCompaction(row.of))
+			uid := 'a'
+			for i, step := range row.steps {
+				switch step {
+				case '*':
+					uid++
+					fallthrough
+				case '+':
+					require.NoError(t, c.Add(at("a", string(uid), i+1)))
+				case '-':
+					require.NoError(t, c.Delete(at("a", string(uid), i+1)))
+				}
+			}
+			assert.Equal(t, row.want, words(collect(take(t, c))))
+		})
+	}
+}
+
+func TestCompactionsHaveNames(t *testing.T) {
+	assert.Equal(t, []string{"KeepAll", "KeepLatest", "KeepLatest", "KeepLast(3)"},
+		[]string{KeepAll.String(), KeepLatest.String(), KeepLast(-1).String(), KeepLast(3).String()})
+	assert.Equal(t, KeepLatest, KeepLast(1))
 }
 
 func TestMergedEventsKeepInitialAndOrigin(t *testing.T) {

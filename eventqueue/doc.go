@@ -26,7 +26,9 @@
 //
 // The end of the loop's body acknowledges the queue. Call [Queue.Fail] to get
 // it again later. [Collection.Process] does the same with several workers;
-// [Collection.Events] yields single events.
+// [Collection.Events] yields single events. [Collection.Take] is what they are made
+// of, for those who want to settle by [Queue.Done], [Queue.Fail] and [Queue.PutBack]
+// themselves.
 //
 // [New] gives the collection a cache of its own, which [Collection.Cache] lets
 // you read. [Follow] puts a collection over a cache that others follow as well:
@@ -52,26 +54,56 @@
 //   - E8. [Collection.Synced] closes after every object of the first list was
 //     handed out and settled in some way, be it by a failure.
 //
+// # Order
+//
+// Objects come in the order of their first event. If [WithLiveFirst] or
+// [Collection.LiveFirst] says so, objects of which there is news go before those of
+// which only events of the first list or of a resync wait; one in eight is then still
+// one of the latter. An object that is put back by break, return or [Queue.PutBack] is
+// in front of all others of its kind; one that failed is behind them when its back-off
+// is over.
+//
 // # What a queue keeps
 //
 // [KeepAll], the default, keeps every event until it is acknowledged, as the
 // series' EventQueue does. [KeepLatest] merges events, so that memory depends
-// on the number of keys alone, however long a handler stalls:
+// on the number of keys alone, however long a handler stalls. What the last event that
+// waits and a new one become:
 //
-//	waiting + new event                          becomes
-//	Addition + Deletion                          nothing
-//	Addition, tried or Initial + Deletion        the Deletion
-//	Addition + Modification                      an Addition of the new object; stays tried and Initial
-//	Modification + Modification or Deletion      the new one, with the first Prior
-//	Deletion + Addition of the same UID          a Modification from the acknowledged object;
-//	                                             an Addition if none was acknowledged
-//	Deletion, tried + Addition of the same UID   both
-//	Deletion + Addition of another or no UID     both
-//	anything + resync                            unchanged
+//	waiting + new event                        becomes
+//	Addition + Deletion                        nothing
+//	Addition, tried + Deletion                 the Deletion, its Prior unknown
+//	Addition, Initial + Deletion               the Deletion, its Prior unknown: an earlier
+//	                                           process may have left something behind
+//	Addition + Modification                    an Addition of the new object
+//	Modification + Modification                the new one, with the first Prior
+//	Modification + Deletion                    the Deletion, with the first Prior
+//	Deletion + Addition, same UID              a Modification from the acknowledged object;
+//	                                           an Addition if none was acknowledged
+//	Deletion, handed out + Addition, same UID  both
+//	Deletion + Addition, another UID           both
+//	Deletion + Addition, no UID                both
+//	anything + resync                          unchanged
 //
-// "Tried" means handed out and not acknowledged: the handler may have acted on
-// it. At most three events of a key are kept: the deletion of the acknowledged
-// object, that of the newest one that was tried, and the current one.
+// "Tried" means that the object was handed out and not acknowledged: the handler may
+// have acted on it, and must hear of its end. What two events become stays tried and
+// Initial if one of them was, has the origin and the final state of the new one, and is
+// then looked at together with the event before it. So [Deletion a, Addition b] and a
+// Deletion of b are the Deletion of a again if b was not tried, and both deletions if it
+// was. A resync never joins others, so that Resync is the origin of an event only if
+// nothing else happened.
+//
+// At most two events of a key are kept, and three if some were tried: the deletion of the
+// acknowledged object, that of the newest one that was tried, and the current one. If
+// one object after the other is tried, deleted and re-created, the deletions of the older
+// ones are dropped, and counted in [Stats].
+//
+// [KeepLast] merges only what is older than the last n events, the oldest first, and
+// [KeepAll] nothing; but for a resync of an object of which something waits, which is
+// never kept. [Collection.CompactBy] lets a function of yours say which events are not to
+// be merged. Whatever merges, the first event of a queue starts from the object that was
+// last acknowledged, the last state arrives, and so does the deletion of an object that
+// the handler may know of.
 //
 // # Settling
 //
@@ -80,22 +112,38 @@
 //   - Done, or the end of the loop's body, also by continue: acknowledged.
 //   - Fail, a panic or [runtime.Goexit] in the body: put back, to be handed out
 //     again after a back-off that doubles with each failure of the key. News
-//     from the API server ends the wait. A panic is not recovered.
-//   - break or return without Done: put back in front, not counted as a
+//     from the API server ends the wait. A panic is not recovered by a loop; it is by
+//     [Collection.Process], where it is an error, as Goexit is.
+//   - Fail with an error made by [Permanent]: given up, which is to be acknowledged.
+//   - PutBack, break or return without Done: put back in front, not counted as a
 //     failure.
 //
+// [Queue.Each] and [Collection.Events] settle event by event: those that are done do not
+// come again, whatever happens to the rest. A queue of which nothing is left is
+// acknowledged.
+//
 // The body's end settles: a defer in the surrounding function runs later.
+//
+// # Closing and draining
+//
+// [Collection.Close] is the end: it wakes everybody who waits, forgets what waits and
+// refuses what comes. [Collection.Drain] waits until consumers are through with what
+// there is, and says by key what is left. To end in order, stop what fills the
+// collection, drain it, then close it or stop its consumers.
 //
 // # Concurrency
 //
 // Everything may be called from any goroutine, and several goroutines may range
 // over the queues of one collection. No lock is held while a loop's body or a
-// handler runs, so it may take its time, and write to the collection.
+// handler runs, so it may take its time, and write to the collection. A [Compactor] is
+// the exception: it runs under the locks of the cache's writer and of the collection.
 //
 // # Errors
 //
 // [ErrClosed] after [Collection.Close]; [ErrReadOnly] for a write to a collection
 // that follows a cache of somebody else's; otherwise the errors of
-// [store.Cache]. [PanicError] is a handler's panic under [Collection.Process].
-// [DrainError] says what was left when draining ended.
+// [store.Cache]. [PanicError] is a handler's panic or Goexit under [Collection.Process];
+// [Reporting] makes a [HandlerError] of it and of every other failure.
+// [DrainError] says what was left when draining ended. [CompactionError] is what a
+// [Compactor] did wrong; it is found in [Stats].
 package eventqueue

@@ -34,10 +34,6 @@ func (c *Collection[T]) Drain(ctx context.Context) error {
 	}
 }
 
-func (c *Collection[T]) idleLocked() bool {
-	return c.isClosed() || c.out == 0 && c.ready.next == &c.ready
-}
-
 // wakeDrainersLocked lets Drain look again if there is nothing to do.
 func (c *Collection[T]) wakeDrainersLocked() {
 	if c.idle != nil && c.idleLocked() {
@@ -50,9 +46,12 @@ func (c *Collection[T]) leftLocked(cause error) error {
 	if len(c.keys) == 0 {
 		return nil
 	}
-	e := &DrainError{Cause: cause}
+	e := &DrainError{Cause: cause, Left: make([]Left, 0, len(c.keys))}
 	for key, l := range c.keys {
-		left := Left{Key: key, Events: len(l.waiting), Out: l.out != nil, Err: l.err}
+		left := Left{Key: key, Out: l.out != nil, Err: l.err}
+		if l.waiting != nil {
+			left.Events = len(l.waiting.events)
+		}
 		if l.out != nil {
 			left.Events += len(l.out.events)
 		}

@@ -3,6 +3,7 @@ package eventqueue
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -22,11 +23,12 @@ var (
 	ErrAbandoned = errors.New("handler ended by a panic or by runtime.Goexit")
 )
 
-// PanicError is the failure of a key whose handler panicked.
+// PanicError is the failure of a key whose handler panicked, or ended its goroutine
+// by [runtime.Goexit].
 type PanicError struct {
 	Key store.Key
-	// Value is what the handler panicked with. It is an any because panic
-	// takes one.
+	// Value is what the handler panicked with, or [ErrAbandoned]. It is an any
+	// because panic takes one.
 	Value any
 	// Stack is the handler's stack, as runtime/debug.Stack formats it.
 	Stack []byte
@@ -34,6 +36,9 @@ type PanicError struct {
 
 // Error names the key and the value, and shows the stack.
 func (e *PanicError) Error() string {
+	if e.Value == ErrAbandoned {
+		return fmt.Sprintf("handler ended by runtime.Goexit on %q\n%s", e.Key, e.Stack)
+	}
 	return fmt.Sprintf("handler panicked on %q: %v\n%s", e.Key, e.Value, e.Stack)
 }
 
@@ -43,8 +48,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// HandlerError is a failure of a handler, as controllers and informers report it.
-// Its events come again.
+// HandlerError is a failure of a handler, as [Reporting], controllers and informers
+// report it. Its events come again unless Err is [Permanent].
 type HandlerError struct {
 	// Key is the object that the handler failed on.
 	Key store.Key
@@ -56,11 +61,46 @@ type HandlerError struct {
 
 // Error names the object, the attempt and the cause.
 func (e *HandlerError) Error() string {
+	if IsPermanent(e.Err) {
+		return fmt.Sprintf("handling %q failed for good (attempt %d): %v", e.Key, e.Attempt, e.Err)
+	}
 	return fmt.Sprintf("handling %q failed (attempt %d): %v", e.Key, e.Attempt, e.Err)
 }
 
 // Unwrap returns Err.
 func (e *HandlerError) Unwrap() error { return e.Err }
+
+// permanentError marks an error as permanent.
+type permanentError struct{ err error }
+
+// Permanent returns an error that says and wraps what err does, and that retrying
+// does not help: events that fail by it are reported and do not come again. It
+// returns nil for nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+// IsPermanent reports whether an error is, or wraps, one of [Permanent]. Of several
+// errors that were joined, all have to be.
+func IsPermanent(err error) bool {
+	switch e := err.(type) {
+	case *permanentError:
+		return true
+	case interface{ Unwrap() error }:
+		return IsPermanent(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		all := e.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !IsPermanent(one) })
+	}
+	return false
+}
+
+func (e *permanentError) Error() string { return e.err.Error() }
+
+func (e *permanentError) Unwrap() error { return e.err }
 
 // Left is a key whose events were not all acknowledged when draining ended.
 type Left struct {

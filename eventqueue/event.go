@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/kubereflector/kubereflector/store"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Type says what happened to an object: [Addition], [Modification] or
@@ -38,23 +37,7 @@ const (
 // changes nothing else. The objects in it are shared with the cache and
 // read-only.
 type Event[T any] struct {
-	Type Type
-
-	// Key is the object's key. It is always set.
-	Key store.Key
-
-	// Prior is the object before the event, if PriorKnown. The Prior of the
-	// first event of a queue is the object that was last acknowledged.
-	Prior T
-
-	// PriorKnown is true for every Modification, false for every Addition, and
-	// true for a Deletion unless nothing was ever acknowledged of the object.
-	PriorKnown bool
-
-	// Object is the object after the event; for a Deletion, the last state of
-	// it that is known.
-	Object T
-
+	Type   Type
 	Origin Origin
 
 	// Initial is true for the objects of the first list: they existed before
@@ -65,40 +48,28 @@ type Event[T any] struct {
 	// the object was deleted. It is false for one that a list found missing:
 	// client-go's DeletedFinalStateUnknown.
 	FinalStateKnown bool
+
+	// PriorKnown is true for every Modification, false for every Addition, and
+	// true for a Deletion unless nothing was ever acknowledged of the object.
+	PriorKnown bool
+
+	// mark tells a Compactor's answer from its question. It is zero in every
+	// event that is handed out.
+	mark uint16
+
+	// Key is the object's key. It is always set.
+	Key store.Key
+
+	// Prior is the object before the event, if PriorKnown. The Prior of the
+	// first event of a queue is the object that was last acknowledged.
+	Prior T
+
+	// Object is the object after the event; for a Deletion, the last state of
+	// it that is known.
+	Object T
 }
 
 // String returns the type, the key and the origin, for logs.
 func (e Event[T]) String() string {
 	return fmt.Sprintf("%v of %v (%v)", e.Type, e.Key, e.Origin)
-}
-
-// record is an event as a collection keeps it.
-type record[T any] struct {
-	Event[T]
-
-	// uid is the UID of Object, if it has one. It is kept beside the object
-	// because a transformed object may have lost it.
-	uid types.UID
-
-	// tried is true for an event that was handed out and not acknowledged: the
-	// handler may have acted on it.
-	tried bool
-}
-
-// newRecord returns the event that a change means to somebody who acknowledged
-// everything before it.
-func newRecord[T any](c store.Change[T], origin Origin, initial bool) record[T] {
-	return record[T]{
-		Event: Event[T]{
-			Type:            c.Type,
-			Key:             c.Key,
-			Prior:           c.Prior,
-			PriorKnown:      c.Type != Addition,
-			Object:          c.Object,
-			Origin:          origin,
-			Initial:         initial,
-			FinalStateKnown: c.FinalStateKnown,
-		},
-		uid: c.Version.UID,
-	}
 }

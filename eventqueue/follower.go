@@ -13,15 +13,14 @@ func (f *follower[T]) Start(state *store.Snapshot[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for change := range state.Changes() {
-		c.enqueueLocked(newRecord(change, List, true))
+		c.enqueueLocked(&change, List, true)
 	}
 	if state.Complete() {
 		c.markListedLocked()
 	}
-	c.signal()
 }
 
-// Commit implements [store.Follower].
+// Commit implements [store.Follower]. It keeps nothing of the commit.
 func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	c := f.of
 	c.mu.Lock()
@@ -29,13 +28,22 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	if c.isClosed() {
 		return
 	}
-	for _, change := range commit.Changes {
-		c.enqueueLocked(newRecord(change, commit.Origin, commit.Initial))
+	if len(commit.Changes) > 0 {
+		for i := range commit.Changes {
+			c.enqueueLocked(&commit.Changes[i], commit.Origin, commit.Initial)
+		}
+		defer c.signalLocked()
 	}
 	if commit.Complete && !c.listed {
 		c.markListedLocked()
 	}
-	if len(commit.Changes) > 0 {
-		c.signal()
+	if c.compactor == nil {
+		return
+	}
+	// Last: should it end the goroutine, every event is queued.
+	for i := range commit.Changes {
+		if l := c.keys[commit.Changes[i].Key]; l != nil {
+			c.compactLocked(l)
+		}
 	}
 }

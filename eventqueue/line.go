@@ -10,22 +10,22 @@ import (
 // line is what a collection knows of one key: the events that wait in line for
 // the next Queue, and the Queue that is out. Guarded by Collection.mu.
 type line[T any] struct {
-	key     store.Key
-	waiting []record[T]
-	out     *Queue[T]
+	key store.Key
 
-	// initial is true if Synced waits for these events.
-	initial bool
+	// waiting is the next Queue, which nobody holds yet; out is the one that is
+	// out. Either is nil if there is none.
+	waiting, out *Queue[T]
 
 	// failures counts the attempts since the key was last acknowledged; err is
 	// the last one's.
 	failures int
 	err      error
 
-	// next and prev link the keys that are ready; nil while this one is not. A
-	// key for which something happens while it is out is linked at once, so
-	// that it keeps its place, and passed over until it is back.
-	next, prev *line[T]
+	// next and prev link the keys of a ring that are ready; nil while this one is
+	// not. A key for which something happens while it is out is linked at once, so
+	// that it keeps its place, and passed over until it is back. ring is the head
+	// of that ring.
+	next, prev, ring *line[T]
 
 	// due is when the back-off of the key is over; heapIndex is its place
 	// among those that wait for it, or -1.
@@ -35,8 +35,14 @@ type line[T any] struct {
 
 func (l *line[T]) linked() bool { return l.next != nil }
 
-func (l *line[T]) linkBefore(next *line[T]) {
-	l.next, l.prev = next, next.prev
+// pushBack puts a key that is not linked at the end of a ring.
+func (l *line[T]) pushBack(ring *line[T]) { l.linkBefore(ring, ring) }
+
+// pushFront puts a key that is not linked in front of a ring.
+func (l *line[T]) pushFront(ring *line[T]) { l.linkBefore(ring.next, ring) }
+
+func (l *line[T]) linkBefore(next, ring *line[T]) {
+	l.next, l.prev, l.ring = next, next.prev, ring
 	l.prev.next, l.next.prev = l, l
 }
 
@@ -45,7 +51,7 @@ func (l *line[T]) unlink() {
 		return
 	}
 	l.prev.next, l.next.prev = l.next, l.prev
-	l.next, l.prev = nil, nil
+	l.next, l.prev, l.ring = nil, nil, nil
 }
 
 // delayed is a heap of the keys whose back-off runs, the first due on top.

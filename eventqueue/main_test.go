@@ -3,6 +3,7 @@ package eventqueue
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -62,10 +63,17 @@ func collect(q *Queue[*thing]) []Event[*thing] {
 	return all
 }
 
+// tryTake takes a queue, or returns nil if none is ready.
+func tryTake(c *Collection[*thing]) (*Queue[*thing], error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.takeLocked()
+}
+
 // take takes a queue that must be there at once.
 func take(t *testing.T, c *Collection[*thing]) *Queue[*thing] {
 	t.Helper()
-	q, err := c.tryTake()
+	q, err := tryTake(c)
 	if !assert.NoError(t, err) || !assert.NotNil(t, q, "no queue is ready") {
 		t.FailNow()
 	}
@@ -74,9 +82,19 @@ func take(t *testing.T, c *Collection[*thing]) *Queue[*thing] {
 
 func nothingReady(t *testing.T, c *Collection[*thing]) {
 	t.Helper()
-	q, err := c.tryTake()
+	q, err := tryTake(c)
 	assert.NoError(t, err)
 	assert.Nil(t, q)
+}
+
+// releaseAll ends every back-off.
+func releaseAll(c *Collection[*thing]) {
+	c.mu.Lock()
+	for _, l := range c.delayed {
+		l.due = time.Now()
+	}
+	c.mu.Unlock()
+	c.release()
 }
 
 func isClosed(c <-chan struct{}) bool {

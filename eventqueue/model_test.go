@@ -1,6 +1,7 @@
 package eventqueue
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"testing"
@@ -12,21 +13,60 @@ import (
 	"pgregory.net/rapid"
 )
 
+// policy is a way to compact, and how many events of a key it keeps at most.
+type policy struct {
+	name      string
+	of        Compaction
+	compactor Compactor[*thing]
+	most      int
+}
+
+var policies = []policy{
+	{name: "KeepAll", of: KeepAll, most: 1 << 30},
+	{name: "KeepLatest", of: KeepLatest, most: 3},
+	{name: "KeepLast(2)", of: KeepLast(2), most: 3},
+	{name: "KeepLast(5)", of: KeepLast(5), most: 5},
+	{name: "one's own", of: KeepAll, most: 1 << 30, compactor: func(events []Event[*thing]) []Event[*thing] {
+		var keep []Event[*thing]
+		for i, e := range events {
+			if i%3 == 1 {
+				keep = append(keep, e)
+			}
+			events[i] = Event[*thing]{}
+		}
+		return keep
+	}},
+	{name: "one's own that keeps nothing", of: KeepLast(3), most: 3, compactor: func([]Event[*thing]) []Event[*thing] { return nil }},
+	{name: "one's own that panics", of: KeepLast(3), most: 3, compactor: func([]Event[*thing]) []Event[*thing] { panic("ouch") }},
+}
+
+func (p policy) collection(opts ...Option) *Collection[*thing] {
+	c := newThings(append(opts, WithCompaction(p.of))...)
+	c.CompactBy(p.compactor)
+	return c
+}
+
 // consumer is a handler as the guarantees of the package see it: what it has
 // acknowledged is all that it knows.
 type consumer struct {
-	policy Compaction
-	known  map[store.Key]*thing
+	policy
+	known map[store.Key]*thing
+	told  map[store.Key][]*thing // each object of which an event was acknowledged
+}
+
+func newConsumer(p policy) *consumer {
+	return &consumer{p, map[store.Key]*thing{}, map[store.Key][]*thing{}}
 }
 
 // check holds a queue to the guarantees: it starts from what was acknowledged,
-// and each event follows from the one before. It returns the state at the end.
-func (c *consumer) check(t require.TestingT, q *Queue[*thing]) *thing {
+// and each event follows from the one before.
+func (c *consumer) check(t require.TestingT, q *Queue[*thing]) {
 	state := c.known[q.Key()]
 	first := true
 	for e := range q.Events() {
 		require.Equal(t, q.Key(), e.Key)
 		require.Equal(t, q.Key().Name, e.Object.name)
+		require.Zero(t, e.mark)
 		switch e.Type {
 		case Addition:
 			require.Nil(t, state, "addition of an object that is there")
@@ -49,69 +89,122 @@ func (c *consumer) check(t require.TestingT, q *Queue[*thing]) *thing {
 			state = nil
 		}
 	}
-	if c.policy == KeepLatest {
-		require.LessOrEqual(t, q.Len(), 3)
+	require.LessOrEqual(t, q.Len(), c.most)
+}
+
+// acknowledge notes that the first n events of a queue are done.
+func (c *consumer) acknowledge(q *Queue[*thing], n int) {
+	for e := range q.Events() {
+		if n--; n < 0 {
+			return
+		}
+		if e.Origin != Resync {
+			c.told[e.Key] = append(c.told[e.Key], e.Object)
+		}
+		if c.known[e.Key] = e.Object; e.Type == Deletion {
+			delete(c.known, e.Key)
+		}
 	}
-	return state
+}
+
+// history is a follower that writes down every change.
+type history struct{ all map[store.Key][]*thing }
+
+func (h *history) Start(*store.Snapshot[*thing]) {}
+
+func (h *history) Commit(commit *store.Commit[*thing]) {
+	for _, c := range commit.Changes {
+		h.all[c.Key] = append(h.all[c.Key], c.Object)
+	}
 }
 
 // TestCollectionAgainstAModel runs random histories of writes and of ways to
 // settle, with several queues out at a time. Whatever happens, each queue is
-// legal, and in the end the consumer knows what the cache holds.
+// legal, in the end the consumer knows what the cache holds, and if every event is
+// to be kept it was told of every single one.
 func TestCollectionAgainstAModel(t *testing.T) {
-	for _, policy := range []Compaction{KeepAll, KeepLatest} {
-		t.Run(policy.String(), func(t *testing.T) {
+	for _, policy := range policies {
+		t.Run(policy.name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runModel(rt, policy) })
 		})
 	}
 }
 
-func runModel(rt *rapid.T, policy Compaction) {
-	c := newThings(WithCompaction(policy), WithBackoff(time.Nanosecond, time.Nanosecond))
-	defer c.Close()
-	con := &consumer{policy, map[store.Key]*thing{}}
-	var out []*Queue[*thing]
-	ends := map[*Queue[*thing]]*thing{}
-	version := 0
-	draw := func() *thing {
-		version++
-		return &thing{
-			name:    rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "name"),
-			uid:     types.UID(rapid.SampledFrom([]string{"u", "v", ""}).Draw(rt, "uid")),
-			version: strconv.Itoa(version),
-		}
+// world is one run of the model.
+type world struct {
+	c       *Collection[*thing]
+	con     *consumer
+	out     []*Queue[*thing]
+	version int
+}
+
+func (w *world) draw(rt *rapid.T) *thing {
+	w.version++
+	return &thing{
+		name:    rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "name"),
+		uid:     types.UID(rapid.SampledFrom([]string{"u", "v", ""}).Draw(rt, "uid")),
+		version: strconv.Itoa(w.version),
 	}
-	takeOne := func(t require.TestingT) bool {
-		q, err := c.tryTake()
-		require.NoError(t, err)
-		if q == nil {
-			return false
-		}
-		for _, other := range out {
-			require.NotEqual(t, other.Key(), q.Key(), "two queues of one key are out")
-		}
-		ends[q] = con.check(t, q)
-		out = append(out, q)
-		return true
+}
+
+func (w *world) takeOne(t require.TestingT) bool {
+	q, err := tryTake(w.c)
+	require.NoError(t, err)
+	if q == nil {
+		return false
 	}
-	settle := func(i int, how string) {
-		q := out[i]
-		out = append(out[:i], out[i+1:]...)
-		switch how {
-		case "done":
-			if con.known[q.Key()] = ends[q]; ends[q] == nil {
-				delete(con.known, q.Key())
+	for _, other := range w.out {
+		require.NotEqual(t, other.Key(), q.Key(), "two queues of one key are out")
+	}
+	w.con.check(t, q)
+	w.out = append(w.out, q)
+	return true
+}
+
+// settle settles the queue at a place among those that are out, after so many of its
+// events if the way is one of Each.
+func (w *world) settle(i int, how string, after int) {
+	q := w.out[i]
+	w.out = append(w.out[:i], w.out[i+1:]...)
+	no := errors.New("no")
+	each := func(err error) {
+		n := 0
+		q.Fail(q.Each(context.Background(), func(Event[*thing]) error {
+			if n++; n > after {
+				return err
 			}
-			q.Done()
-		case "fail":
-			q.Fail(errors.New("no"))
-		case "break":
-			q.of.settle(q, outcome{})
-		}
+			return nil
+		}))
 	}
+	switch how {
+	case "done":
+		w.con.acknowledge(q, q.Len())
+		q.Done()
+	case "fail":
+		q.Fail(no)
+	case "put back":
+		q.PutBack()
+	case "give up":
+		w.con.acknowledge(q, q.Len())
+		q.Fail(Permanent(no))
+	case "fail after some":
+		w.con.acknowledge(q, after)
+		each(no)
+	case "give up after some":
+		w.con.acknowledge(q, after+1)
+		each(Permanent(no))
+	}
+}
+
+func runModel(rt *rapid.T, p policy) {
+	w := &world{c: p.collection(WithBackoff(time.Hour, time.Hour)), con: newConsumer(p)}
+	c := w.c
+	defer c.Close()
+	said := &history{map[store.Key][]*thing{}}
+	defer c.cache.Follow(said)()
 	rt.Repeat(map[string]func(*rapid.T){
-		"put":    func(rt *rapid.T) { require.NoError(rt, c.Add(draw())) },
-		"delete": func(rt *rapid.T) { require.NoError(rt, c.Delete(draw())) },
+		"put":    func(rt *rapid.T) { require.NoError(rt, c.Add(w.draw(rt))) },
+		"delete": func(rt *rapid.T) { require.NoError(rt, c.Delete(w.draw(rt))) },
 		"replace": func(rt *rapid.T) {
 			var next []*thing
 			for _, o := range c.Cache().All() {
@@ -120,38 +213,75 @@ func runModel(rt *rapid.T, policy Compaction) {
 				}
 			}
 			for range rapid.IntRange(0, 3).Draw(rt, "n") {
-				next = append(next, draw())
+				next = append(next, w.draw(rt))
 			}
-			version++
-			require.NoError(rt, c.Replace(next, strconv.Itoa(version)))
+			w.version++
+			require.NoError(rt, c.Replace(next, strconv.Itoa(w.version)))
 		},
-		"resync": func(*rapid.T) { c.Resync() },
-		"take":   func(rt *rapid.T) { takeOne(rt) },
+		"release":    func(*rapid.T) { releaseAll(c) },
+		"resync":     func(*rapid.T) { c.Resync() },
+		"live first": func(rt *rapid.T) { c.LiveFirst(rapid.Bool().Draw(rt, "on")) },
+		"take":       func(rt *rapid.T) { w.takeOne(rt) },
 		"settle": func(rt *rapid.T) {
-			if len(out) == 0 {
+			if len(w.out) == 0 {
 				rt.Skip()
 			}
-			settle(rapid.IntRange(0, len(out)-1).Draw(rt, "which"), rapid.SampledFrom([]string{"done", "fail", "break"}).Draw(rt, "how"))
+			i := rapid.IntRange(0, len(w.out)-1).Draw(rt, "which")
+			w.settle(i, rapid.SampledFrom([]string{"done", "fail", "put back", "give up", "fail after some", "give up after some"}).Draw(rt, "how"),
+				rapid.IntRange(0, w.out[i].Len()-1).Draw(rt, "after"))
 		},
+		"": func(rt *rapid.T) { checkStats(rt, c, len(w.out)) },
 	})
 
-	version++
-	require.NoError(rt, c.Replace(nil, strconv.Itoa(version)))
-	require.NoError(rt, c.Add(draw()))
-	for len(out) > 0 {
-		settle(0, "done")
+	w.version++
+	require.NoError(rt, c.Replace(nil, strconv.Itoa(w.version)))
+	require.NoError(rt, c.Add(w.draw(rt)))
+	for len(w.out) > 0 {
+		w.settle(0, "done", 0)
 	}
 	for c.Len() > 0 {
-		if takeOne(rt) {
-			settle(0, "done")
+		if w.takeOne(rt) {
+			w.settle(0, "done", 0)
 		} else {
-			c.release()
+			releaseAll(c)
 		}
 	}
 	held := map[store.Key]*thing{}
 	for k, o := range c.Cache().All() {
 		held[k] = o
 	}
-	require.Equal(rt, held, con.known)
+	require.Equal(rt, held, w.con.known)
 	require.True(rt, isClosed(c.Synced()))
+	if p.name == "KeepAll" {
+		require.Equal(rt, said.all, w.con.told)
+	}
+	checkStats(rt, c, 0)
+}
+
+// checkStats holds the statistics to what there is, counted one by one.
+func checkStats(t require.TestingT, c *Collection[*thing], out int) {
+	want := Stats{Keys: len(c.keys), Out: out, Delayed: len(c.delayed)}
+	oldest := time.Duration(-1)
+	for _, l := range c.keys {
+		for _, q := range []*Queue[*thing]{l.waiting, l.out} {
+			if q == nil {
+				continue
+			}
+			want.Events += len(q.events)
+			if oldest < 0 || q.since < oldest {
+				oldest = q.since
+			}
+		}
+		if l.waiting != nil {
+			want.Waiting++
+		}
+	}
+	have := c.Stats()
+	require.Equal(t, want, Stats{Keys: have.Keys, Out: have.Out, Delayed: have.Delayed, Waiting: have.Waiting, Events: have.Events})
+	if oldest < 0 {
+		require.Nil(t, c.ages.oldest)
+		require.Nil(t, c.ages.newest)
+	} else {
+		require.Equal(t, oldest, c.ages.oldest.since)
+	}
 }

@@ -8,6 +8,7 @@ type Option interface{ apply(*options) }
 type options struct {
 	compaction Compaction
 	backoff    backoff
+	liveFirst  bool
 }
 
 type optionFunc func(*options)
@@ -42,4 +43,10 @@ func WithBackoff(base, limit time.Duration) Option {
 			o.backoff.limit = limit
 		}
 	})
+}
+
+// WithLiveFirst says whether objects of which there is news go before those of which
+// only initial and resync events wait: see [Collection.LiveFirst]. The default is no.
+func WithLiveFirst(on bool) Option {
+	return optionFunc(func(o *options) { o.liveFirst = on })
 }

@@ -2,6 +2,7 @@ package eventqueue
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"sync"
 )
@@ -11,7 +12,7 @@ import (
 // calls and returns. A queue for which fn returned nil is acknowledged, unless
 // fn settled it by itself; one for which fn returned an error is put back as
 // [Queue.Fail] does. A panic in fn is an error, a [*PanicError]; so is
-// [runtime.Goexit], which is [ErrAbandoned].
+// [runtime.Goexit]. To hear of errors, pass what [Reporting] makes of fn.
 //
 // fn gets ctx. It is never called for one key at the same time, and may call
 // every method of the collection.
@@ -28,7 +29,7 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 			}
 		}()
 		for q := range c.Queues(ctx) {
-			if err := Protect(ctx, q, fn); err != nil {
+			if err := protect(ctx, q, fn); err != nil {
 				q.Fail(err)
 			}
 		}
@@ -40,14 +41,50 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 	running.Wait()
 }
 
-// Protect calls fn for a queue and returns what fn returned, or a [*PanicError] if
-// it panicked. Process does so by itself; it is for those who want to see the
-// error of a panic before the queue is put back.
-func Protect[T any](ctx context.Context, q *Queue[T], fn func(context.Context, *Queue[T]) error) (err error) {
+// protect calls fn for a queue and returns what fn returned, or a [*PanicError] if
+// it panicked. If Goexit ends it, the queue has failed.
+func protect[T any](ctx context.Context, q *Queue[T], fn func(context.Context, *Queue[T]) error) (err error) {
+	returned := false
 	defer func() {
 		if value := recover(); value != nil {
-			err = &PanicError{Key: q.key, Value: value, Stack: debug.Stack()}
+			err = &PanicError{Key: q.Key(), Value: value, Stack: debug.Stack()}
+		} else if !returned {
+			q.Fail(&PanicError{Key: q.Key(), Value: ErrAbandoned, Stack: debug.Stack()})
 		}
 	}()
-	return fn(ctx, q)
+	err = fn(ctx, q)
+	returned = true
+	return err
+}
+
+// Reporting returns a function for [Collection.Process] that calls fn and tells
+// report how it failed, before the queue is put back: by an error, a panic or
+// Goexit. It does not tell of a failure that comes from the end of ctx or of the
+// collection.
+func Reporting[T any](fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) func(context.Context, *Queue[T]) error {
+	return func(ctx context.Context, q *Queue[T]) (err error) {
+		returned := false
+		defer func() {
+			if value := recover(); value != nil {
+				err = &PanicError{Key: q.Key(), Value: value, Stack: debug.Stack()}
+			} else if !returned {
+				err = &PanicError{Key: q.Key(), Value: ErrAbandoned, Stack: debug.Stack()}
+			}
+			if err != nil && !q.interrupted(ctx, err) {
+				report(ctx, &HandlerError{Key: q.Key(), Attempt: q.Attempt(), Err: err})
+			}
+		}()
+		err = fn(ctx, q)
+		returned = true
+		return err
+	}
+}
+
+// interrupted reports whether a handler failed because it was told to end, or was not
+// called because the collection was closed.
+func (q *Queue[T]) interrupted(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))
+	}
+	return errors.Is(err, ErrClosed) && q.of.isClosed()
 }

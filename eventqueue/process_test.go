@@ -88,13 +88,105 @@ func TestPanicErrorTellsWhatHappened(t *testing.T) {
 	c := newThings()
 	require.NoError(t, c.Add(at("a", "u", 1)))
 	cause := errors.New("cause")
-	err := Protect(t.Context(), take(t, c), func(context.Context, *Queue[*thing]) error { panic(cause) })
+	var reported *HandlerError
+	err := Reporting(func(context.Context, *Queue[*thing]) error { panic(cause) },
+		func(_ context.Context, err *HandlerError) { reported = err })(t.Context(), take(t, c))
+	require.NotNil(t, reported)
+	assert.Same(t, err, reported.Err)
 	var panicked *PanicError
 	require.ErrorAs(t, err, &panicked)
 	assert.Equal(t, key("a"), panicked.Key)
 	assert.ErrorIs(t, err, cause)
 	assert.ErrorContains(t, err, `handler panicked on "a": cause`)
 	assert.Contains(t, string(panicked.Stack), "process_test.go")
+}
+
+func TestReportingTellsOfEveryWayToFail(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fail func() error
+		text string
+		is   error
+	}{
+		"error":           {func() error { return errNo }, `handling "a" failed (attempt 1): no`, errNo},
+		"panic":           {func() error { panic("ouch") }, `handling "a" failed (attempt 1): handler panicked on "a": ouch`, nil},
+		"Goexit":          {func() error { exit(); return nil }, `handling "a" failed (attempt 1): handler ended by runtime.Goexit on "a"`, ErrAbandoned},
+		"permanent error": {func() error { return Permanent(errNo) }, `handling "a" failed for good (attempt 1): no`, errNo},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newThings()
+				require.NoError(t, c.Add(at("a", "u", 1)))
+				var reports []*HandlerError
+				stop := processing(t, c, 1, Reporting(func(_ context.Context, q *Queue[*thing]) error {
+					if q.Attempt() == 1 {
+						return tc.fail()
+					}
+					return nil
+				}, func(_ context.Context, err *HandlerError) { reports = append(reports, err) }))
+				<-time.After(time.Minute)
+				stop()
+				require.Len(t, reports, 1)
+				assert.ErrorContains(t, reports[0], tc.text)
+				if tc.is != nil {
+					assert.ErrorIs(t, reports[0], tc.is)
+				}
+				if p, ok := errors.AsType[*PanicError](reports[0]); ok {
+					assert.Contains(t, string(p.Stack), "process_test.go", "where it happened")
+					assert.EqualValues(t, 1, c.Stats().Panics)
+				}
+				assert.Zero(t, c.Len())
+			})
+		})
+	}
+}
+
+func TestReportingThatPanicsIsAFailureToo(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"error":  func() error { return errNo },
+		"Goexit": func() error { exit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newThings()
+				require.NoError(t, c.Add(at("a", "u", 1)))
+				stop := processing(t, c, 1, Reporting(func(context.Context, *Queue[*thing]) error { return fail() },
+					func(context.Context, *HandlerError) { panic("hook") }))
+				synctest.Wait()
+				assert.Equal(t, 1, c.Stats().Delayed)
+				stop()
+				c.Close()
+			})
+		})
+	}
+}
+
+func TestReportingSaysNothingOfTheEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end     func(*Collection[*thing], context.CancelCauseFunc)
+		err     error
+		reports int
+	}{
+		"the context's":            {func(_ *Collection[*thing], cancel context.CancelCauseFunc) { cancel(nil) }, context.Canceled, 0},
+		"the context's cause":      {func(_ *Collection[*thing], cancel context.CancelCauseFunc) { cancel(errNo) }, errNo, 0},
+		"another error at the end": {func(_ *Collection[*thing], cancel context.CancelCauseFunc) { cancel(nil) }, errNo, 1},
+		"the collection's":         {func(c *Collection[*thing], _ context.CancelCauseFunc) { c.Close() }, ErrClosed, 0},
+		"another collection's":     {func(*Collection[*thing], context.CancelCauseFunc) {}, ErrClosed, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newThings()
+			defer c.Close()
+			require.NoError(t, c.Add(at("a", "u", 1)))
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			reports := 0
+			err := Reporting(func(context.Context, *Queue[*thing]) error {
+				tc.end(c, cancel)
+				return tc.err
+			}, func(context.Context, *HandlerError) { reports++ })(ctx, take(t, c))
+			assert.Equal(t, tc.err, err)
+			assert.Equal(t, tc.reports, reports)
+		})
+	}
 }
 
 func TestDrainWaitsForWhatIsReadyAndOut(t *testing.T) {
@@ -188,5 +280,20 @@ func TestDrainReportsWhatIsLeft(t *testing.T) {
 			{Key: key("waiting"), Events: 1},
 		}, left.Left)
 		stop()
+	})
+}
+
+func TestDrainTellsWhereAHandlerEndedItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings(WithBackoff(time.Hour, time.Hour))
+		defer c.Close()
+		require.NoError(t, c.Add(at("a", "u", 1)))
+		stop := processing(t, c, 1, func(context.Context, *Queue[*thing]) error { exit(); return nil })
+		synctest.Wait()
+		stop()
+		var panicked *PanicError
+		require.ErrorAs(t, c.Drain(t.Context()), &panicked)
+		assert.Equal(t, ErrAbandoned, panicked.Value)
+		assert.Contains(t, string(panicked.Stack), "process_test.go")
 	})
 }

@@ -3,6 +3,7 @@ package eventqueue
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -15,14 +16,29 @@ import (
 // package documentation. Methods are safe for concurrent use, but for
 // [Queue.Each].
 type Queue[T any] struct {
-	of      *Collection[T]
-	key     store.Key
-	events  []record[T]
-	attempt int
+	of     *Collection[T]
+	line   *line[T]
+	events []record[T]
+	// first is where events begins, so that the usual queue of one event is one
+	// allocation.
+	first [1]record[T]
+
+	// since is when the oldest event came, as the time since the collection's
+	// epoch. older and newer link the queues that were not settled, for the
+	// collection's statistics. Guarded by of.mu.
+	since        time.Duration
+	older, newer *Queue[T]
+
+	attempt int32
 
 	// acknowledged is the number of leading events that Each is through with.
-	acknowledged int
+	acknowledged int32
+	// givenUp is true if Each ended with an error that is permanent, and so is
+	// through with the event that it was about.
+	givenUp bool
 
+	// live is true if some event is news. Guarded by of.mu.
+	live bool
 	// initial is true if Synced waits for this queue to be settled. Guarded by
 	// of.mu.
 	initial bool
@@ -31,7 +47,7 @@ type Queue[T any] struct {
 }
 
 // Key returns the key of the object.
-func (q *Queue[T]) Key() store.Key { return q.key }
+func (q *Queue[T]) Key() store.Key { return q.events[0].Key }
 
 // Len returns the number of events.
 func (q *Queue[T]) Len() int { return len(q.events) }
@@ -39,8 +55,8 @@ func (q *Queue[T]) Len() int { return len(q.events) }
 // Events iterates over the events, oldest first.
 func (q *Queue[T]) Events() iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
-		for _, r := range q.events {
-			if !yield(r.Event) {
+		for i := range q.events {
+			if !yield(q.events[i].Event) {
 				return
 			}
 		}
@@ -56,23 +72,38 @@ func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].Event }
 
 // Attempt returns how often the key has been handed out since it was last
 // acknowledged, this time included: 1 unless it failed before.
-func (q *Queue[T]) Attempt() int { return q.attempt }
+func (q *Queue[T]) Attempt() int { return int(q.attempt) }
 
 // Done acknowledges the queue. The end of a loop's body does it as well.
-func (q *Queue[T]) Done() { q.of.settle(q, outcome{acknowledged: true}) }
+func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
 
 // Fail puts the queue back, to be handed out again after a back-off, together
 // with what happened meanwhile. Events that [Queue.Each] was through with do not
 // come again. The error is what [DrainError] reports if there is no next time.
-func (q *Queue[T]) Fail(err error) { q.of.settle(q, outcome{err: err, failed: true}) }
+//
+// If the error is [Permanent], the queue does not come again: all of it, or of a
+// queue that Each worked on, the events up to the one that failed.
+func (q *Queue[T]) Fail(err error) {
+	if IsPermanent(err) {
+		q.of.settle(q, outcome{how: gaveUp, err: err})
+		return
+	}
+	q.of.settle(q, outcome{how: failed, err: err})
+}
+
+// PutBack puts the queue back in front of all others, as if it had not been handed
+// out: it does not count as a failure. A loop's body does it by break or return.
+// Events that [Queue.Each] was through with do not come again.
+func (q *Queue[T]) PutBack() { q.of.settle(q, outcome{}) }
 
 // Each calls fn for each event, oldest first, and acknowledges the event when fn
 // returned nil. It stops at the first error and returns it: pass it to Fail, or
-// return it from a handler, and the event comes again with the later ones. It stops
-// between two events when ctx ends, and returns its cause, or when the collection is
-// closed, and returns [ErrClosed].
+// return it from a handler, and the event comes again with the later ones; if the
+// error is [Permanent], only the later ones do. It stops between two events when ctx
+// ends, and returns its cause, or when the collection is closed, and returns
+// [ErrClosed].
 func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
-	for q.acknowledged < len(q.events) {
+	for int(q.acknowledged) < len(q.events) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -80,6 +111,10 @@ func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 			return ErrClosed
 		}
 		if err := fn(q.events[q.acknowledged].Event); err != nil {
+			if IsPermanent(err) {
+				q.acknowledged++
+				q.givenUp = true
+			}
 			return err
 		}
 		q.acknowledged++
@@ -89,7 +124,15 @@ func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 
 // outcome is how a queue was settled. The zero outcome puts it back in front.
 type outcome struct {
-	acknowledged bool
-	failed       bool
-	err          error
+	how way
+	err error
 }
+
+type way uint8
+
+const (
+	putBack way = iota
+	done
+	failed
+	gaveUp
+)

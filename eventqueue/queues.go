@@ -13,17 +13,19 @@ import (
 // them.
 func (c *Collection[T]) Queues(ctx context.Context) iter.Seq[*Queue[T]] {
 	return func(yield func(*Queue[T]) bool) {
+		var last *Queue[T]
 		for {
-			q, err := c.Take(ctx)
+			q, err := c.take(ctx, last)
 			if err != nil || !handOut(q, yield) {
 				return
 			}
+			last = q
 		}
 	}
 }
 
-// handOut runs a loop's body on a queue, settles the queue by how the body ended
-// and reports whether the loop goes on.
+// handOut runs a loop's body on a queue and reports whether the loop goes on. If so, the
+// queue is to be acknowledged; else it is settled by how the body ended.
 func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
 	returned := false
 	// Without recover: the panic goes on, with its stack.
@@ -31,10 +33,8 @@ func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
 		switch {
 		case !returned:
 			q.Fail(ErrAbandoned)
-		case more:
-			q.Done()
-		default:
-			q.of.settle(q, outcome{})
+		case !more:
+			q.PutBack()
 		}
 	}()
 	more = yield(q)
@@ -49,13 +49,13 @@ func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
 func (c *Collection[T]) Events(ctx context.Context) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		for q := range c.Queues(ctx) {
-			for ctx.Err() == nil && q.acknowledged < len(q.events) && !c.isClosed() {
+			for ctx.Err() == nil && int(q.acknowledged) < len(q.events) && !c.isClosed() {
 				if !yield(q.events[q.acknowledged].Event) {
 					return
 				}
 				q.acknowledged++
 			}
-			if q.acknowledged < len(q.events) {
+			if int(q.acknowledged) < len(q.events) {
 				return // and so put the rest back
 			}
 		}

@@ -11,13 +11,16 @@ func (c *Collection[T]) Synced() <-chan struct{} { return c.synced }
 // for all keys that are not settled: also for those whose events came before
 // the list, and which it found unchanged.
 func (c *Collection[T]) markListedLocked() {
+	if c.listed {
+		return
+	}
 	for _, l := range c.keys {
 		switch {
-		case len(l.waiting) > 0:
-			if l.waiting[len(l.waiting)-1].Type == Deletion {
+		case l.waiting != nil:
+			if events := l.waiting.events; events[len(events)-1].Type == Deletion {
 				continue // not in the list
 			}
-			l.initial = true
+			l.waiting.initial = true
 		case l.out != nil:
 			l.out.initial = true
 		}

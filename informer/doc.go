@@ -39,7 +39,8 @@
 //     addition, also if nobody was connected meanwhile.
 //   - I7. A relist calls nobody for objects that did not change.
 //   - I8. Where a handler returns an error or panics, its event comes again after a
-//     back-off, and others go on.
+//     back-off, and others go on. An error made by [eventqueue.Permanent] is
+//     reported, and its event does not come again.
 //   - I9. When ctx ends, the reflector stops first; handlers get what is queued for
 //     them, but for what waits for its back-off, until the time for that is over. Run returns after the last call has
 //     returned, and may be called again: it resumes where the watch was.

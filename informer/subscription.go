@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"sync"
 
@@ -74,7 +73,7 @@ func (s *Subscription[T]) Done() <-chan struct{} { return s.done }
 
 // work calls the handler until ctx ends or the subscription is closed.
 func (s *Subscription[T]) work(ctx context.Context) {
-	s.while(func() { s.queues.Process(ctx, 1, s.handle) })
+	s.while(func() { s.queues.Process(ctx, 1, eventqueue.Reporting(s.handle, s.report)) })
 }
 
 // while runs fn unless the subscription is closed, and keeps Done open meanwhile.
@@ -96,26 +95,11 @@ func (s *Subscription[T]) while(fn func()) {
 	fn()
 }
 
+// handle calls the handler for each event of an object.
 func (s *Subscription[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) error {
-	err := eventqueue.Protect(ctx, q, s.each)
-	if err != nil && !s.interrupted(ctx, err) {
-		s.of.report(ctx, s, &eventqueue.HandlerError{Key: q.Key(), Attempt: q.Attempt(), Err: err})
-	}
-	return err
-}
-
-func (s *Subscription[T]) each(ctx context.Context, q *eventqueue.Queue[T]) error {
 	return q.Each(ctx, func(event eventqueue.Event[T]) error { return s.handler.Handle(ctx, event) })
 }
 
-// interrupted reports whether a handler failed because it was told to end, or was
-// not called because the subscription was closed. The former is reported by Run, as
-// events that are left.
-func (s *Subscription[T]) interrupted(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
-		return errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed && errors.Is(err, eventqueue.ErrClosed)
+func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
+	s.of.report(ctx, s, err)
 }

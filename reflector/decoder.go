@@ -82,7 +82,7 @@ func (r *Resource[T]) giveBack(d *decoder[T]) {
 func (d *decoder[T]) decode(format wire.Format, data []byte) (T, error) {
 	object, err := d.read(format, data)
 	if err != nil {
-		key, _ := identify(format, data)
+		key, _, _ := identify(format, data)
 		var none T
 		return none, d.newError(key, err)
 	}
@@ -114,18 +114,18 @@ func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
 	return &DecodeError{Resource: d.of.name, Namespace: key.Namespace, Name: key.Name, Type: reflect.TypeFor[T]().String(), Err: err}
 }
 
-// rejection is what is told of an object that cannot be decoded. It says false if not even
-// its name can be read.
-func (d *decoder[T]) rejection(format wire.Format, data []byte, err error) (store.Rejection, bool) {
-	key, version := identify(format, data)
-	return store.Rejection{Key: key, Version: version, Err: err}, key.Name != ""
+// reject says what is lacking, since it cannot be decoded; false if not even its metadata
+// can be read.
+func (d *decoder[T]) reject(format wire.Format, data []byte, err error) (store.Rejection, bool) {
+	key, version, ok := identify(format, data)
+	return store.Rejection{Key: key, Version: version, Err: err}, ok
 }
 
 // identify says which object something is that may be unreadable but for its metadata.
-func identify(format wire.Format, data []byte) (store.Key, store.Version) {
+func identify(format wire.Format, data []byte) (store.Key, store.Version, bool) {
 	if id, ok := wire.Peek(format, data); ok {
 		return store.Key{Namespace: string(id.Namespace), Name: string(id.Name)},
-			store.Version{UID: types.UID(id.UID), ResourceVersion: string(id.ResourceVersion)}
+			store.Version{UID: types.UID(id.UID), ResourceVersion: string(id.ResourceVersion)}, true
 	}
 	var m metav1.PartialObjectMetadata
 	var err error
@@ -135,9 +135,9 @@ func identify(format wire.Format, data []byte) (store.Key, store.Version) {
 		err = utiljson.Unmarshal(data, &m)
 	}
 	if err != nil {
-		return store.Key{}, store.Version{}
+		return store.Key{}, store.Version{}, false
 	}
-	return store.Key{Namespace: m.Namespace, Name: m.Name}, store.Version{UID: m.UID, ResourceVersion: m.ResourceVersion}
+	return store.Key{Namespace: m.Namespace, Name: m.Name}, store.Version{UID: m.UID, ResourceVersion: m.ResourceVersion}, true
 }
 
 // held returns the key of an object that is held in the version that came.

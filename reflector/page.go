@@ -67,7 +67,7 @@ func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, holds hol
 	}
 	object, err := d.decode(format, data)
 	if err != nil {
-		bad, _ := d.rejection(format, data, err)
+		bad, _ := d.reject(format, data, err)
 		p.lacking = append(p.lacking, bad)
 		return
 	}

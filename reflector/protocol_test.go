@@ -165,6 +165,8 @@ var scriptErrors = map[string]error{
 	"rejected":      &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}},
 	"broken":        errors.New("broken"),
 	"cut-off":       &ResponseError{Err: ErrTruncated},
+	"hook":          &store.HookError{Index: "x", Err: store.ErrPanic},
+	"hook-rejected": errors.Join(&store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}}, &store.HookError{Index: "x", Err: store.ErrPanic}),
 
 	"no-version":    ErrNoResourceVersion,
 	"behind":        ErrServerBehind,

@@ -137,7 +137,7 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 		"malformed":                   {scriptedAnswer{body: blue + "}{", open: true}, reflector.ErrMalformed, `{"type":"ADDED"`, "list 0, watch 7, list 8, watch 9"},
 		"too large":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, jsonObject("c", "9", strings.Repeat("x", 1000))), open: true}, reflector.ErrTooLarge, `{"type":"ADDED"`, "list 0, watch 7, list 8, watch 9"},
 		"an object that is none":      {scriptedAnswer{body: blue + jsonEvent(watch.Added, `"text"`), open: true}, nil, `"text"`, "list 0, watch 7, list 8, watch 9"},
-		"an object without a name":    {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"data":{"color":7}}`), open: true}, nil, `{"data"`, "list 0, watch 7, list 8, watch 9"},
+		"an object without a name":    {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"data":{"color":7}}`), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
 		"an error that is none":       {scriptedAnswer{body: blue + jsonEvent(watch.Error, jsonObject("c", "9", "red")), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
 		"an error that is unreadable": {scriptedAnswer{body: blue + jsonEvent(watch.Error, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
 		"a bookmark that is none":     {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},

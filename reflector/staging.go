@@ -20,6 +20,9 @@ type staging[T Object] struct {
 	// is among the objects, or was deleted since: see gone.
 	unchanged []store.Key
 	gone      map[store.Key]bool
+	// nameless is what could not be decoded and has no key. The store finds what it
+	// holds of it by UID.
+	nameless []store.Rejection
 }
 
 func (s *staging[T]) discard() { *s = staging[T]{} }
@@ -104,7 +107,13 @@ func (s *staging[T]) unstage(key store.Key) {
 
 // lack applies an event whose object could not be decoded. What is staged of the object
 // is left: it is older, and better than nothing.
+// Of one without a name nobody knows which it is, also if it was deleted.
 func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
+	if r.Key.Name == "" {
+		r.Key = store.Key{}
+		s.nameless = append(s.nameless, r)
+		return
+	}
 	if event == watch.Deleted {
 		delete(s.lacking, r.Key)
 		s.remove(r.Key)
@@ -119,6 +128,7 @@ func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
 // replace gives a store what is staged.
 func (s *staging[T]) replace(to store.Store[T], version string) error {
 	lacking := slices.SortedFunc(maps.Values(s.lacking), func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })
+	lacking = append(lacking, s.nameless...)
 	if len(s.gone) > 0 {
 		s.unchanged = slices.DeleteFunc(s.unchanged, func(key store.Key) bool { return s.gone[key] })
 	}

@@ -138,7 +138,7 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 		e.object, e.version = object, object.GetResourceVersion()
 		return e, true
 	}
-	bad, ok := d.rejection(format, frame.Object, err)
+	bad, ok := d.reject(format, frame.Object, err)
 	if !ok {
 		e.err = s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], err)
 		return e, false

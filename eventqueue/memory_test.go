@@ -1,0 +1,211 @@
+package eventqueue
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// heavy is a thing that weighs 4 KiB.
+type heavy struct {
+	thing
+	_ [4096]byte
+}
+
+func heavyAt(name, uid string, version int) *heavy {
+	return &heavy{thing: thing{name, types.UID(uid), fmt.Sprint(version)}}
+}
+
+// live returns how many bytes are reachable.
+func live() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers held
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+const kib, mib = 1 << 10, 1 << 20
+
+func TestStalledHandlerOfOneObjectKeepsLittle(t *testing.T) {
+	for _, of := range []Compaction{KeepLatest, KeepLast(10)} {
+		t.Run(of.String(), func(t *testing.T) {
+			c := New(store.ObjectKey[*heavy], WithCompaction(of))
+			require.NoError(t, c.Add(heavyAt("a", "u", 1)))
+			stalled, err := c.Take(t.Context())
+			require.NoError(t, err)
+			before := live()
+			for i := range 50_000 {
+				must(t, c.Update(heavyAt("a", "u", i+2)))
+			}
+			grown := live() - before
+			t.Logf("%d KiB", grown/kib)
+			assert.Less(t, grown, 1*mib)
+			stalled.Done()
+			q, err := c.Take(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, "1", q.Oldest().Prior.version)
+			assert.Equal(t, "50001", q.Newest().Object.version)
+		})
+	}
+}
+
+func TestStalledHandlerOfManyObjectsKeepsNoMoreThanOneRound(t *testing.T) {
+	const keys = 100_000
+	c := newThings(WithCompaction(KeepLatest))
+	names := make([]string, keys)
+	for i := range names {
+		names[i] = fmt.Sprint("object-", i)
+	}
+	version := 0
+	round := func() {
+		version++
+		text := fmt.Sprint(version)
+		for _, name := range names {
+			must(t, c.Add(&thing{name, types.UID(name), text}))
+		}
+	}
+	round()
+	stalled, err := c.Take(t.Context())
+	require.NoError(t, err)
+	round()
+	before := live()
+	for range 2 {
+		round()
+	}
+	grown := live() - before
+	t.Logf("%d KiB after the first round, %d KiB before it", grown/kib, before/kib)
+	assert.Less(t, grown, 1*mib)
+	assert.Equal(t, keys, c.Stats().Waiting)
+	stalled.Done()
+}
+
+func TestHandlerThatFailsForEverOnWhatIsRecreatedForEverKeepsLittle(t *testing.T) {
+	for _, of := range []Compaction{KeepLatest, KeepLast(10)} {
+		t.Run(of.String(), func(t *testing.T) {
+			c := New(store.ObjectKey[*heavy], WithCompaction(of), WithBackoff(time.Hour, time.Hour))
+			defer c.Close()
+			round := func(from, to int) {
+				for i := from; i < to; i++ {
+					require.NoError(t, c.Add(heavyAt("a", fmt.Sprint("uid-", i), i+1)))
+					q, err := c.Take(t.Context())
+					require.NoError(t, err)
+					q.Fail(errNo)
+				}
+			}
+			round(0, 100)
+			before := live()
+			round(100, 5000)
+			grown := live() - before
+			t.Logf("%d KiB", grown/kib)
+			assert.Less(t, grown, 1*mib)
+			assert.Greater(t, c.Stats().Dropped, uint64(4900))
+			q, _ := c.takeLocked()
+			assert.Nil(t, q, "it waits for its back-off")
+		})
+	}
+}
+
+func TestMergedEventsPinNothing(t *testing.T) {
+	c := New(store.ObjectKey[*heavy], WithCompaction(KeepLast(2)))
+	before := live()
+	for i := range 100 {
+		for version := range 5 {
+			require.NoError(t, c.Add(heavyAt(fmt.Sprint(i), "u", version+1)))
+		}
+	}
+	// Two states of an object that wait, and none of those before. An object of this
+	// weight takes up 4864 bytes.
+	assert.Less(t, live()-before, 100*2*6000)
+	runtime.KeepAlive(c)
+}
+
+func TestMemoryOfManyKeysIsGivenBack(t *testing.T) {
+	c := newThings()
+	before := live()
+	for i := range 20_000 {
+		must(t, c.Add(at(fmt.Sprint(i), "u", i+1)))
+		must(t, c.Delete(at(fmt.Sprint(i), "u", i+2)))
+	}
+	full := live()
+	for c.Len() > 0 {
+		acknowledgeOne(t, c)
+	}
+	assert.Greater(t, full-before, 5*mib)
+	assert.Less(t, live()-before, 1*mib)
+	runtime.KeepAlive(c)
+}
+
+func acknowledgeOne(t *testing.T, c *Collection[*thing]) {
+	q, err := c.Take(t.Context())
+	must(t, err)
+	q.Done()
+}
+
+// must is require.NoError where that would take most of the time.
+func must(t *testing.T, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestIdleCollectionIsSmall(t *testing.T) {
+	const n = 1000
+	all := make([]*Collection[*thing], n)
+	caches := make([]*store.Cache[*thing], n)
+	for i := range caches {
+		caches[i] = store.New(store.ObjectKey[*thing])
+		require.NoError(t, caches[i].Add(at("a", "u", 1)))
+		caches[i].Snapshot()
+	}
+	before := live()
+	for i := range all {
+		all[i] = Follow(caches[i])
+		acknowledgeOne(t, all[i])
+	}
+	each := (live() - before) / n
+	t.Logf("%d bytes a collection", each)
+	assert.Less(t, each, 2*kib, "when all is done")
+	runtime.KeepAlive(all)
+}
+
+func TestQueueThatIsKeptPinsNoOthers(t *testing.T) {
+	c := New(store.ObjectKey[*heavy])
+	before := live()
+	var kept, last *Queue[*heavy]
+	for i := range 1000 {
+		require.NoError(t, c.Add(heavyAt([]string{"a", "b"}[i%2], "u", i+1)))
+		q, err := c.Take(t.Context())
+		require.NoError(t, err)
+		if last != nil {
+			last.Done() // two are out at a time
+		} else {
+			kept = q
+		}
+		last = q
+	}
+	assert.Less(t, live()-before, 64*kib)
+	assert.Equal(t, 1, kept.Len())
+}
+
+func TestCommonCaseIsOneAllocation(t *testing.T) {
+	c := newThings()
+	all := commits(100)
+	i := 0
+	each := testing.AllocsPerRun(1000, func() {
+		c.follower.Commit(all[i%len(all)])
+		q, _ := c.Take(t.Context())
+		for e := range q.Events() {
+			_ = e.Object
+		}
+		q.Done()
+		i++
+	})
+	assert.LessOrEqual(t, each, 1.0, "the queue that is handed out")
+}

@@ -1,0 +1,127 @@
+package eventqueue
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// takeAll takes and acknowledges all that is ready, and returns the names.
+func takeAll(t *testing.T, c *Collection[*thing]) string {
+	var names []string
+	for {
+		q, err := tryTake(c)
+		require.NoError(t, err)
+		if q == nil {
+			return strings.Join(names, " ")
+		}
+		names = append(names, q.Key().Name)
+		q.Done()
+	}
+}
+
+// listed returns a collection with initial events of a to i, and news of x and y.
+func listed(t *testing.T, opts ...Option) *Collection[*thing] {
+	c := newThings(opts...)
+	var list []*thing
+	for _, name := range strings.Split("abcdefghi", "") {
+		list = append(list, at(name, name, 1))
+	}
+	require.NoError(t, c.Replace(list, "1"))
+	require.NoError(t, c.Add(at("x", "x", 2)))
+	require.NoError(t, c.Add(at("y", "y", 3)))
+	return c
+}
+
+func TestNewsWaitInLineUnlessTheyGoFirst(t *testing.T) {
+	assert.Equal(t, "a b c d e f g h i x y", takeAll(t, listed(t)))
+	assert.Equal(t, "x y a b c d e f g h i", takeAll(t, listed(t, WithLiveFirst(true))))
+}
+
+func TestLiveFirstCanBeTurnedOnAndOff(t *testing.T) {
+	c := listed(t)
+	c.LiveFirst(true)
+	assert.Equal(t, "x", take(t, c).Key().Name)
+	c.LiveFirst(false)
+	require.NoError(t, c.Update(at("a", "a", 4)))
+	require.NoError(t, c.Add(at("z", "z", 5)))
+	assert.Equal(t, "y a b c d e f g h i z", takeAll(t, c))
+	c.Close()
+	c.LiveFirst(true)
+}
+
+func TestNewsOfAnInitialObjectTakeItsInitialEventAlong(t *testing.T) {
+	c := listed(t, WithLiveFirst(true))
+	require.NoError(t, c.Update(at("c", "c", 4)))
+	take(t, c).Done()
+	take(t, c).Done()
+	news := take(t, c)
+	assert.Equal(t, []string{"+1", "1>4"}, words(collect(news)))
+	require.NoError(t, c.Add(at("z", "z", 5)))
+	news.PutBack()
+	assert.Equal(t, "c", take(t, c).Key().Name, "they are still news")
+}
+
+func TestFailedNewsTakeLaterInitialEventsAlong(t *testing.T) {
+	c := newThings(WithLiveFirst(true))
+	require.NoError(t, c.Add(at("a", "a", 1)))
+	a := take(t, c)
+	require.NoError(t, c.Replace([]*thing{at("b", "b", 2), at("a", "a", 2)}, "2"))
+	a.Fail(errors.New("no"))
+	assert.Equal(t, "a b", takeAll(t, c))
+}
+
+func TestResyncCanWait(t *testing.T) {
+	c := listed(t, WithLiveFirst(true))
+	takeAll(t, c)
+	c.Resync()
+	require.NoError(t, c.Update(at("h", "h", 4)))
+	require.NoError(t, c.Update(at("g", "g", 5)))
+	assert.Equal(t, "h g a b c d e f i x y", takeAll(t, c))
+}
+
+func TestWhatARelistBringsToLightIsNews(t *testing.T) {
+	c := listed(t, WithLiveFirst(true))
+	takeAll(t, c)
+	c.Resync()
+	require.NoError(t, c.Replace([]*thing{at("z", "z", 9)}, "9"))
+	assert.Equal(t, "a b c d e f g h i x y z", takeAll(t, c), "deletions and an addition")
+	require.NoError(t, c.Add(at("b", "b", 10)))
+	c.Resync()
+	require.NoError(t, c.Replace([]*thing{at("b", "b", 10), at("c", "c", 11), at("z", "z", 9)}, "11"))
+	assert.Equal(t, "b c z", takeAll(t, c), "only z is as it was")
+}
+
+func TestWhatCanWaitGetsItsShare(t *testing.T) {
+	c := newThings(WithLiveFirst(true))
+	require.NoError(t, c.Replace([]*thing{at("a", "a", 1), at("b", "b", 1), at("c", "c", 1)}, "1"))
+	var order strings.Builder
+	for i := range 30 {
+		// News never end.
+		require.NoError(t, c.Add(at(fmt.Sprint("live", i, "a"), "u", 10+i)))
+		require.NoError(t, c.Add(at(fmt.Sprint("live", i, "b"), "u", 10+i)))
+		q := take(t, c)
+		order.WriteString(q.Key().Name[:1])
+		q.Done()
+	}
+	assert.Equal(t, "lllllllalllllllblllllllcllllll", order.String(), "one in eight")
+}
+
+func TestFailedNewsStayNews(t *testing.T) {
+	c := listed(t, WithLiveFirst(true))
+	x := take(t, c)
+	require.Equal(t, "x", x.Key().Name)
+	x.PutBack()
+	assert.Equal(t, "x", take(t, c).Key().Name, "in front")
+
+	c = listed(t, WithLiveFirst(true), WithBackoff(time.Hour, time.Hour))
+	x = take(t, c)
+	x.Fail(errors.New("no"))
+	releaseAll(c)
+	assert.Equal(t, "y x a b c d e f g h i", takeAll(t, c), "at the end of the news")
+}

@@ -1,0 +1,150 @@
+package eventqueue
+
+import (
+	"errors"
+	"time"
+)
+
+// settle takes a queue back.
+func (c *Collection[T]) settle(q *Queue[T], o outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settleLocked(q, o)
+}
+
+// settleLocked takes a queue back. Only the first call for a queue counts.
+func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
+	if q.settled || c.isClosed() {
+		q.settled = true
+		return
+	}
+	q.settled = true
+	l := q.line
+	q.line, l.out = nil, nil
+	c.counters.out--
+	c.counters.events -= len(q.events)
+	c.countLocked(o)
+
+	if rest := q.left(o); len(rest) > 0 {
+		c.putBackLocked(l, q, rest)
+	} else {
+		c.ages.remove(q)
+		o.how = done
+	}
+	if o.how == done || o.how == gaveUp {
+		l.failures, l.err = 0, nil
+	}
+	if q.initial {
+		if o.how == putBack {
+			l.waiting.initial = true
+		} else {
+			c.initialSettledLocked()
+		}
+	}
+	c.queueUpLocked(l, o)
+	c.signalLocked()
+	c.wakeDrainersLocked()
+}
+
+// left returns the events that have to come again after a queue was settled.
+func (q *Queue[T]) left(o outcome) []record[T] {
+	if o.how == done || o.how == gaveUp && !q.givenUp {
+		return nil
+	}
+	return q.events[q.acknowledged:]
+}
+
+// countLocked counts how handlers end.
+func (c *Collection[T]) countLocked(o outcome) {
+	if o.how == gaveUp {
+		c.counters.givenUp++
+	}
+	if o.err == nil {
+		return
+	}
+	if _, ok := errors.AsType[*PanicError](o.err); ok || errors.Is(o.err, ErrAbandoned) {
+		c.counters.panics++
+	}
+}
+
+// putBackLocked makes the events that are left of a queue wait again, merged with
+// those that came meanwhile.
+func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T]) {
+	// A new one: the queue is a value, which its holder may still read.
+	again := c.newQueue(rest[0], q.since)
+	again.events = append(again.events, rest[1:]...)
+	for i := range again.events {
+		again.events[i].tried, again.events[i].told = true, true
+	}
+	again.line, again.live = l, q.live
+	c.ages.replace(q, again)
+	news := l.waiting
+	l.waiting = again
+	c.counters.events += len(again.events)
+	if news == nil {
+		c.counters.waiting++
+		return
+	}
+	c.ages.remove(news)
+	c.counters.events -= len(news.events)
+	again.initial = news.initial
+	for i := range news.events {
+		c.joinLocked(l, news.events[i]) // what was tried never cancels out
+	}
+	c.compactLocked(l)
+}
+
+// queueUpLocked puts a key that is back where it belongs.
+func (c *Collection[T]) queueUpLocked(l *line[T], o outcome) {
+	switch {
+	case l.waiting == nil:
+		c.forgetLocked(l)
+	case o.how == failed:
+		c.reclassLocked(l)
+		c.delayLocked(l, o.err)
+	case o.how == done:
+		c.readyLocked(l)
+	default:
+		l.unlink()
+		l.pushFront(c.ringOf(l.waiting))
+	}
+}
+
+// delayLocked makes a key that failed wait, unless there is news of it.
+func (c *Collection[T]) delayLocked(l *line[T], err error) {
+	l.failures++
+	l.err = err
+	if l.linked() {
+		return
+	}
+	l.due = time.Now().Add(c.backoff.delay(l.failures))
+	c.delayed.add(l)
+	c.setTimerLocked()
+}
+
+// setTimerLocked makes the timer fire when the first delayed key is due.
+func (c *Collection[T]) setTimerLocked() {
+	if len(c.delayed) == 0 {
+		return
+	}
+	wait := time.Until(c.delayed[0].due)
+	if c.timer == nil {
+		c.timer = time.AfterFunc(wait, c.release)
+	} else {
+		c.timer.Reset(wait)
+	}
+}
+
+// release makes the keys whose back-off is over ready.
+func (c *Collection[T]) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	for len(c.delayed) > 0 && !c.delayed[0].due.After(now) {
+		l := c.delayed[0]
+		c.delayed.remove(l)
+		c.readyLocked(l)
+	}
+	c.setTimerLocked()
+	c.signalLocked()
+}

@@ -1,0 +1,24 @@
+package eventqueue
+
+// spare holds the lines of keys that were forgotten, for others: keys come and go
+// with each event. Guarded by Collection.mu.
+type spare[T any] struct{ first *line[T] }
+
+// take returns an empty line. used is the number of lines in use: the more, the more
+// are made at a time.
+func (s *spare[T]) take(used int) *line[T] {
+	if s.first == nil {
+		made := make([]line[T], min(used/2+1, 64))
+		for i := range made {
+			s.put(&made[i])
+		}
+	}
+	l := s.first
+	s.first, l.next = l.next, nil
+	return l
+}
+
+func (s *spare[T]) put(l *line[T]) {
+	*l = line[T]{next: s.first}
+	s.first = l
+}

@@ -1,0 +1,150 @@
+package eventqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// storm is a run with real workers.
+type storm struct {
+	con     *consumer
+	calm    atomic.Bool // handlers succeed from now on
+	mu      sync.Mutex  // protects con, random and running
+	running map[store.Key]bool
+	random  *rand.Rand
+}
+
+// handle is a handler that ends in every way there is.
+func (s *storm) handle(ctx context.Context, q *Queue[*thing]) error {
+	s.mu.Lock()
+	if s.running[q.Key()] {
+		panic("two queues of one key are out")
+	}
+	s.running[q.Key()] = true
+	s.con.check(panicking{}, q)
+	how, after := s.random.IntN(9), s.random.IntN(q.Len())
+	s.mu.Unlock()
+
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.running, q.Key())
+	}()
+	acknowledge := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.con.acknowledge(q, n)
+	}
+	if s.calm.Load() {
+		how = 0
+	}
+	if how > 4 {
+		<-time.After(time.Duration(how) * time.Millisecond)
+	}
+	no := fmt.Errorf("no")
+	switch how {
+	case 1, 5:
+		return no
+	case 2, 6:
+		panic("ouch")
+	case 3:
+		exit()
+	case 4:
+		n := 0
+		acknowledge(after)
+		return q.Each(ctx, func(Event[*thing]) error {
+			if n++; n > after {
+				return no
+			}
+			return nil
+		})
+	case 7:
+		acknowledge(q.Len())
+		return Permanent(no)
+	}
+	acknowledge(q.Len())
+	return nil
+}
+
+// panicking is a require.TestingT for other goroutines than the test's.
+type panicking struct{}
+
+func (panicking) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (panicking) FailNow()                          {}
+
+// TestStorm runs several workers and several writers at once, with handlers that end
+// in every way. What the handlers do wrong is found in the end: by then they know what
+// the cache holds.
+func TestStorm(t *testing.T) {
+	for _, p := range policies {
+		t.Run(p.name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				synctest.Test(t, func(t *testing.T) { runStorm(t, p, seed) })
+			}
+		})
+	}
+}
+
+func runStorm(t *testing.T, p policy, seed uint64) {
+	c := p.collection(WithLiveFirst(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
+	defer c.Close()
+	said := &history{map[store.Key][]*thing{}}
+	defer c.cache.Follow(said)()
+	s := &storm{con: newConsumer(p), running: map[store.Key]bool{}, random: rand.New(rand.NewPCG(seed, 2))}
+	var wrong atomic.Value
+	stop := processing(t, c, 3, Reporting(s.handle, func(_ context.Context, err *HandlerError) {
+		var panicked *PanicError
+		if errors.As(err, &panicked) && panicked.Value != "ouch" && panicked.Value != ErrAbandoned {
+			wrong.Store(err)
+		}
+	}))
+	var version atomic.Int64
+	var writers sync.WaitGroup
+	for n := range uint64(3) {
+		writers.Go(func() {
+			random := rand.New(rand.NewPCG(seed, n+3))
+			for range 60 {
+				o := at(string(rune('a'+random.IntN(4))), []string{"u", "v", ""}[random.IntN(3)], int(version.Add(1)))
+				switch random.IntN(8) {
+				case 0, 1, 2:
+					_ = c.Add(o)
+				case 3, 4:
+					_ = c.Delete(o)
+				case 5:
+					c.Resync()
+				case 6:
+					_ = c.Replace([]*thing{o, at("e", "w", int(version.Add(1)))}, o.version)
+				case 7:
+					<-time.After(time.Millisecond)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	_ = c.Drain(t.Context()) // what has failed stays
+	s.calm.Store(true)
+	<-time.After(time.Minute)
+	require.NoError(t, c.Drain(t.Context()))
+	stop()
+	require.Nil(t, wrong.Load())
+	held := map[store.Key]*thing{}
+	for k, o := range c.Cache().All() {
+		held[k] = o
+	}
+	assert.Equal(t, held, s.con.known)
+	if p.name == "KeepAll" {
+		assert.Equal(t, said.all, s.con.told)
+	}
+	checkStats(t, c, 0)
+}

@@ -1,0 +1,97 @@
+package eventqueue
+
+import "context"
+
+// Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
+// [Queue.PutBack]; ranging over [Collection.Queues] does so by itself. Take returns
+// the cause of ctx once that has ended, and [ErrClosed] once the collection is
+// closed.
+func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) { return c.take(ctx, nil) }
+
+// take acknowledges a queue, if there is one, and takes the next. A loop does both at
+// once, so that it takes the lock, which it shares with whoever writes, half as often.
+func (c *Collection[T]) take(ctx context.Context, last *Queue[T]) (*Queue[T], error) {
+	waited := false
+	for {
+		// Checked first, and not left to select, which picks at random: after
+		// the end nothing is handed out any more.
+		if ctx.Err() != nil {
+			if last != nil {
+				last.Done()
+			}
+			if waited {
+				c.stopWaiting()
+			}
+			return nil, context.Cause(ctx)
+		}
+		if q, err := c.takeOrWait(last, waited); q != nil || err != nil {
+			return q, err
+		}
+		last, waited = nil, true
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+		case <-c.closed:
+		}
+	}
+}
+
+// takeOrWait takes a queue or, if none is ready, says that the caller waits for one.
+// waited is true if it said so before.
+func (c *Collection[T]) takeOrWait(last *Queue[T], waited bool) (*Queue[T], error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last != nil {
+		c.settleLocked(last, outcome{how: done})
+	}
+	if waited {
+		c.waiters--
+	}
+	q, err := c.takeLocked()
+	if q == nil && err == nil {
+		c.waiters++
+	}
+	return q, err
+}
+
+// stopWaiting takes back that the caller waits.
+func (c *Collection[T]) stopWaiting() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiters--
+	c.signalLocked() // the token may have been meant for somebody else
+}
+
+func (c *Collection[T]) takeLocked() (*Queue[T], error) {
+	if c.isClosed() {
+		return nil, ErrClosed
+	}
+	l := c.nextLocked()
+	if l == nil {
+		return nil, nil
+	}
+	q := l.waiting
+	l.unlink()
+	l.waiting, l.out = nil, q
+	q.attempt = int32(l.failures + 1)
+	if l.failures > 0 {
+		c.counters.retries++
+	}
+	c.counters.waiting--
+	c.counters.out++
+	if c.waiters > 0 && (c.ready[0].firstFree() != nil || c.ready[1].firstFree() != nil) {
+		c.signalLocked()
+	}
+	return q, nil
+}
+
+// signalLocked wakes one of those who wait.
+func (c *Collection[T]) signalLocked() {
+	if c.waiters == 0 {
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
