@@ -4,7 +4,6 @@ import (
 	"context"
 	"reflect"
 
-	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -31,21 +30,14 @@ type Client[T, L any] interface {
 }
 
 // source is a client as a reflector sees it: the type of lists is gone.
-type source[T any] interface {
+type source[T Object] interface {
 	// check returns an error if the source cannot work.
 	check() error
-	list(ctx context.Context, opts metav1.ListOptions) (page[T], error)
-	watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+	// list and watch may leave out what holds says is held, if it is not nil.
+	list(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (page[T], error)
+	watch(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (feed[T], error)
 	// streams reports whether the client can ask for watch-lists.
 	streams() bool
-}
-
-// page is one answer to a list request.
-type page[T any] struct {
-	items           []T
-	lacking         []store.Rejection // objects that could not be decoded
-	resourceVersion string
-	next            string // the token of the next page; empty on the last one
 }
 
 // clientSource is the source that is made from a Client.
@@ -65,7 +57,7 @@ func (s *clientSource[T, L]) check() error {
 	return s.lists.err
 }
 
-func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions) (page[T], error) {
+func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions, _ holdsFunc) (page[T], error) {
 	list, err := s.client.List(ctx, opts)
 	if err != nil {
 		return page[T]{}, err
@@ -73,12 +65,12 @@ func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions) 
 	return s.lists.page(list)
 }
 
-func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions, _ holdsFunc) (feed[T], error) {
 	w, err := s.client.Watch(ctx, opts)
 	if err == nil && isNil(w) {
 		err = errNoWatch
 	}
-	return w, err
+	return feed[T]{watch: w}, err
 }
 
 // isNil reports whether value is nil, or an interface that holds a nil pointer.

@@ -16,7 +16,18 @@
 // Every typed client that Kubernetes' code generator makes is a [Client] as it
 // is. The type of the objects comes from it: a client of Deployments over a store
 // of Pods does not compile. [Dynamic], [Metadata] and [ListWatch] adapt client-go's
-// other clients, and [ForResource] makes one for a struct of your own.
+// other clients.
+//
+// [ForResource] makes a client that decodes what the server sends straight into T, which
+// needs metadata and JSON tags, and nothing else:
+//
+//	client, err := reflector.ForResource[*Telescope](config, telescopes, "default")
+//	r := reflector.New(client, store.New(store.ObjectKey[*Telescope]))
+//
+// It is for built-in types as well, and [ForREST] makes it of what a generated clientset has.
+// Authentication, limits, retries and warnings are client-go's.
+// Protobuf is asked for if T has a generated Unmarshal. Objects are decoded one by one as they
+// come, a list is never held as a whole, and what is equal in them is shared: see [Share].
 //
 // # Guarantees
 //
@@ -37,7 +48,9 @@
 //     two minutes without a failure.
 //   - R5. Nobody is asked for more than the situation needs: a relist is no older
 //     than the store, so that the server can answer it from its cache, and objects
-//     that it finds unchanged are no changes to the store.
+//     that it finds unchanged are no changes to the store. A [Resource] does not even
+//     decode them, if the store is a [store.BatchStore]: it looks for UID and version in the
+//     bytes, and the store keeps the object that it has.
 //   - R6. A server that is behind the resource version that it gave before, because
 //     it was restored from a backup, is found out: at once if it says so, by a
 //     bookmark that goes back, or else within two lives of a watch, ten minutes
@@ -64,6 +77,8 @@
 // [WithErrorHook] and into [State], and ends Run only if [WithRetry] calls it
 // final. An object that cannot be decoded is one that the store lacks, and a
 // [*DecodeError], if the client is a [Resource]. Generated clients decode whole lists,
-// which then fail as a whole. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
+// which then fail as a whole. An answer that is none, such as the error page of a proxy, is a
+// [*ResponseError] with the request and how the answer began; a watch that was only cut off goes
+// on where it was, and with what else cannot be read a new list begins. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
 // the reflector was put together wrongly, and [ErrRunning] if it runs already.
 package reflector

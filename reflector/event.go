@@ -9,60 +9,69 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// take says what an event of the watch means.
-func (r *run[T]) take(event watch.Event) input {
-	r.status.contact()
-	r.event = event
-	switch event.Type {
+// take says what an event means.
+func (r *run[T]) take(e event[T]) input {
+	r.event = e
+	switch {
+	case e.cut:
+		return input{kind: ended, err: r.newError(OpWatch, r.protocol.position, e.err)}
+	case e.err != nil:
+		failure := r.newError(OpWatch, r.protocol.position, e.err)
+		if failure.Key == (store.Key{}) {
+			failure.Key = e.key
+		}
+		return input{kind: failed, err: failure}
+	case e.kind == watch.Bookmark:
+		return input{kind: marked, version: e.version, closing: e.closing}
+	}
+	return input{kind: changed, version: e.version, added: e.kind == watch.Added}
+}
+
+// readEvent reads an event of a client's watch.
+func readEvent[T Object](from watch.Event) event[T] {
+	if c, wrapped := from.Object.(carried[T]); wrapped {
+		return c.event
+	}
+	e := event[T]{kind: from.Type}
+	switch from.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
-		return r.takeObject()
+		e.read(from.Object)
 	case watch.Bookmark:
-		metadata := metadataOf(event.Object)
-		if metadata == nil {
-			return r.bad(newTypeError[T](event.Object))
+		if metadata := metadataOf(from.Object); metadata != nil {
+			e.version = metadata.GetResourceVersion()
+			e.closing = metadata.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+		} else {
+			e.err = newTypeError[T](from.Object)
 		}
-		closing := metadata.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
-		return input{kind: marked, version: metadata.GetResourceVersion(), closing: closing}
 	case watch.Error:
-		if isNil(event.Object) {
-			return r.bad(newTypeError[*metav1.Status](event.Object))
+		if isNil(from.Object) {
+			e.err = newTypeError[*metav1.Status](from.Object)
+		} else {
+			e.err = apierrors.FromObject(from.Object)
 		}
-		return r.bad(apierrors.FromObject(event.Object))
+	default:
+		e.err = &EventTypeError{Type: string(from.Type)}
 	}
-	return r.bad(&EventTypeError{Type: string(event.Type)})
+	return e
 }
 
-// takeObject takes the object of an event. One that is not a T says that the
-// server and this program do not mean the same resource.
-func (r *run[T]) takeObject() input {
-	if isTable(r.event.Object) {
-		return r.bad(ErrTable)
-	}
+// read takes the object of an event. One that is not a T says that the server and this
+// program do not mean the same resource.
+func (e *event[T]) read(from runtime.Object) {
 	var none T
-	object, ok := any(r.event.Object).(T)
-	r.undecoded = nil
-	if c, wrapped := r.event.Object.(carried[T]); wrapped {
-		if c.err != nil {
-			bad := rejection(c.Unstructured, c.err)
-			r.undecoded = &bad
-			return input{kind: changed, version: c.GetResourceVersion(), added: r.event.Type == watch.Added}
-		}
-		object, ok = c.object, true
+	object, ok := any(from).(T)
+	switch {
+	case isTable(from):
+		e.err = ErrTable
+	case !ok || object == none:
+		e.err = newTypeError[T](from)
+	default:
+		e.object, e.version = object, object.GetResourceVersion()
+		return
 	}
-	if !ok || object == none {
-		return r.bad(newTypeError[T](r.event.Object))
+	if metadata := metadataOf(from); metadata != nil {
+		e.key = store.Key{Namespace: metadata.GetNamespace(), Name: metadata.GetName()}
 	}
-	r.object = object
-	return input{kind: changed, version: object.GetResourceVersion(), added: r.event.Type == watch.Added}
-}
-
-// bad says that an event makes the watch useless.
-func (r *run[T]) bad(err error) input {
-	failure := r.newError(OpWatch, r.protocol.position, err)
-	if metadata := metadataOf(r.event.Object); metadata != nil {
-		failure.Key = store.Key{Namespace: metadata.GetNamespace(), Name: metadata.GetName()}
-	}
-	return input{kind: failed, err: failure}
 }
 
 // metadataOf returns the metadata of an object, or nil if it has none.

@@ -78,20 +78,36 @@ func FuzzResponses(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			config := &rest.Config{Host: "http://localhost", Transport: server, QPS: -1}
 			config.ContentType = server.contentType
-			client := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+			clientset := kubernetes.NewForConfigOrDie(config)
+			generated := clientset.CoreV1().ConfigMaps("default")
+			resource, err := reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			overREST, err := reflector.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, opts := range [][]reflector.Option{nil, {reflector.WithoutWatchList()}} {
-				server.requests.Store(0)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				if err := reflector.New(client, store.New(store.ObjectKey[*corev1.ConfigMap]), opts...).Run(ctx); err != nil {
-					t.Error(err)
-				}
-				cancel()
-				// Each turn waits at least 0.8 seconds, and asks for a list, its
-				// pages, a list without pages, and a watch.
-				if n := server.requests.Load(); n > 5*75 {
-					t.Errorf("%d requests in a minute", n)
-				}
+				fuzzed(t, server, reflector.New(generated, store.New(store.ObjectKey[*corev1.ConfigMap]), opts...))
+				fuzzed(t, server, reflector.New(resource, store.New(store.ObjectKey[*corev1.ConfigMap]), opts...))
+				fuzzed(t, server, reflector.New(overREST, store.New(store.ObjectKey[*corev1.ConfigMap]), opts...))
 			}
 		})
 	})
+}
+
+// fuzzed runs a reflector for a minute.
+func fuzzed(t *testing.T, server *canned, r *reflector.KubernetesResourceReflector[*corev1.ConfigMap]) {
+	server.requests.Store(0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := r.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	// Each turn waits at least 0.8 seconds, and asks for a list, its pages, a list
+	// without pages, and a watch.
+	if n := server.requests.Load(); n > 5*75 {
+		t.Errorf("%d requests in a minute", n)
+	}
 }

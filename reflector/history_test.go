@@ -31,6 +31,7 @@ func TestWhateverHappensTheStoreEndsLikeTheServer(t *testing.T) {
 	require.NoError(t, flag.Set("rapid.checks", strconv.Itoa(*histories)))
 	rapid.Check(t, func(rt *rapid.T) {
 		l := life{
+			client:    rapid.SampledFrom([]string{"generated", "JSON", "protobuf", "REST"}).Draw(rt, "client"),
 			pageSize:  rapid.SampledFrom([]int{0, 1, 2, 500}).Draw(rt, "page size"),
 			watchList: rapid.Bool().Draw(rt, "watch-list"),
 			seeded:    rapid.IntRange(0, 5).Draw(rt, "seeded"),
@@ -90,6 +91,7 @@ func (e event) fault() reflectortest.Fault {
 
 // life is what a reflector lives through.
 type life struct {
+	client    string
 	pageSize  int
 	watchList bool
 	seeded    int
@@ -111,12 +113,11 @@ func (l *life) live(t *testing.T) error {
 	if !l.watchList {
 		opts = append(opts, reflector.WithoutWatchList())
 	}
-	clientset, err := kubernetes.NewForConfig(l.server.Config())
+	l.store = store.New(store.ObjectKey[*corev1.ConfigMap])
+	r, err := l.reflector(opts)
 	if err != nil {
 		return err
 	}
-	l.store = store.New(store.ObjectKey[*corev1.ConfigMap])
-	r := reflector.New(clientset.CoreV1().ConfigMaps("default"), l.store, opts...)
 	start := func() {
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error, 1)
@@ -149,6 +150,25 @@ func (l *life) live(t *testing.T) error {
 		err = fmt.Errorf("%d requests in %v, want at most %d", n, time.Since(began), most)
 	}
 	return err
+}
+
+func (l *life) reflector(opts []reflector.Option) (*reflector.KubernetesResourceReflector[*corev1.ConfigMap], error) {
+	clientset, err := kubernetes.NewForConfig(l.server.Config())
+	if err != nil {
+		return nil, err
+	}
+	var client *reflector.Resource[*corev1.ConfigMap]
+	switch l.client {
+	case "JSON":
+		client, err = reflector.ForResource[*corev1.ConfigMap](l.server.Config(), configMapResource, "default", reflector.WithoutProtobuf())
+	case "protobuf":
+		client, err = reflector.ForResource[*corev1.ConfigMap](l.server.Config(), configMapResource, "default")
+	case "REST":
+		client, err = reflector.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
+	default:
+		return reflector.New(clientset.CoreV1().ConfigMaps("default"), l.store, opts...), nil
+	}
+	return reflector.New(client, l.store, opts...), err
 }
 
 // most returns how many requests there may have been: a few for each thing that

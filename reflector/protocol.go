@@ -146,7 +146,7 @@ func step(p protocol, in input) (protocol, []action) {
 	case failed:
 		return p.fail(in.err)
 	case ended:
-		return p.end()
+		return p.end(in.err)
 	case elapsed:
 		return p.elapse()
 	}
@@ -353,19 +353,28 @@ func behind(version, other string) bool {
 	return err == nil && order < 0
 }
 
-// end takes the end of a watch that the server closed.
-func (p protocol) end() (protocol, []action) {
+// end takes the end of a watch: the server closed it, or the error is why it broke.
+func (p protocol) end(err error) (protocol, []action) {
 	lasted := p.now.Sub(p.watching.opened)
 	if p.phase == streaming {
 		if lasted > bookmarkDeadline {
 			return p.breakOff(ErrNoInitialEventsEnd)
 		}
-		return p.breakOff(ErrStreamEnded)
+		if err == nil {
+			err = ErrStreamEnded
+		}
+		return p.breakOff(err)
 	}
 	if !p.moved() && !p.relistDue() && lasted < shortWatch {
-		return p.trouble(ErrShortWatch)
+		if err == nil {
+			err = ErrShortWatch
+		}
+		return p.trouble(err)
 	}
 	stop := p.stop()
+	if err != nil {
+		stop = append(stop, action{do: report, err: err, op: OpWatch})
+	}
 	p, next := p.begin()
 	return p, append(stop, next...)
 }

@@ -127,7 +127,7 @@ func parseInput(words []string) (input, error) {
 			return in, fmt.Errorf("unknown error %q", argument(1))
 		}
 	case "end":
-		in = input{kind: ended}
+		in = input{kind: ended, err: scriptErrors[argument(1)]}
 	case "elapsed":
 		in = input{kind: elapsed}
 	default:
@@ -164,6 +164,7 @@ var scriptErrors = map[string]error{
 	"type":          &TypeError{Want: "*v1.Pod", Got: "*v1.Service"},
 	"rejected":      &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}},
 	"broken":        errors.New("broken"),
+	"cut-off":       &ResponseError{Err: ErrTruncated},
 	"hook":          &store.HookError{Index: "x", Err: store.ErrPanic},
 	"hook-rejected": errors.Join(&store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}}, &store.HookError{Index: "x", Err: store.ErrPanic}),
 

@@ -5,25 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 
-	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
 
-// Resource is a [Client] of one resource whose objects are decoded into T. T needs a
-// Kubernetes object's metadata and JSON tags, and nothing else: no generated code,
-// no scheme.
+// Resource is a [Client] of one resource that decodes what the server sends straight
+// into T. T needs a Kubernetes object's metadata and JSON tags, and nothing else: no
+// generated code, no scheme. One that has a generated Unmarshal is sent as protobuf.
 //
-// Get one from [ForResource]. All methods are safe for concurrent use.
+// Objects share equal parts, such as their labels: see [Share]. They are therefore not
+// to be edited in place, but a DeepCopy may be. An object says its kind and apiVersion, if T
+// has a metav1.TypeMeta, wherever it came from; the objects of generated clients do not.
+//
+// Get one from [ForResource] or [ForREST]. All methods are safe for concurrent use.
 type Resource[T Object] struct {
-	client dynamic.ResourceInterface
-	name   string
+	rest      rest.Interface
+	resource  string
+	namespace string
+	name      string // for people
+	options   resourceOptions
+	codec     *decode.Codec[T]
+	protobuf  bool // is asked for
+
+	mu    sync.Mutex    // protects spare
+	spare []*decoder[T] // with what they know of values that repeat
 }
 
 // ResourceList is a list of the objects of a [Resource].
@@ -33,173 +44,161 @@ type ResourceList[T Object] struct {
 	Items           []T `json:"items"`
 }
 
-// DecodeError means that an object of the server's does not fit T.
-type DecodeError struct {
-	// Resource is the resource, such as "foos.example.com/v1".
-	Resource string
-	// Namespace and Name are those of the object.
-	Namespace, Name string
-	// Type is the Go type of T, such as "*main.Foo".
-	Type string
-	Err  error
-}
+// ErrNoStruct means that a Resource was wanted of something else than a pointer to a
+// struct.
+var ErrNoStruct = decode.ErrNoStruct
 
-// Error names the resource, the object, the type and the cause.
-func (e *DecodeError) Error() string {
-	return fmt.Sprintf("decode %s %s/%s into %s: %v", e.Resource, e.Namespace, e.Name, e.Type, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *DecodeError) Unwrap() error { return e.Err }
-
-var (
-	// ErrNoStruct means that a Resource was wanted of something else than a
-	// pointer to a struct.
-	ErrNoStruct = errors.New("not a pointer to a struct")
-
-	errNoGet = errors.New("client cannot get single objects")
-)
+var errNoGet = errors.New("client cannot get single objects")
 
 // ForResource returns the client of a resource, in one namespace or, with an empty
 // one, in all; for resources without namespaces it is empty, too. It returns
 // [ErrNoStruct] unless T is a pointer to a struct, and an error if the config is of
-// no use.
-func ForResource[T Object](config *rest.Config, resource schema.GroupVersionResource, namespace string) (*Resource[T], error) {
-	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return nil, fmt.Errorf("client of %s for %s: %w", resource.Resource, t, ErrNoStruct)
-	}
-	client, err := dynamic.NewForConfig(config)
+// no use. Which content types are asked for depends on T, and not on the config.
+func ForResource[T Object](config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
+	r, err := newResource[T](resource, namespace, opts)
 	if err != nil {
+		return nil, err
+	}
+	own := rest.CopyConfig(config)
+	own.APIPath = "/apis"
+	if resource.Group == "" {
+		own.APIPath = "/api"
+	}
+	version := resource.GroupVersion()
+	own.GroupVersion = &version
+	own.NegotiatedSerializer = statuses
+	own.ContentType, own.AcceptContentTypes = "", ""
+	if own.UserAgent == "" {
+		own.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	own.Wrap(noteContentType)
+	if r.rest, err = rest.RESTClientFor(own); err != nil {
 		return nil, fmt.Errorf("client of %s: %w", resource.Resource, err)
-	}
-	r := &Resource[T]{
-		client: client.Resource(resource),
-		name:   resource.GroupResource().String() + "/" + resource.Version,
-	}
-	if namespace != "" {
-		r.client = client.Resource(resource).Namespace(namespace)
 	}
 	return r, nil
 }
 
-// Get returns an object. It returns a [*DecodeError] if the object does not fit T.
-func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
-	object, err := r.client.Get(ctx, name, opts)
-	if err != nil {
-		var none T
-		return none, err
+// ForREST is [ForResource] over a REST client of one API group and version, such as that
+// of a generated clientset:
+//
+//	reflector.ForREST[*corev1.Pod](clientset.CoreV1().RESTClient(), "pods", "default")
+//
+// A nil client, as that of a fake clientset is, is reported by Run and by every method.
+func ForREST[T Object](client rest.Interface, resource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
+	var version schema.GroupVersion
+	if !isNil(client) {
+		version = client.APIVersion()
 	}
-	return r.decode(object)
-}
-
-// List returns a page of objects. It returns a [*DecodeError] if one of them does not
-// fit T.
-func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*ResourceList[T], error) {
-	from, err := r.client.List(ctx, opts)
+	r, err := newResource[T](version.WithResource(resource), namespace, opts)
 	if err != nil {
 		return nil, err
 	}
-	objects, bad := r.decodeAll(from)
-	if len(bad) > 0 {
-		return nil, bad[0].Err
-	}
-	list := &ResourceList[T]{
-		ListMeta: metav1.ListMeta{
-			ResourceVersion: from.GetResourceVersion(), Continue: from.GetContinue(), RemainingItemCount: from.GetRemainingItemCount(),
-		},
-		Items: objects,
-	}
-	list.APIVersion, list.Kind = from.GetAPIVersion(), from.GetKind()
-	return list, nil
+	r.rest = client
+	return r, nil
 }
 
-// decodeAll returns the objects of a list that fit T, and the others.
-func (r *Resource[T]) decodeAll(from *unstructured.UnstructuredList) (objects []T, bad []store.Rejection) {
-	objects = make([]T, 0, len(from.Items))
-	for i := range from.Items {
-		if object, err := r.decode(&from.Items[i]); err == nil {
-			objects = append(objects, object)
-		} else {
-			bad = append(bad, rejection(&from.Items[i], err))
+func newResource[T Object](resource schema.GroupVersionResource, namespace string, opts []ResourceOption) (*Resource[T], error) {
+	r := &Resource[T]{
+		resource: resource.Resource, namespace: namespace,
+		name: resource.GroupResource().String() + "/" + resource.Version,
+	}
+	for _, opt := range opts {
+		opt.applyResource(&r.options)
+	}
+	var err error
+	if r.codec, err = decode.For[T](r.options.decoding...); err != nil {
+		return nil, fmt.Errorf("client of %s: %w", resource.Resource, err)
+	}
+	r.protobuf = r.codec.Protobuf() && !r.options.withoutProtobuf && isMessage[T]()
+	return r, nil
+}
+
+// isMessage reports whether T's Unmarshal is that of a whole object. A struct that embeds
+// metav1.ObjectMeta has the method of that, and one that embeds an object has one that
+// knows nothing of its other fields.
+func isMessage[T Object]() bool {
+	t := reflect.TypeFor[T]().Elem()
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if _, object := reflect.New(field.Type).Interface().(metav1.Object); object && field.Anonymous && field.Type != reflect.TypeFor[metav1.ObjectMeta]() {
+			return false
 		}
 	}
-	return objects, bad
+	object := reflect.New(t).Interface()
+	message, ok := object.(interface{ Unmarshal([]byte) error })
+	// Field 1 of an object is its metadata, of which field 1 is the name.
+	return ok && message.Unmarshal([]byte("\x0a\x03\x0a\x01x")) == nil && object.(T).GetName() == "x"
 }
 
-func rejection(object metav1.Object, err error) store.Rejection {
-	return store.Rejection{
-		Key:     store.Key{Namespace: object.GetNamespace(), Name: object.GetName()},
-		Version: store.Version{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()},
-		Err:     err,
+// Get returns an object. It returns a [*DecodeError] if the object does not fit T, and
+// a [*ResponseError] if the answer is none.
+func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
+	var none T
+	if err := r.check(); err != nil {
+		return none, err
 	}
+	a, err := r.ask(ctx, r.request(&opts, mediaJSON).Name(name))
+	if err != nil {
+		return none, err
+	}
+	defer a.close()
+	data, err := a.all(r.options.frameLimit)
+	if err != nil {
+		return none, err
+	}
+	d := r.decoder()
+	defer r.giveBack(d)
+	return d.decode(wire.JSON, data)
+}
+
+// List returns a page of objects. It returns a [*DecodeError] if one of them does not
+// fit T, and a [*ResponseError] if the answer is no list.
+func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*ResourceList[T], error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	p, meta, err := r.list(ctx, opts, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.lacking) > 0 {
+		return nil, p.lacking[0].Err
+	}
+	return &ResourceList[T]{TypeMeta: meta.TypeMeta, ListMeta: meta.ListMeta, Items: p.items}, nil
+}
+
+// Watch returns a watch. Its objects are T's if those are runtime.Objects, bookmarks have
+// only metadata, and anything else can only be read by a reflector.
+func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	s, err := r.watch(ctx, opts, nil)
+	if err != nil {
+		return nil, err
+	}
+	return newResourceWatch(s), nil
+}
+
+func (r *Resource[T]) check() error {
+	if r == nil || isNil(r.rest) {
+		return ErrNoClient
+	}
+	return nil
 }
 
 // resourceSource is the source that is made from a Resource: an object that does not
 // fit T does not keep the others of its list from coming.
 type resourceSource[T Object] struct{ *Resource[T] }
 
-func (s resourceSource[T]) check() error {
-	if s.Resource == nil {
-		return ErrNoClient
-	}
-	return nil
+func (s resourceSource[T]) list(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (page[T], error) {
+	p, _, err := s.Resource.list(ctx, opts, holds)
+	return p, err
 }
 
-func (s resourceSource[T]) list(ctx context.Context, opts metav1.ListOptions) (page[T], error) {
-	from, err := s.client.List(ctx, opts)
-	if err != nil {
-		return page[T]{}, err
-	}
-	if isTable(from) {
-		return page[T]{}, ErrTable
-	}
-	p := page[T]{resourceVersion: from.GetResourceVersion(), next: from.GetContinue()}
-	p.items, p.lacking = s.decodeAll(from)
-	return p, nil
+func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (feed[T], error) {
+	stream, err := s.Resource.watch(ctx, opts, holds)
+	return feed[T]{stream: stream}, err
 }
 
-func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	return s.Watch(ctx, opts)
-}
-
-func (s resourceSource[T]) streams() bool { return s.Resource != nil && canStream(s.client) }
-
-// Watch returns a watch whose objects only a reflector can read: a T need not be what
-// watch.Interface asks of objects.
-func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	w, err := r.client.Watch(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	return watch.Filter(w, func(event watch.Event) (watch.Event, bool) {
-		from, ok := event.Object.(*unstructured.Unstructured)
-		if !ok || event.Type == watch.Error || event.Type == watch.Bookmark {
-			return event, true
-		}
-		object, err := r.decode(from)
-		event.Object = carried[T]{object: object, err: err, Unstructured: from}
-		return event, true
-	}), nil
-}
-
-func (r *Resource[T]) decode(from *unstructured.Unstructured) (T, error) {
-	if same, ok := any(from).(T); ok {
-		return same, nil
-	}
-	object := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, object); err != nil {
-		var none T
-		return none, &DecodeError{
-			Resource: r.name, Namespace: from.GetNamespace(), Name: from.GetName(), Type: reflect.TypeFor[T]().String(), Err: err,
-		}
-	}
-	return object, nil
-}
-
-// carried is an object in a watch event, which takes nothing but a runtime.Object.
-type carried[T any] struct {
-	*unstructured.Unstructured
-	object T
-	err    error
-}
+func (s resourceSource[T]) streams() bool { return s.check() == nil && canStream(s.rest) }

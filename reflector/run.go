@@ -25,14 +25,12 @@ const closeTimeout = 5 * time.Second
 type run[T Object] struct {
 	*KubernetesResourceReflector[T]
 
-	page    page[T]         // the last one that came
-	staging staging[T]      // of the list that is under way
-	watch   watch.Interface // that is open; nil if none is
-	event   watch.Event     // the last one that came
-	object  T               // the one of event, if it has one
-
-	undecoded *store.Rejection // instead of object, if it could not be decoded
-	alarm     alarm
+	page    page[T]    // the last one that came
+	staging staging[T] // of the list that is under way
+	feed    feed[T]    // that is open
+	pending []event[T] // that came and were not taken yet
+	event   event[T]   // the last one that was taken
+	alarm   alarm
 }
 
 // loop runs until ctx ends or something is final.
@@ -75,14 +73,10 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 	case discard:
 		r.staging.discard()
 	case keep:
-		r.staging.keep(r.page.items, r.page.lacking)
+		r.staging.keep(r.page)
 		r.page = page[T]{}
 	case stage:
-		if r.undecoded != nil {
-			r.staging.lack(r.event.Type, *r.undecoded)
-		} else {
-			r.staging.stage(r.event.Type, r.object)
-		}
+		r.staging.take(r.event)
 	case stopWatch:
 		r.close()
 	case latch:
@@ -109,7 +103,7 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		// watch any more.
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
-	p, err := r.source.list(ctx, opts)
+	p, err := r.source.list(ctx, opts, r.holds())
 	if err != nil {
 		return input{kind: failed, err: r.newError(OpList, a.version, err)}
 	}
@@ -126,18 +120,20 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	timeout := int64((minWatch + rand.N(minWatch)).Seconds())
 	opts.TimeoutSeconds = &timeout
 	phase := Watching
+	var holds holdsFunc
 	if a.do == askStream {
 		phase = Listing
+		holds = r.holds()
 		all := true
 		opts.SendInitialEvents = &all
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = phase, 0, time.Time{} })
 	}
-	w, err := r.source.watch(ctx, opts)
+	f, err := r.source.watch(ctx, opts, holds)
 	if err != nil {
 		return input{kind: failed, err: r.newError(OpWatch, a.version, err)}
 	}
-	r.watch = w
+	r.feed = f
 	r.status.contact()
 	r.logger.Debug("watching", zap.String("resourceVersion", a.version), zap.Bool("initialEvents", a.do == askStream))
 	if phase == Watching {
@@ -154,6 +150,11 @@ func (r *run[T]) watches() {
 // receive waits for an event, for the end of the watch, or for the alarm.
 func (r *run[T]) receive(ctx context.Context) input {
 	for ctx.Err() == nil {
+		if len(r.pending) > 0 {
+			next := r.pending[0]
+			r.pending = r.pending[1:]
+			return r.take(next)
+		}
 		select {
 		case <-ctx.Done():
 		case <-r.alarm.at(r.protocol.alarm()):
@@ -161,14 +162,41 @@ func (r *run[T]) receive(ctx context.Context) input {
 			if !time.Now().Before(r.protocol.alarm()) {
 				return input{kind: elapsed}
 			}
-		case event, open := <-r.watch.ResultChan():
+		case event, open := <-r.feed.events():
+			r.status.contact()
 			if !open {
 				return input{kind: ended}
 			}
-			return r.take(event)
+			return r.take(readEvent[T](event))
+		case batch, open := <-r.feed.batches():
+			r.status.contact()
+			if !open {
+				return r.endOfStream()
+			}
+			r.pending = batch
 		}
 	}
 	return input{}
+}
+
+// endOfStream says why the server sends no more.
+func (r *run[T]) endOfStream() input {
+	e := event[T]{err: r.feed.stream.err, cut: !r.feed.stream.unreadable()}
+	if e.err == nil {
+		return input{kind: ended}
+	}
+	return r.take(e)
+}
+
+// holds returns the question whether an object need not be decoded, for a list that is no
+// older than the store. Without that promise the same version may be that of another state:
+// a server that was restored from a backup gives versions twice.
+func (r *run[T]) holds() holdsFunc {
+	own, ok := r.store.(store.BatchStore[T])
+	if !ok || own.Itself() != r.store || r.protocol.unavailable || r.protocol.position == "" {
+		return nil
+	}
+	return own.Holds
 }
 
 // replace gives the store what is staged.
@@ -177,7 +205,7 @@ func (r *run[T]) replace(version string) input {
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
 	verdict := judge(err)
-	if r.watch != nil && verdict != broken {
+	if r.feed.open() && verdict != broken {
 		defer r.watches()
 	}
 	if verdict == took {
@@ -192,32 +220,28 @@ func (r *run[T]) replace(version string) input {
 // apply gives the store the last event.
 func (r *run[T]) apply() input {
 	var err error
-	version := ""
-	if r.event.Type == watch.Bookmark {
-		if version = metadataOf(r.event.Object).GetResourceVersion(); version != "" {
-			err = r.store.Bookmark(version)
+	e := &r.event
+	switch {
+	case e.kind == watch.Bookmark:
+		if e.version != "" {
+			err = r.store.Bookmark(e.version)
 		}
-	} else if r.undecoded != nil {
-		version = r.undecoded.Version.ResourceVersion
-		err = r.applyUndecoded(*r.undecoded)
-	} else {
-		version = r.object.GetResourceVersion()
-		switch r.event.Type {
-		case watch.Added:
-			err = r.store.Add(r.object)
-		case watch.Modified:
-			err = r.store.Update(r.object)
-		case watch.Deleted:
-			err = r.store.Delete(r.object)
-		}
+	case e.lacking != nil:
+		err = r.applyUndecoded(*e.lacking)
+	case e.kind == watch.Added:
+		err = r.store.Add(e.object)
+	case e.kind == watch.Modified:
+		err = r.store.Update(e.object)
+	case e.kind == watch.Deleted:
+		err = r.store.Delete(e.object)
 	}
 	r.status.stored(r.store.ResourceVersion())
 	if err == nil {
 		return input{kind: stored}
 	}
-	failure := r.newError(OpStore, version, err)
-	if r.event.Type != watch.Bookmark && r.undecoded == nil && failure.Key == (store.Key{}) && r.object.GetName() != "" {
-		failure.Key = store.Key{Namespace: r.object.GetNamespace(), Name: r.object.GetName()}
+	failure := r.newError(OpStore, e.version, err)
+	if e.kind != watch.Bookmark && e.lacking == nil && failure.Key == (store.Key{}) && e.object.GetName() != "" {
+		failure.Key = store.Key{Namespace: e.object.GetNamespace(), Name: e.object.GetName()}
 	}
 	return input{kind: stored, err: failure}
 }
@@ -231,7 +255,7 @@ func (r *run[T]) applyUndecoded(bad store.Rejection) error {
 	case bad.Key.Name == "":
 		bad.Key = store.Key{}
 		batch.Lack(bad)
-	case r.event.Type == watch.Deleted:
+	case r.event.kind == watch.Deleted:
 		batch.Append(store.Write[T]{Type: store.WriteDeleteKey, Key: bad.Key, Version: bad.Version})
 	default:
 		batch.Lack(bad)
@@ -280,16 +304,21 @@ func (r *run[T]) report(ctx context.Context, err error) {
 // apimachinery's ProxyWatcher does, is given up.
 func (r *run[T]) close() {
 	r.alarm.stop()
-	if r.watch == nil {
+	r.pending = nil
+	if !r.feed.open() {
 		return
 	}
-	r.watch.Stop()
-	defer func() { r.watch = nil }()
+	r.feed.stop()
+	defer func() { r.feed = feed[T]{} }()
 	timeout := time.NewTimer(closeTimeout)
 	defer timeout.Stop()
 	for {
 		select {
-		case _, open := <-r.watch.ResultChan():
+		case _, open := <-r.feed.events():
+			if !open {
+				return
+			}
+		case _, open := <-r.feed.batches():
 			if !open {
 				return
 			}

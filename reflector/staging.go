@@ -16,6 +16,10 @@ type staging[T Object] struct {
 	places map[store.Key]int
 	// lacking is what could not be decoded, by key.
 	lacking map[store.Key]store.Rejection
+	// unchanged is what the store holds as it is. Of a watch-list it may also have what
+	// is among the objects, or was deleted since: see gone.
+	unchanged []store.Key
+	gone      map[store.Key]bool
 	// nameless is what could not be decoded and has no key. The store finds what it
 	// holds of it by UID.
 	nameless []store.Rejection
@@ -23,15 +27,32 @@ type staging[T Object] struct {
 
 func (s *staging[T]) discard() { *s = staging[T]{} }
 
-func (s *staging[T]) keep(objects []T, lacking []store.Rejection) {
-	for _, r := range lacking {
+// keep adds a page of a list.
+func (s *staging[T]) keep(p page[T]) {
+	for _, r := range p.lacking {
 		s.lack(watch.Added, r)
 	}
 	if s.objects == nil {
-		s.objects = objects
-		return
+		s.objects = p.items
+	} else {
+		s.objects = append(s.objects, p.items...)
 	}
-	s.objects = append(s.objects, objects...)
+	s.unchanged = append(s.unchanged, p.unchanged...)
+}
+
+// take applies an event of a watch-list.
+func (s *staging[T]) take(e event[T]) {
+	switch {
+	case e.unchanged:
+		s.unstage(e.key)
+		delete(s.lacking, e.key)
+		delete(s.gone, e.key)
+		s.unchanged = append(s.unchanged, e.key)
+	case e.lacking != nil:
+		s.lack(e.kind, *e.lacking)
+	default:
+		s.stage(e.kind, e.object)
+	}
 }
 
 // stage applies an event of a watch-list. Objects without a name have no place: the
@@ -39,10 +60,11 @@ func (s *staging[T]) keep(objects []T, lacking []store.Rejection) {
 func (s *staging[T]) stage(event watch.EventType, object T) {
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 	delete(s.lacking, key)
+	delete(s.gone, key)
 	place, known := s.places[key]
 	switch {
 	case event == watch.Deleted:
-		s.unstage(key)
+		s.remove(key)
 	case known:
 		s.objects[place] = object
 	default:
@@ -53,6 +75,17 @@ func (s *staging[T]) stage(event watch.EventType, object T) {
 			s.places[key] = len(s.objects)
 		}
 		s.objects = append(s.objects, object)
+	}
+}
+
+// remove applies a deletion.
+func (s *staging[T]) remove(key store.Key) {
+	s.unstage(key)
+	if len(s.unchanged) > 0 {
+		if s.gone == nil {
+			s.gone = make(map[store.Key]bool)
+		}
+		s.gone[key] = true
 	}
 }
 
@@ -82,8 +115,8 @@ func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
 		return
 	}
 	if event == watch.Deleted {
-		s.unstage(r.Key)
 		delete(s.lacking, r.Key)
+		s.remove(r.Key)
 		return
 	}
 	if s.lacking == nil {
@@ -96,5 +129,10 @@ func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
 func (s *staging[T]) replace(to store.Store[T], version string) error {
 	lacking := slices.SortedFunc(maps.Values(s.lacking), func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })
 	lacking = append(lacking, s.nameless...)
-	return store.Batches(to).ReplaceAll(store.Listing[T]{Objects: s.objects, Lacking: lacking, ResourceVersion: version})
+	if len(s.gone) > 0 {
+		s.unchanged = slices.DeleteFunc(s.unchanged, func(key store.Key) bool { return s.gone[key] })
+	}
+	return store.Batches(to).ReplaceAll(store.Listing[T]{
+		Objects: s.objects, Unchanged: s.unchanged, Lacking: lacking, ResourceVersion: version,
+	})
 }

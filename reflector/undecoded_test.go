@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -20,13 +19,12 @@ import (
 var errUndecodable = errors.New("undecodable")
 
 // undecodable is an event of an object that does not fit.
-func undecodable(event watch.EventType, name, uid, version string) watch.Event {
-	from := &unstructured.Unstructured{}
-	from.SetNamespace("ns")
-	from.SetName(name)
-	from.SetUID(types.UID(uid))
-	from.SetResourceVersion(version)
-	return watch.Event{Type: event, Object: carried[*corev1.ConfigMap]{Unstructured: from, err: errUndecodable}}
+func undecodable(kind watch.EventType, name, uid, version string) watch.Event {
+	return carry(event[*corev1.ConfigMap]{kind: kind, version: version, lacking: &store.Rejection{
+		Key:     store.Key{Namespace: "ns", Name: name},
+		Version: store.Version{UID: types.UID(uid), ResourceVersion: version},
+		Err:     errUndecodable,
+	}})
 }
 
 // commits counts the commits of a cache that did something.

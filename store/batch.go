@@ -20,7 +20,8 @@ type BatchStore[T any] interface {
 	ReplaceAll(listing Listing[T]) error
 
 	// Holds reports whether an object is held under a key at a version. It is
-	// false for a version that is not known in full.
+	// false for a version that is not known in full. It may be asked by several
+	// goroutines at once, while nobody writes.
 	Holds(key Key, version Version) bool
 
 	// Itself returns the store that these methods write to. A type that embeds a

@@ -15,9 +15,9 @@ const module = "github.com/kubereflector/kubereflector/"
 var allowed = map[string][]string{
 	"store":      {},
 	"eventqueue": {"store"},
-	"reflector":  {"store"},
+	"reflector":  {"store", "internal/wire", "internal/wire/decode"},
 	"controller": {"store", "eventqueue"},
-	"informer":   {"store", "eventqueue", "reflector"},
+	"informer":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 }
 
 func dependencies(t *testing.T, packages ...string) []string {

@@ -1,0 +1,200 @@
+package reflector
+
+import (
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// DecodeError means that an object of the server's does not fit T.
+type DecodeError struct {
+	// Resource is the resource, such as "foos.example.com/v1".
+	Resource string
+	// Namespace and Name are those of the object, as far as they can be read.
+	Namespace, Name string
+	// Type is the Go type of T, such as "*main.Foo".
+	Type string
+	Err  error
+}
+
+// Error names the resource, the object, the type and the cause.
+func (e *DecodeError) Error() string {
+	return "decode " + e.Resource + " " + e.Namespace + "/" + e.Name + " into " + e.Type + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// holdsFunc reports whether an object is held at a version, so that it need not be
+// decoded. It is nil if everything has to be.
+type holdsFunc func(store.Key, store.Version) bool
+
+// decoder decodes for one goroutine.
+type decoder[T Object] struct {
+	of      *Resource[T]
+	objects *decode.Decoder[T]
+	loose   bool  // T is Unstructured
+	unknown error // the field of the last object that T does not have
+	kinds   kinds
+	names   arena
+}
+
+// decoder returns a decoder, one with experience if there is one.
+func (r *Resource[T]) decoder() *decoder[T] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.spare); n > 0 {
+		d := r.spare[n-1]
+		r.spare = r.spare[:n-1]
+		return d
+	}
+	d := &decoder[T]{of: r, loose: reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]()}
+	codec := r.codec
+	if r.options.unknown != nil {
+		// The codec was made with the same options without an error.
+		opts := append(r.options.decoding[:len(r.options.decoding):len(r.options.decoding)],
+			decode.ReportUnknown(func(err error) { d.unknown = err }))
+		codec, _ = decode.For[T](opts...)
+	}
+	d.objects = codec.NewDecoder()
+	return d
+}
+
+// giveBack keeps a decoder for the next list or watch.
+func (r *Resource[T]) giveBack(d *decoder[T]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.spare) < runtime.GOMAXPROCS(0) {
+		r.spare = append(r.spare, d)
+	}
+}
+
+// decode decodes an object. The error is a *DecodeError.
+func (d *decoder[T]) decode(format wire.Format, data []byte) (T, error) {
+	object, err := d.read(format, data)
+	if err != nil {
+		key, _, _ := identify(format, data)
+		var none T
+		return none, d.newError(key, err)
+	}
+	if d.unknown != nil {
+		key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
+		err, d.unknown = d.unknown, nil
+		d.of.options.unknown(d.newError(key, err))
+	}
+	return object, nil
+}
+
+func (d *decoder[T]) read(format wire.Format, data []byte) (T, error) {
+	if !d.loose || format != wire.JSON {
+		return d.objects.Decode(format, data)
+	}
+	// Unstructured's own method wants a kind, which the items of lists need not have.
+	object := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(data, &object.Object); err != nil {
+		var none T
+		return none, err
+	}
+	if d.of.options.skipManaged {
+		unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+	}
+	return any(object).(T), nil
+}
+
+func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
+	return &DecodeError{Resource: d.of.name, Namespace: key.Namespace, Name: key.Name, Type: reflect.TypeFor[T]().String(), Err: err}
+}
+
+// reject says what is lacking, since it cannot be decoded; false if not even its metadata
+// can be read.
+func (d *decoder[T]) reject(format wire.Format, data []byte, err error) (store.Rejection, bool) {
+	key, version, ok := identify(format, data)
+	return store.Rejection{Key: key, Version: version, Err: err}, ok
+}
+
+// identify says which object something is that may be unreadable but for its metadata.
+func identify(format wire.Format, data []byte) (store.Key, store.Version, bool) {
+	if id, ok := wire.Peek(format, data); ok {
+		return store.Key{Namespace: string(id.Namespace), Name: string(id.Name)},
+			store.Version{UID: types.UID(id.UID), ResourceVersion: string(id.ResourceVersion)}, true
+	}
+	var m metav1.PartialObjectMetadata
+	var err error
+	if format == wire.Protobuf {
+		err = m.Unmarshal(data)
+	} else {
+		err = utiljson.Unmarshal(data, &m)
+	}
+	if err != nil {
+		return store.Key{}, store.Version{}, false
+	}
+	return store.Key{Namespace: m.Namespace, Name: m.Name}, store.Version{UID: m.UID, ResourceVersion: m.ResourceVersion}, true
+}
+
+// held returns the key of an object that is held in the version that came.
+func (d *decoder[T]) held(format wire.Format, data []byte, holds holdsFunc) (store.Key, store.Version, bool) {
+	if holds == nil {
+		return store.Key{}, store.Version{}, false
+	}
+	id, ok := wire.Peek(format, data)
+	if !ok {
+		return store.Key{}, store.Version{}, false
+	}
+	key := store.Key{Namespace: d.names.text(id.Namespace), Name: d.names.text(id.Name)}
+	version := store.Version{UID: types.UID(d.names.text(id.UID)), ResourceVersion: d.names.text(id.ResourceVersion)}
+	return key, version, holds(key, version)
+}
+
+// arena makes strings of bytes, many in one piece of memory.
+type arena struct{ b *strings.Builder }
+
+func (a *arena) text(b []byte) string {
+	const size = 16 << 10
+	if a.b == nil || a.b.Cap()-a.b.Len() < len(b) {
+		a.b = new(strings.Builder)
+		a.b.Grow(max(size, len(b)))
+	}
+	start := a.b.Len()
+	a.b.Write(b) // within the capacity: what was returned before stays where it is
+	return a.b.String()[start:]
+}
+
+// setKind gives an object a kind if it does not say one itself. Protobuf has it in the envelope,
+// and lists of built-in types say it once.
+func setKind(object any, kind metav1.TypeMeta) {
+	kinded, ok := object.(interface{ GetObjectKind() schema.ObjectKind })
+	if !ok || kind.Kind == "" {
+		return
+	}
+	switch own := kinded.GetObjectKind().(type) {
+	case *metav1.TypeMeta:
+		if own.Kind == "" && own.APIVersion == "" {
+			*own = kind
+		}
+	case *unstructured.Unstructured:
+		if own.Object != nil && own.GetKind() == "" && own.GetAPIVersion() == "" {
+			own.SetKind(kind.Kind)
+			own.SetAPIVersion(kind.APIVersion)
+		}
+	}
+}
+
+// kinds knows the kind and apiVersion that were seen last, as strings.
+type kinds struct{ last metav1.TypeMeta }
+
+// of returns the kind that a frame's envelope says.
+func (k *kinds) of(frame *wire.Frame) metav1.TypeMeta {
+	if string(frame.Kind) != k.last.Kind || string(frame.APIVersion) != k.last.APIVersion {
+		k.last = metav1.TypeMeta{Kind: string(frame.Kind), APIVersion: string(frame.APIVersion)}
+	}
+	return k.last
+}

@@ -1,0 +1,57 @@
+package reflector
+
+import (
+	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// event is an event of a watch, as a reflector takes it.
+type event[T Object] struct {
+	kind    watch.EventType
+	version string // of the object, or of the bookmark
+	object  T
+	// lacking takes the place of an object that could not be decoded.
+	lacking *store.Rejection
+	// unchanged takes the place of an object that is held as it is, under key.
+	unchanged bool
+	key       store.Key
+	closing   bool // the bookmark ends the initial events
+	// err makes the watch useless; it is about the object under key, if that is known. If
+	// cut is true, it is only why the watch ended.
+	err error
+	cut bool
+}
+
+// feed is an open watch: one that gives events one by one, or one that gives what has
+// come. The zero feed is none.
+type feed[T Object] struct {
+	watch  watch.Interface
+	stream *wireWatch[T]
+}
+
+func (f feed[T]) open() bool { return f.watch != nil || f.stream != nil }
+
+func (f feed[T]) stop() {
+	if f.watch != nil {
+		f.watch.Stop()
+	}
+	if f.stream != nil {
+		f.stream.stop()
+	}
+}
+
+// events is nil unless there is a watch.
+func (f feed[T]) events() <-chan watch.Event {
+	if f.watch == nil {
+		return nil
+	}
+	return f.watch.ResultChan()
+}
+
+// batches is nil unless there is a stream.
+func (f feed[T]) batches() <-chan []event[T] {
+	if f.stream == nil {
+		return nil
+	}
+	return f.stream.batches
+}

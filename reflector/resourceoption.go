@@ -1,0 +1,62 @@
+package reflector
+
+import "github.com/kubereflector/kubereflector/internal/wire/decode"
+
+// ResourceOption configures a [Resource].
+type ResourceOption interface{ applyResource(*resourceOptions) }
+
+type resourceOptions struct {
+	decoding        []decode.Option
+	unknown         func(*DecodeError)
+	frameLimit      int // 0 is the default
+	withoutProtobuf bool
+	skipManaged     bool
+}
+
+type resourceOptionFunc func(*resourceOptions)
+
+func (f resourceOptionFunc) applyResource(o *resourceOptions) { f(o) }
+
+func decoding(option decode.Option) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.decoding = append(o.decoding, option) })
+}
+
+// Share makes equal values of type X be decoded once and shared between objects. It is so
+// by default for labels and annotations, owner references, resource requirements,
+// environments, ports, mounts, tolerations, probes, the fields of managed fields and their
+// like. X must be the exact type of a struct's field, or of the elements of a slice, a map
+// or a pointer. What is remembered is bounded, and where little repeats nothing is looked up.
+func Share[X any]() ResourceOption { return decoding(decode.Share[X]()) }
+
+// WithoutSharing makes each object have values of its own; a [Share] after it shares
+// values of that one type.
+func WithoutSharing() ResourceOption { return decoding(decode.WithoutSharing()) }
+
+// WithoutManagedFields leaves metadata.managedFields out of the objects: they are often
+// a third of them, and only servers need them.
+func WithoutManagedFields() ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) {
+		o.decoding = append(o.decoding, decode.SkipManagedFields())
+		o.skipManaged = true
+	})
+}
+
+// WithUnknownFields sets a function that is told of each JSON object with a field that T
+// does not have, by the first such field. The object is decoded none the less, but
+// slower. The function is called by those who decode, by several at once. Protobuf does
+// not name fields, so that nothing is reported where it is spoken: see [WithoutProtobuf].
+func WithUnknownFields(report func(*DecodeError)) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.unknown = report })
+}
+
+// WithFrameLimit sets how many bytes an object may have on the wire: an answer with a larger
+// one is given up, with a [*ResponseError] that is [ErrTooLarge]. Without it, or if it is not
+// positive, the limit is 16 MiB.
+func WithFrameLimit(bytes int) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.frameLimit = max(bytes, 0) })
+}
+
+// WithoutProtobuf asks the server for JSON although T has a generated Unmarshal.
+func WithoutProtobuf() ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.withoutProtobuf = true })
+}

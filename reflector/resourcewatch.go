@@ -1,0 +1,82 @@
+package reflector
+
+import (
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// resourceWatch is a stream as a watch.Interface: for whoever wraps a Resource.
+type resourceWatch[T Object] struct {
+	stream *wireWatch[T]
+	events chan watch.Event
+}
+
+func newResourceWatch[T Object](s *wireWatch[T]) *resourceWatch[T] {
+	w := &resourceWatch[T]{stream: s, events: make(chan watch.Event)}
+	go w.run()
+	return w
+}
+
+func (w *resourceWatch[T]) Stop() { w.stream.stop() }
+
+func (w *resourceWatch[T]) ResultChan() <-chan watch.Event { return w.events }
+
+func (w *resourceWatch[T]) run() {
+	defer close(w.events)
+	for batch := range w.stream.batches {
+		for _, e := range batch {
+			if !w.send(carry(e)) {
+				for range w.stream.batches {
+					// It ends, since it was told to.
+				}
+				return
+			}
+		}
+	}
+	if w.stream.err != nil {
+		w.send(carry(event[T]{kind: watch.Error, err: w.stream.err, cut: !w.stream.unreadable()}))
+	}
+}
+
+func (w *resourceWatch[T]) send(e watch.Event) bool {
+	select {
+	case w.events <- e:
+		return true
+	case <-w.stream.stopped:
+		return false
+	}
+}
+
+// carry puts an event into one that can hold nothing but a runtime.Object.
+func carry[T Object](e event[T]) watch.Event {
+	var status apierrors.APIStatus
+	object, ok := any(e.object).(runtime.Object)
+	switch {
+	case e.kind == watch.Error && errors.As(e.err, &status):
+		s := status.Status()
+		object = &s
+	case e.kind == watch.Bookmark && e.err == nil:
+		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: e.version}}
+		if e.closing {
+			m.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		}
+		object = m
+	case !ok || e.err != nil || e.lacking != nil:
+		object = carried[T]{e}
+	}
+	return watch.Event{Type: e.kind, Object: object}
+}
+
+// carried is an event within one of a watch.Interface.
+type carried[T Object] struct{ event event[T] }
+
+// GetObjectKind says that there is no kind.
+func (carried[T]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the same: nobody edits it.
+func (c carried[T]) DeepCopyObject() runtime.Object { return c }

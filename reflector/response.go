@@ -1,0 +1,211 @@
+package reflector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	mediaJSON     = runtime.ContentTypeJSON
+	mediaProtobuf = runtime.ContentTypeProtobuf
+)
+
+var (
+	// ErrMalformed means that an answer is not in the format that it should be in.
+	ErrMalformed = wire.ErrMalformed
+	// ErrTruncated means that an answer ended within an object or a list.
+	ErrTruncated = wire.ErrTruncated
+	// ErrTooLarge means that an object has more bytes than [WithFrameLimit] allows.
+	ErrTooLarge = wire.ErrTooLarge
+	// ErrContentType means that an answer is neither JSON nor protobuf: something
+	// between here and the API server may have answered in its place.
+	ErrContentType = errors.New("neither JSON nor protobuf")
+)
+
+// ResponseError means that what came in answer to a request of a [Resource] cannot be
+// read: it is an [ErrMalformed], an [ErrTruncated], an [ErrTooLarge] or an
+// [ErrContentType], or else the connection broke. Answers by which the server refuses
+// a request are a *StatusError of k8s.io/apimachinery/pkg/api/errors instead.
+type ResponseError struct {
+	// Request is what was asked, such as "GET https://host/api/v1/pods?watch=true".
+	Request string
+	// ContentType is what the answer is said to be; empty if that is not known.
+	ContentType string
+	// Head is how the answer begins: at most 512 bytes.
+	Head []byte
+	Err  error
+}
+
+// Error names the request, the cause and the content type, and how the answer begins.
+func (e *ResponseError) Error() string {
+	const most = 120
+	text := fmt.Sprintf("answer to %s: %v", e.Request, e.Err)
+	if e.ContentType != "" {
+		text += fmt.Sprintf("; its content type is %q", e.ContentType)
+	}
+	if len(e.Head) > 0 {
+		text += fmt.Sprintf("; it begins with %q", e.Head[:min(len(e.Head), most)])
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (e *ResponseError) Unwrap() error { return e.Err }
+
+var (
+	metaVersion = schema.GroupVersion{Version: "v1"}
+	metaScheme  = newMetaScheme()
+	// parameters puts the options of requests into URLs.
+	parameters = runtime.NewParameterCodec(metaScheme)
+	// statuses reads the refusals of a server.
+	statuses = serializer.NewCodecFactory(metaScheme).WithoutConversion()
+)
+
+func newMetaScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	metav1.AddToGroupVersion(s, metaVersion)
+	return s
+}
+
+// request returns a request for objects.
+func (r *Resource[T]) request(opts runtime.Object, accept string) *rest.Request {
+	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.resource).
+		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept)
+}
+
+// accepts is the content types of lists and watches.
+func (r *Resource[T]) accepts() string {
+	if r.protobuf {
+		return mediaProtobuf + "," + mediaJSON
+	}
+	return mediaJSON
+}
+
+// answer is an answer that is being read.
+type answer struct {
+	request     string
+	contentType string // as the server says; empty if it is not known
+	body        io.ReadCloser
+}
+
+// ask sends a request, and sees to it that the answer may be one.
+func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*answer, error) {
+	a := &answer{request: "GET " + request.URL().String()}
+	body, err := request.Stream(context.WithValue(ctx, contentTypeKey{}, &a.contentType))
+	if err != nil {
+		return nil, err
+	}
+	a.body = body
+	if a.contentType == "" {
+		return a, nil
+	}
+	if _, ok := a.named(); !ok {
+		defer a.close()
+		head := make([]byte, headSize)
+		n, _ := a.body.Read(head)
+		return nil, a.fail(head[:n], ErrContentType)
+	}
+	return a, nil
+}
+
+// headSize is how much of an answer is shown in an error.
+const headSize = 512
+
+// named returns the format that the content type names.
+func (a *answer) named() (wire.Format, bool) {
+	switch media, _, err := mime.ParseMediaType(a.contentType); {
+	case err == nil && media == mediaJSON:
+		return wire.JSON, true
+	case err == nil && media == mediaProtobuf:
+		return wire.Protobuf, true
+	}
+	return wire.JSON, false
+}
+
+// open returns the format, and the body from its beginning. Where somebody else made the
+// client, the content type is not known, and the first byte tells: a protobuf list begins
+// with "k8s", and a protobuf event with the high byte of its length, which is no more than
+// a few.
+func (a *answer) open() (wire.Format, io.Reader, error) {
+	if a.contentType != "" {
+		format, _ := a.named()
+		return format, a.body, nil
+	}
+	first := make([]byte, 1, headSize)
+	if _, err := io.ReadFull(a.body, first); err != nil {
+		return wire.JSON, io.MultiReader(bytes.NewReader(nil), failing{err}), nil
+	}
+	whole := io.MultiReader(bytes.NewReader(first), a.body)
+	switch c := first[0]; {
+	case c == '{' || c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		return wire.JSON, whole, nil
+	case c == 'k' || c < '\t':
+		return wire.Protobuf, whole, nil
+	}
+	n, _ := a.body.Read(first[1:headSize])
+	return wire.JSON, nil, a.fail(first[:1+n], ErrContentType)
+}
+
+// failing is a reader that has come to its end.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// all returns the whole body.
+func (a *answer) all(limit int) ([]byte, error) {
+	if limit == 0 {
+		limit = wire.DefaultLimit
+	}
+	data, err := io.ReadAll(io.LimitReader(a.body, int64(limit)+1))
+	if err == nil && len(data) > limit {
+		err = ErrTooLarge
+	}
+	if err != nil {
+		return nil, a.fail(data[:min(len(data), headSize)], err)
+	}
+	return data, nil
+}
+
+// fail wraps what ended the reading of the body.
+func (a *answer) fail(head []byte, err error) error {
+	failure := &ResponseError{Request: a.request, ContentType: a.contentType, Head: bytes.Clone(head), Err: err}
+	var cut *wire.Error
+	if errors.As(err, &cut) {
+		failure.Head, failure.Err = bytes.Clone(cut.Head), fmt.Errorf("%w at byte %d", cut.Err, cut.Offset)
+	}
+	return failure
+}
+
+func (a *answer) close() { _ = a.body.Close() }
+
+// contentTypeKey is the context key of where the content type of an answer is noted.
+type contentTypeKey struct{}
+
+// noteContentType makes a transport note the content type of answers for those who ask:
+// a rest.Request gives its body as a stream, and nothing else of the answer.
+func noteContentType(to http.RoundTripper) http.RoundTripper { return noting{to} }
+
+type noting struct{ http.RoundTripper }
+
+// WrappedRoundTripper is for client-go, which looks for the transport inside.
+func (n noting) WrappedRoundTripper() http.RoundTripper { return n.RoundTripper }
+
+func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := n.RoundTripper.RoundTrip(r)
+	if note, ok := r.Context().Value(contentTypeKey{}).(*string); ok && err == nil {
+		*note = response.Header.Get("Content-Type")
+	}
+	return response, err
+}

@@ -1,0 +1,193 @@
+package reflector
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// wireWatch is an open watch of a Resource. One goroutine reads, cuts and decodes.
+type wireWatch[T Object] struct {
+	of      *Resource[T]
+	answer  *answer
+	holds   holdsFunc // nil once the first objects have come
+	batches chan []event[T]
+	stopped <-chan struct{} // closed when nobody wants more
+	cancel  context.CancelFunc
+	// err is why the stream ended, if not as it should; it is set when batches is closed.
+	err error
+}
+
+// watch opens a watch. Until the first objects have come, those that are held are not
+// decoded.
+func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (*wireWatch[T], error) {
+	opts.Watch = true
+	ctx, cancel := context.WithCancel(ctx)
+	// As in client-go, watches are not limited in number: they wait most of the time.
+	a, err := r.ask(ctx, r.request(&opts, r.accepts()).Throttle(nil))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s := &wireWatch[T]{of: r, answer: a, holds: holds, batches: make(chan []event[T]), stopped: ctx.Done(), cancel: cancel}
+	go s.run(ctx)
+	return s, nil
+}
+
+// stop ends the stream: batches is closed soon.
+func (s *wireWatch[T]) stop() { s.cancel() }
+
+// unreadable reports whether the stream ended because of what came. Otherwise the connection
+// broke, and another watch can go on where this one was.
+func (s *wireWatch[T]) unreadable() bool {
+	return errors.Is(s.err, ErrMalformed) || errors.Is(s.err, ErrTooLarge) || errors.Is(s.err, ErrContentType)
+}
+
+func (s *wireWatch[T]) run(ctx context.Context) {
+	defer close(s.batches)
+	defer s.answer.close()
+	err := s.read(ctx)
+	if err != io.EOF && ctx.Err() == nil {
+		s.err = err
+	}
+}
+
+// read reads until the body ends, and returns why.
+func (s *wireWatch[T]) read(ctx context.Context) error {
+	format, body, err := s.answer.open()
+	if err != nil {
+		return err
+	}
+	d := s.of.decoder()
+	defer s.of.giveBack(d)
+	frames := wire.NewWatch(body, format, s.of.options.frameLimit)
+	for {
+		batch, err := frames.Next()
+		if err == io.EOF {
+			return err
+		}
+		if err != nil {
+			return s.answer.fail(frames.Head(), err)
+		}
+		events := make([]event[T], 0, len(batch.Frames))
+		for i := range batch.Frames {
+			events = s.frame(d, events, format, &batch.Frames[i])
+		}
+		batch.Release()
+		select {
+		case s.batches <- events:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// frame appends the event of a frame, or those that it turns out to hold.
+func (s *wireWatch[T]) frame(d *decoder[T], events []event[T], format wire.Format, frame *wire.Frame) []event[T] {
+	e, ok := s.event(d, format, frame)
+	if ok || format != wire.JSON {
+		return append(events, e)
+	}
+	frames, err := frame.Recut()
+	if err != nil || len(frames) == 1 {
+		return append(events, e)
+	}
+	for i := range frames {
+		e, _ := s.event(d, format, &frames[i])
+		events = append(events, e)
+	}
+	return events
+}
+
+// event says what a frame means, and false if its object cannot be decoded.
+func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame) (event[T], bool) {
+	e := event[T]{kind: watch.EventType(frame.Type)}
+	switch e.kind {
+	case watch.Added, watch.Modified, watch.Deleted:
+		return s.object(d, format, frame, e)
+	case watch.Bookmark:
+		return s.bookmark(format, frame, e)
+	case watch.Error:
+		e.err = s.failure(format, frame)
+		return e, true
+	}
+	e.err = &EventTypeError{Type: frame.Type}
+	return e, true
+}
+
+func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
+	if frame.Object == nil {
+		e.err = newTypeError[T](nil)
+		return e, true
+	}
+	if e.kind != watch.Deleted {
+		if key, version, held := d.held(format, frame.Object, s.holds); held {
+			e.unchanged, e.key, e.version = true, key, version.ResourceVersion
+			return e, true
+		}
+	}
+	object, err := d.decode(format, frame.Object)
+	if err == nil {
+		setKind(object, d.kinds.of(frame))
+		e.object, e.version = object, object.GetResourceVersion()
+		return e, true
+	}
+	bad, ok := d.reject(format, frame.Object, err)
+	if !ok {
+		e.err = s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], err)
+		return e, false
+	}
+	e.lacking, e.version = &bad, bad.Version.ResourceVersion
+	return e, false
+}
+
+// bookmark reads what there is to a bookmark: an object with nothing but a version and, at
+// the end of the first objects, an annotation.
+func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
+	if frame.Object == nil {
+		e.err = newTypeError[T](nil)
+		return e, true
+	}
+	var object metav1.PartialObjectMetadata
+	if err := unmarshal(format, frame.Object, &object); err != nil {
+		e.err = s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], errors.Join(ErrMalformed, err))
+		return e, false
+	}
+	e.version = object.ResourceVersion
+	if e.closing = object.Annotations[metav1.InitialEventsAnnotationKey] == "true"; e.closing {
+		s.holds = nil // from now on the store changes meanwhile
+	}
+	return e, true
+}
+
+// failure returns what an ERROR event says.
+func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
+	if frame.Object == nil {
+		return newTypeError[*metav1.Status](nil)
+	}
+	var status metav1.Status
+	if err := unmarshal(format, frame.Object, &status); err != nil {
+		return s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], errors.Join(ErrMalformed, err))
+	}
+	kind := status.Kind
+	if format == wire.Protobuf {
+		kind = string(frame.Kind)
+	}
+	if kind != "Status" {
+		return &TypeError{Want: "*v1.Status", Got: kind}
+	}
+	return apierrors.FromObject(&status)
+}
+
+func unmarshal(format wire.Format, data []byte, into interface{ Unmarshal([]byte) error }) error {
+	if format == wire.Protobuf {
+		return into.Unmarshal(data)
+	}
+	return json.Unmarshal(data, into)
+}
