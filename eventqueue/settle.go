@@ -96,11 +96,13 @@ func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T])
 
 // queueUpLocked puts a key that is back where it belongs.
 func (c *Collection[T]) queueUpLocked(l *line[T], o outcome) {
-	switch {
-	case l.waiting == nil:
+	if l.waiting == nil {
 		c.forgetLocked(l)
+		return
+	}
+	c.returnLocked(l)
+	switch {
 	case o.how == failed:
-		c.reclassLocked(l)
 		c.delayLocked(l, o.err)
 	case o.how == done:
 		c.readyLocked(l)
