@@ -34,6 +34,7 @@ type Collection[T any] struct {
 	spare     spare[T]
 	ready     [2]line[T] // the rings of those that can be taken: see class
 	turns     int        // how often the first ring went before the second one
+	passes    uint64     // how often the turn of a key came while that was out
 	delayed   delayed[T]
 	timer     *time.Timer // fires when the first of delayed is due
 	waiters   int         // how many wait for wake

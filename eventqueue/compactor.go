@@ -18,7 +18,8 @@ import (
 //
 // It is called after each event that joins others, so its cost counts for each of
 // them. It runs under the locks of the cache's writer and of the collection: it must
-// be quick and must not call either. Changes to the events themselves are ignored.
+// be quick and must not call either. Changes to the events themselves are ignored. It
+// must not call [runtime.Goexit]: that ends the goroutine that writes or settles.
 type Compactor[T any] func(events []Event[T]) (keep []Event[T])
 
 // ErrCompaction is what was wrong with the answer of a [Compactor] that returned

@@ -153,3 +153,31 @@ func TestCompactorForgetsOldIncarnationsAsEveryCompactionDoes(t *testing.T) {
 	}
 	assert.NotZero(t, c.Stats().Dropped)
 }
+
+func TestCompactorThatEndsTheGoroutineThatSettlesLosesNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		settle func(q *Queue[*thing])
+		synced bool
+	}{
+		"Fail":    {func(q *Queue[*thing]) { q.Fail(errNo) }, true},
+		"PutBack": {func(q *Queue[*thing]) { q.PutBack() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newThings()
+			require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
+			q := take(t, c)
+			require.NoError(t, c.Update(at("a", "u", 2)))
+			nothingReady(t, c)
+			c.CompactBy(func([]Event[*thing]) []Event[*thing] { runtime.Goexit(); return nil })
+			var settler sync.WaitGroup
+			settler.Go(func() { row.settle(q) })
+			settler.Wait()
+			assert.Equal(t, row.synced, isClosed(c.Synced()))
+			again := take(t, c)
+			assert.Equal(t, []string{"+1", "1>2"}, words(collect(again)))
+			again.Done()
+			assert.True(t, isClosed(c.Synced()))
+			assert.Zero(t, c.Len())
+		})
+	}
+}

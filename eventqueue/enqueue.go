@@ -1,6 +1,8 @@
 package eventqueue
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -98,9 +100,7 @@ func (c *Collection[T]) forgetLocked(l *line[T]) {
 	}
 	delete(c.keys, l.key)
 	c.spare.put(l)
-	if len(c.keys) == 0 {
-		c.shrinkLocked()
-	}
+	c.shrinkLocked()
 	c.wakeDrainersLocked()
 }
 
@@ -113,13 +113,17 @@ func (c *Collection[T]) newLineLocked(key store.Key) *line[T] {
 }
 
 // shrinkLocked gives back the memory that many keys needed once, such as those of the
-// first list. A map never does that by itself.
+// first list, as soon as less than a quarter of them is left: some may stay for ever. A
+// map never does that by itself.
 func (c *Collection[T]) shrinkLocked() {
 	const large = 1024
-	if c.counters.peak < large {
+	if c.counters.peak < large || len(c.keys) >= c.counters.peak/4 {
 		return
 	}
-	c.keys = make(map[store.Key]*line[T])
-	c.spare = spare[T]{}
-	c.counters.peak = 0
+	keys := make(map[store.Key]*line[T], len(c.keys))
+	maps.Copy(keys, c.keys)
+	c.keys = keys
+	c.spare.drop()
+	c.delayed = slices.Clone(c.delayed)
+	c.counters.peak = len(keys)
 }

@@ -23,9 +23,14 @@ type line[T any] struct {
 
 	// next and prev link the keys of a ring that are ready; nil while this one is
 	// not. A key for which something happens while it is out is linked at once, so
-	// that it keeps its place, and passed over until it is back. ring is the head
-	// of that ring.
+	// that it keeps its place. ring is the head of that ring; nil if the key has no
+	// place in one.
 	next, prev, ring *line[T]
+
+	// passed is not 0 if the key's turn came while it was out: the less, the
+	// earlier. It is then not linked until it is back, so that nobody has to pass
+	// it over twice.
+	passed uint64
 
 	// due is when the back-off of the key is over; heapIndex is its place
 	// among those that wait for it, or -1.
@@ -46,12 +51,29 @@ func (l *line[T]) linkBefore(next, ring *line[T]) {
 	l.prev.next, l.next.prev = l, l
 }
 
-func (l *line[T]) unlink() {
-	if !l.linked() {
-		return
+// pushBy puts a key that was passed over, and is back, in front of a ring, but behind
+// those whose turn came earlier.
+func (l *line[T]) pushBy(ring *line[T]) {
+	next := ring.next
+	for next.passed != 0 && next.passed < l.passed {
+		next = next.next
 	}
-	l.prev.next, l.next.prev = l.next, l.prev
-	l.next, l.prev, l.ring = nil, nil, nil
+	l.linkBefore(next, ring)
+}
+
+// unlink takes a key's place away, if it has one.
+func (l *line[T]) unlink() {
+	if l.linked() {
+		l.prev.next, l.next.prev = l.next, l.prev
+	}
+	l.next, l.prev, l.ring, l.passed = nil, nil, nil, 0
+}
+
+// pass takes a key that is out out of its ring, as the turn-th of all.
+func (l *line[T]) pass(turn uint64) {
+	ring := l.ring
+	l.unlink()
+	l.ring, l.passed = ring, turn
 }
 
 // delayed is a heap of the keys whose back-off runs, the first due on top.

@@ -142,6 +142,33 @@ func TestMemoryOfManyKeysIsGivenBack(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
+func TestMemoryOfManyKeysIsGivenBackThoughSomeStay(t *testing.T) {
+	c := newThings()
+	before := live()
+	stuck := []*Queue[*thing]{}
+	for i := range 20_000 {
+		must(t, c.Add(at(fmt.Sprint(i), "u", i+1)))
+		must(t, c.Delete(at(fmt.Sprint(i), "u", i+2)))
+	}
+	for i := 0; c.Len() > len(stuck); i++ {
+		q, err := c.Take(t.Context())
+		must(t, err)
+		if i%1000 == 0 {
+			stuck = append(stuck, q)
+			continue
+		}
+		q.Done()
+	}
+	assert.Less(t, live()-before, mib/2)
+	for _, q := range stuck {
+		q.PutBack()
+	}
+	for range stuck {
+		acknowledgeOne(t, c)
+	}
+	assert.Zero(t, c.Len())
+}
+
 func acknowledgeOne(t *testing.T, c *Collection[*thing]) {
 	q, err := c.Take(t.Context())
 	must(t, err)

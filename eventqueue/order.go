@@ -45,15 +45,15 @@ func (c *Collection[T]) ringOf(q *Queue[T]) *line[T] {
 
 // readyLocked puts a key behind all others that are ready, if it is not there yet.
 func (c *Collection[T]) readyLocked(l *line[T]) {
-	if !l.linked() {
+	if l.ring == nil {
 		l.pushBack(c.ringOf(l.waiting))
 	}
 }
 
 // reclassLocked moves a key that is ready to the end of the ring where it belongs,
-// unless it is in that.
+// unless it is in that or has no place.
 func (c *Collection[T]) reclassLocked(l *line[T]) {
-	if ring := c.ringOf(l.waiting); l.linked() && l.ring != ring {
+	if ring := c.ringOf(l.waiting); l.ring != nil && l.ring != ring {
 		l.unlink()
 		l.pushBack(ring)
 	}
@@ -61,7 +61,7 @@ func (c *Collection[T]) reclassLocked(l *line[T]) {
 
 // nextLocked returns the key whose turn it is, or nil.
 func (c *Collection[T]) nextLocked() *line[T] {
-	first, second := c.ready[0].firstFree(), c.ready[1].firstFree()
+	first, second := c.firstFreeLocked(&c.ready[0]), c.firstFreeLocked(&c.ready[1])
 	switch {
 	case second == nil:
 		return first
@@ -74,15 +74,26 @@ func (c *Collection[T]) nextLocked() *line[T] {
 	}
 }
 
-// firstFree returns the first key of a ring that is not out, or nil. At most as many
-// are passed over as there are consumers.
-func (ring *line[T]) firstFree() *line[T] {
-	for l := ring.next; l != ring; l = l.next {
+// firstFreeLocked returns the first key of a ring that is not out, or nil. Those before
+// it leave the ring until they are back: each is passed over once, however many are out.
+func (c *Collection[T]) firstFreeLocked(ring *line[T]) *line[T] {
+	for ring.next != ring {
+		l := ring.next
 		if l.out == nil {
 			return l
 		}
+		c.passes++
+		l.pass(c.passes)
 	}
 	return nil
+}
+
+// returnLocked gives a key that is back its turn, if that came while it was out.
+func (c *Collection[T]) returnLocked(l *line[T]) {
+	c.reclassLocked(l)
+	if l.passed != 0 && !l.linked() {
+		l.pushBy(l.ring)
+	}
 }
 
 // idleLocked reports whether nothing is ready or out.

@@ -125,3 +125,61 @@ func TestFailedNewsStayNews(t *testing.T) {
 	releaseAll(c)
 	assert.Equal(t, "y x a b c d e f g h i", takeAll(t, c), "at the end of the news")
 }
+
+func TestKeysThatAreOutAreNotPassedOverTwice(t *testing.T) {
+	const n = 100
+	c := newThings()
+	var out []*Queue[*thing]
+	for i := range n {
+		require.NoError(t, c.Add(at(fmt.Sprint(i), "u", 1)))
+		out = append(out, take(t, c))
+	}
+	for i := range n {
+		require.NoError(t, c.Update(at(fmt.Sprint(i), "u", 2)))
+	}
+	require.NoError(t, c.Add(at("new", "u", 3)))
+	assert.Equal(t, "new", take(t, c).Key().Name)
+	assert.Equal(t, &c.ready[0], c.ready[0].next, "the next Take has nothing to pass over")
+	require.NoError(t, c.Update(at("5", "u", 3)))
+	assert.Equal(t, &c.ready[0], c.ready[0].next, "nor has it when more happens to them")
+	assert.Equal(t, n, c.Stats().Waiting)
+	for _, q := range out {
+		q.Done()
+	}
+	assert.Equal(t, n, c.Stats().Waiting)
+}
+
+func TestKeyWhoseTurnCameWhileItWasOutIsNext(t *testing.T) {
+	no := errors.New("no")
+	for name, row := range map[string]struct {
+		settle func(c *Collection[*thing], q map[string]*Queue[*thing])
+		want   string
+	}{
+		"in their order":   {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["a"].Done(); q["b"].Done() }, "b a d e"},
+		"in another order": {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done(); q["a"].Done() }, "b a d e"},
+		"failed":           {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["a"].Fail(no); q["b"].Fail(no) }, "b a d e"},
+		"put back":         {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done(); q["a"].PutBack() }, "a b d e"},
+		"merged away":      {func(c *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done() }, "b d e"},
+		"turned to live news": {func(c *Collection[*thing], q map[string]*Queue[*thing]) {
+			c.LiveFirst(true)
+			q["a"].Done()
+			q["b"].Done()
+		}, "b a d e"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newThings()
+			out := map[string]*Queue[*thing]{}
+			for _, name := range []string{"a", "b", "c"} {
+				require.NoError(t, c.Add(at(name, "u", 1)))
+				out[name] = take(t, c)
+			}
+			require.NoError(t, c.Update(at("b", "u", 2)))
+			require.NoError(t, c.Update(at("a", "u", 2)))
+			nothingReady(t, c)
+			require.NoError(t, c.Add(at("d", "u", 3)))
+			require.NoError(t, c.Add(at("e", "u", 3)))
+			row.settle(c, out)
+			assert.Equal(t, row.want, takeAll(t, c))
+		})
+	}
+}

@@ -25,7 +25,9 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 	c.counters.events -= len(q.events)
 	c.countLocked(o)
 
+	joins := false
 	if rest := q.left(o); len(rest) > 0 {
+		joins = l.waiting != nil
 		c.putBackLocked(l, q, rest)
 	} else {
 		c.ages.remove(q)
@@ -44,6 +46,9 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 	c.queueUpLocked(l, o)
 	c.signalLocked()
 	c.wakeDrainersLocked()
+	if joins {
+		c.compactLocked(l) // last: should it end the goroutine, the queue is back
+	}
 }
 
 // left returns the events that have to come again after a queue was settled.
@@ -91,16 +96,17 @@ func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T])
 	for i := range news.events {
 		c.joinLocked(l, news.events[i]) // what was tried never cancels out
 	}
-	c.compactLocked(l)
 }
 
 // queueUpLocked puts a key that is back where it belongs.
 func (c *Collection[T]) queueUpLocked(l *line[T], o outcome) {
-	switch {
-	case l.waiting == nil:
+	if l.waiting == nil {
 		c.forgetLocked(l)
+		return
+	}
+	c.returnLocked(l)
+	switch {
 	case o.how == failed:
-		c.reclassLocked(l)
 		c.delayLocked(l, o.err)
 	case o.how == done:
 		c.readyLocked(l)

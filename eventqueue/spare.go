@@ -5,10 +5,10 @@ package eventqueue
 type spare[T any] struct{ first *line[T] }
 
 // take returns an empty line. used is the number of lines in use: the more, the more
-// are made at a time.
+// are made at a time. A block is small because one line in use keeps all of it.
 func (s *spare[T]) take(used int) *line[T] {
 	if s.first == nil {
-		made := make([]line[T], min(used/2+1, 64))
+		made := make([]line[T], min(used/2+1, 8))
 		for i := range made {
 			s.put(&made[i])
 		}
@@ -21,4 +21,15 @@ func (s *spare[T]) take(used int) *line[T] {
 func (s *spare[T]) put(l *line[T]) {
 	*l = line[T]{next: s.first}
 	s.first = l
+}
+
+// drop forgets all lines that are not in use. They are taken apart: one that shares its
+// block with a line in use would keep all that it leads to.
+func (s *spare[T]) drop() {
+	for l := s.first; l != nil; {
+		next := l.next
+		l.next = nil
+		l = next
+	}
+	s.first = nil
 }

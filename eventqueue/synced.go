@@ -15,6 +15,9 @@ func (c *Collection[T]) markListedLocked() {
 		return
 	}
 	for _, l := range c.keys {
+		if l.heapIndex >= 0 {
+			continue // it was handed out and failed, which is a way to be settled
+		}
 		switch {
 		case l.waiting != nil:
 			if events := l.waiting.events; events[len(events)-1].Type == Deletion {

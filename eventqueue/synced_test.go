@@ -3,6 +3,7 @@ package eventqueue
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -84,6 +85,32 @@ func TestSynced(t *testing.T) {
 		assert.False(t, isClosed(c.Synced()))
 		require.NoError(t, cache.Replace([]*thing{at("a", "u1", 1), at("b", "u2", 2)}, "2"))
 		take(t, c).Done()
+		assert.True(t, isClosed(c.Synced()))
+	})
+	t.Run("a key that failed before the last partition was listed", func(t *testing.T) {
+		cache := store.New(store.ObjectKey[*thing])
+		a, err := cache.Partition(store.Scope{Cluster: "a"})
+		require.NoError(t, err)
+		b, err := cache.Partition(store.Scope{Cluster: "b"})
+		require.NoError(t, err)
+		c := Follow(cache, WithBackoff(time.Hour, time.Hour))
+		defer c.Close()
+		require.NoError(t, a.Replace([]*thing{at("x", "u1", 1)}, "1"))
+		take(t, c).Fail(errNo)
+		require.NoError(t, b.Replace([]*thing{at("y", "u2", 1)}, "1"))
+		assert.False(t, isClosed(c.Synced()), "y waits")
+		take(t, c).Done()
+		assert.True(t, isClosed(c.Synced()), "x was handed out and failed")
+		releaseAll(c)
+		take(t, c).Done()
+	})
+	t.Run("a key that is out while the list arrives", func(t *testing.T) {
+		c := newThings()
+		require.NoError(t, c.Add(at("a", "u1", 1)))
+		a := take(t, c)
+		require.NoError(t, c.Replace([]*thing{at("a", "u1", 1)}, "1"))
+		assert.False(t, isClosed(c.Synced()), "nothing else is left")
+		a.Done()
 		assert.True(t, isClosed(c.Synced()))
 	})
 }

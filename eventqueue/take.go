@@ -79,7 +79,7 @@ func (c *Collection[T]) takeLocked() (*Queue[T], error) {
 	}
 	c.counters.waiting--
 	c.counters.out++
-	if c.waiters > 0 && (c.ready[0].firstFree() != nil || c.ready[1].firstFree() != nil) {
+	if c.waiters > 0 && (c.firstFreeLocked(&c.ready[0]) != nil || c.firstFreeLocked(&c.ready[1]) != nil) {
 		c.signalLocked()
 	}
 	return q, nil
