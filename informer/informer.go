@@ -28,14 +28,8 @@ type Informer[T any] struct {
 	subscriptions []*Subscription[T] // in the order in which they came
 	named         int                // how many subscriptions there have been
 	run           *run[T]            // nil unless Run runs
-}
-
-// feed is the reflector as an informer sees it.
-type feed interface {
-	Run(ctx context.Context) error
-	State() reflector.State
-	Changed(seen reflector.State) <-chan struct{}
-	Synced() <-chan struct{}
+	err           error              // what the feed returned; nil unless that was a failure
+	failures      chan struct{}      // closed while there is err
 }
 
 var (
@@ -68,7 +62,7 @@ func (e *SubscriptionError) Unwrap() error { return e.Err }
 // called; a nil client is reported by Run as well.
 func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *Informer[T] {
 	i := newInformer(store.ObjectKey[T], opts)
-	i.feed = reflector.New(client, i.cache, i.reflectorOptions()...)
+	i.feed = newSource(reflector.New(client, i.cache, i.reflectorOptions()...))
 	return i
 }
 
@@ -82,15 +76,16 @@ func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Optio
 // after a back-off. What else there is to know of fn, [store.Transform] says.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
 	i := newInformer(key, opts)
-	i.feed = reflector.New(client, store.Transform(i.cache, store.ObjectKey[T], fn), i.reflectorOptions()...)
+	i.feed = newSource(reflector.New(client, store.Transform(i.cache, store.ObjectKey[T], fn), i.reflectorOptions()...))
 	return i
 }
 
 // newInformer returns an informer without a feed.
 func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
 	return &Informer[T]{
-		options: newOptions(reflect.TypeFor[T]().String(), opts),
-		cache:   store.New(key),
+		options:  newOptions(reflect.TypeFor[T]().String(), opts),
+		cache:    store.New(key),
+		failures: make(chan struct{}),
 	}
 }
 
@@ -99,18 +94,6 @@ func (i *Informer[T]) Name() string { return i.name }
 
 // Cache returns the cache, for reading. Add indexes to it with [store.AddIndex].
 func (i *Informer[T]) Cache() *store.View[T] { return i.cache.View() }
-
-// State says what the reflector is doing, and why the cache is not filled if it is
-// not.
-func (i *Informer[T]) State() reflector.State { return i.feed.State() }
-
-// Changed returns a channel that is closed when the state is another than the
-// given one: see [reflector.KubernetesResourceReflector.Changed].
-func (i *Informer[T]) Changed(seen reflector.State) <-chan struct{} { return i.feed.Changed(seen) }
-
-// Synced returns a channel that is closed once the cache has been filled. Whether
-// a subscriber has heard of what is in it, [Subscription.Synced] says.
-func (i *Informer[T]) Synced() <-chan struct{} { return i.feed.Synced() }
 
 // Run fills the cache, keeps it up to date and calls handlers, until ctx ends. It
 // then lets handlers finish what is queued for them, for as long as
@@ -125,6 +108,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	}
 	defer i.stop(r)
 	err = i.feed.Run(r.feeding)
+	i.fed(err)
 	r.fed()
 	return errors.Join(err, i.drain(r))
 }
@@ -152,6 +136,7 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	r.feeding, r.fed = context.WithCancel(ctx)
 	r.working, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	i.run = r
+	i.unfailLocked()
 	for _, s := range i.subscriptions {
 		r.work(s)
 	}

@@ -26,6 +26,7 @@ type options struct {
 	common
 	reflector    []reflector.Option
 	drainTimeout time.Duration
+	staleness    time.Duration // 0 or less for ever
 }
 
 // common is what both informers and subscriptions have.
@@ -53,6 +54,7 @@ func newOptions(name string, opts []Option) options {
 			errorHook: func(context.Context, error) {},
 		},
 		drainTimeout: DefaultDrainTimeout,
+		staleness:    DefaultStaleness,
 	}
 	for _, opt := range opts {
 		opt.applyTo(&o)
