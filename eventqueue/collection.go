@@ -11,7 +11,7 @@ import (
 // object at a time, in the order in which something first happened to them. See
 // the package documentation for what it guarantees.
 //
-// Create one with [New] or [Follow]. All methods are safe for concurrent use.
+// Create one with [New], [Follow] or [FollowFiltered]. All methods are safe for concurrent use.
 type Collection[T any] struct {
 	options
 	cache    *store.Cache[T]
@@ -62,6 +62,11 @@ func New[T any](keyOf store.KeyFunc[T], opts ...Option) *Collection[T] {
 // with an Addition for each object that the cache holds. Writing to the
 // collection itself fails with [ErrReadOnly]. [Collection.Close] stops following.
 func Follow[T any](cache *store.Cache[T], opts ...Option) *Collection[T] {
+	return follow(cache, nil, opts)
+}
+
+// follow is FollowFiltered, for which a nil keep keeps everything.
+func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Collection[T] {
 	c := &Collection[T]{
 		options: newOptions(opts),
 		cache:   cache,
@@ -72,7 +77,7 @@ func Follow[T any](cache *store.Cache[T], opts ...Option) *Collection[T] {
 		epoch:   time.Now(),
 	}
 	c.emptyRings()
-	c.follower.of = c
+	c.follower.of, c.follower.filter.keep = c, keep
 	c.unfollow = cache.Follow(&c.follower)
 	return c
 }

@@ -32,7 +32,9 @@
 //
 // [New] gives the collection a cache of its own, which [Collection.Cache] lets
 // you read. [Follow] puts a collection over a cache that others follow as well:
-// that is how an informer serves many subscribers.
+// that is how an informer serves many subscribers. [FollowFiltered] tells of some of the
+// objects only: one that enters the selection is an Addition, one that leaves it a
+// Deletion.
 //
 // # Guarantees
 //
@@ -136,7 +138,8 @@
 // Everything may be called from any goroutine, and several goroutines may range
 // over the queues of one collection. No lock is held while a loop's body or a
 // handler runs, so it may take its time, and write to the collection. A [Compactor] is
-// the exception: it runs under the locks of the cache's writer and of the collection.
+// the exception: it runs under the locks of the cache's writer and of the collection. So
+// is the predicate of [FollowFiltered], which runs under the lock of the cache's writer.
 //
 // # Errors
 //
@@ -145,5 +148,5 @@
 // [store.Cache]. [PanicError] is a handler's panic or Goexit under [Collection.Process];
 // [Reporting] makes a [HandlerError] of it and of every other failure.
 // [DrainError] says what was left when draining ended. [CompactionError] is what a
-// [Compactor] did wrong; it is found in [Stats].
+// [Compactor] did wrong, [FilterError] a panic of a predicate; both are found in [Stats].
 package eventqueue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ type policy struct {
 	of        Compaction
 	compactor Compactor[*thing]
 	most      int
+	keep      func(*thing) bool // nil keeps everything
 }
 
 var policies = []policy{
@@ -41,9 +43,16 @@ var policies = []policy{
 }
 
 func (p policy) collection(opts ...Option) *Collection[*thing] {
-	c := newThings(append(opts, WithCompaction(p.of))...)
+	c := FollowFiltered(store.New(store.ObjectKey[*thing]), p.keep, append(opts, WithCompaction(p.of))...)
+	c.owned = true
 	c.CompactBy(p.compactor)
 	return c
+}
+
+// keeps is what the predicate says of an object: no if it panics.
+func (p policy) keeps(o *thing) (kept bool) {
+	defer func() { _ = recover() }()
+	return p.keep == nil || p.keep(o)
 }
 
 // consumer is a handler as the guarantees of the package see it: what it has
@@ -107,14 +116,23 @@ func (c *consumer) acknowledge(q *Queue[*thing], n int) {
 	}
 }
 
-// history is a follower that writes down every change.
-type history struct{ all map[store.Key][]*thing }
+// history is a follower that writes down every state that is kept, and of those that
+// leave the last one.
+type history struct {
+	policy
+	all map[store.Key][]*thing
+}
 
 func (h *history) Start(*store.Snapshot[*thing]) {}
 
 func (h *history) Commit(commit *store.Commit[*thing]) {
 	for _, c := range commit.Changes {
-		h.all[c.Key] = append(h.all[c.Key], c.Object)
+		switch {
+		case c.Type == Deletion && h.keeps(c.Prior), c.Type != Deletion && h.keeps(c.Object):
+			h.all[c.Key] = append(h.all[c.Key], c.Object)
+		case c.Type == Modification && h.keeps(c.Prior):
+			h.all[c.Key] = append(h.all[c.Key], c.Prior)
+		}
 	}
 }
 
@@ -125,6 +143,15 @@ func (h *history) Commit(commit *store.Commit[*thing]) {
 func TestCollectionAgainstAModel(t *testing.T) {
 	for _, policy := range policies {
 		t.Run(policy.name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) { runModel(rt, policy) })
+		})
+		policy.keep = func(o *thing) bool {
+			if strings.HasSuffix(o.version, "4") {
+				panic("ouch")
+			}
+			return !strings.ContainsAny(o.version[len(o.version)-1:], "159")
+		}
+		t.Run(policy.name+", filtered", func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) { runModel(rt, policy) })
 		})
 	}
@@ -200,7 +227,7 @@ func runModel(rt *rapid.T, p policy) {
 	w := &world{c: p.collection(WithBackoff(time.Hour, time.Hour)), con: newConsumer(p)}
 	c := w.c
 	defer c.Close()
-	said := &history{map[store.Key][]*thing{}}
+	said := &history{p, map[store.Key][]*thing{}}
 	defer c.cache.Follow(said)()
 	rt.Repeat(map[string]func(*rapid.T){
 		"put":    func(rt *rapid.T) { require.NoError(rt, c.Add(w.draw(rt))) },
@@ -248,11 +275,13 @@ func runModel(rt *rapid.T, p policy) {
 	}
 	held := map[store.Key]*thing{}
 	for k, o := range c.Cache().All() {
-		held[k] = o
+		if p.keeps(o) {
+			held[k] = o
+		}
 	}
 	require.Equal(rt, held, w.con.known)
 	require.True(rt, isClosed(c.Synced()))
-	if p.name == "KeepAll" {
+	if p.of == KeepAll && p.compactor == nil {
 		require.Equal(rt, said.all, w.con.told)
 	}
 	checkStats(rt, c, 0)

@@ -36,6 +36,10 @@ type Stats struct {
 	// CompactionErr is the last one, a [*CompactionError], or nil.
 	CompactionFailures uint64
 	CompactionErr      error
+	// FilterFailures is the number of times that the predicate of [FollowFiltered]
+	// panicked; FilterErr is the last one, a [*FilterError], or nil.
+	FilterFailures uint64
+	FilterErr      error
 }
 
 // Stats returns the collection's statistics. It takes the same short time however
@@ -48,6 +52,7 @@ func (c *Collection[T]) Stats() Stats {
 		Keys: len(c.keys), Waiting: n.waiting, Delayed: len(c.delayed), Out: n.out, Events: n.events,
 		Merged: n.merged, Dropped: n.dropped, Retries: n.retries, Panics: n.panics, GivenUp: n.givenUp,
 		CompactionFailures: n.compactionFailures, CompactionErr: n.compactionErr,
+		FilterFailures: n.filterFailures, FilterErr: n.filterErr,
 	}
 	if c.ages.oldest != nil {
 		s.Oldest = time.Since(c.epoch) - c.ages.oldest.since
@@ -60,9 +65,18 @@ type counters struct {
 	waiting, out, events int
 	peak                 int // the most keys since the map was made
 
-	merged, dropped, retries, panics, givenUp, compactionFailures uint64
+	merged, dropped, retries, panics, givenUp, compactionFailures, filterFailures uint64
 
-	compactionErr error
+	compactionErr, filterErr error
+}
+
+// filtered takes over how often a predicate failed.
+func (n *counters) filtered(failures *uint64, err error) {
+	if *failures > 0 {
+		n.filterFailures += *failures
+		n.filterErr = err
+		*failures = 0
+	}
 }
 
 // close forgets what is there, and keeps what has been.

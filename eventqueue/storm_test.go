@@ -99,7 +99,7 @@ func TestStorm(t *testing.T) {
 func runStorm(t *testing.T, p policy, seed uint64) {
 	c := p.collection(WithLiveFirst(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
 	defer c.Close()
-	said := &history{map[store.Key][]*thing{}}
+	said := &history{policy{}, map[store.Key][]*thing{}}
 	defer c.cache.Follow(said)()
 	s := &storm{con: newConsumer(p), running: map[store.Key]bool{}, random: rand.New(rand.NewPCG(seed, 2))}
 	var wrong atomic.Value

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
-	"go.uber.org/zap"
 )
 
 // Informer keeps a cache of one resource, and tells any number of subscribers what
@@ -28,14 +28,8 @@ type Informer[T any] struct {
 	subscriptions []*Subscription[T] // in the order in which they came
 	named         int                // how many subscriptions there have been
 	run           *run[T]            // nil unless Run runs
-}
-
-// feed is the reflector as an informer sees it.
-type feed interface {
-	Run(ctx context.Context) error
-	State() reflector.State
-	Changed(seen reflector.State) <-chan struct{}
-	Synced() <-chan struct{}
+	err           error              // what the feed returned; nil unless that was a failure
+	failures      chan struct{}      // closed while there is err
 }
 
 var (
@@ -67,29 +61,39 @@ func (e *SubscriptionError) Unwrap() error { return e.Err }
 // New returns an informer of the objects of a client. Nothing happens until Run is
 // called; a nil client is reported by Run as well.
 func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *Informer[T] {
-	o := newOptions(opts)
-	cache := store.New(store.ObjectKey[T])
+	i := newInformer(store.ObjectKey[T], opts)
+	i.feed = newSource(reflector.New(client, i.cache, i.reflectorOptions()...))
+	return i
+}
+
+// NewTransformed returns an informer of what fn makes of the objects of a client, such
+// as a copy with fewer fields, or a type of your own: S is all that is cached, and all
+// that subscribers hear of. key is the KeyFunc of S, and must give it the key that the
+// object had, such as store.ObjectKey if S is a Kubernetes object, too.
+//
+// An object for which fn returns an error, panics or returns nil is one that cannot be
+// stored: it is reported, what was held under its key stays, and it is fetched again
+// after a back-off. What else there is to know of fn, [store.Transform] says.
+func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
+	i := newInformer(key, opts)
+	i.feed = newSource(reflector.New(client, store.Transform(i.cache, store.ObjectKey[T], fn), i.reflectorOptions()...))
+	return i
+}
+
+// newInformer returns an informer without a feed.
+func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
 	return &Informer[T]{
-		options: o,
-		cache:   cache,
-		feed:    reflector.New(client, cache, o.reflectorOptions()...),
+		options:  newOptions(reflect.TypeFor[T]().String(), opts),
+		cache:    store.New(key),
+		failures: make(chan struct{}),
 	}
 }
 
+// Name returns the informer's name: see [WithName].
+func (i *Informer[T]) Name() string { return i.name }
+
 // Cache returns the cache, for reading. Add indexes to it with [store.AddIndex].
 func (i *Informer[T]) Cache() *store.View[T] { return i.cache.View() }
-
-// State says what the reflector is doing, and why the cache is not filled if it is
-// not.
-func (i *Informer[T]) State() reflector.State { return i.feed.State() }
-
-// Changed returns a channel that is closed when the state is another than the
-// given one: see [reflector.KubernetesResourceReflector.Changed].
-func (i *Informer[T]) Changed(seen reflector.State) <-chan struct{} { return i.feed.Changed(seen) }
-
-// Synced returns a channel that is closed once the cache has been filled. Whether
-// a subscriber has heard of what is in it, [Subscription.Synced] says.
-func (i *Informer[T]) Synced() <-chan struct{} { return i.feed.Synced() }
 
 // Run fills the cache, keeps it up to date and calls handlers, until ctx ends. It
 // then lets handlers finish what is queued for them, for as long as
@@ -103,12 +107,17 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		return err
 	}
 	defer i.stop(r)
-	err = i.feed.Run(ctx)
+	err = i.feed.Run(r.feeding)
+	i.fed(err)
+	r.fed()
 	return errors.Join(err, i.drain(r))
 }
 
 // run is what belongs to one call of Run.
 type run[T any] struct {
+	// feeding is the context of what makes events.
+	feeding context.Context
+	fed     context.CancelFunc
 	// working is the context of handlers. It outlives that of Run, so that they
 	// can finish.
 	working context.Context
@@ -124,23 +133,32 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 		return nil, ErrRunning
 	}
 	r := &run[T]{}
+	r.feeding, r.fed = context.WithCancel(ctx)
 	r.working, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	i.run = r
+	i.unfailLocked()
 	for _, s := range i.subscriptions {
 		r.work(s)
 	}
 	return r, nil
 }
 
-// work starts the worker of a subscriber that is called. The caller holds the
-// informer's mu.
+// work starts what a subscriber needs: a worker if it is called, and somebody to
+// resync if it wants that. The caller holds the informer's mu.
 func (r *run[T]) work(s *Subscription[T]) {
-	if s.called && !r.ending {
+	if r.ending {
+		return
+	}
+	if s.called {
 		r.workers.Go(func() { s.work(r.working) })
+	}
+	if s.resync > 0 {
+		r.workers.Go(func() { s.resyncs(r.feeding) })
 	}
 }
 
 func (i *Informer[T]) stop(r *run[T]) {
+	r.fed() // again, in case that the feed panicked
 	r.end()
 	i.mu.Lock()
 	r.ending = true
@@ -181,7 +199,20 @@ func (i *Informer[T]) handlers() []*Subscription[T] {
 // own, first with an initial addition for each object that the cache holds. A nil
 // handler fails on every event.
 func (i *Informer[T]) Handle(handler Handler[T], opts ...SubscriptionOption) *Subscription[T] {
-	return i.subscribe(&Subscription[T]{handler: handler, called: true}, opts)
+	return i.HandleFiltered(nil, handler, opts...)
+}
+
+// HandleFiltered is Handle for a handler that is to hear of some objects only: those
+// for which keep returns true. An object that begins to be one of them is an addition,
+// one that ceases to be is a deletion, with the last state in which it was. A nil keep
+// keeps everything.
+//
+// keep must be pure, quick, and depend on nothing but the object, because it runs while
+// the cache is written and is asked again of prior states. An object on which it panics
+// counts as refused; [Subscription.Stats] counts and shows such panics. See
+// [eventqueue.FollowFiltered].
+func (i *Informer[T]) HandleFiltered(keep func(T) bool, handler Handler[T], opts ...SubscriptionOption) *Subscription[T] {
+	return i.subscribe(&Subscription[T]{handler: handler, called: true}, keep, opts)
 }
 
 // Subscribe subscribes somebody who pulls events with [Subscription.Events], at
@@ -189,13 +220,19 @@ func (i *Informer[T]) Handle(handler Handler[T], opts ...SubscriptionOption) *Su
 // object that the cache holds first. Close the subscription when it is not needed
 // any more.
 func (i *Informer[T]) Subscribe(opts ...SubscriptionOption) *Subscription[T] {
-	return i.subscribe(&Subscription[T]{}, opts)
+	return i.SubscribeFiltered(nil, opts...)
 }
 
-func (i *Informer[T]) subscribe(s *Subscription[T], opts []SubscriptionOption) *Subscription[T] {
-	o := newSubscriptionOptions(opts)
-	s.of, s.name, s.done = i, o.name, make(chan struct{})
-	s.queues = eventqueue.Follow(i.cache, eventqueue.WithCompaction(o.compaction))
+// SubscribeFiltered is Subscribe for somebody who is to hear of some objects only: see
+// [Informer.HandleFiltered].
+func (i *Informer[T]) SubscribeFiltered(keep func(T) bool, opts ...SubscriptionOption) *Subscription[T] {
+	return i.subscribe(&Subscription[T]{}, keep, opts)
+}
+
+func (i *Informer[T]) subscribe(s *Subscription[T], keep func(T) bool, opts []SubscriptionOption) *Subscription[T] {
+	s.subscriptionOptions = newSubscriptionOptions(i.common, opts)
+	s.of, s.closing, s.done = i, make(chan struct{}), make(chan struct{})
+	s.queues = eventqueue.FollowFiltered(i.cache, keep, s.queueing...)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.named++
@@ -213,11 +250,4 @@ func (i *Informer[T]) forget(s *Subscription[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.subscriptions = slices.DeleteFunc(i.subscriptions, func(other *Subscription[T]) bool { return other == s })
-}
-
-// report tells of a failure of a handler.
-func (i *Informer[T]) report(ctx context.Context, s *Subscription[T], err *eventqueue.HandlerError) {
-	i.logger.Error("handler failed", zap.String("subscriber", s.name), zap.Stringer("key", err.Key),
-		zap.Int("attempt", err.Attempt), zap.Error(err.Err))
-	i.errorHook(ctx, err)
 }

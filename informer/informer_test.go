@@ -53,7 +53,7 @@ func (f *idleFeed) Run(ctx context.Context) error {
 	return nil
 }
 
-func start(t *testing.T, i *Informer[*corev1.Pod]) (stop func() error) {
+func start(t *testing.T, i interface{ Run(context.Context) error }) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- i.Run(ctx) }()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
 	"go.uber.org/zap"
 )
@@ -15,27 +14,50 @@ import (
 const DefaultDrainTimeout = 10 * time.Second
 
 // Option configures an informer.
-type Option interface{ apply(*options) }
+type Option interface{ applyTo(*options) }
+
+// CommonOption configures an informer or a subscription.
+type CommonOption interface {
+	Option
+	SubscriptionOption
+}
 
 type options struct {
+	common
 	reflector    []reflector.Option
 	drainTimeout time.Duration
-	logger       *zap.Logger
-	errorHook    func(context.Context, error)
+	staleness    time.Duration // 0 or less for ever
+}
+
+// common is what both informers and subscriptions have.
+type common struct {
+	name      string
+	logger    *zap.Logger
+	errorHook func(context.Context, error)
 }
 
 type optionFunc func(*options)
 
-func (f optionFunc) apply(o *options) { f(o) }
+func (f optionFunc) applyTo(o *options) { f(o) }
 
-func newOptions(opts []Option) options {
+type commonOptionFunc func(*common)
+
+func (f commonOptionFunc) applyTo(o *options) { f(&o.common) }
+
+func (f commonOptionFunc) applyToSubscription(o *subscriptionOptions) { f(&o.common) }
+
+func newOptions(name string, opts []Option) options {
 	o := options{
+		common: common{
+			name:      name,
+			logger:    zap.NewNop(),
+			errorHook: func(context.Context, error) {},
+		},
 		drainTimeout: DefaultDrainTimeout,
-		logger:       zap.NewNop(),
-		errorHook:    func(context.Context, error) {},
+		staleness:    DefaultStaleness,
 	}
 	for _, opt := range opts {
-		opt.apply(&o)
+		opt.applyTo(&o)
 	}
 	return o
 }
@@ -43,7 +65,7 @@ func newOptions(opts []Option) options {
 // reflectorOptions returns the options of the reflector: those that the user gave
 // for it win.
 func (o options) reflectorOptions() []reflector.Option {
-	own := []reflector.Option{reflector.WithLogger(o.logger), reflector.WithErrorHook(o.errorHook)}
+	own := []reflector.Option{reflector.WithName(o.name), reflector.WithLogger(o.logger), reflector.WithErrorHook(o.errorHook)}
 	return append(own, o.reflector...)
 }
 
@@ -60,10 +82,17 @@ func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drainTimeout = d })
 }
 
-// WithLogger sets the logger of the informer and its reflector. The default logs
-// nothing.
-func WithLogger(logger *zap.Logger) Option {
-	return optionFunc(func(o *options) {
+// WithName sets the name of an informer or of a subscriber, for errors and logs. The
+// default is the Go type of the objects, such as "*v1.Pod", for an informer, and its
+// number, such as "#1", for a subscriber. The reflector has the informer's name.
+func WithName(name string) CommonOption {
+	return commonOptionFunc(func(o *common) { o.name = name })
+}
+
+// WithLogger sets the logger of an informer and its reflector, or of a subscription,
+// which otherwise has that of the informer. The default logs nothing.
+func WithLogger(logger *zap.Logger) CommonOption {
+	return commonOptionFunc(func(o *common) {
 		if logger != nil {
 			o.logger = logger
 		}
@@ -72,44 +101,12 @@ func WithLogger(logger *zap.Logger) Option {
 
 // WithErrorHook sets a function that is called with every failure of the reflector,
 // a [*reflector.Error], and of a handler, a [*eventqueue.HandlerError], from the
-// goroutine on which it happened. The default does nothing.
-func WithErrorHook(hook func(context.Context, error)) Option {
-	return optionFunc(func(o *options) {
+// goroutine on which it happened. That of a subscription is called with the failures
+// of its handler, instead of that of the informer. The default does nothing.
+func WithErrorHook(hook func(context.Context, error)) CommonOption {
+	return commonOptionFunc(func(o *common) {
 		if hook != nil {
 			o.errorHook = hook
 		}
 	})
-}
-
-// SubscriptionOption configures a [Subscription].
-type SubscriptionOption interface{ apply(*subscriptionOptions) }
-
-type subscriptionOptions struct {
-	name       string
-	compaction eventqueue.Compaction
-}
-
-type subscriptionOptionFunc func(*subscriptionOptions)
-
-func (f subscriptionOptionFunc) apply(o *subscriptionOptions) { f(o) }
-
-func newSubscriptionOptions(opts []SubscriptionOption) subscriptionOptions {
-	o := subscriptionOptions{compaction: eventqueue.KeepLatest}
-	for _, opt := range opts {
-		opt.apply(&o)
-	}
-	return o
-}
-
-// WithName sets the name of the subscriber for errors and logs. The default is its
-// number, such as "#1".
-func WithName(name string) SubscriptionOption {
-	return subscriptionOptionFunc(func(o *subscriptionOptions) { o.name = name })
-}
-
-// WithCompaction says which events are kept for a subscriber that falls behind.
-// The default is [eventqueue.KeepLatest], which needs no more memory however far
-// it does; [eventqueue.KeepAll] tells of every state in between.
-func WithCompaction(c eventqueue.Compaction) SubscriptionOption {
-	return subscriptionOptionFunc(func(o *subscriptionOptions) { o.compaction = c })
 }

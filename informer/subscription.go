@@ -6,16 +6,18 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"go.uber.org/zap"
 )
 
 // Subscription is one subscriber of an informer: a queue of its own, at a pace of
 // its own. Get one from [Informer.Handle] or [Informer.Subscribe].
 type Subscription[T any] struct {
-	name    string
+	subscriptionOptions
 	of      *Informer[T]
 	handler Handler[T]
 	called  bool // the handler is; else the subscriber pulls
 	queues  *eventqueue.Collection[T]
+	closing chan struct{} // closed by Close
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
@@ -36,6 +38,16 @@ func (s *Subscription[T]) Synced() <-chan struct{} { return s.queues.Synced() }
 
 // Lag returns the number of objects of which something is queued or being handled.
 func (s *Subscription[T]) Lag() int { return s.queues.Len() }
+
+// Stats says how far the subscriber is behind, in objects, events and time, and counts
+// what happened to its events: merged, dropped, tried again, given up.
+func (s *Subscription[T]) Stats() eventqueue.Stats { return s.queues.Stats() }
+
+// CompactBy sets a function that says which of the events that wait are kept: see
+// [eventqueue.Collection.CompactBy].
+func (s *Subscription[T]) CompactBy(compactor eventqueue.Compactor[T]) {
+	s.queues.CompactBy(compactor)
+}
 
 // Events iterates over what happens, until ctx ends or the subscription is closed.
 // The end of the loop's body acknowledges an event; after break, return or a panic
@@ -59,6 +71,7 @@ func (s *Subscription[T]) Close() {
 		return
 	}
 	s.closed = true
+	close(s.closing)
 	if s.working == 0 {
 		close(s.done)
 	}
@@ -100,6 +113,9 @@ func (s *Subscription[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) er
 	return q.Each(ctx, func(event eventqueue.Event[T]) error { return s.handler.Handle(ctx, event) })
 }
 
+// report tells of a failure of the handler.
 func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
-	s.of.report(ctx, s, err)
+	s.logger.Error("handler failed", zap.String("subscriber", s.name), zap.Stringer("key", err.Key),
+		zap.Int("attempt", err.Attempt), zap.Error(err.Err))
+	s.errorHook(ctx, err)
 }

@@ -46,6 +46,11 @@ var (
 	// restored from a backup. The reflector lists anew.
 	ErrServerBehind = errors.New("server is behind the resource version that it gave before: it was restored from a backup, perhaps")
 
+	// ErrNotServed means that the server does not know the resource (404): its
+	// definition may not be installed yet. The reflector waits for it, and asks again
+	// after each back-off.
+	ErrNotServed = errors.New("server does not serve the resource: its CustomResourceDefinition or aggregated API may not be installed yet")
+
 	// ErrTable means that the server sent a Table, which is for people to read,
 	// instead of objects.
 	ErrTable = errors.New("server sent a Table instead of objects: the client must not accept as=Table")

@@ -3,10 +3,12 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/store"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // KubernetesResourceReflector keeps a store equal to one resource of an API
@@ -92,6 +94,9 @@ func (r *KubernetesResourceReflector[T]) Synced() <-chan struct{} { return r.sta
 
 // newError wraps what went wrong.
 func (r *KubernetesResourceReflector[T]) newError(op Op, resourceVersion string, err error) *Error {
+	if op != OpStore && apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w: %w", ErrNotServed, err)
+	}
 	e := &Error{Reflector: r.name, Op: op, ResourceVersion: resourceVersion, Err: err}
 	var rejected *store.RejectedError
 	if errors.As(err, &rejected) && len(rejected.Rejections) == 1 {

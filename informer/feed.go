@@ -1,0 +1,107 @@
+package informer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// feed fills a cache: one reflector, or one for each scope.
+type feed interface {
+	reflecting
+	// sources returns the reflectors, in the order in which they came.
+	sources() []*source
+}
+
+// reflecting is a reflector without its type.
+type reflecting interface {
+	Run(ctx context.Context) error
+	State() reflector.State
+	Changed(seen reflector.State) <-chan struct{}
+	Synced() <-chan struct{}
+}
+
+// ScopeState is the state of one reflector of an informer.
+type ScopeState struct {
+	// Scope is what the reflector fills; the zero Scope unless the informer was made
+	// by [NewScoped].
+	Scope store.Scope
+	State reflector.State
+	// Synced is true once the reflector has filled its scope.
+	Synced bool
+	// Broken is since when there has been no watch; zero while there is one.
+	Broken time.Time
+}
+
+// source is a reflector whose watch is kept an eye on.
+type source struct {
+	reflecting
+	scope   store.Scope
+	changed func() // called when the state has changed; nil if nobody wants to know
+
+	mu     sync.Mutex
+	broken time.Time // since when there is no watch; zero while there is one. Guarded by mu
+
+	// gone is closed when the scope is dropped; nil if it cannot be.
+	gone chan struct{}
+}
+
+func newSource(r reflecting) *source { return &source{reflecting: r, broken: time.Now()} }
+
+func (s *source) sources() []*source { return []*source{s} }
+
+// Run runs the reflector.
+func (s *source) Run(ctx context.Context) error {
+	over := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() { s.observe(over) })
+	defer watcher.Wait()
+	defer close(over)
+	return s.reflecting.Run(ctx)
+}
+
+// observe notes how the state changes, until the reflector is through.
+func (s *source) observe(over <-chan struct{}) {
+	for {
+		seen := s.note()
+		select {
+		case <-s.Changed(seen):
+		case <-over:
+			s.note()
+			return
+		}
+	}
+}
+
+func (s *source) note() reflector.State {
+	state := s.State()
+	s.mu.Lock()
+	if state.Phase == reflector.Watching {
+		s.broken = time.Time{}
+	} else if s.broken.IsZero() {
+		s.broken = time.Now()
+	}
+	s.mu.Unlock()
+	if s.changed != nil {
+		s.changed()
+	}
+	return state
+}
+
+func (s *source) state() ScopeState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return ScopeState{Scope: s.scope, State: s.State(), Synced: isClosed(s.Synced()), Broken: s.broken}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,176 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func labelled(p *corev1.Pod, app string) *corev1.Pod {
+	p.Labels = map[string]string{"app": app}
+	return p
+}
+
+func isWeb(p *corev1.Pod) bool { return p.Labels["app"] == "web" }
+
+func TestPredicateOfASubscriber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		var all, web diary
+		i.Handle(all.funcs())
+		i.HandleFiltered(isWeb, web.funcs())
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{labelled(pod("a", "u1", 1), "web"), labelled(pod("b", "u2", 1), "db")}, "1"))
+		synctest.Wait()
+		for _, p := range []*corev1.Pod{
+			labelled(pod("a", "u1", 2), "web"), labelled(pod("a", "u1", 3), "db"), labelled(pod("a", "u1", 4), "db"),
+			labelled(pod("b", "u2", 5), "web"), labelled(pod("a", "u1", 6), "web"),
+		} {
+			require.NoError(t, i.cache.Update(p))
+			synctest.Wait()
+		}
+		require.NoError(t, i.cache.Delete(labelled(pod("b", "u2", 7), "web")))
+		synctest.Wait()
+
+		var late diary
+		sub := i.HandleFiltered(isWeb, late.funcs())
+		<-sub.Synced()
+		pulling := i.SubscribeFiltered(isWeb)
+		assert.Equal(t, 1, pulling.Lag())
+		require.NoError(t, stop())
+		assert.Len(t, all.read(), 8)
+		assert.Equal(t, []string{"initial a@1", "update a@1>2", "delete a@2", "add b@5", "add a@6", "delete b@7"}, web.read())
+		assert.Equal(t, []string{"initial a@6"}, late.read())
+	})
+}
+
+func TestPanickingPredicateShowsAndHarmsNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		var other diary
+		i.Handle(other.funcs())
+		sub := i.HandleFiltered(func(*corev1.Pod) bool { panic("ouch") }, HandlerFuncs[*corev1.Pod]{})
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		<-sub.Synced()
+		synctest.Wait()
+		assert.EqualValues(t, 1, sub.Stats().FilterFailures)
+		assert.Len(t, other.read(), 1)
+		require.NoError(t, stop())
+	})
+}
+
+func TestBackoffIsPerSubscriber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		count := func(calls *int) Handler[*corev1.Pod] {
+			return HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+				*calls++
+				return errors.New("never")
+			})
+		}
+		var patient, eager int
+		i.Handle(count(&patient), WithBackoff(time.Hour, time.Hour))
+		sub := i.Handle(count(&eager), WithBackoff(time.Millisecond, time.Second))
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		<-time.After(time.Minute)
+		require.Error(t, stop())
+		assert.Equal(t, 1, patient)
+		assert.Greater(t, eager, 60)
+		assert.EqualValues(t, eager-1, sub.Stats().Retries)
+	})
+}
+
+func TestLiveEventsGoFirstForThoseWhoWantIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		var fifo, live diary
+		i.Handle(fifo.funcs())
+		i.Handle(live.funcs(), WithLiveFirst(true))
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
+		require.NoError(t, i.cache.Add(pod("news", "u3", 2)))
+		stop := start(t, i)
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"initial a@1", "initial b@1", "add news@2"}, fifo.read())
+		assert.Equal(t, []string{"add news@2", "initial a@1", "initial b@1"}, live.read())
+	})
+}
+
+func TestLoggerAndHookOfASubscriber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		common, commonLogs := observer.New(zap.InfoLevel)
+		own, ownLogs := observer.New(zap.InfoLevel)
+		var failures, ownFailures []error
+		hook := func(into *[]error) CommonOption {
+			return WithErrorHook(func(_ context.Context, err error) { *into = append(*into, err) })
+		}
+		i := newPods(WithLogger(zap.New(common)), hook(&failures))
+		failing := HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			return eventqueue.Permanent(errors.New("no"))
+		})
+		i.Handle(failing, WithName("first"))
+		i.Handle(failing, WithName("second"), WithLogger(zap.New(own)), hook(&ownFailures))
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		synctest.Wait()
+		require.NoError(t, stop())
+		require.Equal(t, 1, commonLogs.Len())
+		assert.Equal(t, "first", commonLogs.All()[0].ContextMap()["subscriber"])
+		require.Equal(t, 1, ownLogs.Len())
+		assert.Equal(t, "second", ownLogs.All()[0].ContextMap()["subscriber"])
+		assert.Len(t, failures, 1)
+		assert.Len(t, ownFailures, 1)
+	})
+}
+
+func TestLagIsSaidInNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		sub := i.Subscribe(WithCompaction(eventqueue.KeepAll))
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
+		<-time.After(time.Minute)
+		require.NoError(t, i.cache.Update(pod("a", "u1", 2)))
+		s := sub.Stats()
+		assert.Equal(t, 2, s.Keys)
+		assert.Equal(t, 3, s.Events)
+		assert.Equal(t, time.Minute, s.Oldest)
+		sub.Close()
+		assert.Zero(t, sub.Stats().Events)
+	})
+}
+
+func TestCompactionOfOnesOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		var d diary
+		sub := i.Handle(d.funcs(), WithCompaction(eventqueue.KeepAll))
+		sub.CompactBy(func(events []eventqueue.Event[*corev1.Pod]) []eventqueue.Event[*corev1.Pod] {
+			var keep []eventqueue.Event[*corev1.Pod]
+			for _, e := range events {
+				if strings.HasSuffix(e.Object.ResourceVersion, "0") {
+					keep = append(keep, e)
+				}
+			}
+			return keep
+		})
+		for version := 1; version <= 25; version++ {
+			require.NoError(t, i.cache.Add(pod("a", "u1", version)))
+		}
+		stop := start(t, i)
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"add a@10", "update a@10>20", "update a@20>25"}, d.read())
+	})
+}

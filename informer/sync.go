@@ -1,0 +1,254 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// DefaultStaleness is how long the watch of an informer may be broken until
+// [Informer.Ready] says so.
+const DefaultStaleness = 2 * time.Minute
+
+// watchLife is how long a watch lasts at most: the reflector asks the server to end it
+// by then. One that is silent for longer is dead.
+const watchLife = 10 * time.Minute
+
+// WithStaleness sets how long the watch may be broken until [Informer.Ready] says so.
+// The default is [DefaultStaleness]; 0 or less means for ever.
+func WithStaleness(limit time.Duration) Option {
+	return optionFunc(func(o *options) { o.staleness = limit })
+}
+
+// Behind is a subscriber that has not been told of everything yet.
+type Behind struct {
+	// Subscription is the subscriber's name: see [WithName].
+	Subscription string
+	// Lag is the number of objects of which something waits or is being handled.
+	Lag int
+}
+
+// SyncError says why an informer is not synced.
+type SyncError struct {
+	// Informer is the informer's name: see [WithName].
+	Informer string
+	// Lacking are the reflectors that have not filled the cache yet: what they do,
+	// what failed last and how often. It is empty if the cache is filled.
+	Lacking []ScopeState
+	// Behind are the handlers that have not been told of everything yet.
+	Behind []Behind
+	// Err is why nobody waits any longer: the cause of the context, or what the
+	// reflector returned. It may be nil.
+	Err error
+}
+
+// Error says all that is known.
+func (e *SyncError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "informer %s is not synced", e.Informer)
+	for _, l := range e.Lacking {
+		fmt.Fprintf(&b, "; reflector%s", describe(l))
+	}
+	for _, s := range e.Behind {
+		fmt.Fprintf(&b, "; subscriber %s has yet to deal with %d object(s)", s.Subscription, s.Lag)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap returns Err and the failures of the reflectors.
+func (e *SyncError) Unwrap() []error {
+	var errs []error
+	if e.Err != nil {
+		errs = append(errs, e.Err)
+	}
+	for _, l := range e.Lacking {
+		if l.State.Err != nil {
+			errs = append(errs, l.State.Err)
+		}
+	}
+	return errs
+}
+
+// describe says what a reflector does.
+func describe(s ScopeState) string {
+	text := ""
+	if s.Scope != (store.Scope{}) {
+		text = " of " + s.Scope.String()
+	}
+	text += " is " + string(s.State.Phase)
+	if s.State.Attempt > 0 {
+		text += fmt.Sprintf(" after attempt %d", s.State.Attempt)
+	}
+	if s.State.Err != nil {
+		text += fmt.Sprintf(" (%v)", s.State.Err)
+	}
+	return text
+}
+
+// StaleError says that an informer was synced, and has lost the server since.
+type StaleError struct {
+	// Informer is the informer's name: see [WithName].
+	Informer string
+	// Scope is the reflector in question, and what it does. State.Contact is when
+	// the server was last heard of.
+	Scope ScopeState
+	// For is how long there has been no watch, or how long it has been silent.
+	For time.Duration
+}
+
+// Error says how long the watch has been broken, and why.
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("informer %s has had no working watch for %v; reflector%s", e.Informer, e.For.Round(time.Second), describe(e.Scope))
+}
+
+// Unwrap returns what failed last.
+func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
+
+// WaitForSync waits until the cache is filled and every handler has been told of
+// everything that it was filled with. It returns nil then, and a [*SyncError] that says
+// what is missing when ctx ends, or at once when Run ends with a failure of the
+// reflector.
+//
+// Handlers are those of [Informer.Handle] that have subscribed when the cache is
+// filled; nobody waits for those who pull. It may be called before Run. An informer
+// that is synced stays so: see [Informer.Ready].
+func (i *Informer[T]) WaitForSync(ctx context.Context) error {
+	failed := i.failed()
+	wait := func(synced, gone <-chan struct{}) error {
+		select {
+		case <-synced:
+			return nil
+		default:
+		}
+		select {
+		case <-synced:
+		case <-gone:
+		case <-failed:
+			return i.unsynced(i.failure())
+		case <-ctx.Done():
+			return i.unsynced(context.Cause(ctx))
+		}
+		return nil
+	}
+	if err := wait(i.feed.Synced(), nil); err != nil {
+		return err
+	}
+	for _, s := range i.feed.sources() {
+		if err := wait(s.Synced(), s.gone); err != nil {
+			return err
+		}
+	}
+	for _, s := range i.handlers() {
+		if err := wait(s.Synced(), s.closing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsynced returns what is missing, for a reason.
+func (i *Informer[T]) unsynced(cause error) *SyncError {
+	e := &SyncError{Informer: i.name, Err: cause}
+	for _, s := range i.feed.sources() {
+		if state := s.state(); !state.Synced {
+			e.Lacking = append(e.Lacking, state)
+		}
+	}
+	for _, s := range i.handlers() {
+		if !isClosed(s.Synced()) {
+			e.Behind = append(e.Behind, Behind{Subscription: s.name, Lag: s.Lag()})
+		}
+	}
+	return e
+}
+
+// Ready returns nil if the informer is synced, as [Informer.WaitForSync] means it, and
+// its watch works: what a readiness probe asks. It returns a [*SyncError] if it is not
+// synced, and a [*StaleError] if it has had no watch for longer than [WithStaleness]
+// allows. The next watch makes it ready again.
+func (i *Informer[T]) Ready() error {
+	if e := i.unsynced(nil); len(e.Lacking) > 0 || len(e.Behind) > 0 || !isClosed(i.feed.Synced()) {
+		return e
+	}
+	if i.staleness <= 0 {
+		return nil
+	}
+	var errs []error
+	for _, s := range i.feed.sources() {
+		state := s.state()
+		since, limit := state.Broken, i.staleness
+		if since.IsZero() {
+			// A watch may have nothing to tell, and a server no bookmarks.
+			since, limit = state.State.Contact, limit+watchLife
+		}
+		if age := time.Since(since); age > limit {
+			errs = append(errs, &StaleError{Informer: i.name, Scope: state, For: age})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// State says what the reflector is doing, and why the cache is not filled if it is
+// not. Of several reflectors it is the one that is furthest from a watch: see
+// [Informer.Scopes].
+func (i *Informer[T]) State() reflector.State { return i.feed.State() }
+
+// Changed returns a channel that is closed when the state is another than the
+// given one: see [reflector.KubernetesResourceReflector.Changed]. Of several reflectors
+// any change may close it.
+func (i *Informer[T]) Changed(seen reflector.State) <-chan struct{} { return i.feed.Changed(seen) }
+
+// Synced returns a channel that is closed once the cache has been filled; that of a
+// scoped informer when it has scopes, and all that it has are filled. Whether a
+// subscriber has heard of what is in it, [Subscription.Synced] says.
+func (i *Informer[T]) Synced() <-chan struct{} { return i.feed.Synced() }
+
+// Scopes returns the state of each reflector, in the order in which they were added:
+// one unless the informer was made by [NewScoped].
+func (i *Informer[T]) Scopes() []ScopeState {
+	sources := i.feed.sources()
+	states := make([]ScopeState, len(sources))
+	for n, s := range sources {
+		states[n] = s.state()
+	}
+	return states
+}
+
+// failed returns a channel that is closed when Run has ended with a failure of the
+// reflector.
+func (i *Informer[T]) failed() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.failures
+}
+
+func (i *Informer[T]) failure() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.err
+}
+
+// fed notes how the feed ended.
+func (i *Informer[T]) fed(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err != nil {
+		i.err = err
+		close(i.failures)
+	}
+}
+
+// unfailLocked forgets a failure of an earlier Run.
+func (i *Informer[T]) unfailLocked() {
+	if i.err != nil {
+		i.err, i.failures = nil, make(chan struct{})
+	}
+}

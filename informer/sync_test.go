@@ -1,0 +1,205 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// newServed returns an informer of the pods of a server.
+func newServed(t *testing.T, server *reflectortest.Server, opts ...Option) *Informer[*corev1.Pod] {
+	return New(clientOf(t, server).CoreV1().Pods("default"), opts...)
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestWaitForSyncReturnsWhenEveryHandlerHasBeenTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "n")))
+		i := newServed(t, server)
+		told := false
+		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { <-time.After(time.Minute); told = true }})
+		i.Subscribe() // nobody pulls: it does not count
+		closed := i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { <-time.After(time.Minute) }})
+		result := make(chan error)
+		go func() { result <- i.WaitForSync(t.Context()) }() // before Run
+		stop := start(t, i)
+		synctest.Wait()
+		closed.Close()
+		require.NoError(t, <-result)
+		assert.True(t, told)
+		require.NoError(t, stop())
+
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, i.WaitForSync(ended), "what is synced is so at once")
+	})
+}
+
+func TestWaitForSyncNamesTheReflectorsStateAndWhoIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "n")))
+		broken := server.Inject(reflectortest.Answer(500).On("", "pods"))
+		i := newServed(t, server, WithName("my pods"), WithDrainTimeout(0))
+		i.Handle(HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
+			<-ctx.Done()
+			return nil
+		}), WithName("sleepy"))
+		i.Handle(HandlerFuncs[*corev1.Pod]{}, WithName("quick"))
+		stop := start(t, i)
+		err := i.WaitForSync(within(t, time.Minute))
+		var why *SyncError
+		require.ErrorAs(t, err, &why)
+		assert.Equal(t, "my pods", why.Informer)
+		require.Len(t, why.Lacking, 1)
+		assert.Equal(t, reflector.Waiting, why.Lacking[0].State.Phase)
+		assert.Greater(t, why.Lacking[0].State.Attempt, 3)
+		assert.True(t, apierrors.IsInternalError(err), "the server's answer is in it")
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, []Behind{{"sleepy", 0}, {"quick", 0}}, why.Behind)
+		assert.ErrorContains(t, err, "informer my pods is not synced; reflector is Waiting after attempt ")
+		assert.Equal(t, why.Lacking[0].State.Err, i.State().Err)
+
+		broken.Remove()
+		err = i.WaitForSync(within(t, time.Minute))
+		require.ErrorAs(t, err, &why)
+		assert.Empty(t, why.Lacking)
+		assert.Equal(t, []Behind{{"sleepy", 1}}, why.Behind)
+		assert.EqualError(t, err, "informer my pods is not synced; subscriber sleepy has yet to deal with 1 object(s): context deadline exceeded")
+		assert.ErrorAs(t, i.Ready(), &why)
+		require.Error(t, stop())
+	})
+}
+
+func TestWaitForSyncEndsWithAFailureOfTheReflector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		injected := server.Inject(reflectortest.Answer(403).On("", "pods"))
+		i := newServed(t, server, WithReflector(reflector.WithRetry(func(err error) bool { return !apierrors.IsForbidden(err) })))
+		result := make(chan error, 1)
+		go func() { result <- i.WaitForSync(t.Context()) }()
+		synctest.Wait()
+		assert.True(t, apierrors.IsForbidden(i.Run(t.Context())))
+		err := <-result
+		var why *SyncError
+		require.ErrorAs(t, err, &why)
+		assert.True(t, apierrors.IsForbidden(why.Err))
+		require.Error(t, i.WaitForSync(t.Context()), "also for those who come later")
+
+		injected.Remove()
+		stop := start(t, i)
+		synctest.Wait()
+		require.NoError(t, i.WaitForSync(t.Context()), "until it runs again")
+		require.NoError(t, stop())
+	})
+}
+
+func TestReadinessEndsWithALongBreakOfTheWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		limited, never := newServed(t, server, WithName("limited"), WithStaleness(time.Minute)), newServed(t, server, WithStaleness(0))
+		var why *SyncError
+		require.ErrorAs(t, limited.Ready(), &why)
+		assert.Equal(t, reflector.Stopped, why.Lacking[0].State.Phase)
+		stop, stopNever := start(t, limited), start(t, never)
+		synctest.Wait()
+		require.NoError(t, limited.Ready())
+		<-time.After(time.Hour)
+		require.NoError(t, limited.Ready(), "a quiet watch is a good one")
+
+		// Lists go on: it is the watch that counts.
+		down := server.Inject(reflectortest.Answer(503).On("watch", "pods"))
+		cut := server.Inject(reflectortest.ResetAfterEvents(0).On("watch", "pods"))
+		require.NoError(t, server.Create(onNode("a", "n")))
+		for limited.State().Phase == reflector.Watching {
+			<-limited.Changed(limited.State())
+		}
+		cut.Remove()
+		synctest.Wait()
+		require.NoError(t, limited.Ready(), "a short break is nothing")
+		<-time.After(2 * time.Minute)
+		var stale *StaleError
+		require.ErrorAs(t, limited.Ready(), &stale)
+		assert.Equal(t, "limited", stale.Informer)
+		assert.GreaterOrEqual(t, stale.For, 2*time.Minute)
+		assert.True(t, apierrors.IsServiceUnavailable(stale), "%v", stale)
+		assert.ErrorContains(t, stale, "informer limited has had no working watch for 2m")
+		require.NoError(t, limited.WaitForSync(t.Context()), "it has been synced all the same")
+		require.NoError(t, never.Ready())
+
+		down.Remove()
+		<-time.After(time.Minute)
+		require.NoError(t, limited.Ready(), "and again with the next watch")
+		require.NoError(t, stop())
+		require.NoError(t, stopNever())
+		<-time.After(2 * time.Minute)
+		require.ErrorAs(t, limited.Ready(), &stale, "nobody watches")
+	})
+}
+
+func TestDeadWatchIsStaleToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		release := make(chan struct{})
+		defer close(release)
+		i := newServed(t, server, WithReflector(reflector.WithoutWatchList()))
+		server.Inject(reflectortest.StallAfterEvents(0, release).On("watch", "pods"))
+		stop := start(t, i)
+		synctest.Wait()
+		require.Equal(t, reflector.Watching, i.State().Phase)
+		<-time.After(watchLife)
+		require.NoError(t, i.Ready())
+		<-time.After(DefaultStaleness + time.Second)
+		var stale *StaleError
+		require.ErrorAs(t, i.Ready(), &stale)
+		assert.Equal(t, reflector.Watching, stale.Scope.State.Phase)
+		require.NoError(t, stop())
+	})
+}
+
+func TestInformerOfAKindThatIsNotInstalledWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		missing := server.Inject(reflectortest.Answer(404).On("", "pods"))
+		i := newServed(t, server, WithName("pods"))
+		stop := start(t, i)
+		err := i.WaitForSync(within(t, time.Hour))
+		require.ErrorIs(t, err, reflector.ErrNotServed)
+		assert.True(t, apierrors.IsNotFound(err))
+		assert.ErrorContains(t, err, "may not be installed yet")
+		assert.ErrorIs(t, i.State().Err, reflector.ErrNotServed)
+		assert.Equal(t, reflector.Waiting, i.State().Phase)
+
+		require.NoError(t, server.Create(onNode("a", "n")))
+		missing.Remove()
+		require.NoError(t, i.WaitForSync(within(t, 31*time.Second)), "the longest back-off")
+		assert.Equal(t, 1, i.Cache().Len())
+		require.NoError(t, i.State().Err)
+		require.NoError(t, stop())
+	})
+}
+
+func TestUnusableInformerSaysSoToThoseWhoWait(t *testing.T) {
+	i := New[*corev1.Pod, *corev1.PodList](nil)
+	require.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoClient)
+	err := i.WaitForSync(t.Context())
+	require.ErrorIs(t, err, reflector.ErrNoClient)
+	assert.ErrorContains(t, err, "informer *v1.Pod is not synced; reflector is Stopped: ")
+	assert.False(t, errors.Is(i.Ready(), reflector.ErrNoClient))
+}
