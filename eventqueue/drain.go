@@ -11,6 +11,9 @@ import (
 // It returns nil if no event is left, and else a [*DrainError] that says what
 // is, also when ctx ended first. Stop what fills the collection before; what is
 // added meanwhile is waited for as well. A closed collection holds nothing.
+//
+// A handler or a loop's body must not call it with a context that does not end: what it
+// holds itself is out.
 func (c *Collection[T]) Drain(ctx context.Context) error {
 	for {
 		c.mu.Lock()

@@ -53,7 +53,8 @@ func (e *PanicError) Unwrap() error {
 type HandlerError struct {
 	// Key is the object that the handler failed on.
 	Key store.Key
-	// Attempt counts the calls since the handler last succeeded on the object.
+	// Attempt is one more than the number of failures since the object was last
+	// acknowledged.
 	Attempt int
 	// Err is what the handler returned, or an [*PanicError].
 	Err error

@@ -50,7 +50,7 @@ type Event[T any] struct {
 	FinalStateKnown bool
 
 	// PriorKnown is true for every Modification, false for every Addition, and
-	// true for a Deletion unless nothing was ever acknowledged of the object.
+	// false for a Deletion only if the object's Addition was merged into it.
 	PriorKnown bool
 
 	// mark tells a Compactor's answer from its question. It is zero in every

@@ -15,7 +15,8 @@ import (
 // [runtime.Goexit]. To hear of errors, pass what [Reporting] makes of fn.
 //
 // fn gets ctx. It is never called for one key at the same time, and may call
-// every method of the collection.
+// every method of the collection but [Collection.Drain], which would wait for fn's own
+// return.
 func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(context.Context, *Queue[T]) error) {
 	var running sync.WaitGroup
 	var work func()

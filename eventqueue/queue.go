@@ -70,8 +70,8 @@ func (q *Queue[T]) Oldest() Event[T] { return q.events[0].Event }
 // Newest returns the last event.
 func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].Event }
 
-// Attempt returns how often the key has been handed out since it was last
-// acknowledged, this time included: 1 unless it failed before.
+// Attempt returns one more than the number of failures of the key since it was last
+// acknowledged: 1 unless it failed before.
 func (q *Queue[T]) Attempt() int { return int(q.attempt) }
 
 // Done acknowledges the queue. The end of a loop's body does it as well.
@@ -101,7 +101,8 @@ func (q *Queue[T]) PutBack() { q.of.settle(q, outcome{}) }
 // return it from a handler, and the event comes again with the later ones; if the
 // error is [Permanent], only the later ones do. It stops between two events when ctx
 // ends, and returns its cause, or when the collection is closed, and returns
-// [ErrClosed].
+// [ErrClosed]. Once it is through with all events, nothing is left to come again: an
+// error that a handler returns after that acknowledges the queue, as Fail does.
 func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 	for int(q.acknowledged) < len(q.events) {
 		if ctx.Err() != nil {
