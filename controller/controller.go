@@ -95,6 +95,12 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	cancel()
 	stop()
 	workers.Wait()
+	if left != nil {
+		// Handlers that were running when the time was over have ended since.
+		over, end := context.WithCancelCause(context.WithoutCancel(ctx))
+		end(ErrDrainTimeout)
+		left = c.queues.Drain(over)
+	}
 	return errors.Join(err, left, closed)
 }
 
@@ -102,5 +108,11 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 func (c *Controller[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
 	c.logger.Error("handler failed", zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
 		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
+	defer func() {
+		// What the hook does wrong must not change what becomes of the event.
+		if value := recover(); value != nil {
+			c.logger.Error("error hook panicked", zap.Stringer("key", err.Key), zap.Any("panic", value), zap.Stack("stack"))
+		}
+	}()
 	c.errorHook(ctx, err)
 }

@@ -166,7 +166,7 @@ func TestEventsAfterAPermanentErrorAreHandled(t *testing.T) {
 		stop := start(t, c)
 		synctest.Wait()
 		require.NoError(t, stop())
-		assert.Equal(t, []string{"Addition a", "Deletion a", "Addition b", "Modification b"}, got)
+		assert.Equal(t, []string{"Addition a", "Addition b", "Deletion a", "Modification b"}, got)
 		assert.Equal(t, 2, reported)
 	})
 }
@@ -301,8 +301,24 @@ func TestRunReturnsAfterTheLastCallOfTheHandler(t *testing.T) {
 		})
 		stop := start(t, c)
 		synctest.Wait()
-		_ = stop()
+		assert.NoError(t, stop(), "nothing is left")
 		assert.True(t, ended)
+	})
+}
+
+func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines, calls := newLines(), 0
+		core, logs := observer.New(zap.ErrorLevel)
+		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+			calls++
+			return Permanent(errors.New("bad"))
+		}, WithLogger(zap.New(core)), WithErrorHook(func(context.Context, error) { panic("ouch") }))
+		stop := start(t, c)
+		<-time.After(time.Minute)
+		assert.NoError(t, stop())
+		assert.Equal(t, 1, calls, "final all the same")
+		assert.Equal(t, 1, logs.FilterMessage("error hook panicked").Len())
 	})
 }
 

@@ -63,7 +63,7 @@
 // which only events of the first list or of a resync wait; one in eight is then still
 // one of the latter. An object that is put back by break, return or [Queue.PutBack] is
 // in front of all others of its kind; one that failed is behind them when its back-off
-// is over.
+// is over, and what a [Permanent] error leaves of one is behind them at once.
 //
 // # What a queue keeps
 //

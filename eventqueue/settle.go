@@ -108,8 +108,8 @@ func (c *Collection[T]) queueUpLocked(l *line[T], o outcome) {
 	switch {
 	case o.how == failed:
 		c.delayLocked(l, o.err)
-	case o.how == done:
-		c.readyLocked(l)
+	case o.how == done || o.how == gaveUp:
+		c.readyLocked(l) // behind the others, as what failed is
 	default:
 		l.unlink()
 		l.pushFront(c.ringOf(l.waiting))

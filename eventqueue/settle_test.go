@@ -50,7 +50,7 @@ func TestWaysToSettle(t *testing.T) {
 		"Each, then Fail": {settle: func(t *testing.T, q *Queue[*thing]) { q.Fail(q.Each(t.Context(), upTo("3", errNo))) },
 			next: "b", left: []string{"2>3", "3>4"}, attempt: 2, delayed: 1},
 		"Each, then Fail for good": {settle: func(t *testing.T, q *Queue[*thing]) { q.Fail(q.Each(t.Context(), upTo("3", Permanent(errNo)))) },
-			next: "a", left: []string{"3>4"}, attempt: 1},
+			next: "b", left: []string{"3>4"}, attempt: 1},
 		"Each, then Fail for good on the last": {settle: func(t *testing.T, q *Queue[*thing]) { q.Fail(q.Each(t.Context(), upTo("4", Permanent(errNo)))) }, next: "b"},
 		"Each, then PutBack": {settle: func(t *testing.T, q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("3", errNo)); q.PutBack() },
 			next: "a", left: []string{"2>3", "3>4"}, attempt: 1},

@@ -200,15 +200,16 @@ type singly[T any] struct{ Store[T] }
 func (s singly[T]) Apply(batch *Batch[T]) error {
 	var rejections []Rejection
 	var errs []error
-	for i := range batch.writes {
-		w := &batch.writes[i]
+	writes := batch.list()
+	for i := range writes {
+		w := &writes[i]
 		err := s.write(w)
 		if rejected, ok := err.(*RejectedError); ok {
 			rejections = append(rejections, rejected.Rejections...)
 		} else {
 			errs = append(errs, err)
 		}
-		if w.Type == WriteLack && i < len(batch.writes)-1 {
+		if w.Type == WriteLack && i < len(writes)-1 {
 			// Nothing here would keep the resource version before it.
 			errs = append(errs, &RefusedError{Rejections: []Rejection{w.rejection()}})
 			break

@@ -418,3 +418,7 @@ func TestANilBatchIsAnEmptyOne(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, changes)
 }
+
+func TestNilBatchIsEmptyForAPlainStore(t *testing.T) {
+	require.NoError(t, Batches[*corev1.Pod](&plain[*corev1.Pod]{Store: newPods()}).Apply(nil))
+}

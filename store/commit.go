@@ -88,7 +88,8 @@ type Commit[T any] struct {
 
 	// Complete is true if the state after the commit comes from a Replace and
 	// what followed it. Of a cache with partitions, all must have had their
-	// first Replace. Once true it stays so.
+	// first Replace. Once true it stays so, unless a Drop takes out what no
+	// partition held.
 	Complete bool
 
 	// ResourceVersion is the cache's resource version after the commit.
