@@ -41,7 +41,8 @@ type Event[T any] struct {
 	Origin Origin
 
 	// Initial is true for the objects of the first list: they existed before
-	// anybody looked. An Addition that is not Initial is news.
+	// anybody looked. An Addition that is not Initial is news. It is true as well
+	// for what the first list found missing of what had been told before it.
 	Initial bool
 
 	// FinalStateKnown is true for a Deletion whose Object is the state in which

@@ -79,7 +79,8 @@ func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
 
 // Fail puts the queue back, to be handed out again after a back-off, together
 // with what happened meanwhile. Events that [Queue.Each] was through with do not
-// come again. The error is what [DrainError] reports if there is no next time.
+// come again: if it was through with all, nothing is left to fail. The error is what
+// [DrainError] reports if there is no next time.
 //
 // If the error is [Permanent], the queue does not come again: all of it, or of a
 // queue that Each worked on, the events up to the one that failed.
