@@ -93,6 +93,7 @@ func TestSlowSubscriberIsNotBuriedByResyncs(t *testing.T) {
 		stop := start(t, i)
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
 		<-time.After(time.Hour - time.Second/2)
+		synctest.Wait()
 		assert.Equal(t, 1, calls)
 		assert.Equal(t, 1, sub.Stats().Events)
 		<-time.After(time.Second)

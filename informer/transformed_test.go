@@ -3,6 +3,8 @@ package informer
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,9 +54,17 @@ func TestTransformedInformerOfATypeWithoutMetadata(t *testing.T) {
 			calls[p.Name]++
 			return siteOf(p)
 		}, site.key, WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
-		var events []eventqueue.Event[site]
+		var mu sync.Mutex // protects told
+		var told []eventqueue.Event[site]
+		events := func() []eventqueue.Event[site] {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(told)
+		}
 		i.Handle(HandlerFunc[site](func(_ context.Context, e eventqueue.Event[site]) error {
-			events = append(events, e)
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, e)
 			return nil
 		}), WithResync(time.Minute))
 		stop := start(t, i)
@@ -64,10 +74,11 @@ func TestTransformedInformerOfATypeWithoutMetadata(t *testing.T) {
 		got, ok := i.Cache().Get(store.Key{Namespace: "default", Name: "a"})
 		assert.True(t, ok)
 		assert.Equal(t, site{"default", "a", "n1"}, got)
-		assert.Len(t, events, 2)
+		assert.Len(t, events(), 2)
 
 		<-time.After(90 * time.Second)
-		require.Len(t, events, 4)
+		synctest.Wait()
+		require.Len(t, events(), 4)
 		assert.Equal(t, map[string]int{"a": 1, "b": 1}, calls, "a resync does not transform again")
 
 		require.NoError(t, server.Update(onNode("a", "n2")))
@@ -77,7 +88,7 @@ func TestTransformedInformerOfATypeWithoutMetadata(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, stop())
 		var words []string
-		for _, e := range events[4:] {
+		for _, e := range events()[4:] {
 			words = append(words, e.String()+" "+e.Prior.node+">"+e.Object.node)
 		}
 		assert.Equal(t, []string{
