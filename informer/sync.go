@@ -118,8 +118,9 @@ func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
 // reflector.
 //
 // Handlers are those of [Informer.Handle] that have subscribed when the cache is
-// filled; nobody waits for those who pull. It may be called before Run. An informer
-// that is synced stays so: see [Informer.Ready].
+// filled; nobody waits for those who pull. It may be called before Run; after a failure
+// it fails until Run has been called again. An informer that is synced stays so: see
+// [Informer.Ready].
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	failed := i.failed()
 	wait := func(synced, gone <-chan struct{}) error {

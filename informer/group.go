@@ -1,0 +1,234 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// Member is what a [Group] runs: an [Informer] of any type, another Group, or something
+// of your own.
+type Member interface {
+	// Run works until ctx ends, and then returns nil if all is well.
+	Run(ctx context.Context) error
+	// WaitForSync waits until the member is synced, and says why if it does not.
+	WaitForSync(ctx context.Context) error
+	// Ready returns why the member is not to be relied on now, or nil.
+	Ready() error
+}
+
+// Group is many informers as one: run together, waited for together, stopped one by one
+// or together. Members may come and go while it runs. [Share] adds informers that are
+// used by several, and end with the last of them.
+//
+// The zero Group is empty and ready to use. All methods may be called from any
+// goroutine.
+type Group struct {
+	// mu protects the fields below it. It is never held while a member is called.
+	mu      sync.Mutex
+	members []*Membership // in the order in which they came
+	shared  map[string]*share
+	run     *groupRun // nil unless Run runs
+}
+
+var (
+	_ Member = (*Group)(nil)
+	_ Member = (*Informer[any])(nil)
+)
+
+// groupRun is what belongs to one call of Run. Guarded by Group.mu.
+type groupRun struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	ending  bool // nothing is started any more
+	errs    []error
+}
+
+// Membership is a member's place in a [Group].
+type Membership struct {
+	of       *Group
+	stopping chan struct{} // closed by Stop, under of.mu
+	done     chan struct{}
+
+	// Guarded by of.mu.
+
+	member  Member // nil when it has ended
+	stopped bool
+	cancel  context.CancelFunc // nil unless the member runs
+	err     error
+}
+
+// Add adds a member. While Run runs, it starts at once. A member must be in one group
+// only, and only once.
+func (g *Group) Add(member Member) *Membership {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.addLocked(member)
+}
+
+func (g *Group) addLocked(member Member) *Membership {
+	m := &Membership{of: g, member: member, stopping: make(chan struct{}), done: make(chan struct{})}
+	g.members = append(g.members, m)
+	if g.run != nil {
+		g.startLocked(g.run, m)
+	}
+	return m
+}
+
+// Stop takes the member out of the group and ends it, if it runs. It returns at once:
+// [Membership.Done] says when the member has ended. It may be called more than once, and
+// from a handler of the member.
+func (m *Membership) Stop() {
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	m.stopLocked()
+}
+
+func (m *Membership) stopLocked() {
+	if m.stopped {
+		return
+	}
+	m.stopped = true
+	close(m.stopping)
+	m.of.members = slices.DeleteFunc(slices.Clone(m.of.members), func(other *Membership) bool { return other == m })
+	if m.cancel == nil {
+		m.endLocked(nil)
+		return
+	}
+	m.cancel()
+}
+
+// endLocked notes that the member has ended, and lets go of it: whoever keeps a
+// Membership does not keep a cache.
+func (m *Membership) endLocked(err error) {
+	m.err, m.member = err, nil
+	close(m.done)
+}
+
+// Done returns a channel that is closed when the member was stopped and has ended. It
+// stays open for members that end with the group.
+func (m *Membership) Done() <-chan struct{} { return m.done }
+
+// Err returns what the member's Run returned after [Membership.Stop]; nil before Done
+// is closed.
+func (m *Membership) Err() error {
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	return m.err
+}
+
+// Run runs all members until ctx ends or one of them fails, which ends the others, and
+// returns when all have ended, with what they returned. What a member returns that was
+// stopped is told by [Membership.Err] instead. It returns [ErrRunning] if the group runs
+// already, and may be called again.
+func (g *Group) Run(ctx context.Context) error {
+	g.mu.Lock()
+	if g.run != nil {
+		g.mu.Unlock()
+		return ErrRunning
+	}
+	r := &groupRun{}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	defer r.cancel()
+	g.run = r
+	for _, m := range g.members {
+		g.startLocked(r, m)
+	}
+	g.mu.Unlock()
+
+	<-r.ctx.Done()
+	g.mu.Lock()
+	r.ending = true
+	g.mu.Unlock()
+	r.running.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.run = nil
+	return errors.Join(r.errs...)
+}
+
+func (g *Group) startLocked(r *groupRun, m *Membership) {
+	if r.ending {
+		return
+	}
+	var ctx context.Context
+	ctx, m.cancel = context.WithCancel(r.ctx)
+	member := m.member
+	r.running.Go(func() {
+		err := member.Run(ctx)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		m.cancel()
+		m.cancel = nil
+		if m.stopped {
+			m.endLocked(err)
+		} else if err != nil {
+			r.errs = append(r.errs, err)
+			r.cancel()
+		}
+	})
+}
+
+// WaitForSync waits until all members are synced. It returns nil then, and otherwise,
+// when ctx ends or as soon as one of them says that it never will be, what each of those
+// that are not synced says: a [*SyncError] for each informer. Nobody waits for members
+// that are stopped meanwhile, nor for those that come later.
+func (g *Group) WaitForSync(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	places, members := g.list()
+	errs := make([]error, len(members))
+	var waiting sync.WaitGroup
+	for n, m := range places {
+		waiting.Go(func() {
+			if errs[n] = m.waitForSync(ctx, members[n]); errs[n] != nil {
+				cancel(errOther)
+			}
+		})
+	}
+	waiting.Wait()
+	return errors.Join(errs...)
+}
+
+// errOther is why the others are no longer waited for when a member fails.
+var errOther = errors.New("another member of the group failed")
+
+func (m *Membership) waitForSync(ctx context.Context, member Member) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case <-m.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	defer watcher.Wait()
+	defer cancel()
+	err := member.WaitForSync(ctx)
+	if isClosed(m.stopping) {
+		return nil
+	}
+	return err
+}
+
+// Ready returns what the members say that are not ready, or nil.
+func (g *Group) Ready() error {
+	var errs []error
+	_, members := g.list()
+	for _, member := range members {
+		errs = append(errs, member.Ready())
+	}
+	return errors.Join(errs...)
+}
+
+func (g *Group) list() (places []*Membership, members []Member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		members = append(members, m.member)
+	}
+	return slices.Clone(g.members), members
+}

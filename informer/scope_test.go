@@ -1,0 +1,282 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+var (
+	west = store.Scope{Cluster: "west", Namespace: "default"}
+	east = store.Scope{Cluster: "east", Namespace: "default"}
+)
+
+// keyed is a handler that writes down types and keys.
+func keyed(d *diary) Handler[*corev1.Pod] {
+	return HandlerFunc[*corev1.Pod](func(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
+		d.write("%v %v initial=%t", e.Type, e.Key, e.Initial)
+		return nil
+	})
+}
+
+func newClusters(t *testing.T, opts ...Option) (i *Informer[*corev1.Pod], westServer, eastServer *reflectortest.Server) {
+	i = NewScoped(store.ObjectKey[*corev1.Pod], opts...)
+	westServer, eastServer = reflectortest.Start(t), reflectortest.Start(t)
+	require.NoError(t, westServer.Create(onNode("a", "n")))
+	require.NoError(t, eastServer.Create(onNode("a", "n")))
+	return i, westServer, eastServer
+}
+
+func addScope(t *testing.T, i *Informer[*corev1.Pod], scope store.Scope, server *reflectortest.Server, opts ...reflector.Option) {
+	t.Helper()
+	require.NoError(t, AddScope(i, scope, clientOf(t, server).CoreV1().Pods(scope.Namespace), opts...))
+}
+
+func TestClustersComeAndGoWhileTheInformerRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, westServer, eastServer := newClusters(t)
+		var d diary
+		i.Handle(keyed(&d))
+		addScope(t, i, west, westServer)
+		stop := start(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+
+		addScope(t, i, east, eastServer)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		assert.Equal(t, 2, i.Cache().Len())
+		_, ok := i.Cache().Get(store.Key{Cluster: "east", Namespace: "default", Name: "a"})
+		assert.True(t, ok)
+		require.NoError(t, eastServer.Create(onNode("b", "n")))
+		synctest.Wait()
+
+		require.NoError(t, i.DropScope(east))
+		assert.Equal(t, 1, i.Cache().Len())
+		require.NoError(t, eastServer.Create(onNode("c", "n")))
+		require.NoError(t, westServer.Create(onNode("c", "n")))
+		synctest.Wait()
+		require.Len(t, i.Scopes(), 1)
+
+		addScope(t, i, east, eastServer)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.NoError(t, i.Ready())
+		require.NoError(t, stop())
+		assert.Equal(t, []string{
+			"Addition west|default/a initial=true", "Addition east|default/a initial=true", "Addition east|default/b initial=false",
+			"Deletion east|default/a initial=false", "Deletion east|default/b initial=false", "Addition west|default/c initial=false",
+			"Addition east|default/a initial=true", "Addition east|default/b initial=true", "Addition east|default/c initial=true",
+		}, d.read())
+	})
+}
+
+func TestEachScopeResumesWhereItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, westServer, eastServer := newClusters(t)
+		addScope(t, i, west, westServer)
+		addScope(t, i, east, eastServer)
+		stop := start(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.NoError(t, stop())
+		require.NoError(t, eastServer.Create(onNode("b", "n")))
+		for _, server := range []*reflectortest.Server{westServer, eastServer} {
+			server.ForgetRequests()
+		}
+		stop = start(t, i)
+		synctest.Wait()
+		assert.Equal(t, 3, i.Cache().Len())
+		for _, server := range []*reflectortest.Server{westServer, eastServer} {
+			assert.Empty(t, server.Requests(reflectortest.Verb("list")))
+			assert.Len(t, server.Requests(reflectortest.Verb("watch")), 1)
+		}
+		require.NoError(t, stop())
+	})
+}
+
+func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, westServer, eastServer := newClusters(t, WithName("pods"))
+		var d diary
+		sub := i.Handle(keyed(&d))
+		stop := start(t, i)
+		err := i.WaitForSync(within(t, time.Second))
+		require.EqualError(t, err, "informer pods is not synced; subscriber #1 has yet to deal with 0 object(s): context deadline exceeded")
+		assert.Equal(t, reflector.Stopped, i.State().Phase)
+
+		eastServer.Inject(reflectortest.Answer(500).On("", "pods"))
+		changed := i.Changed(i.State())
+		addScope(t, i, east, eastServer) // first, or the informer could be synced in between
+		addScope(t, i, west, westServer)
+		synctest.Wait()
+		assert.True(t, isDone(changed))
+		assert.False(t, isDone(i.Synced()))
+		assert.Equal(t, reflector.Waiting, i.State().Phase, "the worst one counts")
+		states := i.Scopes()
+		require.Len(t, states, 2)
+		assert.Equal(t, reflector.Watching, states[1].State.Phase)
+		err = i.WaitForSync(within(t, time.Second))
+		var why *SyncError
+		require.ErrorAs(t, err, &why)
+		require.Len(t, why.Lacking, 1)
+		assert.Equal(t, east, why.Lacking[0].Scope)
+		assert.ErrorContains(t, err, "reflector of namespace east|default is Waiting after attempt ")
+		assert.ErrorContains(t, err, "reflector pods, namespace east|default: ")
+		assert.False(t, isDone(sub.Synced()))
+
+		result := make(chan error)
+		go func() { result <- i.WaitForSync(t.Context()) }()
+		synctest.Wait()
+		require.NoError(t, i.DropScope(east))
+		require.NoError(t, <-result, "what is gone is not waited for")
+		assert.True(t, isDone(sub.Synced()))
+		assert.Equal(t, reflector.Watching, i.State().Phase)
+		changed = i.Changed(i.State())
+		<-time.After(time.Minute) // a bookmark is no change
+		assert.False(t, isDone(changed))
+		require.NoError(t, stop())
+		assert.True(t, isDone(changed))
+	})
+}
+
+func TestReadinessNamesTheScopeThatIsStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, westServer, eastServer := newClusters(t)
+		addScope(t, i, west, westServer)
+		addScope(t, i, east, eastServer)
+		stop := start(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		eastServer.Inject(reflectortest.Answer(503).On("", "pods"))
+		eastServer.Inject(reflectortest.ResetAfterEvents(0).On("watch", "pods"))
+		<-time.After(time.Hour) // the watches of both ended by themselves
+		var stale *StaleError
+		require.ErrorAs(t, i.Ready(), &stale)
+		assert.Equal(t, east, stale.Scope.Scope)
+		require.NoError(t, i.DropScope(east))
+		require.NoError(t, i.Ready())
+		require.NoError(t, stop())
+	})
+}
+
+func TestWrongScopes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, westServer, _ := newClusters(t, WithName("pods"))
+		client := clientOf(t, westServer).CoreV1()
+		addScope(t, i, west, westServer)
+		err := AddScope(i, west, client.Pods("default"))
+		require.ErrorIs(t, err, store.ErrOverlap)
+		var wrong *ScopeError
+		require.ErrorAs(t, err, &wrong)
+		assert.Equal(t, west, wrong.Scope)
+		require.ErrorIs(t, AddScope(i, store.Scope{Cluster: "west"}, client.Pods("")), store.ErrOverlap)
+		require.ErrorIs(t, i.DropScope(east), ErrNoScope)
+		single := newServed(t, westServer)
+		require.ErrorIs(t, AddScope(single, west, client.Pods("default")), ErrNotScoped)
+		require.ErrorIs(t, single.DropScope(west), ErrNotScoped)
+		assert.Len(t, i.Scopes(), 1)
+	})
+}
+
+func TestFinalFailureOfOneScopeEndsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		final := WithReflector(reflector.WithRetry(func(err error) bool { return !apierrors.IsForbidden(err) }))
+		i, westServer, eastServer := newClusters(t, final)
+		eastServer.Inject(reflectortest.Answer(403).On("", "pods"))
+		addScope(t, i, west, westServer)
+		addScope(t, i, east, eastServer)
+		err := i.Run(t.Context())
+		var failed *ScopeError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, east, failed.Scope)
+		assert.True(t, apierrors.IsForbidden(err))
+
+		require.NoError(t, i.DropScope(east))
+		stop := start(t, i)
+		synctest.Wait() // until then the failure of the last Run counts
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.NoError(t, stop())
+	})
+}
+
+func TestHandlerMayDropTheScopeThatItHearsOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, westServer, _ := newClusters(t)
+		addScope(t, i, west, westServer)
+		var gone []string
+		i.Handle(HandlerFuncs[*corev1.Pod]{
+			OnAdd:    func(*corev1.Pod, bool) { assert.NoError(t, i.DropScope(west)) },
+			OnDelete: func(p *corev1.Pod, finalStateKnown bool) { gone = append(gone, fmt.Sprint(p.Name, finalStateKnown)) },
+		})
+		stop := start(t, i)
+		synctest.Wait()
+		assert.Equal(t, []string{"afalse"}, gone)
+		require.NoError(t, stop())
+	})
+}
+
+func TestTransformedScopes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, westServer, eastServer := newClusters(t)
+		i := NewScoped(site.key)
+		require.NoError(t, AddTransformedScope(i, west, clientOf(t, westServer).CoreV1().Pods("default"), siteOf))
+		require.NoError(t, AddTransformedScope(i, east, clientOf(t, eastServer).CoreV1().Pods("default"), siteOf))
+		stop := start(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.NoError(t, eastServer.Update(onNode("a", "n2")))
+		synctest.Wait()
+		at := map[string]string{}
+		for key, s := range i.Cache().All() {
+			at[key.String()] = s.node
+		}
+		assert.Equal(t, map[string]string{"west|default/a": "n", "east|default/a": "n2"}, at)
+		require.NoError(t, stop())
+	})
+}
+
+func TestScopesComeAndGoAsRunDoes(t *testing.T) {
+	server := reflectortest.Start(t)
+	for n := range 4 {
+		p := onNode("a", "n")
+		p.Namespace = fmt.Sprint("ns-", n)
+		require.NoError(t, server.Create(p))
+	}
+	pods := clientOf(t, server).CoreV1()
+	i := NewScoped(store.ObjectKey[*corev1.Pod])
+	known := map[store.Key]bool{}
+	i.Handle(HandlerFunc[*corev1.Pod](func(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
+		assert.Equal(t, e.Type != eventqueue.Addition, known[e.Key], "%v", e)
+		known[e.Key] = e.Type != eventqueue.Deletion
+		return nil
+	}))
+	var workers sync.WaitGroup
+	for n := range 4 {
+		workers.Go(func() {
+			scope := store.Scope{Namespace: fmt.Sprint("ns-", n)}
+			for range 20 {
+				assert.NoError(t, AddScope(i, scope, pods.Pods(scope.Namespace)))
+				_ = i.State()
+				assert.NoError(t, i.DropScope(scope))
+			}
+			assert.NoError(t, AddScope(i, scope, pods.Pods(scope.Namespace)))
+		})
+	}
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		workers.Go(cancel)
+		assert.NoError(t, i.Run(ctx))
+	}
+	workers.Wait()
+	stop := start(t, i)
+	require.NoError(t, i.WaitForSync(t.Context()))
+	require.NoError(t, stop())
+	assert.Equal(t, 4, i.Cache().Len())
+}
