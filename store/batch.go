@@ -30,8 +30,8 @@ type BatchStore[T any] interface {
 	Itself() Store[T]
 }
 
-// Listing is everything that a server holds, as a list told it. Of a key that is
-// named twice the later counts, in the order of the fields.
+// Listing is everything that a server holds, as a list told it. Where a key is
+// named twice, Lacking counts more than Objects, and Objects more than Unchanged.
 type Listing[T any] struct {
 	// Objects are the objects as they were listed.
 	Objects []T
@@ -43,7 +43,7 @@ type Listing[T any] struct {
 
 	// Unchanged names objects that were listed at the version which the store
 	// holds, so that nobody had to decode them: see [BatchStore]'s Holds. They
-	// stay as they are, unless they are among Objects as well.
+	// stay as they are.
 	Unchanged []Key
 
 	// Lacking names objects that were listed and cannot be had. What is held
