@@ -28,7 +28,9 @@
 //     causes a new list.
 //   - R3. An object that the store rejects is reported, and is fetched again by a
 //     new list after a back-off; what the store held under its key stays until
-//     then, and everything else goes on. One of another type than T ends the watch:
+//     then, and everything else goes on. If the store failed in any other way, all is
+//     listed anew; a [store.HookError] is reported only, since everything was stored.
+//     An object of another type than T ends the watch:
 //     the server and the program do not mean the same resource.
 //   - R4. Failures are retried for ever, unless [WithRetry] says otherwise, with
 //     a back-off that grows from 0.8 to 30 seconds and starts anew only after

@@ -182,8 +182,34 @@ func refused(err error) bool {
 // unreachable reports whether nobody answered at all.
 func unreachable(err error) bool { return utilnet.IsConnectionRefused(err) }
 
-// isRejection reports whether the store took everything but what the error names.
-func isRejection(err error) bool {
-	var rejected *store.RejectedError
-	return errors.As(err, &rejected)
+// verdict is what the error of a store says of what the store was given.
+type verdict uint8
+
+const (
+	took   verdict = iota // everything
+	lacks                 // everything but what the error names
+	broken                // nobody knows what
+)
+
+// judge returns the worst of what an error says: several stores behind a Tee have
+// their errors joined, and one of them that failed is not made good by another one
+// that rejected an object.
+func judge(err error) verdict {
+	switch e := err.(type) {
+	case nil, *store.HookError:
+		return took
+	case *store.RejectedError:
+		return lacks
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			return judge(cause)
+		}
+	case interface{ Unwrap() []error }:
+		worst := took
+		for _, cause := range e.Unwrap() {
+			worst = max(worst, judge(cause))
+		}
+		return worst
+	}
+	return broken
 }

@@ -298,7 +298,13 @@ func (p protocol) event(in input) (protocol, []action) {
 
 // store takes what the store said to a change or to a list.
 func (p protocol) store(in input) (protocol, []action) {
-	if in.err != nil && !isRejection(in.err) {
+	verdict := judge(in.err)
+	if err := in.err; err != nil && verdict == took {
+		in.err = nil
+		p, next := p.store(in)
+		return p, append([]action{{do: report, err: err, op: OpStore}}, next...)
+	}
+	if verdict == broken {
 		// The store failed as a whole. To go on would move its version past what
 		// it did not take.
 		p.relist = true

@@ -164,6 +164,8 @@ var scriptErrors = map[string]error{
 	"type":          &TypeError{Want: "*v1.Pod", Got: "*v1.Service"},
 	"rejected":      &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}},
 	"broken":        errors.New("broken"),
+	"hook":          &store.HookError{Index: "x", Err: store.ErrPanic},
+	"hook-rejected": errors.Join(&store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}}, &store.HookError{Index: "x", Err: store.ErrPanic}),
 
 	"no-version":    ErrNoResourceVersion,
 	"behind":        ErrServerBehind,

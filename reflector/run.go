@@ -176,11 +176,14 @@ func (r *run[T]) replace(version string) input {
 	err := r.staging.replace(r.store, version)
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
-	if r.watch != nil && (err == nil || isRejection(err)) {
+	verdict := judge(err)
+	if r.watch != nil && verdict != broken {
 		defer r.watches()
 	}
-	if err == nil {
+	if verdict == took {
 		r.lacking = nil
+	}
+	if err == nil {
 		return input{kind: stored}
 	}
 	return input{kind: stored, err: r.newError(OpStore, version, err)}
@@ -220,14 +223,20 @@ func (r *run[T]) apply() input {
 }
 
 // applyUndecoded tells the store of an object that could not be decoded. Of one that
-// was deleted the key is enough.
+// was deleted the name is enough. Without one, only a list can say what happened, so
+// the store must not go past it.
 func (r *run[T]) applyUndecoded(bad store.Rejection) error {
-	if r.event.Type == watch.Deleted {
-		return errors.Join(r.store.DeleteKey(bad.Key), r.store.Bookmark(bad.Version.ResourceVersion))
+	var batch store.Batch[T]
+	switch {
+	case bad.Key.Name == "":
+		bad.Key = store.Key{}
+		batch.Lack(bad)
+	case r.event.Type == watch.Deleted:
+		batch.Append(store.Write[T]{Type: store.WriteDeleteKey, Key: bad.Key, Version: bad.Version})
+	default:
+		batch.Lack(bad)
 	}
-	var lacking store.Batch[T]
-	lacking.Lack(bad)
-	return store.Batches(r.store).Apply(&lacking)
+	return store.Batches(r.store).Apply(&batch)
 }
 
 // wait reports a failure and waits until it is tried again, unless it is final.

@@ -16,6 +16,9 @@ type staging[T Object] struct {
 	places map[store.Key]int
 	// lacking is what could not be decoded, by key.
 	lacking map[store.Key]store.Rejection
+	// nameless is what could not be decoded and has no key. The store finds what it
+	// holds of it by UID.
+	nameless []store.Rejection
 }
 
 func (s *staging[T]) discard() { *s = staging[T]{} }
@@ -71,7 +74,13 @@ func (s *staging[T]) unstage(key store.Key) {
 
 // lack applies an event whose object could not be decoded. What is staged of the object
 // is left: it is older, and better than nothing.
+// Of one without a name nobody knows which it is, also if it was deleted.
 func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
+	if r.Key.Name == "" {
+		r.Key = store.Key{}
+		s.nameless = append(s.nameless, r)
+		return
+	}
 	if event == watch.Deleted {
 		s.unstage(r.Key)
 		delete(s.lacking, r.Key)
@@ -86,5 +95,6 @@ func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
 // replace gives a store what is staged.
 func (s *staging[T]) replace(to store.Store[T], version string) error {
 	lacking := slices.SortedFunc(maps.Values(s.lacking), func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })
+	lacking = append(lacking, s.nameless...)
 	return store.Batches(to).ReplaceAll(store.Listing[T]{Objects: s.objects, Lacking: lacking, ResourceVersion: version})
 }

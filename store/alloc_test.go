@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -71,4 +73,30 @@ func TestUpdatesAllocateTheirEntryAndItsTerms(t *testing.T) {
 	_, err := AddIndexAppend(c, "node", appendNode)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, update(c), 2.0, "with one")
+}
+
+func TestSmallPartOfALargeCacheIsWrittenForItsOwnPrice(t *testing.T) {
+	const n = 50_000
+	c := New(bookKey)
+	_, err := AddIndex(c, "tag", func(b book) []string { return b.tags })
+	require.NoError(t, err)
+	books := make([]book, n)
+	for i := range books {
+		books[i] = tagged(fmt.Sprintf("%06d", i), "x")
+	}
+	require.NoError(t, c.Replace(books, "1"))
+	price := func(size int) uint64 {
+		var batch Batch[book]
+		for _, b := range books[:size] {
+			batch.Update(b)
+		}
+		c.Snapshot() // so that what is written has to be copied in both
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.NoError(t, c.Apply(&batch))
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	few, more := price(many), price(many+1)
+	assert.Less(t, more, few+few/2, "one edit more")
 }

@@ -30,8 +30,9 @@ type BatchStore[T any] interface {
 	Itself() Store[T]
 }
 
-// Listing is everything that a server holds, as a list told it. Where a key is
-// named twice, Lacking counts more than Objects, and Objects more than Unchanged.
+// Listing is everything that a server holds, as a list told it. Of a key that is
+// named twice, Lacking beats Objects, which beat Unchanged; of two Objects the later
+// counts.
 type Listing[T any] struct {
 	// Objects are the objects as they were listed.
 	Objects []T
@@ -172,9 +173,10 @@ func (b *Batch[T]) Reset() {
 }
 
 // Batches returns a store's own way to take batches if it has one, and else one
-// that makes each write by itself. Such a one cannot be without an object: a
-// batch ends at the first that cannot be had, and a list with one is refused, as
-// is one with unchanged objects: its Holds is always false. A version that is told
+// that makes each write by itself. Such a one cannot be without an object: what follows
+// one in a batch that cannot be had is refused with a [*RefusedError], and so is
+// the whole of a list with one, or with unchanged objects, of which its Holds says
+// that there are none. A version that is told
 // beside an object is told to it as a Bookmark after the write, if the object does
 // not say it itself; keys are not.
 //
@@ -205,8 +207,10 @@ func (s singly[T]) Apply(batch *Batch[T]) error {
 		} else {
 			errs = append(errs, err)
 		}
-		if w.Type == WriteLack {
-			break // nothing here would keep the resource version before it
+		if w.Type == WriteLack && i < len(batch.writes)-1 {
+			// Nothing here would keep the resource version before it.
+			errs = append(errs, &RefusedError{Rejections: []Rejection{w.rejection()}})
+			break
 		}
 	}
 	return failure(rejections, errors.Join(errs...))
@@ -247,7 +251,7 @@ func (s singly[T]) ReplaceAll(l Listing[T]) error {
 		rejections = append(rejections[:len(rejections):len(rejections)], Rejection{Key: key, Err: ErrNotHeld})
 	}
 	if len(rejections) > 0 {
-		return rejectedError(rejections)
+		return &RefusedError{Rejections: rejections}
 	}
 	return s.Replace(l.Objects, l.ResourceVersion)
 }

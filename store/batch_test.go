@@ -245,8 +245,8 @@ func TestBatchesDoNotBypassAWrapper(t *testing.T) {
 	assert.Same(t, o, s.Itself())
 
 	lacking := Listing[*corev1.Pod]{Lacking: []Rejection{{Key: Key{Name: "b"}, Err: errUndecodable}}, ResourceVersion: "6"}
-	require.ErrorIs(t, s.ReplaceAll(lacking), errUndecodable)
-	require.ErrorIs(t, s.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Name: "a"}}, ResourceVersion: "6"}), ErrNotHeld)
+	requireRefused(t, s.ReplaceAll(lacking), errUndecodable)
+	requireRefused(t, s.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Name: "a"}}, ResourceVersion: "6"}), ErrNotHeld)
 	assert.Equal(t, 1, o.replaced, "a list that Replace cannot be told is refused")
 	assert.Equal(t, "5", c.ResourceVersion())
 
@@ -254,9 +254,31 @@ func TestBatchesDoNotBypassAWrapper(t *testing.T) {
 	batch.Add(pod("", "b", "u2", "6"))
 	batch.Lack(lacking.Lacking[0])
 	batch.Add(pod("", "c", "u3", "8"))
-	require.ErrorIs(t, s.Apply(&batch), errUndecodable)
+	err := s.Apply(&batch)
+	require.ErrorAs(t, err, &rejected)
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused, "the last write was not made")
 	assert.Equal(t, []string{"a", "b"}, names(c.All()), "it ends where something cannot be had")
 	assert.Equal(t, "6", c.ResourceVersion())
+
+	batch.Reset()
+	batch.Add(pod("", "b", "u2", "7"))
+	batch.Lack(lacking.Lacking[0])
+	err = s.Apply(&batch)
+	require.ErrorAs(t, err, &rejected)
+	require.NotErrorAs(t, err, &refused, "everything else was stored")
+}
+
+// requireRefused requires that nothing was stored because of one object.
+func requireRefused(t *testing.T, err, cause error) {
+	t.Helper()
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Len(t, refused.Rejections, 1)
+	require.ErrorIs(t, refused.Rejections[0].Err, cause)
+	require.ErrorContains(t, err, cause.Error())
+	var rejected *RejectedError
+	require.NotErrorAs(t, err, &rejected, "which would mean that the others were stored")
 }
 
 // broken is a store whose Add fails as nothing of ours does.
@@ -377,4 +399,22 @@ func TestMemoryOfLargeCommitsIsNotKept(t *testing.T) {
 	checkCache(t, c)
 	assert.LessOrEqual(t, cap(c.scratch.edits), maxScratch)
 	assert.LessOrEqual(t, cap(c.scratch.commit.Changes), maxScratch)
+}
+
+func TestANilBatchIsAnEmptyOne(t *testing.T) {
+	c := newPods()
+	all := func(*corev1.Pod) bool { return true }
+	same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
+	for name, s := range map[string]Store[*corev1.Pod]{
+		"Cache":     c,
+		"Partition": partition(t, newPods(), Scope{}),
+		"Filter":    Filter[*corev1.Pod](c, all),
+		"Transform": Transform(c, ObjectKey[*corev1.Pod], same),
+		"Tee":       Tee[*corev1.Pod](c, newPods()),
+	} {
+		assert.NotPanics(t, func() { require.NoError(t, Batches(s).Apply(nil)) }, name)
+	}
+	changes, err := c.Commit(nil)
+	require.NoError(t, err)
+	assert.Empty(t, changes)
 }

@@ -71,31 +71,40 @@
 //   - S1. Every read is of one committed state. A walk sees the state that was
 //     current when it began, however long it takes and whatever is written
 //     meanwhile.
-//   - S2. Reads run in the order of keys, the values of an index entry too.
+//   - S2. Reads run in the order of keys, those of the objects that have an index
+//     value too; over several values of an [OrderedIndex] in the order of values
+//     first. Values of the other indexes come in no particular order.
 //   - S3. A resource version is never visible before the objects that it
 //     stands for.
 //   - S4. A write that fails leaves the cache as it was: object, indexes and
 //     resource version. One bad object in a Replace does not stop the others:
-//     they are committed, the bad one keeps its old value and comes back in a
-//     [RejectedError].
+//     they are committed, the bad one keeps its old value, if its key is known or
+//     an object with its UID is held, and comes back in a [RejectedError]. Only a
+//     [HookError] is no failure: what it tells of happened after the write was made.
 //   - S5. As long as the cache lacks an object that it was given and had to
 //     reject, its resource version stays before that object. It moves again
 //     when the object was stored or deleted, or after a Replace without
-//     rejections.
+//     rejections. After a Replace that lowers the resource version and has
+//     rejections there is none. Those who wait for a later resource version are
+//     held up as long, by one bad object of all: [WaitError] names it.
 //   - S6. A follower gets the current state and then every commit, with no gap
 //     and no repeat, in the order in which they were made.
 //   - S7. Another object under an old key (a new UID) is a deletion and an
 //     addition, never a modification.
 //   - S8. Waiting for a resource version never ends early: what happened up to it
-//     is visible then, deletions included.
+//     is visible then, deletions included, whatever partitions came meanwhile.
+//     It does not end at all while an object of before is lacking (S5), so give
+//     the context a deadline.
 //   - S9. A Replace keeps the very object that it finds at the same UID and
 //     resource version, and reports nothing for it.
 //   - S10. What is written to a partition touches nothing outside of its scope.
 //
 // # Concurrency
 //
-// Every exported function and method may be called from any goroutine. Writes
-// happen one at a time. KeyFuncs, index functions and followers run under the
+// Every exported function and method may be called from any goroutine, but for the
+// methods of a [Batch], and for writes to a [Tee] or to a Store of your own behind a
+// decorator, which are for one goroutine at a time. Writes to a cache happen one
+// at a time. KeyFuncs, index functions and followers run under the
 // writer's lock: they must be quick and must not write to the same cache, which
 // would block for ever; they may read from it. A panic in a KeyFunc or an index
 // function rejects the object. No lock that a reader needs is held while they
@@ -110,18 +119,22 @@
 // [RejectedError] names what could not be stored and why, one [Rejection] an
 // object. Causes can be told apart with errors.Is: [ErrNilObject], [ErrNoName],
 // [ErrNoKeyFunc], [ErrNoFunc], [ErrKeyMismatch], [ErrPanic], [ErrOutOfScope],
-// [ErrNotHeld], [ErrNoWrite], and what the function of a [Transform] returned. Other
-// errors are [IndexError], [ScopeError], [WaitError] and [ErrNoStore].
+// [ErrNotHeld], [ErrNoWrite], and what the function of a [Transform] returned. The
+// first two come from [ObjectKey] in a [KeyError], and a panic of an index function
+// in an [IndexError]. [RefusedError] says that, because of such objects, a Store
+// without batches was given nothing. Other errors are [IndexError], of an index that
+// was not added, [HookError], [ScopeError], [WaitError] and [ErrNoStore].
 //
-// Resource versions are compared in two places only: by those who wait, and to
-// find out that a Replace lowered one. Everywhere else they are opaque, so that a
-// version that is no number is stored like any other.
+// Resource versions are compared in three places only: by those who wait, to find
+// out that a Replace lowered one, and by a [Tee], to find the least. Everywhere else
+// they are opaque, so that a version that is no number is stored like any other.
 //
 // # Costs
 //
 // A cache of pointers needs about 180 bytes for an object with two index values,
 // on top of the object. A commit allocates one entry; the first reader after it
 // pays for a snapshot, and the next commit copies the parts of the trees that it
-// changes. A point read takes a read lock for its lookup; it waits for no more than
+// changes; one of more than 1,024 changes and a quarter of the objects copies them
+// whole. A point read takes a read lock for its lookup; it waits for no more than
 // a commit of 1,024 changes. See docs/performance.md.
 package store

@@ -22,7 +22,10 @@ import (
 // The key of a rejected object is the one that dst derives. That takes a dst with
 // a method KeyOf(T) (Key, error), as all stores of this module have. With another
 // one, what is held is found by UID, only a Replace lets the resource version
-// go on, and of two objects of a list with one key the last that passes counts.
+// go on, and of two objects of a list with one key the last that passes counts. A
+// dst that is no [BatchStore] can keep nothing that a list does not give it: a
+// Replace with a rejected object is refused as a whole with a [*RefusedError], and
+// a later write moves the resource version past a rejected one.
 //
 // keep must judge by the object alone: one that dst holds at the version that was
 // listed is not always shown to it again. It runs in the goroutine that writes,

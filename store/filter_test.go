@@ -207,7 +207,18 @@ func TestFilterInFrontOfAStoreThatDoesNotTellKeys(t *testing.T) {
 	require.ErrorIs(t, err, ErrPanic)
 
 	list := []*corev1.Pod{on("bad", pod("n", "a", "u1", "3")), on("here", pod("n", "b", "u2", "4")), on("here", pod("n", "c", "u3", "4"))}
-	require.ErrorIs(t, pods.Replace(list, "4"), ErrPanic, "the others are not taken for later states of it")
+	requireRefused(t, pods.Replace(list, "4"), ErrPanic)
+	requireRefused(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "c", "u3", "4")), on("bad", pod("n", "d", "u4", "4"))}, "4"), ErrPanic)
+	assert.Equal(t, 1, count(behind.calls, "Replace"), "the store behind cannot keep what it is not given")
+}
+
+func count(calls []string, name string) (n int) {
+	for _, call := range calls {
+		if call == name {
+			n++
+		}
+	}
+	return n
 }
 
 func TestFilterBehindATransformIsToldKeysAndVersions(t *testing.T) {

@@ -108,6 +108,8 @@ func TestVersionsAreToldToAStoreWithoutBatches(t *testing.T) {
 	assert.Equal(t, "5", pods.ResourceVersion(), "a write that failed tells nothing")
 	require.Error(t, pods.Update(failing(pod("n", "d", "u4", "7"), "error")))
 	assert.Equal(t, "5", pods.ResourceVersion())
+	requireRefused(t, pods.Replace([]*corev1.Pod{pod("n", "e", "u5", "8"), failing(pod("n", "a", "u1", "7"), "error")}, "8"), errRefused)
+	assert.Equal(t, []string{"n/a"}, names(c.All()), "the store behind cannot keep what it is not given")
 }
 
 // bookmarked counts bookmarks.
@@ -136,7 +138,7 @@ func TestStoreWithoutBatchesCannotKeepWhatIsNotGiven(t *testing.T) {
 	behind := &plain[*corev1.Pod]{Store: newPods()}
 	require.NoError(t, behind.Add(pod("n", "a", "u1", "1")))
 	err := Batches[*corev1.Pod](behind).ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{keyA()}, ResourceVersion: "2"})
-	require.ErrorIs(t, err, ErrNotHeld)
+	requireRefused(t, err, ErrNotHeld)
 	assert.Equal(t, []string{"Add"}, behind.calls)
 }
 

@@ -60,7 +60,8 @@ var ErrIndexExists = errors.New("name is taken by another index of this cache")
 // AddIndex adds an index to a cache, at any time: what the cache holds is
 // indexed before AddIndex returns. The function returns the values of an
 // object, in any order, and none if the object is not to be found by this
-// index. It must be pure: the same object always has the same values.
+// index. It must be pure: the same object always has the same values. The index is
+// kept up to date for the life of the cache: there is no way to remove one.
 //
 // AddIndex returns an [*IndexError], and adds nothing, if the name is taken
 // ([ErrIndexExists]), if there is no function ([ErrNoIndexFunc]), or if the
@@ -198,7 +199,7 @@ func (r *reader[I, T]) Name() string { return r.postings.name }
 
 // Watch is [Cache.WatchKey] for the objects that have a value.
 func (r *reader[I, T]) Watch(ctx context.Context, value I) iter.Seq[*Snapshot[T]] {
-	return r.of.watch(ctx, indexTopic[T]{r.postings, value})
+	return r.of.watch(ctx, indexTopic{r.postings.position, value})
 }
 
 // tree returns the state to read from and the tree of the index in it, or nil if

@@ -95,7 +95,9 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // for an object without a name.
 func ObjectKey[T Object](object T) (Key, error) {
 	var none T
-	if object == none {
+	// Of the zero values only that of an interface is a nil any: a pointer does not
+	// pay for reflection.
+	if object == none || any(none) == nil && isNil(object) {
 		return Key{}, &KeyError{Type: reflect.TypeFor[T]().String(), Err: ErrNilObject}
 	}
 	key := Key{Namespace: object.GetNamespace(), Name: object.GetName()}

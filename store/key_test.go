@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestKeyAsText(t *testing.T) {
@@ -31,6 +32,15 @@ func TestObjectKeyOfBadObjects(t *testing.T) {
 	_, err := ObjectKey(typedNil)
 	require.ErrorIs(t, err, ErrNilObject)
 	assert.EqualError(t, err, "*v1.Pod has no key: object is nil")
+
+	_, err = ObjectKey[metav1.Object](typedNil)
+	require.ErrorIs(t, err, ErrNilObject, "in an interface")
+	assert.EqualError(t, err, "v1.Object has no key: object is nil")
+	_, err = ObjectKey[metav1.Object](nil)
+	require.ErrorIs(t, err, ErrNilObject)
+	key, err := ObjectKey[metav1.Object](pod("ns", "a", "", ""))
+	require.NoError(t, err)
+	assert.Equal(t, Key{Namespace: "ns", Name: "a"}, key)
 
 	_, err = ObjectKey(pod("ns", "", "", ""))
 	var keyError *KeyError

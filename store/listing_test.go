@@ -34,12 +34,15 @@ func TestLastWordOnAKeyOfAListingCounts(t *testing.T) {
 		"changed, then the same":        {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), same()}}, nil, 0, true},
 		"changed, the same, changed":    {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), same(), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
 		"changed, then bad":             {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), bad()}}, nil, 1, false},
-		"changed, bad, changed":         {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), bad(), changed("3")}}, []string{"Modification a 1->3"}, 1, true},
-		"bad, then changed":             {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), changed("2")}}, []string{"Modification a 1->2"}, 1, true},
-		"bad, then the same":            {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), same()}}, nil, 1, true},
+		"changed, bad, changed":         {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), bad(), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
+		"bad, then changed":             {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), changed("2")}}, []string{"Modification a 1->2"}, 0, true},
+		"bad, then the same":            {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), same()}}, nil, 0, true},
 		"the same, then changed":        {Listing[*corev1.Pod]{Objects: []*corev1.Pod{same(), changed("2")}}, []string{"Modification a 1->2"}, 0, true},
 		"the same, then bad":            {Listing[*corev1.Pod]{Objects: []*corev1.Pod{same(), bad()}}, nil, 1, false},
 		"changed, then lacking":         {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2")}, Lacking: lacking}, nil, 1, false},
+		"bad, then bad":                 {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), bad()}}, nil, 1, false},
+		"bad, then lacking":             {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad()}, Lacking: lacking}, nil, 1, false},
+		"unchanged, changed, lacking":   {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{changed("2")}, Lacking: lacking}, nil, 1, false},
 		"nothing":                       {Listing[*corev1.Pod]{}, []string{"Deletion a 1"}, 0, true},
 		"unchanged, but another listed": {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{pod("", "b", "u2", "2")}}, []string{"Addition b 2"}, 0, true},
 	} {
@@ -93,7 +96,7 @@ func TestUnchangedObjectThatIsNotHeldIsLacking(t *testing.T) {
 
 	require.NoError(t, c.Add(pod("", "a", "u1", "2")))
 	assert.Equal(t, "2", c.ResourceVersion())
-	require.ErrorIs(t, c.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Name: "c"}}, Objects: []*corev1.Pod{pod("", "c", "u3", "3")}, ResourceVersion: "3"}), ErrNotHeld)
+	require.NoError(t, c.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Name: "c"}}, Objects: []*corev1.Pod{pod("", "c", "u3", "3")}, ResourceVersion: "3"}))
 	assert.Equal(t, "3", c.ResourceVersion(), "it was there after all")
 }
 

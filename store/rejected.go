@@ -8,8 +8,9 @@ import (
 )
 
 // ErrPanic means that a function which was given to a store panicked: a KeyFunc,
-// an index function, or that of a [Transform] or a [Filter]. The error that wraps
-// it carries the value and the stack.
+// an index function, or that of a [Transform] or a [Filter], whose object is
+// rejected; or one that is told of clashes, where it comes in a [*HookError] and the
+// write was made. The error that wraps it carries the value and the stack.
 var ErrPanic = errors.New("panic")
 
 // Rejection is one object that a [Store] could not take.
@@ -47,11 +48,15 @@ const maxListed = 5
 
 // Error lists the first few rejections and the number of the others.
 func (e *RejectedError) Error() string {
+	return fmt.Sprintf("store rejected %d object(s): %s", len(e.Rejections), listed(e.Rejections))
+}
+
+// listed describes the first few of some rejections.
+func listed(rejections []Rejection) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "store rejected %d object(s): ", len(e.Rejections))
-	for i, r := range e.Rejections {
+	for i, r := range rejections {
 		if i == maxListed {
-			fmt.Fprintf(&b, "; and %d more", len(e.Rejections)-maxListed)
+			fmt.Fprintf(&b, "; and %d more", len(rejections)-maxListed)
 			break
 		}
 		if i > 0 {
@@ -69,6 +74,22 @@ func (e *RejectedError) Unwrap() []error {
 		errs[i] = r.Err
 	}
 	return errs
+}
+
+// RefusedError means that a [Store] which takes no batches was not given what a
+// list, or the rest of a batch, has: some objects of it cannot be had, and that
+// Store has no way to keep what it holds of them. Of a list nothing was stored.
+//
+// It is no [*RejectedError], which says that everything else was stored, and does
+// not lead to the causes of its rejections, which may be such errors.
+type RefusedError struct {
+	// Rejections are the objects that cannot be had: at least one.
+	Rejections []Rejection
+}
+
+// Error says what to do, and lists the first few objects.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("nothing was stored, because %d object(s) cannot be had and the store cannot keep what it holds of them; give it the methods of store.BatchStore: %s", len(e.Rejections), listed(e.Rejections))
 }
 
 // rejectedError returns the error for some rejections, nil for none.

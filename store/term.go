@@ -111,7 +111,7 @@ func (x *postings[T]) section(e *entry[T]) []*term {
 func (x *postings[T]) move(old, new *entry[T], kept bool) {
 	from, to := x.section(old), x.section(new)
 	if x.clashes != nil {
-		x.clashes.claim(from, to, new)
+		x.clashes.claim(from, to, old, new)
 	}
 	for len(from) > 0 || len(to) > 0 {
 		switch {

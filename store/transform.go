@@ -20,8 +20,11 @@ import (
 // interface is rejected: nothing else is stopped, dst keeps what it holds under
 // the key, and the resource version stays before it until the key is stored or
 // deleted. A deletion needs no more than the key, so it is made also if fn refuses
-// the last state. Without dst every write fails with [ErrNoStore]; without key or
-// fn every object is rejected with [ErrNoKeyFunc] or [ErrNoFunc].
+// the last state. A dst that is no [BatchStore] can keep nothing that a list does
+// not give it: a Replace with a rejected object is refused as a whole with a
+// [*RefusedError], and a later write moves the resource version past a rejected
+// one. Without dst every write fails with [ErrNoStore]; without key or fn every
+// object is rejected with [ErrNoKeyFunc] or [ErrNoFunc].
 //
 // fn must not change the object that it is given if others may have it, such as
 // another store behind a [Tee]. It runs in the goroutine that writes, before dst

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"iter"
 	"slices"
@@ -9,7 +10,8 @@ import (
 
 // UniqueIndex finds the one object that has a value. If several have it, the one
 // that got it last holds it: the clash is reported when it comes up, and never an
-// error of a read. When the holder changes or goes, the next one holds the value.
+// error of a read. When the holder changes or goes, the next one holds the value. An
+// object that was created again, with a new UID, got its value anew.
 //
 // Create one with [AddUniqueIndex]. All methods are safe for concurrent use: see
 // [Index].
@@ -29,16 +31,36 @@ type Clash[I comparable, T any] struct {
 	Other    T
 }
 
+// HookError means that the function of a [UniqueIndex] that is told of clashes
+// panicked. The write, or the adding of the index, was made all the same: there is
+// nothing to repeat.
+type HookError struct {
+	// Index is the name of the index.
+	Index string
+	// Key is the object that got the value.
+	Key Key
+	// Err wraps [ErrPanic].
+	Err error
+}
+
+// Error names the index, the object and the cause.
+func (e *HookError) Error() string {
+	return fmt.Sprintf("index %q: stored, but the function for clashes failed for %q: %v", e.Index, e.Key, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *HookError) Unwrap() error { return e.Err }
+
 // AddUniqueIndex is [AddIndex] for a value that no two objects should share. The
 // function returns the value of an object, and whether it has one.
 //
 // A commit after which two objects share a value that they did not share before
 // is reported to clashed, once for each object that got it. It is called under the
 // writer's lock, after the commit is visible: it must be quick and must not write
-// to the cache, and may read from it. If it panics, the write returns an
-// [*IndexError] ([ErrPanic]) although it was made; so does AddUniqueIndex, which
-// reports the clashes of what the cache holds, together with the index. A nil
-// clashed ignores clashes.
+// to the cache, and may read from it. If it panics, the write returns a
+// [*HookError] although it was made; so does AddUniqueIndex, which reports the
+// clashes of what the cache holds, together with the index. A nil clashed ignores
+// clashes.
 func AddUniqueIndex[T any, I comparable](to Indexable[T], name string, fn func(T) (I, bool), clashed func(Clash[I, T])) (*UniqueIndex[I, T], error) {
 	x := &UniqueIndex[I, T]{seed: maphash.MakeSeed()}
 	v := &vocabulary[I, T]{hash: x.hash}
@@ -121,10 +143,11 @@ type clashes[T any] struct {
 }
 
 // claim notes what an entry claims that takes the place of another one. A value
-// that the other one had is not claimed anew. Writing to to writes to new.
-func (c *clashes[T]) claim(from, to []*term, new *entry[T]) {
+// that the other one had is not claimed anew, unless it was of another object.
+// Writing to to writes to new.
+func (c *clashes[T]) claim(from, to []*term, old, new *entry[T]) {
 	for i, t := range to {
-		if len(from) == 1 && from[0].value == t.value {
+		if len(from) == 1 && from[0].value == t.value && !old.known().recreated(new.known()) {
 			to[i] = from[0] // which is part of what new has
 			from[0].uses++
 			continue
@@ -171,7 +194,7 @@ func (c *clashes[T]) rivals(x *postings[T], claim *term) (holder, other *entry[T
 func (c *clashes[T]) call(index string, claim *term, holder, other *entry[T]) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = &IndexError{Index: index, Key: holder.key(), Err: recovered(value)}
+			err = &HookError{Index: index, Key: holder.key(), Err: recovered(value)}
 		}
 	}()
 	c.hook(claim, holder, other)

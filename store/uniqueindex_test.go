@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // shelves is a cache of books of which no two should have one first tag.
@@ -118,6 +119,50 @@ func TestValuesThatChangeHandsInOneCommitDoNotClash(t *testing.T) {
 	}
 }
 
+func TestObjectThatIsCreatedAgainGetsItsValueAnew(t *testing.T) {
+	for name, write := range map[string]func(*Cache[*corev1.Pod], *corev1.Pod) error{
+		"update": func(c *Cache[*corev1.Pod], p *corev1.Pod) error { return c.Update(p) },
+		"replace": func(c *Cache[*corev1.Pod], p *corev1.Pod) error {
+			return c.Replace([]*corev1.Pod{p, host("b", "u2")}, "9")
+		},
+		"batch": func(c *Cache[*corev1.Pod], p *corev1.Pod) error {
+			later := p.DeepCopy()
+			later.ResourceVersion = "later"
+			return c.Apply(&Batch[*corev1.Pod]{writes: []Write[*corev1.Pod]{{Type: WriteUpdate, Object: p}, {Type: WriteUpdate, Object: later}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newPods()
+			var clashes []string
+			x, err := AddUniqueIndex(c, "host", func(p *corev1.Pod) (string, bool) { return p.Spec.Hostname, true }, func(c Clash[string, *corev1.Pod]) {
+				clashes = append(clashes, c.Key.Name+" took it from "+c.OtherKey.Name)
+			})
+			require.NoError(t, err)
+			require.NoError(t, c.Add(host("a", "u1")))
+			require.NoError(t, c.Add(host("b", "u2")))
+			clashes = nil
+			later := host("a", "u1")
+			later.ResourceVersion = "3"
+			require.NoError(t, c.Update(later))
+			assert.Empty(t, clashes, "the same object")
+
+			require.NoError(t, write(c, host("a", "u3")))
+			key, _, _ := x.Get("x")
+			assert.Equal(t, "a", key.Name)
+			assert.Equal(t, []string{"a took it from b"}, clashes)
+			checkCache(t, c)
+			checkIndex(t, &x.reader)
+		})
+	}
+}
+
+// host returns a pod with the host name x.
+func host(name, uid string) *corev1.Pod {
+	p := pod("", name, uid, "1")
+	p.Spec.Hostname = "x"
+	return p
+}
+
 func TestReplaceReportsClashesOfWhatIsNew(t *testing.T) {
 	s := newShelves(t, tagged("a", "x"))
 	require.NoError(t, s.Replace([]book{tagged("b", "x")}, "2"))
@@ -152,10 +197,13 @@ func TestPanicOfAClashHookIsToldAndChangesNothing(t *testing.T) {
 
 	err = c.Add(tagged("b", "x"))
 	require.ErrorIs(t, err, ErrPanic)
+	var hookError *HookError
+	require.ErrorAs(t, err, &hookError)
+	assert.Equal(t, "tag", hookError.Index)
+	assert.Equal(t, Key{Name: "b"}, hookError.Key)
+	assert.ErrorContains(t, err, `index "tag": stored, but the function for clashes failed for "b": panic: hook`)
 	var indexError *IndexError
-	require.ErrorAs(t, err, &indexError)
-	assert.Equal(t, "tag", indexError.Index)
-	assert.Equal(t, Key{Name: "b"}, indexError.Key)
+	assert.NotErrorAs(t, err, &indexError)
 	var rejected *RejectedError
 	assert.NotErrorAs(t, err, &rejected)
 	assert.Equal(t, 2, c.Len(), "the write was made")
@@ -166,7 +214,7 @@ func TestPanicOfAClashHookIsToldAndChangesNothing(t *testing.T) {
 	batch.Add(tagged("d", "x"))
 	batch.Append(Write[book]{})
 	changes, err := c.Commit(&batch)
-	require.ErrorAs(t, err, &indexError)
+	require.ErrorAs(t, err, &hookError)
 	require.ErrorAs(t, err, &rejected)
 	assert.Len(t, changes, 2)
 	assert.Equal(t, 3, calls, "a panic does not stop the next call")
@@ -175,6 +223,7 @@ func TestPanicOfAClashHookIsToldAndChangesNothing(t *testing.T) {
 
 	late, err := AddUniqueIndex(c, "late", firstTag, func(Clash[string, book]) { panic("hook") })
 	require.ErrorIs(t, err, ErrPanic)
+	require.ErrorAs(t, err, &hookError)
 	require.NotNil(t, late, "it was added")
 	assert.Equal(t, []string{"x"}, slices.Collect(late.Values()))
 }

@@ -1,0 +1,164 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+var errUndecodable = errors.New("undecodable")
+
+// undecodable is an event of an object that does not fit.
+func undecodable(event watch.EventType, name, uid, version string) watch.Event {
+	from := &unstructured.Unstructured{}
+	from.SetNamespace("ns")
+	from.SetName(name)
+	from.SetUID(types.UID(uid))
+	from.SetResourceVersion(version)
+	return watch.Event{Type: event, Object: carried[*corev1.ConfigMap]{Unstructured: from, err: errUndecodable}}
+}
+
+// commits counts the commits of a cache that did something.
+type commits struct{ count int }
+
+func (*commits) Start(*store.Snapshot[*corev1.ConfigMap])  {}
+func (c *commits) Commit(*store.Commit[*corev1.ConfigMap]) { c.count++ }
+
+func TestUndecodableDeletionIsOneCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u1", "1"), configMap("b", "u2", "2")}, "10"))
+		api := new(script).watchOpen(undecodable(watch.Deleted, "a", "u1", "11"))
+		c := &commits{}
+		defer s.Follow(c)()
+		require.NoError(t, runOnce(t, New(api, s)))
+		assert.Equal(t, "b@2", contents(s))
+		assert.Equal(t, "11", s.ResourceVersion())
+		assert.Equal(t, 1, c.count, "nobody sees the version without the deletion, or the other way round")
+	})
+}
+
+func TestUndecodableObjectWithoutANameHoldsTheVersionUp(t *testing.T) {
+	for _, event := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
+		t.Run(string(event), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u1", "1")}, "10"))
+				api := new(script).watchOpen(undecodable(event, "", "u1", "11"), bookmark("12"))
+				var errs []error
+				r := New(api, s, WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))
+				stop := running(t, r)
+				synctest.Wait()
+				assert.Equal(t, "a@1", contents(s), "nobody knows that it is this one")
+				assert.Equal(t, "10", s.ResourceVersion(), "a list has to say what happened")
+				require.Len(t, errs, 1)
+				assert.ErrorIs(t, errs[0], errUndecodable)
+				assert.ErrorIs(t, r.State().Err, errUndecodable)
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+func TestUndecodableObjectsOfAWatchListStayAsTheyAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		var held []*corev1.ConfigMap
+		for i := range 5 {
+			held = append(held, configMap(fmt.Sprint("m", i), fmt.Sprint("u", i), "1"))
+		}
+		require.NoError(t, s.Replace(held, "10"))
+		api := (&script{streams: true}).watchFails(errExpired).watchOpen(
+			undecodable(watch.Added, "", "u0", "11"), undecodable(watch.Added, "", "u1", "12"),
+			undecodable(watch.Deleted, "", "u2", "13"), undecodable(watch.Added, "m3", "u3", "14"), closing("20", allSent))
+		r := New(api, s)
+		stop := running(t, r)
+		synctest.Wait()
+		assert.Equal(t, "m0@1 m1@1 m2@1 m3@1", contents(s), "all but what was not listed")
+		assert.Equal(t, "10", s.ResourceVersion())
+		assert.ErrorContains(t, r.State().Err, "store rejected 4 object(s)")
+		require.NoError(t, stop())
+	})
+}
+
+// plain is a store without batches.
+type plain struct{ store.Store[*corev1.ConfigMap] }
+
+func TestListThatAPlainStoreCannotBeGivenIsNoSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := newStore()
+		bad := configMap("bad", "u1", "1")
+		same := store.Transform[*corev1.ConfigMap](plain{cache}, store.ObjectKey[*corev1.ConfigMap], func(c *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+			if c.UID == "u1" {
+				return nil, errUndecodable
+			}
+			return c, nil
+		})
+		api := new(script).list("10", "", bad, configMap("good", "u2", "2")).list("11", "", configMap("good", "u2", "2"))
+		var errs []error
+		r := New(api, same, WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))
+		stop := running(t, r)
+		synctest.Wait()
+		assert.Zero(t, cache.Len())
+		assert.False(t, closed(r.Synced()), "the store has nothing")
+		assert.Equal(t, Waiting, r.State().Phase)
+		require.Len(t, errs, 1)
+		var refused *store.RefusedError
+		require.ErrorAs(t, errs[0], &refused)
+		<-r.Synced()
+		assert.Equal(t, "good@2", contents(cache))
+		require.NoError(t, stop())
+	})
+}
+
+func TestStoreThatFailsBesideOneThatRejectsIsNotPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache, queue := newStore(), eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
+		queue.Close()
+		api := new(script).list("10", "", configMap("", "u1", "1"), configMap("a", "u2", "2"))
+		r := New(api, store.Tee(cache, store.Store[*corev1.ConfigMap](queue)))
+		stop := running(t, r)
+		synctest.Wait()
+		assert.Equal(t, "a@2", contents(cache))
+		assert.False(t, closed(r.Synced()))
+		assert.ErrorIs(t, r.State().Err, eventqueue.ErrClosed)
+		require.NoError(t, stop())
+	})
+}
+
+func TestWhatAnErrorSaysOfTheStore(t *testing.T) {
+	rejected := &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}}
+	hook := &store.HookError{Err: store.ErrPanic}
+	failure := errors.New("disk full")
+	for name, tt := range map[string]struct {
+		err  error
+		want verdict
+	}{
+		"nothing":                     {nil, took},
+		"a rejection":                 {rejected, lacks},
+		"a rejection, wrapped":        {&Error{Err: fmt.Errorf("mine: %w", rejected)}, lacks},
+		"two rejections":              {errors.Join(rejected, fmt.Errorf("mine: %w", rejected)), lacks},
+		"a failure":                   {failure, broken},
+		"a failure, wrapped":          {&Error{Err: failure}, broken},
+		"a rejection and a failure":   {errors.Join(rejected, failure), broken},
+		"a failure in a join of join": {errors.Join(rejected, errors.Join(rejected, fmt.Errorf("mine: %w", failure))), broken},
+		"a list that was refused":     {&store.RefusedError{Rejections: rejected.Rejections}, broken},
+		"a hook":                      {&Error{Err: errors.Join(hook)}, took},
+		"a hook and a rejection":      {errors.Join(rejected, errors.Join(hook)), lacks},
+		"a hook and a failure":        {errors.Join(hook, failure), broken},
+		"a wrapper of nothing":        {&Error{}, broken},
+	} {
+		assert.Equal(t, tt.want, judge(tt.err), name)
+	}
+}
