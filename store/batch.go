@@ -45,7 +45,7 @@ type Listing[T any] struct {
 
 	// Unchanged names objects that were listed at the version which the store
 	// holds, so that nobody had to decode them: see [BatchStore]'s Holds. They
-	// stay as they are, unless they are among Objects as well.
+	// stay as they are.
 	Unchanged []Key
 
 	// Lacking names objects that were listed and cannot be had. What is held
