@@ -13,9 +13,8 @@ import (
 // asked for; else their memory is used again. An error is that of a hook: the step
 // is made.
 func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
-	lowered := s.replaced && lower(s.resourceVersion, p.resourceVersion)
 	c.edit(p, s)
-	c.watches.committed(c, p, s.edits, lowered)
+	c.watches.committed(c, p, s.edits, s.lowered)
 
 	var changes []Change[T]
 	if report || len(c.followers) > 0 {
@@ -26,9 +25,20 @@ func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[
 			changes = s.edits[i].appendChanges(changes)
 		}
 	}
+	// The commit is made, also if a follower panics. That is nobody's bad object,
+	// so it goes on to who wrote.
+	defer func() { err = c.finish(s, changes, report) }()
 	if len(c.followers) > 0 {
 		c.tell(s, changes)
 	}
+	if !report {
+		return nil, nil
+	}
+	return changes, nil
+}
+
+// finish ends a commit of which the followers were told.
+func (c *Cache[T]) finish(s *step[T], changes []Change[T], report bool) (err error) {
 	for _, x := range c.indexes {
 		if x.clashes != nil {
 			err = errors.Join(err, x.clashes.report(x))
@@ -40,10 +50,7 @@ func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[
 		}
 	}
 	c.reuse(s.edits, changes, report)
-	if !report {
-		changes = nil
-	}
-	return changes, err
+	return err
 }
 
 // many is the number of edits from which readers are sent to the state before
@@ -179,8 +186,20 @@ func (c *Cache[T]) tell(s *step[T], changes []Change[T]) {
 		ResourceVersion: c.resourceVersionLocked(),
 		Changes:         changes,
 	}
-	for _, f := range c.followers {
-		f.follower.Commit(commit)
+	tellEach(c.followers, commit)
+}
+
+// tellEach hands a commit to followers, also to those after one that panics.
+func tellEach[T any](followers []*registration[T], commit *Commit[T]) {
+	told := 0
+	defer func() {
+		if told < len(followers) {
+			tellEach(followers[told:], commit)
+		}
+	}()
+	for told < len(followers) {
+		told++
+		followers[told-1].follower.Commit(commit)
 	}
 }
 

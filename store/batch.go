@@ -238,7 +238,7 @@ func (s singly[T]) write(w *Write[T]) error {
 // does not.
 func (s singly[T]) moved(w *Write[T], err error) error {
 	version := w.Version.ResourceVersion
-	if err != nil || version == "" || w.Type != WriteDeleteKey && knownVersion(w.Object).ResourceVersion == version {
+	if err != nil || version == "" || knownVersion(w.Object).ResourceVersion == version {
 		return err
 	}
 	return s.Bookmark(version)

@@ -400,3 +400,21 @@ func TestMemoryOfLargeCommitsIsNotKept(t *testing.T) {
 	assert.LessOrEqual(t, cap(c.scratch.edits), maxScratch)
 	assert.LessOrEqual(t, cap(c.scratch.commit.Changes), maxScratch)
 }
+
+func TestANilBatchIsAnEmptyOne(t *testing.T) {
+	c := newPods()
+	all := func(*corev1.Pod) bool { return true }
+	same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
+	for name, s := range map[string]Store[*corev1.Pod]{
+		"Cache":     c,
+		"Partition": partition(t, newPods(), Scope{}),
+		"Filter":    Filter[*corev1.Pod](c, all),
+		"Transform": Transform(c, ObjectKey[*corev1.Pod], same),
+		"Tee":       Tee[*corev1.Pod](c, newPods()),
+	} {
+		assert.NotPanics(t, func() { require.NoError(t, Batches(s).Apply(nil)) }, name)
+	}
+	changes, err := c.Commit(nil)
+	require.NoError(t, err)
+	assert.Empty(t, changes)
+}

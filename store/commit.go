@@ -103,7 +103,8 @@ type Commit[T any] struct {
 // Follower is told of every commit of a cache, in order. Its methods are called
 // under the writer's lock, one at a time: they must be quick, must not write to
 // the cache and must not stop following; they may read from the cache, which
-// already shows the commit.
+// already shows the commit. One that panics keeps the others from nothing: the
+// commit is made and they are told of it, then the panic goes on to whoever wrote.
 type Follower[T any] interface {
 	// Start hands over the state that the first Commit will change. It is
 	// called once, before Follow returns.

@@ -195,3 +195,53 @@ func TestCommitTellsEveryChangeOfAKeyAsItWas(t *testing.T) {
 	}
 	assert.Empty(t, rec.illegal)
 }
+
+// bomb is a follower that panics at each commit.
+type bomb struct{}
+
+func (bomb) Start(*Snapshot[*corev1.Pod]) {}
+func (bomb) Commit(*Commit[*corev1.Pod])  { panic("bomb") }
+
+func TestAFollowerThatPanicsKeepsTheOthersFromNothing(t *testing.T) {
+	c := newPods()
+	byNode, err := AddIndexAppend(c, "node", appendNode)
+	require.NoError(t, err)
+	var clashes []string
+	byHost, err := AddUniqueIndex(c, "host", hostOf, func(clash Clash[string, *corev1.Pod]) { clashes = append(clashes, clash.Value) })
+	require.NoError(t, err)
+	first := follow(c)
+	stopOne := c.Follow(bomb{})
+	second := follow(c)
+	stopTwo := c.Follow(bomb{})
+	last := follow(c)
+	object := func(name, version string) *corev1.Pod {
+		p := labelled(pod("", name, "u"+name, version), "node "+version)
+		p.Spec.Hostname = "h"
+		return p
+	}
+	for name, write := range map[string]func(){
+		"Add":     func() { _ = c.Add(object("a", "1")) },
+		"Update":  func() { _ = c.Update(object("a", "2")) },
+		"Commit":  func() { _, _ = c.Commit(batchOf(Write[*corev1.Pod]{Type: WriteAdd, Object: object("b", "3")})) },
+		"Replace": func() { _ = c.Replace([]*corev1.Pod{object("b", "4"), object("c", "4")}, "4") },
+	} {
+		before := len(last.commits)
+		require.PanicsWithValue(t, "bomb", write, name)
+		for _, rec := range []*recorder{first, second, last} {
+			require.Len(t, rec.commits, before+1, name)
+		}
+		checkCache(t, c)
+		checkIndex(t, &byNode.reader)
+		checkIndex(t, &byHost.reader)
+	}
+	assert.NotEmpty(t, clashes)
+	stopOne()
+	stopTwo()
+	require.NoError(t, c.Replace([]*corev1.Pod{object("d", "9")}, "9"))
+	for _, rec := range []*recorder{first, second, last} {
+		assert.Empty(t, rec.illegal)
+		assert.Equal(t, []string{"d"}, names(c.All()))
+		assert.Len(t, rec.state, 1)
+	}
+	checkIndex(t, &byNode.reader)
+}

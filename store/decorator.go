@@ -46,8 +46,9 @@ func (d *decorator[T, S]) Bookmark(resourceVersion string) error {
 func (d *decorator[T, S]) ResourceVersion() string { return d.dst.ResourceVersion() }
 
 func (d *decorator[T, S]) Apply(batch *Batch[T]) error {
-	passed := Batch[S]{writes: make([]Write[S], 0, batch.Len())}
-	for w := range batch.All() {
+	writes := batch.list()
+	passed := Batch[S]{writes: make([]Write[S], 0, len(writes))}
+	for _, w := range writes {
 		passed.Append(d.pass(w))
 	}
 	return d.dst.Apply(&passed)
@@ -65,7 +66,7 @@ func destination[T any](s Store[T]) BatchStore[T] {
 
 // keyFuncOf returns how a store derives keys, or nil if it does not tell.
 func keyFuncOf[T any](s Store[T]) KeyFunc[T] {
-	if keyed, ok := s.(interface{ KeyOf(T) (Key, error) }); ok && !isNil(s) {
+	if keyed, ok := s.(interface{ KeyOf(T) (Key, error) }); ok {
 		return keyed.KeyOf
 	}
 	return nil

@@ -84,13 +84,17 @@
 //   - S5. As long as the cache lacks an object that it was given and had to
 //     reject, its resource version stays before that object. It moves again
 //     when the object was stored or deleted, or after a Replace without
-//     rejections.
+//     rejections. After a Replace that lowers the resource version and has
+//     rejections there is none. Those who wait for a later resource version are
+//     held up as long, by one bad object of all: [WaitError] names it.
 //   - S6. A follower gets the current state and then every commit, with no gap
 //     and no repeat, in the order in which they were made.
 //   - S7. Another object under an old key (a new UID) is a deletion and an
 //     addition, never a modification.
 //   - S8. Waiting for a resource version never ends early: what happened up to it
-//     is visible then, deletions included.
+//     is visible then, deletions included, whatever partitions came meanwhile.
+//     It does not end at all while an object of before is lacking (S5), so give
+//     the context a deadline.
 //   - S9. A Replace keeps the very object that it finds at the same UID and
 //     resource version, and reports nothing for it.
 //   - S10. What is written to a partition touches nothing outside of its scope.

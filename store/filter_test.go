@@ -206,6 +206,8 @@ func TestFilterInFrontOfAStoreThatDoesNotTellKeys(t *testing.T) {
 	assert.Equal(t, Version{"u1", "3"}, rejected.Rejections[0].Version)
 	require.ErrorIs(t, err, ErrPanic)
 
+	list := []*corev1.Pod{on("bad", pod("n", "a", "u1", "3")), on("here", pod("n", "b", "u2", "4")), on("here", pod("n", "c", "u3", "4"))}
+	requireRefused(t, pods.Replace(list, "4"), ErrPanic)
 	requireRefused(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "c", "u3", "4")), on("bad", pod("n", "d", "u4", "4"))}, "4"), ErrPanic)
 	assert.Equal(t, 1, count(behind.calls, "Replace"), "the store behind cannot keep what it is not given")
 }
@@ -217,6 +219,25 @@ func count(calls []string, name string) (n int) {
 		}
 	}
 	return n
+}
+
+func TestFilterBehindATransformIsToldKeysAndVersions(t *testing.T) {
+	c := New(slimKey)
+	filtered := Filter(&plain[*slim]{Store: c}, func(s *slim) bool {
+		if s.node == "bad" {
+			panic("ouch")
+		}
+		return s.node == "here"
+	})
+	pods := Transform(filtered, ObjectKey[*corev1.Pod], (&slimmer{}).slim)
+
+	var rejected *RejectedError
+	require.ErrorAs(t, pods.Add(on("bad", pod("n", "a", "u1", "1"))), &rejected)
+	assert.Equal(t, keyA(), rejected.Rejections[0].Key)
+	assert.Equal(t, Version{"u1", "1"}, rejected.Rejections[0].Version)
+
+	require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "u1", "1")), on("there", pod("n", "a", "u1", "2"))}, "2"))
+	assert.Zero(t, c.Len(), "the later of two objects with one key counts")
 }
 
 func TestFilterOfPartitionRejectsUnderTheKeyThere(t *testing.T) {

@@ -199,7 +199,7 @@ func (r *reader[I, T]) Name() string { return r.postings.name }
 
 // Watch is [Cache.WatchKey] for the objects that have a value.
 func (r *reader[I, T]) Watch(ctx context.Context, value I) iter.Seq[*Snapshot[T]] {
-	return r.of.watch(ctx, indexTopic[T]{r.postings, value})
+	return r.of.watch(ctx, indexTopic{r.postings.position, value})
 }
 
 // tree returns the state to read from and the tree of the index in it, or nil if

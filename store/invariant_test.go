@@ -108,7 +108,12 @@ func checkIndex[I comparable, T any](t require.TestingT, r *reader[I, T]) {
 func checkQuiet[T any](t require.TestingT, c *Cache[T]) {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
-	require.Empty(t, c.watches.topics)
+	require.Empty(t, c.watches.keys)
+	require.Empty(t, c.watches.namespaces)
+	for _, values := range c.watches.values {
+		require.Empty(t, values)
+	}
+	require.Zero(t, c.watches.valued)
 	require.Zero(t, c.watches.waiting)
 	for _, p := range append(slices.Clone(c.partitions), c.whole) {
 		require.Empty(t, p.waiters)

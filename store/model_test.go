@@ -19,6 +19,13 @@ type door struct {
 	lacking lacking
 }
 
+// lack notes that a door lacks an object, if it is one of its own.
+func (d *door) lack(to *lacking, key Key) {
+	if key == (Key{}) || d.p.scope == nil || d.p.scope.contains(key) {
+		to.add(key)
+	}
+}
+
 func (d *door) moved(key Key, version string) {
 	d.lacking.remove(key)
 	if d.listed && version != "" && !d.lacking.any() {
@@ -183,7 +190,7 @@ func (m *model) batch(t *rapid.T) {
 			key, ok := placed(d, p)
 			if !ok || !m.indexable(p) {
 				bad++
-				d.lacking.add(key)
+				d.lack(&d.lacking, key)
 				continue
 			}
 			m.put(key, p, m.clock)
@@ -194,7 +201,7 @@ func (m *model) batch(t *rapid.T) {
 			key, ok := placed(d, p)
 			if !ok {
 				bad++
-				d.lacking.add(key)
+				d.lack(&d.lacking, key)
 				continue
 			}
 			m.remove(key)
@@ -216,7 +223,7 @@ func (m *model) batch(t *rapid.T) {
 			key := m.key(t)
 			batch.Lack(Rejection{Key: key, Err: ErrNoName})
 			bad++
-			d.lacking.add(key)
+			d.lack(&d.lacking, key)
 		}
 	}
 	before := maps.Clone(m.rec.state)
@@ -236,12 +243,21 @@ func (m *model) replace(t *rapid.T) {
 	puts, at := map[Key]*corev1.Pod{}, map[Key]int{}
 	listed, kept := map[Key]bool{}, map[types.UID]bool{}
 	var missing lacking
-	nameless := 0
+	nameless, outside := 0, map[Key]bool{}
+	reject := func(key Key) {
+		switch {
+		case key == (Key{}):
+			nameless++
+		case d.p.scope != nil && !d.p.scope.contains(key):
+			outside[key] = true
+		}
+		d.lack(&missing, key)
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "unchanged") {
 		key := m.key(t)
 		l.Unchanged = append(l.Unchanged, key)
 		if m.held[key] == nil || d.p.scope != nil && !d.p.scope.contains(key) {
-			missing.add(key)
+			reject(key)
 			continue
 		}
 		listed[key] = true
@@ -254,10 +270,7 @@ func (m *model) replace(t *rapid.T) {
 		held := m.held[key]
 		switch {
 		case !ok:
-			missing.add(key)
-			if key == (Key{}) {
-				nameless++
-			}
+			reject(key)
 			if p != nil && key == (Key{}) && p.UID != "" {
 				kept[p.UID] = true
 			}
@@ -266,7 +279,7 @@ func (m *model) replace(t *rapid.T) {
 			listed[key] = true
 			missing.remove(key)
 		case !m.indexable(p):
-			missing.add(key)
+			reject(key)
 			delete(puts, key)
 		default:
 			puts[key], at[key], listed[key] = p, m.clock, true
@@ -276,11 +289,14 @@ func (m *model) replace(t *rapid.T) {
 	for range rapid.IntRange(0, 1).Draw(t, "lacking") {
 		key := m.key(t)
 		l.Lacking = append(l.Lacking, Rejection{Key: key, Err: ErrNoName})
-		missing.add(key)
+		reject(key)
 		delete(puts, key)
 	}
 	m.serial++
 	l.ResourceVersion = strconv.Itoa(m.serial)
+	if rapid.IntRange(0, 5).Draw(t, "restored") == 0 {
+		l.ResourceVersion = strconv.Itoa(rapid.IntRange(1, m.serial).Draw(t, "version"))
+	}
 	for key, p := range maps.Clone(m.held) {
 		if (d.p.scope == nil || d.p.scope.contains(key)) && !listed[key] && !missing.keys[key] && !kept[p.UID] {
 			m.remove(key)
@@ -292,8 +308,10 @@ func (m *model) replace(t *rapid.T) {
 	d.lacking, d.listed = missing, true
 	if !missing.any() {
 		d.version = l.ResourceVersion
+	} else if lower(l.ResourceVersion, d.version) {
+		d.version = ""
 	}
-	m.rejected(t, nameless+len(missing.keys), d.p.ReplaceAll(l))
+	m.rejected(t, nameless+len(missing.keys)+len(outside), d.p.ReplaceAll(l))
 	m.clashed(t, start)
 }
 
@@ -326,44 +344,6 @@ func (m *model) clashed(t *rapid.T, start int) {
 	}
 	require.ElementsMatch(t, want, m.clashes)
 	m.clashes = nil
-}
-
-// split makes partitions, if there are none.
-func (m *model) split(t *rapid.T) {
-	if len(m.doors) > 1 {
-		t.Skip("split already")
-	}
-	m.doors = nil
-	for _, namespace := range []string{"n1", "n2", "n3"} {
-		p, err := m.c.Partition(Scope{Namespace: namespace})
-		require.NoError(t, err)
-		m.doors = append(m.doors, &door{p: p})
-	}
-}
-
-// drop drops a partition and makes it anew.
-func (m *model) drop(t *rapid.T) {
-	if len(m.doors) == 1 {
-		t.Skip("nothing to drop")
-	}
-	d := m.door(t)
-	var want []Key
-	for key := range m.held {
-		if d.p.scope.contains(key) {
-			want = append(want, key)
-			m.remove(key)
-		}
-	}
-	var got []Key
-	for _, change := range m.c.Drop(*d.p.scope) {
-		require.Equal(t, Deletion, change.Type)
-		got = append(got, change.Key)
-	}
-	require.ElementsMatch(t, want, got)
-	require.ErrorIs(t, d.p.Bookmark("1"), ErrDropped)
-	p, err := m.c.Partition(*d.p.scope)
-	require.NoError(t, err)
-	*d = door{p: p}
 }
 
 func (m *model) addIndex(t *rapid.T) {

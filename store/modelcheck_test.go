@@ -93,6 +93,8 @@ func TestEverythingAgainstAModel(t *testing.T) {
 			"replace": m.replace,
 			"split":   m.split,
 			"drop":    m.drop,
+			"drop 2":  m.dropSome,
+			"bypass":  m.bypass,
 			"index":   m.addIndex,
 			"pin":     func(*rapid.T) { m.pinned, m.pinnedHeld = m.c.Snapshot(), maps.Clone(m.held) },
 			"":        m.check,

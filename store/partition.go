@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 )
 
@@ -33,6 +32,11 @@ func (s Scope) contains(key Key) bool {
 	return key.Cluster == s.Cluster && (s.Namespace == "" || key.Namespace == s.Namespace)
 }
 
+// covers reports whether everything in another scope is in this one.
+func (s Scope) covers(other Scope) bool {
+	return s.Cluster == other.Cluster && (s.Namespace == "" || s.Namespace == other.Namespace)
+}
+
 func (s Scope) overlaps(other Scope) bool {
 	return s.Cluster == other.Cluster && (s.Namespace == other.Namespace || s.Namespace == "" || other.Namespace == "")
 }
@@ -43,8 +47,9 @@ var (
 	ErrOutOfScope = errors.New("object is outside of the partition's scope")
 
 	// ErrOverlap means that a cache has a partition with some of the same
-	// objects, which would delete what the other one writes.
-	ErrOverlap = errors.New("scope overlaps that of another partition of the cache; drop that one first")
+	// objects, which would delete what the other one writes, and would lose what
+	// others delete.
+	ErrOverlap = errors.New("overlaps a partition of the cache: write through that one, or drop it first")
 
 	// ErrDropped means that something was written to a partition after its scope
 	// had been dropped.
@@ -55,15 +60,17 @@ var (
 	ErrNotHeld = errors.New("object was listed as unchanged, but is not held")
 )
 
-// ScopeError says that something cannot be done with a partition: Err is
+// ScopeError says that something cannot be done because of a partition: Err is
 // [ErrOverlap] or [ErrDropped].
 type ScopeError struct {
+	// Scope is the one that was asked for. Of a single write through the cache
+	// itself, it is that of the partition which the object belongs to.
 	Scope Scope
 	Err   error
 }
 
 // Error names the scope and the cause.
-func (e *ScopeError) Error() string { return fmt.Sprintf("partition of %v: %v", e.Scope, e.Err) }
+func (e *ScopeError) Error() string { return fmt.Sprintf("scope of %v: %v", e.Scope, e.Err) }
 
 // Unwrap returns Err.
 func (e *ScopeError) Unwrap() error { return e.Err }
@@ -78,13 +85,15 @@ type Partition[T any] struct {
 	of    *Cache[T]
 	scope *Scope // nil for everything
 
-	// lacking is guarded by Cache.writer.
-	lacking lacking
 	// dropped is set under Cache.writer and watches.mu, so either is enough to
 	// read it.
 	dropped bool
+	// split is true for the whole of a cache that has partitions. Guarded by
+	// watches.mu.
+	split bool
 
 	// Guarded as the fields of Cache.mu are.
+	lacking         lacking
 	resourceVersion string
 	complete        bool
 
@@ -95,19 +104,24 @@ type Partition[T any] struct {
 
 var _ BatchStore[any] = (*Partition[any])(nil)
 
-// Partition returns the door for one part of the cache, as long as nobody writes
-// what is in it through the cache itself. Keys without a cluster get that of the
-// scope, so that a KeyFunc need not know it; other keys must be in the scope, or
-// are rejected with [ErrOutOfScope].
+// Partition returns the door for one part of the cache. Keys without a cluster get
+// that of the scope, so that a KeyFunc need not know it; other keys must be in the
+// scope, or are rejected with [ErrOutOfScope].
 //
 // A second call with the same scope returns the same partition. A scope that
 // overlaps that of another partition is refused with a [*ScopeError]
 // ([ErrOverlap]). What the cache holds in the scope stays, until the first
 // Replace.
 //
-// A cache with partitions has no resource version of its own. It is complete
-// when all of them had their first Replace, or those that had none are dropped,
-// and stays so when others are added.
+// As long as a cache has partitions, what is in them is written through them
+// alone: through the cache itself, a Replace is refused with a [*ScopeError]
+// ([ErrOverlap]), and any other write of an object in the scope of a partition is
+// rejected with one. Objects in no partition may still be written one by one.
+//
+// A cache with partitions has no resource version of its own, and has to be
+// replaced anew to get one when all are dropped. It is complete when all of them
+// had their first Replace, or those that had none are dropped, and stays so when
+// others are added.
 func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
@@ -121,9 +135,11 @@ func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	}
 	p := &Partition[T]{of: c, scope: &scope}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.published.Store(nil)
 	c.partitions = append(c.partitions, p)
+	c.whole.forgetLocked()
+	c.mu.Unlock()
+	c.watches.split(c.whole, true)
 	return p, nil
 }
 
@@ -131,32 +147,49 @@ func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 // that are in it: what is written to them from now on is refused with a
 // [*ScopeError] ([ErrDropped]), and who waits for their resource version gets it,
 // too. It returns what it deleted.
-func (c *Cache[T]) Drop(scope Scope) []Change[T] {
+//
+// A scope that has a part of a partition only is refused with a [*ScopeError]
+// ([ErrOverlap]), and nothing is deleted. In a cache without partitions, deleting
+// is no news from the server: if there was something in the scope, the cache has
+// no resource version and is not complete until the next Replace.
+func (c *Cache[T]) Drop(scope Scope) ([]Change[T], error) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
-	within := func(p *Partition[T]) bool {
-		return scope.contains(Key{Cluster: p.scope.Cluster, Namespace: p.scope.Namespace})
+	within := func(p *Partition[T]) bool { return scope.covers(*p.scope) }
+	for _, p := range c.partitions {
+		if p.scope.overlaps(scope) && !within(p) {
+			return nil, &ScopeError{Scope: scope, Err: ErrOverlap}
+		}
 	}
 	for _, p := range c.partitions {
 		if within(p) {
 			c.watches.drop(p)
 		}
 	}
+	rest := slices.DeleteFunc(slices.Clone(c.partitions), within)
+	c.watches.split(c.whole, len(rest) > 0)
+	var gone []edit[T]
+	for e := range (&Partition[T]{of: c, scope: &scope}).held() {
+		gone = append(gone, edit[T]{key: e.key()})
+	}
 	c.mu.Lock()
 	c.published.Store(nil)
-	c.partitions = slices.DeleteFunc(slices.Clone(c.partitions), within)
+	if len(c.partitions) == 0 && (len(gone) > 0 || c.whole.lacking.in(scope)) {
+		c.whole.forgetLocked()
+		c.complete = false
+	}
+	c.whole.lacking.forget(scope)
+	c.partitions = rest
 	// The one that everybody waited for may be gone.
 	c.complete = c.complete || len(c.partitions) > 0 && c.allComplete(nil)
 	c.mu.Unlock()
-	maps.DeleteFunc(c.whole.lacking.keys, func(key Key, _ bool) bool { return scope.contains(key) })
 
-	s := step[T]{origin: Watch, resourceVersion: c.whole.resourceVersion}
-	for e := range (&Partition[T]{of: c, scope: &scope}).held() {
-		s.edits = append(s.edits, edit[T]{key: e.key()})
-	}
-	changes, _ := c.commit(c.whole, &s, true) // deletions claim nothing, so no hook runs
-	return changes
+	s := step[T]{origin: Watch, edits: gone, resourceVersion: c.whole.resourceVersion}
+	return c.commit(c.whole, &s, true)
 }
+
+// forgetLocked notes that nobody knows any more what is missing.
+func (p *Partition[T]) forgetLocked() { p.resourceVersion, p.complete = "", false }
 
 // allComplete reports whether, after a Replace of p, all that the cache is made
 // of had one.
@@ -188,6 +221,43 @@ func (p *Partition[T]) place(key Key) (Key, error) {
 		return key, fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
 	}
 	return key, nil
+}
+
+// own returns why a key is none of those that are written here, or nil. The caller
+// holds writer.
+func (p *Partition[T]) own(key Key) error {
+	if p.scope != nil || key == (Key{}) {
+		_, err := p.place(key)
+		return err
+	}
+	for _, other := range p.of.partitions {
+		if other.scope.contains(key) {
+			return &ScopeError{Scope: *other.scope, Err: ErrOverlap}
+		}
+	}
+	return nil
+}
+
+// lack notes that an object was told and not taken, unless it is none of those
+// that are written here: nothing could ever make up for it. The caller holds
+// writer.
+func (p *Partition[T]) lack(key Key) {
+	if p.own(key) != nil {
+		return
+	}
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.lacking.add(key)
+}
+
+// found notes that an object is not lacking any more. The caller holds writer.
+func (p *Partition[T]) found(key Key) {
+	if !p.lacking.keys[key] {
+		return
+	}
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.lacking.remove(key)
 }
 
 // held iterates over what is held in the scope, for the writer.

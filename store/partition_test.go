@@ -1,11 +1,9 @@
 package store
 
 import (
-	"context"
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -79,24 +77,6 @@ func TestPartitionsAreInitialAndCompleteByThemselves(t *testing.T) {
 	assert.Equal(t, "8", two.ResourceVersion())
 }
 
-func TestDroppingWhatEverybodyWaitedForCompletesTheCache(t *testing.T) {
-	c := newPods()
-	one := partition(t, c, Scope{Namespace: "n1"})
-	partition(t, c, Scope{Namespace: "n2"})
-	require.NoError(t, one.Replace(nil, "1"))
-	rec := follow(c)
-	require.False(t, c.Snapshot().Complete())
-	c.Drop(Scope{Namespace: "n2"})
-	assert.True(t, c.Snapshot().Complete())
-	require.Len(t, rec.commits, 1)
-	assert.True(t, rec.commits[0].Complete)
-
-	empty := newPods()
-	partition(t, empty, Scope{Namespace: "n2"})
-	empty.Drop(Scope{Namespace: "n2"})
-	assert.False(t, empty.Snapshot().Complete(), "of nothing, nothing is known")
-}
-
 func TestPartitionGivesKeysItsCluster(t *testing.T) {
 	c := newPods()
 	west, east := partition(t, c, Scope{Cluster: "west"}), partition(t, c, Scope{Cluster: "east", Namespace: "n"})
@@ -144,7 +124,7 @@ func TestPartitionRejectsWhatIsOutOfItsScope(t *testing.T) {
 	var rejected *RejectedError
 	require.ErrorAs(t, err, &rejected)
 	assert.Equal(t, Version{"u3", "5"}, rejected.Rejections[0].Version)
-	assert.Equal(t, "1", one.ResourceVersion())
+	assert.Equal(t, "5", one.ResourceVersion(), "that of the lists: the partition lacks nothing")
 	got, _ := c.Get(Key{Namespace: "n2", Name: "a"})
 	assert.Equal(t, "1", got.ResourceVersion)
 }
@@ -170,127 +150,88 @@ func TestScopesOfPartitionsDoNotOverlap(t *testing.T) {
 	assert.Equal(t, "all namespaces", Scope{}.String())
 }
 
-func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
+func TestTheFirstPartitionForgetsTheResourceVersion(t *testing.T) {
 	c := newPods()
-	one, two, other := partition(t, c, Scope{"west", "n1"}), partition(t, c, Scope{"west", "n2"}), partition(t, c, Scope{"east", "n1"})
-	require.NoError(t, one.Replace([]*corev1.Pod{pod("n1", "a", "u1", "1"), pod("n1", "b", "u2", "1")}, "1"))
-	require.NoError(t, two.Replace([]*corev1.Pod{pod("n2", "a", "u3", "1")}, "1"))
-	require.NoError(t, other.Replace([]*corev1.Pod{pod("n1", "a", "u4", "1")}, "1"))
-	index, err := AddIndexAppend(c, "name", func(values []string, p *corev1.Pod) []string { return append(values, p.Name) })
-	require.NoError(t, err)
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("m", "a", "u2", "1")}, "10"))
+	partition(t, c, Scope{Namespace: "n"})
+	dropped(t, c, Scope{Namespace: "n"})
+	assert.Equal(t, 1, c.Len())
+	assert.Empty(t, c.ResourceVersion(), "nobody told the cache of anything since 10")
+	require.NoError(t, c.Bookmark("20"))
+	assert.Empty(t, c.ResourceVersion())
+	require.NoError(t, c.Replace(nil, "21"))
+	assert.Equal(t, "21", c.ResourceVersion())
+}
+
+func TestWhatIsInAPartitionIsNotWrittenThroughTheCache(t *testing.T) {
+	c := newPods()
+	p := partition(t, c, Scope{Namespace: "n"})
+	require.NoError(t, p.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
 	rec := follow(c)
-	before := c.Snapshot()
-
-	changes := c.Drop(Scope{Cluster: "west"})
-
-	want := []string{"Deletion west|n1/a 1", "Deletion west|n1/b 1", "Deletion west|n2/a 1"}
-	assert.Equal(t, want, inWords(changes))
-	assert.Equal(t, want, rec.changes())
-	assert.Len(t, rec.commits, 1)
-	assert.Equal(t, []string{"east|n1/a"}, names(c.All()))
-	assert.Equal(t, 4, before.Len())
-	checkCache(t, c)
-	checkIndex(t, &index.reader)
-
-	for _, p := range []*Partition[*corev1.Pod]{one, two} {
-		for name, write := range map[string]func() error{
-			"Add":     func() error { return p.Add(pod("n1", "a", "u1", "2")) },
-			"Replace": func() error { return p.Replace(nil, "2") },
-			"Apply":   func() error { return p.Apply(&Batch[*corev1.Pod]{}) },
-			"WaitFor": func() error { return p.WaitFor(t.Context(), "1") },
-		} {
-			require.ErrorIs(t, write(), ErrDropped, name)
-		}
+	for name, write := range map[string]func() error{
+		"Add":       func() error { return c.Add(pod("n", "b", "u2", "2")) },
+		"Update":    func() error { return c.Update(pod("n", "a", "u1", "2")) },
+		"Delete":    func() error { return c.Delete(pod("n", "a", "u1", "2")) },
+		"DeleteKey": func() error { return c.DeleteKey(Key{Namespace: "n", Name: "a"}) },
+		"Delete by key": func() error {
+			var batch Batch[*corev1.Pod]
+			batch.Append(Write[*corev1.Pod]{Type: WriteDelete, Key: Key{Namespace: "n", Name: "a"}})
+			return c.Apply(&batch)
+		},
+		"Replace":    func() error { return c.Replace(nil, "2") },
+		"ReplaceAll": func() error { return c.ReplaceAll(Listing[*corev1.Pod]{ResourceVersion: "2"}) },
+	} {
+		err := write()
+		require.Error(t, err, name)
+		var scopeError *ScopeError
+		require.ErrorAs(t, err, &scopeError, name)
+		require.Empty(t, rec.commits, name)
 	}
-	require.NoError(t, other.Add(pod("n1", "b", "u5", "2")))
-	assert.Equal(t, 2, c.Len())
-	assert.Empty(t, c.Drop(Scope{Cluster: "west"}), "there is nothing left")
+	require.ErrorIs(t, c.Replace(nil, "2"), ErrOverlap)
+	require.ErrorIs(t, c.DeleteKey(Key{Namespace: "n", Name: "a"}), ErrOverlap)
+	var scopeError *ScopeError
+	require.ErrorAs(t, c.DeleteKey(Key{Namespace: "n", Name: "a"}), &scopeError)
+	assert.Equal(t, Scope{Namespace: "n"}, scopeError.Scope)
+	assert.False(t, c.whole.lacking.any())
 
-	again := partition(t, c, Scope{"west", "n1"})
-	assert.NotSame(t, one, again)
-	assert.Empty(t, again.ResourceVersion())
-	require.NoError(t, again.Replace([]*corev1.Pod{pod("n1", "a", "u1", "1")}, "1"))
-	require.ErrorIs(t, one.Replace(nil, "3"), ErrDropped, "the old door stays shut")
-	assert.Equal(t, 3, c.Len())
+	require.NoError(t, c.Add(pod("m", "a", "u3", "3")), "nobody's")
+	require.NoError(t, p.Replace(nil, "4"))
+	assert.Equal(t, []string{"m/a"}, names(c.All()))
+	dropped(t, c, Scope{Namespace: "n"})
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "b", "u2", "5")}, "5"))
+	assert.Equal(t, []string{"n/b"}, names(c.All()))
 }
 
-func TestDropReleasesThoseWhoWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newPods()
-		one, two := partition(t, c, Scope{Namespace: "n1"}), partition(t, c, Scope{Namespace: "n2"})
-		require.NoError(t, one.Replace([]*corev1.Pod{pod("n1", "a", "u", "1")}, "1"))
-		errs, gone := make(chan error, 2), make(chan error, 1)
-		go func() { errs <- one.WaitFor(t.Context(), "5") }()
-		go func() { errs <- one.WaitFor(t.Context(), "6") }()
-		go func() { gone <- one.WaitForDeletion(t.Context(), pod("n1", "a", "u", "1")) }()
-		ctx, cancel := context.WithCancel(t.Context())
-		other := make(chan error, 1)
-		go func() { other <- two.WaitFor(ctx, "5") }()
-		synctest.Wait()
-
-		c.Drop(Scope{Namespace: "n1"})
-
-		for range 2 {
-			err := <-errs
-			require.ErrorIs(t, err, ErrDropped)
-			var waitError *WaitError
-			require.ErrorAs(t, err, &waitError)
-			assert.Equal(t, "1", waitError.Reached)
-		}
-		require.NoError(t, <-gone, "the object is held no more")
-		synctest.Wait()
-		assert.Empty(t, other, "the others wait on")
-		cancel()
-		require.ErrorIs(t, <-other, context.Canceled)
-		checkQuiet(t, c)
-	})
-}
-
-func TestDropForgetsWhatIsLackingInItsScope(t *testing.T) {
+func TestWhatIsOutOfScopeIsNotLacking(t *testing.T) {
 	c := newPods()
-	require.NoError(t, c.Replace(nil, "1"))
-	var batch Batch[*corev1.Pod]
-	batch.Lack(Rejection{Key: Key{Namespace: "n", Name: "a"}, Err: errUndecodable})
-	require.Error(t, c.Apply(&batch))
-	require.NoError(t, c.Bookmark("2"))
-	require.Equal(t, "1", c.ResourceVersion())
-	c.Drop(Scope{Namespace: "m"})
-	require.NoError(t, c.Bookmark("2"))
-	require.Equal(t, "1", c.ResourceVersion())
-	c.Drop(Scope{Namespace: "n"})
-	require.NoError(t, c.Bookmark("3"))
-	assert.Equal(t, "3", c.ResourceVersion())
-}
-
-func TestCacheWaitsForEachPartition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newPods()
-		one, two := partition(t, c, Scope{Namespace: "n1"}), partition(t, c, Scope{Namespace: "n2"})
-		require.NoError(t, one.Replace(nil, "1"))
-		require.NoError(t, two.Replace(nil, "1"))
-		done := make(chan error, 1)
-		go func() { done <- c.View().WaitFor(t.Context(), "5") }()
-		synctest.Wait()
-		require.NoError(t, one.Bookmark("5"))
-		synctest.Wait()
-		assert.Empty(t, done)
-		require.NoError(t, two.Bookmark("6"))
-		require.NoError(t, <-done)
-
-		object := pod("n2", "a", "u", "7")
-		go func() { done <- c.View().WaitForObject(t.Context(), object) }()
-		synctest.Wait()
-		require.NoError(t, one.Bookmark("9"))
-		synctest.Wait()
-		assert.Empty(t, done, "that partition has nothing to say about the object")
-		require.NoError(t, two.Add(object))
-		require.NoError(t, <-done)
-		go func() { done <- c.View().WaitForDeletion(t.Context(), object) }()
-		synctest.Wait()
-		assert.Empty(t, done)
-		require.NoError(t, two.DeleteKey(Key{Namespace: "n2", Name: "a"}))
-		require.NoError(t, <-done)
-	})
+	p := partition(t, c, Scope{Namespace: "n"})
+	foreign := pod("m", "a", "u3", "5")
+	require.NoError(t, p.Replace(nil, "1"))
+	lack := func() error {
+		var batch Batch[*corev1.Pod]
+		batch.Lack(Rejection{Key: Key{Namespace: "m", Name: "a"}, Err: errUndecodable})
+		return p.Apply(&batch)
+	}
+	for name, write := range map[string]func() error{
+		"Add":       func() error { return p.Add(foreign) },
+		"Delete":    func() error { return p.Delete(foreign) },
+		"DeleteKey": func() error { return p.DeleteKey(Key{Namespace: "m", Name: "a"}) },
+		"Lack":      lack,
+		"Replace":   func() error { return p.Replace([]*corev1.Pod{foreign}, "2") },
+		"ReplaceAll": func() error {
+			lacking := []Rejection{{Key: Key{Namespace: "m", Name: "a"}, Err: ErrOutOfScope}}
+			return p.ReplaceAll(Listing[*corev1.Pod]{Lacking: lacking, ResourceVersion: "3"})
+		},
+	} {
+		require.ErrorIs(t, write(), ErrOutOfScope, name)
+		require.False(t, p.lacking.any(), name)
+	}
+	require.ErrorIs(t, lack(), errUndecodable)
+	require.NoError(t, p.Bookmark("6"))
+	assert.Equal(t, "6", p.ResourceVersion(), "nothing could ever make up for it")
+	require.Error(t, p.Add(nil))
+	require.NoError(t, p.Bookmark("7"))
+	assert.Equal(t, "6", p.ResourceVersion(), "nobody knows whether it was in the scope")
 }
 
 func TestFirstReplaceOfAPartitionTakesOverWhatIsThere(t *testing.T) {

@@ -34,7 +34,8 @@ type Store[T any] interface {
 
 	// Replace makes the given objects the content of the store. The resource
 	// version is that of the list which they come from, and may be lower than
-	// before. Where two objects have one key, the later one counts, also if it is
+	// before: then a store that has to reject something of the list has none, for
+	// its old one is of a history that the server lost. Where two objects have one key, the later one counts, also if it is
 	// rejected. An object that is held at the same UID and resource version stays
 	// as it is.
 	Replace(objects []T, resourceVersion string) error

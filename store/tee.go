@@ -83,6 +83,9 @@ func (t *tee[T]) Bookmark(resourceVersion string) error {
 }
 
 func (t *tee[T]) Apply(batch *Batch[T]) error {
+	if batch == nil {
+		batch = &Batch[T]{} // the stores may be anybody's
+	}
 	return t.all(func(s BatchStore[T]) error { return s.Apply(batch) })
 }
 

@@ -137,7 +137,7 @@ func (t *transform[T, S]) ReplaceAll(l Listing[T]) error {
 	return t.dst.ReplaceAll(Listing[S]{
 		Objects:         drop(objects, inChanged, out),
 		Identities:      drop(identities, inChanged, out),
-		Unchanged:       slices.Concat(l.Unchanged, drop(unchanged, inUnchanged, out)),
+		Unchanged:       slices.Concat(l.Unchanged, unchanged), // Objects come before it anyway
 		Lacking:         slices.Concat(l.Lacking, drop(lacking, inLacking, out)),
 		ResourceVersion: l.ResourceVersion,
 	})

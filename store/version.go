@@ -1,6 +1,9 @@
 package store
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
 
 // Version tells one state of one object from every other: the UID says which
 // object it is, the resource version says which state. An empty UID or an empty
@@ -42,4 +45,20 @@ func knownVersion[T any](object T) (version Version) {
 		}
 	}()
 	return versionOf(object)
+}
+
+// lower reports whether a resource version is known to be less than another.
+func lower(version, than string) bool {
+	c, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && c < 0
+}
+
+// reached reports whether one resource version is at least another. A version
+// that is not known reaches nothing.
+func reached(version, wanted string) (bool, error) {
+	if version == "" {
+		return false, nil
+	}
+	c, err := resourceversion.CompareResourceVersion(version, wanted)
+	return c >= 0 && err == nil, err
 }

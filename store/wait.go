@@ -5,143 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
-
-var (
-	// ErrVersionLowered means that what is waited for may never come: the server
-	// went back to an older state, as one does that was restored from a backup.
-	ErrVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state")
-
-	// ErrNoVersion means that an object to be waited for has no resource version.
-	ErrNoVersion = errors.New("object has no resource version: pass it as the server returned it")
-)
-
-// WaitError says why waiting for a resource version ended before it was reached.
-type WaitError struct {
-	// Wanted is the resource version that was waited for.
-	Wanted string
-	// Reached is how far the cache was when waiting ended.
-	Reached string
-	// Key is the object that was waited for, if it was one.
-	Key Key
-	// Err is [ErrVersionLowered], [ErrNoVersion], [ErrDropped], the cause of the
-	// context, or an error of apimachinery's resourceversion for a version that
-	// is no number.
-	Err error
-}
-
-// Error names what was wanted, how far it got, and the cause.
-func (e *WaitError) Error() string {
-	object := ""
-	if e.Key != (Key{}) {
-		object = fmt.Sprintf(" of %q", e.Key)
-	}
-	return fmt.Sprintf("waiting for resource version %q%s, reached %q: %v", e.Wanted, object, e.Reached, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *WaitError) Unwrap() error { return e.Err }
-
-// lower reports whether a resource version is known to be less than another.
-func lower(version, than string) bool {
-	c, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && c < 0
-}
-
-// reached reports whether one resource version is at least another. A version
-// that is not known reaches nothing.
-func reached(version, wanted string) (bool, error) {
-	if version == "" {
-		return false, nil
-	}
-	c, err := resourceversion.CompareResourceVersion(version, wanted)
-	return c >= 0 && err == nil, err
-}
-
-// waiter is one who waits for a resource version of a partition.
-type waiter struct {
-	wanted string
-	done   chan struct{}
-	err    error // why it is over, if not because the version is reached. Set before done is closed.
-}
-
-// await registers a waiter.
-func (p *Partition[T]) await(wanted string) (*waiter, error) {
-	if _, err := resourceversion.CompareResourceVersion(wanted, wanted); err != nil {
-		return nil, err
-	}
-	w := &waiter{wanted: wanted, done: make(chan struct{})}
-	watches := &p.of.watches
-	watches.mu.Lock()
-	defer watches.mu.Unlock()
-	if p.dropped {
-		return nil, ErrDropped
-	}
-	// A commit that is not seen here finds the waiter when it comes for mu.
-	ok, err := reached(p.ResourceVersion(), wanted)
-	switch {
-	case err != nil:
-		return nil, err
-	case ok:
-		close(w.done)
-	default:
-		at, _ := slices.BinarySearchFunc(p.waiters, wanted, func(w *waiter, wanted string) int {
-			c, _ := resourceversion.CompareResourceVersion(w.wanted, wanted)
-			return c
-		})
-		p.waiters = slices.Insert(p.waiters, at, w)
-		watches.waiting++
-	}
-	return w, nil
-}
-
-// forget takes a waiter back.
-func (p *Partition[T]) forget(w *waiter) {
-	watches := &p.of.watches
-	watches.mu.Lock()
-	defer watches.mu.Unlock()
-	if at := slices.Index(p.waiters, w); at >= 0 {
-		p.waiters = slices.Delete(p.waiters, at, at+1)
-		watches.waiting--
-	}
-}
-
-// reachedLocked wakes those whose version is reached; all of them, if it was
-// lowered.
-func (w *watches[T]) reachedLocked(p *Partition[T], lowered bool) {
-	n := 0
-	for _, waiter := range p.waiters {
-		ok, err := reached(p.resourceVersion, waiter.wanted)
-		if !ok && err == nil && !lowered {
-			break
-		}
-		if !ok {
-			waiter.err = err
-			if err == nil {
-				waiter.err = ErrVersionLowered
-			}
-		}
-		close(waiter.done)
-		n++
-	}
-	p.waiters = slices.Delete(p.waiters, 0, n)
-	w.waiting -= n
-}
-
-// drop ends all waiting for a partition. The caller holds Cache.writer.
-func (w *watches[T]) drop(p *Partition[T]) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p.dropped = true
-	for _, waiter := range p.waiters {
-		waiter.err = ErrDropped
-		close(waiter.done)
-	}
-	w.waiting -= len(p.waiters)
-	p.waiters = nil
-}
 
 // WaitFor waits until the partition has seen everything up to a resource version,
 // such as that of an object which was just written to the server: then it is
@@ -149,8 +13,11 @@ func (w *watches[T]) drop(p *Partition[T]) {
 // selector it does not matter whether the object is in it.
 //
 // It returns nil, also if ctx has ended already and the resource version is
-// reached, or a [*WaitError]: when ctx ends, when a Replace lowers the resource version ([ErrVersionLowered]), or when one of the versions is no
-// number.
+// reached, or a [*WaitError]: when ctx ends, when a Replace lowers the resource
+// version ([ErrVersionLowered]), when the partition is dropped ([ErrDropped]), or
+// when one of the versions is no number. An object that was rejected holds up
+// everybody who waits for what came after it: give ctx a deadline, and the error
+// names it.
 func (p *Partition[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	return p.wait(ctx, Key{}, resourceVersion, nil)
 }
@@ -158,9 +25,7 @@ func (p *Partition[T]) WaitFor(ctx context.Context, resourceVersion string) erro
 // wait waits for a version, or for an earlier end: until enough says so, which
 // is asked again whenever the object of the key changes.
 func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough func() bool) error {
-	failed := func(err error) error {
-		return &WaitError{Wanted: wanted, Reached: p.ResourceVersion(), Key: key, Err: err}
-	}
+	failed := func(err error) error { return p.waitError(key, wanted, err) }
 	w, err := p.await(wanted)
 	if err != nil {
 		return failed(err)
@@ -195,8 +60,11 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 
 // WaitForObject waits until the cache shows an object as the server returned it
 // from a create or an update, or a later state: then it is held at that version
-// or a newer one, or is gone again, or is not selected. It returns a
-// [*RejectedError] for an object without a key, and else what WaitFor returns.
+// or a newer one, or is gone again, or is not selected.
+//
+// It returns what WaitFor returns, and a [*WaitError] at once for an object that
+// cannot be waited for: one without a key, without a resource version
+// ([ErrNoVersion]), or outside of the scope ([ErrOutOfScope]).
 func (p *Partition[T]) WaitForObject(ctx context.Context, object T) error {
 	key, version, err := p.known(object)
 	if err != nil {
@@ -233,7 +101,7 @@ func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 		select {
 		case <-watch.changed:
 		case <-ctx.Done():
-			return &WaitError{Wanted: version.ResourceVersion, Reached: p.ResourceVersion(), Key: key, Err: context.Cause(ctx)}
+			return p.waitError(key, version.ResourceVersion, context.Cause(ctx))
 		}
 	}
 }
@@ -245,53 +113,93 @@ func (p *Partition[T]) known(object T) (Key, Version, error) {
 		err = ErrNoVersion
 	}
 	if err != nil {
-		return key, version, rejectedError([]Rejection{{Key: key, Version: version, Err: err}})
+		err = p.waitError(key, version.ResourceVersion, err)
 	}
-	return key, version, nil
+	return key, version, err
 }
 
 // WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each of
-// them.
+// them, and for those that are made meanwhile; it fails with [ErrDropped] if one
+// that it waits for is dropped.
 func (c *Cache[T]) WaitFor(ctx context.Context, resourceVersion string) error {
-	for _, p := range c.parts() {
-		if err := p.WaitFor(ctx, resourceVersion); err != nil {
-			return err
+	var done []*Partition[T]
+	for {
+		next := c.nextPart(done)
+		if next == nil {
+			return nil
 		}
+		err := next.WaitFor(ctx, resourceVersion)
+		switch {
+		case errors.Is(err, errSplit):
+			continue // there are partitions now
+		case err != nil:
+			return err
+		case next == c.whole:
+			return nil
+		}
+		done = append(done, next)
+	}
+}
+
+// nextPart returns something to wait for that is not done: a partition, or the
+// whole of a cache without any; nil if there is nothing.
+func (c *Cache[T]) nextPart(done []*Partition[T]) *Partition[T] {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, p := range c.partitions {
+		if !slices.Contains(done, p) {
+			return p
+		}
+	}
+	if len(done) == 0 {
+		return c.whole
 	}
 	return nil
 }
 
 // WaitForObject is [Partition.WaitForObject] of the partition that the object is
-// in.
+// in. In a cache with partitions, an object that is in none of them fails with
+// [ErrOutOfScope]: so does every one whose cluster the KeyFunc does not know. Wait
+// for it through its partition, which does.
 func (c *Cache[T]) WaitForObject(ctx context.Context, object T) error {
-	return c.partOf(object).WaitForObject(ctx, object)
+	return c.waitIn(object, func(p *Partition[T]) error { return p.WaitForObject(ctx, object) })
 }
 
 // WaitForDeletion is [Partition.WaitForDeletion] of the partition that the object
-// is in.
+// is in, and fails as [Cache.WaitForObject] does where there is none.
 func (c *Cache[T]) WaitForDeletion(ctx context.Context, object T) error {
-	return c.partOf(object).WaitForDeletion(ctx, object)
+	return c.waitIn(object, func(p *Partition[T]) error { return p.WaitForDeletion(ctx, object) })
 }
 
-// parts returns the partitions, or the whole if there are none.
-func (c *Cache[T]) parts() []*Partition[T] {
+// waitIn waits in the partition that an object is in, or in the whole.
+func (c *Cache[T]) waitIn(object T, wait func(*Partition[T]) error) error {
+	key, version, err := c.whole.known(object)
+	if err != nil {
+		return err
+	}
+	for {
+		p := c.partOf(key)
+		if p == nil {
+			return c.whole.waitError(key, version.ResourceVersion, fmt.Errorf("%w: it is in none; wait through the one that it was written to", ErrOutOfScope))
+		}
+		if err := wait(p); !errors.Is(err, errSplit) {
+			return err
+		}
+	}
+}
+
+// partOf returns the partition that a key is in, the whole of a cache without
+// partitions, or nil.
+func (c *Cache[T]) partOf(key Key) *Partition[T] {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if len(c.partitions) == 0 {
-		return []*Partition[T]{c.whole}
+		return c.whole
 	}
-	return slices.Clone(c.partitions)
-}
-
-// partOf returns the partition that holds an object, or the whole.
-func (c *Cache[T]) partOf(object T) *Partition[T] {
-	key, _, err := c.whole.identify(object)
-	if err == nil {
-		for _, p := range c.parts() {
-			if p.scope != nil && p.scope.contains(key) {
-				return p
-			}
+	for _, p := range c.partitions {
+		if p.scope.contains(key) {
+			return p
 		}
 	}
-	return c.whole
+	return nil
 }

@@ -133,6 +133,28 @@ func TestWaitForFailsWhenTheVersionIsLowered(t *testing.T) {
 	})
 }
 
+func TestALoweredVersionIsForgottenAlsoIfSomethingIsRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, c.Replace(nil, "100"))
+		above := waiting(func() error { return c.WaitFor(t.Context(), "150") })
+		require.Error(t, c.Replace([]*corev1.Pod{nil}, "20"))
+		require.ErrorIs(t, <-above, ErrVersionLowered)
+		assert.Empty(t, c.ResourceVersion(), "a watch from 100 would miss what comes after 20")
+
+		below := waiting(func() error { return c.WaitFor(t.Context(), "50") })
+		require.NoError(t, c.Bookmark("60"))
+		synctest.Wait()
+		require.Empty(t, below, "50 is of a history that was lost; the new one is not seen yet")
+		require.Error(t, c.Replace([]*corev1.Pod{nil}, "61"))
+		synctest.Wait()
+		require.Empty(t, below, "something is lacking still")
+		require.NoError(t, c.Replace(nil, "62"))
+		require.NoError(t, <-below)
+		checkQuiet(t, c)
+	})
+}
+
 func TestWaitForRefusesWhatIsNoNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()
@@ -297,10 +319,16 @@ func TestWaitForObjectIsNotWokenByALesserState(t *testing.T) {
 func TestWaitForObjectRefusesWhatCannotBeWaitedFor(t *testing.T) {
 	c := newPods()
 	for _, wait := range []func(context.Context, *corev1.Pod) error{c.WaitForObject, c.WaitForDeletion} {
-		var rejected *RejectedError
-		require.ErrorAs(t, wait(t.Context(), nil), &rejected)
-		require.ErrorIs(t, wait(t.Context(), nil), ErrNilObject)
-		require.ErrorIs(t, wait(t.Context(), pod("", "a", "u1", "")), ErrNoVersion)
+		for err, object := range map[error]*corev1.Pod{ErrNilObject: nil, ErrNoName: pod("", "", "u1", "1"), ErrNoVersion: pod("", "a", "u1", "")} {
+			failure := wait(t.Context(), object)
+			require.ErrorIs(t, failure, err)
+			var waitError *WaitError
+			require.ErrorAs(t, failure, &waitError)
+			if object != nil {
+				require.Equal(t, Key{Name: object.Name}, waitError.Key)
+				require.Equal(t, object.ResourceVersion, waitError.Wanted)
+			}
+		}
 	}
 	p := partition(t, c, Scope{Namespace: "n"})
 	require.ErrorIs(t, p.WaitForObject(t.Context(), pod("m", "a", "u1", "1")), ErrOutOfScope)

@@ -26,16 +26,12 @@ func (c *Cache[T]) WatchNamespace(ctx context.Context, namespace string) iter.Se
 // namespaceTopic and indexTopic are what can be watched, besides a Key.
 type namespaceTopic string
 
-type indexTopic[T any] struct {
-	index *postings[T]
-	value any
+type indexTopic struct {
+	position int // of the index
+	value    any
 }
 
 func (c *Cache[T]) watch(ctx context.Context, topic any) iter.Seq[*Snapshot[T]] {
-	if same := topic; same != topic {
-		// A NaN, which no object has and which a map would not give back.
-		topic = new(watch)
-	}
 	return func(yield func(*Snapshot[T]) bool) {
 		w := c.watches.add(topic)
 		defer c.watches.remove(topic, w)
@@ -62,9 +58,13 @@ func (c *Cache[T]) watch(ctx context.Context, topic any) iter.Seq[*Snapshot[T]] 
 type watches[T any] struct {
 	// mu protects the fields below it, and the waiters of all partitions. It is
 	// held for moments only.
-	mu sync.Mutex
-	// topics are Keys, namespaceTopics and indexTopics; an any holds them all.
-	topics map[any][]*watch
+	mu         sync.Mutex
+	keys       topics[Key]
+	namespaces topics[string]
+	// values are those of each index, by its position, and valued the number of
+	// all. A value is an I of the index.
+	values []topics[any]
+	valued int
 	// waiting counts the waiters of all partitions.
 	waiting int
 }
@@ -75,26 +75,78 @@ type watch struct {
 	generation uint64        // of the last commit that did. Guarded by watches.mu
 }
 
+// topics has those who watch each of some things of one kind.
+type topics[K comparable] map[K][]*watch
+
+func (t *topics[K]) add(topic K, one *watch) {
+	if *t == nil {
+		*t = make(topics[K])
+	}
+	(*t)[topic] = append((*t)[topic], one)
+}
+
+func (t topics[K]) remove(topic K, one *watch) {
+	rest := slices.DeleteFunc(t[topic], func(other *watch) bool { return other == one })
+	if len(rest) == 0 {
+		delete(t, topic)
+		return
+	}
+	t[topic] = rest
+}
+
+func (t topics[K]) notify(topic K, generation uint64) {
+	for _, one := range t[topic] {
+		one.generation = generation
+		select {
+		case one.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
 func (w *watches[T]) add(topic any) *watch {
 	one := &watch{changed: make(chan struct{}, 1)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.topics == nil {
-		w.topics = make(map[any][]*watch)
+	switch topic := topic.(type) {
+	case Key:
+		w.keys.add(topic, one)
+	case namespaceTopic:
+		w.namespaces.add(string(topic), one)
+	case indexTopic:
+		if isNaN(topic.value) {
+			break // which no object has, and which a map would not give back
+		}
+		for len(w.values) <= topic.position {
+			w.values = append(w.values, nil)
+		}
+		w.values[topic.position].add(topic.value, one)
+		w.valued++
 	}
-	w.topics[topic] = append(w.topics[topic], one)
 	return one
 }
 
 func (w *watches[T]) remove(topic any, one *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	rest := slices.DeleteFunc(w.topics[topic], func(other *watch) bool { return other == one })
-	if len(rest) == 0 {
-		delete(w.topics, topic)
-		return
+	switch topic := topic.(type) {
+	case Key:
+		w.keys.remove(topic, one)
+	case namespaceTopic:
+		w.namespaces.remove(string(topic), one)
+	case indexTopic:
+		if isNaN(topic.value) {
+			break
+		}
+		w.values[topic.position].remove(topic.value, one)
+		w.valued--
 	}
-	w.topics[topic] = rest
+}
+
+// isNaN reports whether a value is not equal to itself.
+func isNaN(value any) bool {
+	same := value
+	return same != value
 }
 
 // latest returns the last commit that changed what one watches.
@@ -112,7 +164,7 @@ func (w *watches[T]) committed(c *Cache[T], p *Partition[T], edits []edit[T], lo
 	if w.waiting > 0 {
 		w.reachedLocked(p, lowered)
 	}
-	if len(w.topics) == 0 {
+	if len(w.keys) == 0 && len(w.namespaces) == 0 && w.valued == 0 {
 		return
 	}
 	for i := range edits {
@@ -120,25 +172,27 @@ func (w *watches[T]) committed(c *Cache[T], p *Partition[T], edits []edit[T], lo
 		if e.old == nil && e.new == nil {
 			continue
 		}
-		w.notifyLocked(e.key, c.generation)
-		w.notifyLocked(namespaceTopic(e.key.Namespace), c.generation)
-		for _, entry := range [...]*entry[T]{e.old, e.new} {
-			if entry == nil {
-				continue
-			}
-			for _, t := range entry.terms() {
-				w.notifyLocked(indexTopic[T]{c.indexes[t.index], t.value}, c.generation)
-			}
+		if len(w.keys) > 0 {
+			w.keys.notify(e.key, c.generation)
+		}
+		if len(w.namespaces) > 0 {
+			w.namespaces.notify(e.key.Namespace, c.generation)
+		}
+		if w.valued > 0 {
+			w.notifyLocked(e.old, c.generation)
+			w.notifyLocked(e.new, c.generation)
 		}
 	}
 }
 
-func (w *watches[T]) notifyLocked(topic any, generation uint64) {
-	for _, one := range w.topics[topic] {
-		one.generation = generation
-		select {
-		case one.changed <- struct{}{}:
-		default:
+// notifyLocked tells those who watch a value that an entry has.
+func (w *watches[T]) notifyLocked(e *entry[T], generation uint64) {
+	if e == nil {
+		return
+	}
+	for _, t := range e.terms() {
+		if t.index < len(w.values) && len(w.values[t.index]) > 0 {
+			w.values[t.index].notify(t.value, generation)
 		}
 	}
 }

@@ -235,3 +235,58 @@ func TestWatchNeverMissesTheLastState(t *testing.T) {
 	}
 	checkQuiet(t, c)
 }
+
+func TestWatchesOfOneValueInTwoIndexesAreToldApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		byNode, err := AddIndexAppend(c, "node", appendNode)
+		require.NoError(t, err)
+		byName, err := AddIndex(c, "name", func(p *corev1.Pod) []string { return []string{p.Name} })
+		require.NoError(t, err)
+		one, endOne := context.WithCancel(t.Context())
+		two, endTwo := context.WithCancel(t.Context())
+		node, name := watchStates(c, byNode.Watch(one, "x")), watchStates(c, byName.Watch(two, "x"))
+		synctest.Wait()
+		require.NoError(t, c.Add(labelled(pod("", "a", "u1", "1"), "x")))
+		assert.Len(t, node.states(), 2)
+		assert.Len(t, name.states(), 1)
+		endOne()
+		synctest.Wait()
+		require.NoError(t, c.Add(labelled(pod("", "x", "u2", "2"), "y")))
+		assert.Len(t, name.states(), 2, "also when nobody watches the other index any more")
+		endTwo()
+		synctest.Wait()
+		checkQuiet(t, c)
+	})
+}
+
+func BenchmarkBatchWhileSomethingIsWatched(b *testing.B) {
+	for _, watched := range []string{"nothing", "a key", "a value"} {
+		b.Run(watched, func(b *testing.B) {
+			c := newPods()
+			byNode, err := AddIndexAppend(c, "node", appendNode)
+			require.NoError(b, err)
+			_, err = AddIndex(c, "name", func(p *corev1.Pod) []string { return []string{p.Name} })
+			require.NoError(b, err)
+			var batches [2]Batch[*corev1.Pod]
+			for i := range 2000 {
+				batches[i%2].Update(labelled(pod("n", strconv.Itoa(1000+i/2), "u", strconv.Itoa(1+i%2)), "x"))
+			}
+			var states func(func(*Snapshot[*corev1.Pod]) bool)
+			switch watched {
+			case "a key":
+				states = c.WatchKey(b.Context(), Key{Name: "none"})
+			case "a value":
+				states = byNode.Watch(b.Context(), "none")
+			default:
+				states = func(yield func(*Snapshot[*corev1.Pod]) bool) { yield(nil) }
+			}
+			for range states {
+				for i := 0; b.Loop(); i++ {
+					_ = c.Apply(&batches[i%2])
+				}
+				break
+			}
+		})
+	}
+}

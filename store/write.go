@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,10 @@ type step[T any] struct {
 	// resourceVersion is where the commit leads to.
 	resourceVersion string
 	replaced        bool
+	// lowered is true if the listing is older than what was seen before. Then the
+	// version of before is of a history that is lost: the commit has that of the
+	// listing, or none as long as something of it is lacking.
+	lowered bool
 }
 
 // edit is what a commit does under one key: new is put there, or what is there
@@ -109,19 +114,26 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 		key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
 		var e *entry[T]
 		if err == nil {
+			err = p.own(key)
+		}
+		if err == nil {
 			e, err = p.of.prepare(key, w.Object, w.Version)
 		}
 		if err != nil {
-			p.lacking.add(key)
+			p.lack(key)
 			return &Rejection{Key: key, Version: version, Err: err}
 		}
 		s.edits = append(s.edits, edit[T]{key: key, new: e})
 		p.moved(s, key, version.ResourceVersion)
 	case WriteDelete:
 		key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
+		foreign := p.own(key)
+		if foreign != nil {
+			err = foreign // the key would be enough, if it were one of these
+		}
 		if err != nil {
-			if _, misplaced := p.place(key); w.Key == (Key{}) || misplaced != nil {
-				p.lacking.add(key)
+			if w.Key == (Key{}) || foreign != nil {
+				p.lack(key)
 				return &Rejection{Key: key, Version: version, Err: err}
 			}
 			// The last state is bad, but the key is enough.
@@ -138,6 +150,9 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 		p.moved(s, key, version.ResourceVersion)
 	case WriteDeleteKey:
 		key, err := p.place(w.Key)
+		if err == nil {
+			err = p.own(key)
+		}
 		if err != nil {
 			return &Rejection{Key: w.Key, Err: err}
 		}
@@ -150,7 +165,10 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 		if key, err := p.place(r.Key); err == nil {
 			r.Key = key
 		}
-		p.lacking.add(r.Key)
+		if foreign := p.own(r.Key); foreign != nil {
+			r.Err = errors.Join(foreign, r.Err)
+		}
+		p.lack(r.Key)
 		return &r
 	default:
 		return &Rejection{Key: w.Key, Err: ErrNoWrite}
@@ -162,7 +180,7 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 // version, if that is known, and of a key, if there is one.
 func (p *Partition[T]) moved(s *step[T], key Key, resourceVersion string) {
 	if key != (Key{}) {
-		p.lacking.remove(key)
+		p.found(key)
 	}
 	if p.complete && resourceVersion != "" && !p.lacking.any() {
 		s.resourceVersion = resourceVersion
@@ -176,6 +194,9 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 	defer c.writer.Unlock()
 	if p.dropped {
 		return p.droppedError()
+	}
+	if p == c.whole && len(c.partitions) > 0 {
+		return &ScopeError{Scope: p.Scope(), Err: ErrOverlap}
 	}
 	r := replacement[T]{
 		of:         p,
@@ -202,10 +223,16 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 		edits:           append(r.deletions(), r.edits...),
 		resourceVersion: l.ResourceVersion,
 		replaced:        true,
+		lowered:         lower(l.ResourceVersion, p.resourceVersion),
 	}
+	c.mu.Lock()
 	p.lacking = r.missing
+	c.mu.Unlock()
 	if p.lacking.any() {
 		s.resourceVersion = p.resourceVersion
+		if s.lowered {
+			s.resourceVersion = ""
+		}
 	}
 	_, err := c.commit(p, &s, false)
 	return failure(r.standing(), err)
@@ -225,7 +252,9 @@ type replacement[T any] struct {
 
 func (r *replacement[T]) reject(rejection Rejection) {
 	r.rejections = append(r.rejections, rejection)
-	r.missing.add(rejection.Key)
+	if r.of.own(rejection.Key) == nil {
+		r.missing.add(rejection.Key)
+	}
 	r.withdraw(rejection.Key)
 	if rejection.Key == (Key{}) && rejection.Version.UID != "" {
 		if r.kept == nil {
@@ -243,7 +272,8 @@ func (r *replacement[T]) standing() []Rejection {
 	slices.Reverse(all)
 	all = slices.DeleteFunc(all, func(rejection Rejection) bool {
 		key := rejection.Key
-		superseded := key != (Key{}) && (seen[key] || !r.missing.keys[key])
+		stored := r.of.own(key) == nil && !r.missing.keys[key]
+		superseded := key != (Key{}) && (seen[key] || stored)
 		seen[key] = true
 		return superseded
 	})

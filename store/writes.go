@@ -27,12 +27,12 @@ func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
 // Bookmark implements [Store].
 func (c *Cache[T]) Bookmark(resourceVersion string) error { return c.whole.Bookmark(resourceVersion) }
 
-// Apply implements [BatchStore].
+// Apply implements [BatchStore]. A nil batch is an empty one.
 func (c *Cache[T]) Apply(batch *Batch[T]) error { return c.whole.Apply(batch) }
 
 // Commit is Apply for those who want to know what it changed: all changes, in
 // order, with the old object and the new one. They are returned also if some of
-// the batch was rejected.
+// the batch was rejected. A nil batch is an empty one.
 func (c *Cache[T]) Commit(batch *Batch[T]) ([]Change[T], error) { return c.whole.Commit(batch) }
 
 // ReplaceAll implements [BatchStore].
@@ -91,15 +91,15 @@ func (p *Partition[T]) ResourceVersion() string {
 	return p.resourceVersion
 }
 
-// Apply implements [BatchStore].
+// Apply implements [BatchStore]. A nil batch is an empty one.
 func (p *Partition[T]) Apply(batch *Batch[T]) error {
-	_, err := p.apply(batch.writes, false)
+	_, err := p.apply(batch.list(), false)
 	return err
 }
 
 // Commit is [Cache.Commit].
 func (p *Partition[T]) Commit(batch *Batch[T]) ([]Change[T], error) {
-	return p.apply(batch.writes, true)
+	return p.apply(batch.list(), true)
 }
 
 // ReplaceAll implements [BatchStore].
@@ -123,4 +123,12 @@ func (p *Partition[T]) Itself() Store[T] { return p }
 func (p *Partition[T]) KeyOf(object T) (Key, error) {
 	key, _, err := p.identify(object)
 	return key, err
+}
+
+// list returns the writes, none of a nil batch.
+func (b *Batch[T]) list() []Write[T] {
+	if b == nil {
+		return nil
+	}
+	return b.writes
 }

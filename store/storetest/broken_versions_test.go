@@ -281,6 +281,15 @@ var brokenRejecting = []mutant{
 		}),
 	},
 	{
+		name: "a server that went back leaves the old resource version", clause: "a Replace with rejections that lowers the resource version leaves none",
+		mutate: showing(func(write, _ string, err error, shown, right string) string {
+			if right == "" && err != nil {
+				return shown
+			}
+			return right
+		}),
+	},
+	{
 		name: "rejections are forgotten with the next object", clause: "the resource version stays before a rejected object",
 		mutate: showing(func(write, told string, err error, _, right string) string {
 			if write == "Add" && err == nil && told != "" && right != "" {

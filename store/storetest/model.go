@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"pgregory.net/rapid"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -100,6 +101,8 @@ func (m *model) replace(t *rapid.T, s *subject, withBad bool) {
 	m.objects, m.complete, m.lacking = next, true, len(bad) > 0
 	if !m.lacking {
 		m.resourceVersion = version
+	} else if c, err := resourceversion.CompareResourceVersion(version, m.resourceVersion); err == nil && c < 0 {
+		m.resourceVersion = ""
 	}
 	for key, before := range unchanged {
 		if got, _ := s.reader.Get(key); got != before {

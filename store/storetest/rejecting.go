@@ -102,6 +102,23 @@ var rejecting = []clause{
 		},
 	},
 	{
+		name: "a Replace with rejections that lowers the resource version leaves none",
+		rule: "a list with a lower resource version comes from a server that went back to an older state: where an object of it was rejected, neither its version nor the old one is a place to watch from",
+		check: func(t *testing.T, s *subject) {
+			a := New("n", "a", "u1", "1")
+			s.replace(t, "100", a)
+			s.replaceRejects(t, "20", []*Object{a, nil}, nil)
+			s.wantVersion(t, "")
+			s.update(t, a.At("21"))
+			s.bookmark(t, "22")
+			s.wantVersion(t, "")
+			s.replaceRejects(t, "23", []*Object{a, nil}, nil)
+			s.wantVersion(t, "")
+			s.replace(t, "24", a)
+			s.wantVersion(t, "24")
+		},
+	},
+	{
 		name: "a Replace without rejections ends the wait for rejected objects",
 		rule: "a list of which everything was stored leaves nothing lacking: the resource version moves as before",
 		check: func(t *testing.T, s *subject) {

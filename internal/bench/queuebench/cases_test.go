@@ -1,0 +1,54 @@
+package queuebench
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var tiny = scale{size: pods.Size{Pods: 50, Namespaces: 3, Nodes: 5}, busy: 10, rounds: 2, idle: 3, updates: 10}
+
+func TestEveryCaseRunsOnBothSides(t *testing.T) {
+	for _, c := range newWorld(tiny).cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			ours, peer, err := c.Sides()
+			require.NoError(t, err)
+			_, err = ours()
+			require.NoError(t, err)
+			_, err = peer()
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestEveryUpdateReachesEveryHandler(t *testing.T) {
+	w := newWorld(tiny)
+	o, err := newOurs(3, w.set.Pods)
+	require.NoError(t, err)
+	defer o.close()
+	p, err := newPeer(3, w.set.Pods)
+	require.NoError(t, err)
+	defer p.close()
+	for _, s := range []subject{o, p} {
+		require.NoError(t, update(s, w.changes(50)))
+		assert.Zero(t, s.counting().left)
+	}
+}
+
+func TestHandlerThatIsCalledTooOftenIsAnError(t *testing.T) {
+	c := &counter{handlers: 2}
+	c.expect(1)
+	for range 3 {
+		c.handled()
+	}
+	assert.ErrorContains(t, c.wait(), "1 times too often")
+}
+
+func TestArgumentsThatMakeNoSense(t *testing.T) {
+	assert.ErrorContains(t, Run([]string{"all"}, &bytes.Buffer{}, io.Discard), `"all"`)
+	assert.Error(t, Run([]string{"-nonsense"}, &bytes.Buffer{}, io.Discard))
+}

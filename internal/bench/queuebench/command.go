@@ -1,0 +1,75 @@
+package queuebench
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Run is the subcommand: it measures the cases that its arguments choose and prints a table to out. What is wrong with the arguments goes to log.
+func Run(args []string, out, log io.Writer) error {
+	var options measure.Options
+	flags := flag.NewFlagSet("bench queue", flag.ContinueOnError)
+	flags.SetOutput(log)
+	options.Register(flags)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	w := newWorld(full)
+	return options.Profile(func() error { return measure.Run(out, options, w.cases()) })
+}
+
+const manyHandlers = 10
+
+func (w *world) cases() []measure.Case {
+	return []measure.Case{
+		{Name: "event/1-handler", Unit: "ns", Goal: measure.AtMost(700), Sides: w.sides(1, w.handling)},
+		{Name: "event/1-handler-all-pods", Unit: "ns", Sides: w.sides(1, w.handlingAll)},
+		{Name: "event/1-handler-allocations", Unit: "allocs/event", Goal: measure.AtMost(2), Rounds: 1, Sides: w.sides(1, w.allocations)},
+		{Name: "event/10-handlers", Unit: "ns", Goal: measure.RatioAtMost(0.5), Sides: w.sides(manyHandlers, w.handling)},
+		{Name: "event/10-handlers-allocations", Unit: "allocs/event", Rounds: 1, Sides: w.sides(manyHandlers, w.allocations)},
+		{Name: "idle/heap", Unit: "bytes/handler", Goal: measure.AtMost(2048), Rounds: 1, Sides: w.idle(func(before, after footprint) float64 { return after.heap - before.heap })},
+		{Name: "idle/goroutines", Unit: "per handler", Goal: measure.AtMost(1), Rounds: 1, Sides: w.idle(func(before, after footprint) float64 { return after.goroutines - before.goroutines })},
+		{Name: "stalled/heap", Unit: "MiB", Goal: measure.AtMost(1), Rounds: 1, Sides: w.stalled},
+	}
+}
+
+// handling measures the time that all handlers together need for an update. The same few pods change again and again, as they do in a cluster, so that
+// what is measured is work, and not how long memory takes.
+func (w *world) handling(s subject) (float64, error) {
+	rounds := make([][]*corev1.Pod, w.rounds)
+	for i := range rounds {
+		rounds[i] = w.changes(w.busy)
+	}
+	var err error
+	figure := measure.PerOp(len(rounds)*w.busy, time.Nanosecond, func() {
+		for _, changes := range rounds {
+			if err = update(s, changes); err != nil {
+				return
+			}
+		}
+	})
+	return figure, err
+}
+
+// handlingAll is handling with all pods changing once, which memory is slower for than the handlers are.
+func (w *world) handlingAll(s subject) (float64, error) {
+	changes := w.changes(len(w.set.Pods))
+	var err error
+	figure := measure.PerOp(len(changes), time.Nanosecond, func() { err = update(s, changes) })
+	return figure, err
+}
+
+func (w *world) allocations(s subject) (float64, error) {
+	changes := w.changes(len(w.set.Pods))
+	var err error
+	count := measure.Allocations(func() { err = update(s, changes) })
+	return count / float64(len(changes)), err
+}

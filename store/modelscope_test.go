@@ -1,0 +1,91 @@
+package store
+
+import (
+	"strconv"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+// split makes partitions, if there are none.
+func (m *model) split(t *rapid.T) {
+	if len(m.doors) > 1 {
+		t.Skip("split already")
+	}
+	m.doors = nil
+	for _, namespace := range []string{"n1", "n2", "n3"} {
+		p, err := m.c.Partition(Scope{Namespace: namespace})
+		require.NoError(t, err)
+		m.doors = append(m.doors, &door{p: p})
+	}
+}
+
+// drop drops a partition and makes it anew.
+func (m *model) drop(t *rapid.T) {
+	if len(m.doors) == 1 {
+		t.Skip("nothing to drop")
+	}
+	d := m.door(t)
+	var want []Key
+	for key := range m.held {
+		if d.p.scope.contains(key) {
+			want = append(want, key)
+			m.remove(key)
+		}
+	}
+	var got []Key
+	changes, err := m.c.Drop(*d.p.scope)
+	require.NoError(t, err)
+	for _, change := range changes {
+		require.Equal(t, Deletion, change.Type)
+		got = append(got, change.Key)
+	}
+	require.ElementsMatch(t, want, got)
+	require.ErrorIs(t, d.p.Bookmark("1"), ErrDropped)
+	p, err := m.c.Partition(*d.p.scope)
+	require.NoError(t, err)
+	*d = door{p: p}
+}
+
+// dropSome drops a namespace of a cache without partitions.
+func (m *model) dropSome(t *rapid.T) {
+	if len(m.doors) > 1 {
+		t.Skip("that is for drop")
+	}
+	d, scope := m.doors[0], Scope{Namespace: m.key(t).Namespace}
+	some := d.lacking.in(scope)
+	for key := range m.held {
+		if scope.contains(key) {
+			some = true
+			m.remove(key)
+		}
+	}
+	if some {
+		d.version, d.listed = "", false
+	}
+	d.lacking.forget(scope)
+	_, err := m.c.Drop(scope)
+	require.NoError(t, err)
+	require.False(t, some && m.c.Snapshot().Complete())
+}
+
+// bypass writes what is in a partition through the cache.
+func (m *model) bypass(t *rapid.T) {
+	if len(m.doors) == 1 {
+		t.Skip("there is no other way")
+	}
+	key := m.key(t)
+	p := pod(key.Namespace, key.Name, "u9", strconv.Itoa(m.serial))
+	var batch Batch[*corev1.Pod]
+	batch.Add(p)
+	batch.Delete(p)
+	batch.DeleteKey(key)
+	batch.Lack(Rejection{Key: key, Err: ErrNoName})
+	err := m.c.Apply(&batch)
+	m.rejected(t, 4, err)
+	require.ErrorIs(t, err, ErrOverlap)
+	require.ErrorIs(t, m.c.Replace(nil, "1"), ErrOverlap)
+	_, err = m.c.Drop(Scope{Namespace: "n4"})
+	require.NoError(t, err)
+}

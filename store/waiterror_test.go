@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestWaitErrorNamesWhatIsLacking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, c.Replace([]*corev1.Pod{pod("", "held", "u", "3")}, "3"))
+		ctx, cancel := context.WithCancel(t.Context())
+		lack := func(names ...string) {
+			var batch Batch[*corev1.Pod]
+			for _, name := range names {
+				batch.Lack(Rejection{Key: Key{Name: name}, Err: errUndecodable})
+			}
+			require.Error(t, c.Apply(&batch))
+		}
+		lack("b", "a", "b")
+		cancel()
+		var waitError *WaitError
+		for _, wait := range []func() error{
+			func() error { return c.WaitFor(ctx, "5") },
+			func() error { return c.WaitForObject(ctx, pod("", "held", "u", "5")) },
+			func() error { return c.WaitForDeletion(ctx, pod("", "held", "u", "3")) },
+		} {
+			require.ErrorAs(t, wait(), &waitError)
+			assert.Equal(t, []Key{{Name: "a"}, {Name: "b"}}, waitError.Lacking)
+		}
+		require.EqualError(t, c.WaitFor(ctx, "5"), `waiting for resource version "5", reached "3" for lack of "a", "b": context canceled`)
+
+		require.Error(t, c.Add(nil))
+		require.NoError(t, c.DeleteKey(Key{Name: "b"}))
+		require.EqualError(t, c.WaitFor(ctx, "5"), `waiting for resource version "5", reached "3" for lack of an object without a key, "a": context canceled`)
+
+		for i := range 100 {
+			lack("x" + strconv.Itoa(100+i))
+		}
+		require.ErrorAs(t, c.WaitFor(ctx, "5"), &waitError)
+		assert.Len(t, waitError.Lacking, maxLacking)
+		assert.ErrorContains(t, waitError, `"a", "x100", "x101", "x102" and others: context canceled`)
+		require.NoError(t, c.Replace(nil, "4"))
+		require.ErrorAs(t, c.WaitFor(ctx, "5"), &waitError)
+		assert.Nil(t, waitError.Lacking)
+	})
+}
