@@ -1,6 +1,10 @@
 package eventqueue
 
-import "github.com/kubereflector/kubereflector/store"
+import (
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+)
 
 // follower turns the commits of a cache into events.
 type follower[T any] struct {
@@ -18,7 +22,8 @@ func (f *follower[T]) Start(state *store.Snapshot[T]) {
 	defer c.mu.Unlock()
 	for change := range state.Changes() {
 		if f.filter.keeps(change.Key, change.Object) {
-			c.enqueueLocked(&change, List, true)
+			r := newRecord(&change, List, true)
+			c.enqueueLocked(&r, c.epoch)
 		}
 	}
 	c.counters.filtered(&f.filter.failures, f.filter.err)
@@ -32,17 +37,28 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	changes := f.filter.of(commit.Changes, commit.Origin)
 	defer f.filter.done()
 	c := f.of
-	c.mu.Lock()
+	if c.isClosed() {
+		return
+	}
+	if f.filter.failures == 0 && c.inbox.put(changes, commit.Origin, commit.Initial) {
+		if len(changes) > 0 {
+			c.signal()
+		}
+		return
+	}
+	c.lock()
 	defer c.mu.Unlock()
 	if c.isClosed() {
 		return
 	}
 	c.counters.filtered(&f.filter.failures, f.filter.err)
 	if len(changes) > 0 {
+		now := time.Now()
 		for i := range changes {
-			c.enqueueLocked(&changes[i], commit.Origin, commit.Initial)
+			r := newRecord(&changes[i], commit.Origin, commit.Initial)
+			c.enqueueLocked(&r, now)
 		}
-		defer c.signalLocked()
+		defer c.signal()
 	}
 	if commit.Complete && !c.listed {
 		c.markListedLocked()
@@ -52,7 +68,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	}
 	// Last: should it end the goroutine, every event is queued.
 	for i := range changes {
-		if l := c.keys[changes[i].Key]; l != nil {
+		if l, _ := c.keys.get(changes[i].Key); l != nil {
 			c.compactLocked(l)
 		}
 	}

@@ -11,6 +11,9 @@ import (
 // the next Queue, and the Queue that is out. Guarded by Collection.mu.
 type line[T any] struct {
 	key store.Key
+	// hash is that of key, and chained is the next line with one like it: see lines.
+	hash    uint64
+	chained *line[T]
 
 	// waiting is the next Queue, which nobody holds yet; out is the one that is
 	// out. Either is nil if there is none.

@@ -65,7 +65,7 @@ func collect(q *Queue[*thing]) []Event[*thing] {
 
 // tryTake takes a queue, or returns nil if none is ready.
 func tryTake(c *Collection[*thing]) (*Queue[*thing], error) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	return c.takeLocked()
 }
@@ -89,7 +89,7 @@ func nothingReady(t *testing.T, c *Collection[*thing]) {
 
 // releaseAll ends every back-off.
 func releaseAll(c *Collection[*thing]) {
-	c.mu.Lock()
+	c.lock()
 	for _, l := range c.delayed {
 		l.due = time.Now()
 	}

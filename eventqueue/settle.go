@@ -7,7 +7,7 @@ import (
 
 // settle takes a queue back.
 func (c *Collection[T]) settle(q *Queue[T], o outcome) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	c.settleLocked(q, o)
 }
@@ -44,7 +44,7 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 		}
 	}
 	c.queueUpLocked(l, o)
-	c.signalLocked()
+	c.signal()
 	c.wakeDrainersLocked()
 	if joins {
 		c.compactLocked(l) // last: should it end the goroutine, the queue is back
@@ -76,7 +76,7 @@ func (c *Collection[T]) countLocked(o outcome) {
 // those that came meanwhile.
 func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T]) {
 	// A new one: the queue is a value, which its holder may still read.
-	again := c.newQueue(rest[0], q.since)
+	again := c.newQueue(&rest[0], c.epoch.Add(q.since))
 	again.events = append(again.events, rest[1:]...)
 	for i := range again.events {
 		again.events[i].tried, again.events[i].told = true, true
@@ -94,7 +94,7 @@ func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T])
 	c.counters.events -= len(news.events)
 	again.initial = news.initial
 	for i := range news.events {
-		c.joinLocked(l, news.events[i]) // what was tried never cancels out
+		c.joinLocked(l, &news.events[i]) // what was tried never cancels out
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *Collection[T]) setTimerLocked() {
 
 // release makes the keys whose back-off is over ready.
 func (c *Collection[T]) release() {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	for len(c.delayed) > 0 && !c.delayed[0].due.After(now) {
@@ -152,5 +152,5 @@ func (c *Collection[T]) release() {
 		c.readyLocked(l)
 	}
 	c.setTimerLocked()
-	c.signalLocked()
+	c.signal()
 }

@@ -14,7 +14,7 @@ func (c *Collection[T]) markListedLocked() {
 	if c.listed {
 		return
 	}
-	for _, l := range c.keys {
+	for l := range c.keys.all() {
 		if l.heapIndex >= 0 {
 			continue // it was handed out and failed, which is a way to be settled
 		}
@@ -30,6 +30,7 @@ func (c *Collection[T]) markListedLocked() {
 		c.unsynced++
 	}
 	c.listed = true
+	c.inbox.allow(c.compactor == nil)
 	c.checkSyncedLocked()
 }
 
