@@ -110,10 +110,15 @@ func (c *Collection[T]) forgetLocked(l *line[T]) {
 		return
 	}
 	if c.keys.remove(l) {
-		// As many lines are not needed any more either.
-		c.spare.drop()
-		c.delayed = slices.Clone(c.delayed)
+		c.shrinkLocked()
 	}
 	c.spare.put(l)
 	c.wakeDrainersLocked()
+}
+
+// shrinkLocked gives back what many keys needed, beside the table of them.
+func (c *Collection[T]) shrinkLocked() {
+	c.spare.drop()
+	c.unused = unused[T]{}
+	c.delayed = slices.Clone(c.delayed)
 }

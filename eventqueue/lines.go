@@ -72,17 +72,25 @@ func (s *lines[T]) remove(l *line[T]) (shrunk bool) {
 	}
 	*next, l.chained = l.chained, nil
 	s.len--
-	// Half of the chains are left, so that it takes as many keys again to grow.
-	if len(s.chains) <= fewChains || s.len >= len(s.chains)/8 {
+	return len(s.chains) > fewChains && s.fit()
+}
+
+// fit gives back what is not needed if that is a good part, and reports whether it is.
+func (s *lines[T]) fit() (shrunk bool) {
+	if len(s.chains) <= minChains || s.len >= len(s.chains)/8 {
 		return false
 	}
-	s.resize(len(s.chains) / 4)
+	chains := minChains
+	for chains < 2*s.len {
+		chains *= 2 // as many keys again have room
+	}
+	s.resize(chains)
 	return true
 }
 
 func (s *lines[T]) resize(chains int) {
 	old := s.chains
-	s.chains = make([]*line[T], max(chains, minChains))
+	s.chains = make([]*line[T], chains)
 	for _, l := range old {
 		for l != nil {
 			next := l.chained

@@ -45,5 +45,9 @@ func (c *Collection[T]) initialSettledLocked() {
 func (c *Collection[T]) checkSyncedLocked() {
 	if c.listed && c.unsynced == 0 {
 		close(c.synced)
+		// So many keys at once do not come again soon.
+		if c.keys.fit() {
+			c.shrinkLocked()
+		}
 	}
 }
