@@ -16,10 +16,8 @@ import (
 type Collection[T any] struct {
 	options
 	cache    *store.Cache[T]
-	owned    bool // cache is the collection's own
 	follower follower[T]
 	unfollow func()
-	epoch    time.Time
 
 	// wake holds a token while somebody who waits may find a queue to take.
 	// Whoever takes one and leaves another puts the token back.
@@ -27,6 +25,7 @@ type Collection[T any] struct {
 	closed chan struct{}
 	synced chan struct{}
 
+	owned bool // cache is the collection's own
 	// ended is true once the collection is closed: what closed says, cheaper.
 	ended atomic.Bool
 	// waiters is how many wait for wake. It is written under mu.
@@ -41,16 +40,15 @@ type Collection[T any] struct {
 	spare     spare[T]
 	unused    unused[T]
 	ready     [2]line[T] // the rings of those that can be taken: see class
-	turns     int        // how often the first ring went before the second one
+	turns     uint8      // how often the first ring went before the second one
+	listed    bool       // the first list is known
 	passes    uint64     // how often the turn of a key came while that was out
 	delayed   delayed[T]
 	timer     *time.Timer // fires when the first of delayed is due
 	compactor Compactor[T]
 	counters  counters
 	ages      ages[T]
-
-	listed   bool // the first list is known
-	unsynced int  // keys of the first list that were not settled yet
+	unsynced  int // keys of the first list that were not settled yet
 
 	idle chan struct{} // closed when nothing is ready or out; nil if nobody waits
 }
@@ -80,10 +78,12 @@ func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Col
 		wake:    make(chan struct{}, 1),
 		closed:  make(chan struct{}),
 		synced:  make(chan struct{}),
-		epoch:   time.Now(),
 	}
 	c.emptyRings()
-	c.follower.of, c.follower.filter.keep = c, keep
+	c.follower.of = c
+	if keep != nil {
+		c.follower.filter = &filter[T]{keep: keep}
+	}
 	c.unfollow = cache.Follow(&c.follower)
 	return c
 }
@@ -129,6 +129,11 @@ func (c *Collection[T]) Close() {
 }
 
 func (c *Collection[T]) isClosed() bool { return c.ended.Load() }
+
+var begin = time.Now()
+
+// now returns the time, counted from some begin, as that takes less memory.
+func now() time.Duration { return time.Since(begin) }
 
 // lock locks mu, and sorts in what commits have left.
 func (c *Collection[T]) lock() {

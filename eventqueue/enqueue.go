@@ -18,7 +18,7 @@ func (c *Collection[T]) sortInLocked() {
 }
 
 // enqueueLocked adds an event that came at the given time.
-func (c *Collection[T]) enqueueLocked(r *record[T], since time.Time) {
+func (c *Collection[T]) enqueueLocked(r *record[T], since time.Duration) {
 	l, h := c.keys.get(r.Key)
 	if l == nil {
 		l = c.spare.take(c.keys.len)
@@ -46,9 +46,9 @@ func (c *Collection[T]) enqueueLocked(r *record[T], since time.Time) {
 	}
 }
 
-func (c *Collection[T]) newQueue(r *record[T], since time.Time) *Queue[T] {
+func (c *Collection[T]) newQueue(r *record[T], since time.Duration) *Queue[T] {
 	q := c.unused.take()
-	q.of, q.since, q.live = c, since.Sub(c.epoch), r.live()
+	q.of, q.since, q.live = c, since, r.live()
 	q.first[0] = *r
 	q.events = q.first[:]
 	return q

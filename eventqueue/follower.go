@@ -1,15 +1,11 @@
 package eventqueue
 
-import (
-	"time"
-
-	"github.com/kubereflector/kubereflector/store"
-)
+import "github.com/kubereflector/kubereflector/store"
 
 // follower turns the commits of a cache into events.
 type follower[T any] struct {
 	of     *Collection[T]
-	filter filter[T]
+	filter *filter[T] // nil if everything is kept
 }
 
 var _ store.Follower[any] = (*follower[any])(nil)
@@ -20,13 +16,14 @@ func (f *follower[T]) Start(state *store.Snapshot[T]) {
 	// Nobody else has the collection yet: the predicate may run under its lock.
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	came := now()
 	for change := range state.Changes() {
 		if f.filter.keeps(change.Key, change.Object) {
 			r := newRecord(&change, List, true)
-			c.enqueueLocked(&r, c.epoch)
+			c.enqueueLocked(&r, came)
 		}
 	}
-	c.counters.filtered(&f.filter.failures, f.filter.err)
+	f.filter.count(&c.counters)
 	if state.Complete() {
 		c.markListedLocked()
 	}
@@ -40,7 +37,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	if c.isClosed() {
 		return
 	}
-	if f.filter.failures == 0 && c.inbox.put(changes, commit.Origin, commit.Initial) {
+	if !f.filter.failed() && c.inbox.put(changes, commit.Origin, commit.Initial) {
 		if len(changes) > 0 {
 			c.signal()
 		}
@@ -51,12 +48,12 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	if c.isClosed() {
 		return
 	}
-	c.counters.filtered(&f.filter.failures, f.filter.err)
+	f.filter.count(&c.counters)
 	if len(changes) > 0 {
-		now := time.Now()
+		came := now()
 		for i := range changes {
 			r := newRecord(&changes[i], commit.Origin, commit.Initial)
-			c.enqueueLocked(&r, now)
+			c.enqueueLocked(&r, came)
 		}
 		defer c.signal()
 	}

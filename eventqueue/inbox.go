@@ -18,9 +18,9 @@ type inbox[T any] struct {
 	// mu protects the fields below it. It is taken inside Collection.mu or without
 	// that, and held for moments.
 	mu     sync.Mutex
-	open   bool        // events may be left here
-	events []record[T] // in the order in which they came
-	since  time.Time   // when the first of them did
+	open   bool          // events may be left here
+	events []record[T]   // in the order in which they came
+	since  time.Duration // when the first of them did
 
 	// empty is the memory for the next events. Guarded by Collection.mu.
 	empty []record[T]
@@ -42,7 +42,7 @@ func (b *inbox[T]) put(changes []store.Change[T], origin Origin, initial bool) b
 		return false
 	}
 	if len(changes) > 0 && len(b.events) == 0 {
-		b.since = time.Now()
+		b.since = now()
 		b.some.Store(true)
 	}
 	for i := range changes {
@@ -60,7 +60,7 @@ func (b *inbox[T]) allow(open bool) {
 
 // take takes all events out. The caller holds Collection.mu, and returns their memory by
 // reuse.
-func (b *inbox[T]) take() (events []record[T], since time.Time) {
+func (b *inbox[T]) take() (events []record[T], since time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	events, since = b.events, b.since

@@ -37,7 +37,7 @@ type line[T any] struct {
 
 	// due is when the back-off of the key is over; heapIndex is its place
 	// among those that wait for it, or -1.
-	due       time.Time
+	due       time.Duration
 	heapIndex int
 }
 
@@ -95,7 +95,7 @@ func (d *delayed[T]) remove(l *line[T]) {
 
 func (d delayed[T]) Len() int { return len(d) }
 
-func (d delayed[T]) Less(i, j int) bool { return d[i].due.Before(d[j].due) }
+func (d delayed[T]) Less(i, j int) bool { return d[i].due < d[j].due }
 
 func (d delayed[T]) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]

@@ -3,7 +3,6 @@ package eventqueue
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -91,7 +90,7 @@ func nothingReady(t *testing.T, c *Collection[*thing]) {
 func releaseAll(c *Collection[*thing]) {
 	c.lock()
 	for _, l := range c.delayed {
-		l.due = time.Now()
+		l.due = now()
 	}
 	c.mu.Unlock()
 	c.release()

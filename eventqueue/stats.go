@@ -55,7 +55,7 @@ func (c *Collection[T]) Stats() Stats {
 		FilterFailures: n.filterFailures, FilterErr: n.filterErr,
 	}
 	if c.ages.oldest != nil {
-		s.Oldest = time.Since(c.epoch) - c.ages.oldest.since
+		s.Oldest = now() - c.ages.oldest.since
 	}
 	return s
 }
@@ -67,15 +67,6 @@ type counters struct {
 	merged, dropped, retries, panics, givenUp, compactionFailures, filterFailures uint64
 
 	compactionErr, filterErr error
-}
-
-// filtered takes over how often a predicate failed.
-func (n *counters) filtered(failures *uint64, err error) {
-	if *failures > 0 {
-		n.filterFailures += *failures
-		n.filterErr = err
-		*failures = 0
-	}
 }
 
 // close forgets what is there, and keeps what has been.
