@@ -221,6 +221,22 @@ func TestQueueThatIsKeptPinsNoOthers(t *testing.T) {
 	assert.Equal(t, 1, kept.Len())
 }
 
+func TestQueueThatIsKeptPinsNoOthersAfterClose(t *testing.T) {
+	c := New(store.ObjectKey[*heavy])
+	before := live()
+	for name := range 20 {
+		for version := range 50 {
+			require.NoError(t, c.Add(heavyAt(fmt.Sprint(name), "u", version+1)))
+		}
+	}
+	kept, err := c.Take(t.Context())
+	require.NoError(t, err)
+	full := live() - before
+	c.Close()
+	assert.Less(t, live()-before, full/5, "the kept queue and the cache are left")
+	assert.Equal(t, 50, kept.Len())
+}
+
 func TestCommonCaseIsOneAllocation(t *testing.T) {
 	c := newThings()
 	all := commits(100)
@@ -235,4 +251,31 @@ func TestCommonCaseIsOneAllocation(t *testing.T) {
 		i++
 	})
 	assert.LessOrEqual(t, each, 1.0, "the queue that is handed out")
+}
+
+func TestIdleCollectionKeepsLittleOfItsFirstList(t *testing.T) {
+	const collections, objects = 50, 1000
+	var list []*thing
+	for i := range objects {
+		name := fmt.Sprint(i)
+		list = append(list, &thing{name, types.UID(name), "1"})
+	}
+	cache := store.New(store.ObjectKey[*thing])
+	require.NoError(t, cache.Replace(list, "1"))
+	before := live()
+	var idle []*Collection[*thing]
+	for range collections {
+		c := Follow(cache)
+		idle = append(idle, c)
+		for range objects {
+			q, err := c.Take(t.Context())
+			require.NoError(t, err)
+			q.Done()
+		}
+		<-c.Synced()
+	}
+	each := (live() - before) / collections
+	t.Logf("%d bytes each", each)
+	assert.Less(t, each, 3*kib)
+	runtime.KeepAlive(idle)
 }
