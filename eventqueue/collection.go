@@ -45,6 +45,7 @@ type Collection[T any] struct {
 	passes    uint64     // how often the turn of a key came while that was out
 	delayed   delayed[T]
 	timer     *time.Timer // fires when the first of delayed is due
+	tidy      *time.Timer // fires when memory may be given back; nil if there is little
 	compactor Compactor[T]
 	counters  counters
 	ages      ages[T]
@@ -115,8 +116,10 @@ func (c *Collection[T]) Close() {
 	}
 	c.ended.Store(true)
 	close(c.closed)
-	if c.timer != nil {
-		c.timer.Stop()
+	for _, timer := range []*time.Timer{c.timer, c.tidy} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	c.ages.close()
 	c.inbox.close()

@@ -94,11 +94,13 @@ func TestBurstLeavesLittleBehind(t *testing.T) {
 		assert.GreaterOrEqual(t, c.unused.len, inboxSize/2)
 		assert.GreaterOrEqual(t, c.spare.len, inboxSize/2)
 		stop := processing(t, c, 1, accept)
+		<-time.After(2 * idleAfter)
 		synctest.Wait()
 		assert.LessOrEqual(t, cap(c.inbox.events), inboxIdle)
 		assert.LessOrEqual(t, cap(c.inbox.spare), inboxIdle)
 		assert.LessOrEqual(t, c.unused.len, inboxIdle)
 		assert.LessOrEqual(t, c.spare.len, 2*linesAtOnce)
+		assert.Nil(t, c.tidy, "it is set again after the next burst")
 		stop()
 	})
 }

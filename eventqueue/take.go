@@ -1,6 +1,9 @@
 package eventqueue
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
 // [Queue.PutBack]; ranging over [Collection.Queues] does so by itself. Take returns
@@ -69,13 +72,29 @@ func (c *Collection[T]) takeOrWait(last *Queue[T], reuse, waited bool) (*Queue[T
 	}
 }
 
-// restLocked gives memory back that is not needed while nothing happens.
+// idleAfter is after what time memory for many events is given back.
+const idleAfter = time.Second
+
+// restLocked sees to it that memory that is not needed while nothing happens is given
+// back, if nothing happens for a while.
 func (c *Collection[T]) restLocked() {
+	much := cap(c.inbox.spare) > inboxIdle || c.unused.len > inboxIdle || c.spare.len > 2*linesAtOnce
+	if much && c.tidy == nil {
+		c.tidy = time.AfterFunc(idleAfter, c.tidyUp)
+	}
+}
+
+// tidyUp gives memory back, unless somebody is busy: who waits next comes back to it.
+func (c *Collection[T]) tidyUp() {
+	c.lock()
+	defer c.mu.Unlock()
+	c.tidy = nil
+	if c.isClosed() || c.waiters.Load() == 0 {
+		return
+	}
 	c.inbox.shrink()
 	c.unused.shrink()
-	if c.spare.len > 2*linesAtOnce {
-		c.spare.drop()
-	}
+	c.spare.drop()
 }
 
 // stopWaiting takes back that the caller waits.
