@@ -116,6 +116,6 @@ func (s *Subscription[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) er
 // report tells of a failure of the handler.
 func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
 	s.logger.Error("handler failed", zap.String("subscriber", s.name), zap.Stringer("key", err.Key),
-		zap.Int("attempt", err.Attempt), zap.Error(err.Err))
-	s.errorHook(ctx, err)
+		zap.Int("attempt", err.Attempt), zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
+	s.tell(ctx, err)
 }
