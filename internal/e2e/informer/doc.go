@@ -1,0 +1,8 @@
+// Package informer tests informers against a real API server that is killed and started again while they run, and whose kinds come and go. It has no
+// code of its own.
+//
+// The storm is TestEverySubscriberOutlivesAStorm: ten subscribers of mixed pace, and an API server that is killed three times while objects are
+// created, changed and deleted. Its size is a tenth of the changes unless the environment says otherwise:
+//
+//	KUBEREFLECTOR_STORM=full go test -C internal/e2e -run Storm -v -timeout 30m ./informer
+package informer
