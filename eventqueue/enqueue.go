@@ -117,7 +117,15 @@ func (c *Collection[T]) newLineLocked(key store.Key) *line[T] {
 // map never does that by itself.
 func (c *Collection[T]) shrinkLocked() {
 	const large = 1024
-	if c.counters.peak < large || len(c.keys) >= c.counters.peak/4 {
+	if c.counters.peak >= large {
+		c.fitLocked()
+	}
+}
+
+// fitLocked makes the memory for keys fit those that there are, if less than a quarter of
+// it is in use.
+func (c *Collection[T]) fitLocked() {
+	if len(c.keys) >= c.counters.peak/4 {
 		return
 	}
 	keys := make(map[store.Key]*line[T], len(c.keys))

@@ -236,3 +236,30 @@ func TestCommonCaseIsOneAllocation(t *testing.T) {
 	})
 	assert.LessOrEqual(t, each, 1.0, "the queue that is handed out")
 }
+
+func TestIdleCollectionKeepsLittleOfItsFirstList(t *testing.T) {
+	const collections, objects = 50, 1000
+	var list []*thing
+	for i := range objects {
+		name := fmt.Sprint(i)
+		list = append(list, &thing{name, types.UID(name), "1"})
+	}
+	cache := store.New(store.ObjectKey[*thing])
+	require.NoError(t, cache.Replace(list, "1"))
+	before := live()
+	var idle []*Collection[*thing]
+	for range collections {
+		c := Follow(cache)
+		idle = append(idle, c)
+		for range objects {
+			q, err := c.Take(t.Context())
+			require.NoError(t, err)
+			q.Done()
+		}
+		<-c.Synced()
+	}
+	each := (live() - before) / collections
+	t.Logf("%d bytes each", each)
+	assert.Less(t, each, 4*kib)
+	runtime.KeepAlive(idle)
+}

@@ -44,5 +44,6 @@ func (c *Collection[T]) initialSettledLocked() {
 func (c *Collection[T]) checkSyncedLocked() {
 	if c.listed && c.unsynced == 0 {
 		close(c.synced)
+		c.fitLocked() // so many keys at once do not come again soon
 	}
 }

@@ -17,7 +17,7 @@ type scale struct {
 	idle  int // handlers that have nothing to do
 }
 
-var full = scale{size: pods.Size{Pods: 10_000, Namespaces: 50, Nodes: 100}, busy: 1_000, calls: 500_000, idle: 100}
+var full = scale{size: pods.Size{Pods: 5_000, Namespaces: 50, Nodes: 100}, busy: 1_000, calls: 300_000, idle: 100}
 
 type world struct {
 	scale
