@@ -67,8 +67,8 @@ func (i *Informer[T]) Name() string { return i.name }
 func (i *Informer[T]) Cache() *store.View[T] { return i.cache.View() }
 
 // Handle subscribes a handler. It is called while Run runs, from a goroutine of its
-// own, first with an initial addition for each object that the cache holds. A nil
-// handler fails on every event.
+// own, first with an initial addition for each object that the cache holds; the first
+// call may come before Handle returns. A nil handler fails on every event.
 func (i *Informer[T]) Handle(handler Handler[T], opts ...SubscriptionOption) *Subscription[T] {
 	return i.HandleFiltered(nil, handler, opts...)
 }
