@@ -107,7 +107,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 // report tells of a failure of the handler.
 func (c *Controller[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
 	c.logger.Error("handler failed", zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
-		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
+		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err), zap.ByteString("handlerStack", err.Stack()))
 	defer func() {
 		// What the hook does wrong must not change what becomes of the event.
 		if value := recover(); value != nil {

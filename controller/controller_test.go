@@ -113,6 +113,8 @@ func TestFailuresAreReportedAndRetried(t *testing.T) {
 				}
 				assert.Equal(t, name == "exit", errors.Is(failures[0], eventqueue.ErrAbandoned))
 				assert.Equal(t, 2, logs.Len())
+				stack, _ := logs.All()[0].ContextMap()["handlerStack"].(string)
+				assert.Equal(t, name != "error", strings.Contains(stack, "controller_test.go"))
 			})
 		})
 	}
@@ -358,7 +360,7 @@ func TestIncompleteControllersSaySo(t *testing.T) {
 	lines := newLines()
 	handler := Each(func(context.Context, eventqueue.Event[string]) error { return nil })
 	for _, c := range []*Controller[string]{
-		New(nil, lines, handler), New(&feed{}, nil, handler), New(&feed{}, lines, nil),
+		New(nil, lines, handler), New(&feed{}, nil, handler), New(&feed{}, lines, nil), New(&feed{}, lines, Each[string](nil)),
 	} {
 		assert.ErrorIs(t, c.Run(t.Context()), ErrIncomplete)
 		_ = c.Synced()

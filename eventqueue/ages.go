@@ -29,6 +29,17 @@ func (a *ages[T]) remove(q *Queue[T]) {
 	q.older, q.newer = nil, nil
 }
 
+// close takes the list apart: somebody may keep a queue for long, and should not keep all
+// others with it.
+func (a *ages[T]) close() {
+	for q := a.oldest; q != nil; {
+		next := q.newer
+		q.line, q.older, q.newer = nil, nil, nil
+		q = next
+	}
+	*a = ages[T]{}
+}
+
 // replace puts a queue in the place of another one.
 func (a *ages[T]) replace(old, q *Queue[T]) {
 	q.older, q.newer = old.older, old.newer

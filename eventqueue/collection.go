@@ -2,6 +2,7 @@ package eventqueue
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -15,10 +16,8 @@ import (
 type Collection[T any] struct {
 	options
 	cache    *store.Cache[T]
-	owned    bool // cache is the collection's own
 	follower follower[T]
 	unfollow func()
-	epoch    time.Time
 
 	// wake holds a token while somebody who waits may find a queue to take.
 	// Whoever takes one and leaves another puts the token back.
@@ -26,24 +25,30 @@ type Collection[T any] struct {
 	closed chan struct{}
 	synced chan struct{}
 
-	// mu protects the fields below it. Commits take it inside the cache's
-	// writer lock; whoever consumes takes it alone. It is never held while
-	// code of a user runs, but for a Compactor.
+	owned bool // cache is the collection's own
+	// ended is true once the collection is closed: what closed says, cheaper.
+	ended atomic.Bool
+	// waiters is how many wait for wake. It is written under mu.
+	waiters atomic.Int32
+	inbox   inbox[T]
+
+	// mu protects the fields below it: see lock. Commits take it inside the cache's
+	// writer lock, if they have to; whoever consumes takes it alone. It is never held
+	// while code of a user runs, but for a Compactor.
 	mu        sync.Mutex
-	keys      map[store.Key]*line[T] // every key that waits or is out
+	keys      lines[T] // of every key that waits or is out
 	spare     spare[T]
+	unused    unused[T]
 	ready     [2]line[T] // the rings of those that can be taken: see class
-	turns     int        // how often the first ring went before the second one
+	turns     uint8      // how often the first ring went before the second one
+	listed    bool       // the first list is known
 	passes    uint64     // how often the turn of a key came while that was out
 	delayed   delayed[T]
 	timer     *time.Timer // fires when the first of delayed is due
-	waiters   int         // how many wait for wake
 	compactor Compactor[T]
 	counters  counters
 	ages      ages[T]
-
-	listed   bool // the first list is known
-	unsynced int  // keys of the first list that were not settled yet
+	unsynced  int // keys of the first list that were not settled yet
 
 	idle chan struct{} // closed when nothing is ready or out; nil if nobody waits
 }
@@ -73,11 +78,12 @@ func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Col
 		wake:    make(chan struct{}, 1),
 		closed:  make(chan struct{}),
 		synced:  make(chan struct{}),
-		keys:    make(map[store.Key]*line[T]),
-		epoch:   time.Now(),
 	}
 	c.emptyRings()
-	c.follower.of, c.follower.filter.keep = c, keep
+	c.follower.of = c
+	if keep != nil {
+		c.follower.filter = &filter[T]{keep: keep}
+	}
 	c.unfollow = cache.Follow(&c.follower)
 	return c
 }
@@ -87,9 +93,9 @@ func (c *Collection[T]) Cache() *store.View[T] { return c.cache.View() }
 
 // Len returns the number of keys that wait or are out.
 func (c *Collection[T]) Len() int {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
-	return len(c.keys)
+	return c.keys.len
 }
 
 // Resync queues a Modification of origin Resync, with the same Prior and Object,
@@ -105,11 +111,13 @@ func (c *Collection[T]) Close() {
 		c.mu.Unlock()
 		return
 	}
+	c.ended.Store(true)
 	close(c.closed)
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	c.keys, c.spare, c.delayed, c.ages = nil, spare[T]{}, nil, ages[T]{}
+	c.ages.close()
+	c.keys, c.spare, c.unused, c.delayed = lines[T]{}, spare[T]{}, unused[T]{}, nil
 	c.counters.close()
 	c.emptyRings()
 	c.wakeDrainersLocked()
@@ -117,13 +125,20 @@ func (c *Collection[T]) Close() {
 	// Not under mu: a commit holds the lock that this takes while it waits
 	// for mu.
 	c.unfollow()
+	c.inbox.close() // nobody leaves anything there any more
 }
 
-func (c *Collection[T]) isClosed() bool {
-	select {
-	case <-c.closed:
-		return true
-	default:
-		return false
+func (c *Collection[T]) isClosed() bool { return c.ended.Load() }
+
+var begin = time.Now()
+
+// now returns the time, counted from some begin, as that takes less memory.
+func now() time.Duration { return time.Since(begin) }
+
+// lock locks mu, and sorts in what commits have left.
+func (c *Collection[T]) lock() {
+	c.mu.Lock()
+	if c.inbox.some.Load() {
+		c.sortInLocked()
 	}
 }

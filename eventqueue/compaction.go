@@ -64,5 +64,5 @@ func add[T any](c Compaction, waiting []record[T], next record[T]) (events []rec
 		}
 		next = merged
 	}
-	return trim(append(waiting, next))
+	return trim(append(waiting, next), nil)
 }

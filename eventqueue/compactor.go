@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"slices"
 
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -14,7 +15,8 @@ import (
 // reach the handler one by one, in their order. The others are merged into what
 // comes after them, as the table in the package documentation says. What the table
 // does not let go stays, whatever the answer: the last state, and the deletion of an
-// object that the handler may know.
+// object that the handler may know. Only of the deletions of objects that were never
+// acknowledged, those that are not in the answer give way to the newest.
 //
 // It is called after each event that joins others, so its cost counts for each of
 // them. It runs under the locks of the cache's writer and of the collection: it must
@@ -47,10 +49,15 @@ func (e *CompactionError) Unwrap() error { return e.Err }
 // be bounded. A compactor that panics or answers nonsense does no harm; it shows in
 // [Collection.Stats]. Nil ends it.
 func (c *Collection[T]) CompactBy(compactor Compactor[T]) {
-	c.mu.Lock()
+	c.inbox.allow(false) // a compactor is asked as events come
+	c.lock()
 	defer c.mu.Unlock()
+	if c.isClosed() {
+		return
+	}
 	c.compactor = compactor
-	for _, l := range c.keys {
+	c.inbox.allow(compactor == nil && c.listed)
+	for _, l := range slices.Collect(c.keys.all()) { // some of them may go
 		c.compactLocked(l)
 	}
 }
@@ -105,13 +112,11 @@ func consult[T any](compactor Compactor[T], events []record[T]) (drop []bool, er
 }
 
 // fold merges the events that are dropped into those behind them, and keeps those
-// that the table does not let go.
-func fold[T any](events []record[T], drop []bool) []record[T] {
-	var kept []record[T]
-	var open []bool // which of kept may still be merged into what follows
+// that the table does not let go. It returns which of what it kept was not to be dropped.
+func fold[T any](events []record[T], drop []bool) (kept []record[T], wanted []bool) {
 	for i, next := range events {
 		gone := false
-		for !gone && len(kept) > 0 && open[len(kept)-1] {
+		for !gone && len(kept) > 0 && !wanted[len(kept)-1] {
 			last := len(kept) - 1
 			merged, n := merge(&kept[last], &next)
 			if n == 2 {
@@ -121,12 +126,12 @@ func fold[T any](events []record[T], drop []bool) []record[T] {
 				// Wanted although nobody knew of the object.
 				merged, n = inherit(&next, &kept[last]), 1
 			}
-			kept, open = kept[:last], open[:last]
+			kept, wanted = kept[:last], wanted[:last]
 			next, gone = merged, n == 0
 		}
 		if !gone {
-			kept, open = append(kept, next), append(open, drop[i])
+			kept, wanted = append(kept, next), append(wanted, !drop[i])
 		}
 	}
-	return kept
+	return kept, wanted
 }

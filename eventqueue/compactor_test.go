@@ -154,6 +154,21 @@ func TestCompactorForgetsOldIncarnationsAsEveryCompactionDoes(t *testing.T) {
 	assert.NotZero(t, c.Stats().Dropped)
 }
 
+func TestCompactorKeepsOldIncarnationsThatItWants(t *testing.T) {
+	c := newThings()
+	c.CompactBy(func(events []Event[*thing]) []Event[*thing] {
+		return slices.DeleteFunc(events, func(e Event[*thing]) bool { return e.Type != Deletion })
+	})
+	const rounds = 20
+	for i := range rounds {
+		require.NoError(t, c.Add(at("a", string(rune('a'+i)), i+1)))
+		take(t, c).PutBack()
+	}
+	q := take(t, c)
+	assert.Equal(t, rounds, q.Len(), "all deletions, and the last addition")
+	assert.Zero(t, c.Stats().Dropped)
+}
+
 func TestCompactorThatEndsTheGoroutineThatSettlesLosesNothing(t *testing.T) {
 	for name, row := range map[string]struct {
 		settle func(q *Queue[*thing])

@@ -26,7 +26,8 @@
 //
 // The end of the loop's body acknowledges the queue. Call [Queue.Fail] to get
 // it again later. [Collection.Process] does the same with several workers;
-// [Collection.Events] yields single events. [Collection.Take] is what they are made
+// [Collection.Events] yields single events, and [Collection.ProcessEach] calls a function
+// for each. [Collection.Take] is what they are made
 // of, for those who want to settle by [Queue.Done], [Queue.Fail] and [Queue.PutBack]
 // themselves.
 //
@@ -137,7 +138,8 @@
 // # Concurrency
 //
 // Everything may be called from any goroutine, and several goroutines may range
-// over the queues of one collection. No lock is held while a loop's body or a
+// over the queues of one collection. Who writes to the cache does not wait for who consumes:
+// a few events are left aside until somebody looks. No lock is held while a loop's body or a
 // handler runs, so it may take its time, and write to the collection. A [Compactor] is
 // the exception: it runs under the locks of the cache's writer and of the collection. So
 // is the predicate of [FollowFiltered], which runs under the lock of the cache's writer.

@@ -16,7 +16,7 @@ import (
 // holds itself is out.
 func (c *Collection[T]) Drain(ctx context.Context) error {
 	for {
-		c.mu.Lock()
+		c.lock()
 		if c.idleLocked() {
 			defer c.mu.Unlock()
 			return c.leftLocked(nil)
@@ -30,7 +30,7 @@ func (c *Collection[T]) Drain(ctx context.Context) error {
 		select {
 		case <-idle:
 		case <-ctx.Done():
-			c.mu.Lock()
+			c.lock()
 			defer c.mu.Unlock()
 			return c.leftLocked(context.Cause(ctx))
 		}
@@ -46,12 +46,12 @@ func (c *Collection[T]) wakeDrainersLocked() {
 }
 
 func (c *Collection[T]) leftLocked(cause error) error {
-	if len(c.keys) == 0 {
+	if c.keys.len == 0 {
 		return nil
 	}
-	e := &DrainError{Cause: cause, Left: make([]Left, 0, len(c.keys))}
-	for key, l := range c.keys {
-		left := Left{Key: key, Out: l.out != nil, Err: l.err}
+	e := &DrainError{Cause: cause, Left: make([]Left, 0, c.keys.len)}
+	for l := range c.keys.all() {
+		left := Left{Key: l.key, Out: l.out != nil, Err: l.err}
 		if l.waiting != nil {
 			left.Events = len(l.waiting.events)
 		}

@@ -1,33 +1,44 @@
 package eventqueue
 
 import (
-	"maps"
 	"slices"
 	"time"
-
-	"github.com/kubereflector/kubereflector/store"
 )
 
-// enqueueLocked adds the event that a change means.
-func (c *Collection[T]) enqueueLocked(change *store.Change[T], origin Origin, initial bool) {
-	l := c.keys[change.Key]
+// sortInLocked queues the events that are in the inbox.
+func (c *Collection[T]) sortInLocked() {
+	if c.isClosed() {
+		return
+	}
+	events, since := c.inbox.take()
+	for i := range events {
+		c.enqueueLocked(&events[i], since)
+	}
+	c.inbox.reuse(events)
+}
+
+// enqueueLocked adds an event that came at the given time.
+func (c *Collection[T]) enqueueLocked(r *record[T], since time.Duration) {
+	l, h := c.keys.get(r.Key)
 	if l == nil {
-		l = c.newLineLocked(change.Key)
+		l = c.spare.take(c.keys.len)
+		l.key, l.hash, l.heapIndex = r.Key, h, -1
+		c.keys.add(l)
 	}
 	switch {
 	case l.waiting != nil:
-		c.joinLocked(l, newRecord(change, origin, initial))
-	case l.out != nil && origin == Resync:
+		c.joinLocked(l, r)
+	case l.out != nil && r.Origin == Resync:
 		// The handler is working on this very state.
 		c.counters.merged++
 		return
 	default:
-		c.waitLocked(l, c.newQueue(newRecord(change, origin, initial), time.Since(c.epoch)))
+		c.waitLocked(l, c.newQueue(r, since))
 	}
 	if l.waiting == nil {
 		return // merged away
 	}
-	if origin != Resync {
+	if r.Origin != Resync {
 		c.delayed.remove(l)
 	}
 	if l.heapIndex < 0 {
@@ -35,9 +46,10 @@ func (c *Collection[T]) enqueueLocked(change *store.Change[T], origin Origin, in
 	}
 }
 
-func (c *Collection[T]) newQueue(r record[T], since time.Duration) *Queue[T] {
-	q := &Queue[T]{of: c, since: since, live: r.live()}
-	q.first[0] = r
+func (c *Collection[T]) newQueue(r *record[T], since time.Duration) *Queue[T] {
+	q := c.unused.take()
+	q.of, q.since, q.live = c, since, r.live()
+	q.first[0] = *r
 	q.events = q.first[:]
 	return q
 }
@@ -52,13 +64,13 @@ func (c *Collection[T]) waitLocked(l *line[T], q *Queue[T]) {
 }
 
 // joinLocked adds an event to those that wait.
-func (c *Collection[T]) joinLocked(l *line[T], r record[T]) {
+func (c *Collection[T]) joinLocked(l *line[T], r *record[T]) {
 	q := l.waiting
 	if !q.live && r.live() {
 		q.live = true
 		c.reclassLocked(l)
 	}
-	events, dropped := add(c.compaction, q.events, r)
+	events, dropped := add(c.compaction, q.events, *r)
 	c.resizedLocked(l, q, events, len(q.events)+1, dropped)
 }
 
@@ -82,8 +94,7 @@ func (c *Collection[T]) resizedLocked(l *line[T], q *Queue[T], events []record[T
 // key unless it is out.
 func (c *Collection[T]) emptiedLocked(l *line[T]) {
 	q := l.waiting
-	l.unlink()
-	c.delayed.remove(l)
+	l.unlink() // it cannot be delayed: what waits for a back-off was tried, and stays
 	c.ages.remove(q)
 	l.waiting = nil
 	c.counters.waiting--
@@ -98,40 +109,16 @@ func (c *Collection[T]) forgetLocked(l *line[T]) {
 	if l.out != nil || l.waiting != nil {
 		return
 	}
-	delete(c.keys, l.key)
+	if c.keys.remove(l) {
+		c.shrinkLocked()
+	}
 	c.spare.put(l)
-	c.shrinkLocked()
 	c.wakeDrainersLocked()
 }
 
-func (c *Collection[T]) newLineLocked(key store.Key) *line[T] {
-	l := c.spare.take(len(c.keys))
-	l.key, l.heapIndex = key, -1
-	c.keys[key] = l
-	c.counters.peak = max(c.counters.peak, len(c.keys))
-	return l
-}
-
-// shrinkLocked gives back the memory that many keys needed once, such as those of the
-// first list, as soon as less than a quarter of them is left: some may stay for ever. A
-// map never does that by itself.
+// shrinkLocked gives back what many keys needed, beside the table of them.
 func (c *Collection[T]) shrinkLocked() {
-	const large = 1024
-	if c.counters.peak >= large {
-		c.fitLocked()
-	}
-}
-
-// fitLocked makes the memory for keys fit those that there are, if less than a quarter of
-// it is in use.
-func (c *Collection[T]) fitLocked() {
-	if len(c.keys) >= c.counters.peak/4 {
-		return
-	}
-	keys := make(map[store.Key]*line[T], len(c.keys))
-	maps.Copy(keys, c.keys)
-	c.keys = keys
 	c.spare.drop()
+	c.unused = unused[T]{}
 	c.delayed = slices.Clone(c.delayed)
-	c.counters.peak = len(keys)
 }

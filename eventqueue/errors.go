@@ -34,12 +34,12 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error names the key and the value, and shows the stack.
+// Error names the key and the value. The stack is not in it.
 func (e *PanicError) Error() string {
 	if e.Value == ErrAbandoned {
-		return fmt.Sprintf("handler ended by runtime.Goexit on %q\n%s", e.Key, e.Stack)
+		return fmt.Sprintf("handler ended by runtime.Goexit on %q", e.Key)
 	}
-	return fmt.Sprintf("handler panicked on %q: %v\n%s", e.Key, e.Value, e.Stack)
+	return fmt.Sprintf("handler panicked on %q: %v", e.Key, e.Value)
 }
 
 // Unwrap returns Value if it is an error, and so for a panic(err).
@@ -70,6 +70,15 @@ func (e *HandlerError) Error() string {
 
 // Unwrap returns Err.
 func (e *HandlerError) Unwrap() error { return e.Err }
+
+// Stack returns where the handler panicked or ended its goroutine, and nil if it did
+// neither.
+func (e *HandlerError) Stack() []byte {
+	if panicked, ok := errors.AsType[*PanicError](e.Err); ok {
+		return panicked.Stack
+	}
+	return nil
+}
 
 // permanentError marks an error as permanent.
 type permanentError struct{ err error }

@@ -38,8 +38,8 @@ func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Opt
 	return follow(cache, keep, opts)
 }
 
-// filter is the predicate of a follower. It belongs to whoever holds the lock of the
-// cache's writer.
+// filter is the predicate of a follower; a nil one keeps everything. It belongs to whoever
+// holds the lock of the cache's writer.
 type filter[T any] struct {
 	keep func(T) bool
 
@@ -51,7 +51,7 @@ type filter[T any] struct {
 // of returns what changes mean to somebody who knows only of what is kept. It is valid
 // until the next call.
 func (f *filter[T]) of(changes []store.Change[T], origin Origin) []store.Change[T] {
-	if f.keep == nil {
+	if f == nil {
 		return changes
 	}
 	kept := f.changes[:0]
@@ -66,12 +66,27 @@ func (f *filter[T]) of(changes []store.Change[T], origin Origin) []store.Change[
 
 // done lets go of the objects of the last commit.
 func (f *filter[T]) done() {
+	if f == nil {
+		return
+	}
 	const most = 1024
 	if cap(f.changes) > most {
 		f.changes = nil
 		return
 	}
 	clear(f.changes)
+}
+
+// failed reports whether the predicate panicked since the last count.
+func (f *filter[T]) failed() bool { return f != nil && f.failures > 0 }
+
+// count adds how often the predicate panicked to the statistics.
+func (f *filter[T]) count(n *counters) {
+	if f.failed() {
+		n.filterFailures += f.failures
+		n.filterErr = f.err
+		f.failures = 0
+	}
 }
 
 // see returns what one change means, and whether it means anything.
@@ -102,7 +117,7 @@ func (f *filter[T]) see(c *store.Change[T], origin Origin) (seen store.Change[T]
 
 // keeps runs the user's function.
 func (f *filter[T]) keeps(key store.Key, object T) (kept bool) {
-	if f.keep == nil {
+	if f == nil {
 		return true
 	}
 	defer func() {

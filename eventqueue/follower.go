@@ -5,7 +5,7 @@ import "github.com/kubereflector/kubereflector/store"
 // follower turns the commits of a cache into events.
 type follower[T any] struct {
 	of     *Collection[T]
-	filter filter[T]
+	filter *filter[T] // nil if everything is kept
 }
 
 var _ store.Follower[any] = (*follower[any])(nil)
@@ -16,12 +16,14 @@ func (f *follower[T]) Start(state *store.Snapshot[T]) {
 	// Nobody else has the collection yet: the predicate may run under its lock.
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	came := now()
 	for change := range state.Changes() {
 		if f.filter.keeps(change.Key, change.Object) {
-			c.enqueueLocked(&change, List, true)
+			r := newRecord(&change, List, true)
+			c.enqueueLocked(&r, came)
 		}
 	}
-	c.counters.filtered(&f.filter.failures, f.filter.err)
+	f.filter.count(&c.counters)
 	if state.Complete() {
 		c.markListedLocked()
 	}
@@ -32,17 +34,28 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	changes := f.filter.of(commit.Changes, commit.Origin)
 	defer f.filter.done()
 	c := f.of
-	c.mu.Lock()
+	if c.isClosed() {
+		return
+	}
+	if !f.filter.failed() && c.inbox.put(changes, commit.Origin, commit.Initial) {
+		if len(changes) > 0 {
+			c.signal()
+		}
+		return
+	}
+	c.lock()
 	defer c.mu.Unlock()
 	if c.isClosed() {
 		return
 	}
-	c.counters.filtered(&f.filter.failures, f.filter.err)
+	f.filter.count(&c.counters)
 	if len(changes) > 0 {
+		came := now()
 		for i := range changes {
-			c.enqueueLocked(&changes[i], commit.Origin, commit.Initial)
+			r := newRecord(&changes[i], commit.Origin, commit.Initial)
+			c.enqueueLocked(&r, came)
 		}
-		defer c.signalLocked()
+		defer c.signal()
 	}
 	if commit.Complete && !c.listed {
 		c.markListedLocked()
@@ -52,7 +65,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	}
 	// Last: should it end the goroutine, every event is queued.
 	for i := range changes {
-		if l := c.keys[changes[i].Key]; l != nil {
+		if l, _ := c.keys.get(changes[i].Key); l != nil {
 			c.compactLocked(l)
 		}
 	}

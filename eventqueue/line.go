@@ -11,6 +11,9 @@ import (
 // the next Queue, and the Queue that is out. Guarded by Collection.mu.
 type line[T any] struct {
 	key store.Key
+	// hash is that of key, and chained is the next line with one like it: see lines.
+	hash    uint64
+	chained *line[T]
 
 	// waiting is the next Queue, which nobody holds yet; out is the one that is
 	// out. Either is nil if there is none.
@@ -34,7 +37,7 @@ type line[T any] struct {
 
 	// due is when the back-off of the key is over; heapIndex is its place
 	// among those that wait for it, or -1.
-	due       time.Time
+	due       time.Duration
 	heapIndex int
 }
 
@@ -92,7 +95,7 @@ func (d *delayed[T]) remove(l *line[T]) {
 
 func (d delayed[T]) Len() int { return len(d) }
 
-func (d delayed[T]) Less(i, j int) bool { return d[i].due.Before(d[j].due) }
+func (d delayed[T]) Less(i, j int) bool { return d[i].due < d[j].due }
 
 func (d delayed[T]) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]

@@ -3,7 +3,6 @@ package eventqueue
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -65,7 +64,7 @@ func collect(q *Queue[*thing]) []Event[*thing] {
 
 // tryTake takes a queue, or returns nil if none is ready.
 func tryTake(c *Collection[*thing]) (*Queue[*thing], error) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	return c.takeLocked()
 }
@@ -89,9 +88,9 @@ func nothingReady(t *testing.T, c *Collection[*thing]) {
 
 // releaseAll ends every back-off.
 func releaseAll(c *Collection[*thing]) {
-	c.mu.Lock()
+	c.lock()
 	for _, l := range c.delayed {
-		l.due = time.Now()
+		l.due = now()
 	}
 	c.mu.Unlock()
 	c.release()

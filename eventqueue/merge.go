@@ -61,15 +61,19 @@ func mergeOldest[T any](events *[]record[T]) bool {
 
 // trim keeps, of the deletions of objects that were never acknowledged, only the
 // newest, and returns how many it dropped: a handler that fails for ever on objects
-// that are re-created for ever must not fill memory.
-func trim[T any](events []record[T]) (kept []record[T], dropped int) {
+// that are re-created for ever must not fill memory. Events that are wanted stay; nil
+// means that none is.
+func trim[T any](events []record[T], wanted []bool) (kept []record[T], dropped int) {
+	newer := false
 	for i := len(events) - 1; i >= 0; i-- {
 		if events[i].Type != Deletion || events[i].PriorKnown {
 			continue
 		}
-		if dropped++; dropped > 1 {
+		if newer && (wanted == nil || !wanted[i]) {
 			events = slices.Delete(events, i, i+1)
+			dropped++
 		}
+		newer = true
 	}
-	return events, max(dropped-1, 0)
+	return events, dropped
 }

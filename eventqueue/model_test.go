@@ -289,9 +289,9 @@ func runModel(rt *rapid.T, p policy) {
 
 // checkStats holds the statistics to what there is, counted one by one.
 func checkStats(t require.TestingT, c *Collection[*thing], out int) {
-	want := Stats{Keys: len(c.keys), Out: out, Delayed: len(c.delayed)}
+	want := Stats{Keys: c.Len(), Out: out, Delayed: len(c.delayed)}
 	oldest := time.Duration(-1)
-	for _, l := range c.keys {
+	for l := range c.keys.all() {
 		for _, q := range []*Queue[*thing]{l.waiting, l.out} {
 			if q == nil {
 				continue

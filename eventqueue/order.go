@@ -10,7 +10,7 @@ const share = 8
 // object keep their order in any case. [WithLiveFirst] says it from the beginning;
 // a controller does so unless it is told not to.
 func (c *Collection[T]) LiveFirst(on bool) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	if c.isClosed() || c.liveFirst == on {
 		return

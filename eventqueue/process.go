@@ -19,6 +19,20 @@ import (
 // every method of the collection but [Collection.Drain], which would wait for fn's own
 // return.
 func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(context.Context, *Queue[T]) error) {
+	c.process(ctx, workers, false, fn)
+}
+
+// ProcessEach is [Collection.Process] for a handler of single events, called as
+// [Queue.Each] does, whose failures report hears of as with [Reporting]. Nobody sees a
+// queue, so that their memory is used again: an event needs none of its own.
+func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
+	c.process(ctx, workers, true, Reporting(func(ctx context.Context, q *Queue[T]) error {
+		return q.Each(ctx, func(event Event[T]) error { return fn(ctx, event) })
+	}, report))
+}
+
+// process is Process. If hidden is true, fn keeps no queue.
+func (c *Collection[T]) process(ctx context.Context, workers int, hidden bool, fn func(context.Context, *Queue[T]) error) {
 	var running sync.WaitGroup
 	var work func()
 	work = func() {
@@ -30,7 +44,7 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 				running.Go(work)
 			}
 		}()
-		for q := range c.Queues(ctx) {
+		for q := range c.handOutAll(ctx, hidden) {
 			switch err := protect(ctx, q, fn); {
 			case err == nil:
 			case q.interrupted(ctx, err):

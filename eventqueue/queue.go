@@ -23,8 +23,7 @@ type Queue[T any] struct {
 	// allocation.
 	first [1]record[T]
 
-	// since is when the oldest event came, as the time since the collection's
-	// epoch. older and newer link the queues that were not settled, for the
+	// since is when the oldest event came: see now. older and newer link the queues that were not settled, for the
 	// collection's statistics. Guarded by of.mu.
 	since        time.Duration
 	older, newer *Queue[T]

@@ -12,10 +12,15 @@ import (
 // collection, also over one and the same sequence; each queue goes to one of
 // them.
 func (c *Collection[T]) Queues(ctx context.Context) iter.Seq[*Queue[T]] {
+	return c.handOutAll(ctx, false)
+}
+
+// handOutAll is Queues. If hidden is true, the body keeps no queue.
+func (c *Collection[T]) handOutAll(ctx context.Context, hidden bool) iter.Seq[*Queue[T]] {
 	return func(yield func(*Queue[T]) bool) {
 		var last *Queue[T]
 		for {
-			q, err := c.take(ctx, last)
+			q, err := c.take(ctx, last, hidden)
 			if err != nil || !handOut(q, yield) {
 				return
 			}
@@ -48,7 +53,7 @@ func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
 // with it.
 func (c *Collection[T]) Events(ctx context.Context) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
-		for q := range c.Queues(ctx) {
+		for q := range c.handOutAll(ctx, true) {
 			for ctx.Err() == nil && int(q.acknowledged) < len(q.events) && !c.isClosed() {
 				if !yield(q.events[q.acknowledged].Event) {
 					return

@@ -7,7 +7,7 @@ import (
 
 // settle takes a queue back.
 func (c *Collection[T]) settle(q *Queue[T], o outcome) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	c.settleLocked(q, o)
 }
@@ -44,7 +44,7 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 		}
 	}
 	c.queueUpLocked(l, o)
-	c.signalLocked()
+	c.signal()
 	c.wakeDrainersLocked()
 	if joins {
 		c.compactLocked(l) // last: should it end the goroutine, the queue is back
@@ -76,7 +76,7 @@ func (c *Collection[T]) countLocked(o outcome) {
 // those that came meanwhile.
 func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T]) {
 	// A new one: the queue is a value, which its holder may still read.
-	again := c.newQueue(rest[0], q.since)
+	again := c.newQueue(&rest[0], q.since)
 	again.events = append(again.events, rest[1:]...)
 	for i := range again.events {
 		again.events[i].tried, again.events[i].told = true, true
@@ -94,7 +94,7 @@ func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T])
 	c.counters.events -= len(news.events)
 	again.initial = news.initial
 	for i := range news.events {
-		c.joinLocked(l, news.events[i]) // what was tried never cancels out
+		c.joinLocked(l, &news.events[i]) // what was tried never cancels out
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *Collection[T]) delayLocked(l *line[T], err error) {
 	if l.linked() {
 		return
 	}
-	l.due = time.Now().Add(c.backoff.delay(l.failures))
+	l.due = now() + c.backoff.delay(l.failures)
 	c.delayed.add(l)
 	c.setTimerLocked()
 }
@@ -133,7 +133,7 @@ func (c *Collection[T]) setTimerLocked() {
 	if len(c.delayed) == 0 {
 		return
 	}
-	wait := time.Until(c.delayed[0].due)
+	wait := c.delayed[0].due - now()
 	if c.timer == nil {
 		c.timer = time.AfterFunc(wait, c.release)
 	} else {
@@ -143,14 +143,14 @@ func (c *Collection[T]) setTimerLocked() {
 
 // release makes the keys whose back-off is over ready.
 func (c *Collection[T]) release() {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	for len(c.delayed) > 0 && !c.delayed[0].due.After(now) {
+	over := now()
+	for len(c.delayed) > 0 && c.delayed[0].due <= over {
 		l := c.delayed[0]
 		c.delayed.remove(l)
 		c.readyLocked(l)
 	}
 	c.setTimerLocked()
-	c.signalLocked()
+	c.signal()
 }

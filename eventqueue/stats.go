@@ -45,17 +45,17 @@ type Stats struct {
 // Stats returns the collection's statistics. It takes the same short time however
 // much there is to count.
 func (c *Collection[T]) Stats() Stats {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	n := &c.counters
 	s := Stats{
-		Keys: len(c.keys), Waiting: n.waiting, Delayed: len(c.delayed), Out: n.out, Events: n.events,
+		Keys: c.keys.len, Waiting: n.waiting, Delayed: len(c.delayed), Out: n.out, Events: n.events,
 		Merged: n.merged, Dropped: n.dropped, Retries: n.retries, Panics: n.panics, GivenUp: n.givenUp,
 		CompactionFailures: n.compactionFailures, CompactionErr: n.compactionErr,
 		FilterFailures: n.filterFailures, FilterErr: n.filterErr,
 	}
 	if c.ages.oldest != nil {
-		s.Oldest = time.Since(c.epoch) - c.ages.oldest.since
+		s.Oldest = now() - c.ages.oldest.since
 	}
 	return s
 }
@@ -63,21 +63,11 @@ func (c *Collection[T]) Stats() Stats {
 // counters is what a collection counts as it goes. Guarded by Collection.mu.
 type counters struct {
 	waiting, out, events int
-	peak                 int // the most keys since the map was made
 
 	merged, dropped, retries, panics, givenUp, compactionFailures, filterFailures uint64
 
 	compactionErr, filterErr error
 }
 
-// filtered takes over how often a predicate failed.
-func (n *counters) filtered(failures *uint64, err error) {
-	if *failures > 0 {
-		n.filterFailures += *failures
-		n.filterErr = err
-		*failures = 0
-	}
-}
-
 // close forgets what is there, and keeps what has been.
-func (n *counters) close() { n.waiting, n.out, n.events, n.peak = 0, 0, 0, 0 }
+func (n *counters) close() { n.waiting, n.out, n.events = 0, 0, 0 }

@@ -109,6 +109,27 @@ func runStorm(t *testing.T, p policy, seed uint64) {
 			wrong.Store(err)
 		}
 	}))
+	writing(c, seed)()
+	_ = c.Drain(t.Context()) // what has failed stays
+	s.calm.Store(true)
+	<-time.After(time.Minute)
+	require.NoError(t, c.Drain(t.Context()))
+	stop()
+	require.Nil(t, wrong.Load())
+	held := map[store.Key]*thing{}
+	for k, o := range c.Cache().All() {
+		held[k] = o
+	}
+	assert.Equal(t, held, s.con.known)
+	if p.name == "KeepAll" {
+		assert.Equal(t, said.all, s.con.told)
+	}
+	checkStats(t, c, 0)
+}
+
+// writing starts writers that do all that can be done to a collection. Each ends when it
+// has done enough of it, or is refused.
+func writing(c *Collection[*thing], seed uint64) (wait func()) {
 	var version atomic.Int64
 	var writers sync.WaitGroup
 	for n := range uint64(3) {
@@ -131,20 +152,50 @@ func runStorm(t *testing.T, p policy, seed uint64) {
 			}
 		})
 	}
-	writers.Wait()
-	_ = c.Drain(t.Context()) // what has failed stays
-	s.calm.Store(true)
-	<-time.After(time.Minute)
-	require.NoError(t, c.Drain(t.Context()))
-	stop()
-	require.Nil(t, wrong.Load())
-	held := map[store.Key]*thing{}
-	for k, o := range c.Cache().All() {
-		held[k] = o
+	return writers.Wait
+}
+
+// TestStormThatIsClosed closes a collection in the middle of a storm, with somebody who
+// drains it. By then everybody has to end, and nobody may be called any more.
+func TestStormThatIsClosed(t *testing.T) {
+	for _, p := range policies {
+		t.Run(p.name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				synctest.Test(t, func(t *testing.T) { runClosedStorm(t, p, seed) })
+			}
+		})
 	}
-	assert.Equal(t, held, s.con.known)
-	if p.name == "KeepAll" {
-		assert.Equal(t, said.all, s.con.told)
-	}
-	checkStats(t, c, 0)
+}
+
+func runClosedStorm(t *testing.T, p policy, seed uint64) {
+	c := p.collection(WithLiveFirst(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
+	s := &storm{con: newConsumer(p), running: map[store.Key]bool{}, random: rand.New(rand.NewPCG(seed, 2))}
+	var over atomic.Bool
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		c.Process(t.Context(), 3, func(ctx context.Context, q *Queue[*thing]) error {
+			if over.Load() {
+				t.Errorf("called with %q after the end", q.Key())
+			}
+			return s.handle(ctx, q)
+		})
+	})
+	ended.Go(func() {
+		for c.Drain(t.Context()); !c.isClosed(); c.Drain(t.Context()) {
+			<-time.After(time.Millisecond)
+		}
+	})
+	wait := writing(c, seed)
+	<-time.After(time.Duration(seed) * time.Millisecond / 4)
+	c.Close()
+	synctest.Wait() // a queue that was handed out before has reached its handler
+	over.Store(true)
+	wait()
+	ended.Wait()
+	assert.ErrorIs(t, c.Add(at("a", "u", 1000)), ErrClosed)
+	stats := c.Stats()
+	assert.Zero(t, stats.Keys+stats.Waiting+stats.Delayed+stats.Out+stats.Events+int(stats.Oldest))
+	_, err := c.Take(t.Context())
+	assert.ErrorIs(t, err, ErrClosed)
+	assert.Empty(t, c.inbox.events)
 }

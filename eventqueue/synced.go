@@ -14,7 +14,7 @@ func (c *Collection[T]) markListedLocked() {
 	if c.listed {
 		return
 	}
-	for _, l := range c.keys {
+	for l := range c.keys.all() {
 		if l.heapIndex >= 0 {
 			continue // it was handed out and failed, which is a way to be settled
 		}
@@ -30,6 +30,7 @@ func (c *Collection[T]) markListedLocked() {
 		c.unsynced++
 	}
 	c.listed = true
+	c.inbox.allow(c.compactor == nil)
 	c.checkSyncedLocked()
 }
 
@@ -44,6 +45,9 @@ func (c *Collection[T]) initialSettledLocked() {
 func (c *Collection[T]) checkSyncedLocked() {
 	if c.listed && c.unsynced == 0 {
 		close(c.synced)
-		c.fitLocked() // so many keys at once do not come again soon
+		// So many keys at once do not come again soon.
+		if c.keys.fit() {
+			c.shrinkLocked()
+		}
 	}
 }

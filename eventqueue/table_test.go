@@ -195,8 +195,9 @@ func (m *tableModel) follow(seed uint64) error {
 }
 
 func (m *tableModel) compare(c *Collection[*thing]) error {
+	c.Len() // sorts in what the last commit left
 	var have []string
-	if l := c.keys[key("a")]; l != nil && l.waiting != nil {
+	if l, _ := c.keys.get(key("a")); l != nil && l.waiting != nil {
 		for e := range l.waiting.Events() {
 			got := told{kind: e.Type, object: e.Object.version, initial: e.Initial, origin: e.Origin}
 			if e.PriorKnown {

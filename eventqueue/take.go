@@ -6,11 +6,14 @@ import "context"
 // [Queue.PutBack]; ranging over [Collection.Queues] does so by itself. Take returns
 // the cause of ctx once that has ended, and [ErrClosed] once the collection is
 // closed.
-func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) { return c.take(ctx, nil) }
+func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
+	return c.take(ctx, nil, false)
+}
 
 // take acknowledges a queue, if there is one, and takes the next. A loop does both at
-// once, so that it takes the lock, which it shares with whoever writes, half as often.
-func (c *Collection[T]) take(ctx context.Context, last *Queue[T]) (*Queue[T], error) {
+// once, so that it takes the lock half as often. If hidden is true, nobody has the last
+// one any more, and its memory is used again.
+func (c *Collection[T]) take(ctx context.Context, last *Queue[T], hidden bool) (*Queue[T], error) {
 	waited := false
 	for {
 		// Checked first, and not left to select, which picks at random: after
@@ -24,7 +27,7 @@ func (c *Collection[T]) take(ctx context.Context, last *Queue[T]) (*Queue[T], er
 			}
 			return nil, context.Cause(ctx)
 		}
-		if q, err := c.takeOrWait(last, waited); q != nil || err != nil {
+		if q, err := c.takeOrWait(last, hidden, waited); q != nil || err != nil {
 			return q, err
 		}
 		last, waited = nil, true
@@ -38,28 +41,40 @@ func (c *Collection[T]) take(ctx context.Context, last *Queue[T]) (*Queue[T], er
 
 // takeOrWait takes a queue or, if none is ready, says that the caller waits for one.
 // waited is true if it said so before.
-func (c *Collection[T]) takeOrWait(last *Queue[T], waited bool) (*Queue[T], error) {
-	c.mu.Lock()
+func (c *Collection[T]) takeOrWait(last *Queue[T], hidden, waited bool) (*Queue[T], error) {
+	c.lock()
 	defer c.mu.Unlock()
 	if last != nil {
 		c.settleLocked(last, outcome{how: done})
+		if hidden {
+			c.unused.put(last)
+		}
 	}
 	if waited {
-		c.waiters--
+		c.waiters.Add(-1)
 	}
-	q, err := c.takeLocked()
-	if q == nil && err == nil {
-		c.waiters++
+	for {
+		q, err := c.takeLocked()
+		if q != nil || err != nil {
+			return q, err
+		}
+		c.waiters.Add(1)
+		// Whoever left an event before that does not know that somebody waits.
+		if !c.inbox.some.Load() {
+			c.inbox.rest()
+			return nil, nil
+		}
+		c.waiters.Add(-1)
+		c.sortInLocked()
 	}
-	return q, err
 }
 
 // stopWaiting takes back that the caller waits.
 func (c *Collection[T]) stopWaiting() {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
-	c.waiters--
-	c.signalLocked() // the token may have been meant for somebody else
+	c.waiters.Add(-1)
+	c.signal() // the token may have been meant for somebody else
 }
 
 func (c *Collection[T]) takeLocked() (*Queue[T], error) {
@@ -79,15 +94,15 @@ func (c *Collection[T]) takeLocked() (*Queue[T], error) {
 	}
 	c.counters.waiting--
 	c.counters.out++
-	if c.waiters > 0 && (c.firstFreeLocked(&c.ready[0]) != nil || c.firstFreeLocked(&c.ready[1]) != nil) {
-		c.signalLocked()
+	if c.waiters.Load() > 0 && (c.firstFreeLocked(&c.ready[0]) != nil || c.firstFreeLocked(&c.ready[1]) != nil) {
+		c.signal()
 	}
 	return q, nil
 }
 
-// signalLocked wakes one of those who wait.
-func (c *Collection[T]) signalLocked() {
-	if c.waiters == 0 {
+// signal wakes one of those who wait.
+func (c *Collection[T]) signal() {
+	if c.waiters.Load() == 0 {
 		return
 	}
 	select {

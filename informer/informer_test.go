@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -382,12 +383,12 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 func TestWhatEndedLateIsNotLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newPods(WithDrainTimeout(time.Minute))
-		ended := 0
+		var ended atomic.Int32
 		slow := func(err error) Handler[*corev1.Pod] {
 			return HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
 				<-ctx.Done()
 				<-time.After(time.Second)
-				ended++
+				ended.Add(1)
 				return err
 			})
 		}
@@ -400,7 +401,7 @@ func TestWhatEndedLateIsNotLeft(t *testing.T) {
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
 		synctest.Wait()
 		err := stop()
-		assert.Equal(t, 2, ended)
+		assert.EqualValues(t, 2, ended.Load())
 		lines := strings.Split(err.Error(), "\n")
 		assert.ElementsMatch(t, []string{
 			`subscriber hasty: 1 key(s) left undone (time to finish is over); "a": 1 event(s), failed: no time`,

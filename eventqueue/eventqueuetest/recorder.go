@@ -43,7 +43,7 @@ func (r *Recorder[T]) Expect(key store.Key, wants ...Want[T]) {
 	delete(r.events, key)
 	met := len(came) == len(wants)
 	for i := 0; met && i < len(wants); i++ {
-		met = wants[i].is(came[i])
+		met = wants[i].met(came[i])
 	}
 	if !met {
 		r.t.Errorf("events of %q:\nexpected:%s\ncame:%s", key, lines(wants), lines(describe(came)))

@@ -7,14 +7,21 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 )
 
-// Want is what an event has to be like.
+// Want is what an event has to be like. The zero Want wants any event.
 type Want[T any] struct {
 	words string
 	is    func(eventqueue.Event[T]) bool
 }
 
 // String says what is wanted.
-func (w Want[T]) String() string { return w.words }
+func (w Want[T]) String() string {
+	if w.is == nil {
+		return "any event"
+	}
+	return w.words
+}
+
+func (w Want[T]) met(e eventqueue.Event[T]) bool { return w.is == nil || w.is(e) }
 
 // Added wants the addition of an object that is deeply equal to the given one.
 func Added[T any](object T) Want[T] {

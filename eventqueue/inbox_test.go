@@ -1,0 +1,159 @@
+package eventqueue
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// synced returns a collection with an object that is told of.
+func synced(t *testing.T, opts ...Option) *Collection[*thing] {
+	c := newThings(opts...)
+	require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
+	take(t, c).Done()
+	return c
+}
+
+func TestWriterDoesNotWaitForWhoeverConsumes(t *testing.T) {
+	c := synced(t)
+	c.mu.Lock() // as somebody who consumes does
+	for i := range inboxSize {
+		require.NoError(t, c.Update(at("a", "u", i+2)))
+	}
+	c.mu.Unlock()
+	assert.Equal(t, inboxSize, take(t, c).Len())
+}
+
+func TestInboxIsBounded(t *testing.T) {
+	c := synced(t, WithCompaction(KeepLatest))
+	for i := range 10 * inboxSize {
+		require.NoError(t, c.Update(at("a", "u", i+2)))
+		require.LessOrEqual(t, len(c.inbox.events), inboxSize)
+	}
+	assert.Equal(t, 1, c.Stats().Events)
+}
+
+func TestInboxIsInOrderWithWhatDoesNotFit(t *testing.T) {
+	c := synced(t)
+	require.NoError(t, c.Update(at("a", "u", 2)))
+	many := []*thing{at("a", "u", 3)}
+	for i := range inboxSize {
+		many = append(many, at(fmt.Sprint(i), "u", i+4))
+	}
+	require.NoError(t, c.Replace(many, "100"))
+	require.NoError(t, c.Update(at("a", "u", 200)))
+	assert.Equal(t, []string{"1>2", "2>3", "3>200"}, words(collect(take(t, c))))
+}
+
+func TestEventInTheInboxAgesLikeOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := synced(t)
+		defer c.Close()
+		require.NoError(t, c.Update(at("a", "u", 2)))
+		<-time.After(time.Hour)
+		assert.Equal(t, time.Hour, c.Stats().Oldest)
+	})
+}
+
+func TestEventInTheInboxDoesNotOutliveClose(t *testing.T) {
+	c := synced(t)
+	require.NoError(t, c.Update(at("a", "u", 2)))
+	c.Close()
+	assert.Empty(t, c.inbox.events)
+	assert.Zero(t, c.Stats())
+	_, err := c.Take(t.Context())
+	assert.ErrorIs(t, err, ErrClosed)
+}
+
+func TestInboxNeedsLittleWhileNothingHappens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := synced(t)
+		for range 3 { // each of the two that take turns has to grow
+			for i := range inboxSize {
+				require.NoError(t, c.Update(at("a", "u", i+2)))
+			}
+			assert.Len(t, c.inbox.events, inboxSize)
+			take(t, c).Done()
+		}
+		assert.GreaterOrEqual(t, cap(c.inbox.events), inboxSize)
+		stop := processing(t, c, 1, accept)
+		synctest.Wait()
+		assert.LessOrEqual(t, cap(c.inbox.events), inboxRest)
+		assert.LessOrEqual(t, cap(c.inbox.empty), inboxRest)
+		stop()
+	})
+}
+
+// TestNobodyWaitsForWhatIsThere has a writer that waits for each event to be handled, just
+// as the handler begins to wait for the next one.
+func TestNobodyWaitsForWhatIsThere(t *testing.T) {
+	c := synced(t)
+	all := commits(1)
+	handled := make(chan bool)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for range c.Events(ctx) {
+			handled <- true
+		}
+	})
+	for range 50_000 {
+		c.follower.Commit(all[0])
+		select {
+		case <-handled:
+		case <-time.After(time.Minute):
+			t.Fatal("an event waits, and so does the handler")
+		}
+	}
+	stop()
+	running.Wait()
+}
+
+// TestLoopOverEventsNeedsNoMemory counts what is allocated for events that come while
+// others are handled.
+func TestLoopOverEventsNeedsNoMemory(t *testing.T) {
+	const rounds = 10_000
+	c := synced(t)
+	all := commits(100)
+	c.follower.Commit(all[0])
+	var before, after runtime.MemStats
+	n := 0
+	for range c.Events(t.Context()) {
+		if n++; n == rounds/10 {
+			runtime.ReadMemStats(&before)
+		}
+		if n == rounds {
+			break
+		}
+		c.follower.Commit(all[n%len(all)])
+	}
+	runtime.ReadMemStats(&after)
+	assert.Less(t, float64(after.Mallocs-before.Mallocs)/(rounds*9/10), 0.1)
+}
+
+// TestQueueThatIsHeldStaysAsItIs has loops over single events beside somebody who keeps
+// queues.
+func TestQueueThatIsHeldStaysAsItIs(t *testing.T) {
+	c := synced(t)
+	require.NoError(t, c.Update(at("a", "u", 2)))
+	held := take(t, c)
+	held.Done()
+	for i := range 100 {
+		require.NoError(t, c.Update(at(fmt.Sprint("b", i), "v", i+3)))
+	}
+	for range c.Events(t.Context()) {
+		if c.Len() == 1 {
+			break
+		}
+	}
+	require.NoError(t, c.Update(at("c", "w", 300)))
+	assert.Equal(t, key("a"), held.Key())
+	assert.Equal(t, []string{"1>2"}, words(collect(held)))
+}
