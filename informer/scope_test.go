@@ -110,7 +110,8 @@ func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 		sub := i.Handle(keyed(&d))
 		stop := start(t, i)
 		err := i.WaitForSync(within(t, time.Second))
-		require.EqualError(t, err, "informer pods is not synced; subscriber #1 has yet to deal with 0 object(s): context deadline exceeded")
+		require.EqualError(t, err, "informer pods is not synced; subscriber #1 waits for the first list: informer has no scopes yet: add one with AddScope: context deadline exceeded")
+		require.ErrorIs(t, i.Ready(), ErrNoScopes)
 		assert.Equal(t, reflector.Stopped, i.State().Phase)
 
 		eastServer.Inject(reflectortest.Answer(500).On("", "pods"))

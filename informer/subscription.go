@@ -86,7 +86,7 @@ func (s *Subscription[T]) Done() <-chan struct{} { return s.done }
 
 // work calls the handler until ctx ends or the subscription is closed.
 func (s *Subscription[T]) work(ctx context.Context) {
-	s.while(func() { s.queues.Process(ctx, 1, eventqueue.Reporting(s.handle, s.report)) })
+	s.while(func() { s.queues.ProcessEach(ctx, 1, s.handle, s.report) })
 }
 
 // while runs fn unless the subscription is closed, and keeps Done open meanwhile.
@@ -108,14 +108,13 @@ func (s *Subscription[T]) while(fn func()) {
 	fn()
 }
 
-// handle calls the handler for each event of an object.
-func (s *Subscription[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) error {
-	return q.Each(ctx, func(event eventqueue.Event[T]) error { return s.handler.Handle(ctx, event) })
+func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T]) error {
+	return s.handler.Handle(ctx, event)
 }
 
 // report tells of a failure of the handler.
 func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
 	s.logger.Error("handler failed", zap.String("subscriber", s.name), zap.Stringer("key", err.Key),
-		zap.Int("attempt", err.Attempt), zap.Error(err.Err))
-	s.errorHook(ctx, err)
+		zap.Int("attempt", err.Attempt), zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
+	s.tell(ctx, err)
 }

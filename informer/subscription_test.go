@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -132,6 +133,27 @@ func TestLoggerAndHookOfASubscriber(t *testing.T) {
 		assert.Equal(t, "second", ownLogs.All()[0].ContextMap()["subscriber"])
 		assert.Len(t, failures, 1)
 		assert.Len(t, ownFailures, 1)
+	})
+}
+
+func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "n")))
+		server.Inject(reflectortest.Answer(500).On("", "pods").Times(1))
+		core, logs := observer.New(zap.ErrorLevel)
+		i := newServed(t, server, WithLogger(zap.New(core)), WithErrorHook(func(context.Context, error) { panic("ouch") }))
+		calls := 0
+		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			calls++
+			return eventqueue.Permanent(errors.New("bad"))
+		}))
+		stop := start(t, i)
+		<-time.After(time.Hour)
+		require.NoError(t, stop())
+		assert.Equal(t, 1, calls, "final all the same")
+		assert.Equal(t, 2, logs.FilterMessage("error hook panicked").Len(), "of the reflector and of the handler")
+		assert.Equal(t, true, logs.FilterMessage("handler failed").All()[0].ContextMap()["final"])
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/kubereflector/kubereflector/internal/bench/informerbench"
 	"github.com/kubereflector/kubereflector/internal/bench/queuebench"
 	"github.com/kubereflector/kubereflector/internal/bench/storebench"
 )
@@ -25,6 +26,7 @@ type subcommand struct {
 var subcommands = []subcommand{
 	{"store", "the cache beside client-go's indexer", storebench.Run},
 	{"queue", "from a commit to handlers, beside client-go's shared informer", queuebench.Run},
+	{"informer", "from a watch to the handlers of an informer, beside client-go's shared informer", informerbench.Run},
 }
 
 func main() { os.Exit(bench(os.Args[1:], os.Stdout, os.Stderr)) }
