@@ -1,0 +1,37 @@
+package clientgo
+
+import (
+	"iter"
+	"reflect"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// keysOf iterates over the keys that a string may stand for, the likeliest first.
+// "a/b" is a namespace and a name, but the key of something that comes from elsewhere
+// than Kubernetes may be a name with a slash; "c|a/b" has a cluster, but names of some
+// resources, roles among them, may have a bar.
+func keysOf(text string) iter.Seq[store.Key] {
+	return func(yield func(store.Key) bool) {
+		cluster, rest, clustered := strings.Cut(text, "|")
+		for _, key := range [...]store.Key{namespaced("", text), {Name: text}} {
+			if !yield(key) {
+				return
+			}
+		}
+		if clustered && yield(namespaced(cluster, rest)) {
+			yield(store.Key{Cluster: cluster, Name: rest})
+		}
+	}
+}
+
+func namespaced(cluster, text string) store.Key {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok {
+		namespace, name = "", text
+	}
+	return store.Key{Cluster: cluster, Namespace: namespace, Name: name}
+}
+
+func typeName[T any]() string { return reflect.TypeFor[T]().String() }
