@@ -145,7 +145,10 @@ func (f *Feed[T]) stop() {
 // fill replaces the store's content by the first objects.
 func (f *Feed[T]) fill(r *feedRun[T]) {
 	f.do(r, func() (store.Key, error) {
-		objects := slices.Collect(maps.Values(r.first))
+		objects := make([]T, 0, len(r.first))
+		for _, key := range slices.SortedFunc(maps.Keys(r.first), store.Key.Compare) {
+			objects = append(objects, r.first[key])
+		}
 		r.first = nil
 		err := f.to.Replace(objects, r.version)
 		f.setLocked(func(s *reflector.State) { s.Phase = reflector.Watching })
