@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -45,6 +47,8 @@ func relist(t *testing.T, server *reflectortest.Server, changes func()) {
 	require.NoError(t, server.Restore(server.ResourceVersion())) // cuts off all watches
 	synctest.Wait()
 	changes()
+	// The change before the one that is kept has to be later than what the watch has seen.
+	create(t, server, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "any-"}})
 	require.NoError(t, server.Compact(server.ResourceVersion()))
 	refused.Remove()
 	<-time.After(time.Minute)
