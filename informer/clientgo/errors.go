@@ -18,6 +18,9 @@ var (
 	// reflectortest), or give the code an [AsIndexer] of a cache of your own.
 	ErrReadOnly = errors.New("cache of an informer is read-only: only its reflector writes to it")
 
+	// ErrNoSharedInformer means that there is no shared informer to be fed from.
+	ErrNoSharedInformer = errors.New("no shared informer: pass one of client-go's, such as that of a factory")
+
 	// ErrNoHandler means that a nil was added as an event handler.
 	ErrNoHandler = errors.New("no event handler: pass one, such as cache.ResourceEventHandlerFuncs")
 

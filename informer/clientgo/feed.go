@@ -35,8 +35,8 @@ func FromSharedInformer[T any](shared cache.SharedInformer, key store.KeyFunc[T]
 // The store is replaced when the shared informer's first objects are known, with a
 // resource version that they are not older than; then every event is written to it.
 // Events that say nothing new, as a relist and a resync of client-go's bring, are left
-// out. An object that the store rejects is reported and lacks until its next event:
-// client-go does not hand it over again.
+// out. An object that the store rejects is reported, and tried again with its next event,
+// be it one of those.
 //
 // What client-go does not tell its event handlers, a Feed cannot know: bookmarks, so that
 // the resource version moves with the objects alone; that it relists, so that the version
@@ -81,9 +81,16 @@ func NewFeed[T any](from cache.SharedInformer, to store.Store[T], report informe
 }
 
 // Run fills the store until ctx ends, and then returns nil; nothing is written after
-// that. It returns [ErrStopped] in an error when the shared informer ends first, and
-// [reflector.ErrRunning] if it runs already. It may be called again.
+// that. It returns [ErrStopped] in an error when the shared informer ends first, an error
+// if the store does not take the first objects at all, [ErrNoSharedInformer] or
+// [reflector.ErrNoStore] if there is none, and [reflector.ErrRunning] if it runs already.
+// It may be called again.
 func (f *Feed[T]) Run(ctx context.Context) error {
+	if f.from == nil {
+		return ErrNoSharedInformer
+	} else if f.to == nil {
+		return reflector.ErrNoStore
+	}
 	r, err := f.start(ctx)
 	if err != nil {
 		return err
@@ -104,7 +111,9 @@ func (f *Feed[T]) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-filled:
-			f.fill(r)
+			if err := f.fill(r); err != nil {
+				return err
+			}
 			filled = nil
 		case <-ended:
 			if ctx.Err() != nil {
@@ -142,15 +151,21 @@ func (f *Feed[T]) stop() {
 	f.setLocked(func(s *reflector.State) { s.Phase = reflector.Stopped })
 }
 
-// fill replaces the store's content by the first objects.
-func (f *Feed[T]) fill(r *feedRun[T]) {
+// fill replaces the store's content by the first objects. It returns an error if the
+// store is not filled.
+func (f *Feed[T]) fill(r *feedRun[T]) error {
+	var fatal error
 	f.do(r, func() (store.Key, error) {
 		objects := make([]T, 0, len(r.first))
 		for _, key := range slices.SortedFunc(maps.Keys(r.first), store.Key.Compare) {
 			objects = append(objects, r.first[key])
 		}
-		r.first = nil
 		err := f.to.Replace(objects, r.version)
+		if made, _ := outcome(err); !made {
+			fatal = fmt.Errorf("store the first objects of a shared informer of %s: %w", typeName[T](), err)
+			return store.Key{}, nil // returned, so not reported
+		}
+		r.first = nil
 		f.setLocked(func(s *reflector.State) { s.Phase = reflector.Watching })
 		select {
 		case <-f.synced:
@@ -159,6 +174,20 @@ func (f *Feed[T]) fill(r *feedRun[T]) {
 		}
 		return store.Key{}, err
 	})
+	return fatal
+}
+
+// outcome says what an error of a store means: whether the write was made, but for what
+// is lacking.
+func outcome(err error) (made bool, lacking []store.Key) {
+	if rejected, ok := errors.AsType[*store.RejectedError](err); ok {
+		for _, r := range rejected.Rejections {
+			lacking = append(lacking, r.Key)
+		}
+		return true, lacking
+	}
+	_, hook := errors.AsType[*store.HookError](err)
+	return err == nil || hook, nil
 }
 
 // do makes a write, unless its Run is over, and tells how it failed. The key is that of
@@ -178,19 +207,19 @@ func (f *Feed[T]) locked(r *feedRun[T], write func() (store.Key, error)) error {
 	key, err := write()
 	version := f.to.ResourceVersion()
 	f.state.ResourceVersion = version
+	made, lacking := outcome(err)
+	if !made {
+		lacking = []store.Key{key}
+	}
+	delete(f.lacking, key)
+	for _, key := range lacking {
+		f.lacking[key] = true
+	}
 	if err == nil {
-		delete(f.lacking, key)
 		if len(f.lacking) == 0 && f.state.Err != nil {
 			f.setLocked(func(s *reflector.State) { s.Err = nil })
 		}
 		return nil
-	}
-	f.lacking[key] = true
-	if rejected, ok := errors.AsType[*store.RejectedError](err); ok {
-		delete(f.lacking, key)
-		for _, r := range rejected.Rejections {
-			f.lacking[r.Key] = true
-		}
 	}
 	failure := &reflector.Error{Reflector: "feed of " + typeName[T](), Op: reflector.OpStore, Key: key, ResourceVersion: version, Err: err}
 	f.setLocked(func(s *reflector.State) { s.Err = failure })

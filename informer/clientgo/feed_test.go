@@ -308,14 +308,57 @@ func TestStateOfAFeedIsGoodAgainWhenNothingIsLacking(t *testing.T) {
 		close(s.synced)
 		<-f.Synced()
 		s.handler.OnAdd(stored("b", "b", "2", "bad"), false)
-		s.handler.OnUpdate(stored("b", "b", "2", "bad"), stored("b", "b", "3"))
+		s.handler.OnUpdate(stored("b", "b", "2", "bad"), stored("b", "b", "2")) // as a resync does
 		assert.Error(t, f.State().Err)
+		assert.Equal(t, 1, c.Len(), "what lacks is tried again")
 		s.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/a", Obj: stored("a", "a", "1", "bad")})
 		assert.NoError(t, f.State().Err)
 		assert.ErrorIs(t, f.Run(t.Context()), reflector.ErrRunning)
 		require.NoError(t, end())
 		s.handler.OnAdd(stored("c", "c", "4"), false)
 		assert.Equal(t, 1, c.Len(), "what comes after Run is ignored")
+	})
+}
+
+// failing is a store that takes nothing, or panics somewhere else after it took it.
+type failing struct {
+	store.Store[*configMap]
+	err error
+}
+
+func (f *failing) Replace([]*configMap, string) error { return f.err }
+func (f *failing) Add(*configMap) error               { return f.err }
+
+func TestFeedOfAStoreThatTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{synced: make(chan struct{})}
+		f := NewFeed(s, &failing{store.New(store.ObjectKey[*configMap]), assert.AnError}, func(context.Context, error) { t.Error("it is returned") })
+		close(s.synced)
+		assert.ErrorIs(t, f.Run(t.Context()), assert.AnError)
+		assert.False(t, done(f.Synced()))
+
+		assert.ErrorIs(t, NewFeed[*configMap](s, nil, nil).Run(t.Context()), reflector.ErrNoStore)
+		assert.ErrorIs(t, NewFeed(nil, store.Store[*configMap](&failing{}), nil).Run(t.Context()), ErrNoSharedInformer)
+	})
+}
+
+func TestFeedGoesOnAfterAHookThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{synced: make(chan struct{})}
+		broken := &failing{store.New(store.ObjectKey[*configMap]), &store.HookError{Err: store.ErrPanic}}
+		reports := 0
+		f := NewFeed(s, broken, func(context.Context, error) { reports++ })
+		end := begin(t, f)
+		close(s.synced)
+		<-f.Synced()
+		synctest.Wait()
+		s.handler.OnAdd(stored("a", "a", "1"), false)
+		assert.Error(t, f.State().Err)
+		assert.Equal(t, 2, reports)
+		broken.err = nil
+		s.handler.OnAdd(stored("b", "b", "2"), false)
+		assert.NoError(t, f.State().Err, "nothing is lacking: the writes were made")
+		require.NoError(t, end())
 	})
 }
 

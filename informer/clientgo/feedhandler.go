@@ -13,19 +13,17 @@ type handler[T any] struct {
 	run *feedRun[T]
 }
 
-func (h handler[T]) OnAdd(object any, _ bool) { h.put(object, h.of.to.Add) }
+func (h handler[T]) OnAdd(object any, _ bool) { h.put(object, false, h.of.to.Add) }
 
 func (h handler[T]) OnUpdate(prior, object any) {
-	if !unchanged(prior, object) {
-		h.put(object, h.of.to.Update)
-	}
+	h.put(object, unchanged(prior, object), h.of.to.Update)
 }
 
-// put stores an object that is there.
-func (h handler[T]) put(object any, write func(T) error) {
+// put stores an object that is there. One that is known is left out, unless it lacks.
+func (h handler[T]) put(object any, known bool, write func(T) error) {
 	h.of.do(h.run, func() (store.Key, error) {
 		key, err := h.of.keyOf(object)
-		if err != nil {
+		if err != nil || known && h.run.first == nil && !h.of.lacking[key] {
 			return key, err
 		}
 		t, err := typed[T](object)

@@ -74,8 +74,9 @@ func (s *SharedIndexInformer[T]) AddEventHandlerWithOptions(handler cache.Resour
 
 // RemoveEventHandler removes a handler: no call of it begins any more; one that runs may
 // go on, and cache.ShutDownEventHandler waits for its end. It may be called more than
-// once, and from the handler. A registration of another informer is left alone; for one
-// that is not of this package it returns [ErrRegistration].
+// once, and from the handler. A registration of another informer is left alone, so that
+// ShutDownEventHandler would wait for ever, as in client-go; for one that is not of this
+// package it returns [ErrRegistration].
 func (s *SharedIndexInformer[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {

@@ -24,7 +24,9 @@ type hooks[T any] struct {
 
 // SetTransform sets a function that every object goes through once before it is stored;
 // it may change the object or return another one of the same type and with the same key.
-// An object that it refuses is not stored, and fetched again after a back-off.
+// An object that it refuses is not stored, and fetched again after a back-off. Objects of
+// a [reflector.Resource] share equal parts: of them it must replace maps and slices and not
+// edit them, unless the Resource was made with [reflector.WithoutSharing].
 //
 // It returns [ErrStarted] after the start. For an informer that was not made by
 // [NewSharedIndexInformer] it returns an [*UnsupportedError].

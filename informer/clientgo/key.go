@@ -14,18 +14,24 @@ import (
 // resources, roles among them, may have a bar.
 func keysOf(text string) iter.Seq[store.Key] {
 	return func(yield func(store.Key) bool) {
-		cluster, rest, clustered := strings.Cut(text, "|")
-		for _, key := range [...]store.Key{namespaced("", text), {Name: text}} {
-			if !yield(key) {
-				return
-			}
+		if !eachForm("", text, yield) {
+			return
 		}
-		if clustered && yield(namespaced(cluster, rest)) {
-			yield(store.Key{Cluster: cluster, Name: rest})
+		if cluster, rest, ok := strings.Cut(text, "|"); ok {
+			eachForm(cluster, rest, yield)
 		}
 	}
 }
 
+// eachForm yields a namespace and a name if there is a slash, and then a name.
+func eachForm(cluster, text string, yield func(store.Key) bool) bool {
+	if strings.Contains(text, "/") && !yield(namespaced(cluster, text)) {
+		return false
+	}
+	return yield(store.Key{Cluster: cluster, Name: text})
+}
+
+// namespaced returns the key that client-go means by a text.
 func namespaced(cluster, text string) store.Key {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok {

@@ -93,11 +93,11 @@ func (s *SharedIndexInformer[T]) RunWithContext(ctx context.Context) {
 		utilruntime.HandleErrorWithContext(ctx, err, "Informer was not started", "informer", s.informer.Name())
 		return
 	}
-	err := s.informer.Run(ctx)
-	if err != nil {
+	var err error
+	defer func() { s.end(err) }() // also after a panic
+	if err = s.informer.Run(ctx); err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "Informer ended", "informer", s.informer.Name())
 	}
-	s.end(err)
 }
 
 func (s *SharedIndexInformer[T]) start(ctx context.Context) error {
