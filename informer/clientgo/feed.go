@@ -130,9 +130,6 @@ func (f *Feed[T]) start(ctx context.Context) (*feedRun[T], error) {
 	// Asked before the handler is added: what it will be told of is not older. It is
 	// the store's version, which is never ahead of the objects.
 	version := f.from.GetStore().LastStoreSyncResourceVersion()
-	if !f.from.HasSynced() {
-		version = ""
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.run != nil {

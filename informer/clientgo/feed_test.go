@@ -142,12 +142,13 @@ func TestFeedEndsWithTheSharedInformer(t *testing.T) {
 	})
 }
 
-func TestRelistsAndResyncsOfASharedInformerAreNoNews(t *testing.T) {
+func TestRelistOfASharedInformerIsNoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("changed", "x"), named("gone"), named("same"), named("again"))
-		from := informers.NewSharedInformerFactory(clientset(t, server), time.Second).Core().V1().ConfigMaps().Informer()
-		_, err := from.AddEventHandler(&diary{}) // somebody who resyncs
+		from := theirs(t, server) // without a resync it updates what a relist found unchanged
+		var d2 diary
+		_, err := from.AddEventHandler(&d2)
 		require.NoError(t, err)
 		run(t, from)
 		i := FromSharedInformer(from, store.ObjectKey[*configMap])
@@ -165,6 +166,7 @@ func TestRelistsAndResyncsOfASharedInformerAreNoNews(t *testing.T) {
 		})
 		// client-go says of again that it changed; that it is another object can be seen.
 		assert.ElementsMatch(t, []string{"update changed:x>changed:y", "missing gone", "missing again", "add again"}, d.take())
+		assert.Contains(t, d2.read(), "update same>same")
 		require.NoError(t, end())
 	})
 }
@@ -173,22 +175,80 @@ func TestRelistsAndResyncsOfASharedInformerAreNoNews(t *testing.T) {
 type scripted struct {
 	cache.SharedInformer
 	version string
-	handler cache.ResourceEventHandler
 	synced  chan struct{}
+	ended   chan struct{} // nil for one that does not end
+
+	handler cache.ResourceEventHandler // nil after it was removed
+	period  time.Duration
 }
 
-func (s *scripted) HasSynced() bool { return s.version != "" }
 func (s *scripted) GetStore() cache.Store {
 	c := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	_ = c.Replace(nil, s.version)
 	return c
 }
-func (s *scripted) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, _ time.Duration) (cache.ResourceEventHandlerRegistration, error) {
-	s.handler = h
+
+func (s *scripted) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	s.handler, s.period = h, period
 	return s, nil
 }
-func (s *scripted) RemoveEventHandler(cache.ResourceEventHandlerRegistration) error { return nil }
-func (s *scripted) HasSyncedChecker() cache.DoneChecker                             { return synced{"scripted", s.synced} }
+
+func (s *scripted) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+	if handle == s {
+		s.handler = nil
+	}
+	return nil
+}
+
+func (s *scripted) HasSyncedChecker() cache.DoneChecker { return synced{"scripted", s.synced} }
+func (s *scripted) ShutdownChan() <-chan struct{}       { return s.ended }
+
+func TestFeedLeavesTheSharedInformerAsItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{synced: make(chan struct{})}
+		end := begin(t, NewFeed(s, store.Store[*configMap](store.New(store.ObjectKey[*configMap])), nil))
+		synctest.Wait()
+		assert.NotNil(t, s.handler)
+		assert.Zero(t, s.period, "nobody has to resync for it")
+		require.NoError(t, end())
+		assert.Nil(t, s.handler)
+	})
+}
+
+func TestFeedThatEndsAtOneTimeWithTheSharedInformer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &scripted{synced: make(chan struct{}), ended: make(chan struct{})}
+	close(s.ended)
+	for range 20 { // either may be noticed first
+		assert.NoError(t, NewFeed(s, store.Store[*configMap](store.New(store.ObjectKey[*configMap])), nil).Run(ctx))
+	}
+}
+
+func TestFeedOfAStoreWithOtherKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{synced: make(chan struct{})}
+		c := store.New(func(m *configMap) (store.Key, error) {
+			return store.Key{Cluster: "west", Namespace: m.Namespace, Name: m.Name}, nil
+		})
+		end := begin(t, NewFeed(s, c, nil))
+		synctest.Wait()
+		for _, name := range []string{"a", "b", "c"} {
+			s.handler.OnAdd(stored(name, name, "1"), true)
+		}
+		s.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/a", Obj: stored("a", "a", "1")})
+		close(s.synced)
+		synctest.Wait()
+		s.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/b", Obj: stored("b", "b", "1")})
+		s.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/c"}) // the store's key cannot be known
+		var left []string
+		for key := range c.All() {
+			left = append(left, key.String())
+		}
+		assert.Equal(t, []string{"west|default/c"}, left)
+		require.NoError(t, end())
+	})
+}
 
 func TestFirstObjectsOfAFeedAreReplacedAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -269,6 +329,12 @@ func TestFeedReportsWhatItCannotStore(t *testing.T) {
 		changed := f.Changed(seen)
 		s.handler.OnAdd(&corev1.Secret{}, false)
 		assert.True(t, done(changed))
+		assert.True(t, done(f.Changed(seen)), "it is another failure")
+		assert.False(t, done(f.Changed(f.State())))
+		seen.Err = f.State().Err
+		assert.False(t, done(f.Changed(seen)))
+		seen.Phase = reflector.Listing
+		assert.True(t, done(f.Changed(seen)))
 		s.handler.OnUpdate(stored("second", "second", "2"), stored("second", "second", "3", "bad"))
 		s.handler.OnDelete("no object")
 		s.handler.OnAdd(stored("third", "third", "4"), false)
@@ -314,8 +380,9 @@ func TestStateOfAFeedIsGoodAgainWhenNothingIsLacking(t *testing.T) {
 		s.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/a", Obj: stored("a", "a", "1", "bad")})
 		assert.NoError(t, f.State().Err)
 		assert.ErrorIs(t, f.Run(t.Context()), reflector.ErrRunning)
+		late := s.handler
 		require.NoError(t, end())
-		s.handler.OnAdd(stored("c", "c", "4"), false)
+		late.OnAdd(stored("c", "c", "4"), false)
 		assert.Equal(t, 1, c.Len(), "what comes after Run is ignored")
 	})
 }
@@ -358,6 +425,22 @@ func TestFeedGoesOnAfterAHookThatPanics(t *testing.T) {
 		broken.err = nil
 		s.handler.OnAdd(stored("b", "b", "2"), false)
 		assert.NoError(t, f.State().Err, "nothing is lacking: the writes were made")
+
+		broken.err = assert.AnError
+		s.handler.OnAdd(stored("c", "c", "3"), false)
+		broken.err = nil
+		s.handler.OnAdd(stored("d", "d", "4"), false)
+		assert.ErrorIs(t, f.State().Err, assert.AnError, "c is lacking")
+		require.NoError(t, end())
+
+		end = begin(t, f) // all is asked for anew
+		synctest.Wait()
+		assert.NoError(t, f.State().Err)
+		broken.err = assert.AnError
+		s.handler.OnAdd(stored("e", "e", "5"), false)
+		broken.err = nil
+		s.handler.OnAdd(stored("e", "e", "5"), false)
+		assert.NoError(t, f.State().Err)
 		require.NoError(t, end())
 	})
 }

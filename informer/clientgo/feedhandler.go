@@ -23,7 +23,7 @@ func (h handler[T]) OnUpdate(prior, object any) {
 func (h handler[T]) put(object any, known bool, write func(T) error) {
 	h.of.do(h.run, func() (store.Key, error) {
 		key, err := h.of.keyOf(object)
-		if err != nil || known && h.run.first == nil && !h.of.lacking[key] {
+		if err != nil || known && !h.of.lacking[key] {
 			return key, err
 		}
 		t, err := typed[T](object)

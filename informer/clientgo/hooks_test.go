@@ -99,6 +99,7 @@ func TestObjectThatATransformSpoilsIsNotStored(t *testing.T) {
 					}
 					return m.transform(object)
 				}))
+				require.NoError(t, s.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { t.Errorf("no list or watch failed: %v", err) }))
 				run(t, s)
 				synctest.Wait()
 				create(t, server, named("bad"))
@@ -175,8 +176,10 @@ func TestHooksThatComeTooLateOrNowhere(t *testing.T) {
 		s := NewSharedIndexInformer(configMaps(t, server))
 		require.NoError(t, s.SetTransform(identity))
 		require.NoError(t, s.SetTransform(nil))
+		create(t, server, named("a"))
 		run(t, s)
 		synctest.Wait()
+		assert.Len(t, s.GetStore().ListKeys(), 1)
 		assert.ErrorIs(t, s.SetTransform(identity), ErrStarted)
 		assert.ErrorIs(t, s.SetWatchErrorHandler(func(*cache.Reflector, error) {}), ErrStarted)
 

@@ -19,8 +19,8 @@ type index[T any] struct {
 
 // isByNamespace recognises the index that nearly everybody adds: nothing has to be kept
 // for it, because keys are in the order of namespaces.
-func isByNamespace(name string, fn cache.IndexFunc) bool {
-	return name == cache.NamespaceIndex && reflect.ValueOf(fn).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
+func isByNamespace(fn cache.IndexFunc) bool {
+	return reflect.ValueOf(fn).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
 }
 
 // AddIndexers adds indexes, at any time: what the cache holds is indexed before it
@@ -54,7 +54,7 @@ func (x *Indexer[T]) add(name string, fn cache.IndexFunc) error {
 	switch {
 	case fn == nil:
 		return &store.IndexError{Index: name, Err: store.ErrNoIndexFunc}
-	case !isByNamespace(name, fn):
+	case !isByNamespace(fn):
 		found, err := store.AddIndexAppend(x.view, name, func(values []string, object T) []string {
 			more, err := fn(object)
 			if err != nil {

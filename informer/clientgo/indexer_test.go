@@ -235,6 +235,18 @@ func TestIndexByNamespaceMayBeAddedOnce(t *testing.T) {
 	assert.Equal(t, []string{"east/a"}, keys, "somebody means something else by the name")
 }
 
+func TestNamespacesOfSeveralClusters(t *testing.T) {
+	c := store.New(func(k store.Key) (store.Key, error) { return k, nil })
+	x := AsIndexer(c)
+	for _, key := range []store.Key{{Cluster: "east", Namespace: "a", Name: "x"}, {Cluster: "east", Namespace: "b", Name: "x"}, {Cluster: "west", Namespace: "a", Name: "y"}} {
+		require.NoError(t, c.Add(key))
+	}
+	assert.Equal(t, []string{"a", "b"}, x.ListIndexFuncValues(cache.NamespaceIndex))
+	keys, err := x.IndexKeys(cache.NamespaceIndex, "a")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"east|a/x", "west|a/y"}, keys)
+}
+
 func TestIndexerWrites(t *testing.T) {
 	x, c := filled(t)
 	require.NoError(t, x.Add(in("west", "b", "x")))

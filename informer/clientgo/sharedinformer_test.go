@@ -45,6 +45,7 @@ func TestLifeOfAnInformer(t *testing.T) {
 		errs := reported.take()
 		require.Len(t, errs, 1)
 		assert.ErrorIs(t, errs[0], informer.ErrRunning)
+		assert.ErrorIs(t, s.SetTransform(nil), ErrStarted, "it still runs")
 		controller.Run(nil)
 		controller.RunWithContext(t.Context())
 
