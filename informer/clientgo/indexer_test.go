@@ -227,6 +227,7 @@ func TestIndexByNamespaceMayBeAddedOnce(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"west/a"}, keys)
 	assert.ErrorIs(t, x.AddIndexers(usual), store.ErrIndexExists)
+	assert.Nil(t, x.indexes[cache.NamespaceIndex].found, "nothing is kept for it")
 
 	x, _ = filled(t)
 	require.NoError(t, x.AddIndexers(cache.Indexers{cache.NamespaceIndex: letters}))
