@@ -3,6 +3,7 @@
 //
 //   - [Links]: every relative link of a Markdown file leads to a file or folder of the repository, and to a heading if it names one.
 //   - [Packages]: every package has a doc.go with its comment; a command may keep it in any of its files.
+//   - [Excerpts]: every Go block of a page that shows parts of a Go file is in that file.
 //   - [Names]: every exported type, function, method, constant and variable of a package that others can import has a comment.
 //
 // Besides, a test builds every whole program that the README shows.
