@@ -9,6 +9,7 @@ type resourceOptions struct {
 	decoding        []decode.Option
 	unknown         func(*DecodeError)
 	frameLimit      int // 0 is the default
+	decoders        int // 0 is the default
 	withoutProtobuf bool
 	skipManaged     bool
 }
@@ -59,4 +60,13 @@ func WithFrameLimit(bytes int) ResourceOption {
 // WithoutProtobuf asks the server for JSON although T has a generated Unmarshal.
 func WithoutProtobuf() ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.withoutProtobuf = true })
+}
+
+// WithDecoders sets how many goroutines may decode one list or watch at the same time, the
+// one that reads it among them. They come when more arrives than one can decode, and go when
+// all is done; what they decode is passed on in the order in which it came. Without it, or if
+// it is not positive, there are as many as processors (GOMAXPROCS), and all resources of a
+// program together never have more.
+func WithDecoders(goroutines int) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
 }

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,17 +15,35 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// wireWatch is an open watch of a Resource. One goroutine reads, cuts and decodes.
+// wireWatch is an open watch of a Resource. One goroutine reads and cuts; it decodes as well, and
+// has others help it while more comes than it can.
 type wireWatch[T Object] struct {
 	of      *Resource[T]
 	answer  *answer
-	holds   holdsFunc // nil once the first objects have come
-	batches chan []event[T]
-	stopped <-chan struct{} // closed when nobody wants more
+	held    gate
+	parts   chan *part[[]event[T]] // in order; what is in them may not be there yet
+	stopped <-chan struct{}        // closed when nobody wants more
 	cancel  context.CancelFunc
-	// err is why the stream ended, if not as it should; it is set when batches is closed.
+	// err is why the stream ended, if not as it should; it is set when parts is closed.
 	err error
 }
+
+// gate lets those who decode ask what is held, until whoever holds it is about to change it.
+type gate struct {
+	asks  bool // from the beginning
+	mu    sync.RWMutex
+	holds holdsFunc // under mu; nil when the gate is shut
+}
+
+// shut makes everything be decoded that was not asked for yet.
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.holds = nil
+}
+
+// partsAhead is how many parts of a watch may wait for whoever takes them.
+const partsAhead = 4
 
 // watch opens a watch. Until the first objects have come, those that are held are not
 // decoded.
@@ -35,12 +56,15 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds 
 		cancel()
 		return nil, err
 	}
-	s := &wireWatch[T]{of: r, answer: a, holds: holds, batches: make(chan []event[T]), stopped: ctx.Done(), cancel: cancel}
+	s := &wireWatch[T]{
+		of: r, answer: a, held: gate{asks: holds != nil, holds: holds},
+		parts: make(chan *part[[]event[T]], partsAhead), stopped: ctx.Done(), cancel: cancel,
+	}
 	go s.run(ctx)
 	return s, nil
 }
 
-// stop ends the stream: batches is closed soon.
+// stop ends the stream: parts is closed soon.
 func (s *wireWatch[T]) stop() { s.cancel() }
 
 // unreadable reports whether the stream ended because of what came. Otherwise the connection
@@ -50,7 +74,7 @@ func (s *wireWatch[T]) unreadable() bool {
 }
 
 func (s *wireWatch[T]) run(ctx context.Context) {
-	defer close(s.batches)
+	defer close(s.parts)
 	defer s.answer.close()
 	err := s.read(ctx)
 	if err != io.EOF && ctx.Err() == nil {
@@ -58,16 +82,26 @@ func (s *wireWatch[T]) run(ctx context.Context) {
 	}
 }
 
+const (
+	// An event that was waited for so long, and came without much else, is decoded where it
+	// was cut: whoever reads has caught up, and to wake somebody else would cost more.
+	caughtUp = 20 * time.Microsecond
+	little   = partSize / 4
+)
+
 // read reads until the body ends, and returns why.
 func (s *wireWatch[T]) read(ctx context.Context) error {
 	format, body, err := s.answer.open()
 	if err != nil {
 		return err
 	}
-	d := s.of.decoder()
-	defer s.of.giveBack(d)
+	decoding := newPipeline(s.of, true, func(d *decoder[T], events *[]event[T], batch *wire.Batch) {
+		s.decode(d, events, format, batch)
+	})
+	defer func() { decoding.close(ctx.Err() == nil) }()
 	frames := wire.NewWatch(body, format, s.of.options.frameLimit)
 	for {
+		asked := time.Now()
 		batch, err := frames.Next()
 		if err == io.EOF {
 			return err
@@ -75,42 +109,61 @@ func (s *wireWatch[T]) read(ctx context.Context) error {
 		if err != nil {
 			return s.answer.fail(frames.Head(), err)
 		}
-		events := make([]event[T], 0, len(batch.Frames))
-		for i := range batch.Frames {
-			events = s.frame(d, events, format, &batch.Frames[i])
+		var p *part[[]event[T]]
+		if time.Since(asked) >= caughtUp && batch.Size() <= little {
+			p = decoding.now(batch)
+		} else if p = decoding.add(batch); p == nil {
+			continue // it went into a part that is on its way
 		}
-		batch.Release()
 		select {
-		case s.batches <- events:
+		case s.parts <- p:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
+// decode appends the events of a batch.
+func (s *wireWatch[T]) decode(d *decoder[T], events *[]event[T], format wire.Format, batch *wire.Batch) {
+	var holds holdsFunc
+	if s.held.asks {
+		s.held.mu.RLock()
+		defer s.held.mu.RUnlock()
+		holds = s.held.holds
+	}
+	*events = slices.Grow(*events, len(batch.Frames))
+	for i := range batch.Frames {
+		s.frame(d, events, format, &batch.Frames[i], holds)
+		if holds != nil && (*events)[len(*events)-1].closing {
+			holds = nil // what comes now is news
+		}
+	}
+}
+
 // frame appends the event of a frame, or those that it turns out to hold.
-func (s *wireWatch[T]) frame(d *decoder[T], events []event[T], format wire.Format, frame *wire.Frame) []event[T] {
-	e, ok := s.event(d, format, frame)
+func (s *wireWatch[T]) frame(d *decoder[T], events *[]event[T], format wire.Format, frame *wire.Frame, holds holdsFunc) {
+	e, ok := s.event(d, format, frame, holds)
 	if ok || format != wire.JSON {
-		return append(events, e)
+		*events = append(*events, e)
+		return
 	}
 	frames, err := frame.Recut()
-	if err != nil || len(frames) == 1 {
-		return append(events, e)
+	if err != nil {
+		*events = append(*events, e)
+		return
 	}
 	for i := range frames {
-		e, _ := s.event(d, format, &frames[i])
-		events = append(events, e)
+		e, _ := s.event(d, format, &frames[i], nil)
+		*events = append(*events, e)
 	}
-	return events
 }
 
 // event says what a frame means, and false if its object cannot be decoded.
-func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame) (event[T], bool) {
+func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame, holds holdsFunc) (event[T], bool) {
 	e := event[T]{kind: watch.EventType(frame.Type)}
 	switch e.kind {
 	case watch.Added, watch.Modified, watch.Deleted:
-		return s.object(d, format, frame, e)
+		return s.object(d, format, frame, e, holds)
 	case watch.Bookmark:
 		return s.bookmark(format, frame, e)
 	case watch.Error:
@@ -121,13 +174,13 @@ func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Fram
 	return e, true
 }
 
-func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
+func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e event[T], holds holdsFunc) (event[T], bool) {
 	if frame.Object == nil {
 		e.err = newTypeError[T](nil)
 		return e, true
 	}
 	if e.kind != watch.Deleted {
-		if key, version, held := d.held(format, frame.Object, s.holds); held {
+		if key, version, held := d.held(format, frame.Object, holds); held && frame.Single() {
 			e.unchanged, e.key, e.version = true, key, version.ResourceVersion
 			return e, true
 		}
@@ -160,9 +213,7 @@ func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e event[T
 		return e, false
 	}
 	e.version = object.ResourceVersion
-	if e.closing = object.Annotations[metav1.InitialEventsAnnotationKey] == "true"; e.closing {
-		s.holds = nil // from now on the store changes meanwhile
-	}
+	e.closing = object.Annotations[metav1.InitialEventsAnnotationKey] == "true"
 	return e, true
 }
 
