@@ -1,8 +1,10 @@
 package reflector
 
 import (
+	"fmt"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -23,7 +25,8 @@ type DecodeError struct {
 	Namespace, Name string
 	// Type is the Go type of T, such as "*main.Foo".
 	Type string
-	Err  error
+	// Err is why. It is a [store.ErrPanic], with the stack, if a method of T's panicked.
+	Err error
 }
 
 // Error names the resource, the object, the type and the cause.
@@ -73,8 +76,26 @@ func (r *Resource[T]) decoder() *decoder[T] {
 func (r *Resource[T]) giveBack(d *decoder[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.spare) < runtime.GOMAXPROCS(0) {
+	if len(r.spare) < r.keep {
 		r.spare = append(r.spare, d)
+	}
+}
+
+// keepAll makes all decoders be kept that are given back: for the pages of a list.
+func (r *Resource[T]) keepAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep = runtime.GOMAXPROCS(0)
+}
+
+// keepOne gives up all spare decoders but one, with all that they remember: a watch that has
+// nothing to catch up with needs no more.
+func (r *Resource[T]) keepOne() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep = 1
+	if len(r.spare) > 1 {
+		r.spare = []*decoder[T]{r.spare[len(r.spare)-1]}
 	}
 }
 
@@ -94,20 +115,26 @@ func (d *decoder[T]) decode(format wire.Format, data []byte) (T, error) {
 	return object, nil
 }
 
-func (d *decoder[T]) read(format wire.Format, data []byte) (T, error) {
+// read decodes an object. A method of T's that panics over one object is no reason to decode
+// no others.
+func (d *decoder[T]) read(format wire.Format, data []byte) (object T, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
+		}
+	}()
 	if !d.loose || format != wire.JSON {
 		return d.objects.Decode(format, data)
 	}
 	// Unstructured's own method wants a kind, which the items of lists need not have.
-	object := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &object.Object); err != nil {
-		var none T
-		return none, err
+	loose := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(data, &loose.Object); err != nil {
+		return object, err
 	}
 	if d.of.options.skipManaged {
-		unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+		unstructured.RemoveNestedField(loose.Object, "metadata", "managedFields")
 	}
-	return any(object).(T), nil
+	return any(loose).(T), nil
 }
 
 func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {

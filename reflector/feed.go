@@ -56,9 +56,11 @@ func (f feed[T]) parts() <-chan *part[[]event[T]] {
 	return f.stream.parts
 }
 
-// storeChanges tells those who decode that the store is not as they know it any more.
-func (f feed[T]) storeChanges() {
+// complete tells those who decode that the first objects have come: the store is not as they
+// know it any more, and few objects come at a time.
+func (f feed[T]) complete() {
 	if f.stream != nil {
 		f.stream.held.shut()
+		f.stream.of.keepOne()
 	}
 }

@@ -51,6 +51,7 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds h
 // items reads the items of a list.
 func (r *Resource[T]) items(list *wire.List, format wire.Format, holds holdsFunc) (whole page[T], err error) {
 	var parts []*part[page[T]]
+	r.keepAll()
 	decoding := newPipeline(r, false, func(d *decoder[T], p *page[T], batch *wire.Batch) {
 		for i := range batch.Frames {
 			d.item(p, format, batch.Frames[i].Object, holds)

@@ -173,12 +173,12 @@ func (l *pipeline[T, R]) help() {
 }
 
 func (l *pipeline[T, R]) finish(d *decoder[T], p *part[R]) {
+	defer close(p.done)
 	for _, batch := range p.batches {
 		l.decode(d, &p.result, batch)
 		batch.Release()
 	}
 	p.batches = nil
-	close(p.done)
 }
 
 // close ends the pipeline: all goroutines have ended when it returns. What waits is decoded if

@@ -33,8 +33,9 @@ type Resource[T Object] struct {
 	codec     *decode.Codec[T]
 	protobuf  bool // is asked for
 
-	mu    sync.Mutex    // protects spare
+	mu    sync.Mutex    // protects the fields below
 	spare []*decoder[T] // with what they know of values that repeat
+	keep  int           // so many of them
 }
 
 // ResourceList is a list of the objects of a [Resource].

@@ -208,7 +208,7 @@ func (r *run[T]) holds() holdsFunc {
 
 // replace gives the store what is staged.
 func (r *run[T]) replace(version string) input {
-	r.feed.storeChanges()
+	r.feed.complete()
 	err := r.staging.replace(r.store, version)
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())

@@ -60,6 +60,11 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds 
 		of: r, answer: a, held: gate{asks: holds != nil, holds: holds},
 		parts: make(chan *part[[]event[T]], partsAhead), stopped: ctx.Done(), cancel: cancel,
 	}
+	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
+		r.keepAll()
+	} else {
+		r.keepOne()
+	}
 	go s.run(ctx)
 	return s, nil
 }
