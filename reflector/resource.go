@@ -28,7 +28,8 @@ type Resource[T Object] struct {
 	rest      rest.Interface
 	resource  string
 	namespace string
-	name      string // for people
+	name      string  // for people
+	finder    *finder // if only the kind is known
 	options   resourceOptions
 	codec     *decode.Codec[T]
 	protobuf  bool // is asked for
@@ -138,7 +139,11 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	if err := r.check(); err != nil {
 		return none, err
 	}
-	a, err := r.ask(ctx, r.request(&opts, mediaJSON).Name(name))
+	request, err := r.request(ctx, &opts, mediaJSON)
+	if err != nil {
+		return none, err
+	}
+	a, err := r.ask(ctx, request.Name(name))
 	if err != nil {
 		return none, err
 	}

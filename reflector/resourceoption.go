@@ -1,6 +1,11 @@
 package reflector
 
-import "github.com/kubereflector/kubereflector/internal/wire/decode"
+import (
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // ResourceOption configures a [Resource].
 type ResourceOption interface{ applyResource(*resourceOptions) }
@@ -12,6 +17,10 @@ type resourceOptions struct {
 	decoders        int // 0 is the default
 	withoutProtobuf bool
 	skipManaged     bool
+
+	kind   schema.GroupVersionKind
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
 }
 
 type resourceOptionFunc func(*resourceOptions)
@@ -69,4 +78,22 @@ func WithoutProtobuf() ResourceOption {
 // program together never have more.
 func WithDecoders(goroutines int) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
+}
+
+// WithKind tells [ForKind] T's kind, for a T that no scheme has.
+func WithKind(kind schema.GroupVersionKind) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.kind = kind })
+}
+
+// WithScheme tells [ForKind] a scheme that has T, such as that of a generated clientset.
+func WithScheme(scheme *runtime.Scheme) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.scheme = scheme })
+}
+
+// WithRESTMapper makes [ForKind] ask a mapper which resource a kind is, so that several
+// resources share what the server was asked once. One that can be reset is, when it does not
+// know a kind or when the server does not know the resource that it named. Without it each
+// resource has one of its own: client-go's deferred mapper over its discovery in memory.
+func WithRESTMapper(mapper meta.RESTMapper) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.mapper = mapper })
 }

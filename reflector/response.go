@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -80,9 +81,24 @@ func newMetaScheme() *runtime.Scheme {
 }
 
 // request returns a request for objects.
-func (r *Resource[T]) request(opts runtime.Object, accept string) *rest.Request {
-	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.resource).
-		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept)
+func (r *Resource[T]) request(ctx context.Context, opts runtime.Object, accept string) (*rest.Request, error) {
+	resource := r.resource
+	if r.finder != nil {
+		var err error
+		if resource, err = r.finder.find(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(resource).
+		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept), nil
+}
+
+// refused takes why the server did not answer a request for a list or a watch. A kind may have
+// become another resource.
+func (r *Resource[T]) refused(ctx context.Context, err error) {
+	if r.finder != nil && apierrors.IsNotFound(err) {
+		r.finder.forget(ctx)
+	}
 }
 
 // accepts is the content types of lists and watches.

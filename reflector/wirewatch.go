@@ -49,11 +49,16 @@ const partsAhead = 4
 // decoded.
 func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (*wireWatch[T], error) {
 	opts.Watch = true
+	request, err := r.request(ctx, &opts, r.accepts())
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	// As in client-go, watches are not limited in number: they wait most of the time.
-	a, err := r.ask(ctx, r.request(&opts, r.accepts()).Throttle(nil))
+	a, err := r.ask(ctx, request.Throttle(nil))
 	if err != nil {
 		cancel()
+		r.refused(ctx, err)
 		return nil, err
 	}
 	s := &wireWatch[T]{
