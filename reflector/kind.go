@@ -54,15 +54,16 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 		return nil, err
 	}
 	r.name = kind.GroupKind().String() + "/" + kind.Version
-	r.finder = &finder{kind: kind, mapper: o.mapper, namespaced: namespace != ""}
-	if isNil(o.mapper) {
+	mapper := o.mapper
+	if isNil(mapper) {
 		client, err := discovery.NewDiscoveryClientForConfig(config)
 		if err != nil {
 			return nil, fmt.Errorf("discovery of %s: %w", kind, err)
 		}
 		cached := memory.NewMemCacheClientWithContext(client)
-		r.finder.mapper = restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached)
+		mapper = restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached)
 	}
+	r.finder = &finder{kind: kind, namespaced: namespace != "", from: mapped{mapper}}
 	return r, nil
 }
 
@@ -90,10 +91,19 @@ func kindOf[T Object](o *resourceOptions) (schema.GroupVersionKind, error) {
 type finder struct {
 	kind       schema.GroupVersionKind
 	namespaced bool // is what is wanted
-	mapper     meta.RESTMapper
+	from       directory
 
 	mu    sync.Mutex // protects found
 	found string
+}
+
+// directory says which resource a kind is.
+type directory interface {
+	// find returns the name and whether there are namespaces; the error is an ErrNotServed
+	// if there is no such kind.
+	find(ctx context.Context, kind schema.GroupVersionKind) (resource string, namespaced bool, err error)
+	// forget makes the server be asked again.
+	forget(ctx context.Context)
 }
 
 // find returns the name of the resource. The server is asked without a lock: several may ask
@@ -105,20 +115,20 @@ func (f *finder) find(ctx context.Context) (string, error) {
 	if found != "" {
 		return found, nil
 	}
-	mapping, err := meta.ToRESTMapperWithContext(f.mapper).RESTMappingWithContext(ctx, f.kind.GroupKind(), f.kind.Version)
+	resource, namespaced, err := f.from.find(ctx, f.kind)
 	switch {
-	case err != nil && !meta.IsNoMatchError(err):
-		return "", fmt.Errorf("discovery of %s: %w", f.kind, err)
+	case errors.Is(err, ErrNotServed):
+		f.from.forget(ctx)
+		return "", err
 	case err != nil:
-		f.forget(ctx)
-		return "", fmt.Errorf("%w: %w", ErrNotServed, err)
-	case f.namespaced && mapping.Scope.Name() == meta.RESTScopeNameRoot:
+		return "", fmt.Errorf("discovery of %s: %w", f.kind, err)
+	case f.namespaced && !namespaced:
 		return "", fmt.Errorf("%s: %w", f.kind, ErrClusterScoped)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.found = mapping.Resource.Resource
-	return f.found, nil
+	f.found = resource
+	return resource, nil
 }
 
 // forget makes the server be asked again.
@@ -126,7 +136,25 @@ func (f *finder) forget(ctx context.Context) {
 	f.mu.Lock()
 	f.found = ""
 	f.mu.Unlock()
-	switch mapper := f.mapper.(type) {
+	f.from.forget(ctx)
+}
+
+// mapped is the directory that a REST mapper is.
+type mapped struct{ meta.RESTMapper }
+
+func (m mapped) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
+	mapping, err := meta.ToRESTMapperWithContext(m.RESTMapper).RESTMappingWithContext(ctx, kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return "", false, fmt.Errorf("%w: %w", ErrNotServed, err)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return mapping.Resource.Resource, mapping.Scope.Name() != meta.RESTScopeNameRoot, nil
+}
+
+func (m mapped) forget(ctx context.Context) {
+	switch mapper := m.RESTMapper.(type) {
 	case meta.ResettableRESTMapperWithContext:
 		mapper.ResetWithContext(ctx)
 	case meta.ResettableRESTMapper:
