@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -44,9 +45,9 @@ type holdsFunc func(store.Key, store.Version) bool
 // decoder decodes for one goroutine.
 type decoder[T Object] struct {
 	of      *Resource[T]
-	objects *decode.Decoder[T]
-	loose   bool  // T is Unstructured
-	unknown error // the field of the last object that T does not have
+	objects *decode.Decoder[T] // nil before the first object
+	loose   bool               // T is Unstructured
+	unknown error              // the field of the last object that T does not have
 	kinds   kinds
 	names   arena
 }
@@ -60,16 +61,19 @@ func (r *Resource[T]) decoder() *decoder[T] {
 		r.spare = r.spare[:n-1]
 		return d
 	}
-	d := &decoder[T]{of: r, loose: reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]()}
-	codec := r.codec
-	if r.options.unknown != nil {
+	return &decoder[T]{of: r, loose: reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]()}
+}
+
+// begin makes what it takes to decode: much, for whoever finds all objects held.
+func (d *decoder[T]) begin() {
+	codec, options := d.of.codec, &d.of.options
+	if options.unknown != nil {
 		// The codec was made with the same options without an error.
-		opts := append(r.options.decoding[:len(r.options.decoding):len(r.options.decoding)],
+		opts := append(options.decoding[:len(options.decoding):len(options.decoding)],
 			decode.ReportUnknown(func(err error) { d.unknown = err }))
 		codec, _ = decode.For[T](opts...)
 	}
 	d.objects = codec.NewDecoder()
-	return d
 }
 
 // giveBack keeps a decoder for the next list or watch.
@@ -88,14 +92,15 @@ func (r *Resource[T]) keepAll() {
 	r.keep = runtime.GOMAXPROCS(0)
 }
 
-// keepOne gives up all spare decoders but one, with all that they remember: a watch that has
-// nothing to catch up with needs no more.
-func (r *Resource[T]) keepOne() {
+// keepFew gives up most spare decoders, with all that they remember: a watch that has nothing
+// to catch up with needs one, and seldom another.
+func (r *Resource[T]) keepFew() {
+	const few = 2
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.keep = 1
-	if len(r.spare) > 1 {
-		r.spare = []*decoder[T]{r.spare[len(r.spare)-1]}
+	r.keep = few
+	if extra := len(r.spare) - few; extra > 0 {
+		r.spare = slices.Delete(r.spare, 0, extra)
 	}
 }
 
@@ -124,6 +129,9 @@ func (d *decoder[T]) read(format wire.Format, data []byte) (object T, err error)
 		}
 	}()
 	if !d.loose || format != wire.JSON {
+		if d.objects == nil {
+			d.begin()
+		}
 		return d.objects.Decode(format, data)
 	}
 	// Unstructured's own method wants a kind, which the items of lists need not have.

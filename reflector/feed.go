@@ -61,6 +61,6 @@ func (f feed[T]) parts() <-chan *part[[]event[T]] {
 func (f feed[T]) complete() {
 	if f.stream != nil {
 		f.stream.held.shut()
-		f.stream.of.keepOne()
+		f.stream.of.keepFew()
 	}
 }

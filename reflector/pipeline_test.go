@@ -227,8 +227,8 @@ func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
 		r.giveBack(d)
 	}
 	assert.Len(t, r.spare, 4, "one for each processor")
-	r.keepOne()
-	assert.Len(t, r.spare, 1)
+	r.keepFew()
+	assert.Equal(t, all[2:4], r.spare, "those that were used last")
 	r.giveBack(all[5])
-	assert.Len(t, r.spare, 1)
+	assert.Len(t, r.spare, 2)
 }

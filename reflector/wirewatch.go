@@ -68,7 +68,7 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds 
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
 		r.keepAll()
 	} else {
-		r.keepOne()
+		r.keepFew()
 	}
 	go s.run(ctx)
 	return s, nil

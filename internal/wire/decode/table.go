@@ -31,7 +31,7 @@ const (
 	fullBytes  = 512 << 10
 	// So many hashes are remembered of what was asked for once: few at first, since most
 	// resources have few objects.
-	fewAsked  = 128
+	fewAsked  = 512
 	mostAsked = 4096
 )
 
