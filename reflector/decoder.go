@@ -26,6 +26,9 @@ type DecodeError struct {
 	Namespace, Name string
 	// Type is the Go type of T, such as "*main.Foo".
 	Type string
+	// Field is the place in the object, as a JSON pointer such as "/spec/size"; empty if it
+	// is not known.
+	Field string
 	// Err is why. It is a [store.ErrPanic], with the stack, if a method of T's panicked.
 	Err error
 }
@@ -146,7 +149,10 @@ func (d *decoder[T]) read(format wire.Format, data []byte) (object T, err error)
 }
 
 func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
-	return &DecodeError{Resource: d.of.name, Namespace: key.Namespace, Name: key.Name, Type: reflect.TypeFor[T]().String(), Err: err}
+	return &DecodeError{
+		Resource: d.of.name, Namespace: key.Namespace, Name: key.Name,
+		Type: reflect.TypeFor[T]().String(), Field: decode.Field(err), Err: err,
+	}
 }
 
 // reject says what is lacking, since it cannot be decoded; false if not even its metadata

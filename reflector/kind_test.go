@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,10 +87,11 @@ func telescope(name string, mirror int) *Telescope {
 // installable returns the config of a server that does not serve telescopes, and a function
 // from whose call on it is one that does, as a resource of that name.
 func installable(t *testing.T) (*rest.Config, func(plural string) *reflectortest.Server) {
-	var now *reflectortest.Server
+	var current atomic.Pointer[reflectortest.Server]
 	config := reflectortest.Start(t).Config()
 	config.Wrap(func(before http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			now := current.Load()
 			if now == nil {
 				return before.RoundTrip(r)
 			}
@@ -100,9 +103,10 @@ func installable(t *testing.T) (*rest.Config, func(plural string) *reflectortest
 		})
 	})
 	return config, func(plural string) *reflectortest.Server {
-		now = reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{
+		now := reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{
 			Group: telescopeKind.Group, Version: telescopeKind.Version, Kind: telescopeKind.Kind, Plural: plural, Namespaced: true, Prototype: &Telescope{},
 		}))
+		current.Store(now)
 		return now
 	}
 }
@@ -115,16 +119,23 @@ func TestKindThatIsNotServedIsWaitedFor(t *testing.T) {
 				client, err := reflector.ForKind[*Telescope](config, "default", reflector.WithKind(telescopeKind))
 				require.NoError(t, err)
 				s := store.New(store.ObjectKey[*Telescope])
+				var mu sync.Mutex
 				var errs []error
-				r := reflector.New(client, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))...)
+				r := reflector.New(client, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					errs = append(errs, err)
+				}))...)
 				stop := start(t, r)
 				<-time.After(time.Minute)
 				assert.ErrorIs(t, r.State().Err, reflector.ErrNotServed)
+				mu.Lock()
 				assert.Less(t, len(errs), 10, "it backs off")
 				for _, err := range errs {
 					assert.ErrorIs(t, err, reflector.ErrNotServed)
 					assert.ErrorContains(t, err, "Telescope")
 				}
+				mu.Unlock()
 				server := install("telescopes")
 				require.NoError(t, server.Create(telescope("hale", 5)))
 				<-time.After(time.Minute)

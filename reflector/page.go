@@ -38,12 +38,12 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds h
 	}
 	list := wire.NewList(body, format, r.options.frameLimit)
 	p, err := r.items(list, format, holds)
+	meta := list.Meta()
+	if isTableKind(meta.TypeMeta) {
+		return page[T]{}, wire.ListMeta{}, ErrTable
+	}
 	if err != nil {
 		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
-	}
-	meta := list.Meta()
-	if meta.Kind == "Table" && strings.HasPrefix(meta.APIVersion, metav1.GroupName+"/") {
-		return page[T]{}, wire.ListMeta{}, ErrTable
 	}
 	kind := metav1.TypeMeta{Kind: strings.TrimSuffix(meta.Kind, "List"), APIVersion: meta.APIVersion}
 	for _, object := range p.items {

@@ -140,6 +140,8 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 		"an object without a name":    {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"data":{"color":7}}`), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
 		"an error that is none":       {scriptedAnswer{body: blue + jsonEvent(watch.Error, jsonObject("c", "9", "red")), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
 		"an error that is unreadable": {scriptedAnswer{body: blue + jsonEvent(watch.Error, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
+		"a table":                     {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"rows":[]}`), open: true}, reflector.ErrTable, "", "list 0, watch 7, list 8, watch 9"},
+		"a status that is no error":   {scriptedAnswer{body: blue + jsonEvent(watch.Modified, `{"kind":"Status","apiVersion":"v1","metadata":{},"code":500}`), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
 		"a bookmark that is none":     {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,6 +159,11 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 				require.Len(t, errs, 1)
 				if tc.is != nil {
 					assert.ErrorIs(t, errs[0], tc.is)
+				}
+				if name == "a status that is no error" {
+					var other *reflector.TypeError
+					require.ErrorAs(t, errs[0], &other)
+					assert.Equal(t, "Status", other.Got)
 				}
 				if tc.says != "" {
 					var unreadable *reflector.ResponseError
@@ -227,6 +234,8 @@ func TestListThatCannotBeRead(t *testing.T) {
 		"malformed":           {scriptedAnswer{body: whole.body + "{"}, reflector.ErrMalformed},
 		"too large":           {jsonList("7", jsonObject("a", "5", strings.Repeat("x", 1000))), reflector.ErrTooLarge},
 		"a table":             {scriptedAnswer{body: `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"rows":[]}`}, reflector.ErrTable},
+		"a status":            {scriptedAnswer{body: `{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"7"},"status":"Success"}`}, reflector.ErrMalformed},
+		"a single object":     {scriptedAnswer{body: jsonObject("a", "5", "red")}, reflector.ErrMalformed},
 		"something else":      {scriptedAnswer{body: `{"login":"required"}`}, reflector.ErrNoResourceVersion},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -196,8 +198,17 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 		}
 	}
 	object, err := d.decode(format, frame.Object)
-	if err == nil {
+	if err == nil && object.GetName() != "" {
 		setKind(object, d.kinds.of(frame))
+		e.object, e.version = object, object.GetResourceVersion()
+		return e, true
+	}
+	// Something else than an object of the resource, perhaps.
+	if other := otherKind[T](format, frame); other != nil {
+		e.err = other
+		return e, true
+	}
+	if err == nil {
 		e.object, e.version = object, object.GetResourceVersion()
 		return e, true
 	}
@@ -208,6 +219,26 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 	}
 	e.lacking, e.version = &bad, bad.Version.ResourceVersion
 	return e, false
+}
+
+// otherKind returns an error if what should be an object says that it is something that no
+// resource is made of.
+func otherKind[T Object](format wire.Format, frame *wire.Frame) error {
+	kind := metav1.TypeMeta{Kind: string(frame.Kind), APIVersion: string(frame.APIVersion)}
+	if format != wire.Protobuf && json.Unmarshal(frame.Object, &kind) != nil {
+		return nil
+	}
+	switch {
+	case isTableKind(kind):
+		return ErrTable
+	case kind.Kind == "Status" && kind.APIVersion == "v1":
+		return &TypeError{Want: reflect.TypeFor[T]().String(), Got: kind.Kind}
+	}
+	return nil
+}
+
+func isTableKind(kind metav1.TypeMeta) bool {
+	return kind.Kind == "Table" && strings.HasPrefix(kind.APIVersion, metav1.GroupName+"/")
 }
 
 // bookmark reads what there is to a bookmark: an object with nothing but a version and, at

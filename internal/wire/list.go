@@ -2,6 +2,7 @@ package wire
 
 import (
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -43,3 +44,12 @@ func (l *List) Meta() ListMeta { return l.meta }
 
 // Head returns the first bytes of the body, for the text of an error: at most 512.
 func (l *List) Head() []byte { return l.body.head }
+
+// notList returns an error if what has no items, or has them where a protobuf list would, says
+// that it is something else: its metadata would pass for that of an empty list.
+func (m *ListMeta) notList() error {
+	if m.Kind == "" || strings.HasSuffix(m.Kind, "List") {
+		return nil
+	}
+	return malformed("a %s is no list", m.Kind)
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -50,6 +52,18 @@ func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
 		return object, utiljson.Unmarshal(data, object)
 	}
 	return d.json.decode(data, d.fresh, d.codec.settings.reportUnknown)
+}
+
+// Field returns the place in an object that an error of Decode, or one that is reported, is
+// about: a JSON pointer, or "" if it is not known.
+func Field(err error) string {
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
+		return string(semantic.JSONPointer)
+	}
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return string(syntactic.JSONPointer)
+	}
+	return ""
 }
 
 // message is what generated protobuf types have.
