@@ -35,8 +35,9 @@ type scripted struct {
 type scriptedAnswer struct {
 	contentType string // JSON if it is empty
 	body        string
-	err         error // at the end of the body; io.EOF if there is none
-	open        bool  // instead of an end
+	err         error  // at the end of the body; io.EOF if there is none
+	open        bool   // instead of an end
+	later       string // comes a minute after the body
 }
 
 func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -74,6 +75,14 @@ func (b *scriptedBody) Read(into []byte) (int, error) {
 	switch {
 	case err == nil:
 		return n, nil
+	case b.answer.later != "":
+		select {
+		case <-time.After(time.Minute):
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
+		b.Reader, b.answer.later = strings.NewReader(b.answer.later), ""
+		return b.Reader.Read(into)
 	case b.answer.open:
 		<-b.ctx.Done()
 		return 0, b.ctx.Err()
@@ -279,7 +288,8 @@ func TestRelistDoesNotDecodeWhatIsHeld(t *testing.T) {
 				first, second := jsonStream("7", red...), jsonStream("9", then...)
 				server.watches = []scriptedAnswer{{body: jsonError(tc.err)}}
 				if tc.opts == nil {
-					server.watches = []scriptedAnswer{{body: first}, {body: jsonError(tc.err)}, {body: second, open: true}}
+					again := jsonEvent(watch.Modified, jsonObject("b", "10", "green")) // of which the store is not asked any more
+					server.watches = []scriptedAnswer{{body: first}, {body: jsonError(tc.err)}, {body: second, later: again, open: true}}
 				}
 				client, release := server.heldBack(t)
 				s := &askedStore{Cache: store.New(store.ObjectKey[*Paint])}
@@ -295,6 +305,8 @@ func TestRelistDoesNotDecodeWhatIsHeld(t *testing.T) {
 				assert.Equal(t, "9", s.ResourceVersion())
 				after, _ := s.Get(store.Key{Namespace: "default", Name: "a"})
 				assert.Same(t, before, after)
+				<-time.After(2 * time.Minute)
+				assert.Equal(t, tc.asks, s.asked)
 				stop()
 			})
 		})
