@@ -26,9 +26,12 @@ func NewList(r io.Reader, format Format, limit int) *List {
 		limit = DefaultLimit
 	}
 	l := &List{}
-	if format == Protobuf {
+	switch format {
+	case Protobuf:
 		l.body = newBody(r, limit, &protobufItems{meta: &l.meta, limit: limit})
-	} else {
+	case CBOR:
+		l.body = newBody(r, limit, &cborItems{meta: &l.meta})
+	default:
 		l.body = newBody(r, limit, &jsonItems{meta: &l.meta})
 	}
 	return l

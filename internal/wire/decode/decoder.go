@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -47,6 +48,9 @@ func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
 		return nil, ErrNoProtobuf
 	case format == wire.Protobuf:
 		return d.protobuf.decode(data, d.fresh)
+	case format == wire.CBOR:
+		object := d.fresh()
+		return object, direct.Unmarshal(data, object)
 	case d.codec.shape.odd:
 		object := d.fresh()
 		return object, utiljson.Unmarshal(data, object)

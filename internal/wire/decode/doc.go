@@ -18,6 +18,11 @@
 // A T with a struct tag that github.com/go-json-experiment/json understands in another way
 // is decoded by apimachinery's json package: slowly, and without sharing.
 //
+// # CBOR
+//
+// It is decoded by apimachinery's package, without sharing. A T in which something decodes
+// itself from JSON and not from CBOR is refused by it.
+//
 // # Sharing
 //
 // Objects of one kind repeat each other: labels, resource requirements, environments. A value
