@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // DecodeError means that an object of the server's does not fit T.
@@ -131,7 +130,7 @@ func (d *decoder[T]) read(format wire.Format, data []byte) (object T, err error)
 			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
 		}
 	}()
-	if !d.loose || format != wire.JSON {
+	if !d.loose || format == wire.Protobuf {
 		if d.objects == nil {
 			d.begin()
 		}
@@ -139,7 +138,7 @@ func (d *decoder[T]) read(format wire.Format, data []byte) (object T, err error)
 	}
 	// Unstructured's own method wants a kind, which the items of lists need not have.
 	loose := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &loose.Object); err != nil {
+	if err := unmarshalJSON(format, data, &loose.Object); err != nil {
 		return object, err
 	}
 	if d.of.options.skipManaged {
@@ -169,13 +168,7 @@ func identify(format wire.Format, data []byte) (store.Key, store.Version, bool) 
 			store.Version{UID: types.UID(id.UID), ResourceVersion: string(id.ResourceVersion)}, true
 	}
 	var m metav1.PartialObjectMetadata
-	var err error
-	if format == wire.Protobuf {
-		err = m.Unmarshal(data)
-	} else {
-		err = utiljson.Unmarshal(data, &m)
-	}
-	if err != nil {
+	if err := unmarshal(format, data, &m); err != nil {
 		return store.Key{}, store.Version{}, false
 	}
 	return store.Key{Namespace: m.Namespace, Name: m.Name}, store.Version{UID: m.UID, ResourceVersion: m.ResourceVersion}, true

@@ -22,13 +22,8 @@ type page[T any] struct {
 
 // list reads a page object by object, as it comes. Those that are held are not decoded.
 func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (page[T], wire.ListMeta, error) {
-	request, err := r.request(ctx, &opts, r.accepts())
+	a, err := r.open(ctx, &opts)
 	if err != nil {
-		return page[T]{}, wire.ListMeta{}, err
-	}
-	a, err := r.ask(ctx, request)
-	if err != nil {
-		r.refused(ctx, err)
 		return page[T]{}, wire.ListMeta{}, err
 	}
 	defer a.close()

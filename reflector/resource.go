@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
-	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,7 +32,8 @@ type Resource[T Object] struct {
 	finder    *finder // if only the kind is known
 	options   resourceOptions
 	codec     *decode.Codec[T]
-	protobuf  bool // is asked for
+	protobuf  bool        // is asked for
+	onlyJSON  atomic.Bool // because the server refused something else
 
 	mu    sync.Mutex    // protects the fields below
 	spare []*decoder[T] // with what they know of values that repeat
@@ -154,7 +155,8 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	}
 	d := r.decoder()
 	defer r.giveBack(d)
-	return d.decode(wire.JSON, data)
+	format, _ := a.named()
+	return d.decode(format, data)
 }
 
 // List returns a page of objects. It returns a [*DecodeError] if one of them does not

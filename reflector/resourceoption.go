@@ -16,6 +16,7 @@ type resourceOptions struct {
 	frameLimit      int // 0 is the default
 	decoders        int // 0 is the default
 	withoutProtobuf bool
+	cbor            bool
 	skipManaged     bool
 
 	kind   schema.GroupVersionKind
@@ -69,6 +70,13 @@ func WithFrameLimit(bytes int) ResourceOption {
 // WithoutProtobuf asks the server for JSON although T has a generated Unmarshal.
 func WithoutProtobuf() ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.withoutProtobuf = true })
+}
+
+// WithCBOR asks the server for CBOR instead of protobuf, and for JSON where it does not speak
+// that, as no server does by default. It is for the server's sake: what comes is shorter than
+// JSON and is decoded by way of it, which costs more here.
+func WithCBOR() ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.cbor = true })
 }
 
 // WithDecoders sets how many goroutines may decode one list or watch at the same time, the

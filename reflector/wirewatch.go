@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"reflect"
@@ -14,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -51,16 +51,10 @@ const partsAhead = 4
 // decoded.
 func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (*wireWatch[T], error) {
 	opts.Watch = true
-	request, err := r.request(ctx, &opts, r.accepts())
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	// As in client-go, watches are not limited in number: they wait most of the time.
-	a, err := r.ask(ctx, request.Throttle(nil))
+	a, err := r.open(ctx, &opts)
 	if err != nil {
 		cancel()
-		r.refused(ctx, err)
 		return nil, err
 	}
 	s := &wireWatch[T]{
@@ -225,7 +219,7 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 // resource is made of.
 func otherKind[T Object](format wire.Format, frame *wire.Frame) error {
 	kind := metav1.TypeMeta{Kind: string(frame.Kind), APIVersion: string(frame.APIVersion)}
-	if format != wire.Protobuf && json.Unmarshal(frame.Object, &kind) != nil {
+	if format != wire.Protobuf && unmarshalJSON(format, frame.Object, &kind) != nil {
 		return nil
 	}
 	switch {
@@ -269,7 +263,7 @@ func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 	}
 	kind := status.Kind
 	if format == wire.Protobuf {
-		kind = string(frame.Kind)
+		kind = string(frame.Kind) // the message has none
 	}
 	if kind != "Status" {
 		return &TypeError{Want: "*v1.Status", Got: kind}
@@ -277,9 +271,20 @@ func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 	return apierrors.FromObject(&status)
 }
 
+// unmarshal decodes one of the objects that every API has.
 func unmarshal(format wire.Format, data []byte, into interface{ Unmarshal([]byte) error }) error {
 	if format == wire.Protobuf {
 		return into.Unmarshal(data)
 	}
-	return json.Unmarshal(data, into)
+	return unmarshalJSON(format, data, into)
+}
+
+// unmarshalJSON decodes JSON, or CBOR by way of it.
+func unmarshalJSON(format wire.Format, data []byte, into any) (err error) {
+	if format == wire.CBOR {
+		if data, err = wire.AppendJSON(nil, data); err != nil {
+			return err
+		}
+	}
+	return utiljson.Unmarshal(data, into)
 }

@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -10,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // selfDescribed is the tag that API servers put before a document.
@@ -110,6 +114,37 @@ func TestPeekCBOR(t *testing.T) {
 	}
 }
 
+func TestCBORAsJSON(t *testing.T) {
+	for want, value := range map[string]any{
+		`{"a":[1,-2,true,false,null,"ä\"",1.5,2.0]}`: map[string]any{"a": []any{int64(1), int64(-2), true, false, nil, "ä\"", 1.5, 2.0}},
+		`{"b":"AAH/"}`: struct {
+			B []byte `json:"b"`
+		}{[]byte{0, 1, 255}},
+		`9223372036854775807`:  int64(1<<63 - 1),
+		`-9223372036854775808`: int64(-1 << 63),
+		`1e+300`:               1e300,
+	} {
+		got, err := AppendJSON([]byte("x"), []byte(selfDescribed+inCBOR(t, value)))
+		require.NoError(t, err)
+		assert.Equal(t, "x"+want, string(got))
+	}
+	for want, item := range map[string]string{
+		`["ab","cd",{}]`: "\x9f\x5f\x41a\x41b\xff\x7f\x62cd\xff\xbf\xff\xff", "1.0": "\xf9\x3c\x00", "-0.5": "\xf9\xb8\x00",
+		"5.960464477539063e-08": "\xf9\x00\x01", "3.5": "\xfa\x40\x60\x00\x00", `"_w"`: "\xd5\x41\xff", `"ff"`: "\xd7\x41\xff", "null": "\xf7",
+	} {
+		got, err := AppendJSON(nil, []byte(item))
+		require.NoError(t, err, want)
+		assert.Equal(t, want, string(got))
+	}
+	got, err := AppendJSON(nil, []byte(strings.Repeat("\xc6", 1<<24)+"\x01"))
+	require.NoError(t, err)
+	assert.Equal(t, "1", string(got))
+	for _, bad := range []string{"", "\x01\x01", "\x81", "\xf9\x7c\x00", "\xf8\x20", "\xa1\x01\x01", "\xbf\x61a\xff", "\x3b\xff\xff\xff\xff\xff\xff\xff\xfe", "\x5f\x80\xff"} {
+		_, err := AppendJSON(nil, []byte(bad))
+		assert.ErrorIs(t, err, ErrMalformed, "%x", bad)
+	}
+}
+
 // FuzzCBOR holds what is cut to what apimachinery's decoder finds.
 func FuzzCBOR(f *testing.F) {
 	f.Add([]byte(cborEvent(f, "ADDED", benchConfigMap("a"))))
@@ -127,6 +162,15 @@ func FuzzCBOR(f *testing.F) {
 		if direct.Unmarshal(body, &want) == nil && want.Kind == "" && untagged(body)[0]>>5 == cborMap {
 			require.NoError(t, failure)
 			require.Len(t, got, len(want.Items))
+		}
+		// Tags that API servers do not send mean times and large numbers.
+		otherTag := slices.ContainsFunc(body, func(c byte) bool { return c >= 0xc0 && c < 0xd5 })
+		var one any
+		if text, err := AppendJSON(nil, body); direct.Unmarshal(body, &one) == nil && utf8.ValidString(fmt.Sprint(one)) && !otherTag {
+			require.NoError(t, err)
+			var same any
+			require.NoError(t, utiljson.Unmarshal(text, &same))
+			require.Equal(t, fmt.Sprint(one), fmt.Sprint(same))
 		}
 		var object metav1.PartialObjectMetadata
 		if id, ok := Peek(CBOR, body); ok && direct.Unmarshal(body, &object) == nil {

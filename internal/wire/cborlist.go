@@ -1,6 +1,6 @@
 package wire
 
-import "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+import "github.com/go-json-experiment/json"
 
 // cborItems cuts the items of a CBOR list.
 type cborItems struct {
@@ -111,15 +111,23 @@ func (c *cborItems) member(b []byte) (int, error) {
 		return 0, err
 	}
 	c.next()
+	var into any
 	switch c.name {
 	case "metadata":
-		err = direct.Unmarshal(b[:n], &c.meta.ListMeta)
+		into = &c.meta.ListMeta
 	case "kind":
-		err = direct.Unmarshal(b[:n], &c.meta.Kind)
+		into = &c.meta.Kind
 	case "apiVersion":
-		err = direct.Unmarshal(b[:n], &c.meta.APIVersion)
+		into = &c.meta.APIVersion
 	case "items":
 		c.seen = true
+		return n, nil
+	default:
+		return n, nil
+	}
+	text, err := AppendJSON(nil, b[:n])
+	if err == nil {
+		err = json.Unmarshal(text, into, lenient)
 	}
 	if err != nil {
 		return 0, malformed("the list's member %q: %v", c.name, err)

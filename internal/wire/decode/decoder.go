@@ -7,7 +7,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -17,6 +16,7 @@ type Decoder[T any] struct {
 	json     *jsonDecoder
 	protobuf *protobufDecoder // nil if T has no generated methods
 	fresh    func() any
+	text     []byte // what CBOR would be in JSON
 }
 
 func newDecoder[T any](c *Codec[T]) *Decoder[T] {
@@ -43,14 +43,22 @@ func (d *Decoder[T]) Decode(format wire.Format, data []byte) (T, error) {
 }
 
 func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
+	if format == wire.CBOR {
+		const usual = 1 << 20
+		text, err := wire.AppendJSON(d.text[:0], data)
+		if d.text = text; cap(text) > usual {
+			d.text = nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		data = text
+	}
 	switch {
 	case format == wire.Protobuf && d.protobuf == nil:
 		return nil, ErrNoProtobuf
 	case format == wire.Protobuf:
 		return d.protobuf.decode(data, d.fresh)
-	case format == wire.CBOR:
-		object := d.fresh()
-		return object, direct.Unmarshal(data, object)
 	case d.codec.shape.odd:
 		object := d.fresh()
 		return object, utiljson.Unmarshal(data, object)

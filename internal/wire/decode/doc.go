@@ -20,8 +20,8 @@
 //
 // # CBOR
 //
-// It is decoded by apimachinery's package, without sharing. A T in which something decodes
-// itself from JSON and not from CBOR is refused by it.
+// It is decoded as the JSON that the server would have sent. apimachinery's decoder for it
+// refuses unknown members, and types that decode themselves from JSON only.
 //
 // # Sharing
 //
