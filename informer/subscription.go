@@ -114,7 +114,11 @@ func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T])
 
 // report tells of a failure of the handler.
 func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
-	s.logger.Error("handler failed", zap.String("subscriber", s.name), zap.Stringer("key", err.Key),
-		zap.Int("attempt", err.Attempt), zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
+	fields := []zap.Field{zap.String("subscriber", s.name), zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
+		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err)}
+	if stack := err.Stack(); stack != nil {
+		fields = append(fields, zap.ByteString("handlerStack", stack))
+	}
+	s.logger.Error("handler failed", fields...)
 	s.tell(ctx, err)
 }

@@ -196,3 +196,17 @@ func TestCompactionOfOnesOwn(t *testing.T) {
 		assert.Equal(t, []string{"add a@10", "update a@10>20", "update a@20>25"}, d.read())
 	})
 }
+
+func TestStackOfAPanicIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.ErrorLevel)
+		i := newPods(WithLogger(zap.New(core)))
+		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { panic("ouch") }})
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		synctest.Wait()
+		require.NotEmpty(t, logs.All())
+		assert.Contains(t, logs.All()[0].ContextMap()["handlerStack"], "subscription_test.go")
+		require.Error(t, stop())
+	})
+}
