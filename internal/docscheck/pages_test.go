@@ -108,13 +108,15 @@ func TestTests(t *testing.T) {
 
 func TestPromises(t *testing.T) {
 	check(t, "Promises", map[string]string{
-		"a/doc.go":           "// Package a keeps promises.\n//\n//   - A1. First.\n//   - A2. Second, unlike\n//     A1.\n//   - A3. Third.\npackage a",
-		"internal/b/doc.go":  "// Package b is our own.\n//\n//   - B1. First.\npackage b",
-		"docs/guarantees.md": "| | what | test |\n|--|--|--|\n| A1 | first | `TestA` |\n| A2 | second | none |\n| A1 | first | `TestA` |\n| C1 | x | `TestC` |\n",
+		"a/doc.go":          "// Package a keeps promises.\n//\n//   - A1. First.\n//   - A2. Second, unlike\n//     A1.\n//   - A3. Third.\npackage a",
+		"a/c/doc.go":        "// Package c has an A1, too.\n//\n//   - A1. First.\npackage c",
+		"internal/b/doc.go": "// Package b is our own.\n//\n//   - B1. First.\npackage b",
+		"docs/guarantees.md": "## a\n| | what | test |\n|--|--|--|\n| A1 | first | `TestA` |\n| A2 | second | none |\n| A1 | first | `TestA` |\n" +
+			"## `a/c`\n| A1 | first | `TestA` |\n| A2 | second | `TestA` |\n",
 	},
-		"docs/guarantees.md:4: no test is named for A2",
-		"docs/guarantees.md:5: no doc.go promises A1, or there are two rows for it",
-		"docs/guarantees.md:6: no doc.go promises C1, or there are two rows for it",
+		"docs/guarantees.md:5: no test is named for A2",
+		"docs/guarantees.md:6: no a/doc.go promises A1, or there are two rows for it",
+		"docs/guarantees.md:9: no a/c/doc.go promises A2, or there are two rows for it",
 		"a/doc.go promises A3, which has no row in docs/guarantees.md",
 	)
 }

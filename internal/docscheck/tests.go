@@ -112,14 +112,50 @@ func hasTest(byFile map[string]testFile, name, of string) bool {
 	return false
 }
 
-// Promises returns one line for each promise of a doc.go without a row in docs/guarantees.md, for each row without a test, and for each row of what nobody
-// promises.
+// Promises returns one line for each promise of a doc.go without a row in docs/guarantees.md, under the heading that is the package's folder, for each row
+// without a test, and for each row of what nobody promises.
 func Promises(repository fs.FS) ([]string, error) {
+	made, err := promises(repository)
+	if err != nil {
+		return nil, err
+	}
+	page, err := fs.ReadFile(repository, guarantees)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	folder := ""
+	for _, line := range prose(string(page)) {
+		if match := heading.FindStringSubmatch(line.text); match != nil {
+			folder = strings.Trim(match[1], "`")
+		}
+		match := promised.FindStringSubmatch(line.text)
+		if match == nil {
+			continue
+		}
+		if key := folder + "/doc.go promises " + match[1]; !made[key] {
+			problems = append(problems, fmt.Sprintf("%s:%d: no %s, or there are two rows for it", guarantees, line.number, key))
+		} else {
+			delete(made, key)
+		}
+		if !testName.MatchString(match[2]) {
+			problems = append(problems, fmt.Sprintf("%s:%d: no test is named for %s", guarantees, line.number, match[1]))
+		}
+	}
+	for key := range made {
+		problems = append(problems, fmt.Sprintf("%s, which has no row in %s", key, guarantees))
+	}
+	slices.Sort(problems)
+	return problems, nil
+}
+
+// promises returns what the packages that others can import promise, each as "folder/doc.go promises X1".
+func promises(repository fs.FS) (map[string]bool, error) {
 	sources, err := files(repository, ".go")
 	if err != nil {
 		return nil, err
 	}
-	made := map[string]string{}
+	made := map[string]bool{}
 	for _, name := range sources {
 		if path.Base(name) != "doc.go" || !importable(path.Dir(name)) {
 			continue
@@ -129,30 +165,8 @@ func Promises(repository fs.FS) ([]string, error) {
 			return nil, err
 		}
 		for _, match := range promise.FindAllStringSubmatch(string(text), -1) {
-			made[match[1]] = name
+			made[name+" promises "+match[1]] = true
 		}
 	}
-	page, err := fs.ReadFile(repository, guarantees)
-	if err != nil {
-		return nil, err
-	}
-	var problems []string
-	for _, line := range prose(string(page)) {
-		match := promised.FindStringSubmatch(line.text)
-		if match == nil {
-			continue
-		}
-		if _, ok := made[match[1]]; !ok {
-			problems = append(problems, fmt.Sprintf("%s:%d: no doc.go promises %s, or there are two rows for it", guarantees, line.number, match[1]))
-		}
-		delete(made, match[1])
-		if !testName.MatchString(match[2]) {
-			problems = append(problems, fmt.Sprintf("%s:%d: no test is named for %s", guarantees, line.number, match[1]))
-		}
-	}
-	for name, file := range made {
-		problems = append(problems, fmt.Sprintf("%s promises %s, which has no row in %s", file, name, guarantees))
-	}
-	slices.Sort(problems)
-	return problems, nil
+	return made, nil
 }
