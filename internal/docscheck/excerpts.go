@@ -11,8 +11,9 @@ import (
 // leftOut is the line of a block that stands for lines of the file which the page does not show.
 const leftOut = "// ..."
 
-// Excerpts returns one line for each Go block of a page that is neither a whole program nor found, line by line, in one Go file that the page links to.
-// Indentation and blank lines at the ends do not count, and a line that is only "// ..." stands for any lines.
+// Excerpts returns one line for each Go block of a page that is neither a whole program nor found, line by line, in one Go file that the page links to, and
+// for each block of text that is not in the comment of such a file, where tests look for an example's output. Indentation and blank lines at the ends do not
+// count, and a line that is only "// ..." stands for any lines.
 func Excerpts(repository fs.FS) ([]string, error) {
 	pages, err := files(repository, ".md")
 	if err != nil {
@@ -35,6 +36,13 @@ func Excerpts(repository fs.FS) ([]string, error) {
 			shows := func(source string) bool { return isExcerpt(block.text, source) }
 			if !slices.ContainsFunc(sources, shows) {
 				problems = append(problems, fmt.Sprintf("%s:%d: the Go block is in no Go file that the page links to", page, block.number))
+			}
+		}
+		for _, block := range blocks(string(text), "text") {
+			output := "// " + strings.ReplaceAll(strings.TrimRight(block.text, "\n"), "\n", "\n// ")
+			prints := func(source string) bool { return isExcerpt(output, source) }
+			if !slices.ContainsFunc(sources, prints) {
+				problems = append(problems, fmt.Sprintf("%s:%d: no example in a Go file that the page links to has this output", page, block.number))
 			}
 		}
 	}

@@ -3,7 +3,7 @@ package docscheck
 import "testing"
 
 func TestExcerpts(t *testing.T) {
-	const source = "package a\n\nfunc a() {\n\tif b() {\n\t\tc()\n\t}\n\n\td()\n}\n"
+	const source = "package a\n\nfunc a() {\n\tif b() {\n\t\tc()\n\t}\n\n\td()\n\t// Output:\n\t// one\n\t//   two\n}\n"
 	const link = "[a](a/a.go)\n"
 	wrong := []string{"page.md:3: the Go block is in no Go file that the page links to"}
 	tests := map[string]struct {
@@ -21,6 +21,8 @@ func TestExcerpts(t *testing.T) {
 		"lines left out as said":        {link + "\n```go\nif b() {\n// ...\nd()\n```", nil},
 		"in another order":              {link + "\n```go\nd()\n// ...\nif b() {\n```", wrong},
 		"no link":                       {"[a](a)\n\n```go\nc()\n```", wrong},
+		"output":                        {link + "```text\none\n  two\n```", nil},
+		"another output":                {link + "\n```text\none\ntwo\n```", []string{"page.md:3: no example in a Go file that the page links to has this output"}},
 		"a file with another":           {"[b](b.go)\n\n```go\nc()\n```", wrong},
 	}
 	for name, test := range tests {
