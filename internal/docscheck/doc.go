@@ -6,6 +6,7 @@
 //   - [Excerpts]: every Go block of a page that is no whole program is part of a Go file that the page links to.
 //   - [Mentions]: every name that a page calls one of ours, in inline code or in a diagram, is exported by its package.
 //   - [Commands]: every command of a page that runs or tests a folder of this repository names one that exists.
+//   - [Figures]: every number that links to a page stands on that page.
 //   - [Tests]: every test that a page names exists, where its link leads.
 //   - [Promises]: every promise of a doc.go has its row, with a test, in docs/guarantees.md.
 //   - [Mermaid]: every line of a diagram is understood, and what it draws is declared.

@@ -9,7 +9,7 @@ import (
 )
 
 var checks = map[string]func(fs.FS) ([]string, error){
-	"Commands": Commands, "Excerpts": Excerpts, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
+	"Commands": Commands, "Excerpts": Excerpts, "Figures": Figures, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
 	"Promises": Promises, "Tests": Tests,
 }
 

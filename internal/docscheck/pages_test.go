@@ -82,6 +82,13 @@ func TestCommands(t *testing.T) {
 	}, "README.md:5: there is no folder a/x", "README.md:6: there is no folder b", "README.md:7: there is no folder a/a")
 }
 
+func TestFigures(t *testing.T) {
+	check(t, "Figures", map[string]string{
+		"README.md":     "[1.35](docs/speed.md#events) [0.1](docs/speed.md) [2](docs/none.md) [9](a.go) [12 cases](docs/speed.md)\n[35](docs/speed.md)",
+		"docs/speed.md": "| event | 1.35 |\n\nand 10.1",
+	}, "README.md:1: docs/speed.md does not say 0.1", "README.md:2: docs/speed.md does not say 35")
+}
+
 func TestTests(t *testing.T) {
 	repository := map[string]string{
 		"a/a_test.go":  "package a\n\nfunc TestA(t *testing.T) { t.Run(\"one case\", nil) }\n\nfunc ExampleA() {}\n\nfunc (x) TestB() {}\n",
@@ -98,6 +105,7 @@ func TestTests(t *testing.T) {
 		"no such case":            {"`TestA/another`", []string{"docs/page.md:1: there is no test TestA/another"}},
 		"methods and other files": {"`TestB` `TestC`", []string{"docs/page.md:1: there is no test TestB", "docs/page.md:1: there is no test TestC"}},
 		"in another file":         {"[`TestA`](../b/b_test.go)", []string{"docs/page.md:1: TestA is not in ../b/b_test.go"}},
+		"titles":                  {"[yes](../a/a_test.go \"TestA\") [yes](../a/a_test.go \"TestC\")", []string{"docs/page.md:1: TestC is not in ../a/a_test.go"}},
 		"not in code":             {"TestD", nil},
 	}
 	for name, test := range tests {

@@ -17,6 +17,8 @@ var (
 	testName = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*|Example(?:[A-Z_]\\w*)?)(?:/([^`]+))?`")
 	// testLink is a link whose text is the name of a test.
 	testLink = regexp.MustCompile("\\[`((?:Test|Fuzz|Benchmark)[A-Z]\\w*|Example(?:[A-Z_]\\w*)?)(?:/[^`]+)?`\\]\\(([^)\\s]+)\\)")
+	// testTitle is a link whose title is the name of a test.
+	testTitle = regexp.MustCompile(`\]\(([^)\s]+) "((?:Test|Fuzz|Benchmark)[A-Z]\w*)"\)`)
 	// promise is an entry of the guarantees in a doc.go, and promised its row in guarantees.md.
 	promise  = regexp.MustCompile(`(?m)^//   - ([A-Z]\d+)\. `)
 	promised = regexp.MustCompile(`^\| ([A-Z]\d+) \|(.*)\|\s*$`)
@@ -25,7 +27,8 @@ var (
 // guarantees is the page with a row for each promise.
 const guarantees = "docs/guarantees.md"
 
-// Tests returns one line for each test that a page names and that is not there: in the file that the name links to, or else in any file. A case that is named
+// Tests returns one line for each test that a page names, as inline code or as the title of a link, and that is not there: in the file that it links to, or
+// else in any file. A case that is named
 // behind a test has to be a string in the same file.
 func Tests(repository fs.FS) ([]string, error) {
 	byFile, err := testFiles(repository)
@@ -52,6 +55,11 @@ func Tests(repository fs.FS) ([]string, error) {
 				file, ok := byFile[path.Join(path.Dir(page), match[2])]
 				if ok && !file.tests[match[1]] {
 					problems = append(problems, fmt.Sprintf("%s:%d: %s is not in %s", page, line.number, match[1], match[2]))
+				}
+			}
+			for _, match := range testTitle.FindAllStringSubmatch(line.text, -1) {
+				if !byFile[path.Join(path.Dir(page), match[1])].tests[match[2]] {
+					problems = append(problems, fmt.Sprintf("%s:%d: %s is not in %s", page, line.number, match[2], match[1]))
 				}
 			}
 		}
