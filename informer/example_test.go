@@ -80,6 +80,7 @@ func ExampleInformer_Subscribe() {
 	server, clientset := serve(newPod("till", "node-1"))
 	defer server.Close()
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	pods := informer.New(clientset.CoreV1().Pods("shop"))
 	result := make(chan error, 1)
 	go func() { result <- pods.Run(ctx) }()
