@@ -14,7 +14,7 @@ var (
 	relative  = regexp.MustCompile(` \./([\w./-]*)`)
 )
 
-// Commands returns one line for each go command in a shell block of a page that names a folder which is not there. Whether it does what the page says is for
+// Commands returns one line for each go command in a shell block, or in the inline code, of a page that names a folder which is not there. Whether it does what the page says is for
 // CI, which runs some of them.
 func Commands(repository fs.FS) ([]string, error) {
 	pages, err := files(repository, ".md")
@@ -26,6 +26,13 @@ func Commands(repository fs.FS) ([]string, error) {
 		text, err := fs.ReadFile(repository, page)
 		if err != nil {
 			return nil, err
+		}
+		for _, line := range prose(string(text)) {
+			for _, match := range span.FindAllStringSubmatch(line.text, -1) {
+				if folder := missingFolder(repository, match[1]); folder != "" {
+					problems = append(problems, fmt.Sprintf("%s:%d: there is no folder %s", page, line.number, folder))
+				}
+			}
 		}
 		for _, block := range blocks(string(text), "sh") {
 			for i, command := range strings.Split(block.text, "\n") {

@@ -158,6 +158,8 @@ func sequence(lines []line) []line {
 	d := &drawing{declared: map[string]bool{}, active: map[string]int{}}
 	for _, l := range lines {
 		switch {
+		case strings.ContainsAny(l.text, ";#"):
+			d.wrong(l.number, "a semicolon ends a statement, and a # begins a character's number: %s", l.text)
 		case l.text == "end":
 			d.end(l.number)
 		case l.text == "autonumber":

@@ -78,8 +78,8 @@ func TestCommands(t *testing.T) {
 	check(t, "Commands", map[string]string{
 		"a/b/c.go": "package b",
 		"README.md": "```sh\ngo run ./a/b\ngo test ./...\ngo test -C a ./b/...\ngo run ./a/x # text\ngo test -C b ./...\ngo test -C a ./a/...\nls ./x\n```\n" +
-			"```\ngo run ./x\n```",
-	}, "README.md:5: there is no folder a/x", "README.md:6: there is no folder b", "README.md:7: there is no folder a/a")
+			"```\ngo run ./x\n```\n`go run ./a/b` or `go run ./y`",
+	}, "README.md:5: there is no folder a/x", "README.md:6: there is no folder b", "README.md:7: there is no folder a/a", "README.md:13: there is no folder y")
 }
 
 func TestFigures(t *testing.T) {
@@ -138,7 +138,7 @@ func TestMermaid(t *testing.T) {
 	}{
 		"a flowchart": {"flowchart LR\n%% a remark\nsubgraph in [\"inside\"]\ndirection TB\na[\"A\"]:::ours --> b(\"B\") -->|\"a label\"| c\nend\nc -.-> a\n" +
 			"classDef ours fill:#fff,stroke:#000\nclass b,c ours", nil},
-		"a sequence": {"sequenceDiagram\nautonumber\nbox #ffd9b3 yours\nparticipant a as A\nend\nactor b\na->>+b: ask\nb-->>-a: answer\nactivate a\n" +
+		"a sequence": {"sequenceDiagram\nautonumber\nbox rgb(255,217,179) yours\nparticipant a as A\nend\nactor b\na->>+b: ask\nb-->>-a: answer\nactivate a\n" +
 			"Note over a,b: text\nloop often\nalt one\na->>b: x\nelse other\nb->>a: y\nend\nend\ndeactivate a", nil},
 		"nothing":                {"", []string{"page.md:2: the diagram is empty"}},
 		"another head":           {"flowchart XY\na --> b", []string{`page.md:2: no diagram begins with "flowchart XY"`}},
@@ -150,9 +150,11 @@ func TestMermaid(t *testing.T) {
 		"a class of nobody":      {"flowchart LR\na:::x --> b\nclassDef y fill:#fff\nclass c y", []string{"page.md:3: there is no classDef x", "page.md:5: there is no node c"}},
 		"a strange participant":  {"sequenceDiagram\nparticipant a\na->>b: x", []string{"page.md:4: there is no participant b"}},
 		"a message without text": {"sequenceDiagram\nparticipant a\na->>a", []string{"page.md:4: not understood: a->>a"}},
-		"an else of nothing":     {"sequenceDiagram\nelse x", []string{"page.md:3: nothing is open that could have another branch"}},
-		"activity without end":   {"sequenceDiagram\nparticipant a\nactivate a", []string{"page.md:2: a is never deactivated"}},
-		"an end of no activity":  {"sequenceDiagram\nparticipant a\ndeactivate a", []string{"page.md:4: a is not active"}},
+		"a semicolon in a message": {"sequenceDiagram\nparticipant a\na->>a: x; y", []string{
+			"page.md:4: a semicolon ends a statement, and a # begins a character's number: a->>a: x; y"}},
+		"an else of nothing":    {"sequenceDiagram\nelse x", []string{"page.md:3: nothing is open that could have another branch"}},
+		"activity without end":  {"sequenceDiagram\nparticipant a\nactivate a", []string{"page.md:2: a is never deactivated"}},
+		"an end of no activity": {"sequenceDiagram\nparticipant a\ndeactivate a", []string{"page.md:4: a is not active"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
