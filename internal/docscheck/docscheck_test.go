@@ -8,7 +8,10 @@ import (
 	"testing/fstest"
 )
 
-var checks = map[string]func(fs.FS) ([]string, error){"Links": Links, "Packages": Packages, "Names": Names, "Excerpts": Excerpts}
+var checks = map[string]func(fs.FS) ([]string, error){
+	"Commands": Commands, "Excerpts": Excerpts, "Figures": Figures, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
+	"Promises": Promises, "Tests": Tests,
+}
 
 // check runs a check on a repository of a few files, and compares what it says with what is wrong with them.
 func check(t *testing.T, name string, contents map[string]string, want ...string) {
@@ -132,25 +135,6 @@ func TestNamesThatNobodyCanImportNeedNoComment(t *testing.T) {
 		"a/a_test.go":         "package a" + source,
 		"contrib/nested/a.go": "package nested" + source,
 	}, "contrib/nested/a.go:2: F is exported and has no comment")
-}
-
-func TestExcerpts(t *testing.T) {
-	const source = "package a\n\nfunc a() {\n\tif b() {\n\t\tc()\n\t}\n\n\td()\n}\n"
-	tests := map[string]struct {
-		page  string
-		wrong []string
-	}{
-		"with other indentation": {"```go\nif b() {\n\tc()\n}\n\nd()\n```\ntext\n```go\n\nd()\n\n```", nil},
-		"other code":             {"text\n```go\nif b() {\n\te()\n}\n```", []string{"docs/from-client-go.md:2: the Go block is not in informer/clientgo/example_test.go"}},
-		"part of a line":         {"```go\nb() {\n```", []string{"docs/from-client-go.md:1: the Go block is not in informer/clientgo/example_test.go"}},
-		"lines left out":         {"```go\nif b() {\n}\n```", []string{"docs/from-client-go.md:1: the Go block is not in informer/clientgo/example_test.go"}},
-		"none":                   {"text\n```sh\nd()\n```", []string{"docs/from-client-go.md: it shows nothing of informer/clientgo/example_test.go"}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			check(t, "Excerpts", map[string]string{"docs/from-client-go.md": test.page, "informer/clientgo/example_test.go": source}, test.wrong...)
-		})
-	}
 }
 
 func TestGoFilesThatDoNotParseAreAnError(t *testing.T) {
