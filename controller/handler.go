@@ -9,8 +9,8 @@ import (
 // Handler does something about what happened to one object. The queue is
 // acknowledged when it returns nil, and comes again when it returns an error, unless
 // that is [Permanent]. Events that [eventqueue.Queue.Each] is through with do not come
-// again whatever the handler returns. The context ends when the time that [WithDrainTimeout] gives is over, not with the
-// one that Run was given.
+// again whatever the handler returns. The context ends when the time that
+// [WithDrainTimeout] gives is over, not with the one that Run was given.
 type Handler[T any] func(ctx context.Context, queue *eventqueue.Queue[T]) error
 
 // Each returns a handler that calls fn for each event of an object, in order. Each

@@ -45,12 +45,14 @@ type Collection[T any] struct {
 	passes    uint64     // how often the turn of a key came while that was out
 	delayed   delayed[T]
 	timer     *time.Timer // fires when the first of delayed is due
+	tidy      *time.Timer // fires when memory may be given back; nil if there is little
 	compactor Compactor[T]
 	counters  counters
 	ages      ages[T]
 	unsynced  int // keys of the first list that were not settled yet
 
-	idle chan struct{} // closed when nothing is ready or out; nil if nobody waits
+	draining int           // how many drain
+	idle     chan struct{} // closed when nothing is ready or out; nil if nobody waits
 }
 
 var _ store.BatchStore[any] = (*Collection[any])(nil)
@@ -81,6 +83,7 @@ func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Col
 	}
 	c.emptyRings()
 	c.follower.of = c
+	c.inbox.merging = c.compaction != KeepAll
 	if keep != nil {
 		c.follower.filter = &filter[T]{keep: keep}
 	}
@@ -113,10 +116,13 @@ func (c *Collection[T]) Close() {
 	}
 	c.ended.Store(true)
 	close(c.closed)
-	if c.timer != nil {
-		c.timer.Stop()
+	for _, timer := range []*time.Timer{c.timer, c.tidy} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	c.ages.close()
+	c.inbox.close()
 	c.keys, c.spare, c.unused, c.delayed = lines[T]{}, spare[T]{}, unused[T]{}, nil
 	c.counters.close()
 	c.emptyRings()
@@ -125,7 +131,6 @@ func (c *Collection[T]) Close() {
 	// Not under mu: a commit holds the lock that this takes while it waits
 	// for mu.
 	c.unfollow()
-	c.inbox.close() // nobody leaves anything there any more
 }
 
 func (c *Collection[T]) isClosed() bool { return c.ended.Load() }
@@ -135,10 +140,18 @@ var begin = time.Now()
 // now returns the time, counted from some begin, as that takes less memory.
 func now() time.Duration { return time.Since(begin) }
 
+// regulateLocked opens the inbox if nothing that others wait for can come about by an
+// event alone, and else closes it: whoever closes it sorts in. Somebody may wait for the
+// end of the first list or of a drain, which a deletion can bring, and a compactor is to
+// be asked as events come.
+func (c *Collection[T]) regulateLocked() {
+	c.inbox.setOpen(c.listed && c.unsynced == 0 && c.draining == 0 && c.compactor == nil && !c.isClosed())
+}
+
 // lock locks mu, and sorts in what commits have left.
 func (c *Collection[T]) lock() {
 	c.mu.Lock()
-	if c.inbox.some.Load() {
+	if c.inbox.nonEmpty.Load() {
 		c.sortInLocked()
 	}
 }

@@ -13,7 +13,8 @@ const (
 	// KeepLatest merges events as the table in the package documentation says:
 	// a handler gets the latest state of an object, and never misses that one
 	// was deleted. At most two events of a key are kept, and three if some of
-	// them were handed out before.
+	// them were handed out before. They are merged when somebody looks: up to 64
+	// events of all keys together may lie there as they came.
 	KeepLatest Compaction = 1
 )
 

@@ -49,14 +49,14 @@ func (e *CompactionError) Unwrap() error { return e.Err }
 // be bounded. A compactor that panics or answers nonsense does no harm; it shows in
 // [Collection.Stats]. Nil ends it.
 func (c *Collection[T]) CompactBy(compactor Compactor[T]) {
-	c.inbox.allow(false) // a compactor is asked as events come
-	c.lock()
+	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.isClosed() {
 		return
 	}
 	c.compactor = compactor
-	c.inbox.allow(compactor == nil && c.listed)
+	c.regulateLocked()
+	c.sortInLocked()
 	for _, l := range slices.Collect(c.keys.all()) { // some of them may go
 		c.compactLocked(l)
 	}

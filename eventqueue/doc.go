@@ -70,7 +70,8 @@
 //
 // [KeepAll], the default, keeps every event until it is acknowledged, as the
 // series' EventQueue does. [KeepLatest] merges events, so that memory depends
-// on the number of keys alone, however long a handler stalls. What the last event that
+// on the number of keys alone, beside 64 events at most that nobody looked at yet, however
+// long a handler stalls. What the last event that
 // waits and a new one become:
 //
 //	waiting + new event                        becomes
@@ -96,7 +97,7 @@
 // was. A resync never joins others, so that Resync is the origin of an event only if
 // nothing else happened.
 //
-// At most two events of a key are kept, and three if some were tried: the deletion of the
+// At most two events of a key are kept, beside those that nobody looked at yet, and three if some were tried: the deletion of the
 // acknowledged object, that of the newest one that was tried, and the current one. If
 // one object after the other is tried, deleted and re-created, the deletions of the older
 // ones are dropped, and counted in [Stats].
@@ -138,8 +139,8 @@
 // # Concurrency
 //
 // Everything may be called from any goroutine, and several goroutines may range
-// over the queues of one collection. Who writes to the cache does not wait for who consumes:
-// a few events are left aside until somebody looks. No lock is held while a loop's body or a
+// over the queues of one collection. Who writes to the cache does usually not wait for who
+// consumes: up to 64 events are left aside, unmerged, until somebody looks. No lock is held while a loop's body or a
 // handler runs, so it may take its time, and write to the collection. A [Compactor] is
 // the exception: it runs under the locks of the cache's writer and of the collection. So
 // is the predicate of [FollowFiltered], which runs under the lock of the cache's writer.

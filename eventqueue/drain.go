@@ -15,26 +15,30 @@ import (
 // A handler or a loop's body must not call it with a context that does not end: what it
 // holds itself is out.
 func (c *Collection[T]) Drain(ctx context.Context) error {
-	for {
-		c.lock()
-		if c.idleLocked() {
-			defer c.mu.Unlock()
-			return c.leftLocked(nil)
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.draining++
+	defer func() {
+		c.draining--
+		c.regulateLocked()
+	}()
+	c.regulateLocked()
+	c.sortInLocked()
+	for !c.idleLocked() {
 		if c.idle == nil {
 			c.idle = make(chan struct{})
 		}
 		idle := c.idle
 		c.mu.Unlock()
-
 		select {
 		case <-idle:
+			c.mu.Lock()
 		case <-ctx.Done():
-			c.lock()
-			defer c.mu.Unlock()
+			c.mu.Lock()
 			return c.leftLocked(context.Cause(ctx))
 		}
 	}
+	return c.leftLocked(nil)
 }
 
 // wakeDrainersLocked lets Drain look again if there is nothing to do.

@@ -10,9 +10,9 @@ func (c *Collection[T]) sortInLocked() {
 	if c.isClosed() {
 		return
 	}
-	events, since := c.inbox.take()
+	events := c.inbox.take()
 	for i := range events {
-		c.enqueueLocked(&events[i], since)
+		c.enqueueLocked(&events[i].record, events[i].came)
 	}
 	c.inbox.reuse(events)
 }

@@ -10,27 +10,34 @@ import (
 
 // inbox is where commits leave events, so that the cache's writer and those who consume
 // do not wait for each other. Whoever locks the collection sorts them in first, so that
-// to everybody it is as if the writer had done it.
+// to everybody who looks it is as if the writer had done it. It is open only while nobody
+// waits for what an event may bring about by itself: see Collection.regulateLocked.
 type inbox[T any] struct {
-	// some is true if there are events. It is written under mu and read without.
-	some atomic.Bool
+	// nonEmpty is true if there are events. It is written under mu and read without.
+	nonEmpty atomic.Bool
 
 	// mu protects the fields below it. It is taken inside Collection.mu or without
 	// that, and held for moments.
-	mu     sync.Mutex
-	open   bool          // events may be left here
-	events []record[T]   // in the order in which they came
-	since  time.Duration // when the first of them did
+	mu      sync.Mutex
+	open    bool         // events may be left here
+	merging bool         // events of one key are merged where they wait, and so not here
+	events  []arrival[T] // in the order in which they came
 
-	// empty is the memory for the next events. Guarded by Collection.mu.
-	empty []record[T]
+	// spare is the memory for the next events. Guarded by Collection.mu.
+	spare []arrival[T]
+}
+
+// arrival is an event that was not looked at yet.
+type arrival[T any] struct {
+	record record[T]
+	came   time.Duration // when: see now
 }
 
 // How many events an inbox holds at most, and for how many it keeps room while nothing
 // happens.
 const (
 	inboxSize = 64
-	inboxRest = 4
+	inboxIdle = 4
 )
 
 // put leaves the events that changes mean. It returns false if they have to be queued
@@ -38,21 +45,26 @@ const (
 func (b *inbox[T]) put(changes []store.Change[T], origin Origin, initial bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.open || len(b.events)+len(changes) > inboxSize {
+	n := len(b.events)
+	if !b.open || n+len(changes) > inboxSize {
 		return false
 	}
-	if len(changes) > 0 && len(b.events) == 0 {
-		b.since = now()
-		b.some.Store(true)
+	if len(changes) == 0 {
+		return true
 	}
+	if b.merging && n > 0 && b.events[n-1].record.Key == changes[0].Key {
+		return false // an object that changes all the time is not kept in many states
+	}
+	came := now()
 	for i := range changes {
-		b.events = append(b.events, newRecord(&changes[i], origin, initial))
+		b.events = append(b.events, arrival[T]{newRecord(&changes[i], origin, initial), came})
 	}
+	b.nonEmpty.Store(true)
 	return true
 }
 
-// allow says whether events may be left.
-func (b *inbox[T]) allow(open bool) {
+// setOpen says whether events may be left.
+func (b *inbox[T]) setOpen(open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = open
@@ -60,37 +72,37 @@ func (b *inbox[T]) allow(open bool) {
 
 // take takes all events out. The caller holds Collection.mu, and returns their memory by
 // reuse.
-func (b *inbox[T]) take() (events []record[T], since time.Duration) {
+func (b *inbox[T]) take() []arrival[T] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	events, since = b.events, b.since
-	b.events, b.empty = b.empty, nil
-	b.some.Store(false)
-	return events, since
+	events := b.events
+	b.events, b.spare = b.spare, nil
+	b.nonEmpty.Store(false)
+	return events
 }
 
-func (b *inbox[T]) reuse(events []record[T]) {
+func (b *inbox[T]) reuse(events []arrival[T]) {
 	clear(events)
-	b.empty = events[:0]
+	b.spare = events[:0]
 }
 
-// rest gives memory back that is not needed while nothing happens. The caller holds
+// shrink gives memory back that is not needed while nothing happens. The caller holds
 // Collection.mu.
-func (b *inbox[T]) rest() {
+func (b *inbox[T]) shrink() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.events) == 0 && cap(b.events) > inboxRest {
+	if len(b.events) == 0 && cap(b.events) > inboxIdle {
 		b.events = nil
 	}
-	if cap(b.empty) > inboxRest {
-		b.empty = nil
+	if cap(b.spare) > inboxIdle {
+		b.spare = nil
 	}
 }
 
-// close drops all events, and takes no more.
+// close drops all events, and takes no more. The caller holds Collection.mu.
 func (b *inbox[T]) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.open, b.events = false, nil
-	b.some.Store(false)
+	b.open, b.events, b.spare = false, nil, nil
+	b.nonEmpty.Store(false)
 }

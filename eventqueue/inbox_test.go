@@ -72,21 +72,35 @@ func TestEventInTheInboxDoesNotOutliveClose(t *testing.T) {
 	assert.ErrorIs(t, err, ErrClosed)
 }
 
-func TestInboxNeedsLittleWhileNothingHappens(t *testing.T) {
+func TestBurstLeavesLittleBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := synced(t)
+		defer c.Close()
 		for range 3 { // each of the two that take turns has to grow
 			for i := range inboxSize {
-				require.NoError(t, c.Update(at("a", "u", i+2)))
+				require.NoError(t, c.Update(at(fmt.Sprint(i), "u", i+2)))
 			}
 			assert.Len(t, c.inbox.events, inboxSize)
+			assert.Equal(t, inboxSize, c.Stats().Waiting)
+			n := 0
+			for range c.Events(t.Context()) {
+				if n++; n == inboxSize {
+					break
+				}
+			}
 			take(t, c).Done()
 		}
 		assert.GreaterOrEqual(t, cap(c.inbox.events), inboxSize)
+		assert.GreaterOrEqual(t, c.unused.len, inboxSize/2)
+		assert.GreaterOrEqual(t, c.spare.len, inboxSize/2)
 		stop := processing(t, c, 1, accept)
+		<-time.After(2 * idleAfter)
 		synctest.Wait()
-		assert.LessOrEqual(t, cap(c.inbox.events), inboxRest)
-		assert.LessOrEqual(t, cap(c.inbox.empty), inboxRest)
+		assert.LessOrEqual(t, cap(c.inbox.events), inboxIdle)
+		assert.LessOrEqual(t, cap(c.inbox.spare), inboxIdle)
+		assert.LessOrEqual(t, c.unused.len, inboxIdle)
+		assert.LessOrEqual(t, c.spare.len, 2*linesAtOnce)
+		assert.Nil(t, c.tidy, "it is set again after the next burst")
 		stop()
 	})
 }
@@ -114,6 +128,63 @@ func TestNobodyWaitsForWhatIsThere(t *testing.T) {
 	}
 	stop()
 	running.Wait()
+}
+
+func TestEachEventInTheInboxHasItsOwnAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := synced(t)
+		defer c.Close()
+		require.NoError(t, c.Update(at("a", "u", 2)))
+		<-time.After(time.Hour)
+		require.NoError(t, c.Add(at("b", "v", 3)))
+		take(t, c).Done()
+		assert.Zero(t, c.Stats().Oldest)
+	})
+}
+
+func TestObjectThatChangesAllTheTimeIsNotKeptInManyStates(t *testing.T) {
+	c := synced(t, WithCompaction(KeepLatest))
+	for i := range 10 {
+		require.NoError(t, c.Update(at("a", "u", i+2)))
+		assert.LessOrEqual(t, len(c.inbox.events), 1)
+	}
+}
+
+func TestSyncedNeedsNobodyToLook(t *testing.T) {
+	c := newThings(WithCompaction(KeepLatest))
+	require.NoError(t, c.Add(at("a", "u", 1)))
+	require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
+	require.NoError(t, c.Delete(at("a", "u", 2)))
+	assert.True(t, isClosed(c.Synced()))
+}
+
+func TestDrainHearsOfWhatIsMergedAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := synced(t, WithCompaction(KeepLatest))
+		defer c.Close()
+		require.NoError(t, c.Add(at("b", "v", 2)))
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		ended, begin := make(chan error, 1), time.Now()
+		go func() { ended <- c.Drain(ctx) }()
+		synctest.Wait()
+		require.NoError(t, c.Delete(at("b", "v", 3)))
+		assert.NoError(t, <-ended)
+		assert.Zero(t, time.Since(begin))
+		assert.True(t, c.inbox.open, "nobody drains any more")
+	})
+}
+
+func TestCompactorIsAskedAboutWhatLiesInTheInbox(t *testing.T) {
+	c := synced(t)
+	require.NoError(t, c.Update(at("a", "u", 2)))
+	require.NoError(t, c.Update(at("a", "u", 3)))
+	asked := 0
+	c.CompactBy(func([]Event[*thing]) []Event[*thing] { asked++; return nil })
+	assert.Equal(t, 1, asked)
+	require.NoError(t, c.Update(at("a", "u", 4)))
+	assert.Equal(t, 2, asked)
+	assert.Equal(t, []string{"1>4"}, words(collect(take(t, c))))
 }
 
 // TestLoopOverEventsNeedsNoMemory counts what is allocated for events that come while

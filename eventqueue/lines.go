@@ -23,20 +23,21 @@ const (
 	fewChains = 1024
 )
 
-var seed = maphash.MakeSeed()
+var keySeed = maphash.MakeSeed()
 
-func hash(key store.Key) uint64 {
+// hashOf returns the hash of a key, which is another one in each process.
+func hashOf(key store.Key) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // spreads what is added over all bits
-	h := maphash.String(seed, key.Name) + odd*maphash.String(seed, key.Namespace)
+	h := maphash.String(keySeed, key.Name) + odd*maphash.String(keySeed, key.Namespace)
 	if key.Cluster != "" {
-		h = h*odd + maphash.String(seed, key.Cluster)
+		h = h*odd + maphash.String(keySeed, key.Cluster)
 	}
 	return h
 }
 
 // get returns the line of a key, or nil, and the key's hash.
 func (s *lines[T]) get(key store.Key) (l *line[T], h uint64) {
-	h = hash(key)
+	h = hashOf(key)
 	if s.len == 0 {
 		return nil, h
 	}

@@ -41,7 +41,7 @@ func TestLinesAreAMapOfKeys(t *testing.T) {
 
 func TestLinesOfKeysThatLookAlike(t *testing.T) {
 	var s lines[*thing]
-	a, h := store.Key{Name: "a"}, hash(store.Key{Name: "a"})
+	a, h := store.Key{Name: "a"}, hashOf(store.Key{Name: "a"})
 	first := &line[*thing]{key: store.Key{Name: "other"}, hash: h}
 	second := &line[*thing]{key: a, hash: h}
 	s.add(first)
@@ -61,8 +61,8 @@ func TestHashTellsPartsOfKeysApart(t *testing.T) {
 		{Name: "a"}, {Namespace: "a"}, {Cluster: "a"}, {Namespace: "a", Name: "b"}, {Namespace: "b", Name: "a"},
 		{Cluster: "a", Name: "b"}, {Cluster: "b", Name: "a"}, {Cluster: "a", Namespace: "b"}, {Cluster: "b", Namespace: "a"},
 	} {
-		assert.NotContains(t, hashes, hash(k), "%v", k)
-		hashes[hash(k)] = k
+		assert.NotContains(t, hashes, hashOf(k), "%v", k)
+		hashes[hashOf(k)] = k
 	}
 }
 
@@ -70,7 +70,7 @@ func TestLinesGiveMemoryBack(t *testing.T) {
 	var s lines[*thing]
 	for i := range 10_000 {
 		k := key(fmt.Sprint(i))
-		s.add(&line[*thing]{key: k, hash: hash(k)})
+		s.add(&line[*thing]{key: k, hash: hashOf(k)})
 	}
 	shrunk := 0
 	for i := range 10_000 {

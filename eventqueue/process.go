@@ -24,15 +24,18 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 
 // ProcessEach is [Collection.Process] for a handler of single events, called as
 // [Queue.Each] does, whose failures report hears of as with [Reporting]. Nobody sees a
-// queue, so that their memory is used again: an event needs none of its own.
+// queue, so that their memory is used again. A nil report means that nobody listens.
 func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
+	if report == nil {
+		report = func(context.Context, *HandlerError) {}
+	}
 	c.process(ctx, workers, true, Reporting(func(ctx context.Context, q *Queue[T]) error {
 		return q.Each(ctx, func(event Event[T]) error { return fn(ctx, event) })
 	}, report))
 }
 
-// process is Process. If hidden is true, fn keeps no queue.
-func (c *Collection[T]) process(ctx context.Context, workers int, hidden bool, fn func(context.Context, *Queue[T]) error) {
+// process is Process. If reuse is true, fn keeps no queue.
+func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn func(context.Context, *Queue[T]) error) {
 	var running sync.WaitGroup
 	var work func()
 	work = func() {
@@ -44,7 +47,7 @@ func (c *Collection[T]) process(ctx context.Context, workers int, hidden bool, f
 				running.Go(work)
 			}
 		}()
-		for q := range c.handOutAll(ctx, hidden) {
+		for q := range c.handOutAll(ctx, reuse) {
 			switch err := protect(ctx, q, fn); {
 			case err == nil:
 			case q.interrupted(ctx, err):

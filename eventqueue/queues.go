@@ -15,12 +15,13 @@ func (c *Collection[T]) Queues(ctx context.Context) iter.Seq[*Queue[T]] {
 	return c.handOutAll(ctx, false)
 }
 
-// handOutAll is Queues. If hidden is true, the body keeps no queue.
-func (c *Collection[T]) handOutAll(ctx context.Context, hidden bool) iter.Seq[*Queue[T]] {
+// handOutAll is Queues. If reuse is true, the body keeps no queue, and the memory
+// of those that it is through with is used again.
+func (c *Collection[T]) handOutAll(ctx context.Context, reuse bool) iter.Seq[*Queue[T]] {
 	return func(yield func(*Queue[T]) bool) {
 		var last *Queue[T]
 		for {
-			q, err := c.take(ctx, last, hidden)
+			q, err := c.take(ctx, last, reuse)
 			if err != nil || !handOut(q, yield) {
 				return
 			}

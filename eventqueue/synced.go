@@ -30,7 +30,6 @@ func (c *Collection[T]) markListedLocked() {
 		c.unsynced++
 	}
 	c.listed = true
-	c.inbox.allow(c.compactor == nil)
 	c.checkSyncedLocked()
 }
 
@@ -45,6 +44,7 @@ func (c *Collection[T]) initialSettledLocked() {
 func (c *Collection[T]) checkSyncedLocked() {
 	if c.listed && c.unsynced == 0 {
 		close(c.synced)
+		c.regulateLocked()
 		// So many keys at once do not come again soon.
 		if c.keys.fit() {
 			c.shrinkLocked()

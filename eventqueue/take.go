@@ -1,6 +1,9 @@
 package eventqueue
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
 // [Queue.PutBack]; ranging over [Collection.Queues] does so by itself. Take returns
@@ -11,9 +14,9 @@ func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 }
 
 // take acknowledges a queue, if there is one, and takes the next. A loop does both at
-// once, so that it takes the lock half as often. If hidden is true, nobody has the last
-// one any more, and its memory is used again.
-func (c *Collection[T]) take(ctx context.Context, last *Queue[T], hidden bool) (*Queue[T], error) {
+// once, so that it takes the lock half as often. If reuse is true, nobody else has the
+// last one, and its memory is used again.
+func (c *Collection[T]) take(ctx context.Context, last *Queue[T], reuse bool) (*Queue[T], error) {
 	waited := false
 	for {
 		// Checked first, and not left to select, which picks at random: after
@@ -27,7 +30,7 @@ func (c *Collection[T]) take(ctx context.Context, last *Queue[T], hidden bool) (
 			}
 			return nil, context.Cause(ctx)
 		}
-		if q, err := c.takeOrWait(last, hidden, waited); q != nil || err != nil {
+		if q, err := c.takeOrWait(last, reuse, waited); q != nil || err != nil {
 			return q, err
 		}
 		last, waited = nil, true
@@ -41,12 +44,12 @@ func (c *Collection[T]) take(ctx context.Context, last *Queue[T], hidden bool) (
 
 // takeOrWait takes a queue or, if none is ready, says that the caller waits for one.
 // waited is true if it said so before.
-func (c *Collection[T]) takeOrWait(last *Queue[T], hidden, waited bool) (*Queue[T], error) {
+func (c *Collection[T]) takeOrWait(last *Queue[T], reuse, waited bool) (*Queue[T], error) {
 	c.lock()
 	defer c.mu.Unlock()
 	if last != nil {
 		c.settleLocked(last, outcome{how: done})
-		if hidden {
+		if reuse {
 			c.unused.put(last)
 		}
 	}
@@ -60,13 +63,38 @@ func (c *Collection[T]) takeOrWait(last *Queue[T], hidden, waited bool) (*Queue[
 		}
 		c.waiters.Add(1)
 		// Whoever left an event before that does not know that somebody waits.
-		if !c.inbox.some.Load() {
-			c.inbox.rest()
+		if !c.inbox.nonEmpty.Load() {
+			c.restLocked()
 			return nil, nil
 		}
 		c.waiters.Add(-1)
 		c.sortInLocked()
 	}
+}
+
+// idleAfter is after what time memory for many events is given back.
+const idleAfter = time.Second
+
+// restLocked sees to it that memory that is not needed while nothing happens is given
+// back, if nothing happens for a while.
+func (c *Collection[T]) restLocked() {
+	much := cap(c.inbox.spare) > inboxIdle || c.unused.len > inboxIdle || c.spare.len > 2*linesAtOnce
+	if much && c.tidy == nil {
+		c.tidy = time.AfterFunc(idleAfter, c.tidyUp)
+	}
+}
+
+// tidyUp gives memory back, unless somebody is busy: who waits next comes back to it.
+func (c *Collection[T]) tidyUp() {
+	c.lock()
+	defer c.mu.Unlock()
+	c.tidy = nil
+	if c.isClosed() || c.waiters.Load() == 0 {
+		return
+	}
+	c.inbox.shrink()
+	c.unused.shrink()
+	c.spare.drop()
 }
 
 // stopWaiting takes back that the caller waits.

@@ -7,11 +7,11 @@ type unused[T any] struct {
 	len   int
 }
 
-// most is how many are kept: as many as come while one is handled, if not for long.
-const most = inboxSize
+// maxUnused is how many are kept: as many as come while one is handled, if not for long.
+const maxUnused = inboxSize
 
 func (u *unused[T]) put(q *Queue[T]) {
-	if u.len == most {
+	if u.len == maxUnused {
 		return
 	}
 	*q = Queue[T]{newer: u.first}
@@ -28,4 +28,12 @@ func (u *unused[T]) take() *Queue[T] {
 	u.first, q.newer = q.newer, nil
 	u.len--
 	return q
+}
+
+// shrink keeps few.
+func (u *unused[T]) shrink() {
+	for u.len > inboxIdle {
+		u.first = u.first.newer
+		u.len--
+	}
 }
