@@ -40,5 +40,5 @@ func NewFed[T any](key store.KeyFunc[T], makeFeed func(into store.Store[T], repo
 // report tells of a failure of a feed.
 func (i *Informer[T]) report(ctx context.Context, err error) {
 	i.logger.Warn("feed failed", zap.String("informer", i.name), zap.Error(err))
-	i.errorHook(ctx, err)
+	i.tell(ctx, err)
 }

@@ -54,7 +54,10 @@ func TestFeedOfYourOwn(t *testing.T) {
 		i := NewFed(store.ObjectKey[*corev1.Pod], func(into store.Store[*corev1.Pod], report Report) Feed {
 			f.into, f.report = into, report
 			return f
-		}, WithName("fed"), WithLogger(zap.New(logged)), WithErrorHook(func(_ context.Context, err error) { told = append(told, err) }))
+		}, WithName("fed"), WithLogger(zap.New(logged)), WithErrorHook(func(_ context.Context, err error) {
+			told = append(told, err)
+			panic("ouch")
+		}))
 		var d diary
 		i.Handle(d.funcs())
 		result := make(chan error, 1)
@@ -70,7 +73,8 @@ func TestFeedOfYourOwn(t *testing.T) {
 		assert.Equal(t, []string{"initial a@1", "missing a@1", "add b@3"}, d.read())
 		require.Len(t, told, 1)
 		assert.ErrorIs(t, told[0], store.ErrNoName)
-		require.Equal(t, 1, logs.Len())
+		require.Equal(t, 2, logs.Len())
 		assert.Equal(t, "fed", logs.All()[0].ContextMap()["informer"])
+		assert.Equal(t, "error hook panicked", logs.All()[1].Message)
 	})
 }
