@@ -101,7 +101,7 @@ func (l *pipeline[T, R]) add(batch *wire.Batch) *part[R] {
 func (l *pipeline[T, R]) now(batch *wire.Batch) *part[R] {
 	l.mu.Lock()
 	if n := len(l.waiting); n > 0 {
-		l.waiting[n-1].size = partSize
+		l.waiting[n-1].size = partSize + 1 // also for events without an object, which have no size
 	}
 	l.mu.Unlock()
 	p := &part[R]{}
