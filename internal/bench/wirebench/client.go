@@ -112,12 +112,12 @@ func (c *client) alone(changes int) (float64, error) {
 	return measure.Median(times), nil
 }
 
-// relist makes the server forget the version of the watch. How long it takes says nothing: everybody waits for a moment before it lists again.
+// relist makes the watch fail. How long it takes says nothing: everybody waits for a moment before it lists again.
 func (c *client) relist(s *sample) (err error) {
 	before := measure.LiveHeap()
-	c.version++ // which the server does to be able to forget the last
+	c.version++ // which the server does, so that the end can be seen
 	s.Relist, err = c.phase("relist", func() error {
-		if err := c.order("expire"); err != nil {
+		if err := c.order("fail"); err != nil {
 			return err
 		}
 		return c.settle()
@@ -131,7 +131,7 @@ const (
 	patience = time.Minute
 	// idle is how long a process must do nothing for its work to be done.
 	idle  = 50 * time.Millisecond
-	pause = 2 * time.Millisecond
+	pause = 5 * time.Millisecond
 )
 
 // settle waits until the newest version is held, and then until nothing is done any more: handlers may be behind.

@@ -3,8 +3,7 @@
 //
 // A server in a process of its own replays canned objects: 20,000 pods of about 6.1 kB of JSON or 3.6 kB of protobuf, as many that have nothing in
 // common, or custom resources. Each contender has a process of its own as well, which lists and watches until its handler knows all objects, has each
-// object change once, in no order, and then some that change alone; and lets the version expire that it watches from, so that it lists again what did
-// not change. A process measures itself, for all cases at once: CPU time as the kernel counts it, wall time, what is allocated, the heap that is live
+// object change once, in no order, and then some that change alone; and has its watch fail, so that it lists again what did not change. A process measures itself, for all cases at once: CPU time as the kernel counts it, wall time, what is allocated, the heap that is live
 // after the first list, and the most memory until then.
 //
 // Connections are neither encrypted nor compressed. The server and the client share the machine's processors, and so a wall time has the server's

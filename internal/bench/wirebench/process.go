@@ -62,7 +62,6 @@ func command(ctx context.Context, variable, value string) (*exec.Cmd, error) {
 	}
 	c := exec.CommandContext(ctx, program)
 	c.Env = append(os.Environ(), variable+"="+value)
-	c.Stderr = os.Stderr
 	return c, nil
 }
 
@@ -79,6 +78,7 @@ func startServer(ctx context.Context, objects int) (*serverProcess, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Stderr = os.Stderr
 	input, err := c.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -131,6 +131,10 @@ func (s *serverProcess) measure(ctx context.Context, a assignment, mode string) 
 	}
 	output, err := c.Output()
 	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr) // otherwise it is nobody's business: client-go logs there
+		}
 		return sample{}, fmt.Errorf("%s with %s: %w", a.Contender, a.Dataset, err)
 	}
 	var result sample

@@ -15,22 +15,23 @@ type replay struct {
 	sets    map[format]*set
 	streams bool
 
-	mu       sync.Mutex // protects what is below
-	versions []int      // of the objects
-	newest   int        // version
-	expired  int        // versions before it have
-	next     int        // object to be changed
-	orders   chan order // to the watch that is open; nil if none is
+	mu       sync.Mutex    // protects what is below
+	versions []int         // of the objects
+	newest   int           // version
+	next     int           // object to be changed
+	orders   chan order    // to the watch that is open; nil if none is
+	watched  chan struct{} // closed when the next watch is open
 }
 
-// order is what a watch has to do.
+// order is what a watch has to do. One that fails is not resumed: clients list again. One that expired would do as well, but if that happens soon after a
+// list, ours suspects the server, and takes no object that it lists for the one that is held.
 type order struct {
 	modify int
-	expire bool
+	fail   bool
 }
 
 func newReplay(sets map[format]*set, streams bool) *replay {
-	r := &replay{sets: sets, streams: streams}
+	r := &replay{sets: sets, streams: streams, watched: make(chan struct{})}
 	for i := range sets[inJSON].objects {
 		r.newest = firstVersion + i
 		r.versions = append(r.versions, r.newest)
@@ -45,12 +46,30 @@ func (r *replay) tell(o order) bool {
 	if r.orders == nil {
 		return false
 	}
-	if o.expire {
+	if o.fail {
 		r.newest++
-		r.expired = r.newest
 	}
 	r.orders <- o // there is room: clients wait for the outcome of an order
+	if o.fail {
+		r.orders = nil
+	}
 	return true
+}
+
+// open makes a watch the one that gets orders.
+func (r *replay) open(orders chan order) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.orders = orders
+	close(r.watched)
+	r.watched = make(chan struct{})
+}
+
+// opened returns what is closed when the next watch is open.
+func (r *replay) opened() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.watched
 }
 
 // answer answers a list or a watch.
@@ -62,16 +81,8 @@ func (r *replay) answer(w http.ResponseWriter, request *http.Request) {
 	query := request.URL.Query()
 	initial := query.Get("sendInitialEvents") == "true"
 	watch := query.Get("watch") == "true" || query.Get("watch") == "1"
-	version, _ := strconv.Atoi(query.Get("resourceVersion"))
-	r.mu.Lock()
-	expired := version < r.expired
-	r.mu.Unlock()
-	switch {
-	case initial && !r.streams:
+	if initial && !r.streams {
 		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden for watch")
-		return
-	case watch && !initial && expired:
-		refuse(w, http.StatusGone, metav1.StatusReasonExpired, "too old resource version")
 		return
 	}
 	contentType := string(set.format)
@@ -117,9 +128,7 @@ func (r *replay) watch(out *output, s *set, initial bool, request *http.Request)
 			ResourceVersion: strconv.Itoa(newest), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 		}})
 	}
-	r.mu.Lock()
-	r.orders = orders
-	r.mu.Unlock()
+	r.open(orders)
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -130,10 +139,10 @@ func (r *replay) watch(out *output, s *set, initial bool, request *http.Request)
 	for {
 		select {
 		case o := <-orders:
-			if o.expire {
+			if o.fail {
 				kind := metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 				out.other(s, "ERROR", kind, &metav1.Status{
-					TypeMeta: kind, Status: metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Message: "too old resource version", Code: http.StatusGone,
+					TypeMeta: kind, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: "an object cannot be read any more", Code: http.StatusInternalServerError,
 				})
 				return
 			}

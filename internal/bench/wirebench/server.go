@@ -17,7 +17,7 @@ import (
 //	/prepare/DATASET                       builds a data set, so that nobody else waits for it
 //	/CLIENT/DATASET/MODE/api/...           is the root of an API server that one client has to itself
 //	/CLIENT/DATASET/MODE/-/modify?n=N      makes N objects change, and answers when that is under way
-//	/CLIENT/DATASET/MODE/-/expire          makes the version expire that the client watches from
+//	/CLIENT/DATASET/MODE/-/fail            ends the watch by a failure, and answers when the client has listed and watches again
 //
 // CLIENT is any word: what one does concerns nobody else. MODE says what the server can do.
 const (
@@ -75,9 +75,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil || !client.tell(order{modify: n}) {
 			http.Error(w, "nobody watches, or n is no number", http.StatusConflict)
 		}
-	case parts[3] == "-/expire":
-		if !client.tell(order{expire: true}) {
+	case parts[3] == "-/fail":
+		opened := client.opened()
+		if !client.tell(order{fail: true}) {
 			http.Error(w, "nobody watches", http.StatusConflict)
+			return
+		}
+		select {
+		case <-opened:
+		case <-r.Context().Done():
 		}
 	case "/"+parts[3] == path(datasets[parts[1]].resource):
 		client.answer(w, r)
