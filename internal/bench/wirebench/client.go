@@ -48,7 +48,7 @@ func measureClient(a assignment) (s sample, err error) {
 	s.RSS = peakRSS()
 	s.Peak = peakHeap()
 	s.Live = (float64(measure.LiveHeap()) - float64(empty)) / float64(a.Objects)
-	if err := c.profileHeap(); err != nil {
+	if err := c.profileHeap("list"); err != nil {
 		return s, err
 	}
 	s.Events, err = c.phase("events", func() error {
@@ -67,6 +67,9 @@ func measureClient(a assignment) (s sample, err error) {
 	if a.Relist {
 		if err := c.relist(&s); err != nil {
 			return s, fmt.Errorf("relist: %w", err)
+		}
+		if err := c.profileHeap("relist"); err != nil {
+			return s, err
 		}
 	}
 	runtime.KeepAlive(made)
@@ -186,11 +189,12 @@ func (c *client) profileCPU(phase string) (stop func() error, err error) {
 	}, pprof.StartCPUProfile(file)
 }
 
-func (c *client) profileHeap() error {
+// profileHeap writes a profile of what is live after a phase, and of all that was allocated so far.
+func (c *client) profileHeap(phase string) error {
 	if c.Profiles == "" {
 		return nil
 	}
-	file, err := os.Create(c.Profiles + ".heap")
+	file, err := os.Create(c.Profiles + "." + phase + ".heap")
 	if err != nil {
 		return err
 	}
