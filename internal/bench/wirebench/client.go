@@ -78,12 +78,12 @@ func measureClient(a assignment) (s sample, err error) {
 
 // phase measures what something takes, for an object.
 func (c *client) phase(name string, do func() error) (u usage, err error) {
+	var before, after runtime.MemStats
+	runtime.GC()
 	stop, err := c.profileCPU(name)
 	if err != nil {
 		return u, err
 	}
-	var before, after runtime.MemStats
-	runtime.GC()
 	runtime.ReadMemStats(&before)
 	cpu, begin := cpuTime(), time.Now()
 	if err := do(); err != nil {
