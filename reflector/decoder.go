@@ -1,8 +1,11 @@
 package reflector
 
 import (
+	"fmt"
 	"reflect"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -12,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // DecodeError means that an object of the server's does not fit T.
@@ -23,7 +25,11 @@ type DecodeError struct {
 	Namespace, Name string
 	// Type is the Go type of T, such as "*main.Foo".
 	Type string
-	Err  error
+	// Field is the place in the object, as a JSON pointer such as "/spec/size"; empty if it
+	// is not known.
+	Field string
+	// Err is why. It is a [store.ErrPanic], with the stack, if a method of T's panicked.
+	Err error
 }
 
 // Error names the resource, the object, the type and the cause.
@@ -41,9 +47,9 @@ type holdsFunc func(store.Key, store.Version) bool
 // decoder decodes for one goroutine.
 type decoder[T Object] struct {
 	of      *Resource[T]
-	objects *decode.Decoder[T]
-	loose   bool  // T is Unstructured
-	unknown error // the field of the last object that T does not have
+	objects *decode.Decoder[T] // nil before the first object
+	loose   bool               // T is Unstructured
+	unknown error              // the field of the last object that T does not have
 	kinds   kinds
 	names   arena
 }
@@ -57,24 +63,46 @@ func (r *Resource[T]) decoder() *decoder[T] {
 		r.spare = r.spare[:n-1]
 		return d
 	}
-	d := &decoder[T]{of: r, loose: reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]()}
-	codec := r.codec
-	if r.options.unknown != nil {
+	return &decoder[T]{of: r, loose: reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]()}
+}
+
+// begin makes what it takes to decode: much, for whoever finds all objects held.
+func (d *decoder[T]) begin() {
+	codec, options := d.of.codec, &d.of.options
+	if options.unknown != nil {
 		// The codec was made with the same options without an error.
-		opts := append(r.options.decoding[:len(r.options.decoding):len(r.options.decoding)],
+		opts := append(options.decoding[:len(options.decoding):len(options.decoding)],
 			decode.ReportUnknown(func(err error) { d.unknown = err }))
 		codec, _ = decode.For[T](opts...)
 	}
 	d.objects = codec.NewDecoder()
-	return d
 }
 
 // giveBack keeps a decoder for the next list or watch.
 func (r *Resource[T]) giveBack(d *decoder[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.spare) < runtime.GOMAXPROCS(0) {
+	if len(r.spare) < r.keep {
 		r.spare = append(r.spare, d)
+	}
+}
+
+// keepAll makes all decoders be kept that are given back: for the pages of a list.
+func (r *Resource[T]) keepAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep = runtime.GOMAXPROCS(0)
+}
+
+// keepFew gives up most spare decoders, with all that they remember: a watch that has nothing
+// to catch up with needs one, and seldom another.
+func (r *Resource[T]) keepFew() {
+	const few = 2
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep = few
+	if extra := len(r.spare) - few; extra > 0 {
+		r.spare = slices.Delete(r.spare, 0, extra)
 	}
 }
 
@@ -94,24 +122,36 @@ func (d *decoder[T]) decode(format wire.Format, data []byte) (T, error) {
 	return object, nil
 }
 
-func (d *decoder[T]) read(format wire.Format, data []byte) (T, error) {
-	if !d.loose || format != wire.JSON {
+// read decodes an object. A method of T's that panics over one object is no reason to decode
+// no others.
+func (d *decoder[T]) read(format wire.Format, data []byte) (object T, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
+		}
+	}()
+	if !d.loose || format == wire.Protobuf {
+		if d.objects == nil {
+			d.begin()
+		}
 		return d.objects.Decode(format, data)
 	}
 	// Unstructured's own method wants a kind, which the items of lists need not have.
-	object := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &object.Object); err != nil {
-		var none T
-		return none, err
+	loose := &unstructured.Unstructured{}
+	if err := unmarshalJSON(format, data, &loose.Object); err != nil {
+		return object, err
 	}
 	if d.of.options.skipManaged {
-		unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+		unstructured.RemoveNestedField(loose.Object, "metadata", "managedFields")
 	}
-	return any(object).(T), nil
+	return any(loose).(T), nil
 }
 
 func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
-	return &DecodeError{Resource: d.of.name, Namespace: key.Namespace, Name: key.Name, Type: reflect.TypeFor[T]().String(), Err: err}
+	return &DecodeError{
+		Resource: d.of.name, Namespace: key.Namespace, Name: key.Name,
+		Type: reflect.TypeFor[T]().String(), Field: decode.Field(err), Err: err,
+	}
 }
 
 // reject says what is lacking, since it cannot be decoded; false if not even its metadata
@@ -128,13 +168,7 @@ func identify(format wire.Format, data []byte) (store.Key, store.Version, bool) 
 			store.Version{UID: types.UID(id.UID), ResourceVersion: string(id.ResourceVersion)}, true
 	}
 	var m metav1.PartialObjectMetadata
-	var err error
-	if format == wire.Protobuf {
-		err = m.Unmarshal(data)
-	} else {
-		err = utiljson.Unmarshal(data, &m)
-	}
-	if err != nil {
+	if err := unmarshal(format, data, &m); err != nil {
 		return store.Key{}, store.Version{}, false
 	}
 	return store.Key{Namespace: m.Namespace, Name: m.Name}, store.Version{UID: m.UID, ResourceVersion: m.ResourceVersion}, true

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
-	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,13 +28,16 @@ type Resource[T Object] struct {
 	rest      rest.Interface
 	resource  string
 	namespace string
-	name      string // for people
+	name      string  // for people
+	finder    *finder // if only the kind is known
 	options   resourceOptions
 	codec     *decode.Codec[T]
-	protobuf  bool // is asked for
+	protobuf  bool        // is asked for
+	onlyJSON  atomic.Bool // because the server refused something else
 
-	mu    sync.Mutex    // protects spare
+	mu    sync.Mutex    // protects the fields below
 	spare []*decoder[T] // with what they know of values that repeat
+	keep  int           // so many of them
 }
 
 // ResourceList is a list of the objects of a [Resource].
@@ -137,7 +140,11 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	if err := r.check(); err != nil {
 		return none, err
 	}
-	a, err := r.ask(ctx, r.request(&opts, mediaJSON).Name(name))
+	request, err := r.request(ctx, &opts, mediaJSON)
+	if err != nil {
+		return none, err
+	}
+	a, err := r.ask(ctx, request.Name(name))
 	if err != nil {
 		return none, err
 	}
@@ -148,7 +155,8 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	}
 	d := r.decoder()
 	defer r.giveBack(d)
-	return d.decode(wire.JSON, data)
+	format, _ := a.named()
+	return d.decode(format, data)
 }
 
 // List returns a page of objects. It returns a [*DecodeError] if one of them does not

@@ -28,10 +28,11 @@ func (w *resourceWatch[T]) ResultChan() <-chan watch.Event { return w.events }
 
 func (w *resourceWatch[T]) run() {
 	defer close(w.events)
-	for batch := range w.stream.batches {
-		for _, e := range batch {
+	for p := range w.stream.parts {
+		p.wait(nil)
+		for _, e := range p.result {
 			if !w.send(carry(e)) {
-				for range w.stream.batches {
+				for range w.stream.parts {
 					// It ends, since it was told to.
 				}
 				return

@@ -35,8 +35,9 @@ type scripted struct {
 type scriptedAnswer struct {
 	contentType string // JSON if it is empty
 	body        string
-	err         error // at the end of the body; io.EOF if there is none
-	open        bool  // instead of an end
+	err         error  // at the end of the body; io.EOF if there is none
+	open        bool   // instead of an end
+	later       string // comes a minute after the body
 }
 
 func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -74,6 +75,14 @@ func (b *scriptedBody) Read(into []byte) (int, error) {
 	switch {
 	case err == nil:
 		return n, nil
+	case b.answer.later != "":
+		select {
+		case <-time.After(time.Minute):
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
+		b.Reader, b.answer.later = strings.NewReader(b.answer.later), ""
+		return b.Reader.Read(into)
 	case b.answer.open:
 		<-b.ctx.Done()
 		return 0, b.ctx.Err()
@@ -140,6 +149,8 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 		"an object without a name":    {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"data":{"color":7}}`), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
 		"an error that is none":       {scriptedAnswer{body: blue + jsonEvent(watch.Error, jsonObject("c", "9", "red")), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
 		"an error that is unreadable": {scriptedAnswer{body: blue + jsonEvent(watch.Error, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
+		"a table":                     {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"rows":[]}`), open: true}, reflector.ErrTable, "", "list 0, watch 7, list 8, watch 9"},
+		"a status that is no error":   {scriptedAnswer{body: blue + jsonEvent(watch.Modified, `{"kind":"Status","apiVersion":"v1","metadata":{},"code":500}`), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
 		"a bookmark that is none":     {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,6 +168,11 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 				require.Len(t, errs, 1)
 				if tc.is != nil {
 					assert.ErrorIs(t, errs[0], tc.is)
+				}
+				if name == "a status that is no error" {
+					var other *reflector.TypeError
+					require.ErrorAs(t, errs[0], &other)
+					assert.Equal(t, "Status", other.Got)
 				}
 				if tc.says != "" {
 					var unreadable *reflector.ResponseError
@@ -227,6 +243,8 @@ func TestListThatCannotBeRead(t *testing.T) {
 		"malformed":           {scriptedAnswer{body: whole.body + "{"}, reflector.ErrMalformed},
 		"too large":           {jsonList("7", jsonObject("a", "5", strings.Repeat("x", 1000))), reflector.ErrTooLarge},
 		"a table":             {scriptedAnswer{body: `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"rows":[]}`}, reflector.ErrTable},
+		"a status":            {scriptedAnswer{body: `{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"7"},"status":"Success"}`}, reflector.ErrMalformed},
+		"a single object":     {scriptedAnswer{body: jsonObject("a", "5", "red")}, reflector.ErrMalformed},
 		"something else":      {scriptedAnswer{body: `{"login":"required"}`}, reflector.ErrNoResourceVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +288,8 @@ func TestRelistDoesNotDecodeWhatIsHeld(t *testing.T) {
 				first, second := jsonStream("7", red...), jsonStream("9", then...)
 				server.watches = []scriptedAnswer{{body: jsonError(tc.err)}}
 				if tc.opts == nil {
-					server.watches = []scriptedAnswer{{body: first}, {body: jsonError(tc.err)}, {body: second, open: true}}
+					again := jsonEvent(watch.Modified, jsonObject("b", "10", "green")) // of which the store is not asked any more
+					server.watches = []scriptedAnswer{{body: first}, {body: jsonError(tc.err)}, {body: second, later: again, open: true}}
 				}
 				client, release := server.heldBack(t)
 				s := &askedStore{Cache: store.New(store.ObjectKey[*Paint])}
@@ -286,6 +305,8 @@ func TestRelistDoesNotDecodeWhatIsHeld(t *testing.T) {
 				assert.Equal(t, "9", s.ResourceVersion())
 				after, _ := s.Get(store.Key{Namespace: "default", Name: "a"})
 				assert.Same(t, before, after)
+				<-time.After(2 * time.Minute)
+				assert.Equal(t, tc.asks, s.asked)
 				stop()
 			})
 		})

@@ -1,0 +1,163 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+var (
+	// ErrNoKind means that [ForKind] does not know T's kind: it was given neither
+	// [WithKind] nor, by [WithScheme], a scheme in which T is registered once.
+	ErrNoKind = errors.New("kind is not known: pass WithKind, or WithScheme with a scheme that has the type")
+
+	// ErrClusterScoped means that the objects of a kind have no namespace, and one was
+	// asked for.
+	ErrClusterScoped = errors.New("kind has no namespaces: pass an empty one")
+)
+
+// ForKind is [ForResource] for whoever knows the kind of T, and not the resource: the server
+// says which one it is, when the first request is made. The kind is that of [WithKind], or the
+// one under which [WithScheme]'s scheme has T; without either it returns [ErrNoKind]:
+//
+//	reflector.ForKind[*corev1.Pod](config, "default", reflector.WithScheme(scheme.Scheme))
+//
+// A kind that the server does not serve yet is no error here. It is an [ErrNotServed] of the
+// request that needs it, for which a reflector waits as for everything else. The server is
+// asked again after such a failure, and otherwise once for each resource: see [WithRESTMapper].
+func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOption) (*Resource[T], error) {
+	var o resourceOptions
+	for _, opt := range opts {
+		opt.applyResource(&o)
+	}
+	if _, err := decode.For[T](); err != nil {
+		return nil, fmt.Errorf("client of a kind: %w", err)
+	}
+	kind, err := kindOf[T](&o)
+	if err != nil {
+		return nil, err
+	}
+	// The resource has no name until it is asked for.
+	r, err := ForResource[T](config, kind.GroupVersion().WithResource(""), namespace, opts...)
+	if err != nil {
+		return nil, err
+	}
+	r.name = kind.GroupKind().String() + "/" + kind.Version
+	mapper := o.mapper
+	if isNil(mapper) {
+		client, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("discovery of %s: %w", kind, err)
+		}
+		cached := memory.NewMemCacheClientWithContext(client)
+		mapper = restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached)
+	}
+	r.finder = &finder{kind: kind, namespaced: namespace != "", from: mapped{mapper}}
+	return r, nil
+}
+
+// kindOf returns T's kind by what the options say.
+func kindOf[T Object](o *resourceOptions) (schema.GroupVersionKind, error) {
+	t := reflect.TypeFor[T]()
+	if !o.kind.Empty() {
+		return o.kind, nil
+	}
+	object, ok := reflect.New(t.Elem()).Interface().(runtime.Object)
+	if !ok || o.scheme == nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("client of %s: %w", t, ErrNoKind)
+	}
+	kinds, _, err := o.scheme.ObjectKinds(object)
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("client of %s: %w: %w", t, ErrNoKind, err)
+	}
+	if len(kinds) != 1 {
+		return schema.GroupVersionKind{}, fmt.Errorf("client of %s, which is registered as %v: %w", t, kinds, ErrNoKind)
+	}
+	return kinds[0], nil
+}
+
+// finder finds the resource of a kind, and remembers it.
+type finder struct {
+	kind       schema.GroupVersionKind
+	namespaced bool // is what is wanted
+	from       directory
+
+	mu    sync.Mutex // protects found
+	found string
+}
+
+// directory says which resource a kind is.
+type directory interface {
+	// find returns the name and whether there are namespaces; the error is an ErrNotServed
+	// if there is no such kind.
+	find(ctx context.Context, kind schema.GroupVersionKind) (resource string, namespaced bool, err error)
+	// forget makes the server be asked again.
+	forget(ctx context.Context)
+}
+
+// find returns the name of the resource. The server is asked without a lock: several may ask
+// at once, and get the same answer.
+func (f *finder) find(ctx context.Context) (string, error) {
+	f.mu.Lock()
+	found := f.found
+	f.mu.Unlock()
+	if found != "" {
+		return found, nil
+	}
+	resource, namespaced, err := f.from.find(ctx, f.kind)
+	switch {
+	case errors.Is(err, ErrNotServed):
+		f.from.forget(ctx)
+		return "", err
+	case err != nil:
+		return "", fmt.Errorf("discovery of %s: %w", f.kind, err)
+	case f.namespaced && !namespaced:
+		return "", fmt.Errorf("%s: %w", f.kind, ErrClusterScoped)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.found = resource
+	return resource, nil
+}
+
+// forget makes the server be asked again.
+func (f *finder) forget(ctx context.Context) {
+	f.mu.Lock()
+	f.found = ""
+	f.mu.Unlock()
+	f.from.forget(ctx)
+}
+
+// mapped is the directory that a REST mapper is.
+type mapped struct{ meta.RESTMapper }
+
+func (m mapped) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
+	mapping, err := meta.ToRESTMapperWithContext(m.RESTMapper).RESTMappingWithContext(ctx, kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return "", false, fmt.Errorf("%w: %w", ErrNotServed, err)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return mapping.Resource.Resource, mapping.Scope.Name() != meta.RESTScopeNameRoot, nil
+}
+
+func (m mapped) forget(ctx context.Context) {
+	switch mapper := m.RESTMapper.(type) {
+	case meta.ResettableRESTMapperWithContext:
+		mapper.ResetWithContext(ctx)
+	case meta.ResettableRESTMapper:
+		mapper.Reset()
+	}
+}
