@@ -18,7 +18,7 @@ type scale struct {
 
 var (
 	thorough = scale{objects: 20_000, alone: 200, rounds: 3}
-	quick    = scale{objects: 3_000, alone: 50, rounds: 1}
+	quick    = scale{objects: 2_000, alone: 50, rounds: 1}
 )
 
 // entry is a contender with a task.
