@@ -108,6 +108,7 @@ func (r *Resource[T]) keepFew() {
 
 // decode decodes an object. The error is a *DecodeError.
 func (d *decoder[T]) decode(format wire.Format, data []byte) (T, error) {
+	d.unknown = nil
 	object, err := d.read(format, data)
 	if err != nil {
 		key, _, _ := identify(format, data)
@@ -116,8 +117,7 @@ func (d *decoder[T]) decode(format wire.Format, data []byte) (T, error) {
 	}
 	if d.unknown != nil {
 		key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
-		err, d.unknown = d.unknown, nil
-		d.of.options.unknown(d.newError(key, err))
+		d.of.options.unknown(d.newError(key, d.unknown))
 	}
 	return object, nil
 }

@@ -96,8 +96,14 @@ func (l *pipeline[T, R]) add(batch *wire.Batch) *part[R] {
 	}
 }
 
-// now decodes a batch on the spot.
+// now decodes a batch on the spot. The parts before it take nothing more, since that would
+// come too early.
 func (l *pipeline[T, R]) now(batch *wire.Batch) *part[R] {
+	l.mu.Lock()
+	if n := len(l.waiting); n > 0 {
+		l.waiting[n-1].size = partSize + 1 // also for events without an object, which have no size
+	}
+	l.mu.Unlock()
 	p := &part[R]{}
 	l.decode(l.own, &p.result, batch)
 	batch.Release()

@@ -154,6 +154,37 @@ func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
 	})
 }
 
+func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
+	processors(t, 2)
+	synctest.Test(t, func(t *testing.T) {
+		first := make(chan struct{})
+		l := newPipeline(someResource(t), true, func(_ *decoder[*corev1.ConfigMap], into *[]string, batch *wire.Batch) {
+			text := strings.TrimSpace(strings.TrimSuffix(string(batch.Frames[0].Object), "}"))
+			if text == `{"n":0` {
+				<-first
+			}
+			*into = append(*into, text)
+		})
+		batches := numbered(t, 4, 100)
+		parts := []*part[[]string]{l.add(batches[0])}
+		synctest.Wait() // the helper has begun with it, and has enough to do
+		parts = append(parts, l.add(batches[1]))
+		require.NotNil(t, parts[1], "it waits")
+		parts = append(parts, l.now(batches[2]))
+		if p := l.add(batches[3]); p != nil {
+			parts = append(parts, p)
+		}
+		close(first)
+		l.close(true)
+		var got []string
+		for _, p := range parts {
+			require.True(t, p.wait(nil))
+			got = append(got, p.result...)
+		}
+		assert.Equal(t, []string{`{"n":0`, `{"n":1`, `{"n":2`, `{"n":3`}, got)
+	})
+}
+
 // sampled is a body in which chunks come after pauses.
 type sampled struct {
 	chunks []string

@@ -23,7 +23,7 @@ import (
 // to be edited in place, but a DeepCopy may be. An object says its kind and apiVersion, if T
 // has a metav1.TypeMeta, wherever it came from; the objects of generated clients do not.
 //
-// Get one from [ForResource] or [ForREST]. All methods are safe for concurrent use.
+// Get one from [ForResource], [ForKind], [ForREST] or [ForClient]. All methods are safe for concurrent use.
 type Resource[T Object] struct {
 	rest      rest.Interface
 	resource  string

@@ -37,7 +37,7 @@ type scriptedAnswer struct {
 	body        string
 	err         error  // at the end of the body; io.EOF if there is none
 	open        bool   // instead of an end
-	later       string // comes a minute after the body
+	later       string // comes 90 seconds after the body
 }
 
 func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -77,7 +77,7 @@ func (b *scriptedBody) Read(into []byte) (int, error) {
 		return n, nil
 	case b.answer.later != "":
 		select {
-		case <-time.After(time.Minute):
+		case <-time.After(90 * time.Second):
 		case <-b.ctx.Done():
 			return 0, b.ctx.Err()
 		}

@@ -64,6 +64,18 @@ func TestFieldThatDoesNotFitIsNamed(t *testing.T) {
 	})
 }
 
+func TestUnknownFieldOfAnObjectThatDoesNotFitIsNotThatOfTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := strings.Replace(jsonObject("a", "5", "red"), `"color":"red"`, `"size":3,"color":7`, 1)
+		server := &scripted{lists: []scriptedAnswer{jsonList("7", bad, jsonObject("b", "6", "blue"))}}
+		client := server.client(t, reflector.WithUnknownFields(func(err *reflector.DecodeError) { t.Errorf("reported: %v", err) }))
+		_, err := client.List(t.Context(), metav1.ListOptions{})
+		var failure *reflector.DecodeError
+		require.ErrorAs(t, err, &failure)
+		assert.Equal(t, "a", failure.Name)
+	})
+}
+
 // Placed is what a scheduler wants to know of a pod, in a struct of that.
 type Placed struct {
 	metav1.ObjectMeta `json:"metadata"`
