@@ -105,14 +105,14 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 }
 
 // report tells of a failure of the handler.
-func (c *Controller[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
-	c.logger.Error("handler failed", zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
+func (o *options) report(ctx context.Context, err *eventqueue.HandlerError) {
+	o.logger.Error("handler failed", zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
 		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err), zap.ByteString("handlerStack", err.Stack()))
 	defer func() {
 		// What the hook does wrong must not change what becomes of the event.
 		if value := recover(); value != nil {
-			c.logger.Error("error hook panicked", zap.Stringer("key", err.Key), zap.Any("panic", value), zap.Stack("stack"))
+			o.logger.Error("error hook panicked", zap.Stringer("key", err.Key), zap.Any("panic", value), zap.Stack("stack"))
 		}
 	}()
-	c.errorHook(ctx, err)
+	o.errorHook(ctx, err)
 }
