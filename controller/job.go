@@ -70,15 +70,11 @@ func (s *shift) trigger(t trigger) {
 			return
 		}
 	}
-	s.addLocked(t.key, t.priority)
+	s.add(t.key, t.priority)
 }
 
-// addLocked puts a key into the queue or, while the caches are waited for, aside.
-func (s *shift) addLocked(key store.Key, p Priority) {
-	if j := s.jobs[key]; j != nil && j.held {
-		s.parkLocked(j, p)
-		return
-	}
+// add puts a key into the queue.
+func (s *shift) add(key store.Key, p Priority) {
 	s.order.want(key, p)
 	s.queue.Add(key)
 }
@@ -126,7 +122,7 @@ func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err er
 		s.waiters.Go(func() { s.wait(key, waits) })
 	}
 	for _, t := range j.during {
-		s.addLocked(key, t.priority)
+		s.add(key, t.priority)
 	}
 	j.during = nil
 	switch {
@@ -228,7 +224,7 @@ func (s *shift) wait(key store.Key, waits []func(context.Context) error) {
 	j.held = false
 	if j.parked {
 		j.parked = false
-		s.addLocked(key, j.priority)
+		s.add(key, j.priority)
 	}
 	s.tidyLocked(key, j)
 }

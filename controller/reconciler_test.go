@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -154,6 +155,31 @@ func TestFailedKeysComeAgainAndDelayNoOther(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestBackoffBeginsAnewAfterASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		calls, attempts := 0, list{}
+		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+			if calls++; calls%4 != 0 {
+				return Result{}, fmt.Errorf("call %d", calls)
+			}
+			return Result{}, nil
+		}, WithErrorHook(func(_ context.Context, err error) { attempts.add(err.Error()) }),
+			WithRateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](time.Second, time.Hour))))
+		for range 2 {
+			<-time.After(7100 * time.Millisecond) // 1 s, 2 s and 4 s
+			got := attempts.take()
+			require.Len(t, got, 3)
+			assert.Contains(t, got[2], "attempt 3")
+			assert.Zero(t, calls%4)
+			w.touch("a", got[2])
+			synctest.Wait()
+		}
+		require.Error(t, stop())
+	})
 }
 
 func TestKeysThatFailedForGoodComeWhenSomethingHappens(t *testing.T) {
