@@ -59,6 +59,7 @@ func (s *shift) trigger(t trigger) {
 	if j := s.jobs[t.key]; j != nil {
 		if t.gone {
 			j.own = slices.DeleteFunc(j.own, func(own version) bool { return own.uid == t.of.uid })
+			s.tidyLocked(t.key, j)
 		}
 		if at := slices.Index(j.own, t.of); at >= 0 {
 			j.own = slices.Delete(j.own, at, at+1)

@@ -304,6 +304,40 @@ func TestNothingIsRememberedOfKeysThatAreDone(t *testing.T) {
 	})
 }
 
+func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites(), WithVisibilityTimeout(0)})
+		s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+			for i := range 2 * maxOwn {
+				one := secret("s", "a")
+				one.UID, one.ResourceVersion = "u", strconv.Itoa(i+1)
+				Wrote(ctx, one)
+				Wrote(ctx, configMap("no cache of the reconciler has it"))
+			}
+			return Result{}, nil
+		}, o.sources)
+		key := store.Key{Name: "a"}
+		s.trigger(trigger{key: key})
+		s.start()
+		synctest.Wait()
+		s.mu.Lock()
+		require.Contains(t, s.jobs, key)
+		assert.Len(t, s.jobs[key].own, maxOwn)
+		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, s.jobs[key].own[maxOwn-1])
+		s.mu.Unlock()
+		s.trigger(trigger{key: key, of: version{uid: "other"}, gone: true})
+		synctest.Wait()
+		s.queue.ShutDown()
+		s.workers.Wait()
+		s.trigger(trigger{key: key, of: version{uid: "u", resourceVersion: "99"}, gone: true})
+		s.mu.Lock()
+		assert.Empty(t, s.jobs, "the object is gone")
+		s.mu.Unlock()
+		require.NoError(t, s.drain())
+	})
+}
+
 type runFunc func(context.Context) error
 
 func (f runFunc) Run(ctx context.Context) error { return f(ctx) }

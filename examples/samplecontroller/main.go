@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
@@ -71,7 +72,9 @@ func control(ctx context.Context, c cluster.Cluster, opts ...controller.Reconcil
 	var all informer.Group
 	all.Add(s.foos)
 	all.Add(s.deployments)
-	all.Add(controller.NewReconciler("foos", s.foos, s.reconcile, append(opts, controller.Watch(s.deployments, owner))...))
+	// A server that does not answer must not keep a worker for ever.
+	opts = append(opts, controller.Watch(s.deployments, owner), controller.WithTimeout(time.Minute))
+	all.Add(controller.NewReconciler("foos", s.foos, s.reconcile, opts...))
 	return all.Run(ctx)
 }
 
