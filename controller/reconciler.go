@@ -36,6 +36,10 @@ var (
 	// [WithTimeout] is over.
 	ErrTimeout = errors.New("time to reconcile is over")
 
+	// ErrHalt is a cause for the end of the context of Run that leaves no time to finish:
+	// see [Reconciler.Run].
+	ErrHalt = errors.New("there is no time to finish")
+
 	// ErrIncompleteReconciler means that a reconciler was made without an informer or
 	// a function.
 	ErrIncompleteReconciler = errors.New("reconciler needs a primary informer, a reconcile function and, for each Watch, an informer and a mapping")
@@ -128,7 +132,8 @@ func (r *Reconciler[T]) Ready() error {
 // Run waits until the informers are synced, and reconciles the key of every object that
 // they hold, and then of those that change, until ctx ends. It then goes on with the
 // keys that wait, for as long as [WithDrainTimeout] says, and returns when the last call
-// has returned.
+// has returned. If the cause of ctx's end is [ErrHalt], it begins no other call, and the
+// contexts of those that are being made end at once.
 //
 // It returns nil if nothing was left to do; an [*eventqueue.DrainError] that names the
 // keys that had failed, waited for the caches or were not reached; and [ErrRunning] if it
@@ -171,6 +176,9 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 	<-ctx.Done()
 	for _, s := range subscriptions {
 		s.Close() // what happens from now on is for the next run
+	}
+	if errors.Is(context.Cause(ctx), ErrHalt) {
+		shift.end()
 	}
 	return shift.drain()
 }

@@ -368,6 +368,29 @@ func TestStopHasALimitedTime(t *testing.T) {
 	})
 }
 
+func TestHaltLeavesNoTimeToFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		calls := 0
+		r := NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			calls++
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		})
+		halted, halt := context.WithCancelCause(t.Context())
+		stop := w.run(runFunc(func(context.Context) error { return r.Run(halted) }))
+		synctest.Wait()
+		before := time.Now()
+		halt(ErrHalt)
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, stop(), &left)
+		assert.Zero(t, time.Since(before))
+		assert.Len(t, left.Left, 2)
+		assert.Equal(t, 1, calls)
+	})
+}
+
 func TestRunAgainReconcilesEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
