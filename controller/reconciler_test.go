@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,10 +162,11 @@ func TestBackoffBeginsAnewAfterASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
-		calls, attempts := 0, list{}
+		var calls atomic.Int64
+		attempts := list{}
 		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
-			if calls++; calls%4 != 0 {
-				return Result{}, fmt.Errorf("call %d", calls)
+			if n := calls.Add(1); n%4 != 0 {
+				return Result{}, fmt.Errorf("call %d", n)
 			}
 			return Result{}, nil
 		}, WithErrorHook(func(_ context.Context, err error) { attempts.add(err.Error()) }),
@@ -174,7 +176,7 @@ func TestBackoffBeginsAnewAfterASuccess(t *testing.T) {
 			got := attempts.take()
 			require.Len(t, got, 3)
 			assert.Contains(t, got[2], "attempt 3")
-			assert.Zero(t, calls%4)
+			assert.Zero(t, calls.Load()%4)
 			w.touch("a", got[2])
 			synctest.Wait()
 		}

@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	// DefaultBackoff and DefaultBackoffLimit are how long a key waits after its first
-	// failure, and at most: each further failure doubles it.
-	DefaultBackoff      = 5 * time.Millisecond
+	// DefaultBackoff is how long a key waits after its first failure; each further one
+	// doubles it.
+	DefaultBackoff = 5 * time.Millisecond
+
+	// DefaultBackoffLimit is how long a key waits at most after a failure.
 	DefaultBackoffLimit = 5 * time.Minute
 
 	// DefaultVisibilityTimeout is how long a key waits at most until the caches show

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,9 +141,9 @@ func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *tes
 				core, logs := observer.New(zap.WarnLevel)
 				w.create(configMap("a"))
 				var got list
-				calls := 0
+				var calls atomic.Int64
 				stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
-					if calls++; calls == 1 {
+					if calls.Add(1) == 1 {
 						return w.securing(&got)(ctx, key)
 					}
 					return Result{}, nil
@@ -150,14 +151,14 @@ func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *tes
 				synctest.Wait()
 				w.touch("a", "1")
 				<-time.After(9 * time.Second)
-				assert.Equal(t, 1, calls)
+				assert.EqualValues(t, 1, calls.Load())
 				if bookmark {
 					w.server.SendBookmarks()
 					synctest.Wait()
 				} else {
 					<-time.After(2 * time.Second)
 				}
-				assert.Equal(t, 2, calls)
+				assert.EqualValues(t, 2, calls.Load())
 				assert.Equal(t, !bookmark, logs.Len() == 1)
 				require.NoError(t, stop())
 			})

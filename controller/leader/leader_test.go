@@ -68,7 +68,7 @@ func TestOneLeadsAndTheOtherTakesOverWhenItHasEnded(t *testing.T) {
 		stopFirst := start(t, first)
 		<-one.began
 		stopSecond := start(t, second)
-		<-time.After(time.Hour)
+		<-time.After(time.Minute)
 		assert.True(t, first.Leading())
 		assert.False(t, second.Leading())
 		assert.ErrorIs(t, first.Run(t.Context()), ErrRunning)
@@ -89,24 +89,21 @@ func TestOneLeadsAndTheOtherTakesOverWhenItHasEnded(t *testing.T) {
 func TestLeaderThatCannotRenewEndsBeforeAnotherMayLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		clock := time.Now()
 		one := newLed()
 		stop := start(t, New(newLock(t, server, "one"), one))
 		<-one.began
-		<-time.After(time.Minute)
 		for name, fault := range map[string]reflectortest.Fault{"stalled": reflectortest.Stall(nil), "refused": reflectortest.Answer(500)} {
+			<-time.After(time.Minute + time.Second/2) // between two renewals
 			lease, err := newLock(t, server, "two").(*resourcelock.LeaseLock).Client.Leases("default").Get(t.Context(), "lease", metav1.GetOptions{})
 			require.NoError(t, err)
 			renewed := lease.Spec.RenewTime.Time
 			server.Inject(fault.On("", "leases"))
 			assert.ErrorIs(t, <-one.ended, controller.ErrHalt, name)
 			assert.Less(t, time.Since(renewed), DefaultLeaseDuration-2*time.Second, name)
-			assert.NotZero(t, time.Since(clock))
 			<-time.After(time.Minute)
 			assert.Empty(t, one.began)
 			server.ClearFaults()
 			<-one.began // it leads again
-			<-time.After(time.Minute)
 		}
 		require.NoError(t, stop())
 	})
