@@ -120,3 +120,11 @@ func TestSpecChanged(t *testing.T) {
 	assert.True(t, SpecChanged(event(eventqueue.Addition, eventqueue.List, nil, one)))
 	assert.True(t, SpecChanged(event(eventqueue.Deletion, eventqueue.Watch, one, one)))
 }
+
+func TestEachKeyIsToldOnceAnEvent(t *testing.T) {
+	s := &watching[*corev1.Secret]{keys: func(*corev1.Secret) []store.Key { return []store.Key{{Name: "a"}, {Name: "a"}} }}
+	told := 0
+	require.NoError(t, s.handle(eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Prior: secret("s", ""), Object: secret("s", "")},
+		func(trigger) { told++ }))
+	assert.Equal(t, 1, told)
+}
