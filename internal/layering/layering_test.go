@@ -16,7 +16,7 @@ var allowed = map[string][]string{
 	"store":      {},
 	"eventqueue": {"store"},
 	"reflector":  {"store", "internal/wire", "internal/wire/decode"},
-	"controller": {"store", "eventqueue"},
+	"controller": {"store", "eventqueue", "informer", "reflector", "internal/wire", "internal/wire/decode"},
 	"informer":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 
 	"informer/clientgo": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
