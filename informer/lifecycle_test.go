@@ -2,10 +2,12 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -154,5 +156,36 @@ func TestIndexesMayBeAddedAtAnyTime(t *testing.T) {
 			assert.Equal(t, "b0b1b2", names(index, "n2"))
 		}
 		require.NoError(t, stop())
+	})
+}
+
+func TestWhatIsDoneWhileOthersDrainIsNotLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		var mu sync.Mutex
+		calls := 0
+		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if calls++; calls == 1 {
+				return errors.New("not now")
+			}
+			return nil
+		}), WithName("A"), WithBackoff(2*time.Second, 2*time.Second))
+		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			<-time.After(5 * time.Second)
+			return nil
+		}), WithName("B"))
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		<-time.After(500 * time.Millisecond)
+		err := stop()
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Equal(t, 2, calls)
+		assert.NoError(t, err)
+		for _, s := range i.subscriptions {
+			assert.Zero(t, s.Lag())
+		}
 	})
 }

@@ -122,29 +122,26 @@ func (i *Informer[T]) noteFailure(err error) {
 func (i *Informer[T]) drain(r *run[T]) error {
 	ctx, cancel := context.WithTimeoutCause(r.working, i.drainTimeout, ErrDrainTimeout)
 	defer cancel()
-	var errs []error
-	var late []*Subscription[T]
+	late := map[*Subscription[T]]error{}
+	var left []*Subscription[T]
 	for _, s := range i.handlers() {
 		// One after the other: they all work meanwhile, and have one deadline.
-		switch err := s.queues.Drain(ctx); {
-		case err == nil:
-		case ctx.Err() != nil:
-			late = append(late, s)
-		default:
-			errs = append(errs, &SubscriptionError{Subscription: s.name, Err: err})
+		if s.queues.Drain(ctx) == nil {
+			continue
+		}
+		left = append(left, s)
+		if ctx.Err() != nil {
+			late[s] = ErrDrainTimeout
 		}
 	}
 	i.endWork(r)
-	for _, s := range late {
-		// Asked again: the call that was running has ended since.
-		left, ok := errors.AsType[*eventqueue.DrainError](s.queues.Drain(ctx))
-		if !ok {
-			continue
+	var errs []error
+	for _, s := range left {
+		// Asked again: a call that was running has ended since, and a back-off may have.
+		if err, ok := errors.AsType[*eventqueue.DrainError](s.queues.Drain(ctx)); ok {
+			err.Cause = late[s]
+			errs = append(errs, &SubscriptionError{Subscription: s.name, Err: err})
 		}
-		if left.Cause == nil {
-			left.Cause = ErrDrainTimeout // by which the call may have failed
-		}
-		errs = append(errs, &SubscriptionError{Subscription: s.name, Err: left})
 	}
 	return errors.Join(errs...)
 }

@@ -63,7 +63,7 @@ func (s *Subscription[T]) Events(ctx context.Context) iter.Seq[eventqueue.Event[
 // Close ends the subscription for good. It returns at once, and no further event is
 // handed to the handler or a loop's body; [Subscription.Done] says when the one that
 // is being handed over or handled has ended. It may be called more than once, and
-// from anywhere, the handler included.
+// from anywhere, the handler included, but from a predicate or a compactor.
 func (s *Subscription[T]) Close() {
 	s.mu.Lock()
 	if s.closed {

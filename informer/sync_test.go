@@ -252,3 +252,24 @@ func TestInformerSurvivesTheEndOfItsKind(t *testing.T) {
 		assert.Less(t, slices.Index(rest, "Deletion default/b initial=false"), slices.Index(rest, "Addition default/b initial=false"))
 	})
 }
+
+// TestWatchesThatEndAtOnceAreNone has a server that accepts each watch and ends it before
+// it has told anything.
+func TestWatchesThatEndAtOnceAreNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "n")))
+		i := newServed(t, server, WithStaleness(30*time.Second))
+		stop := start(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		synctest.Wait()
+		server.Inject(reflectortest.ResetAfterEvents(0).On("watch", "pods"))
+		require.NoError(t, server.Create(onNode("b", "n")))
+		<-time.After(12 * time.Minute) // the watch that worked is over
+		for range 300 {
+			<-time.After(time.Second)
+			require.Error(t, i.Ready())
+		}
+		require.NoError(t, stop())
+	})
+}

@@ -41,8 +41,8 @@
 //   - C3. HasSynced of the informer means that the cache is filled, that of a
 //     registration that its handler was told of what the cache was filled with, or held
 //     when the handler was added. A panic cannot hold it up.
-//   - C4. After RemoveEventHandler no call begins; cache.ShutDownEventHandler returns
-//     when the last one has ended.
+//   - C4. After RemoveEventHandler no call begins, but for one whose event is being handed
+//     over; cache.ShutDownEventHandler returns when the last one has ended.
 //   - C5. Run returns after the last call of a handler.
 //
 // # What is different

@@ -127,7 +127,7 @@ func after(ctx context.Context, clientset kubernetes.Interface) error {
 	})
 	go func() {
 		if err := group.Run(ctx); err != nil {
-			log.Fatal(err)
+			log.Print(err)
 		}
 	}()
 	if err := group.WaitForSync(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -489,4 +490,18 @@ func TestFeedFillsAnyStore(t *testing.T) {
 		<-queues.Synced()
 		require.NoError(t, end())
 	})
+}
+
+func TestObjectOfAWrongTypeThatIsGoneIsNotLacking(t *testing.T) {
+	f := NewFeed[*configMap](cache.NewSharedInformer(&cache.ListWatch{}, &configMap{}, 0), store.New(store.ObjectKey[*configMap]), nil)
+	r, err := f.start(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, f.fill(r))
+	h := handler[*configMap]{f, r}
+	wrong := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u", ResourceVersion: "1"}}
+	h.OnAdd(wrong, false)
+	h.OnDelete(wrong)
+	assert.Empty(t, f.lacking)
+	h.OnAdd(stored("b", "v", "2"), false)
+	assert.NoError(t, f.State().Err)
 }

@@ -55,7 +55,7 @@ func (h handler[T]) OnDelete(object any) {
 		}
 		t, err := typed[T](object)
 		if err != nil {
-			return key, err
+			return key, h.of.to.DeleteKey(key) // it was never stored
 		}
 		return key, h.of.to.Delete(t)
 	})

@@ -57,16 +57,16 @@ func (s *SharedIndexInformer[T]) AddEventHandlerWithOptions(handler cache.Resour
 	if handler == nil {
 		return nil, ErrNoHandler
 	}
-	period := s.resync
+	opts := append([]informer.SubscriptionOption{informer.WithResync(s.resync)}, s.handlers...)
 	if options.ResyncPeriod != nil {
-		period = *options.ResyncPeriod
+		opts = append(opts, informer.WithResync(*options.ResyncPeriod))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stoppedLocked() {
 		return nil, fmt.Errorf("handler %T was not added: %w", handler, ErrStopped)
 	}
-	sub := s.informer.Handle(caller[T]{handler, options}, append(slices.Clone(s.handlers), informer.WithResync(period))...)
+	sub := s.informer.Handle(caller[T]{handler, options}, opts...)
 	r := &registration{of: s, subscription: sub, name: fmt.Sprintf("informer %s, handler %s (%T)", s.informer.Name(), sub.Name(), handler)}
 	s.registrations = append(s.registrations, r)
 	return r, nil

@@ -330,3 +330,17 @@ func TestSlowHandlerIsToldOfEachState(t *testing.T) {
 		})
 	}
 }
+
+func TestResyncForAllHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		s := NewSharedIndexInformer(configMaps(t, server), WithHandlers(informer.WithResync(time.Second)))
+		var d diary
+		_, err := s.AddEventHandler(&d)
+		require.NoError(t, err)
+		run(t, s)
+		<-time.After(1500 * time.Millisecond)
+		assert.Equal(t, []string{"initial a", "resync a"}, d.read())
+	})
+}

@@ -72,7 +72,7 @@ func (s *SharedIndexInformer[T]) set(method, instead string, set func(*hooks[T])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx != nil {
+	if s.ctx != nil || s.informer.State() != (reflector.State{Phase: reflector.Stopped}) {
 		return ErrStarted
 	}
 	set(s.hooks)
@@ -95,6 +95,7 @@ func (h *hooks[T]) transformed(object T) (T, error) {
 
 // failed is the error hook of the reflector.
 func (h *hooks[T]) failed(ctx context.Context, err error) {
+	defer utilruntime.HandleCrashWithContext(ctx)
 	if failure, ok := errors.AsType[*reflector.Error](err); ok && failure.Op == reflector.OpStore {
 		utilruntime.HandleErrorWithContext(ctx, err, "Object was not stored", "reflector", h.name)
 		return

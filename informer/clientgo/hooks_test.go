@@ -195,3 +195,34 @@ func TestHooksThatComeTooLateOrNowhere(t *testing.T) {
 		}
 	})
 }
+
+func TestTransformComesTooLateWhoeverRunsTheInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "x"))
+		s := NewSharedIndexInformer(configMaps(t, server))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Informer().Run(ctx) }()
+		synctest.Wait()
+		var m marking
+		assert.ErrorIs(t, s.SetTransform(m.transform), ErrStarted)
+		cancel()
+		<-ended
+	})
+}
+
+func TestPanicOfAWatchErrorHandlerIsToldAndSurvived(t *testing.T) {
+	caught := catchPanics(t, false)
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.Answer(403).On("", "configmaps").Times(1))
+		s := NewSharedIndexInformer(configMaps(t, server), WithInformer(informer.WithReflector(reflector.WithoutWatchList())))
+		require.NoError(t, s.SetWatchErrorHandler(func(*cache.Reflector, error) { panic("oh") }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		assert.NotPanics(t, func() { s.RunWithContext(ctx) })
+		assert.Equal(t, 1, caught.count())
+		assert.True(t, s.HasSynced())
+	})
+}

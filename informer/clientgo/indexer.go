@@ -67,10 +67,11 @@ func (x *Indexer[T]) ListKeys() []string {
 
 // Get returns what is held under the key of an object: a T, a cache.ExplicitKey, a
 // cache.DeletedFinalStateUnknown, or anything with the metadata of a Kubernetes object.
-// For anything else it returns a cache.KeyError.
+// For anything else it returns a cache.KeyError. An object does not say which cluster it
+// is of: where a cache holds several, use GetByKey.
 func (x *Indexer[T]) Get(object any) (any, bool, error) {
-	if t, ok := object.(T); ok && x.cache != nil {
-		key, err := x.cache.KeyOf(t)
+	if t, ok := object.(T); ok {
+		key, err := x.view.KeyOf(t)
 		if err != nil {
 			return nil, false, cache.KeyError{Obj: object, Err: err}
 		}
