@@ -54,13 +54,18 @@ func (r *Resource[T]) items(list *wire.List, format wire.Format, holds holdsFunc
 	r.keepAll()
 	decoding := newPipeline(r, false, func(d *decoder[T], p *page[T], batch *wire.Batch) {
 		for i := range batch.Frames {
-			d.item(p, format, batch.Frames[i].Object, holds)
+			d.item(p, format, batch.Frames[i].Object)
 		}
 	})
+	var unchanged []store.Key
 	for err == nil {
 		var batch *wire.Batch
 		if batch, err = list.Next(); err != nil {
 			break
+		}
+		if unchanged = decoding.own.dropHeld(batch, format, holds, unchanged); len(batch.Frames) == 0 {
+			batch.Release()
+			continue
 		}
 		if p := decoding.add(batch); p != nil {
 			parts = append(parts, p)
@@ -70,7 +75,25 @@ func (r *Resource[T]) items(list *wire.List, format wire.Format, holds holdsFunc
 	if err != io.EOF {
 		return page[T]{}, err
 	}
-	return joined(parts), nil
+	whole = joined(parts)
+	whole.unchanged = unchanged
+	return whole, nil
+}
+
+// dropHeld takes the items that are held out of a batch, and appends their keys. To look is
+// quicker than to hand them to somebody who does.
+func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, holds holdsFunc, keys []store.Key) []store.Key {
+	if holds == nil {
+		return keys
+	}
+	batch.Frames = slices.DeleteFunc(batch.Frames, func(frame wire.Frame) bool {
+		key, _, held := d.held(format, frame.Object, holds)
+		if held {
+			keys = append(keys, key)
+		}
+		return held
+	})
+	return keys
 }
 
 // joined returns what the parts of a page have, in order.
@@ -79,27 +102,20 @@ func joined[T any](parts []*part[page[T]]) page[T] {
 		return parts[0].result
 	}
 	var whole page[T]
-	n, unchanged := 0, 0
+	n := 0
 	for _, p := range parts {
 		n += len(p.result.items)
-		unchanged += len(p.result.unchanged)
 	}
 	whole.items = slices.Grow(whole.items, n)
-	whole.unchanged = slices.Grow(whole.unchanged, unchanged)
 	for _, p := range parts {
 		whole.items = append(whole.items, p.result.items...)
 		whole.lacking = append(whole.lacking, p.result.lacking...)
-		whole.unchanged = append(whole.unchanged, p.result.unchanged...)
 	}
 	return whole
 }
 
 // item takes an item of a list.
-func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, holds holdsFunc) {
-	if key, _, held := d.held(format, data, holds); held {
-		p.unchanged = append(p.unchanged, key)
-		return
-	}
+func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte) {
 	object, err := d.decode(format, data)
 	if err != nil {
 		bad, _ := d.reject(format, data, err)
