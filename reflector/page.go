@@ -100,11 +100,11 @@ func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, holds hol
 		p.unchanged = append(p.unchanged, key)
 		return
 	}
-	object, err := d.decode(format, data)
+	decoded, err := d.decode(format, data)
 	if err != nil {
 		bad, _ := d.reject(format, data, err)
 		p.lacking = append(p.lacking, bad)
 		return
 	}
-	p.items = append(p.items, object)
+	p.items = append(p.items, decoded.object)
 }

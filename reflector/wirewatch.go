@@ -191,10 +191,10 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 			return e, true
 		}
 	}
-	object, err := d.decode(format, frame.Object)
-	if err == nil && object.GetName() != "" {
-		setKind(object, d.kinds.of(frame))
-		e.object, e.version = object, object.GetResourceVersion()
+	decoded, err := d.decode(format, frame.Object)
+	if err == nil && decoded.key.Name != "" {
+		setKind(decoded.object, d.kinds.of(frame))
+		e.object, e.version = decoded.object, decoded.version
 		return e, true
 	}
 	// Something else than an object of the resource, perhaps.
@@ -203,7 +203,7 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 		return e, true
 	}
 	if err == nil {
-		e.object, e.version = object, object.GetResourceVersion()
+		e.object, e.version = decoded.object, decoded.version
 		return e, true
 	}
 	bad, ok := d.reject(format, frame.Object, err)
