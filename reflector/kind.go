@@ -19,8 +19,8 @@ import (
 
 var (
 	// ErrNoKind means that [ForKind] does not know T's kind: it was given neither
-	// [WithKind] nor, by [WithScheme], a scheme in which T is registered once.
-	ErrNoKind = errors.New("kind is not known: pass WithKind, or WithScheme with a scheme that has the type")
+	// [WithKind], with a version, nor, by [WithScheme], a scheme in which T is registered once.
+	ErrNoKind = errors.New("kind is not known: pass WithKind with a version, or WithScheme with a scheme that has the type")
 
 	// ErrClusterScoped means that the objects of a kind have no namespace, and one was
 	// asked for.
@@ -71,6 +71,9 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 func kindOf[T Object](o *resourceOptions) (schema.GroupVersionKind, error) {
 	t := reflect.TypeFor[T]()
 	if !o.kind.Empty() {
+		if o.kind.Kind == "" || o.kind.Version == "" {
+			return schema.GroupVersionKind{}, fmt.Errorf("client of %s, as %q, which lacks a kind or a version: %w", t, o.kind.String(), ErrNoKind)
+		}
 		return o.kind, nil
 	}
 	object, ok := reflect.New(t.Elem()).Interface().(runtime.Object)

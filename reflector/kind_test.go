@@ -61,6 +61,11 @@ func TestKindThatIsNotKnown(t *testing.T) {
 	twice.AddKnownTypeWithName(schema.GroupVersionKind{Group: "b", Version: "v1", Kind: "Pod"}, &corev1.Pod{})
 	_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithScheme(twice))
 	assert.ErrorIs(t, err, reflector.ErrNoKind, "nobody knows which")
+	for _, part := range []schema.GroupVersionKind{{Kind: "Pod"}, {Group: "apps", Kind: "Pod"}, {Version: "v1"}, {Group: "apps"}} {
+		_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithKind(part), reflector.WithScheme(scheme.Scheme))
+		assert.ErrorIs(t, err, reflector.ErrNoKind)
+		assert.ErrorContains(t, err, part.String())
+	}
 	_, err = reflector.ForKind[metav1.Object](config, "", reflector.WithKind(corev1.SchemeGroupVersion.WithKind("Pod")))
 	assert.ErrorIs(t, err, reflector.ErrNoStruct)
 	_, err = reflector.ForKind[*corev1.Pod](&rest.Config{Host: "http://%"}, "", reflector.WithScheme(scheme.Scheme))

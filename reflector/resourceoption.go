@@ -88,7 +88,7 @@ func WithDecoders(goroutines int) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
 }
 
-// WithKind tells [ForKind] T's kind, for a T that no scheme has.
+// WithKind tells [ForKind] T's kind, with its version, for a T that no scheme has.
 func WithKind(kind schema.GroupVersionKind) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.kind = kind })
 }
