@@ -98,3 +98,27 @@ func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
 		assert.Equal(t, []string{"1", "2", "3", "4"}, got)
 	})
 }
+
+// The second event is dropped, since it waits when the watch is told to end; what was decoded
+// on the spot after it must not come in its place.
+func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
+	processors(t, 2)
+	for range 20 { // a select that could go either way did not always go wrong
+		synctest.Test(t, func(t *testing.T) {
+			s := sluggishWatch(t.Context(), t, paused{
+				{0, sluggishEvent(1, 60000, "1s")},
+				{0, sluggishEvent(2, 20000, "0s")},
+				{time.Millisecond, sluggishEvent(3, 10, "0s")},
+				{10 * time.Millisecond, sluggishEvent(4, 10, "0s")},
+			})
+			w := newResourceWatch(s)
+			time.AfterFunc(5*time.Millisecond, w.Stop)
+			next := 1
+			for e := range w.ResultChan() {
+				require.Equal(t, fmt.Sprint(next), e.Object.(carried[*sluggish]).event.version)
+				next++
+			}
+			assert.NoError(t, s.err)
+		})
+	}
+}
