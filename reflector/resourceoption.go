@@ -82,8 +82,9 @@ func WithCBOR() ResourceOption {
 // WithDecoders sets how many goroutines may decode one list or watch at the same time, the
 // one that reads it among them. They come when more arrives than one can decode, and go when
 // all is done; what they decode is passed on in the order in which it came. Without it, or if
-// it is not positive, there are as many as processors (GOMAXPROCS), and all resources of a
-// program together never have more.
+// it is not positive, there are as many as processors (GOMAXPROCS). Beside the goroutines that
+// read, one a list or watch, all resources of a program together have no more helpers than
+// processors less one, whatever is set here.
 func WithDecoders(goroutines int) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
 }
