@@ -35,7 +35,7 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds h
 	p, err := r.items(list, format, holds)
 	meta := list.Meta()
 	if isTableKind(meta.TypeMeta) {
-		return page[T]{}, wire.ListMeta{}, ErrTable
+		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), ErrTable)
 	}
 	if err != nil {
 		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
