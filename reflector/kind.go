@@ -63,7 +63,7 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 		cached := memory.NewMemCacheClientWithContext(client)
 		mapper = restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached)
 	}
-	r.finder = &finder{kind: kind, namespaced: namespace != "", from: mapped{mapper}}
+	r.finder = newFinder(kind, namespace != "", mapped{mapper})
 	return r, nil
 }
 
@@ -95,9 +95,14 @@ type finder struct {
 	kind       schema.GroupVersionKind
 	namespaced bool // is what is wanted
 	from       directory
+	turn       chan struct{} // has room for one, who asks the directory
 
 	mu    sync.Mutex // protects found
 	found string
+}
+
+func newFinder(kind schema.GroupVersionKind, namespaced bool, from directory) *finder {
+	return &finder{kind: kind, namespaced: namespaced, from: from, turn: make(chan struct{}, 1)}
 }
 
 // directory says which resource a kind is.
@@ -109,13 +114,27 @@ type directory interface {
 	forget(ctx context.Context)
 }
 
-// find returns the name of the resource. The server is asked without a lock: several may ask
-// at once, and get the same answer.
-func (f *finder) find(ctx context.Context) (string, error) {
+// known returns the name of the resource if it was found.
+func (f *finder) known() string {
 	f.mu.Lock()
-	found := f.found
-	f.mu.Unlock()
-	if found != "" {
+	defer f.mu.Unlock()
+	return f.found
+}
+
+// find returns the name of the resource. One at a time asks: client-go's mapper has a lock while
+// the server is asked, and whoever waits for that does not hear that ctx ended. Only a mapper
+// that several resources have may still make them wait so.
+func (f *finder) find(ctx context.Context) (string, error) {
+	if found := f.known(); found != "" {
+		return found, nil
+	}
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("discovery of %s: %w", f.kind, ctx.Err())
+	}
+	if found := f.known(); found != "" {
 		return found, nil
 	}
 	resource, namespaced, err := f.from.find(ctx, f.kind)
@@ -139,7 +158,14 @@ func (f *finder) forget(ctx context.Context) {
 	f.mu.Lock()
 	f.found = ""
 	f.mu.Unlock()
-	f.from.forget(ctx)
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+		f.from.forget(ctx)
+	case <-ctx.Done():
+		// Whoever comes next finds the old name, is told that there is no such resource, and
+		// forgets it.
+	}
 }
 
 // mapped is the directory that a REST mapper is.

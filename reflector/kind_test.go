@@ -183,6 +183,43 @@ func (m *mapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, er
 	return m.mapping, m.err
 }
 
+// lockedMapper is a mapper that, as client-go's, has a lock while it waits for the server.
+type lockedMapper struct {
+	meta.RESTMapper
+	lock     chan struct{} // has room for one
+	answered chan struct{}
+}
+
+func (m *lockedMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	m.lock <- struct{}{}
+	defer func() { <-m.lock }()
+	<-m.answered
+	return &meta.RESTMapping{Resource: configMapResource, Scope: meta.RESTScopeNamespace}, nil
+}
+
+func TestWaitingForAnotherToFindAKindEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		m := &lockedMapper{lock: make(chan struct{}, 1), answered: make(chan struct{})}
+		client, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), "default", reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
+		require.NoError(t, err)
+		first := make(chan error, 1)
+		go func() {
+			_, err := client.List(t.Context(), metav1.ListOptions{})
+			first <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = client.List(ctx, metav1.ListOptions{})
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		close(m.answered)
+		assert.NoError(t, <-first)
+		_, err = client.List(t.Context(), metav1.ListOptions{})
+		assert.NoError(t, err)
+	})
+}
+
 func TestRESTMapperThatIsGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)

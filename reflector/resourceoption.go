@@ -103,6 +103,11 @@ func WithScheme(scheme *runtime.Scheme) ResourceOption {
 // resources share what the server was asked once. One that can be reset is, when it does not
 // know a kind or when the server does not know the resource that it named. Without it each
 // resource has one of its own: client-go's deferred mapper over its discovery in memory.
+//
+// That mapper, if it is shared, answers one at a time, and who waits for another's requests does
+// not notice that its own context ended. They end when the other's context does, or after the
+// timeout of the mapper's discovery client, which is 32 seconds for each request unless its
+// config says something else.
 func WithRESTMapper(mapper meta.RESTMapper) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.mapper = mapper })
 }
