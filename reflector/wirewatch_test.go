@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // sluggish is an object that takes as long to decode as it says.
@@ -98,6 +99,12 @@ func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
 		require.NoError(t, s.err)
 		assert.Equal(t, []string{"1", "2", "3", "4"}, got)
 	})
+}
+
+// CarriedError returns the error that an event of a Resource's watch carries, or nil.
+func CarriedError[T Object](e watch.Event) error {
+	c, _ := e.Object.(carried[T])
+	return c.event.err
 }
 
 // The second event is dropped, since it waits when the watch is told to end; what was decoded
