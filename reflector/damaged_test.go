@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
@@ -95,11 +96,12 @@ func TestDamagedProtobufLists(t *testing.T) {
 func TestDamagedProtobufWatches(t *testing.T) {
 	first, second := protobufEvent(t, "ADDED", protobufConfigMap("a")), protobufEvent(t, "MODIFIED", protobufConfigMap("b"))
 	body := append(bytes.Clone(first), second...)
+	var last watch.Event
 	read := func(body []byte) (events int) {
 		w, err := bodyOf(t, body).Watch(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		defer w.Stop()
-		for range w.ResultChan() {
+		for last = range w.ResultChan() {
 			events++
 		}
 		return events
@@ -114,6 +116,11 @@ func TestDamagedProtobufWatches(t *testing.T) {
 			want = 0
 		}
 		require.Equal(t, want, read(body[:n]), "after %d bytes", n)
+		if n != 0 && n != len(first) {
+			err := reflector.CarriedError[*corev1.ConfigMap](last)
+			require.ErrorIs(t, err, reflector.ErrTruncated, "after %d bytes", n)
+			require.True(t, isOurs(err))
+		}
 		for _, flip := range []byte{0x01, 0x08, 0x80, 0xff} {
 			damaged := bytes.Clone(body)
 			damaged[n] ^= flip

@@ -106,30 +106,51 @@ func (r *Resource[T]) keepFew() {
 	}
 }
 
-// decode decodes an object. The error is a *DecodeError.
-func (d *decoder[T]) decode(format wire.Format, data []byte) (T, error) {
-	d.unknown = nil
-	object, err := d.read(format, data)
-	if err != nil {
-		key, _, _ := identify(format, data)
-		var none T
-		return none, d.newError(key, err)
-	}
-	if d.unknown != nil {
-		key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
-		d.of.options.unknown(d.newError(key, d.unknown))
-	}
-	return object, nil
+// named is an object with what its methods say of it, so that nobody has to call them who
+// would not survive it: those of an embedded pointer that nothing was decoded into panic.
+type named[T Object] struct {
+	object  T
+	key     store.Key
+	version string
 }
 
-// read decodes an object. A method of T's that panics over one object is no reason to decode
-// no others.
-func (d *decoder[T]) read(format wire.Format, data []byte) (object T, err error) {
+// decode decodes an object. The error is a *DecodeError.
+func (d *decoder[T]) decode(format wire.Format, data []byte) (named[T], error) {
+	d.unknown = nil
+	n, err := d.read(format, data)
+	if err != nil {
+		key, _, _ := identify(format, data)
+		return named[T]{}, d.newError(key, err)
+	}
+	if d.unknown != nil {
+		d.of.options.unknown(d.newError(n.key, d.unknown))
+	}
+	return n, nil
+}
+
+// read decodes an object and asks it who it is. A method of T's that panics over one object is
+// no reason to decode no others.
+func (d *decoder[T]) read(format wire.Format, data []byte) (n named[T], err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
 		}
 	}()
+	object, err := d.object(format, data)
+	if err != nil {
+		return n, err
+	}
+	if kinded, ok := any(object).(kinded); ok {
+		kinded.GetObjectKind() // setKind will, where a panic would not be caught
+	}
+	return named[T]{
+		object:  object,
+		key:     store.Key{Namespace: object.GetNamespace(), Name: object.GetName()},
+		version: object.GetResourceVersion(),
+	}, nil
+}
+
+func (d *decoder[T]) object(format wire.Format, data []byte) (object T, err error) {
 	if !d.loose || format == wire.Protobuf {
 		if d.objects == nil {
 			d.begin()
@@ -202,16 +223,19 @@ func (a *arena) text(b []byte) string {
 	return a.b.String()[start:]
 }
 
+// kinded is an object that says its kind.
+type kinded interface{ GetObjectKind() schema.ObjectKind }
+
 // setKind gives an object a kind if it does not say one itself. Protobuf has it in the envelope,
 // and lists of built-in types say it once.
 func setKind(object any, kind metav1.TypeMeta) {
-	kinded, ok := object.(interface{ GetObjectKind() schema.ObjectKind })
+	kinded, ok := object.(kinded)
 	if !ok || kind.Kind == "" {
 		return
 	}
 	switch own := kinded.GetObjectKind().(type) {
 	case *metav1.TypeMeta:
-		if own.Kind == "" && own.APIVersion == "" {
+		if own != nil && own.Kind == "" && own.APIVersion == "" {
 			*own = kind
 		}
 	case *unstructured.Unstructured:

@@ -61,7 +61,8 @@
 //     each. Until then it is as silent as if nothing happened.
 //   - R7. When ctx ends, Run stops waiting at once, and returns after all that
 //     it started has ended. A watch that the client does not end when told to is
-//     given up after five seconds.
+//     given up after five seconds. A mapper that resources share, by [WithRESTMapper], may
+//     make Run wait for as long as the requests of another that asks it.
 //
 // # How it works
 //

@@ -56,7 +56,7 @@ func ForClient[T Object, L any](client Client[T, L], opts ...ResourceOption) (*R
 		kind = version.WithKind(kind.Kind)
 	}
 	r.name = kind.GroupKind().String() + "/" + kind.Version
-	r.finder = &finder{kind: kind, namespaced: r.namespace != "", from: listed{own.GetClient()}}
+	r.finder = newFinder(kind, r.namespace != "", listed{own.GetClient()})
 	return r, nil
 }
 

@@ -19,8 +19,8 @@ import (
 
 var (
 	// ErrNoKind means that [ForKind] does not know T's kind: it was given neither
-	// [WithKind] nor, by [WithScheme], a scheme in which T is registered once.
-	ErrNoKind = errors.New("kind is not known: pass WithKind, or WithScheme with a scheme that has the type")
+	// [WithKind], with a version, nor, by [WithScheme], a scheme in which T is registered once.
+	ErrNoKind = errors.New("kind is not known: pass WithKind with a version, or WithScheme with a scheme that has the type")
 
 	// ErrClusterScoped means that the objects of a kind have no namespace, and one was
 	// asked for.
@@ -63,7 +63,7 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 		cached := memory.NewMemCacheClientWithContext(client)
 		mapper = restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached)
 	}
-	r.finder = &finder{kind: kind, namespaced: namespace != "", from: mapped{mapper}}
+	r.finder = newFinder(kind, namespace != "", mapped{mapper})
 	return r, nil
 }
 
@@ -71,6 +71,9 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 func kindOf[T Object](o *resourceOptions) (schema.GroupVersionKind, error) {
 	t := reflect.TypeFor[T]()
 	if !o.kind.Empty() {
+		if o.kind.Kind == "" || o.kind.Version == "" {
+			return schema.GroupVersionKind{}, fmt.Errorf("client of %s, as %q, which lacks a kind or a version: %w", t, o.kind.String(), ErrNoKind)
+		}
 		return o.kind, nil
 	}
 	object, ok := reflect.New(t.Elem()).Interface().(runtime.Object)
@@ -92,9 +95,14 @@ type finder struct {
 	kind       schema.GroupVersionKind
 	namespaced bool // is what is wanted
 	from       directory
+	turn       chan struct{} // has room for one, who asks the directory
 
 	mu    sync.Mutex // protects found
 	found string
+}
+
+func newFinder(kind schema.GroupVersionKind, namespaced bool, from directory) *finder {
+	return &finder{kind: kind, namespaced: namespaced, from: from, turn: make(chan struct{}, 1)}
 }
 
 // directory says which resource a kind is.
@@ -106,13 +114,27 @@ type directory interface {
 	forget(ctx context.Context)
 }
 
-// find returns the name of the resource. The server is asked without a lock: several may ask
-// at once, and get the same answer.
-func (f *finder) find(ctx context.Context) (string, error) {
+// known returns the name of the resource if it was found.
+func (f *finder) known() string {
 	f.mu.Lock()
-	found := f.found
-	f.mu.Unlock()
-	if found != "" {
+	defer f.mu.Unlock()
+	return f.found
+}
+
+// find returns the name of the resource. One at a time asks: client-go's mapper has a lock while
+// the server is asked, and whoever waits for that does not hear that ctx ended. Only a mapper
+// that several resources have may still make them wait so.
+func (f *finder) find(ctx context.Context) (string, error) {
+	if found := f.known(); found != "" {
+		return found, nil
+	}
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("discovery of %s: %w", f.kind, ctx.Err())
+	}
+	if found := f.known(); found != "" {
 		return found, nil
 	}
 	resource, namespaced, err := f.from.find(ctx, f.kind)
@@ -136,7 +158,14 @@ func (f *finder) forget(ctx context.Context) {
 	f.mu.Lock()
 	f.found = ""
 	f.mu.Unlock()
-	f.from.forget(ctx)
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+		f.from.forget(ctx)
+	case <-ctx.Done():
+		// Whoever comes next finds the old name, is told that there is no such resource, and
+		// forgets it.
+	}
 }
 
 // mapped is the directory that a REST mapper is.

@@ -61,6 +61,11 @@ func TestKindThatIsNotKnown(t *testing.T) {
 	twice.AddKnownTypeWithName(schema.GroupVersionKind{Group: "b", Version: "v1", Kind: "Pod"}, &corev1.Pod{})
 	_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithScheme(twice))
 	assert.ErrorIs(t, err, reflector.ErrNoKind, "nobody knows which")
+	for _, part := range []schema.GroupVersionKind{{Kind: "Pod"}, {Group: "apps", Kind: "Pod"}, {Version: "v1"}, {Group: "apps"}} {
+		_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithKind(part), reflector.WithScheme(scheme.Scheme))
+		assert.ErrorIs(t, err, reflector.ErrNoKind)
+		assert.ErrorContains(t, err, part.String())
+	}
 	_, err = reflector.ForKind[metav1.Object](config, "", reflector.WithKind(corev1.SchemeGroupVersion.WithKind("Pod")))
 	assert.ErrorIs(t, err, reflector.ErrNoStruct)
 	_, err = reflector.ForKind[*corev1.Pod](&rest.Config{Host: "http://%"}, "", reflector.WithScheme(scheme.Scheme))
@@ -176,6 +181,43 @@ type mapper struct {
 func (m *mapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
 	m.asked++
 	return m.mapping, m.err
+}
+
+// lockedMapper is a mapper that, as client-go's, has a lock while it waits for the server.
+type lockedMapper struct {
+	meta.RESTMapper
+	lock     chan struct{} // has room for one
+	answered chan struct{}
+}
+
+func (m *lockedMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	m.lock <- struct{}{}
+	defer func() { <-m.lock }()
+	<-m.answered
+	return &meta.RESTMapping{Resource: configMapResource, Scope: meta.RESTScopeNamespace}, nil
+}
+
+func TestWaitingForAnotherToFindAKindEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		m := &lockedMapper{lock: make(chan struct{}, 1), answered: make(chan struct{})}
+		client, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), "default", reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
+		require.NoError(t, err)
+		first := make(chan error, 1)
+		go func() {
+			_, err := client.List(t.Context(), metav1.ListOptions{})
+			first <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = client.List(ctx, metav1.ListOptions{})
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		close(m.answered)
+		assert.NoError(t, <-first)
+		_, err = client.List(t.Context(), metav1.ListOptions{})
+		assert.NoError(t, err)
+	})
 }
 
 func TestRESTMapperThatIsGiven(t *testing.T) {

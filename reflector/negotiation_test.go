@@ -117,6 +117,10 @@ func TestFormatIsWhatTheServerSpeaks(t *testing.T) {
 					assert.Equal(t, 2, s.Len())
 					<-time.After(time.Second / 2)
 					stop()
+					for _, accept := range server.accepts[len(tc.accepts):] {
+						assert.Equal(t, tc.accepts[len(tc.accepts)-1], accept, "what was learnt is not asked again")
+					}
+					assert.Greater(t, len(server.accepts), len(tc.accepts))
 					require.Len(t, errs, 1)
 					assert.True(t, apierrors.IsResourceExpired(errs[0]), "%v", errs[0])
 				})

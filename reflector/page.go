@@ -35,7 +35,7 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds h
 	p, err := r.items(list, format, holds)
 	meta := list.Meta()
 	if isTableKind(meta.TypeMeta) {
-		return page[T]{}, wire.ListMeta{}, ErrTable
+		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), ErrTable)
 	}
 	if err != nil {
 		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
@@ -116,11 +116,11 @@ func joined[T any](parts []*part[page[T]]) page[T] {
 
 // item takes an item of a list.
 func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte) {
-	object, err := d.decode(format, data)
+	decoded, err := d.decode(format, data)
 	if err != nil {
 		bad, _ := d.reject(format, data, err)
 		p.lacking = append(p.lacking, bad)
 		return
 	}
-	p.items = append(p.items, object)
+	p.items = append(p.items, decoded.object)
 }

@@ -119,7 +119,12 @@ func newResource[T Object](resource schema.GroupVersionResource, namespace strin
 // isMessage reports whether T's Unmarshal is that of a whole object. A struct that embeds
 // metav1.ObjectMeta has the method of that, and one that embeds an object has one that
 // knows nothing of its other fields.
-func isMessage[T Object]() bool {
+func isMessage[T Object]() (is bool) {
+	defer func() {
+		if recover() != nil {
+			is = false // the method is that of an embedded pointer, which is nil
+		}
+	}()
 	t := reflect.TypeFor[T]().Elem()
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -156,7 +161,8 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	d := r.decoder()
 	defer r.giveBack(d)
 	format, _ := a.named()
-	return d.decode(format, data)
+	decoded, err := d.decode(format, data)
+	return decoded.object, err
 }
 
 // List returns a page of objects. It returns a [*DecodeError] if one of them does not

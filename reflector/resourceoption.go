@@ -82,13 +82,14 @@ func WithCBOR() ResourceOption {
 // WithDecoders sets how many goroutines may decode one list or watch at the same time, the
 // one that reads it among them. They come when more arrives than one can decode, and go when
 // all is done; what they decode is passed on in the order in which it came. Without it, or if
-// it is not positive, there are as many as processors (GOMAXPROCS), and all resources of a
-// program together never have more.
+// it is not positive, there are as many as processors (GOMAXPROCS). Beside the goroutines that
+// read, one a list or watch, all resources of a program together have no more helpers than
+// processors less one, whatever is set here.
 func WithDecoders(goroutines int) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
 }
 
-// WithKind tells [ForKind] T's kind, for a T that no scheme has.
+// WithKind tells [ForKind] T's kind, with its version, for a T that no scheme has.
 func WithKind(kind schema.GroupVersionKind) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.kind = kind })
 }
@@ -102,6 +103,11 @@ func WithScheme(scheme *runtime.Scheme) ResourceOption {
 // resources share what the server was asked once. One that can be reset is, when it does not
 // know a kind or when the server does not know the resource that it named. Without it each
 // resource has one of its own: client-go's deferred mapper over its discovery in memory.
+//
+// That mapper, if it is shared, answers one at a time, and who waits for another's requests does
+// not notice that its own context ended. They end when the other's context does, or after the
+// timeout of the mapper's discovery client, which is 32 seconds for each request unless its
+// config says something else.
 func WithRESTMapper(mapper meta.RESTMapper) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.mapper = mapper })
 }

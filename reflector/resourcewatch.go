@@ -44,7 +44,14 @@ func (w *resourceWatch[T]) run() {
 	}
 }
 
+// send returns false once nobody wants more, which is looked at first: parts may have been
+// dropped since, and what is in the next one would come after a gap.
 func (w *resourceWatch[T]) send(e watch.Event) bool {
+	select {
+	case <-w.stream.stopped:
+		return false
+	default:
+	}
 	select {
 	case w.events <- e:
 		return true

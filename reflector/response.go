@@ -39,14 +39,15 @@ var (
 
 // ResponseError means that what came in answer to a request of a [Resource] cannot be
 // read: it is an [ErrMalformed], an [ErrTruncated], an [ErrTooLarge] or an
-// [ErrContentType], or else the connection broke. Answers by which the server refuses
+// [ErrContentType]; or it is no object, but an [ErrTable], a [*TypeError] or an
+// [*EventTypeError]; or else the connection broke. Answers by which the server refuses
 // a request are a *StatusError of k8s.io/apimachinery/pkg/api/errors instead.
 type ResponseError struct {
 	// Request is what was asked, such as "GET https://host/api/v1/pods?watch=true".
 	Request string
 	// ContentType is what the answer is said to be; empty if that is not known.
 	ContentType string
-	// Head is how the answer begins: at most 512 bytes.
+	// Head is how the answer begins, or the object of a watch: at most 512 bytes.
 	Head []byte
 	Err  error
 }

@@ -176,13 +176,13 @@ func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Fram
 		e.err = s.failure(format, frame)
 		return e, true
 	}
-	e.err = &EventTypeError{Type: frame.Type}
+	e.err = s.fail(frame, &EventTypeError{Type: frame.Type})
 	return e, true
 }
 
 func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e event[T], holds holdsFunc) (event[T], bool) {
 	if frame.Object == nil {
-		e.err = newTypeError[T](nil)
+		e.err = s.fail(frame, newTypeError[T](nil))
 		return e, true
 	}
 	if e.kind != watch.Deleted {
@@ -191,28 +191,33 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 			return e, true
 		}
 	}
-	object, err := d.decode(format, frame.Object)
-	if err == nil && object.GetName() != "" {
-		setKind(object, d.kinds.of(frame))
-		e.object, e.version = object, object.GetResourceVersion()
+	decoded, err := d.decode(format, frame.Object)
+	if err == nil && decoded.key.Name != "" {
+		setKind(decoded.object, d.kinds.of(frame))
+		e.object, e.version = decoded.object, decoded.version
 		return e, true
 	}
 	// Something else than an object of the resource, perhaps.
 	if other := otherKind[T](format, frame); other != nil {
-		e.err = other
+		e.err = s.fail(frame, other)
 		return e, true
 	}
 	if err == nil {
-		e.object, e.version = object, object.GetResourceVersion()
+		e.object, e.version = decoded.object, decoded.version
 		return e, true
 	}
 	bad, ok := d.reject(format, frame.Object, err)
 	if !ok {
-		e.err = s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], err)
+		e.err = s.fail(frame, err)
 		return e, false
 	}
 	e.lacking, e.version = &bad, bad.Version.ResourceVersion
 	return e, false
+}
+
+// fail wraps what is wrong with a frame.
+func (s *wireWatch[T]) fail(frame *wire.Frame, err error) error {
+	return s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], err)
 }
 
 // otherKind returns an error if what should be an object says that it is something that no
@@ -239,12 +244,12 @@ func isTableKind(kind metav1.TypeMeta) bool {
 // the end of the first objects, an annotation.
 func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
 	if frame.Object == nil {
-		e.err = newTypeError[T](nil)
+		e.err = s.fail(frame, newTypeError[T](nil))
 		return e, true
 	}
 	var object metav1.PartialObjectMetadata
 	if err := unmarshal(format, frame.Object, &object); err != nil {
-		e.err = s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], errors.Join(ErrMalformed, err))
+		e.err = s.fail(frame, errors.Join(ErrMalformed, err))
 		return e, false
 	}
 	e.version = object.ResourceVersion
@@ -255,18 +260,18 @@ func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e event[T
 // failure returns what an ERROR event says.
 func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 	if frame.Object == nil {
-		return newTypeError[*metav1.Status](nil)
+		return s.fail(frame, newTypeError[*metav1.Status](nil))
 	}
 	var status metav1.Status
 	if err := unmarshal(format, frame.Object, &status); err != nil {
-		return s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], errors.Join(ErrMalformed, err))
+		return s.fail(frame, errors.Join(ErrMalformed, err))
 	}
 	kind := status.Kind
 	if format == wire.Protobuf {
 		kind = string(frame.Kind) // the message has none
 	}
 	if kind != "Status" {
-		return &TypeError{Want: "*v1.Status", Got: kind}
+		return s.fail(frame, &TypeError{Want: "*v1.Status", Got: kind})
 	}
 	return apierrors.FromObject(&status)
 }

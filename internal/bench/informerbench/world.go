@@ -73,6 +73,9 @@ func (w *world) sides(handlers int, g gauge) func() (ours, peer measure.Round, e
 	return func() (ours, peer measure.Round, err error) { return with(newOurs), with(newPeer), nil }
 }
 
+// idleSoon is after what time a handler counts as one that has nothing to do: a collection keeps for a second what a burst of events needed.
+const idleSoon = 2 * time.Second
+
 // idleMemory measures what one more handler takes that was told of all pods and has nothing to do: the difference between many and one. The stacks of
 // its goroutines count.
 func (w *world) idleMemory() (ours, peer measure.Round, err error) {
@@ -82,6 +85,7 @@ func (w *world) idleMemory() (ours, peer measure.Round, err error) {
 			for i, handlers := range []int{1, 1 + w.idle} {
 				s, err := open(handlers, newServer(w.set.Pods, w.set.Version()))
 				if err == nil {
+					time.Sleep(idleSoon)
 					seen[i] = memory()
 				}
 				s.close()
