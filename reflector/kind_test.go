@@ -135,7 +135,7 @@ func TestKindThatIsNotServedIsWaitedFor(t *testing.T) {
 				<-time.After(time.Minute)
 				assert.ErrorIs(t, r.State().Err, reflector.ErrNotServed)
 				mu.Lock()
-				assert.Less(t, len(errs), 10, "it backs off")
+				assert.Less(t, len(errs), 20, "it backs off")
 				for _, err := range errs {
 					assert.ErrorIs(t, err, reflector.ErrNotServed)
 					assert.ErrorContains(t, err, "Telescope")
