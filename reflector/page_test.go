@@ -45,7 +45,8 @@ func TestItemsThatAreHeldCostNextToNothing(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	read()
 	runtime.ReadMemStats(&after)
-	assert.Less(t, float64(after.Mallocs-before.Mallocs)/n, 0.1)
+	// It is 0.02; the race detector makes pools forget some of what they hold.
+	assert.Less(t, float64(after.Mallocs-before.Mallocs)/n, 0.3)
 }
 
 func TestItemsOfWhichSomeAreHeld(t *testing.T) {
