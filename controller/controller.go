@@ -105,18 +105,18 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 }
 
 // report tells of a failure of the handler.
-func (c *Controller[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
+func (o *options) report(ctx context.Context, err *eventqueue.HandlerError) {
 	fields := []zap.Field{zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
 		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err)}
 	if stack := err.Stack(); stack != nil {
 		fields = append(fields, zap.ByteString("handlerStack", stack))
 	}
-	c.logger.Error("handler failed", fields...)
+	o.logger.Error("handler failed", fields...)
 	defer func() {
 		// What the hook does wrong must not change what becomes of the event.
 		if value := recover(); value != nil {
-			c.logger.Error("error hook panicked", zap.Stringer("key", err.Key), zap.Any("panic", value), zap.Stack("stack"))
+			o.logger.Error("error hook panicked", zap.Stringer("key", err.Key), zap.Any("panic", value), zap.Stack("stack"))
 		}
 	}()
-	c.errorHook(ctx, err)
+	o.errorHook(ctx, err)
 }

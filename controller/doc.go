@@ -1,9 +1,10 @@
 // Package controller runs a handler on what happens to objects: a [Controller] is
 // a feed that fills an event-queue collection, and workers that empty it. It is
 // the Controller of the blog series "Understanding Kubernetes' tools/cache
-// package".
+// package". On top of informers there is a [Reconciler], which calls a function for the
+// keys of objects that changed, or whose relatives did.
 //
-// # Usage
+// # Usage of a controller
 //
 //	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
 //	r := reflector.New(clientset.CoreV1().Pods("default"), pods)
@@ -18,7 +19,30 @@
 // will do. The handler gets the queue of events of one object at a time; [Each]
 // makes one of a function for single events.
 //
-// # Guarantees
+// # Usage of a reconciler
+//
+//	foos := informer.New(...)
+//	deployments := informer.New(clientset.AppsV1().Deployments(""))
+//	r := controller.NewReconciler("foos", foos,
+//		func(ctx context.Context, key store.Key) (controller.Result, error) {
+//			foo, ok := foos.Cache().Get(key)
+//			... // read caches, write what is not as it should be
+//			controller.Wrote(ctx, deployment)
+//			return controller.Result{}, nil
+//		},
+//		controller.Watch(deployments, controller.Owner[*appsv1.Deployment](fooKind)))
+//
+//	var all informer.Group
+//	all.Add(foos)
+//	all.Add(deployments)
+//	all.Add(r)
+//	err := all.Run(ctx) // until ctx ends
+//
+// A handler is told what happened; a reconcile function finds out what is the case. Use
+// the latter where several kinds of objects make up what is to be done. The program
+// samplecontroller among the examples is a whole one.
+//
+// # Guarantees of a controller
 //
 //   - C1. The handler is called for one object by at most one worker at a time,
 //     with everything that happened to the object since the handler last
@@ -47,9 +71,9 @@
 //
 // # Errors
 //
-// What a handler returns goes to the logger and to the hook given by
+// What a handler or a reconcile function returns goes to the logger and to the hook given by
 // [WithErrorHook] as a [*eventqueue.HandlerError]; a panic is a [*eventqueue.PanicError]
 // in it, with the key and the stack. How many there were, and how far the handler is
 // behind, says the collection: see [eventqueue.Collection.Stats]. Run returns what the
-// feed returned, and a [*eventqueue.DrainError] if events were left.
+// feed returned, and a [*eventqueue.DrainError] if events or keys were left.
 package controller

@@ -11,8 +11,11 @@ import (
 // is queued. It is well below the 30 seconds that Kubernetes gives a pod to end.
 const DefaultDrainTimeout = 10 * time.Second
 
-// Option configures a controller.
-type Option interface{ apply(*options) }
+// Option configures a [Controller] or a [Reconciler].
+type Option interface {
+	ReconcilerOption
+	apply(*options)
+}
 
 type options struct {
 	workers      int
@@ -26,14 +29,20 @@ type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-func newOptions(opts []Option) options {
-	o := options{
+func (f optionFunc) applyToReconciler(o *reconcilerOptions) { f(&o.options) }
+
+func defaultOptions() options {
+	return options{
 		workers:      1,
 		liveFirst:    true,
 		drainTimeout: DefaultDrainTimeout,
 		logger:       zap.NewNop(),
 		errorHook:    func(context.Context, error) {},
 	}
+}
+
+func newOptions(opts []Option) options {
+	o := defaultOptions()
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
@@ -48,14 +57,14 @@ func WithWorkers(n int) Option {
 
 // WithLiveFirst says whether objects of which there is news are handled before those
 // of which only events of the first list or of a resync wait. The default is yes; one
-// in eight is then still one of the others. It overrides
+// in eight is then still one of the others. Of a controller it overrides
 // [eventqueue.WithLiveFirst], from when Run begins.
 func WithLiveFirst(on bool) Option {
 	return optionFunc(func(o *options) { o.liveFirst = on })
 }
 
 // WithDrainTimeout sets how long Run goes on with what is queued after the feed
-// has stopped. The default is [DefaultDrainTimeout]; 0 ends the handler's context
+// has stopped or, of a reconciler, after ctx has ended. The default is [DefaultDrainTimeout]; 0 ends the handler's context
 // at once.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drainTimeout = d })

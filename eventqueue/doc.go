@@ -120,7 +120,8 @@
 //     [Collection.Process], where it is an error, as Goexit is.
 //   - Fail with an error made by [Permanent]: given up, which is to be acknowledged.
 //   - PutBack, break or return without Done: put back in front, not counted as a
-//     failure.
+//     failure. Collection.Process does it where its context has ended and the error is
+//     that of the context.
 //
 // [Queue.Each] and [Collection.Events] settle event by event: those that are done do not
 // come again, whatever happens to the rest. A queue of which nothing is left is

@@ -11,8 +11,9 @@ import (
 // one, until ctx ends or the collection is closed; then it waits for the running
 // calls and returns. A queue for which fn returned nil is acknowledged, unless
 // fn settled it by itself; one for which fn returned an error is put back as
-// [Queue.Fail] does. A panic in fn is an error, a [*PanicError]; so is
-// [runtime.Goexit]. To hear of errors, pass what [Reporting] makes of fn.
+// [Queue.Fail] does, or as [Queue.PutBack] does if the error is that of ctx, which has
+// ended. A panic in fn is an error, a [*PanicError]; so is [runtime.Goexit]. To hear of
+// errors, pass what [Reporting] makes of fn.
 //
 // fn gets ctx. It is never called for one key at the same time, and may call
 // every method of the collection but [Collection.Drain], which would wait for fn's own
@@ -47,7 +48,11 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 			}
 		}()
 		for q := range c.handOutAll(ctx, reuse) {
-			if err := protect(ctx, q, fn); err != nil {
+			switch err := protect(ctx, q, fn); {
+			case err == nil:
+			case q.interrupted(ctx, err):
+				q.PutBack()
+			default:
 				q.Fail(err)
 			}
 		}

@@ -192,6 +192,32 @@ func TestReportingSaysNothingOfTheEnd(t *testing.T) {
 	}
 }
 
+func TestWhatTheEndInterruptsHasNotFailed(t *testing.T) {
+	c := newThings()
+	must(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
+	for _, cause := range []error{nil, errors.New("time is over")} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		c.Process(ctx, 1, func(ctx context.Context, q *Queue[*thing]) error {
+			cancel(cause)
+			return q.Each(ctx, func(Event[*thing]) error { t.Error("it has ended"); return nil })
+		})
+		assert.Zero(t, c.Stats().Delayed)
+		assert.False(t, isClosed(c.Synced()), "nobody was told of anything")
+	}
+	q, err := c.Take(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 1, q.Attempt())
+	q.PutBack()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Process(ctx, 1, func(context.Context, *Queue[*thing]) error {
+		cancel()
+		return errNo
+	})
+	assert.Equal(t, 1, c.Stats().Delayed, "another failure is one, whenever it comes")
+	assert.True(t, isClosed(c.Synced()))
+}
+
 func TestDrainWaitsForWhatIsReadyAndOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newThings()

@@ -18,9 +18,6 @@ import (
 // accept is a handler that has nothing against anything.
 func accept(context.Context, *Queue[*thing]) error { return nil }
 
-// nobody listens to failures.
-func nobody(context.Context, *HandlerError) {}
-
 // TestProcessEachTellsEveryEventOnceInOrder has handlers that fail in every way; what they
 // accept must be all there was.
 func TestProcessEachTellsEveryEventOnceInOrder(t *testing.T) {

@@ -44,10 +44,15 @@ type source struct {
 
 	mu     sync.Mutex
 	broken time.Time // since when there is no watch; zero while there is one. Guarded by mu
+	before time.Time // what broken was before the last watch began. Guarded by mu
+	began  time.Time // when that watch began. Guarded by mu
 
 	// gone is closed when the scope is dropped; nil if it cannot be.
 	gone chan struct{}
 }
+
+// shortWatch is how long a watch must last to count.
+const shortWatch = time.Second
 
 func newSource(r reflecting) *source { return &source{reflecting: r, broken: time.Now()} }
 
@@ -79,10 +84,14 @@ func (s *source) observe(over <-chan struct{}) {
 func (s *source) note() reflector.State {
 	state := s.State()
 	s.mu.Lock()
-	if state.Phase == reflector.Watching {
-		s.broken = time.Time{}
-	} else if s.broken.IsZero() {
-		s.broken = time.Now()
+	switch now := time.Now(); {
+	case state.Phase != reflector.Watching && s.broken.IsZero():
+		s.broken = now
+		if now.Sub(s.began) < shortWatch {
+			s.broken = s.before // it was accepted, and never worked
+		}
+	case state.Phase == reflector.Watching && !s.broken.IsZero():
+		s.before, s.began, s.broken = s.broken, now, time.Time{}
 	}
 	s.mu.Unlock()
 	if s.changed != nil {

@@ -1,8 +1,6 @@
 package informer
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -28,35 +26,8 @@ type Informer[T any] struct {
 	subscriptions []*Subscription[T] // in the order in which they came
 	named         int                // how many subscriptions there have been
 	run           *run[T]            // nil unless Run runs
-	err           error              // what the feed returned; nil unless that was a failure
-	failures      chan struct{}      // closed while there is err
+	failure       *failure           // never nil
 }
-
-var (
-	// ErrRunning means that Run was called while it runs already.
-	ErrRunning = errors.New("informer is running already")
-
-	// ErrDrainTimeout is the cause of an [*eventqueue.DrainError] when the time
-	// for finishing was over.
-	ErrDrainTimeout = errors.New("time to finish is over")
-)
-
-// SubscriptionError says that a subscriber had events left when Run returned. It
-// gets them when Run is called again.
-type SubscriptionError struct {
-	// Subscription is the subscriber's name: see [WithName].
-	Subscription string
-	// Err is an [*eventqueue.DrainError].
-	Err error
-}
-
-// Error names the subscriber and says what is left.
-func (e *SubscriptionError) Error() string {
-	return fmt.Sprintf("subscriber %s: %v", e.Subscription, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *SubscriptionError) Unwrap() error { return e.Err }
 
 // New returns an informer of the objects of a client. Nothing happens until Run is
 // called; a nil client is reported by Run as well.
@@ -83,9 +54,9 @@ func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L],
 // newInformer returns an informer without a feed.
 func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
 	return &Informer[T]{
-		options:  newOptions(reflect.TypeFor[T]().String(), opts),
-		cache:    store.New(key),
-		failures: make(chan struct{}),
+		options: newOptions(reflect.TypeFor[T]().String(), opts),
+		cache:   store.New(key),
+		failure: newFailure(),
 	}
 }
 
@@ -95,109 +66,9 @@ func (i *Informer[T]) Name() string { return i.name }
 // Cache returns the cache, for reading. Add indexes to it with [store.AddIndex].
 func (i *Informer[T]) Cache() *store.View[T] { return i.cache.View() }
 
-// Run fills the cache, keeps it up to date and calls handlers, until ctx ends. It
-// then lets handlers finish what is queued for them, for as long as
-// [WithDrainTimeout] says, and returns when the last call has returned.
-//
-// It returns nil if the reflector ended without an error and no handler had
-// anything left to do.
-func (i *Informer[T]) Run(ctx context.Context) error {
-	r, err := i.start(ctx)
-	if err != nil {
-		return err
-	}
-	defer i.stop(r)
-	err = i.feed.Run(r.feeding)
-	i.fed(err)
-	r.fed()
-	return errors.Join(err, i.drain(r))
-}
-
-// run is what belongs to one call of Run.
-type run[T any] struct {
-	// feeding is the context of what makes events.
-	feeding context.Context
-	fed     context.CancelFunc
-	// working is the context of handlers. It outlives that of Run, so that they
-	// can finish.
-	working context.Context
-	end     context.CancelFunc
-	workers sync.WaitGroup
-	ending  bool // no worker is started any more; guarded by Informer.mu
-}
-
-func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.run != nil {
-		return nil, ErrRunning
-	}
-	r := &run[T]{}
-	r.feeding, r.fed = context.WithCancel(ctx)
-	r.working, r.end = context.WithCancel(context.WithoutCancel(ctx))
-	i.run = r
-	i.unfailLocked()
-	for _, s := range i.subscriptions {
-		r.work(s)
-	}
-	return r, nil
-}
-
-// work starts what a subscriber needs: a worker if it is called, and somebody to
-// resync if it wants that. The caller holds the informer's mu.
-func (r *run[T]) work(s *Subscription[T]) {
-	if r.ending {
-		return
-	}
-	if s.called {
-		r.workers.Go(func() { s.work(r.working) })
-	}
-	if s.resync > 0 {
-		r.workers.Go(func() { s.resyncs(r.feeding) })
-	}
-}
-
-func (i *Informer[T]) stop(r *run[T]) {
-	r.fed() // again, in case that the feed panicked
-	r.end()
-	i.mu.Lock()
-	r.ending = true
-	i.mu.Unlock()
-	r.workers.Wait()
-	i.mu.Lock()
-	i.run = nil // not before: a handler must not get a second worker
-	i.mu.Unlock()
-}
-
-// drain waits until the handlers are through with what is queued.
-func (i *Informer[T]) drain(r *run[T]) error {
-	ctx, cancel := context.WithTimeoutCause(r.working, i.drainTimeout, ErrDrainTimeout)
-	defer cancel()
-	var errs []error
-	for _, s := range i.handlers() {
-		// One after the other: they all work meanwhile, and have one deadline.
-		if err := s.queues.Drain(ctx); err != nil {
-			errs = append(errs, &SubscriptionError{Subscription: s.name, Err: err})
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (i *Informer[T]) handlers() []*Subscription[T] {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	var all []*Subscription[T]
-	for _, s := range i.subscriptions {
-		if s.called {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
 // Handle subscribes a handler. It is called while Run runs, from a goroutine of its
-// own, first with an initial addition for each object that the cache holds. A nil
-// handler fails on every event.
+// own, first with an initial addition for each object that the cache holds; the first
+// call may come before Handle returns. A nil handler fails on every event.
 func (i *Informer[T]) Handle(handler Handler[T], opts ...SubscriptionOption) *Subscription[T] {
 	return i.HandleFiltered(nil, handler, opts...)
 }
@@ -241,7 +112,7 @@ func (i *Informer[T]) subscribe(s *Subscription[T], keep func(T) bool, opts []Su
 	}
 	i.subscriptions = append(i.subscriptions, s)
 	if i.run != nil {
-		i.run.work(s)
+		i.run.serve(s)
 	}
 	return s
 }
@@ -250,4 +121,17 @@ func (i *Informer[T]) forget(s *Subscription[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.subscriptions = slices.DeleteFunc(i.subscriptions, func(other *Subscription[T]) bool { return other == s })
+}
+
+// handlers returns the subscriptions that are called.
+func (i *Informer[T]) handlers() []*Subscription[T] {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var all []*Subscription[T]
+	for _, s := range i.subscriptions {
+		if s.called {
+			all = append(all, s)
+		}
+	}
+	return all
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,12 +170,19 @@ func TestSyncedIsPerSubscriber(t *testing.T) {
 			return errors.New("for ever")
 		}))
 		panicking := i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { panic("ouch") }})
+		exiting := i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { goruntime.Goexit() }})
+		picky := i.HandleFiltered(func(*corev1.Pod) bool { panic("ouch") }, HandlerFuncs[*corev1.Pod]{})
 		stop := start(t, i)
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
 		synctest.Wait()
 		assert.False(t, isDone(slow.Synced()))
 		assert.True(t, isDone(failing.Synced()))
 		assert.True(t, isDone(panicking.Synced()), "kubernetes/kubernetes#129024")
+		assert.True(t, isDone(exiting.Synced()))
+		assert.True(t, isDone(picky.Synced()), "it is told of nothing")
+		assert.EqualValues(t, 1, panicking.Stats().Panics)
+		assert.EqualValues(t, 1, exiting.Stats().Panics)
+		assert.EqualValues(t, 1, picky.Stats().FilterFailures)
 		close(release)
 		synctest.Wait()
 		assert.True(t, isDone(slow.Synced()))
@@ -367,6 +377,36 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 		err := stop()
 		assert.ErrorIs(t, err, ErrDrainTimeout)
 		assert.Equal(t, time.Minute, time.Since(before))
+	})
+}
+
+func TestWhatEndedLateIsNotLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods(WithDrainTimeout(time.Minute))
+		var ended atomic.Int32
+		slow := func(err error) Handler[*corev1.Pod] {
+			return HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
+				<-ctx.Done()
+				<-time.After(time.Second)
+				ended.Add(1)
+				return err
+			})
+		}
+		i.Handle(slow(nil))
+		i.Handle(slow(errors.New("no time")), WithName("hasty"))
+		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			return errors.New("for ever")
+		}), WithName("failing"), WithBackoff(time.Hour, time.Hour))
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		synctest.Wait()
+		err := stop()
+		assert.EqualValues(t, 2, ended.Load())
+		lines := strings.Split(err.Error(), "\n")
+		assert.ElementsMatch(t, []string{
+			`subscriber hasty: 1 key(s) left undone (time to finish is over); "a": 1 event(s), failed: no time`,
+			`subscriber failing: 1 key(s) left undone (time to finish is over); "a": 1 event(s), failed: for ever`,
+		}, lines)
 	})
 }
 

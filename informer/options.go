@@ -36,6 +36,17 @@ type common struct {
 	errorHook func(context.Context, error)
 }
 
+// tell calls the error hook. What that does wrong must change neither what becomes of an
+// event nor end the reflector.
+func (c common) tell(ctx context.Context, failure error) {
+	defer func() {
+		if value := recover(); value != nil {
+			c.logger.Error("error hook panicked", zap.String("name", c.name), zap.Any("panic", value), zap.Stack("stack"))
+		}
+	}()
+	c.errorHook(ctx, failure)
+}
+
 type optionFunc func(*options)
 
 func (f optionFunc) applyTo(o *options) { f(o) }
@@ -65,7 +76,7 @@ func newOptions(name string, opts []Option) options {
 // reflectorOptions returns the options of the reflector: those that the user gave
 // for it win.
 func (o options) reflectorOptions() []reflector.Option {
-	own := []reflector.Option{reflector.WithName(o.name), reflector.WithLogger(o.logger), reflector.WithErrorHook(o.errorHook)}
+	own := []reflector.Option{reflector.WithName(o.name), reflector.WithLogger(o.logger), reflector.WithErrorHook(o.tell)}
 	return append(own, o.reflector...)
 }
 
@@ -102,7 +113,8 @@ func WithLogger(logger *zap.Logger) CommonOption {
 // WithErrorHook sets a function that is called with every failure of the reflector,
 // a [*reflector.Error], and of a handler, a [*eventqueue.HandlerError], from the
 // goroutine on which it happened. That of a subscription is called with the failures
-// of its handler, instead of that of the informer. The default does nothing.
+// of its handler, instead of that of the informer. A panic in it is logged, and changes
+// nothing else. The default does nothing.
 func WithErrorHook(hook func(context.Context, error)) CommonOption {
 	return commonOptionFunc(func(o *common) {
 		if hook != nil {

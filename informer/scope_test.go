@@ -61,7 +61,9 @@ func TestClustersComeAndGoWhileTheInformerRuns(t *testing.T) {
 		require.NoError(t, eastServer.Create(onNode("b", "n")))
 		synctest.Wait()
 
+		dropped := i.feed.(*scopes[*corev1.Pod]).find(east)
 		require.NoError(t, i.DropScope(east))
+		assert.Equal(t, reflector.Stopped, dropped.State().Phase, "nothing is written any more")
 		assert.Equal(t, 1, i.Cache().Len())
 		require.NoError(t, eastServer.Create(onNode("c", "n")))
 		require.NoError(t, westServer.Create(onNode("c", "n")))
@@ -110,7 +112,8 @@ func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 		sub := i.Handle(keyed(&d))
 		stop := start(t, i)
 		err := i.WaitForSync(within(t, time.Second))
-		require.EqualError(t, err, "informer pods is not synced; subscriber #1 has yet to deal with 0 object(s): context deadline exceeded")
+		require.EqualError(t, err, "informer pods is not synced; subscriber #1 waits for the first list: informer has no scopes yet: add one with AddScope: context deadline exceeded")
+		require.ErrorIs(t, i.Ready(), ErrNoScopes)
 		assert.Equal(t, reflector.Stopped, i.State().Phase)
 
 		eastServer.Inject(reflectortest.Answer(500).On("", "pods"))

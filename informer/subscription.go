@@ -63,7 +63,7 @@ func (s *Subscription[T]) Events(ctx context.Context) iter.Seq[eventqueue.Event[
 // Close ends the subscription for good. It returns at once, and no further event is
 // handed to the handler or a loop's body; [Subscription.Done] says when the one that
 // is being handed over or handled has ended. It may be called more than once, and
-// from anywhere, the handler included.
+// from anywhere, the handler included, but from a predicate or a compactor.
 func (s *Subscription[T]) Close() {
 	s.mu.Lock()
 	if s.closed {
@@ -86,7 +86,7 @@ func (s *Subscription[T]) Done() <-chan struct{} { return s.done }
 
 // work calls the handler until ctx ends or the subscription is closed.
 func (s *Subscription[T]) work(ctx context.Context) {
-	s.while(func() { s.queues.Process(ctx, 1, eventqueue.Reporting(s.handle, s.report)) })
+	s.while(func() { s.queues.ProcessEach(ctx, 1, s.handle, s.report) })
 }
 
 // while runs fn unless the subscription is closed, and keeps Done open meanwhile.
@@ -108,14 +108,17 @@ func (s *Subscription[T]) while(fn func()) {
 	fn()
 }
 
-// handle calls the handler for each event of an object.
-func (s *Subscription[T]) handle(ctx context.Context, q *eventqueue.Queue[T]) error {
-	return q.Each(ctx, func(event eventqueue.Event[T]) error { return s.handler.Handle(ctx, event) })
+func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T]) error {
+	return s.handler.Handle(ctx, event)
 }
 
 // report tells of a failure of the handler.
 func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
-	s.logger.Error("handler failed", zap.String("subscriber", s.name), zap.Stringer("key", err.Key),
-		zap.Int("attempt", err.Attempt), zap.Error(err.Err))
-	s.errorHook(ctx, err)
+	fields := []zap.Field{zap.String("subscriber", s.name), zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
+		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err)}
+	if stack := err.Stack(); stack != nil {
+		fields = append(fields, zap.ByteString("handlerStack", stack))
+	}
+	s.logger.Error("handler failed", fields...)
+	s.tell(ctx, err)
 }

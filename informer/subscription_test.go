@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -135,6 +136,27 @@ func TestLoggerAndHookOfASubscriber(t *testing.T) {
 	})
 }
 
+func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "n")))
+		server.Inject(reflectortest.Answer(500).On("", "pods").Times(1))
+		core, logs := observer.New(zap.ErrorLevel)
+		i := newServed(t, server, WithLogger(zap.New(core)), WithErrorHook(func(context.Context, error) { panic("ouch") }))
+		calls := 0
+		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			calls++
+			return eventqueue.Permanent(errors.New("bad"))
+		}))
+		stop := start(t, i)
+		<-time.After(time.Hour)
+		require.NoError(t, stop())
+		assert.Equal(t, 1, calls, "final all the same")
+		assert.Equal(t, 2, logs.FilterMessage("error hook panicked").Len(), "of the reflector and of the handler")
+		assert.Equal(t, true, logs.FilterMessage("handler failed").All()[0].ContextMap()["final"])
+	})
+}
+
 func TestLagIsSaidInNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newPods()
@@ -172,5 +194,19 @@ func TestCompactionOfOnesOwn(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, stop())
 		assert.Equal(t, []string{"add a@10", "update a@10>20", "update a@20>25"}, d.read())
+	})
+}
+
+func TestStackOfAPanicIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.ErrorLevel)
+		i := newPods(WithLogger(zap.New(core)))
+		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { panic("ouch") }})
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		synctest.Wait()
+		require.NotEmpty(t, logs.All())
+		assert.Contains(t, logs.All()[0].ContextMap()["handlerStack"], "subscription_test.go")
+		require.Error(t, stop())
 	})
 }

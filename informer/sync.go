@@ -43,7 +43,8 @@ type SyncError struct {
 	// Behind are the handlers that have not been told of everything yet.
 	Behind []Behind
 	// Err is why nobody waits any longer: the cause of the context, or what the
-	// reflector returned. It may be nil.
+	// reflector returned. It is or wraps [ErrNoScopes] if there is no reflector. It may
+	// be nil.
 	Err error
 }
 
@@ -55,6 +56,10 @@ func (e *SyncError) Error() string {
 		fmt.Fprintf(&b, "; reflector%s", describe(l))
 	}
 	for _, s := range e.Behind {
+		if s.Lag == 0 {
+			fmt.Fprintf(&b, "; subscriber %s waits for the first list", s.Subscription)
+			continue
+		}
 		fmt.Fprintf(&b, "; subscriber %s has yet to deal with %d object(s)", s.Subscription, s.Lag)
 	}
 	if e.Err != nil {
@@ -119,10 +124,10 @@ func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
 //
 // Handlers are those of [Informer.Handle] that have subscribed when the cache is
 // filled; nobody waits for those who pull. It may be called before Run; after a failure
-// it fails until Run has been called again. An informer that is synced stays so: see
-// [Informer.Ready].
+// it fails until Run has been called again. An informer that is synced stays so until
+// there is another handler, or scope. Whether it is up to date, [Informer.Ready] says.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
-	failed := i.failed()
+	failure := i.lastFailure()
 	wait := func(synced, gone <-chan struct{}) error {
 		select {
 		case <-synced:
@@ -132,8 +137,8 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 		select {
 		case <-synced:
 		case <-gone:
-		case <-failed:
-			return i.unsynced(i.failure())
+		case <-failure.happened:
+			return i.unsynced(failure.err)
 		case <-ctx.Done():
 			return i.unsynced(context.Cause(ctx))
 		}
@@ -158,7 +163,15 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 // unsynced returns what is missing, for a reason.
 func (i *Informer[T]) unsynced(cause error) *SyncError {
 	e := &SyncError{Informer: i.name, Err: cause}
-	for _, s := range i.feed.sources() {
+	sources := i.feed.sources()
+	switch {
+	case len(sources) > 0 || isClosed(i.feed.Synced()):
+	case cause == nil:
+		e.Err = ErrNoScopes
+	default:
+		e.Err = fmt.Errorf("%w: %w", ErrNoScopes, cause)
+	}
+	for _, s := range sources {
 		if state := s.state(); !state.Synced {
 			e.Lacking = append(e.Lacking, state)
 		}
@@ -223,33 +236,9 @@ func (i *Informer[T]) Scopes() []ScopeState {
 	return states
 }
 
-// failed returns a channel that is closed when Run has ended with a failure of the
-// reflector.
-func (i *Informer[T]) failed() <-chan struct{} {
+// lastFailure returns how the feed failed, if Run has ended with that, or how it will.
+func (i *Informer[T]) lastFailure() *failure {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.failures
-}
-
-func (i *Informer[T]) failure() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.err
-}
-
-// fed notes how the feed ended.
-func (i *Informer[T]) fed(err error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if err != nil {
-		i.err = err
-		close(i.failures)
-	}
-}
-
-// unfailLocked forgets a failure of an earlier Run.
-func (i *Informer[T]) unfailLocked() {
-	if i.err != nil {
-		i.err, i.failures = nil, make(chan struct{})
-	}
+	return i.failure
 }

@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -83,7 +86,7 @@ func TestWaitForSyncNamesTheReflectorsStateAndWhoIsBehind(t *testing.T) {
 		assert.Equal(t, []Behind{{"sleepy", 1}}, why.Behind)
 		assert.EqualError(t, err, "informer my pods is not synced; subscriber sleepy has yet to deal with 1 object(s): context deadline exceeded")
 		assert.ErrorAs(t, i.Ready(), &why)
-		require.Error(t, stop())
+		require.NoError(t, stop(), "its last call ended well")
 	})
 }
 
@@ -202,4 +205,71 @@ func TestUnusableInformerSaysSoToThoseWhoWait(t *testing.T) {
 	require.ErrorIs(t, err, reflector.ErrNoClient)
 	assert.ErrorContains(t, err, "informer *v1.Pod is not synced; reflector is Stopped: ")
 	assert.False(t, errors.Is(i.Ready(), reflector.ErrNoClient))
+}
+
+// TestInformerSurvivesTheEndOfItsKind has a definition go, and come back with other
+// objects.
+func TestInformerSurvivesTheEndOfItsKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "")))
+		require.NoError(t, server.Create(onNode("b", "")))
+		server.Inject(reflectortest.ResetAfterEvents(1).On("watch", "pods"))
+		core, logs := observer.New(zap.WarnLevel)
+		i := newServed(t, server, WithLogger(zap.New(core)), WithReflector(reflector.WithoutWatchList()))
+		var d diary
+		i.Handle(keyed(&d))
+		stop := start(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+
+		server.Inject(reflectortest.Answer(404).On("", "pods"))
+		require.NoError(t, server.Create(onNode("c", ""))) // which ends the watch
+		<-time.After(DefaultStaleness + 5*time.Minute)
+		require.ErrorIs(t, i.State().Err, reflector.ErrNotServed)
+		var stale *StaleError
+		require.ErrorAs(t, i.Ready(), &stale)
+		require.ErrorIs(t, stale, reflector.ErrNotServed)
+		last := logs.All()[logs.Len()-1]
+		assert.Contains(t, last.ContextMap()["error"], "may not be installed yet")
+		require.NoError(t, i.WaitForSync(t.Context()), "it has been")
+
+		require.NoError(t, server.Delete(onNode("a", "")))
+		require.NoError(t, server.Delete(onNode("b", "")))
+		require.NoError(t, server.Create(onNode("b", "")))
+		require.NoError(t, server.Compact(server.ResourceVersion()))
+		server.ClearFaults()
+		<-time.After(time.Minute)
+		require.NoError(t, i.Ready())
+		require.NoError(t, i.State().Err)
+		require.NoError(t, stop())
+		lines := d.read()
+		assert.ElementsMatch(t, []string{"Addition default/a initial=true", "Addition default/b initial=true"}, lines[:2])
+		rest := lines[2:]
+		assert.ElementsMatch(t, []string{
+			"Deletion default/a initial=false", "Deletion default/b initial=false",
+			"Addition default/b initial=false", "Addition default/c initial=false",
+		}, rest)
+		assert.Less(t, slices.Index(rest, "Deletion default/b initial=false"), slices.Index(rest, "Addition default/b initial=false"))
+	})
+}
+
+// TestWatchesThatEndAtOnceAreNone has a server that accepts each watch and ends it before
+// it has told anything.
+func TestWatchesThatEndAtOnceAreNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "n")))
+		i := newServed(t, server, WithStaleness(30*time.Second))
+		stop := start(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		synctest.Wait()
+		server.Inject(reflectortest.ResetAfterEvents(0).On("watch", "pods"))
+		require.NoError(t, server.Create(onNode("b", "n")))
+		<-time.After(12 * time.Minute) // the watch that worked is over
+		for range 300 {
+			<-time.After(time.Second)
+			require.Error(t, i.Ready())
+		}
+		require.NoError(t, stop())
+	})
 }

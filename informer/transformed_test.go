@@ -91,6 +91,8 @@ func TestTransformedInformerOfATypeWithoutMetadata(t *testing.T) {
 		for _, e := range events()[4:] {
 			words = append(words, e.String()+" "+e.Prior.node+">"+e.Object.node)
 		}
+		// A pod is marked before it is deleted. The two are one event unless the handler is quick.
+		words = slices.DeleteFunc(words, func(w string) bool { return w == "Modification of default/b (Watch) n1>n1" })
 		assert.Equal(t, []string{
 			"Modification of default/a (Watch) n1>n2", "Deletion of default/b (Watch) n1>n1", "Addition of default/b (Watch) >n1",
 		}, words)

@@ -1,8 +1,11 @@
 package reflector
 
 import (
+	"fmt"
 	"reflect"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -12,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // DecodeError means that an object of the server's does not fit T.
@@ -23,7 +25,11 @@ type DecodeError struct {
 	Namespace, Name string
 	// Type is the Go type of T, such as "*main.Foo".
 	Type string
-	Err  error
+	// Field is the place in the object, as a JSON pointer such as "/spec/size"; empty if it
+	// is not known.
+	Field string
+	// Err is why. It is a [store.ErrPanic], with the stack, if a method of T's panicked.
+	Err error
 }
 
 // Error names the resource, the object, the type and the cause.
@@ -41,9 +47,9 @@ type holdsFunc func(store.Key, store.Version) bool
 // decoder decodes for one goroutine.
 type decoder[T Object] struct {
 	of      *Resource[T]
-	objects *decode.Decoder[T]
-	loose   bool  // T is Unstructured
-	unknown error // the field of the last object that T does not have
+	objects *decode.Decoder[T] // nil before the first object
+	loose   bool               // T is Unstructured
+	unknown error              // the field of the last object that T does not have
 	kinds   kinds
 	names   arena
 }
@@ -57,61 +63,116 @@ func (r *Resource[T]) decoder() *decoder[T] {
 		r.spare = r.spare[:n-1]
 		return d
 	}
-	d := &decoder[T]{of: r, loose: reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]()}
-	codec := r.codec
-	if r.options.unknown != nil {
+	return &decoder[T]{of: r, loose: reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]()}
+}
+
+// begin makes what it takes to decode: much, for whoever finds all objects held.
+func (d *decoder[T]) begin() {
+	codec, options := d.of.codec, &d.of.options
+	if options.unknown != nil {
 		// The codec was made with the same options without an error.
-		opts := append(r.options.decoding[:len(r.options.decoding):len(r.options.decoding)],
+		opts := append(options.decoding[:len(options.decoding):len(options.decoding)],
 			decode.ReportUnknown(func(err error) { d.unknown = err }))
 		codec, _ = decode.For[T](opts...)
 	}
 	d.objects = codec.NewDecoder()
-	return d
 }
 
 // giveBack keeps a decoder for the next list or watch.
 func (r *Resource[T]) giveBack(d *decoder[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.spare) < runtime.GOMAXPROCS(0) {
+	if len(r.spare) < r.keep {
 		r.spare = append(r.spare, d)
 	}
 }
 
-// decode decodes an object. The error is a *DecodeError.
-func (d *decoder[T]) decode(format wire.Format, data []byte) (T, error) {
-	object, err := d.read(format, data)
-	if err != nil {
-		key, _, _ := identify(format, data)
-		var none T
-		return none, d.newError(key, err)
-	}
-	if d.unknown != nil {
-		key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
-		err, d.unknown = d.unknown, nil
-		d.of.options.unknown(d.newError(key, err))
-	}
-	return object, nil
+// keepAll makes all decoders be kept that are given back: for the pages of a list.
+func (r *Resource[T]) keepAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep = runtime.GOMAXPROCS(0)
 }
 
-func (d *decoder[T]) read(format wire.Format, data []byte) (T, error) {
-	if !d.loose || format != wire.JSON {
+// keepFew gives up most spare decoders, with all that they remember: a watch that has nothing
+// to catch up with needs one, and seldom another.
+func (r *Resource[T]) keepFew() {
+	const few = 2
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep = few
+	if extra := len(r.spare) - few; extra > 0 {
+		r.spare = slices.Delete(r.spare, 0, extra)
+	}
+}
+
+// named is an object with what its methods say of it, so that nobody has to call them who
+// would not survive it: those of an embedded pointer that nothing was decoded into panic.
+type named[T Object] struct {
+	object  T
+	key     store.Key
+	version string
+}
+
+// decode decodes an object. The error is a *DecodeError.
+func (d *decoder[T]) decode(format wire.Format, data []byte) (named[T], error) {
+	d.unknown = nil
+	n, err := d.read(format, data)
+	if err != nil {
+		key, _, _ := identify(format, data)
+		return named[T]{}, d.newError(key, err)
+	}
+	if d.unknown != nil {
+		d.of.options.unknown(d.newError(n.key, d.unknown))
+	}
+	return n, nil
+}
+
+// read decodes an object and asks it who it is. A method of T's that panics over one object is
+// no reason to decode no others.
+func (d *decoder[T]) read(format wire.Format, data []byte) (n named[T], err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
+		}
+	}()
+	object, err := d.object(format, data)
+	if err != nil {
+		return n, err
+	}
+	if kinded, ok := any(object).(kinded); ok {
+		kinded.GetObjectKind() // setKind will, where a panic would not be caught
+	}
+	return named[T]{
+		object:  object,
+		key:     store.Key{Namespace: object.GetNamespace(), Name: object.GetName()},
+		version: object.GetResourceVersion(),
+	}, nil
+}
+
+func (d *decoder[T]) object(format wire.Format, data []byte) (object T, err error) {
+	if !d.loose || format == wire.Protobuf {
+		if d.objects == nil {
+			d.begin()
+		}
 		return d.objects.Decode(format, data)
 	}
 	// Unstructured's own method wants a kind, which the items of lists need not have.
-	object := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &object.Object); err != nil {
-		var none T
-		return none, err
+	loose := &unstructured.Unstructured{}
+	if err := unmarshalJSON(format, data, &loose.Object); err != nil {
+		return object, err
 	}
 	if d.of.options.skipManaged {
-		unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+		unstructured.RemoveNestedField(loose.Object, "metadata", "managedFields")
 	}
-	return any(object).(T), nil
+	return any(loose).(T), nil
 }
 
 func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
-	return &DecodeError{Resource: d.of.name, Namespace: key.Namespace, Name: key.Name, Type: reflect.TypeFor[T]().String(), Err: err}
+	return &DecodeError{
+		Resource: d.of.name, Namespace: key.Namespace, Name: key.Name,
+		Type: reflect.TypeFor[T]().String(), Field: decode.Field(err), Err: err,
+	}
 }
 
 // reject says what is lacking, since it cannot be decoded; false if not even its metadata
@@ -128,13 +189,7 @@ func identify(format wire.Format, data []byte) (store.Key, store.Version, bool) 
 			store.Version{UID: types.UID(id.UID), ResourceVersion: string(id.ResourceVersion)}, true
 	}
 	var m metav1.PartialObjectMetadata
-	var err error
-	if format == wire.Protobuf {
-		err = m.Unmarshal(data)
-	} else {
-		err = utiljson.Unmarshal(data, &m)
-	}
-	if err != nil {
+	if err := unmarshal(format, data, &m); err != nil {
 		return store.Key{}, store.Version{}, false
 	}
 	return store.Key{Namespace: m.Namespace, Name: m.Name}, store.Version{UID: m.UID, ResourceVersion: m.ResourceVersion}, true
@@ -168,16 +223,19 @@ func (a *arena) text(b []byte) string {
 	return a.b.String()[start:]
 }
 
+// kinded is an object that says its kind.
+type kinded interface{ GetObjectKind() schema.ObjectKind }
+
 // setKind gives an object a kind if it does not say one itself. Protobuf has it in the envelope,
 // and lists of built-in types say it once.
 func setKind(object any, kind metav1.TypeMeta) {
-	kinded, ok := object.(interface{ GetObjectKind() schema.ObjectKind })
+	kinded, ok := object.(kinded)
 	if !ok || kind.Kind == "" {
 		return
 	}
 	switch own := kinded.GetObjectKind().(type) {
 	case *metav1.TypeMeta:
-		if own.Kind == "" && own.APIVersion == "" {
+		if own != nil && own.Kind == "" && own.APIVersion == "" {
 			*own = kind
 		}
 	case *unstructured.Unstructured:

@@ -24,15 +24,19 @@
 //	client, err := reflector.ForResource[*Telescope](config, telescopes, "default")
 //	r := reflector.New(client, store.New(store.ObjectKey[*Telescope]))
 //
-// It is for built-in types as well, and [ForREST] makes it of what a generated clientset has.
+// It is for built-in types as well. [ForKind] finds the resource of a kind by discovery,
+// [ForREST] takes the REST client of a generated clientset, and [ForClient] any of its clients.
 // Authentication, limits, retries and warnings are client-go's.
 // Protobuf is asked for if T has a generated Unmarshal. Objects are decoded one by one as they
 // come, a list is never held as a whole, and what is equal in them is shared: see [Share].
+// Where more comes than one goroutine can decode, others help: see [WithDecoders].
 //
 // # Guarantees
 //
 //   - R1. The store hears of changes in the order in which the API server
-//     reports them, from one goroutine at a time.
+//     reports them, from one goroutine at a time. A [Resource]'s changes that came
+//     together are one commit of a [store.BatchStore]; one that comes alone waits for
+//     no others.
 //   - R2. A watch that ends normally is resumed where it was. Only a resource
 //     version that the server refuses (410 above all), a failure reported inside a
 //     watch, a watch that is not allowed, or an object that could not be stored
@@ -57,7 +61,8 @@
 //     each. Until then it is as silent as if nothing happened.
 //   - R7. When ctx ends, Run stops waiting at once, and returns after all that
 //     it started has ended. A watch that the client does not end when told to is
-//     given up after five seconds.
+//     given up after five seconds. A mapper that resources share, by [WithRESTMapper], may
+//     make Run wait for as long as the requests of another that asks it.
 //
 // # How it works
 //
@@ -76,7 +81,8 @@
 // and with which resource version. It goes to the logger, to the hook given by
 // [WithErrorHook] and into [State], and ends Run only if [WithRetry] calls it
 // final. An object that cannot be decoded is one that the store lacks, and a
-// [*DecodeError], if the client is a [Resource]. Generated clients decode whole lists,
+// [*DecodeError], if the client is a [Resource]; it says which field does not fit, and a panic of
+// one of T's own methods is one as well. Generated clients decode whole lists,
 // which then fail as a whole. An answer that is none, such as the error page of a proxy, is a
 // [*ResponseError] with the request and how the answer began; a watch that was only cut off goes
 // on where it was, and with what else cannot be read a new list begins. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if

@@ -9,9 +9,40 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
+// takePending takes from what came: all changes up to the first event that is something else,
+// or that event. A store without batches is given one by one, and so is any store what could
+// not be decoded: each is an error of its own.
+func (r *run[T]) takePending() input {
+	n := 0
+	for n < len(r.pending) && r.pending[n].changes() {
+		n++
+	}
+	if n < 2 || r.batches == nil {
+		next := r.pending[0]
+		r.pending = r.pending[1:]
+		return r.take(next)
+	}
+	r.events, r.pending = r.pending[:n], r.pending[n:]
+	in := input{kind: changed}
+	for i := range r.events {
+		e := &r.events[i]
+		if e.version != "" {
+			in.version = e.version
+		}
+		in.added = in.added || e.kind == watch.Added
+	}
+	return in
+}
+
+// changes reports whether an event is about an object that is there, and no more.
+func (e *event[T]) changes() bool {
+	return e.err == nil && !e.cut && e.lacking == nil && e.kind != watch.Bookmark
+}
+
 // take says what an event means.
 func (r *run[T]) take(e event[T]) input {
-	r.event = e
+	r.one[0] = e
+	r.events = r.one[:]
 	switch {
 	case e.cut:
 		return input{kind: ended, err: r.newError(OpWatch, r.protocol.position, e.err)}

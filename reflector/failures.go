@@ -93,6 +93,8 @@ func (p protocol) failStream(err error) (protocol, []action) {
 		return p.trouble(err)
 	case p.phase == streaming:
 		return p.breakOff(err)
+	case errors.Is(err, ErrNotServed):
+		return p.trouble(err) // nor is there a list to be had
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
 		p.streams, p.unavailable = false, false // the server does not know what is asked for
 	default:

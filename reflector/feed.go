@@ -48,10 +48,19 @@ func (f feed[T]) events() <-chan watch.Event {
 	return f.watch.ResultChan()
 }
 
-// batches is nil unless there is a stream.
-func (f feed[T]) batches() <-chan []event[T] {
+// parts is nil unless there is a stream.
+func (f feed[T]) parts() <-chan *part[[]event[T]] {
 	if f.stream == nil {
 		return nil
 	}
-	return f.stream.batches
+	return f.stream.parts
+}
+
+// complete tells those who decode that the first objects have come: the store is not as they
+// know it any more, and few objects come at a time.
+func (f feed[T]) complete() {
+	if f.stream != nil {
+		f.stream.held.shut()
+		f.stream.of.keepFew()
+	}
 }

@@ -68,6 +68,10 @@ func FuzzResponses(f *testing.F) {
 	f.Add([]byte(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}`), []byte(event), false)
 	f.Add([]byte(`null`), []byte(event), false)
 	f.Add(inProtobuf.Bytes(), inProtobuf.Bytes(), true)
+	first, last := protobufEvent(f, "ADDED", protobufConfigMap("b")), protobufEvent(f, "DELETED", protobufConfigMap("a"))
+	f.Add(inProtobuf.Bytes(), append(bytes.Clone(first), last...), true)
+	f.Add(inProtobuf.Bytes(), append(bytes.Clone(first), last[:30]...), true)
+	f.Add(inProtobuf.Bytes(), protobufEvent(f, "ERROR", &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: 410, Reason: metav1.StatusReasonExpired}), true)
 	f.Add(inProtobuf.Bytes()[:20], []byte{0, 0, 0, 3, 1, 2, 3}, true)
 
 	f.Fuzz(func(t *testing.T, list, watch []byte, inProtobuf bool) {

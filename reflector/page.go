@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -21,7 +22,7 @@ type page[T any] struct {
 
 // list reads a page object by object, as it comes. Those that are held are not decoded.
 func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (page[T], wire.ListMeta, error) {
-	a, err := r.ask(ctx, r.request(&opts, r.accepts()))
+	a, err := r.open(ctx, &opts)
 	if err != nil {
 		return page[T]{}, wire.ListMeta{}, err
 	}
@@ -30,26 +31,14 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds h
 	if err != nil {
 		return page[T]{}, wire.ListMeta{}, err
 	}
-	d := r.decoder()
-	defer r.giveBack(d)
 	list := wire.NewList(body, format, r.options.frameLimit)
-	var p page[T]
-	for {
-		batch, err := list.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
-		}
-		for i := range batch.Frames {
-			d.item(&p, format, batch.Frames[i].Object, holds)
-		}
-		batch.Release()
-	}
+	p, err := r.items(list, format, holds)
 	meta := list.Meta()
-	if meta.Kind == "Table" && strings.HasPrefix(meta.APIVersion, metav1.GroupName+"/") {
-		return page[T]{}, wire.ListMeta{}, ErrTable
+	if isTableKind(meta.TypeMeta) {
+		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), ErrTable)
+	}
+	if err != nil {
+		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
 	}
 	kind := metav1.TypeMeta{Kind: strings.TrimSuffix(meta.Kind, "List"), APIVersion: meta.APIVersion}
 	for _, object := range p.items {
@@ -59,17 +48,79 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds h
 	return p, meta, nil
 }
 
-// item takes an item of a list.
-func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, holds holdsFunc) {
-	if key, _, held := d.held(format, data, holds); held {
-		p.unchanged = append(p.unchanged, key)
-		return
+// items reads the items of a list.
+func (r *Resource[T]) items(list *wire.List, format wire.Format, holds holdsFunc) (whole page[T], err error) {
+	var parts []*part[page[T]]
+	r.keepAll()
+	decoding := newPipeline(r, false, func(d *decoder[T], p *page[T], batch *wire.Batch) {
+		for i := range batch.Frames {
+			d.item(p, format, batch.Frames[i].Object)
+		}
+	})
+	var unchanged []store.Key
+	for err == nil {
+		var batch *wire.Batch
+		if batch, err = list.Next(); err != nil {
+			break
+		}
+		if unchanged = decoding.own.dropHeld(batch, format, holds, unchanged); len(batch.Frames) == 0 {
+			batch.Release()
+			continue
+		}
+		if p := decoding.add(batch); p != nil {
+			parts = append(parts, p)
+		}
 	}
-	object, err := d.decode(format, data)
+	decoding.close(err == io.EOF)
+	if err != io.EOF {
+		return page[T]{}, err
+	}
+	whole = joined(parts)
+	whole.unchanged = unchanged
+	return whole, nil
+}
+
+// dropHeld takes the items that are held out of a batch, and appends their keys. To look is
+// quicker than to hand them to somebody who does.
+func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, holds holdsFunc, keys []store.Key) []store.Key {
+	if holds == nil {
+		return keys
+	}
+	batch.Frames = slices.DeleteFunc(batch.Frames, func(frame wire.Frame) bool {
+		key, _, held := d.held(format, frame.Object, holds)
+		if held {
+			keys = append(keys, key)
+		}
+		return held
+	})
+	return keys
+}
+
+// joined returns what the parts of a page have, in order.
+func joined[T any](parts []*part[page[T]]) page[T] {
+	if len(parts) == 1 {
+		return parts[0].result
+	}
+	var whole page[T]
+	n := 0
+	for _, p := range parts {
+		n += len(p.result.items)
+	}
+	whole.items = slices.Grow(whole.items, n)
+	for _, p := range parts {
+		whole.items = append(whole.items, p.result.items...)
+		whole.lacking = append(whole.lacking, p.result.lacking...)
+	}
+	return whole
+}
+
+// item takes an item of a list.
+func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte) {
+	decoded, err := d.decode(format, data)
 	if err != nil {
 		bad, _ := d.reject(format, data, err)
 		p.lacking = append(p.lacking, bad)
 		return
 	}
-	p.items = append(p.items, object)
+	p.items = append(p.items, decoded.object)
 }

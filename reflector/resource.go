@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
-	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,18 +23,21 @@ import (
 // to be edited in place, but a DeepCopy may be. An object says its kind and apiVersion, if T
 // has a metav1.TypeMeta, wherever it came from; the objects of generated clients do not.
 //
-// Get one from [ForResource] or [ForREST]. All methods are safe for concurrent use.
+// Get one from [ForResource], [ForKind], [ForREST] or [ForClient]. All methods are safe for concurrent use.
 type Resource[T Object] struct {
 	rest      rest.Interface
 	resource  string
 	namespace string
-	name      string // for people
+	name      string  // for people
+	finder    *finder // if only the kind is known
 	options   resourceOptions
 	codec     *decode.Codec[T]
-	protobuf  bool // is asked for
+	protobuf  bool        // is asked for
+	onlyJSON  atomic.Bool // because the server refused something else
 
-	mu    sync.Mutex    // protects spare
+	mu    sync.Mutex    // protects the fields below
 	spare []*decoder[T] // with what they know of values that repeat
+	keep  int           // so many of them
 }
 
 // ResourceList is a list of the objects of a [Resource].
@@ -116,7 +119,12 @@ func newResource[T Object](resource schema.GroupVersionResource, namespace strin
 // isMessage reports whether T's Unmarshal is that of a whole object. A struct that embeds
 // metav1.ObjectMeta has the method of that, and one that embeds an object has one that
 // knows nothing of its other fields.
-func isMessage[T Object]() bool {
+func isMessage[T Object]() (is bool) {
+	defer func() {
+		if recover() != nil {
+			is = false // the method is that of an embedded pointer, which is nil
+		}
+	}()
 	t := reflect.TypeFor[T]().Elem()
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -137,7 +145,11 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	if err := r.check(); err != nil {
 		return none, err
 	}
-	a, err := r.ask(ctx, r.request(&opts, mediaJSON).Name(name))
+	request, err := r.request(ctx, &opts, mediaJSON)
+	if err != nil {
+		return none, err
+	}
+	a, err := r.ask(ctx, request.Name(name))
 	if err != nil {
 		return none, err
 	}
@@ -148,7 +160,9 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	}
 	d := r.decoder()
 	defer r.giveBack(d)
-	return d.decode(wire.JSON, data)
+	format, _ := a.named()
+	decoded, err := d.decode(format, data)
+	return decoded.object, err
 }
 
 // List returns a page of objects. It returns a [*DecodeError] if one of them does not

@@ -1,6 +1,11 @@
 package reflector
 
-import "github.com/kubereflector/kubereflector/internal/wire/decode"
+import (
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // ResourceOption configures a [Resource].
 type ResourceOption interface{ applyResource(*resourceOptions) }
@@ -9,8 +14,14 @@ type resourceOptions struct {
 	decoding        []decode.Option
 	unknown         func(*DecodeError)
 	frameLimit      int // 0 is the default
+	decoders        int // 0 is the default
 	withoutProtobuf bool
+	cbor            bool
 	skipManaged     bool
+
+	kind   schema.GroupVersionKind
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
 }
 
 type resourceOptionFunc func(*resourceOptions)
@@ -59,4 +70,44 @@ func WithFrameLimit(bytes int) ResourceOption {
 // WithoutProtobuf asks the server for JSON although T has a generated Unmarshal.
 func WithoutProtobuf() ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.withoutProtobuf = true })
+}
+
+// WithCBOR asks the server for CBOR instead of protobuf, and for JSON where it does not speak
+// that, as no server does by default. It is for the server's sake: what comes is shorter than
+// JSON and is decoded by way of it, which costs more here.
+func WithCBOR() ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.cbor = true })
+}
+
+// WithDecoders sets how many goroutines may decode one list or watch at the same time, the
+// one that reads it among them. They come when more arrives than one can decode, and go when
+// all is done; what they decode is passed on in the order in which it came. Without it, or if
+// it is not positive, there are as many as processors (GOMAXPROCS). Beside the goroutines that
+// read, one a list or watch, all resources of a program together have no more helpers than
+// processors less one, whatever is set here.
+func WithDecoders(goroutines int) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
+}
+
+// WithKind tells [ForKind] T's kind, with its version, for a T that no scheme has.
+func WithKind(kind schema.GroupVersionKind) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.kind = kind })
+}
+
+// WithScheme tells [ForKind] a scheme that has T, such as that of a generated clientset.
+func WithScheme(scheme *runtime.Scheme) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.scheme = scheme })
+}
+
+// WithRESTMapper makes [ForKind] ask a mapper which resource a kind is, so that several
+// resources share what the server was asked once. One that can be reset is, when it does not
+// know a kind or when the server does not know the resource that it named. Without it each
+// resource has one of its own: client-go's deferred mapper over its discovery in memory.
+//
+// That mapper, if it is shared, answers one at a time, and who waits for another's requests does
+// not notice that its own context ended. They end when the other's context does, or after the
+// timeout of the mapper's discovery client, which is 32 seconds for each request unless its
+// config says something else.
+func WithRESTMapper(mapper meta.RESTMapper) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.mapper = mapper })
 }

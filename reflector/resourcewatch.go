@@ -28,10 +28,11 @@ func (w *resourceWatch[T]) ResultChan() <-chan watch.Event { return w.events }
 
 func (w *resourceWatch[T]) run() {
 	defer close(w.events)
-	for batch := range w.stream.batches {
-		for _, e := range batch {
+	for p := range w.stream.parts {
+		p.wait(nil)
+		for _, e := range p.result {
 			if !w.send(carry(e)) {
-				for range w.stream.batches {
+				for range w.stream.parts {
 					// It ends, since it was told to.
 				}
 				return
@@ -43,7 +44,14 @@ func (w *resourceWatch[T]) run() {
 	}
 }
 
+// send returns false once nobody wants more, which is looked at first: parts may have been
+// dropped since, and what is in the next one would come after a gap.
 func (w *resourceWatch[T]) send(e watch.Event) bool {
+	select {
+	case <-w.stream.stopped:
+		return false
+	default:
+	}
 	select {
 	case w.events <- e:
 		return true

@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +21,8 @@ import (
 const (
 	mediaJSON     = runtime.ContentTypeJSON
 	mediaProtobuf = runtime.ContentTypeProtobuf
+	mediaCBOR     = runtime.ContentTypeCBOR
+	mediaCBORs    = runtime.ContentTypeCBORSequence // for watches
 )
 
 var (
@@ -29,21 +32,22 @@ var (
 	ErrTruncated = wire.ErrTruncated
 	// ErrTooLarge means that an object has more bytes than [WithFrameLimit] allows.
 	ErrTooLarge = wire.ErrTooLarge
-	// ErrContentType means that an answer is neither JSON nor protobuf: something
-	// between here and the API server may have answered in its place.
-	ErrContentType = errors.New("neither JSON nor protobuf")
+	// ErrContentType means that an answer is not in a format that was asked for:
+	// something between here and the API server may have answered in its place.
+	ErrContentType = errors.New("content type that was not asked for")
 )
 
 // ResponseError means that what came in answer to a request of a [Resource] cannot be
 // read: it is an [ErrMalformed], an [ErrTruncated], an [ErrTooLarge] or an
-// [ErrContentType], or else the connection broke. Answers by which the server refuses
+// [ErrContentType]; or it is no object, but an [ErrTable], a [*TypeError] or an
+// [*EventTypeError]; or else the connection broke. Answers by which the server refuses
 // a request are a *StatusError of k8s.io/apimachinery/pkg/api/errors instead.
 type ResponseError struct {
 	// Request is what was asked, such as "GET https://host/api/v1/pods?watch=true".
 	Request string
 	// ContentType is what the answer is said to be; empty if that is not known.
 	ContentType string
-	// Head is how the answer begins: at most 512 bytes.
+	// Head is how the answer begins, or the object of a watch: at most 512 bytes.
 	Head []byte
 	Err  error
 }
@@ -80,17 +84,53 @@ func newMetaScheme() *runtime.Scheme {
 }
 
 // request returns a request for objects.
-func (r *Resource[T]) request(opts runtime.Object, accept string) *rest.Request {
-	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.resource).
-		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept)
+func (r *Resource[T]) request(ctx context.Context, opts runtime.Object, accept string) (*rest.Request, error) {
+	resource := r.resource
+	if r.finder != nil {
+		var err error
+		if resource, err = r.finder.find(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(resource).
+		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept), nil
 }
 
 // accepts is the content types of lists and watches.
 func (r *Resource[T]) accepts() string {
-	if r.protobuf {
+	switch {
+	case r.onlyJSON.Load():
+	case r.options.cbor:
+		return mediaCBOR + "," + mediaJSON
+	case r.protobuf:
 		return mediaProtobuf + "," + mediaJSON
 	}
 	return mediaJSON
+}
+
+// open sends a request for a list or a watch. A server that refuses what it is asked for is asked
+// for JSON from then on, which all of them speak.
+func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*answer, error) {
+	for {
+		accepts := r.accepts()
+		request, err := r.request(ctx, opts, accepts)
+		if err != nil {
+			return nil, err
+		}
+		if opts.Watch {
+			// As in client-go, watches are not limited in number: they wait most of the time.
+			request.Throttle(nil)
+		}
+		a, err := r.ask(ctx, request)
+		if apierrors.IsNotAcceptable(err) && accepts != mediaJSON {
+			r.onlyJSON.Store(true)
+			continue
+		}
+		if r.finder != nil && apierrors.IsNotFound(err) {
+			r.finder.forget(ctx) // the kind may have become another resource
+		}
+		return a, err
+	}
 }
 
 // answer is an answer that is being read.
@@ -130,6 +170,8 @@ func (a *answer) named() (wire.Format, bool) {
 		return wire.JSON, true
 	case err == nil && media == mediaProtobuf:
 		return wire.Protobuf, true
+	case err == nil && (media == mediaCBOR || media == mediaCBORs):
+		return wire.CBOR, true
 	}
 	return wire.JSON, false
 }
@@ -153,6 +195,8 @@ func (a *answer) open() (wire.Format, io.Reader, error) {
 		return wire.JSON, whole, nil
 	case c == 'k' || c < '\t':
 		return wire.Protobuf, whole, nil
+	case c == 0xd9:
+		return wire.CBOR, whole, nil
 	}
 	n, _ := a.body.Read(first[1:headSize])
 	return wire.JSON, nil, a.fail(first[:1+n], ErrContentType)

@@ -35,8 +35,9 @@ type scripted struct {
 type scriptedAnswer struct {
 	contentType string // JSON if it is empty
 	body        string
-	err         error // at the end of the body; io.EOF if there is none
-	open        bool  // instead of an end
+	err         error  // at the end of the body; io.EOF if there is none
+	open        bool   // instead of an end
+	later       string // comes 90 seconds after the body
 }
 
 func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -74,6 +75,14 @@ func (b *scriptedBody) Read(into []byte) (int, error) {
 	switch {
 	case err == nil:
 		return n, nil
+	case b.answer.later != "":
+		select {
+		case <-time.After(90 * time.Second):
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
+		b.Reader, b.answer.later = strings.NewReader(b.answer.later), ""
+		return b.Reader.Read(into)
 	case b.answer.open:
 		<-b.ctx.Done()
 		return 0, b.ctx.Err()
@@ -123,6 +132,7 @@ func colors(s store.Reader[*Paint]) string {
 }
 
 func TestWatchThatCannotBeRead(t *testing.T) {
+	const nothing = "nothing to begin with"
 	blue := jsonEvent(watch.Added, jsonObject("b", "8", "blue"))
 	for name, tc := range map[string]struct {
 		watch scriptedAnswer
@@ -138,8 +148,14 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 		"too large":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, jsonObject("c", "9", strings.Repeat("x", 1000))), open: true}, reflector.ErrTooLarge, `{"type":"ADDED"`, "list 0, watch 7, list 8, watch 9"},
 		"an object that is none":      {scriptedAnswer{body: blue + jsonEvent(watch.Added, `"text"`), open: true}, nil, `"text"`, "list 0, watch 7, list 8, watch 9"},
 		"an object without a name":    {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"data":{"color":7}}`), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
-		"an error that is none":       {scriptedAnswer{body: blue + jsonEvent(watch.Error, jsonObject("c", "9", "red")), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
+		"an error that is none":       {scriptedAnswer{body: blue + jsonEvent(watch.Error, jsonObject("c", "9", "red")), open: true}, nil, `{"kind":"ConfigMap"`, "list 0, watch 7, list 8, watch 9"},
 		"an error that is unreadable": {scriptedAnswer{body: blue + jsonEvent(watch.Error, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
+		"a table":                     {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"rows":[]}`), open: true}, reflector.ErrTable, `{"kind":"Table"`, "list 0, watch 7, list 8, watch 9"},
+		"a status that is no error":   {scriptedAnswer{body: blue + jsonEvent(watch.Modified, `{"kind":"Status","apiVersion":"v1","metadata":{},"code":500}`), open: true}, nil, `{"kind":"Status"`, "list 0, watch 7, list 8, watch 9"},
+		"an unknown event":            {scriptedAnswer{body: blue + jsonEvent("SYNC", `{"kind":"x"}`), open: true}, &reflector.EventTypeError{Type: "SYNC"}, `{"kind":"x"`, "list 0, watch 7, list 8, watch 9"},
+		"no object":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, `null`), open: true}, &reflector.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
+		"no bookmark":                 {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `null`), open: true}, &reflector.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
+		"no error":                    {scriptedAnswer{body: blue + jsonEvent(watch.Error, `null`), open: true}, &reflector.TypeError{Want: "*v1.Status", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
 		"a bookmark that is none":     {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,14 +171,33 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 				<-time.After(time.Minute)
 				assert.Equal(t, tc.want, server.seen())
 				require.Len(t, errs, 1)
-				if tc.is != nil {
-					assert.ErrorIs(t, errs[0], tc.is)
+				switch is := tc.is.(type) {
+				case nil:
+				case *reflector.EventTypeError:
+					var got *reflector.EventTypeError
+					require.ErrorAs(t, errs[0], &got)
+					assert.Equal(t, is, got)
+				case *reflector.TypeError:
+					var got *reflector.TypeError
+					require.ErrorAs(t, errs[0], &got)
+					assert.Equal(t, is, got)
+				default:
+					assert.ErrorIs(t, errs[0], is)
+				}
+				if name == "a status that is no error" {
+					var other *reflector.TypeError
+					require.ErrorAs(t, errs[0], &other)
+					assert.Equal(t, "Status", other.Got)
 				}
 				if tc.says != "" {
 					var unreadable *reflector.ResponseError
 					require.ErrorAs(t, errs[0], &unreadable)
 					assert.Contains(t, unreadable.Request, "GET http://localhost/api/v1/namespaces/default/configmaps?")
 					assert.Contains(t, unreadable.Request, "watch=true")
+					if tc.says == nothing {
+						tc.says = ""
+						assert.Empty(t, unreadable.Head)
+					}
 					assert.True(t, bytes.HasPrefix(unreadable.Head, []byte(tc.says)), "%q", unreadable.Head)
 				}
 				if !assert.ObjectsAreEqual(reflector.ErrContentType, tc.is) {
@@ -172,46 +207,6 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestErrorEventsFromTheWire(t *testing.T) {
-	for name, tc := range map[string]struct {
-		err  *apierrors.StatusError
-		want string
-	}{
-		"expired":  {apierrors.NewResourceExpired("too old"), "list 0, watch 7, list , watch 9"},
-		"busy":     {apierrors.NewTooManyRequests("busy", 1), "list 0, watch 7, watch 8"},
-		"internal": {apierrors.NewInternalError(fmt.Errorf("unreadable")), "list 0, watch 7, list 8, watch 9"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server := &scripted{
-					lists:   []scriptedAnswer{jsonList("7"), jsonList("9", jsonObject("b", "8", "blue"))},
-					watches: []scriptedAnswer{{body: jsonEvent(watch.Added, jsonObject("b", "8", "blue")) + jsonError(tc.err), open: true}},
-				}
-				var errs []error
-				stop := start(t, reflector.New(server.client(t), store.New(store.ObjectKey[*Paint]), reflector.WithoutWatchList(),
-					reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
-				<-time.After(time.Minute)
-				assert.Equal(t, tc.want, server.seen())
-				require.Len(t, errs, 1)
-				assert.Equal(t, tc.err.ErrStatus.Reason, apierrors.ReasonForError(errs[0]))
-				stop()
-			})
-		})
-	}
-}
-
-func TestLineWithTwoEventsIsTwoEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one := jsonEvent(watch.Added, jsonObject("a", "8", "red"))
-		two := strings.TrimSuffix(jsonEvent(watch.Added, jsonObject("b", "9", "blue")), "\n") + jsonEvent(watch.Added, jsonObject("c", "10", "green"))
-		server := &scripted{lists: []scriptedAnswer{jsonList("7")}, watches: []scriptedAnswer{{body: one + two, open: true}}}
-		s := store.New(store.ObjectKey[*Paint])
-		stop := start(t, reflector.New(server.client(t), s, reflector.WithoutWatchList()))
-		assert.Equal(t, "a red, b blue, c green", colors(s))
-		stop()
-	})
 }
 
 func TestListThatCannotBeRead(t *testing.T) {
@@ -227,6 +222,8 @@ func TestListThatCannotBeRead(t *testing.T) {
 		"malformed":           {scriptedAnswer{body: whole.body + "{"}, reflector.ErrMalformed},
 		"too large":           {jsonList("7", jsonObject("a", "5", strings.Repeat("x", 1000))), reflector.ErrTooLarge},
 		"a table":             {scriptedAnswer{body: `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"rows":[]}`}, reflector.ErrTable},
+		"a status":            {scriptedAnswer{body: `{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"7"},"status":"Success"}`}, reflector.ErrMalformed},
+		"a single object":     {scriptedAnswer{body: jsonObject("a", "5", "red")}, reflector.ErrMalformed},
 		"something else":      {scriptedAnswer{body: `{"login":"required"}`}, reflector.ErrNoResourceVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,6 +235,12 @@ func TestListThatCannotBeRead(t *testing.T) {
 					reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
 				require.Len(t, errs, 1)
 				assert.ErrorIs(t, errs[0], tc.is)
+				if name == "a table" {
+					var unreadable *reflector.ResponseError
+					require.ErrorAs(t, errs[0], &unreadable)
+					assert.Contains(t, unreadable.Request, "GET http://localhost/api/v1/namespaces/default/configmaps?")
+					assert.True(t, bytes.HasPrefix(unreadable.Head, []byte(`{"kind":"Table"`)), "%q", unreadable.Head)
+				}
 				assert.Zero(t, s.Len(), "nothing of a list that did not come whole")
 				<-time.After(time.Minute)
 				assert.Equal(t, "a red, b blue", colors(s))
@@ -270,7 +273,8 @@ func TestRelistDoesNotDecodeWhatIsHeld(t *testing.T) {
 				first, second := jsonStream("7", red...), jsonStream("9", then...)
 				server.watches = []scriptedAnswer{{body: jsonError(tc.err)}}
 				if tc.opts == nil {
-					server.watches = []scriptedAnswer{{body: first}, {body: jsonError(tc.err)}, {body: second, open: true}}
+					again := jsonEvent(watch.Modified, jsonObject("b", "10", "green")) // of which the store is not asked any more
+					server.watches = []scriptedAnswer{{body: first}, {body: jsonError(tc.err)}, {body: second, later: again, open: true}}
 				}
 				client, release := server.heldBack(t)
 				s := &askedStore{Cache: store.New(store.ObjectKey[*Paint])}
@@ -286,6 +290,8 @@ func TestRelistDoesNotDecodeWhatIsHeld(t *testing.T) {
 				assert.Equal(t, "9", s.ResourceVersion())
 				after, _ := s.Get(store.Key{Namespace: "default", Name: "a"})
 				assert.Same(t, before, after)
+				<-time.After(2 * time.Minute)
+				assert.Equal(t, tc.asks, s.asked)
 				stop()
 			})
 		})

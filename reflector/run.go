@@ -9,7 +9,6 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // minWatch is the least time after which the server is asked to end a watch; the
@@ -29,12 +28,19 @@ type run[T Object] struct {
 	staging staging[T] // of the list that is under way
 	feed    feed[T]    // that is open
 	pending []event[T] // that came and were not taken yet
-	event   event[T]   // the last one that was taken
+	events  []event[T] // that were taken last: changes, or one of anything
+	one     [1]event[T]
+	// batches is the store, if it takes batches.
+	batches store.BatchStore[T]
+	batch   store.Batch[T] // empty, with the memory of the last one
 	alarm   alarm
 }
 
 // loop runs until ctx ends or something is final.
 func (r *run[T]) loop(ctx context.Context) error {
+	if own, ok := r.store.(store.BatchStore[T]); ok && own.Itself() == r.store {
+		r.batches = own
+	}
 	version := r.store.ResourceVersion()
 	r.status.stored(version)
 	in := input{kind: started, version: version}
@@ -76,7 +82,9 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 		r.staging.keep(r.page)
 		r.page = page[T]{}
 	case stage:
-		r.staging.take(r.event)
+		for _, e := range r.events {
+			r.staging.take(e)
+		}
 	case stopWatch:
 		r.close()
 	case latch:
@@ -151,9 +159,7 @@ func (r *run[T]) watches() {
 func (r *run[T]) receive(ctx context.Context) input {
 	for ctx.Err() == nil {
 		if len(r.pending) > 0 {
-			next := r.pending[0]
-			r.pending = r.pending[1:]
-			return r.take(next)
+			return r.takePending()
 		}
 		select {
 		case <-ctx.Done():
@@ -168,12 +174,14 @@ func (r *run[T]) receive(ctx context.Context) input {
 				return input{kind: ended}
 			}
 			return r.take(readEvent[T](event))
-		case batch, open := <-r.feed.batches():
+		case part, open := <-r.feed.parts():
 			r.status.contact()
 			if !open {
 				return r.endOfStream()
 			}
-			r.pending = batch
+			if part.wait(ctx.Done()) {
+				r.pending = part.result
+			}
 		}
 	}
 	return input{}
@@ -192,15 +200,15 @@ func (r *run[T]) endOfStream() input {
 // older than the store. Without that promise the same version may be that of another state:
 // a server that was restored from a backup gives versions twice.
 func (r *run[T]) holds() holdsFunc {
-	own, ok := r.store.(store.BatchStore[T])
-	if !ok || own.Itself() != r.store || r.protocol.unavailable || r.protocol.position == "" {
+	if r.batches == nil || r.protocol.unavailable || r.protocol.position == "" {
 		return nil
 	}
-	return own.Holds
+	return r.batches.Holds
 }
 
 // replace gives the store what is staged.
 func (r *run[T]) replace(version string) input {
+	r.feed.complete()
 	err := r.staging.replace(r.store, version)
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
@@ -215,52 +223,6 @@ func (r *run[T]) replace(version string) input {
 		return input{kind: stored}
 	}
 	return input{kind: stored, err: r.newError(OpStore, version, err)}
-}
-
-// apply gives the store the last event.
-func (r *run[T]) apply() input {
-	var err error
-	e := &r.event
-	switch {
-	case e.kind == watch.Bookmark:
-		if e.version != "" {
-			err = r.store.Bookmark(e.version)
-		}
-	case e.lacking != nil:
-		err = r.applyUndecoded(*e.lacking)
-	case e.kind == watch.Added:
-		err = r.store.Add(e.object)
-	case e.kind == watch.Modified:
-		err = r.store.Update(e.object)
-	case e.kind == watch.Deleted:
-		err = r.store.Delete(e.object)
-	}
-	r.status.stored(r.store.ResourceVersion())
-	if err == nil {
-		return input{kind: stored}
-	}
-	failure := r.newError(OpStore, e.version, err)
-	if e.kind != watch.Bookmark && e.lacking == nil && failure.Key == (store.Key{}) && e.object.GetName() != "" {
-		failure.Key = store.Key{Namespace: e.object.GetNamespace(), Name: e.object.GetName()}
-	}
-	return input{kind: stored, err: failure}
-}
-
-// applyUndecoded tells the store of an object that could not be decoded. Of one that
-// was deleted the name is enough. Without one, only a list can say what happened, so
-// the store must not go past it.
-func (r *run[T]) applyUndecoded(bad store.Rejection) error {
-	var batch store.Batch[T]
-	switch {
-	case bad.Key.Name == "":
-		bad.Key = store.Key{}
-		batch.Lack(bad)
-	case r.event.kind == watch.Deleted:
-		batch.Append(store.Write[T]{Type: store.WriteDeleteKey, Key: bad.Key, Version: bad.Version})
-	default:
-		batch.Lack(bad)
-	}
-	return store.Batches(r.store).Apply(&batch)
 }
 
 // wait reports a failure and waits until it is tried again, unless it is final.
@@ -304,7 +266,7 @@ func (r *run[T]) report(ctx context.Context, err error) {
 // apimachinery's ProxyWatcher does, is given up.
 func (r *run[T]) close() {
 	r.alarm.stop()
-	r.pending = nil
+	r.pending, r.events = nil, nil
 	if !r.feed.open() {
 		return
 	}
@@ -318,7 +280,7 @@ func (r *run[T]) close() {
 			if !open {
 				return
 			}
-		case _, open := <-r.feed.batches():
+		case _, open := <-r.feed.parts():
 			if !open {
 				return
 			}

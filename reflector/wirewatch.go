@@ -2,45 +2,75 @@ package reflector
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// wireWatch is an open watch of a Resource. One goroutine reads, cuts and decodes.
+// wireWatch is an open watch of a Resource. One goroutine reads and cuts; it decodes as well, and
+// has others help it while more comes than it can.
 type wireWatch[T Object] struct {
 	of      *Resource[T]
 	answer  *answer
-	holds   holdsFunc // nil once the first objects have come
-	batches chan []event[T]
-	stopped <-chan struct{} // closed when nobody wants more
+	held    gate
+	parts   chan *part[[]event[T]] // in order; what is in them may not be there yet
+	stopped <-chan struct{}        // closed when nobody wants more
 	cancel  context.CancelFunc
-	// err is why the stream ended, if not as it should; it is set when batches is closed.
+	// err is why the stream ended, if not as it should; it is set when parts is closed.
 	err error
 }
+
+// gate lets those who decode ask what is held, until whoever holds it is about to change it.
+type gate struct {
+	asks  bool // from the beginning
+	mu    sync.RWMutex
+	holds holdsFunc // under mu; nil when the gate is shut
+}
+
+// shut makes everything be decoded that was not asked for yet.
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.holds = nil
+}
+
+// partsAhead is how many parts of a watch may wait for whoever takes them.
+const partsAhead = 4
 
 // watch opens a watch. Until the first objects have come, those that are held are not
 // decoded.
 func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (*wireWatch[T], error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
-	// As in client-go, watches are not limited in number: they wait most of the time.
-	a, err := r.ask(ctx, r.request(&opts, r.accepts()).Throttle(nil))
+	a, err := r.open(ctx, &opts)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	s := &wireWatch[T]{of: r, answer: a, holds: holds, batches: make(chan []event[T]), stopped: ctx.Done(), cancel: cancel}
+	s := &wireWatch[T]{
+		of: r, answer: a, held: gate{asks: holds != nil, holds: holds},
+		parts: make(chan *part[[]event[T]], partsAhead), stopped: ctx.Done(), cancel: cancel,
+	}
+	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
+		r.keepAll()
+	} else {
+		r.keepFew()
+	}
 	go s.run(ctx)
 	return s, nil
 }
 
-// stop ends the stream: batches is closed soon.
+// stop ends the stream: parts is closed soon.
 func (s *wireWatch[T]) stop() { s.cancel() }
 
 // unreadable reports whether the stream ended because of what came. Otherwise the connection
@@ -50,7 +80,7 @@ func (s *wireWatch[T]) unreadable() bool {
 }
 
 func (s *wireWatch[T]) run(ctx context.Context) {
-	defer close(s.batches)
+	defer close(s.parts)
 	defer s.answer.close()
 	err := s.read(ctx)
 	if err != io.EOF && ctx.Err() == nil {
@@ -58,16 +88,26 @@ func (s *wireWatch[T]) run(ctx context.Context) {
 	}
 }
 
+const (
+	// An event that was waited for so long, and came without much else, is decoded where it
+	// was cut: whoever reads has caught up, and to wake somebody else would cost more.
+	caughtUp = 20 * time.Microsecond
+	little   = partSize / 4
+)
+
 // read reads until the body ends, and returns why.
 func (s *wireWatch[T]) read(ctx context.Context) error {
 	format, body, err := s.answer.open()
 	if err != nil {
 		return err
 	}
-	d := s.of.decoder()
-	defer s.of.giveBack(d)
+	decoding := newPipeline(s.of, true, func(d *decoder[T], events *[]event[T], batch *wire.Batch) {
+		s.decode(d, events, format, batch)
+	})
+	defer func() { decoding.close(ctx.Err() == nil) }()
 	frames := wire.NewWatch(body, format, s.of.options.frameLimit)
 	for {
+		asked := time.Now()
 		batch, err := frames.Next()
 		if err == io.EOF {
 			return err
@@ -75,119 +115,181 @@ func (s *wireWatch[T]) read(ctx context.Context) error {
 		if err != nil {
 			return s.answer.fail(frames.Head(), err)
 		}
-		events := make([]event[T], 0, len(batch.Frames))
-		for i := range batch.Frames {
-			events = s.frame(d, events, format, &batch.Frames[i])
+		var p *part[[]event[T]]
+		if time.Since(asked) >= caughtUp && batch.Size() <= little {
+			p = decoding.now(batch)
+		} else if p = decoding.add(batch); p == nil {
+			continue // it went into a part that is on its way
 		}
-		batch.Release()
 		select {
-		case s.batches <- events:
+		case s.parts <- p:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
+// decode appends the events of a batch.
+func (s *wireWatch[T]) decode(d *decoder[T], events *[]event[T], format wire.Format, batch *wire.Batch) {
+	var holds holdsFunc
+	if s.held.asks {
+		s.held.mu.RLock()
+		defer s.held.mu.RUnlock()
+		holds = s.held.holds
+	}
+	*events = slices.Grow(*events, len(batch.Frames))
+	for i := range batch.Frames {
+		s.frame(d, events, format, &batch.Frames[i], holds)
+		if holds != nil && (*events)[len(*events)-1].closing {
+			holds = nil // what comes now is news
+		}
+	}
+}
+
 // frame appends the event of a frame, or those that it turns out to hold.
-func (s *wireWatch[T]) frame(d *decoder[T], events []event[T], format wire.Format, frame *wire.Frame) []event[T] {
-	e, ok := s.event(d, format, frame)
+func (s *wireWatch[T]) frame(d *decoder[T], events *[]event[T], format wire.Format, frame *wire.Frame, holds holdsFunc) {
+	e, ok := s.event(d, format, frame, holds)
 	if ok || format != wire.JSON {
-		return append(events, e)
+		*events = append(*events, e)
+		return
 	}
 	frames, err := frame.Recut()
-	if err != nil || len(frames) == 1 {
-		return append(events, e)
+	if err != nil {
+		*events = append(*events, e)
+		return
 	}
 	for i := range frames {
-		e, _ := s.event(d, format, &frames[i])
-		events = append(events, e)
+		e, _ := s.event(d, format, &frames[i], nil)
+		*events = append(*events, e)
 	}
-	return events
 }
 
 // event says what a frame means, and false if its object cannot be decoded.
-func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame) (event[T], bool) {
+func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame, holds holdsFunc) (event[T], bool) {
 	e := event[T]{kind: watch.EventType(frame.Type)}
 	switch e.kind {
 	case watch.Added, watch.Modified, watch.Deleted:
-		return s.object(d, format, frame, e)
+		return s.object(d, format, frame, e, holds)
 	case watch.Bookmark:
 		return s.bookmark(format, frame, e)
 	case watch.Error:
 		e.err = s.failure(format, frame)
 		return e, true
 	}
-	e.err = &EventTypeError{Type: frame.Type}
+	e.err = s.fail(frame, &EventTypeError{Type: frame.Type})
 	return e, true
 }
 
-func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
+func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e event[T], holds holdsFunc) (event[T], bool) {
 	if frame.Object == nil {
-		e.err = newTypeError[T](nil)
+		e.err = s.fail(frame, newTypeError[T](nil))
 		return e, true
 	}
 	if e.kind != watch.Deleted {
-		if key, version, held := d.held(format, frame.Object, s.holds); held {
+		if key, version, held := d.held(format, frame.Object, holds); held && frame.Single() {
 			e.unchanged, e.key, e.version = true, key, version.ResourceVersion
 			return e, true
 		}
 	}
-	object, err := d.decode(format, frame.Object)
+	decoded, err := d.decode(format, frame.Object)
+	if err == nil && decoded.key.Name != "" {
+		setKind(decoded.object, d.kinds.of(frame))
+		e.object, e.version = decoded.object, decoded.version
+		return e, true
+	}
+	// Something else than an object of the resource, perhaps.
+	if other := otherKind[T](format, frame); other != nil {
+		e.err = s.fail(frame, other)
+		return e, true
+	}
 	if err == nil {
-		setKind(object, d.kinds.of(frame))
-		e.object, e.version = object, object.GetResourceVersion()
+		e.object, e.version = decoded.object, decoded.version
 		return e, true
 	}
 	bad, ok := d.reject(format, frame.Object, err)
 	if !ok {
-		e.err = s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], err)
+		e.err = s.fail(frame, err)
 		return e, false
 	}
 	e.lacking, e.version = &bad, bad.Version.ResourceVersion
 	return e, false
 }
 
+// fail wraps what is wrong with a frame.
+func (s *wireWatch[T]) fail(frame *wire.Frame, err error) error {
+	return s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], err)
+}
+
+// otherKind returns an error if what should be an object says that it is something that no
+// resource is made of.
+func otherKind[T Object](format wire.Format, frame *wire.Frame) error {
+	kind := metav1.TypeMeta{Kind: string(frame.Kind), APIVersion: string(frame.APIVersion)}
+	if format != wire.Protobuf && unmarshalJSON(format, frame.Object, &kind) != nil {
+		return nil
+	}
+	switch {
+	case isTableKind(kind):
+		return ErrTable
+	case kind.Kind == "Status" && kind.APIVersion == "v1":
+		return &TypeError{Want: reflect.TypeFor[T]().String(), Got: kind.Kind}
+	}
+	return nil
+}
+
+func isTableKind(kind metav1.TypeMeta) bool {
+	return kind.Kind == "Table" && strings.HasPrefix(kind.APIVersion, metav1.GroupName+"/")
+}
+
 // bookmark reads what there is to a bookmark: an object with nothing but a version and, at
 // the end of the first objects, an annotation.
 func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
 	if frame.Object == nil {
-		e.err = newTypeError[T](nil)
+		e.err = s.fail(frame, newTypeError[T](nil))
 		return e, true
 	}
 	var object metav1.PartialObjectMetadata
 	if err := unmarshal(format, frame.Object, &object); err != nil {
-		e.err = s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], errors.Join(ErrMalformed, err))
+		e.err = s.fail(frame, errors.Join(ErrMalformed, err))
 		return e, false
 	}
 	e.version = object.ResourceVersion
-	if e.closing = object.Annotations[metav1.InitialEventsAnnotationKey] == "true"; e.closing {
-		s.holds = nil // from now on the store changes meanwhile
-	}
+	e.closing = object.Annotations[metav1.InitialEventsAnnotationKey] == "true"
 	return e, true
 }
 
 // failure returns what an ERROR event says.
 func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 	if frame.Object == nil {
-		return newTypeError[*metav1.Status](nil)
+		return s.fail(frame, newTypeError[*metav1.Status](nil))
 	}
 	var status metav1.Status
 	if err := unmarshal(format, frame.Object, &status); err != nil {
-		return s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], errors.Join(ErrMalformed, err))
+		return s.fail(frame, errors.Join(ErrMalformed, err))
 	}
 	kind := status.Kind
 	if format == wire.Protobuf {
-		kind = string(frame.Kind)
+		kind = string(frame.Kind) // the message has none
 	}
 	if kind != "Status" {
-		return &TypeError{Want: "*v1.Status", Got: kind}
+		return s.fail(frame, &TypeError{Want: "*v1.Status", Got: kind})
 	}
 	return apierrors.FromObject(&status)
 }
 
+// unmarshal decodes one of the objects that every API has.
 func unmarshal(format wire.Format, data []byte, into interface{ Unmarshal([]byte) error }) error {
 	if format == wire.Protobuf {
 		return into.Unmarshal(data)
 	}
-	return json.Unmarshal(data, into)
+	return unmarshalJSON(format, data, into)
+}
+
+// unmarshalJSON decodes JSON, or CBOR by way of it.
+func unmarshalJSON(format wire.Format, data []byte, into any) (err error) {
+	if format == wire.CBOR {
+		if data, err = wire.AppendJSON(nil, data); err != nil {
+			return err
+		}
+	}
+	return utiljson.Unmarshal(data, into)
 }

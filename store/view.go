@@ -20,6 +20,9 @@ var (
 // Get implements [Reader].
 func (v *View[T]) Get(key Key) (T, bool) { return v.of.Get(key) }
 
+// KeyOf is [Cache.KeyOf].
+func (v *View[T]) KeyOf(object T) (Key, error) { return v.of.KeyOf(object) }
+
 // All implements [Reader].
 func (v *View[T]) All() iter.Seq2[Key, T] { return v.of.All() }
 

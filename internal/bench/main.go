@@ -1,4 +1,4 @@
-// Command bench measures this library beside what it replaces, in one process and on the same data. Each of its subcommands is one comparison.
+// Command bench measures this library beside what it replaces, on the same data. Each of its subcommands is one comparison.
 //
 //	go run -C internal/bench . store -quick
 package main
@@ -11,8 +11,10 @@ import (
 	"os"
 	"slices"
 
+	"github.com/kubereflector/kubereflector/internal/bench/informerbench"
 	"github.com/kubereflector/kubereflector/internal/bench/queuebench"
 	"github.com/kubereflector/kubereflector/internal/bench/storebench"
+	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 )
 
 // subcommand is one comparison. Its run parses the arguments behind its name.
@@ -25,9 +27,14 @@ type subcommand struct {
 var subcommands = []subcommand{
 	{"store", "the cache beside client-go's indexer", storebench.Run},
 	{"queue", "from a commit to handlers, beside client-go's shared informer", queuebench.Run},
+	{"informer", "from a watch to the handlers of an informer, beside client-go's shared informer", informerbench.Run},
+	{"wire", "from the bytes of a server to a store and a handler, beside client-go's informers", wirebench.Run},
 }
 
-func main() { os.Exit(bench(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	wirebench.Main()
+	os.Exit(bench(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // bench returns the exit code: 2 means that the command line makes no sense, as it does in package flag.
 func bench(args []string, out, log io.Writer) int {

@@ -8,7 +8,10 @@ import (
 	"testing/fstest"
 )
 
-var checks = map[string]func(fs.FS) ([]string, error){"Links": Links, "Packages": Packages, "Names": Names}
+var checks = map[string]func(fs.FS) ([]string, error){
+	"Commands": Commands, "Excerpts": Excerpts, "Figures": Figures, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
+	"Promises": Promises, "Tests": Tests,
+}
 
 // check runs a check on a repository of a few files, and compares what it says with what is wrong with them.
 func check(t *testing.T, name string, contents map[string]string, want ...string) {

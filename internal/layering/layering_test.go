@@ -16,8 +16,10 @@ var allowed = map[string][]string{
 	"store":      {},
 	"eventqueue": {"store"},
 	"reflector":  {"store", "internal/wire", "internal/wire/decode"},
-	"controller": {"store", "eventqueue"},
+	"controller": {"store", "eventqueue", "informer", "reflector", "internal/wire", "internal/wire/decode"},
 	"informer":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
+
+	"informer/clientgo": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 }
 
 func dependencies(t *testing.T, packages ...string) []string {
@@ -51,10 +53,14 @@ func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
 	}
 }
 
-func TestNothingReachesClientGosCaches(t *testing.T) {
+func TestOnlyTheBridgeReachesClientGosCaches(t *testing.T) {
+	const caches, bridge = "k8s.io/client-go/tools/cache", "informer/clientgo"
 	var packages []string
 	for name := range allowed {
-		packages = append(packages, module+name)
+		if name != bridge {
+			packages = append(packages, module+name)
+		}
 	}
-	assert.NotContains(t, dependencies(t, packages...), "k8s.io/client-go/tools/cache")
+	assert.NotContains(t, dependencies(t, packages...), caches)
+	assert.Contains(t, dependencies(t, module+bridge), caches)
 }

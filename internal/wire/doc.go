@@ -20,7 +20,8 @@
 // JSON events stand one after the other with or without whitespace between them. A line that
 // begins and ends as those of API servers do is cut without looking inside; if its object then
 // turns out to be no JSON, [Frame.Recut] says what the line really holds. Protobuf events have
-// four bytes of length before them.
+// four bytes of length before them. CBOR events stand one after the other; [AppendJSON]
+// makes JSON of their objects, for those who decode them.
 //
 // # Peek
 //

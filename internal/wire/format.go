@@ -7,14 +7,12 @@ type Format int
 const (
 	JSON Format = iota
 	Protobuf
+	CBOR
 )
 
 // String returns the format's name.
 func (f Format) String() string {
-	if f == Protobuf {
-		return "protobuf"
-	}
-	return "JSON"
+	return [...]string{"JSON", "protobuf", "CBOR"}[f]
 }
 
 // DefaultLimit is the most bytes that a frame may have unless something else is asked for:

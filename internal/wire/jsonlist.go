@@ -151,5 +151,8 @@ func (c *jsonItems) end(rest []byte) error {
 	if c.at != after || len(bytes.TrimSpace(rest)) > 0 {
 		return ErrTruncated
 	}
+	if !c.seen {
+		return c.meta.notList()
+	}
 	return nil
 }

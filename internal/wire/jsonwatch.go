@@ -131,6 +131,26 @@ func cutEvent(b []byte) (Frame, error) {
 	return frame, err
 }
 
+// Single reports whether a frame holds one event for certain. A line that was cut without
+// looking inside may hold two, which nobody notices who does not decode the object.
+func (f *Frame) Single() bool {
+	if f.line == nil {
+		return true
+	}
+	// Between two events there is nothing but whitespace, as between no two parts of one.
+	for b := f.Object; ; {
+		n := bytes.IndexByte(b, '}')
+		if n < 0 {
+			return true
+		}
+		b = b[n+1:]
+		if space := skipSpace(b); space < len(b) && b[space] == '{' {
+			var v value
+			return v.end(f.Object) == len(f.Object)
+		}
+	}
+}
+
 // Recut returns the events that a frame of a JSON watch really holds. Ask it when the
 // object turned out to be no JSON. Without an error it returns at least one.
 func (f *Frame) Recut() ([]Frame, error) {

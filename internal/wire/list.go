@@ -2,6 +2,7 @@ package wire
 
 import (
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -25,9 +26,12 @@ func NewList(r io.Reader, format Format, limit int) *List {
 		limit = DefaultLimit
 	}
 	l := &List{}
-	if format == Protobuf {
+	switch format {
+	case Protobuf:
 		l.body = newBody(r, limit, &protobufItems{meta: &l.meta, limit: limit})
-	} else {
+	case CBOR:
+		l.body = newBody(r, limit, &cborItems{meta: &l.meta})
+	default:
 		l.body = newBody(r, limit, &jsonItems{meta: &l.meta})
 	}
 	return l
@@ -43,3 +47,12 @@ func (l *List) Meta() ListMeta { return l.meta }
 
 // Head returns the first bytes of the body, for the text of an error: at most 512.
 func (l *List) Head() []byte { return l.body.head }
+
+// notList returns an error if what has no items, or has them where a protobuf list would, says
+// that it is something else: its metadata would pass for that of an empty list.
+func (m *ListMeta) notList() error {
+	if m.Kind == "" || strings.HasSuffix(m.Kind, "List") {
+		return nil
+	}
+	return malformed("a %s is no list", m.Kind)
+}

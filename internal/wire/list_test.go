@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -56,6 +57,7 @@ func TestBodiesThatAreNoJSONLists(t *testing.T) {
 		"a page":             {"<html>", ErrMalformed},
 		"an array":           {"[{}]", ErrMalformed},
 		"no comma":           {`{"items":[{"a":1} {}]}`, ErrMalformed},
+		"a single object":    {`{"kind":"Pod","metadata":{"resourceVersion":"5"},"spec":{}}`, ErrMalformed},
 		"a comma too many":   {`{"items":[{"a":1},]}`, ErrMalformed},
 		"no item":            {`{"items":[{"a":1},,{}]}`, ErrMalformed},
 		"items twice":        {`{"items":[{"a":1}],"items":[]}`, ErrMalformed},
@@ -152,9 +154,23 @@ func TestBodiesThatAreNoProtobufLists(t *testing.T) {
 	}
 }
 
-func protobufList(t testing.TB, list *corev1.PodList) string {
+func TestProtobufObjectIsNoList(t *testing.T) {
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "5"}}
+	status := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "5"}}
+	for _, object := range []runtime.Object{pod, status} {
+		for how, r := range pieces(protobufMessage(t, object)) {
+			got, err := readAll(NewList(r, Protobuf, 0))
+			assert.ErrorIs(t, err, ErrMalformed, how)
+			assert.Empty(t, got)
+		}
+	}
+}
+
+func protobufList(t testing.TB, list *corev1.PodList) string { return protobufMessage(t, list) }
+
+func protobufMessage(t testing.TB, object runtime.Object) string {
 	var raw bytes.Buffer
-	require.NoError(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(list, &raw))
+	require.NoError(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &raw))
 	return raw.String()
 }
 

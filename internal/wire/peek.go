@@ -11,9 +11,12 @@ func Peek(format Format, object []byte) (Identity, bool) {
 		id Identity
 		ok bool
 	)
-	if format == Protobuf {
+	switch format {
+	case Protobuf:
 		id, ok = peekProtobuf(object)
-	} else {
+	case CBOR:
+		id, ok = peekCBOR(object)
+	default:
 		id, ok = peekJSON(object)
 	}
 	if !ok || len(id.UID) == 0 || len(id.ResourceVersion) == 0 || len(id.Name) == 0 {

@@ -105,7 +105,7 @@ func (c *protobufItems) take(f Field) (Frame, bool, error) {
 			return Frame{}, false, malformed("the list's metadata: %v", err)
 		}
 	case f.Number == 2 && f.Type == bytesType:
-		return Frame{Object: f.Value}, true, nil
+		return Frame{Object: f.Value}, true, c.meta.notList()
 	case f.Number <= 2:
 		return Frame{}, false, malformed("field %d of the list has the wire type %d", f.Number, f.Type)
 	}

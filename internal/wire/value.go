@@ -1,7 +1,8 @@
 package wire
 
 import (
-	"bytes"
+	"encoding/binary"
+	"math/bits"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -17,61 +18,80 @@ type value struct {
 // end returns the length of the value that b begins with, or 0 if b does not have all
 // of it; then b must be the same again, with more.
 func (v *value) end(b []byte) int {
-	i, depth := v.pos, v.depth
-	if v.quoted {
-		if i = endOfString(b, i); i == 0 {
-			v.pos = len(b)
-			return 0
-		}
-		v.quoted = false
-		if depth == 0 {
-			*v = value{}
-			return i
-		}
-	}
+	i, depth, quoted := v.pos, v.depth, v.quoted
 	for i < len(b) {
-		c := b[i]
-		i++
-		switch c {
-		case '"':
-			begin := i
-			if i = endOfString(b, i); i == 0 {
-				*v = value{pos: max(begin, len(b)), depth: depth, quoted: true}
-				return 0
+		if quoted {
+			i = plainEnd(b, i)
+			if i >= len(b) {
+				break
 			}
-			if depth == 0 {
-				*v = value{}
-				return i
+			if b[i] == '\\' {
+				if i+1 == len(b) {
+					break // what is escaped has not come
+				}
+				i += 2
+				continue
 			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth <= 0 {
+			i++
+			if quoted = false; depth == 0 {
 				*v = value{}
 				return i
 			}
 		}
+		for i < len(b) {
+			c := b[i]
+			i++
+			if c == '"' {
+				quoted = true
+				break
+			}
+			if c|0x20 == '{' {
+				depth++
+			} else if c|0x20 == '}' {
+				if depth--; depth <= 0 {
+					*v = value{}
+					return i
+				}
+			}
+		}
 	}
-	*v = value{pos: i, depth: depth}
+	*v = value{pos: i, depth: depth, quoted: quoted}
 	return 0
+}
+
+// plainEnd returns where the next quote or backslash is, from i on, or the length of b. It
+// looks at eight bytes at a time: most strings are short, so that a call for each costs more
+// than what it finds.
+func plainEnd(b []byte, i int) int {
+	const (
+		ones   = 0x0101010101010101
+		high   = 0x8080808080808080
+		quotes = '"' * ones
+		slants = '\\' * ones
+	)
+	for ; i+8 <= len(b); i += 8 {
+		word := binary.LittleEndian.Uint64(b[i:])
+		quote, slant := word^quotes, word^slants
+		// A byte that is zero borrows; what is wrong in this is only above the first.
+		if found := ((quote-ones)&^quote | (slant-ones)&^slant) & high; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(b) && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 // endOfString returns where the string that from is inside of ends, or 0 if b does not have
 // its end.
 func endOfString(b []byte, from int) int {
-	for i := from; ; {
-		n := bytes.IndexByte(b[i:], '"')
-		if n < 0 {
+	for i := from; ; i += 2 {
+		if i = plainEnd(b, i); i >= len(b) {
 			return 0
 		}
-		i += n
-		escapes := i
-		for escapes > 0 && b[escapes-1] == '\\' {
-			escapes--
-		}
-		i++
-		if (i-1-escapes)%2 == 0 {
-			return i
+		if b[i] == '"' {
+			return i + 1
 		}
 	}
 }

@@ -11,8 +11,11 @@ func NewWatch(r io.Reader, format Format, limit int) *Watch {
 		limit = DefaultLimit
 	}
 	w := &Watch{body: newBody(r, limit, &jsonEvents{})}
-	if format == Protobuf {
+	switch format {
+	case Protobuf:
 		w.body.cutter = &protobufEvents{limit: limit}
+	case CBOR:
+		w.body.cutter = &cborEvents{}
 	}
 	return w
 }

@@ -11,12 +11,16 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
 // Cluster is what an example works on.
 type Cluster struct {
 	kubernetes.Interface
+
+	// Config is what clients of other kinds are made from.
+	Config *rest.Config
 
 	// Real is true if there is somebody's cluster behind it. Examples look at one
 	// until they are interrupted, and change nothing in it.
@@ -25,19 +29,20 @@ type Cluster struct {
 
 // Of returns an API server in memory as a cluster.
 func Of(server *reflectortest.Server) (Cluster, error) {
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	return Cluster{Interface: clientset}, err
+	config := server.Config()
+	clientset, err := kubernetes.NewForConfig(config)
+	return Cluster{Interface: clientset, Config: config}, err
 }
 
 // Main is the main function of an example: it connects, calls run, and ends the
 // program with a message if run fails. The context ends when somebody presses
-// Ctrl-C.
-func Main(run func(ctx context.Context, out io.Writer, c Cluster) error) {
+// Ctrl-C. The options are those of the cluster in memory, should it be one.
+func Main(run func(ctx context.Context, out io.Writer, c Cluster) error, opts ...reflectortest.Option) {
 	kubeconfig := flag.String("kubeconfig", "", "watch the cluster that this file names (default: what KUBECONFIG names, or else a cluster in memory)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	c, closeCluster, err := connect(*kubeconfig)
+	c, closeCluster, err := connect(*kubeconfig, opts...)
 	if err == nil {
 		err = run(ctx, os.Stdout, c)
 		closeCluster()
@@ -49,9 +54,9 @@ func Main(run func(ctx context.Context, out io.Writer, c Cluster) error) {
 	}
 }
 
-func connect(kubeconfig string) (_ Cluster, closeCluster func(), err error) {
+func connect(kubeconfig string, opts ...reflectortest.Option) (_ Cluster, closeCluster func(), err error) {
 	if kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		server, err := reflectortest.NewServer()
+		server, err := reflectortest.NewServer(opts...)
 		if err != nil {
 			return Cluster{}, nil, err
 		}
@@ -68,7 +73,7 @@ func connect(kubeconfig string) (_ Cluster, closeCluster func(), err error) {
 	if err != nil {
 		return Cluster{}, nil, fmt.Errorf("connect as the kubeconfig says: %w", err)
 	}
-	return Cluster{Interface: clientset, Real: true}, func() {}, nil
+	return Cluster{Interface: clientset, Config: config, Real: true}, func() {}, nil
 }
 
 // Steps runs one step after the other, with a pause before each that lets a reader

@@ -32,8 +32,13 @@ const quickTime = 25 * time.Second
 
 // Register adds the flags -quick, -run and -cpuprofile.
 func (o *Options) Register(flags *flag.FlagSet) {
-	flags.BoolVar(&o.Quick, "quick", o.Quick, "measure fewer rounds")
+	o.RegisterChoice(flags)
 	flags.StringVar(&o.CPUProfile, "cpuprofile", o.CPUProfile, "write a CPU profile of the chosen cases to `file`; it has both sides")
+}
+
+// RegisterChoice adds the flags -quick and -run only, for comparisons that do not happen in this process.
+func (o *Options) RegisterChoice(flags *flag.FlagSet) {
+	flags.BoolVar(&o.Quick, "quick", o.Quick, "measure fewer rounds")
 	flags.Func("run", "measure only the cases whose name matches `regexp`", func(pattern string) (err error) {
 		o.Pattern, err = regexp.Compile(pattern)
 		return err

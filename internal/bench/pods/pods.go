@@ -37,7 +37,7 @@ func New(size Size) *Set {
 	random := rand.New(rand.NewPCG(1, 2))
 	set := &Set{version: firstVersion}
 	for i := range size.Nodes {
-		set.Nodes = append(set.Nodes, fmt.Sprintf("ip-10-%d-%d-17.eu-west-1.compute.internal", i/250, i%250))
+		set.Nodes = append(set.Nodes, node(i))
 	}
 	owners := make([]owner, size.Pods)
 	for i := range owners {
@@ -144,4 +144,8 @@ func word(random *rand.Rand, length int) string {
 func uid(random *rand.Rand) types.UID {
 	a, b := random.Uint64(), random.Uint64()
 	return types.UID(fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&0xffffffffffff))
+}
+
+func node(i int) string {
+	return fmt.Sprintf("ip-10-%d-%d-17.eu-west-1.compute.internal", i/250, i%250)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -14,6 +16,7 @@ type Decoder[T any] struct {
 	json     *jsonDecoder
 	protobuf *protobufDecoder // nil if T has no generated methods
 	fresh    func() any
+	text     []byte // what CBOR would be in JSON
 }
 
 func newDecoder[T any](c *Codec[T]) *Decoder[T] {
@@ -40,6 +43,17 @@ func (d *Decoder[T]) Decode(format wire.Format, data []byte) (T, error) {
 }
 
 func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
+	if format == wire.CBOR {
+		const usual = 1 << 20
+		text, err := wire.AppendJSON(d.text[:0], data)
+		if d.text = text; cap(text) > usual {
+			d.text = nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		data = text
+	}
 	switch {
 	case format == wire.Protobuf && d.protobuf == nil:
 		return nil, ErrNoProtobuf
@@ -50,6 +64,18 @@ func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
 		return object, utiljson.Unmarshal(data, object)
 	}
 	return d.json.decode(data, d.fresh, d.codec.settings.reportUnknown)
+}
+
+// Field returns the place in an object that an error of Decode, or one that is reported, is
+// about: a JSON pointer, or "" if it is not known.
+func Field(err error) string {
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
+		return string(semantic.JSONPointer)
+	}
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return string(syntactic.JSONPointer)
+	}
+	return ""
 }
 
 // message is what generated protobuf types have.

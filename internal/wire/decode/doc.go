@@ -18,6 +18,11 @@
 // A T with a struct tag that github.com/go-json-experiment/json understands in another way
 // is decoded by apimachinery's json package: slowly, and without sharing.
 //
+// # CBOR
+//
+// It is decoded as the JSON that the server would have sent. apimachinery's decoder for it
+// refuses unknown members, and types that decode themselves from JSON only.
+//
 // # Sharing
 //
 // Objects of one kind repeat each other: labels, resource requirements, environments. A value

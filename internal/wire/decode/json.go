@@ -3,6 +3,7 @@ package decode
 import (
 	"errors"
 	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -52,13 +53,14 @@ func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
 	if s.skipManagedFields && shape.has(managedFieldsType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(skipManagedFields))
 	}
-	d.plain = json.JoinOptions(semantics, json.WithUnmarshalers(json.JoinUnmarshalers(hooks...)))
+	d.plain = json.JoinOptions(semantics, json.WithUnmarshalers(json.JoinUnmarshalers(append(slices.Clip(hooks), exactly(shape, d)...)...)))
 	d.strict = json.JoinOptions(d.plain, json.RejectUnknownMembers(true))
 	for t, share := range s.shares {
 		if shape.has(t) && s.reportUnknown == nil {
 			hooks = append(hooks, share.hook(d))
 		}
 	}
+	hooks = append(hooks, exactly(shape, d)...)
 	d.sharing = json.JoinOptions(semantics, json.WithUnmarshalers(json.JoinUnmarshalers(hooks...)))
 	return d
 }

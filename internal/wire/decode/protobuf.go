@@ -57,7 +57,7 @@ func (d *protobufDecoder) decode(data []byte, fresh func() any) (any, error) {
 	if plan == nil {
 		return object, object.(message).Unmarshal(data)
 	}
-	d.out, d.nodes, d.found, d.missed = d.out[:0], d.nodes[:0], d.found[:0], d.missed[:0]
+	defer d.forget()
 	d.nodes = append(d.nodes, node{value: reflect.ValueOf(object).Elem()})
 	if d.cut(plan, data, 0) != nil {
 		return object, object.(message).Unmarshal(data)
@@ -73,6 +73,19 @@ func (d *protobufDecoder) decode(data []byte, fresh func() any) (any, error) {
 		return object, object.(message).Unmarshal(data)
 	}
 	return object, nil
+}
+
+// forget keeps the memory of what was decoded last, but not the objects. That of an unusually
+// large one goes as well.
+func (d *protobufDecoder) forget() {
+	const usual = 1 << 20
+	if d.out = d.out[:0]; cap(d.out) > usual {
+		d.out = nil
+	}
+	clear(d.nodes)
+	clear(d.found)
+	clear(d.missed)
+	d.nodes, d.found, d.missed = d.nodes[:0], d.found[:0], d.missed[:0]
 }
 
 // cut appends to d.out what has to be decoded of a message.

@@ -9,6 +9,7 @@ type table[X any] struct {
 	young, old map[uint64]entry[X]
 	size       int      // bytes of the keys in young
 	asked      []uint64 // hashes of keys, each at one of two places of its own
+	noted      int      // hashes, since asked has its size
 	meter      meter
 }
 
@@ -28,8 +29,10 @@ const (
 	// A generation is full with so many values or so many bytes of keys.
 	fullValues = 4096
 	fullBytes  = 512 << 10
-	// So many hashes are remembered of what was asked for once.
-	askedOnce = 4096
+	// So many hashes are remembered of what was asked for once: few at first, since most
+	// resources have few objects.
+	fewAsked  = 512
+	mostAsked = 4096
 )
 
 var seed = maphash.MakeSeed()
@@ -39,7 +42,7 @@ var seed = maphash.MakeSeed()
 func (t *table[X]) open() bool {
 	open := t.meter.open()
 	if !open && t.asked != nil && t.meter.hopeless() {
-		t.young, t.old, t.size, t.asked = nil, nil, 0, nil
+		t.young, t.old, t.size, t.asked, t.noted = nil, nil, 0, nil, 0
 	}
 	return open
 }
@@ -57,10 +60,10 @@ func (t *table[X]) get(key []byte) (X, answer, bool) {
 		t.meter.count(len(key), len(key))
 		return e.value, answer{}, true
 	}
-	if t.asked == nil {
-		t.asked = make([]uint64, askedOnce)
+	if t.noted++; t.noted > len(t.asked) && len(t.asked) < mostAsked {
+		t.asked, t.noted = make([]uint64, min(max(fewAsked, 4*len(t.asked)), mostAsked)), 0
 	}
-	before := t.asked[hash%(askedOnce/2)*2:][:2]
+	before := t.asked[hash&uint64(len(t.asked)/2-1)*2:][:2] // the length is a power of two
 	a := answer{hash: hash, keep: (before[0] == hash || before[1] == hash) && len(key) <= fullBytes}
 	before[0], before[1] = hash, before[0]
 	t.meter.count(len(key), 0)

@@ -1,0 +1,475 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+)
+
+func TestKeysOfChangedObjectsAndOfTheirOwnersAreReconciled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"), secret("s", "c"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, got.noting(), w.ofSecrets))
+		synctest.Wait()
+		assert.Equal(t, []string{"a", "b", "c"}, sorted(got.take()), "all that is there, and an owner that is not")
+
+		w.touch("a", "1")
+		synctest.Wait()
+		assert.Equal(t, []string{"a"}, got.take())
+
+		w.update(secret("s", "b"))
+		synctest.Wait()
+		assert.Equal(t, []string{"b", "c"}, sorted(got.take()), "the owner, and the one that it had")
+
+		require.NoError(t, w.server.Delete(secret("s", "b")))
+		require.NoError(t, w.server.Delete(configMap("a")))
+		synctest.Wait()
+		assert.Equal(t, []string{"a", "b"}, sorted(got.take()))
+		require.NoError(t, stop())
+	})
+}
+
+func TestOwnersInBetweenAreHeardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(secret("s", "a"))
+		var got list
+		slow := Watch(w.secrets, func(s *corev1.Secret) []store.Key {
+			<-time.After(time.Second)
+			return []store.Key{{Name: s.OwnerReferences[0].Name}}
+		})
+		stop := w.run(NewReconciler("test", w.configMaps, got.noting(), slow))
+		<-time.After(time.Minute)
+		got.take()
+		for _, owner := range []string{"b", "c", "d"} {
+			w.update(secret("s", owner))
+		}
+		<-time.After(time.Minute)
+		assert.Subset(t, got.take(), []string{"a", "b", "c", "d"})
+		require.NoError(t, stop())
+	})
+}
+
+func TestNobodyIsCalledBeforeAllInformersAreSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		release := make(chan struct{})
+		w.server.Inject(reflectortest.Stall(release).On("watch", "secrets"))
+		var got list
+		r := NewReconciler("test", w.configMaps, got.noting(), w.ofSecrets)
+		stop := w.run(r)
+		<-time.After(5 * time.Second)
+		assert.Empty(t, got.take())
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := r.WaitForSync(short)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		var lacking *informer.SyncError
+		require.ErrorAs(t, err, &lacking)
+		assert.Equal(t, "*v1.Secret", lacking.Informer)
+
+		close(release)
+		require.NoError(t, r.WaitForSync(t.Context()))
+		<-r.Synced()
+		synctest.Wait()
+		assert.Equal(t, []string{"a"}, got.take())
+		assert.NoError(t, r.Ready())
+		require.NoError(t, stop())
+	})
+}
+
+func TestReconcilerThatNeverSyncedEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := NewReconciler("test", w.configMaps, (&list{}).noting())
+		assert.ErrorContains(t, r.Ready(), "test")
+		stop := runMember(t, r)
+		synctest.Wait()
+		assert.ErrorIs(t, r.Run(t.Context()), ErrRunning)
+		assert.NoError(t, stop())
+	})
+}
+
+func TestFailedKeysComeAgainAndDelayNoOther(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("ouch") },
+		"panic": func() error { panic("ouch") },
+		"exit":  func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.create(configMap("a"), configMap("b"))
+				core, logs := observer.New(zap.ErrorLevel)
+				var failures []*eventqueue.HandlerError // one worker, which has ended when they are read
+				var got list
+				calls := 0
+				r := NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+					if key.Name == "a" {
+						if calls++; calls < 4 {
+							return Result{}, fail()
+						}
+					}
+					got.add(key.Name)
+					return Result{}, nil
+				}, WithLogger(zap.New(core)), WithErrorHook(func(_ context.Context, err error) {
+					var failure *eventqueue.HandlerError
+					if errors.As(err, &failure) {
+						failures = append(failures, failure)
+					}
+				}), WithRateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](time.Second, time.Minute)))
+				stop := w.run(r)
+				synctest.Wait()
+				assert.Equal(t, []string{"b"}, got.take())
+				<-time.After(6900 * time.Millisecond)
+				assert.Empty(t, got.take(), "1 s, 2 s and 4 s")
+				<-time.After(200 * time.Millisecond)
+				assert.Equal(t, []string{"a"}, got.take())
+				require.NoError(t, stop())
+				require.Len(t, failures, 3)
+				assert.Equal(t, 3, failures[2].Attempt)
+				assert.Equal(t, "ns/a", failures[2].Key.String())
+				assert.Equal(t, name == "exit", errors.Is(failures[0], eventqueue.ErrAbandoned))
+				if name != "error" {
+					assert.Contains(t, string(failures[0].Stack()), "reconciler_test.go")
+				}
+				assert.Equal(t, 3, logs.Len())
+			})
+		})
+	}
+}
+
+func TestBackoffBeginsAnewAfterASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var calls atomic.Int64
+		attempts := list{}
+		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+			if n := calls.Add(1); n%4 != 0 {
+				return Result{}, fmt.Errorf("call %d", n)
+			}
+			return Result{}, nil
+		}, WithErrorHook(func(_ context.Context, err error) { attempts.add(err.Error()) }),
+			WithRateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](time.Second, time.Hour))))
+		for range 2 {
+			<-time.After(7100 * time.Millisecond) // 1 s, 2 s and 4 s
+			got := attempts.take()
+			require.Len(t, got, 3)
+			assert.Contains(t, got[2], "attempt 3")
+			assert.Zero(t, calls.Load()%4)
+			w.touch("a", got[2])
+			synctest.Wait()
+		}
+		require.Error(t, stop())
+	})
+}
+
+func TestKeysThatFailedForGoodComeWhenSomethingHappens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		calls, reported := 0, 0
+		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+			calls++
+			return Result{RequeueAfter: time.Second}, Permanent(errors.New("never"))
+		}, WithErrorHook(func(context.Context, error) { reported++ })))
+		<-time.After(time.Hour)
+		synctest.Wait()
+		assert.Equal(t, 1, calls)
+		w.touch("a", "1")
+		synctest.Wait()
+		assert.Equal(t, 2, calls)
+		require.NoError(t, stop(), "nothing is left")
+		assert.Equal(t, 2, reported)
+	})
+}
+
+func TestKeysAreReconciledAgainAfterTheTimeTheyAskFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		begin, calls := time.Now(), list{}
+		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+			calls.add(time.Since(begin).Round(time.Second).String())
+			if time.Since(begin) > 90*time.Second {
+				return Result{}, nil
+			}
+			return Result{RequeueAfter: time.Minute}, nil
+		}))
+		<-time.After(time.Hour)
+		assert.Equal(t, []string{"0s", "1m0s", "2m0s"}, calls.take())
+		require.NoError(t, stop())
+	})
+}
+
+func TestPriorityOfTheNextCall(t *testing.T) {
+	for want, result := range map[string]Result{
+		"r123": {RequeueAfter: time.Second, Priority: High},
+		"123r": {RequeueAfter: time.Second, Priority: Low},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(configMap("r"))
+			var got list
+			first := true
+			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+				if key.Name == "block" {
+					<-time.After(time.Minute)
+					return Result{}, nil
+				}
+				if first {
+					first = false
+					return result, nil
+				}
+				got.add(key.Name)
+				return Result{}, nil
+			}))
+			synctest.Wait()
+			w.create(configMap("block"))
+			synctest.Wait()
+			w.create(configMap("1"), configMap("2"), configMap("3"))
+			<-time.After(2 * time.Minute)
+			joined := ""
+			for _, name := range got.take() {
+				joined += name
+			}
+			assert.Equal(t, want, joined)
+			require.NoError(t, stop())
+		})
+	}
+}
+
+func TestNewsGoBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
+	for want, opts := range map[string][]ReconcilerOption{
+		"axbcd": nil,
+		"abcdx": {WithLiveFirst(false)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(configMap("a"), configMap("b"), configMap("c"), configMap("d"))
+			got := ""
+			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+				<-time.After(time.Second)
+				got += key.Name
+				return Result{}, nil
+			}, opts...))
+			synctest.Wait()
+			w.create(configMap("x"))
+			<-time.After(time.Minute)
+			require.NoError(t, stop())
+			assert.Equal(t, want, got)
+		})
+	}
+}
+
+func TestCallsHaveALimitedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var causes []error
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+			if len(causes) == 0 {
+				<-ctx.Done()
+				causes = append(causes, context.Cause(ctx))
+				return Result{}, ctx.Err()
+			}
+			return Result{}, nil
+		}, WithTimeout(time.Second)))
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		assert.Equal(t, []error{ErrTimeout}, causes)
+	})
+}
+
+func TestOneWorkerAKeyAndManyInAll(t *testing.T) {
+	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 9: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(configMap("a"), configMap("b"), configMap("c"))
+			release, running := make(chan struct{}), make(chan struct{}, 9)
+			stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+				running <- struct{}{}
+				<-release
+				return Result{}, nil
+			}, WithWorkers(n)))
+			synctest.Wait()
+			w.touch("a", "1")
+			synctest.Wait()
+			assert.Len(t, running, want, "%d workers", n)
+			close(release)
+			require.NoError(t, stop())
+		})
+	}
+}
+
+func TestStopFinishesWhatWaitsAndSaysWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"), configMap("c"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			<-time.After(time.Second)
+			got.add(key.Name)
+			if key.Name == "b" {
+				return Result{}, errors.New("ouch")
+			}
+			return Result{RequeueAfter: time.Hour}, ctx.Err()
+		}))
+		synctest.Wait()
+		err := stop()
+		assert.Len(t, got.take(), 3)
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, err, &left)
+		require.Len(t, left.Left, 1)
+		assert.Equal(t, "b", left.Left[0].Key.Name)
+		assert.EqualError(t, left.Left[0].Err, "ouch")
+		assert.NoError(t, left.Cause)
+	})
+}
+
+func TestStopHasALimitedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		calls, reported := 0, 0
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			calls++
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		}, WithDrainTimeout(time.Minute), WithErrorHook(func(context.Context, error) { reported++ })))
+		synctest.Wait()
+		before := time.Now()
+		err := stop()
+		assert.Equal(t, time.Minute, time.Since(before))
+		assert.Equal(t, 1, calls)
+		assert.Zero(t, reported, "to be told to end is no failure")
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, err, &left)
+		assert.ErrorIs(t, err, ErrDrainTimeout)
+		assert.Len(t, left.Left, 2)
+	})
+}
+
+func TestHaltLeavesNoTimeToFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		calls := 0
+		r := NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			calls++
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		})
+		halted, halt := context.WithCancelCause(t.Context())
+		stop := w.run(runFunc(func(context.Context) error { return r.Run(halted) }))
+		synctest.Wait()
+		before := time.Now()
+		halt(ErrHalt)
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, stop(), &left)
+		assert.Zero(t, time.Since(before))
+		assert.Len(t, left.Left, 2)
+		assert.Equal(t, 1, calls)
+	})
+}
+
+func TestRunAgainReconcilesEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		var got list
+		r := NewReconciler("test", w.configMaps, got.noting())
+		var informers informer.Group
+		informers.Add(w.configMaps)
+		stopInformers := runMember(t, &informers)
+		for range 2 {
+			stop := runMember(t, r)
+			synctest.Wait()
+			require.NoError(t, stop())
+			assert.Equal(t, []string{"a", "b"}, sorted(got.take()))
+		}
+		w.touch("a", "1")
+		synctest.Wait()
+		assert.Empty(t, got.take(), "it does not run")
+		lists := len(w.server.Requests(reflectortest.Verb("list"))) + len(w.server.Requests(reflectortest.Verb("watch")))
+		assert.Equal(t, 1, lists, "nothing is read again")
+		require.NoError(t, stopInformers())
+	})
+}
+
+func TestIncompleteReconcilersSaySo(t *testing.T) {
+	var got list
+	var none *informer.Informer[*corev1.ConfigMap]
+	some := informer.New(newWorld(t).client.CoreV1().ConfigMaps(""))
+	for _, r := range []*Reconciler[*corev1.ConfigMap]{
+		NewReconciler("test", none, got.noting()),
+		NewReconciler("test", some, nil),
+		NewReconciler("test", some, got.noting(), Watch(none, Labelled[*corev1.ConfigMap]("x"))),
+		NewReconciler("test", some, got.noting(), Watch(some, nil)),
+	} {
+		assert.ErrorIs(t, r.Run(t.Context()), ErrIncompleteReconciler)
+		assert.Error(t, r.Ready())
+	}
+}
+
+func TestQueueIsMeasuredUnderTheNameOfTheReconciler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		metrics := &metrics{}
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, got.noting(), WithMetrics(metrics)))
+		synctest.Wait()
+		w.create(configMap("a"))
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"test"}, metrics.names.take())
+	})
+}
+
+// metrics notes for whom somebody counts what is added.
+type metrics struct {
+	workqueue.MetricsProvider
+	names list
+}
+
+type noMetric struct{}
+
+func (noMetric) Inc()            {}
+func (noMetric) Dec()            {}
+func (noMetric) Set(float64)     {}
+func (noMetric) Observe(float64) {}
+
+func (m *metrics) NewAddsMetric(name string) workqueue.CounterMetric {
+	m.names.add(name)
+	return noMetric{}
+}
+func (*metrics) NewDepthMetric(string) workqueue.GaugeMetric            { return noMetric{} }
+func (*metrics) NewLatencyMetric(string) workqueue.HistogramMetric      { return noMetric{} }
+func (*metrics) NewWorkDurationMetric(string) workqueue.HistogramMetric { return noMetric{} }
+func (*metrics) NewRetriesMetric(string) workqueue.CounterMetric        { return noMetric{} }
+func (*metrics) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
+	return noMetric{}
+}
+func (*metrics) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
+	return noMetric{}
+}

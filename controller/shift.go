@@ -1,0 +1,156 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// shift is one run of a reconciler: its workers, and what they know.
+type shift struct {
+	*reconcilerOptions
+	name      string
+	reconcile Reconcile
+	sources   []source
+	queue     workqueue.TypedRateLimitingInterface[store.Key]
+	order     *ordering
+
+	// working is the context of the calls. It outlives that of Run, so that they can
+	// finish.
+	working context.Context
+	end     context.CancelFunc
+	workers sync.WaitGroup
+	waiters sync.WaitGroup
+
+	// mu protects jobs. It is held for moments, and never while a function of the user
+	// runs.
+	mu   sync.Mutex
+	jobs map[store.Key]*job
+}
+
+func newShift(ctx context.Context, o *reconcilerOptions, name string, reconcile Reconcile, sources []source) *shift {
+	s := &shift{
+		reconcilerOptions: o, name: name, reconcile: reconcile, sources: sources,
+		order: newOrdering(!o.liveFirst), jobs: map[store.Key]*job{},
+	}
+	s.working, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.queue = workqueue.NewTypedRateLimitingQueueWithConfig(o.limiter, workqueue.TypedRateLimitingQueueConfig[store.Key]{
+		Name: name, MetricsProvider: o.metrics,
+		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[store.Key]{
+			Name: name, MetricsProvider: o.metrics,
+			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[store.Key]{Name: name, MetricsProvider: o.metrics, Queue: s.order}),
+		}),
+	})
+	return s
+}
+
+// start starts the workers.
+func (s *shift) start() {
+	for range max(s.reconcilerOptions.workers, 1) {
+		s.workers.Go(s.work)
+	}
+}
+
+// work makes one call after the other, until the queue is shut down and empty.
+func (s *shift) work() {
+	returned := false
+	defer func() {
+		if !returned {
+			s.workers.Go(s.work) // Goexit ended the goroutine: another one takes its place
+		}
+	}()
+	for {
+		key, over := s.queue.Get()
+		if over {
+			break
+		}
+		s.handle(key)
+	}
+	returned = true
+}
+
+// handle makes the call for a key, unless it must not be made now.
+func (s *shift) handle(key store.Key) {
+	defer s.queue.Done(key)
+	p := s.order.settle(key)
+	if !s.begin(key, p) {
+		return
+	}
+	c := &call{logger: s.logger.With(zap.String("reconciler", s.name), zap.Stringer("key", key))}
+	var result Result
+	err := error(&eventqueue.PanicError{Key: key, Value: eventqueue.ErrAbandoned})
+	defer func() {
+		if panicked, ok := errors.AsType[*eventqueue.PanicError](err); ok && panicked.Stack == nil {
+			panicked.Stack = debug.Stack() // Goexit, of which this is the stack
+		}
+		s.settle(key, p, c, result, err)
+	}()
+	result, err = s.call(c, key)
+}
+
+// call calls the reconcile function. A panic is an error.
+func (s *shift) call(c *call, key store.Key) (result Result, err error) {
+	ctx := context.WithValue(s.working, callKey{}, c)
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, ErrTimeout)
+		defer cancel()
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			err = &eventqueue.PanicError{Key: key, Value: value, Stack: debug.Stack()}
+		}
+	}()
+	return s.reconcile(ctx, key)
+}
+
+// drain lets the workers finish what waits, and says what is left.
+func (s *shift) drain() error {
+	var once sync.Once
+	overtime, over := context.WithTimeoutCause(s.working, s.drainTimeout, ErrDrainTimeout)
+	defer over()
+	late := false
+	ended := context.AfterFunc(overtime, func() { once.Do(func() { late = true; s.end() }) })
+	s.queue.ShutDown()
+	s.workers.Wait()
+	ended()
+	once.Do(func() {}) // late is not written any more
+	s.end()
+	s.waiters.Wait()
+	return s.left(late)
+}
+
+// left returns an error that names what was left undone.
+func (s *shift) left(late bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &eventqueue.DrainError{}
+	if late {
+		e.Cause = ErrDrainTimeout
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(s.jobs), store.Key.Compare) {
+		if j := s.jobs[key]; j.err != nil || j.dropped || j.parked {
+			e.Left = append(e.Left, eventqueue.Left{Key: key, Events: 1, Err: j.err})
+		}
+	}
+	if len(e.Left) == 0 {
+		return nil
+	}
+	return e
+}
+
+// close ends whatever still goes on.
+func (s *shift) close() {
+	s.end()
+	s.queue.ShutDown()
+	s.workers.Wait()
+	s.waiters.Wait()
+}

@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// source is an informer whose objects have keys reconciled.
+type source interface {
+	complete() bool
+	ready() error
+	// subscribe begins to tell what happens in the informer, at first of all that is
+	// in it.
+	subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription
+	// visible returns what waits until the cache shows a write; nil if the object is
+	// none of the source's.
+	visible(w written) func(context.Context) error
+}
+
+// subscription is an [informer.Subscription] of any type.
+type subscription interface {
+	Synced() <-chan struct{}
+	Done() <-chan struct{}
+	Close()
+}
+
+// trigger is why a key is reconciled.
+type trigger struct {
+	key      store.Key
+	priority Priority
+	of       version // of the object that changed
+	gone     bool    // it was deleted
+}
+
+// version is one state of one object. The zero version is that of none.
+type version struct{ uid, resourceVersion string }
+
+func versionOf(object any) version {
+	meta, ok := object.(metav1.Object)
+	if !ok {
+		return version{}
+	}
+	return version{uid: string(meta.GetUID()), resourceVersion: meta.GetResourceVersion()}
+}
+
+// watching is the source of one informer.
+type watching[S any] struct {
+	informer *informer.Informer[S]
+	keys     func(S) []store.Key // nil: the object's own key
+	only     []func(eventqueue.Event[S]) bool
+}
+
+// Watch has keys reconciled when objects of a secondary informer change: those that
+// keys returns, such as that of an owner: see [Owner], [Labelled] and [Indexed]. A
+// modification is mapped twice, as it was and as it is, so that an object which moves
+// from one owner to another is news for both.
+//
+// Events for which one of the predicates returns false are ignored; see [SpecChanged].
+// None of the functions may change objects. An event on which one of them panics is
+// reported and given up, but for the keys that were found before.
+func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, only ...func(eventqueue.Event[S]) bool) ReconcilerOption {
+	return reconcilerOptionFunc(func(o *reconcilerOptions) {
+		w := &watching[S]{informer: secondary, keys: keys, only: only}
+		if keys == nil {
+			w.informer = nil // which Run reports
+		}
+		o.sources = append(o.sources, w)
+	})
+}
+
+func (w *watching[S]) complete() bool { return w.informer != nil }
+
+func (w *watching[S]) ready() error { return w.informer.Ready() }
+
+func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription {
+	handler := informer.HandlerFunc[S](func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) })
+	return w.informer.Handle(handler, informer.WithName(name),
+		// Of two changes merged into one, an owner in between would not be heard of.
+		// The handler is quick: there is no backlog that memory would have to be kept for.
+		informer.WithCompaction(eventqueue.KeepAll),
+		informer.WithLogger(o.logger), informer.WithErrorHook(o.errorHook))
+}
+
+// handle tells what an event means. A panic is permanent: the same would happen again.
+func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = Permanent(&eventqueue.PanicError{Key: event.Key, Value: value, Stack: debug.Stack()})
+		}
+	}()
+	for _, accepts := range w.only {
+		if !accepts(event) {
+			return nil
+		}
+	}
+	t := trigger{of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion}
+	if event.Initial || event.Origin == eventqueue.Resync {
+		t.priority = Low
+	}
+	if w.keys == nil {
+		t.key = event.Key
+		tell(t)
+		return nil
+	}
+	told := map[store.Key]bool{}
+	tellOf := func(keys []store.Key) {
+		for _, t.key = range keys {
+			if !told[t.key] {
+				told[t.key] = true
+				tell(t)
+			}
+		}
+	}
+	tellOf(w.keys(event.Object))
+	if event.Type == eventqueue.Modification {
+		tellOf(w.keys(event.Prior))
+	}
+	return nil
+}
+
+func (w *watching[S]) visible(of written) func(context.Context) error {
+	object, ok := of.object.(S)
+	if !ok {
+		return nil
+	}
+	cache := w.informer.Cache()
+	if !of.deleted {
+		return func(ctx context.Context) error { return cache.WaitForObject(ctx, object) }
+	}
+	return func(ctx context.Context) error { return waitForDeletion(ctx, cache, object) }
+}

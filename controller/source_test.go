@@ -1,0 +1,130 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestPanickingMappingIsReportedOnceAndHarmsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(secret("bad", "a"), secret("good", "b"))
+		var got, failed list
+		stop := w.run(NewReconciler("test", w.configMaps, got.noting(), Watch(w.secrets, func(s *corev1.Secret) []store.Key {
+			if s.Name == "bad" && len(s.Data) == 0 {
+				panic("ouch")
+			}
+			return []store.Key{{Name: s.OwnerReferences[0].Name}}
+		}), WithErrorHook(func(_ context.Context, err error) { failed.add(err.Error()) })))
+		synctest.Wait()
+		assert.Equal(t, []string{"b"}, got.take())
+		assert.Equal(t, []string{`handling "ns/bad" failed for good (attempt 1): handler panicked on "ns/bad": ouch`}, failed.take())
+		better := secret("bad", "a")
+		better.Data = map[string][]byte{"x": nil}
+		w.update(better)
+		synctest.Wait()
+		assert.Equal(t, []string{"a"}, got.take(), "what the object is now; only what it was panics")
+		assert.Len(t, failed.take(), 1)
+		require.NoError(t, stop())
+	})
+}
+
+func TestPredicatesHaveTheLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"), secret("s", "c"))
+		var got list
+		r := NewReconciler("test", w.configMaps, got.noting(),
+			Watch(w.secrets, Owner[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}),
+				func(e eventqueue.Event[*corev1.Secret]) bool { return true },
+				func(e eventqueue.Event[*corev1.Secret]) bool { return e.Type == eventqueue.Deletion }))
+		r.Only(func(e eventqueue.Event[*corev1.ConfigMap]) bool { return e.Key.Name == "a" })
+		stop := w.run(r)
+		synctest.Wait()
+		assert.Equal(t, []string{"a"}, got.take())
+		require.NoError(t, w.server.Delete(secret("s", "c")))
+		synctest.Wait()
+		assert.Equal(t, []string{"c"}, got.take())
+		require.NoError(t, stop())
+	})
+}
+
+func TestOwnerIsTheControllerOfTheKind(t *testing.T) {
+	yes, kind := true, schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	key := []store.Key{{Namespace: "ns", Name: "d"}}
+	for name, tc := range map[string]struct {
+		refs []metav1.OwnerReference
+		want []store.Key
+	}{
+		"none":          {nil, nil},
+		"controller":    {[]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", Controller: &yes}}, key},
+		"other version": {[]metav1.OwnerReference{{APIVersion: "apps/v2", Kind: "Deployment", Name: "d", Controller: &yes}}, key},
+		"no controller": {[]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}}, nil},
+		"other kind":    {[]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "d", Controller: &yes}}, nil},
+		"other group":   {[]metav1.OwnerReference{{APIVersion: "v1", Kind: "Deployment", Name: "d", Controller: &yes}}, nil},
+		"no version":    {[]metav1.OwnerReference{{APIVersion: "a/b/c", Kind: "Deployment", Name: "d", Controller: &yes}}, nil},
+	} {
+		object := configMap("x")
+		object.OwnerReferences = tc.refs
+		assert.Equal(t, tc.want, Owner[*corev1.ConfigMap](kind)(object), name)
+	}
+}
+
+func TestLabelledIsTheObjectThatALabelNames(t *testing.T) {
+	object := configMap("x")
+	keys := Labelled[*corev1.ConfigMap]("example.com/of")
+	assert.Empty(t, keys(object))
+	object.Labels = map[string]string{"example.com/of": "y"}
+	assert.Equal(t, []store.Key{{Namespace: "ns", Name: "y"}}, keys(object))
+}
+
+func TestIndexedAreAllObjectsWithTheSameValue(t *testing.T) {
+	cache := store.New(store.ObjectKey[*corev1.ConfigMap])
+	index, err := store.AddIndex(cache, "uses", func(c *corev1.ConfigMap) []string { return []string{c.Data["uses"]} })
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b", "c"} {
+		c := configMap(name)
+		c.Data = map[string]string{"uses": "s" + name[:1]}
+		if name == "b" {
+			c.Data["uses"] = "sa"
+		}
+		require.NoError(t, cache.Add(c))
+	}
+	keys := Indexed(index, func(s *corev1.Secret) []string { return []string{s.Name} })
+	assert.Equal(t, []store.Key{{Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}}, keys(secret("sa", "")))
+	assert.Empty(t, keys(secret("sx", "")))
+}
+
+func TestSpecChanged(t *testing.T) {
+	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 1}}
+	two := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 2}}
+	again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "v", Generation: 1}}
+	going := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 1, DeletionTimestamp: &metav1.Time{}}}
+	event := func(of eventqueue.Type, origin eventqueue.Origin, prior, object *corev1.ConfigMap) eventqueue.Event[*corev1.ConfigMap] {
+		return eventqueue.Event[*corev1.ConfigMap]{Type: of, Origin: origin, Prior: prior, Object: object}
+	}
+	assert.False(t, SpecChanged(event(eventqueue.Modification, eventqueue.Watch, one, one)))
+	assert.True(t, SpecChanged(event(eventqueue.Modification, eventqueue.Watch, one, two)))
+	assert.True(t, SpecChanged(event(eventqueue.Modification, eventqueue.Watch, one, again)))
+	assert.True(t, SpecChanged(event(eventqueue.Modification, eventqueue.Watch, one, going)))
+	assert.True(t, SpecChanged(event(eventqueue.Modification, eventqueue.Resync, one, one)))
+	assert.True(t, SpecChanged(event(eventqueue.Addition, eventqueue.List, nil, one)))
+	assert.True(t, SpecChanged(event(eventqueue.Deletion, eventqueue.Watch, one, one)))
+}
+
+func TestEachKeyIsToldOnceAnEvent(t *testing.T) {
+	s := &watching[*corev1.Secret]{keys: func(*corev1.Secret) []store.Key { return []store.Key{{Name: "a"}, {Name: "a"}} }}
+	told := 0
+	require.NoError(t, s.handle(eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Prior: secret("s", ""), Object: secret("s", "")},
+		func(trigger) { told++ }))
+	assert.Equal(t, 1, told)
+}

@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// written is an object that a call wrote or deleted.
+type written struct {
+	object  metav1.Object
+	deleted bool
+}
+
+// call is what belongs to one call of the reconcile function.
+type call struct {
+	logger *zap.Logger
+
+	mu     sync.Mutex
+	writes []written // Guarded by mu
+}
+
+type callKey struct{}
+
+func (c *call) wrote(w written) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes = append(c.writes, w)
+}
+
+func (c *call) written() []written {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.writes)
+}
+
+// Wrote says that the reconcile function, whose context it is, has created or changed
+// an object: pass it as the API server returned it. The key is then not reconciled
+// again until the caches show the object in that state or a later one, and so no call
+// sees less than the one before it has done.
+//
+// The caches are those of the reconciler's informers whose objects have the type S; an
+// object of another type is not waited for. What a cache will never show is waited for
+// until it has seen so much else, a bookmark at the latest, or the time of
+// [WithVisibilityTimeout] is over: such as an object that its selector leaves out. If the
+// object is deleted, that is enough too.
+//
+// Elsewhere than in a reconcile function it does nothing. It may be called from any
+// goroutine until that returns.
+func Wrote[S metav1.Object](ctx context.Context, object S) {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		c.wrote(written{object: object})
+	}
+}
+
+// Deleted is [Wrote] for an object that was deleted: pass it as it was last seen. The
+// caches are waited for until they do not hold it any more, or show that it is about to
+// go: it may have finalizers.
+func Deleted[S metav1.Object](ctx context.Context, object S) {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		c.wrote(written{object: object, deleted: true})
+	}
+}
+
+// Logger returns the logger of the reconciler whose context it is, with its name and
+// the key on every line; one that logs nothing elsewhere.
+func Logger(ctx context.Context) *zap.Logger {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c.logger
+	}
+	return zap.NewNop()
+}
+
+// waitForDeletion waits until a cache holds an object no more, or marked as deleted.
+func waitForDeletion[S any](ctx context.Context, cache *store.View[S], object S) error {
+	if err := cache.WaitForObject(ctx, object); err != nil {
+		return err
+	}
+	meta, ok := any(object).(metav1.Object)
+	if !ok {
+		return nil
+	}
+	key := store.Key{Namespace: meta.GetNamespace(), Name: meta.GetName()}
+	gone := func(held S, ok bool) bool {
+		now, isObject := any(held).(metav1.Object)
+		return !ok || !isObject || now.GetUID() != meta.GetUID() || now.GetDeletionTimestamp() != nil
+	}
+	if gone(cache.Get(key)) {
+		return nil
+	}
+	for snapshot := range cache.WatchKey(ctx, key) {
+		if gone(snapshot.Get(key)) {
+			return nil
+		}
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,365 @@
+package controller
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// securing returns a Reconcile that creates the Secret of a key, with a generated name,
+// unless the cache has one, and notes how many the cache had.
+func (w *world) securing(got *list) Reconcile {
+	return func(ctx context.Context, key store.Key) (Result, error) {
+		held := 0
+		for _, s := range w.secrets.Cache().All() {
+			if s.OwnerReferences[0].Name == key.Name {
+				held++
+			}
+		}
+		got.add(key.Name + strconv.Itoa(held))
+		if held > 0 {
+			return Result{}, nil
+		}
+		s := secret("", key.Name)
+		s.GenerateName = key.Name
+		s, err := w.client.CoreV1().Secrets("ns").Create(ctx, s, metav1.CreateOptions{})
+		if err == nil {
+			Wrote(ctx, s)
+		}
+		return Result{}, err
+	}
+}
+
+// deafen has nothing come from the watch of the Secrets until release is closed.
+func (w *world) deafen(release <-chan struct{}) {
+	w.server.Inject(reflectortest.StallAfterEvents(1, release).On("watch", "secrets").Times(1))
+}
+
+func TestKeyWaitsUntilTheCacheShowsWhatWasWrittenForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := make(chan struct{})
+		w.deafen(release)
+		w.create(configMap("a"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets))
+		synctest.Wait()
+		assert.Equal(t, []string{"a0"}, got.take())
+		w.touch("a", "1")
+		w.touch("a", "2")
+		<-time.After(10 * time.Second)
+		assert.Empty(t, got.take(), "the cache has no Secret yet")
+		w.create(configMap("b"))
+		synctest.Wait()
+		assert.Equal(t, []string{"b0"}, got.take(), "others are not held up")
+		close(release)
+		synctest.Wait()
+		assert.Equal(t, []string{"a1", "b1"}, unique(got.take()))
+		require.NoError(t, stop())
+	})
+}
+
+func unique(all []string) []string {
+	var once []string
+	for _, s := range sorted(all) {
+		if len(once) == 0 || once[len(once)-1] != s {
+			once = append(once, s)
+		}
+	}
+	return once
+}
+
+func TestKeyThatDoesNotWantToWaitDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := make(chan struct{})
+		w.deafen(release)
+		w.create(configMap("a"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets, WithVisibilityTimeout(0)))
+		synctest.Wait()
+		w.touch("a", "1")
+		synctest.Wait()
+		assert.Equal(t, []string{"a0", "a0"}, got.take())
+		close(release)
+		require.NoError(t, stop())
+	})
+}
+
+func TestFailuresAndTimesWaitForTheCacheAsWell(t *testing.T) {
+	for name, result := range map[string]Result{"failure": {}, "time": {RequeueAfter: time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				release := make(chan struct{})
+				w.deafen(release)
+				w.create(configMap("a"))
+				var got list
+				secure := w.securing(&got)
+				stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+					before := w.secrets.Cache().Len()
+					_, err := secure(ctx, key)
+					if before == 0 && err == nil && name == "failure" {
+						err = assert.AnError
+					}
+					if before > 0 {
+						return Result{}, err
+					}
+					return result, err
+				}, w.ofSecrets))
+				<-time.After(10 * time.Second)
+				assert.Equal(t, []string{"a0"}, got.take())
+				close(release)
+				synctest.Wait()
+				assert.Equal(t, []string{"a1"}, unique(got.take()))
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *testing.T) {
+	for name, bookmark := range map[string]bool{"bookmark": true, "time": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, informer.WithReflector(reflector.WithLabelSelector(labels.Set{"no": "body"}.AsSelector())))
+				core, logs := observer.New(zap.WarnLevel)
+				w.create(configMap("a"))
+				var got list
+				var calls atomic.Int64
+				stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+					if calls.Add(1) == 1 {
+						return w.securing(&got)(ctx, key)
+					}
+					return Result{}, nil
+				}, w.ofSecrets, WithVisibilityTimeout(10*time.Second), WithLogger(zap.New(core))))
+				synctest.Wait()
+				w.touch("a", "1")
+				<-time.After(9 * time.Second)
+				assert.EqualValues(t, 1, calls.Load())
+				if bookmark {
+					w.server.SendBookmarks()
+					synctest.Wait()
+				} else {
+					<-time.After(2 * time.Second)
+				}
+				assert.EqualValues(t, 2, calls.Load())
+				assert.Equal(t, !bookmark, logs.Len() == 1)
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
+	for name, finalizers := range map[string][]string{"gone": nil, "going": {"example.com/wait"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				s := secret("s", "a")
+				s.Finalizers = finalizers
+				w.create(configMap("a"), s)
+				release := make(chan struct{})
+				w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
+				var got list
+				stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+					held, ok := w.secrets.Cache().Get(store.Key{Namespace: "ns", Name: "s"})
+					if !ok || held.DeletionTimestamp != nil {
+						got.add("done")
+						return Result{}, nil
+					}
+					got.add("delete")
+					err := w.client.CoreV1().Secrets("ns").Delete(ctx, "s", metav1.DeleteOptions{})
+					Deleted(ctx, held)
+					return Result{}, err
+				}, w.ofSecrets, WithVisibilityTimeout(time.Hour)))
+				synctest.Wait()
+				w.touch("a", "1")
+				<-time.After(10 * time.Second)
+				assert.Equal(t, []string{"delete"}, got.take())
+				close(release)
+				synctest.Wait()
+				assert.Equal(t, []string{"done"}, unique(got.take()))
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := make(chan struct{})
+		w.deafen(release)
+		w.create(configMap("a"), configMap("b"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets))
+		synctest.Wait()
+		w.touch("a", "1")
+		synctest.Wait()
+		err := stop()
+		close(release)
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, err, &left)
+		require.Len(t, left.Left, 1, "nothing more is to be done for b")
+		assert.Equal(t, "a", left.Left[0].Key.Name)
+	})
+}
+
+func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts []ReconcilerOption
+		want []string
+	}{
+		"counted":                  {nil, []string{"a0", "a1"}},
+		"ignored":                  {[]ReconcilerOption{WithoutOwnWrites()}, []string{"a0"}},
+		"ignored, without waiting": {[]ReconcilerOption{WithoutOwnWrites(), WithVisibilityTimeout(0)}, []string{"a0"}},
+	} {
+		for order, late := range map[string]bool{"the event comes late": true, "the event comes during the call": false} {
+			t.Run(name+"/"+order, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					release := make(chan struct{})
+					if late {
+						w.deafen(release)
+					}
+					w.create(configMap("a"))
+					var got list
+					stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+						result, err := w.securing(&got)(ctx, key)
+						<-time.After(time.Second)
+						return result, err
+					}, append(tc.opts, w.ofSecrets)...))
+					<-time.After(10 * time.Second)
+					close(release)
+					<-time.After(10 * time.Second)
+					assert.Equal(t, tc.want, got.take())
+
+					s := secret("", "a")
+					for _, held := range w.secrets.Cache().All() {
+						s = held.DeepCopy()
+					}
+					s.Data = map[string][]byte{"somebody": []byte("else")}
+					w.update(s)
+					<-time.After(10 * time.Second)
+					assert.Equal(t, []string{"a1"}, got.take(), "what others write counts")
+					require.NoError(t, stop())
+				})
+			})
+		}
+	}
+}
+
+func TestWhatOthersDoDuringACallCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			result, err := w.securing(&got)(ctx, key)
+			<-time.After(time.Second)
+			return result, err
+		}, w.ofSecrets, WithoutOwnWrites()))
+		synctest.Wait()
+		w.touch("a", "1")
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"a0", "a1"}, got.take())
+		require.NoError(t, stop())
+	})
+}
+
+func TestNothingIsRememberedOfKeysThatAreDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var got list
+		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites()})
+		s := newShift(t.Context(), &o, "test", w.securing(&got), o.sources)
+		subscription := o.sources[0].subscribe(&o, "test", s.trigger)
+		stop := w.run(runFunc(func(ctx context.Context) error {
+			s.start()
+			<-ctx.Done()
+			return s.drain()
+		}))
+		s.trigger(trigger{key: store.Key{Namespace: "ns", Name: "a"}})
+		s.trigger(trigger{})
+		synctest.Wait()
+		assert.Equal(t, []string{"a0"}, got.take())
+		subscription.Close()
+		require.NoError(t, stop())
+		assert.Empty(t, s.jobs)
+	})
+}
+
+func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites(), WithVisibilityTimeout(0)})
+		s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+			for i := range 2 * maxOwn {
+				one := secret("s", "a")
+				one.UID, one.ResourceVersion = "u", strconv.Itoa(i+1)
+				Wrote(ctx, one)
+				Wrote(ctx, configMap("no cache of the reconciler has it"))
+			}
+			return Result{}, nil
+		}, o.sources)
+		key := store.Key{Name: "a"}
+		s.trigger(trigger{key: key})
+		s.start()
+		synctest.Wait()
+		s.mu.Lock()
+		require.Contains(t, s.jobs, key)
+		assert.Len(t, s.jobs[key].own, maxOwn)
+		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, s.jobs[key].own[maxOwn-1])
+		s.mu.Unlock()
+		s.trigger(trigger{key: key, of: version{uid: "other"}, gone: true})
+		synctest.Wait()
+		s.queue.ShutDown()
+		s.workers.Wait()
+		s.trigger(trigger{key: key, of: version{uid: "u", resourceVersion: "99"}, gone: true})
+		s.mu.Lock()
+		assert.Empty(t, s.jobs, "the object is gone")
+		s.mu.Unlock()
+		require.NoError(t, s.drain())
+	})
+}
+
+type runFunc func(context.Context) error
+
+func (f runFunc) Run(ctx context.Context) error { return f(ctx) }
+
+func TestOutsideOfACallThereIsNothingToSay(t *testing.T) {
+	Wrote(t.Context(), secret("s", "a"))
+	Deleted(t.Context(), secret("s", "a"))
+	assert.NotNil(t, Logger(t.Context()))
+}
+
+func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		core, logs := observer.New(zap.InfoLevel)
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+			Logger(ctx).Info("hello")
+			return Result{}, nil
+		}, WithLogger(zap.New(core))))
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, map[string]any{"reconciler": "test", "key": "ns/a"}, logs.FilterMessage("hello").All()[0].ContextMap())
+	})
+}

@@ -1,0 +1,153 @@
+// Program samplecontroller is the sample controller of the Kubernetes project: whoever
+// makes a Foo gets a Deployment, which is kept as the Foo says, and a status. Foo is a
+// struct, and nothing is generated.
+//
+// On a cluster it needs the resource that crd.yaml describes, and runs until it is
+// interrupted. Without one it shows what it does on an API server in memory: see demo.go.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/examples/internal/cluster"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+)
+
+func main() { cluster.Main(run, custom) }
+
+func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
+	if !c.Real {
+		return demonstrate(ctx, out, c)
+	}
+	return control(ctx, c)
+}
+
+// sample is the controller.
+type sample struct {
+	cluster.Cluster
+	foos        *informer.Informer[*Foo]
+	deployments *informer.Informer[*appsv1.Deployment]
+	byFoo       *store.Index[store.Key, *appsv1.Deployment]
+	writer      dynamic.Interface
+	recorder    record.EventRecorder
+}
+
+// control runs the controller until ctx ends.
+func control(ctx context.Context, c cluster.Cluster, opts ...controller.ReconcilerOption) error {
+	client, err := reflector.ForResource[*Foo](c.Config, foos, "")
+	if err != nil {
+		return err
+	}
+	s := &sample{Cluster: c, foos: informer.New(client), deployments: informer.New(c.AppsV1().Deployments(""))}
+	if s.writer, err = dynamic.NewForConfig(c.Config); err != nil {
+		return err
+	}
+	owner := controller.Owner[*appsv1.Deployment](kind.GroupKind())
+	if s.byFoo, err = store.AddIndex(s.deployments.Cache(), "foo", owner); err != nil {
+		return err
+	}
+	events := record.NewBroadcaster(record.WithContext(ctx))
+	defer events.Shutdown()
+	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.CoreV1().Events("")})
+	s.recorder = events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "samplecontroller"})
+
+	var all informer.Group
+	all.Add(s.foos)
+	all.Add(s.deployments)
+	// A server that does not answer must not keep a worker for ever.
+	opts = append(opts, controller.Watch(s.deployments, owner), controller.WithTimeout(time.Minute))
+	all.Add(controller.NewReconciler("foos", s.foos, s.reconcile, opts...))
+	return all.Run(ctx)
+}
+
+// reconcile makes the Deployments of a Foo what they should be.
+func (s *sample) reconcile(ctx context.Context, key store.Key) (controller.Result, error) {
+	foo, ok := s.foos.Cache().Get(key)
+	for _, d := range s.byFoo.Get(key) {
+		if ok && metav1.IsControlledBy(d, foo) && d.Name == foo.Spec.DeploymentName || d.DeletionTimestamp != nil {
+			continue
+		}
+		// The Foo is gone, or is another one, or wants another name.
+		only := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(d.UID))}
+		if err := s.AppsV1().Deployments(d.Namespace).Delete(ctx, d.Name, only); err != nil && !apierrors.IsNotFound(err) {
+			return controller.Result{}, err
+		}
+		controller.Deleted(ctx, d)
+	}
+	if !ok || foo.DeletionTimestamp != nil {
+		return controller.Result{}, nil
+	}
+	deployment, err := s.ensure(ctx, foo)
+	if err == nil {
+		err = s.report(ctx, foo, deployment)
+	}
+	return controller.Result{}, err
+}
+
+// ensure creates or repairs the Deployment of a Foo.
+func (s *sample) ensure(ctx context.Context, foo *Foo) (*appsv1.Deployment, error) {
+	client, want, what := s.AppsV1().Deployments(foo.Namespace), foo.deployment(), "Created"
+	deployment, ok := s.deployments.Cache().Get(store.Key{Namespace: foo.Namespace, Name: want.Name})
+	var err error
+	switch {
+	case !ok:
+		deployment, err = client.Create(ctx, want, metav1.CreateOptions{})
+	case !metav1.IsControlledBy(deployment, foo):
+		s.recorder.Eventf(foo.reference(), corev1.EventTypeWarning, "Taken", "Deployment %s belongs to somebody else", want.Name)
+		return nil, fmt.Errorf("deployment %s belongs to somebody else", want.Name)
+	case *deployment.Spec.Replicas == *want.Spec.Replicas && deployment.Spec.Template.Spec.Containers[0].Image == image:
+		return deployment, nil
+	default:
+		what, deployment = "Repaired", deployment.DeepCopy() // the cached one is everybody's
+		deployment.Spec.Replicas, deployment.Spec.Template = want.Spec.Replicas, want.Spec.Template
+		deployment, err = client.Update(ctx, deployment, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	controller.Wrote(ctx, deployment)
+	s.recorder.Eventf(foo.reference(), corev1.EventTypeNormal, what, "Deployment %s has %d replicas", want.Name, *want.Spec.Replicas)
+	return deployment, nil
+}
+
+// report writes the status of a Foo, if it is another than before.
+func (s *sample) report(ctx context.Context, foo *Foo, deployment *appsv1.Deployment) error {
+	status := FooStatus{AvailableReplicas: deployment.Status.AvailableReplicas, Conditions: slices.Clone(foo.Status.Conditions)}
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Progressing", ObservedGeneration: foo.Generation}
+	if status.AvailableReplicas == foo.Spec.Replicas {
+		ready.Status, ready.Reason = metav1.ConditionTrue, "Available"
+	}
+	if !meta.SetStatusCondition(&status.Conditions, ready) && status.AvailableReplicas == foo.Status.AvailableReplicas {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": foo.ResourceVersion}, "status": status})
+	if err != nil {
+		return err
+	}
+	answer, err := s.writer.Resource(foos).Namespace(foo.Namespace).Patch(ctx, foo.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return err
+	}
+	written := *foo
+	written.ResourceVersion = answer.GetResourceVersion()
+	controller.Wrote(ctx, &written)
+	return nil
+}

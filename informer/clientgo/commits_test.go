@@ -1,0 +1,212 @@
+package clientgo
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// byHand is a feed that leaves the store to the test.
+type byHand struct{}
+
+func (byHand) Run(ctx context.Context) error           { <-ctx.Done(); return nil }
+func (byHand) State() reflector.State                  { return reflector.State{} }
+func (byHand) Changed(reflector.State) <-chan struct{} { return nil }
+func (byHand) Synced() <-chan struct{}                 { return nil }
+
+// inHand returns an informer and the store by which the test fills its cache.
+func inHand() (*shared, store.Store[*configMap]) {
+	var hand store.Store[*configMap]
+	i := informer.NewFed(store.ObjectKey[*configMap], func(into store.Store[*configMap], _ informer.Report) informer.Feed {
+		hand = into
+		return byHand{}
+	})
+	return AsSharedIndexInformer(i), hand
+}
+
+// versions is a handler that writes down, for each event, the version of the object and
+// the one that the store shows for it meanwhile.
+type versions struct {
+	diary
+	store cache.Store
+}
+
+func (v *versions) OnAdd(object any, initial bool) {
+	v.diary.OnAdd(object, initial)
+	v.note(object)
+}
+
+func (v *versions) OnUpdate(prior, object any) {
+	v.diary.OnUpdate(prior, object)
+	v.note(object)
+}
+
+func (v *versions) OnDelete(object any) {
+	v.diary.OnDelete(object)
+	if lost, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = lost.Obj
+	}
+	v.note(object)
+}
+
+func (v *versions) note(object any) {
+	told, _ := meta.Accessor(object)
+	held, ok, _ := v.store.Get(object)
+	if !ok {
+		v.write("  %s is gone", told.GetResourceVersion())
+		return
+	}
+	shown, _ := meta.Accessor(held)
+	v.write("  %s is %s", told.GetResourceVersion(), shown.GetResourceVersion())
+}
+
+func TestReplaceIsTheSameToHandlersAsItsChanges(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, list []*configMap
+		want         []string
+	}{
+		"of nothing": {nil, []*configMap{stored("a", "a", "1")}, []string{"initial a", "  1 is 1"}},
+		"by nothing": {[]*configMap{stored("a", "a", "1"), stored("b", "b", "2")}, nil,
+			[]string{"missing default/a a", "  1 is gone", "missing default/b b", "  2 is gone"}},
+		"by everything": {[]*configMap{stored("a", "a", "1", "x"), stored("b", "b", "2"), stored("c", "c", "3"), stored("d", "d", "4")},
+			[]*configMap{stored("a", "a", "5", "y"), stored("c", "c", "3"), stored("e", "e", "6"), stored("d", "other", "7")},
+			// Deletions come first; that it was another object, client-go does not tell.
+			[]string{"missing default/b b", "  2 is gone", "update a:x>a:y", "  5 is 5", "missing default/d d", "  4 is 7", "add d", "  7 is 7", "add e", "  6 is 6"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, hand := inHand()
+				v := &versions{store: s.GetStore()}
+				_, err := s.AddEventHandler(v)
+				require.NoError(t, err)
+				run(t, s)
+				if test.before != nil {
+					require.NoError(t, hand.Replace(test.before, "4"))
+				}
+				synctest.Wait()
+				v.take()
+				require.NoError(t, hand.Replace(test.list, "10"))
+				synctest.Wait()
+				assert.ElementsMatch(t, test.want, v.read())
+				assert.Equal(t, test.want[:2], v.read()[:2])
+				assert.Len(t, s.GetStore().List(), len(test.list))
+				assert.Equal(t, "10", s.GetStore().LastStoreSyncResourceVersion())
+			})
+		})
+	}
+}
+
+func TestOnlyTheFirstListIsInitial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, hand := inHand()
+		var d diary
+		_, err := s.AddEventHandler(&d)
+		require.NoError(t, err)
+		run(t, s)
+		require.NoError(t, hand.Replace([]*configMap{stored("a", "a", "1", "x")}, "1"))
+		synctest.Wait()
+		assert.Equal(t, []string{"initial a:x"}, d.take())
+		require.NoError(t, hand.Replace([]*configMap{stored("a", "a", "2", "y"), stored("b", "b", "3")}, "3"))
+		synctest.Wait()
+		assert.Equal(t, []string{"update a:x>a:y", "add b"}, d.take())
+	})
+}
+
+// A bad object of several is kept out, and nobody is told of it.
+func TestHandlersAreToldOfWhatWasStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, hand := inHand()
+		require.NoError(t, s.AddIndexers(cache.Indexers{"picky": func(object any) ([]string, error) {
+			if object.(*configMap).Data["word"] == "bad" {
+				return nil, assert.AnError
+			}
+			return nil, nil
+		}}))
+		var d diary
+		_, err := s.AddEventHandler(&d)
+		require.NoError(t, err)
+		run(t, s)
+		batch := &store.Batch[*configMap]{}
+		batch.Add(stored("a", "a", "1"))
+		batch.Add(stored("b", "b", "2", "bad"))
+		batch.Add(stored("c", "c", "3"))
+		batch.Update(stored("a", "a", "4", "bad"))
+		batch.Update(stored("c", "c", "5", "y"))
+		applied := store.Batches(hand).Apply(batch)
+		assert.Error(t, applied)
+		synctest.Wait()
+		assert.ElementsMatch(t, []string{"add a", "add c", "update c>c:y"}, d.read())
+		assert.Equal(t, []string{"default/a", "default/c"}, s.GetStore().ListKeys())
+	})
+}
+
+func TestVersionOfTheStoreFollowsItsObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		s := NewSharedIndexInformer(configMaps(t, server))
+		version := s.GetStore().LastStoreSyncResourceVersion
+		v := &versions{store: s.GetStore()}
+		_, err := s.AddEventHandler(v)
+		require.NoError(t, err)
+		run(t, s)
+		synctest.Wait()
+		first := version()
+		assert.NotEmpty(t, first)
+
+		changed := named("a", "y")
+		require.NoError(t, server.Update(changed))
+		synctest.Wait()
+		assert.Equal(t, changed.ResourceVersion, version())
+		assert.Contains(t, v.read(), "  "+version()+" is "+version())
+
+		require.NoError(t, server.Delete(changed))
+		synctest.Wait()
+		assert.Greater(t, version(), changed.ResourceVersion)
+		assert.Contains(t, v.read(), "  "+version()+" is gone")
+
+		other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}
+		create(t, server, other)
+		server.SendBookmarks()
+		synctest.Wait()
+		assert.Equal(t, other.ResourceVersion, version(), "a bookmark counts")
+	})
+}
+
+// What a transform makes need not have metadata: the cache knows keys and versions.
+func TestVersionOfTheStoreOfWhatHasNoMetadata(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "x"))
+		word := func(c *configMap) (words, error) { return words{c.Name, c.Data["word"]}, nil }
+		key := func(w words) (store.Key, error) { return store.Key{Namespace: "default", Name: w.name}, nil }
+		s := AsSharedIndexInformer(informer.NewTransformed(configMaps(t, server), word, key))
+		var d diary
+		_, err := s.AddEventHandler(&d)
+		require.NoError(t, err)
+		run(t, s)
+		synctest.Wait()
+		changed := named("a", "y")
+		require.NoError(t, server.Update(changed))
+		synctest.Wait()
+		// client-go stays at the version of the list.
+		assert.Equal(t, changed.ResourceVersion, s.GetStore().LastStoreSyncResourceVersion())
+		require.NoError(t, server.Delete(changed))
+		synctest.Wait()
+		assert.Equal(t, []string{"initial {a x}", "update {a x}>{a y}", "delete {a y}"}, d.read())
+	})
+}
+
+type words struct{ name, word string }

@@ -1,0 +1,270 @@
+package clientgo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/client-go/tools/cache"
+)
+
+// FromSharedInformer returns an informer whose cache is filled by one of client-go's, or
+// by anything else that is a cache.SharedInformer: subscribers and indexes are as with
+// [informer.New], there is no second watch, and the objects are the same pointers. key is
+// the KeyFunc of the objects, such as [store.ObjectKey].
+//
+// Somebody else starts the shared informer, before or after. The new one has to be run as
+// well; its name is "shared " and the Go type unless [informer.WithName] says otherwise.
+func FromSharedInformer[T any](shared cache.SharedInformer, key store.KeyFunc[T], opts ...informer.Option) *informer.Informer[T] {
+	opts = append([]informer.Option{informer.WithName("shared " + typeName[T]())}, opts...)
+	return informer.NewFed(key, func(into store.Store[T], report informer.Report) informer.Feed {
+		return NewFeed(shared, into, report)
+	}, opts...)
+}
+
+// Feed fills a store from a shared informer of client-go's. It is what
+// [FromSharedInformer] is made of, and feeds a controller as well.
+//
+// The store is replaced when the shared informer's first objects are known, with a
+// resource version that they are not older than; then every event is written to it.
+// Events that say nothing new, as a relist and a resync of client-go's bring, are left
+// out. An object that the store rejects is reported, and tried again with its next event,
+// be it one of those.
+//
+// What client-go does not tell its event handlers, a Feed cannot know: bookmarks, so that
+// the resource version moves with the objects alone; that it relists, so that the version
+// may be ahead of some objects for the moment that a relist takes; and whether its watch
+// works.
+//
+// Create one with [NewFeed]. All methods are safe for concurrent use.
+type Feed[T any] struct {
+	from   cache.SharedInformer
+	to     store.Store[T]
+	report informer.Report
+
+	// mu protects the fields below it, and is held while the store is written.
+	mu      sync.Mutex
+	run     *feedRun[T] // nil unless Run runs
+	state   reflector.State
+	changed chan struct{} // closed by the next change; nil if nobody waits
+	synced  chan struct{}
+	lacking map[store.Key]bool // what could not be stored
+}
+
+// feedRun is what belongs to one call of Run. Guarded by Feed.mu.
+type feedRun[T any] struct {
+	ctx context.Context
+	// first are the objects that came before all of the first ones were known. It is
+	// nil afterwards.
+	first map[store.Key]T
+	// version is one that first is not older than.
+	version string
+}
+
+var _ informer.Feed = (*Feed[any])(nil)
+
+// NewFeed returns what fills a store from a shared informer. report is called with
+// failures: a [*reflector.Error] with the operation [reflector.OpStore], of an object that
+// is no T or that the store rejected. It may be nil.
+func NewFeed[T any](from cache.SharedInformer, to store.Store[T], report informer.Report) *Feed[T] {
+	if report == nil {
+		report = func(context.Context, error) {}
+	}
+	return &Feed[T]{from: from, to: to, report: report, state: reflector.State{Phase: reflector.Stopped}, synced: make(chan struct{})}
+}
+
+// Run fills the store until ctx ends, and then returns nil; nothing is written after
+// that. It returns [ErrStopped] in an error when the shared informer ends first, an error
+// if the store does not take the first objects at all, [ErrNoSharedInformer] or
+// [reflector.ErrNoStore] if there is none, and [reflector.ErrRunning] if it runs already.
+// It may be called again.
+func (f *Feed[T]) Run(ctx context.Context) error {
+	if f.from == nil {
+		return ErrNoSharedInformer
+	} else if f.to == nil {
+		return reflector.ErrNoStore
+	}
+	r, err := f.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer f.stop()
+	handle, err := f.from.AddEventHandlerWithResyncPeriod(handler[T]{f, r}, 0)
+	if err != nil {
+		return fmt.Errorf("add a handler to the shared informer: %w", err)
+	}
+	// It fails for a registration that is not the shared informer's own.
+	defer func() { _ = f.from.RemoveEventHandler(handle) }()
+
+	var ended <-chan struct{} // nil if the shared informer is of a kind that does not tell
+	if h, ok := handle.(interface{ ShutdownChan() <-chan struct{} }); ok {
+		ended = h.ShutdownChan()
+	}
+	filled := handle.HasSyncedChecker().Done()
+	for {
+		select {
+		case <-filled:
+			if err := f.fill(r); err != nil {
+				return err
+			}
+			filled = nil
+		case <-ended:
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("shared informer of %s: %w", typeName[T](), ErrStopped)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (f *Feed[T]) start(ctx context.Context) (*feedRun[T], error) {
+	// Asked before the handler is added: what it will be told of is not older. It is
+	// the store's version, which is never ahead of the objects.
+	version := f.from.GetStore().LastStoreSyncResourceVersion()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.run != nil {
+		return nil, reflector.ErrRunning
+	}
+	f.run = &feedRun[T]{ctx: ctx, first: map[store.Key]T{}, version: version}
+	f.lacking = map[store.Key]bool{}
+	f.setLocked(func(s *reflector.State) { s.Phase, s.Err = reflector.Listing, nil })
+	return f.run, nil
+}
+
+func (f *Feed[T]) stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.run = nil
+	f.setLocked(func(s *reflector.State) { s.Phase = reflector.Stopped })
+}
+
+// fill replaces the store's content by the first objects. It returns an error if the
+// store is not filled.
+func (f *Feed[T]) fill(r *feedRun[T]) error {
+	var fatal error
+	f.do(r, func() (store.Key, error) {
+		objects := make([]T, 0, len(r.first))
+		for _, key := range slices.SortedFunc(maps.Keys(r.first), store.Key.Compare) {
+			objects = append(objects, r.first[key])
+		}
+		err := f.to.Replace(objects, r.version)
+		if made, _ := outcome(err); !made {
+			fatal = fmt.Errorf("store the first objects of a shared informer of %s: %w", typeName[T](), err)
+			return store.Key{}, nil // returned, so not reported
+		}
+		r.first = nil
+		f.setLocked(func(s *reflector.State) { s.Phase = reflector.Watching })
+		select {
+		case <-f.synced:
+		default:
+			close(f.synced)
+		}
+		return store.Key{}, err
+	})
+	return fatal
+}
+
+// outcome says what an error of a store means: whether the write was made, but for what
+// is lacking.
+func outcome(err error) (made bool, lacking []store.Key) {
+	if rejected, ok := errors.AsType[*store.RejectedError](err); ok {
+		for _, r := range rejected.Rejections {
+			lacking = append(lacking, r.Key)
+		}
+		return true, lacking
+	}
+	_, hook := errors.AsType[*store.HookError](err)
+	return err == nil || hook, nil
+}
+
+// do makes a write, unless its Run is over, and tells how it failed. The key is that of
+// the object, or zero for many.
+func (f *Feed[T]) do(r *feedRun[T], write func() (store.Key, error)) {
+	if failure := f.locked(r, write); failure != nil {
+		f.report(r.ctx, failure) // not under the lock: it may ask for the state
+	}
+}
+
+func (f *Feed[T]) locked(r *feedRun[T], write func() (store.Key, error)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.run != r {
+		return nil
+	}
+	key, err := write()
+	version := f.to.ResourceVersion()
+	f.state.ResourceVersion = version
+	made, lacking := outcome(err)
+	if !made {
+		lacking = []store.Key{key}
+	}
+	delete(f.lacking, key)
+	for _, key := range lacking {
+		f.lacking[key] = true
+	}
+	if err == nil {
+		if len(f.lacking) == 0 && f.state.Err != nil {
+			f.setLocked(func(s *reflector.State) { s.Err = nil })
+		}
+		return nil
+	}
+	failure := &reflector.Error{Reflector: "feed of " + typeName[T](), Op: reflector.OpStore, Key: key, ResourceVersion: version, Err: err}
+	f.setLocked(func(s *reflector.State) { s.Err = failure })
+	return failure
+}
+
+// State says what the feed does: Listing until the shared informer's first objects are
+// known, and Watching from then on. Err is what could not be stored last, as long as the
+// store lacks an object.
+//
+// Contact is now as long as it runs: client-go does not say whether its watch works.
+func (f *Feed[T]) State() reflector.State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	state := f.state
+	if f.run != nil {
+		state.Contact = time.Now()
+	}
+	return state
+}
+
+// Changed returns a channel that is closed when the state is another than the given one,
+// its ResourceVersion and Contact aside.
+func (f *Feed[T]) Changed(seen reflector.State) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state.Phase != seen.Phase || !f.state.Since.Equal(seen.Since) || f.state.Err != seen.Err {
+		now := make(chan struct{})
+		close(now)
+		return now
+	}
+	if f.changed == nil {
+		f.changed = make(chan struct{})
+	}
+	return f.changed
+}
+
+// Synced returns a channel that is closed once the store has been filled.
+func (f *Feed[T]) Synced() <-chan struct{} { return f.synced }
+
+func (f *Feed[T]) setLocked(change func(*reflector.State)) {
+	old := f.state.Phase
+	change(&f.state)
+	if f.state.Phase != old {
+		f.state.Since = time.Now()
+	}
+	if f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
+}

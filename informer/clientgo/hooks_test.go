@@ -1,0 +1,228 @@
+package clientgo
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// marking is a transform that counts its calls and refuses what it made itself.
+type marking struct {
+	mu    sync.Mutex
+	calls int
+}
+
+func (m *marking) transform(object any) (any, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	c, ok := object.(*configMap)
+	switch {
+	case !ok:
+		return nil, errors.New("no ConfigMap")
+	case c.Labels["marked"] != "":
+		return nil, errors.New("marked already")
+	case c.Name == "other type":
+		return &corev1.Secret{ObjectMeta: c.ObjectMeta}, nil
+	case c.Name == "other key":
+		c.Name = "another"
+	}
+	c.Labels = map[string]string{"marked": "yes"}
+	c.Data = map[string]string{"word": c.Data["word"] + "!"}
+	return c, nil
+}
+
+func TestTransformIsSeenByEverybodyAndMadeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "x"), named("b", "x"), named("c", "x"))
+		s := NewSharedIndexInformer(configMaps(t, server))
+		var m marking
+		require.NoError(t, s.SetTransform(m.transform))
+		var d diary
+		_, err := s.AddEventHandlerWithResyncPeriod(&d, time.Second)
+		require.NoError(t, err)
+		run(t, s)
+		synctest.Wait()
+		require.NoError(t, server.Update(named("a", "y")))
+		require.NoError(t, server.Delete(named("b")))
+		create(t, server, named("d", "x"))
+		synctest.Wait()
+		assert.Equal(t, []string{"initial a:x!", "initial b:x!", "initial c:x!", "update a:x!>a:y!", "delete b:x!", "add d:x!"}, d.take())
+		// The final state of b went through it as well.
+		assert.Equal(t, 6, m.calls)
+
+		<-time.After(time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"resync a:y!", "resync c:x!", "resync d:x!"}, d.take())
+		relist(t, server, func() { require.NoError(t, server.Update(named("c", "y"))) })
+		assert.Contains(t, d.take(), "update c:x!>c:y!")
+		assert.Equal(t, 7, m.calls, "what did not change is not transformed again")
+
+		object, ok, err := s.GetStore().GetByKey("default/c")
+		require.NoError(t, err)
+		require.True(t, ok)
+		assert.Equal(t, "yes", object.(*configMap).Labels["marked"])
+	})
+}
+
+func TestObjectThatATransformSpoilsIsNotStored(t *testing.T) {
+	for name, cause := range map[string]error{
+		"other type": &TypeError{Want: "*v1.ConfigMap", Got: "*v1.Secret"},
+		"other key":  store.ErrKeyMismatch,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reported.take()
+				server := reflectortest.Start(t)
+				bad := named("good", "x")
+				create(t, server, bad)
+				s := NewSharedIndexInformer(configMaps(t, server))
+				var m marking
+				require.NoError(t, s.SetTransform(func(object any) (any, error) {
+					if c := object.(*configMap); c.Name == "bad" {
+						c.Name = name
+					}
+					return m.transform(object)
+				}))
+				require.NoError(t, s.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { t.Errorf("no list or watch failed: %v", err) }))
+				run(t, s)
+				synctest.Wait()
+				create(t, server, named("bad"))
+				synctest.Wait()
+				assert.Equal(t, []string{"default/good"}, s.GetStore().ListKeys())
+				errs := reported.take()
+				require.NotEmpty(t, errs)
+				if want, ok := errors.AsType[*TypeError](cause); ok {
+					got, ok := errors.AsType[*TypeError](errs[0])
+					require.True(t, ok, "%v", errs[0])
+					assert.Equal(t, want, got)
+				} else {
+					assert.ErrorIs(t, errs[0], cause)
+				}
+			})
+		})
+	}
+}
+
+func TestWatchErrorHandlerIsToldOfListsAndWatchesThatFail(t *testing.T) {
+	type failure struct {
+		reflector *cache.Reflector
+		err       error
+	}
+	for name, set := range map[string]func(*shared, chan<- failure) error{
+		"without a context": func(s *shared, told chan<- failure) error {
+			return s.SetWatchErrorHandler(func(r *cache.Reflector, err error) { told <- failure{r, err} })
+		},
+		"with a context": func(s *shared, told chan<- failure) error {
+			return s.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+				assert.NoError(t, ctx.Err())
+				cache.DefaultWatchErrorHandler(ctx, r, err) // reads the reflector's name
+				told <- failure{r, err}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				server.Inject(reflectortest.Answer(403).On("", "configmaps").Times(1))
+				s := NewSharedIndexInformer(configMaps(t, server), WithInformer(informer.WithReflector(reflector.WithoutWatchList())))
+				told := make(chan failure, 1)
+				require.NoError(t, set(s, told))
+				run(t, s)
+				got := <-told
+				assert.True(t, apierrors.IsForbidden(got.err), "%v", got.err)
+				assert.NotNil(t, got.reflector)
+				<-s.HasSyncedChecker().Done()
+			})
+		})
+	}
+}
+
+func TestUsualWatchErrorHandlerIsClientGos(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reported.take()
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.Answer(403).On("", "configmaps").Times(1))
+		s := NewSharedIndexInformer(configMaps(t, server))
+		require.NoError(t, s.SetWatchErrorHandler(func(*cache.Reflector, error) { t.Error("it was taken back") }))
+		require.NoError(t, s.SetWatchErrorHandler(nil))
+		run(t, s)
+		<-s.HasSyncedChecker().Done()
+		errs := reported.take()
+		require.Len(t, errs, 1)
+		assert.True(t, apierrors.IsForbidden(errs[0]), "%v", errs[0])
+	})
+}
+
+func TestHooksThatComeTooLateOrNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		identity := func(object any) (any, error) { return object, nil }
+		s := NewSharedIndexInformer(configMaps(t, server))
+		require.NoError(t, s.SetTransform(identity))
+		require.NoError(t, s.SetTransform(nil))
+		create(t, server, named("a"))
+		run(t, s)
+		synctest.Wait()
+		assert.Len(t, s.GetStore().ListKeys(), 1)
+		assert.ErrorIs(t, s.SetTransform(identity), ErrStarted)
+		assert.ErrorIs(t, s.SetWatchErrorHandler(func(*cache.Reflector, error) {}), ErrStarted)
+
+		shown := AsSharedIndexInformer(informer.New(configMaps(t, server)))
+		for method, err := range map[string]error{
+			"SetTransform":         shown.SetTransform(identity),
+			"SetWatchErrorHandler": shown.SetWatchErrorHandler(nil),
+		} {
+			unsupported, ok := errors.AsType[*UnsupportedError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, method, unsupported.Method)
+			assert.Contains(t, err.Error(), "informer.")
+		}
+	})
+}
+
+func TestTransformComesTooLateWhoeverRunsTheInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "x"))
+		s := NewSharedIndexInformer(configMaps(t, server))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Informer().Run(ctx) }()
+		synctest.Wait()
+		var m marking
+		assert.ErrorIs(t, s.SetTransform(m.transform), ErrStarted)
+		cancel()
+		<-ended
+	})
+}
+
+func TestPanicOfAWatchErrorHandlerIsToldAndSurvived(t *testing.T) {
+	caught := catchPanics(t, false)
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.Answer(403).On("", "configmaps").Times(1))
+		s := NewSharedIndexInformer(configMaps(t, server), WithInformer(informer.WithReflector(reflector.WithoutWatchList())))
+		require.NoError(t, s.SetWatchErrorHandler(func(*cache.Reflector, error) { panic("oh") }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		assert.NotPanics(t, func() { s.RunWithContext(ctx) })
+		assert.Equal(t, 1, caught.count())
+		assert.True(t, s.HasSynced())
+	})
+}

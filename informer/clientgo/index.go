@@ -1,0 +1,185 @@
+package clientgo
+
+import (
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/client-go/tools/cache"
+)
+
+// index is an index that was added by AddIndexers.
+type index[T any] struct {
+	fn cache.IndexFunc
+	// found is nil for the index by namespaces, which every cache has by itself.
+	found *store.Index[string, T]
+}
+
+// isByNamespace recognises the index that nearly everybody adds: nothing has to be kept
+// for it, because keys are in the order of namespaces.
+func isByNamespace(fn cache.IndexFunc) bool {
+	return reflect.ValueOf(fn).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
+}
+
+// AddIndexers adds indexes, at any time: what the cache holds is indexed before it
+// returns. The index by namespace, cache.NamespaceIndex, is there without it, and can be
+// added once none the less.
+//
+// It returns a [*store.IndexError] for a name that is taken, and then adds nothing. If a
+// function fails for an object that the cache holds it returns one, too, and the indexes
+// whose names come before that one in the alphabet are added. A function that fails
+// later, by an error or a panic, keeps the object out of the cache: see
+// [store.AddIndex]. In client-go the program ends.
+func (x *Indexer[T]) AddIndexers(indexers cache.Indexers) error {
+	x.adding.Lock()
+	defer x.adding.Unlock()
+	names := slices.Sorted(maps.Keys(indexers))
+	for _, name := range names {
+		if _, taken := x.added(name); taken {
+			return &store.IndexError{Index: name, Err: store.ErrIndexExists}
+		}
+	}
+	for _, name := range names {
+		if err := x.add(name, indexers[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Indexer[T]) add(name string, fn cache.IndexFunc) error {
+	added := index[T]{fn: fn}
+	switch {
+	case fn == nil:
+		return &store.IndexError{Index: name, Err: store.ErrNoIndexFunc}
+	case !isByNamespace(fn):
+		found, err := store.AddIndexAppend(x.view, name, func(values []string, object T) []string {
+			more, err := fn(object)
+			if err != nil {
+				panic(err) // the way to reject an object
+			}
+			return append(values, more...)
+		})
+		if found == nil {
+			return err
+		}
+		added.found = found
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.indexes[name] = added
+	return nil
+}
+
+func (x *Indexer[T]) added(name string) (index[T], bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	i, ok := x.indexes[name]
+	return i, ok
+}
+
+// named returns an index by its name, and an [*store.IndexError] if there is none.
+func (x *Indexer[T]) named(name string) (index[T], error) {
+	if i, ok := x.added(name); ok {
+		return i, nil
+	}
+	if name == cache.NamespaceIndex {
+		return index[T]{fn: cache.MetaNamespaceIndexFunc}, nil
+	}
+	return index[T]{}, &store.IndexError{Index: name, Err: ErrNoIndex}
+}
+
+// GetIndexers returns the functions of the indexes, that by namespace among them. The
+// map is a copy.
+func (x *Indexer[T]) GetIndexers() cache.Indexers {
+	all := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for name, i := range x.indexes {
+		all[name] = i.fn
+	}
+	return all
+}
+
+// Index returns the objects that have one of the values of an object, which need not be
+// in the cache.
+func (x *Indexer[T]) Index(name string, object any) ([]any, error) {
+	i, err := x.named(name)
+	if err != nil {
+		return nil, err
+	}
+	values, err := i.fn(object)
+	if err != nil {
+		return nil, &store.IndexError{Index: name, Err: err}
+	}
+	state := x.view.Snapshot()
+	found := map[store.Key]T{}
+	for _, value := range values {
+		maps.Insert(found, i.get(state, value))
+	}
+	return inOrder(found), nil
+}
+
+func inOrder[T any](objects map[store.Key]T) []any {
+	ordered := make([]any, 0, len(objects))
+	for _, key := range slices.SortedFunc(maps.Keys(objects), store.Key.Compare) {
+		ordered = append(ordered, objects[key])
+	}
+	return ordered
+}
+
+// IndexKeys returns the keys of the objects that have a value.
+func (x *Indexer[T]) IndexKeys(name, value string) ([]string, error) {
+	i, err := x.named(name)
+	if err != nil {
+		return nil, err
+	}
+	keys := []string{}
+	for key := range i.get(x.view.Snapshot(), value) {
+		keys = append(keys, key.String())
+	}
+	return keys, nil
+}
+
+// ByIndex returns the objects that have a value.
+func (x *Indexer[T]) ByIndex(name, value string) ([]any, error) {
+	i, err := x.named(name)
+	if err != nil {
+		return nil, err
+	}
+	objects := []any{}
+	for _, object := range i.get(x.view.Snapshot(), value) {
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// ListIndexFuncValues returns the values that any object has, in no particular order;
+// none for an index that there is not.
+func (x *Indexer[T]) ListIndexFuncValues(name string) []string {
+	i, err := x.named(name)
+	if err != nil {
+		return nil
+	}
+	if i.found != nil {
+		return slices.Collect(i.found.Values())
+	}
+	namespaces := []string{}
+	for key := range x.view.Snapshot().All() {
+		if last := len(namespaces) - 1; last < 0 || namespaces[last] != key.Namespace {
+			namespaces = append(namespaces, key.Namespace)
+		}
+	}
+	slices.Sort(namespaces) // those of several clusters
+	return slices.Compact(namespaces)
+}
+
+// get iterates over the objects of a state that have a value.
+func (i index[T]) get(state *store.Snapshot[T], value string) iter.Seq2[store.Key, T] {
+	if i.found == nil {
+		return state.Namespace(value)
+	}
+	return i.found.On(state).Get(value)
+}

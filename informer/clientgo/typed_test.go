@@ -1,0 +1,166 @@
+package clientgo
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+)
+
+// deletions are what a typed handler was told of deletions.
+type deletions struct {
+	mu  sync.Mutex
+	all []cache.DeletedObject[*configMap]
+}
+
+func (d *deletions) note(deleted cache.DeletedObject[*configMap]) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, deleted)
+}
+
+func TestTypedHandlersOfClientGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "x"), named("b"), named("c"))
+		typed := cache.NewTypedSharedIndexInformer[*configMap](NewSharedIndexInformer(configMaps(t, server)))
+		var plain, detailed diary
+		var gone deletions
+		funcs := cache.TypedResourceEventHandlerFuncs[*configMap]{
+			AddFunc:    func(c *configMap) { plain.OnAdd(c, false) },
+			UpdateFunc: func(prior, c *configMap) { plain.OnUpdate(prior, c) },
+			DeleteFunc: gone.note,
+		}
+		_, err := typed.AddTypedEventHandler(funcs)
+		require.NoError(t, err)
+		_, err = typed.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[*configMap]{
+			AddFunc: func(c *configMap, initial bool) { detailed.OnAdd(c, initial) },
+		})
+		require.NoError(t, err)
+		silent, err := typed.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*configMap]{})
+		require.NoError(t, err)
+		hour := time.Hour
+		var resynced diary
+		_, err = typed.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*configMap]{
+			UpdateFunc: func(prior, c *configMap) { resynced.OnUpdate(prior, c) },
+		}, cache.HandlerOptions{ResyncPeriod: &hour})
+		require.NoError(t, err)
+		_, err = typed.AddTypedEventHandler(funcs, cache.HandlerOptions{}, cache.HandlerOptions{})
+		assert.Error(t, err, "one of them at most")
+
+		run(t, typed)
+		synctest.Wait()
+		require.NoError(t, server.Update(named("a", "y")))
+		require.NoError(t, server.Delete(named("b")))
+		synctest.Wait()
+		relist(t, server, func() { require.NoError(t, server.Delete(named("c"))) })
+		assert.Equal(t, []string{"add a:x", "add b", "add c", "update a:x>a:y"}, plain.read())
+		assert.Equal(t, []string{"initial a:x", "initial b", "initial c"}, detailed.read())
+		assert.True(t, silent.HasSynced())
+		require.Len(t, gone.all, 2)
+		assert.Nil(t, gone.all[0].FinalStateUnknown)
+		assert.Equal(t, "b", gone.all[0].OptionalObj.Name)
+		require.NotNil(t, gone.all[1].FinalStateUnknown)
+		assert.Equal(t, "c", gone.all[1].OptionalObj.Name)
+		for n, key := range []string{"default/b", "default/c"} {
+			assert.Equal(t, key, gone.all[n].GetKey())
+			assert.Equal(t, key, gone.all[n].GetObjectName().String())
+		}
+		<-time.After(time.Hour)
+		synctest.Wait()
+		assert.Contains(t, resynced.read(), "resync a:y")
+	})
+}
+
+func TestNameOfALostObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		s := NewSharedIndexInformer(configMaps(t, server))
+		lost := make(chan any, 1)
+		_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) { lost <- object }})
+		require.NoError(t, err)
+		run(t, s)
+		synctest.Wait()
+		relist(t, server, func() { require.NoError(t, server.Delete(named("a"))) })
+		object := <-lost
+		name, err := cache.DeletionHandlingObjectToName(object)
+		require.NoError(t, err)
+		assert.Equal(t, cache.NewObjectName("default", "a"), name)
+		key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+		require.NoError(t, err)
+		assert.Equal(t, "default/a", key)
+		assert.IsType(t, cache.DeletedFinalStateUnknown{}, object, "by value")
+	})
+}
+
+func TestFilteringHandlersOfClientGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "in"), named("b", "out"))
+		s := NewSharedIndexInformer(configMaps(t, server))
+		var untyped, typed diary
+		_, err := s.AddEventHandler(cache.FilteringResourceEventHandler{
+			FilterFunc: func(object any) bool { return object.(*configMap).Data["word"] == "in" }, Handler: &untyped,
+		})
+		require.NoError(t, err)
+		_, err = cache.NewTypedSharedIndexInformer[*configMap](s).AddTypedEventHandler(cache.TypedFilteringResourceEventHandler[*configMap]{
+			FilterFunc: func(c *configMap) bool { return c.Data["word"] == "in" },
+			Handler: cache.TypedResourceEventHandlerDetailedFuncs[*configMap]{
+				AddFunc:    func(c *configMap, initial bool) { typed.OnAdd(c, initial) },
+				UpdateFunc: func(prior, c *configMap) { typed.OnUpdate(prior, c) },
+				DeleteFunc: func(d cache.DeletedObject[*configMap]) { typed.OnDelete(d.OptionalObj) },
+			},
+		})
+		require.NoError(t, err)
+		run(t, s)
+		synctest.Wait()
+		labelled := named("b", "in")
+		labelled.Labels = map[string]string{"other": "label"}
+		for _, change := range []*configMap{named("a", "out"), named("a", "off"), named("b", "in"), labelled} {
+			require.NoError(t, server.Update(change))
+			synctest.Wait()
+		}
+		require.NoError(t, server.Delete(named("a")))
+		require.NoError(t, server.Delete(named("b")))
+		synctest.Wait()
+		want := []string{"initial a:in", "delete a:in", "add b:in", "update b:in>b:in", "delete b:in"}
+		assert.Equal(t, want, untyped.read())
+		assert.Equal(t, want, typed.read())
+	})
+}
+
+func TestTypedIndexersOfClientGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "xy"), named("b", "y"))
+		informer := cache.NewTypedSharedIndexInformer[*configMap](NewSharedIndexInformer(configMaps(t, server)))
+		words := func(c *configMap) ([]string, error) { return []string{c.Data["word"]}, nil }
+		require.NoError(t, informer.AddTypedIndexers(cache.TypedIndexers[*configMap]{"word": words}))
+		run(t, informer)
+		synctest.Wait()
+		indexer := informer.GetTypedIndexer()
+		require.NoError(t, indexer.AddTypedIndexers(cache.TypedIndexers[*configMap]{"letters": func(c *configMap) ([]string, error) { return letters(c) }}))
+		found, err := indexer.ByTypedIndex("word", "y")
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		assert.Equal(t, "b", found[0].Name)
+		found, err = indexer.TypedIndex("letters", found[0])
+		require.NoError(t, err)
+		assert.Len(t, found, 2)
+		_, err = indexer.ByTypedIndex("none", "y")
+		assert.ErrorIs(t, err, ErrNoIndex)
+		_, err = indexer.TypedIndex("none", found[0])
+		assert.ErrorIs(t, err, ErrNoIndex)
+		assert.Error(t, informer.AddTypedIndexers(cache.TypedIndexers[*configMap]{"word": words}), "the name is taken")
+		untyped := cache.TypedIndexersToIndexers(cache.TypedIndexers[*configMap]{"broken": func(*configMap) ([]string, error) { return nil, errors.New("broken") }})
+		assert.ErrorContains(t, informer.AddIndexers(untyped), "broken")
+	})
+}

@@ -1,0 +1,195 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func configMap(name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"value": value}}
+}
+
+// told writes down events by name, and holds the cache to being no staler.
+func told(t *testing.T, i *Informer[*corev1.ConfigMap], d *diary) Handler[*corev1.ConfigMap] {
+	return HandlerFunc[*corev1.ConfigMap](func(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error {
+		held, ok := i.Cache().Get(e.Key)
+		switch {
+		case e.Type != eventqueue.Deletion:
+			assert.Same(t, held, e.Object, "%v", e)
+		case ok:
+			assert.NotEqual(t, held.UID, e.Object.UID, "%v", e)
+		}
+		d.write("%v %s %v initial=%t final=%t", e.Type, e.Key.Name, e.Origin, e.Initial, e.FinalStateKnown)
+		return nil
+	})
+}
+
+// disrupt makes changes while the server is away, and then forgets its history, so
+// that only a list can tell of them. The next event has to end the watch.
+func disrupt(t *testing.T, server *reflectortest.Server, change func()) {
+	t.Helper()
+	server.Inject(reflectortest.Refuse().On("", "configmaps"))
+	require.NoError(t, server.Create(configMap("noise", "")))
+	synctest.Wait()
+	require.NoError(t, server.Delete(configMap("noise", "")))
+	change()
+	require.NoError(t, server.Compact(server.ResourceVersion()))
+	server.ClearFaults()
+	<-time.After(time.Minute)
+	synctest.Wait()
+}
+
+func TestRelistTellsOfWhatChangedAndOfNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		for _, name := range []string{"changed", "deleted", "recreated", "same"} {
+			require.NoError(t, server.Create(configMap(name, "1")))
+		}
+		server.Inject(reflectortest.ResetAfterEvents(1).On("watch", "configmaps"))
+		i := New(clientOf(t, server).CoreV1().ConfigMaps("default"), WithReflector(reflector.WithoutWatchList()))
+		var plain, resyncing diary
+		i.Handle(told(t, i, &plain))
+		i.Handle(told(t, i, &resyncing), WithResync(time.Hour))
+		stop := start(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.Len(t, plain.read(), 4)
+		disrupt(t, server, func() {
+			require.NoError(t, server.Update(configMap("changed", "2")))
+			require.NoError(t, server.Delete(configMap("deleted", "1")))
+			require.NoError(t, server.Delete(configMap("recreated", "1")))
+			require.NoError(t, server.Create(configMap("recreated", "1")))
+			require.NoError(t, server.Create(configMap("new", "1")))
+		})
+		want := []string{
+			"Deletion deleted List initial=false final=false",
+			"Modification changed List initial=false final=false",
+			"Addition new List initial=false final=false",
+			"Deletion recreated List initial=false final=false",
+			"Addition recreated List initial=false final=false",
+		}
+		for _, d := range []*diary{&plain, &resyncing} {
+			heard := slices.DeleteFunc(d.read()[4:], func(line string) bool { return strings.Contains(line, "noise") })
+			require.ElementsMatch(t, want, heard)
+			assert.Equal(t, want[0], heard[0], "what is missing comes first")
+		}
+		require.NoError(t, stop())
+	})
+}
+
+// TestEverySubscriberEndsWithTheServersState changes objects at random while watches
+// break and history is lost. Whatever a subscriber is, what it hears of each object is a
+// legal sequence, and in the end it knows what the server holds.
+func TestEverySubscriberEndsWithTheServersState(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { hammer(t, rand.New(rand.NewPCG(seed, 1))) })
+		})
+	}
+}
+
+// ledger is a subscriber that holds what it hears to what it knows.
+type ledger struct {
+	keep  func(*corev1.ConfigMap) bool
+	known map[store.Key]*corev1.ConfigMap
+}
+
+func (l *ledger) hear(t *testing.T, e eventqueue.Event[*corev1.ConfigMap]) {
+	known := l.known[e.Key]
+	if known == nil && e.Type == eventqueue.Deletion && e.Initial {
+		return // of the first list, and gone before anybody was told
+	}
+	assert.Equal(t, known != nil, e.PriorKnown, "%v", e)
+	assert.Same(t, known, e.Prior, "%v", e)
+	assert.Equal(t, e.Type == eventqueue.Addition, known == nil, "%v", e)
+	if known != nil && e.Type == eventqueue.Modification {
+		assert.Equal(t, known.UID, e.Object.UID, "a re-creation is no modification")
+	}
+	if l.known[e.Key] = e.Object; e.Type == eventqueue.Deletion {
+		delete(l.known, e.Key)
+	}
+}
+
+func hammer(t *testing.T, random *rand.Rand) {
+	server := reflectortest.Start(t)
+	server.Inject(reflectortest.ResetAfterEvents(10).On("watch", "configmaps"))
+	i := New(clientOf(t, server).CoreV1().ConfigMaps("default"), WithReflector(reflector.WithoutWatchList()))
+	odd := func(c *corev1.ConfigMap) bool { return len(c.Data["value"])%2 == 1 }
+	all := func(*corev1.ConfigMap) bool { return true }
+	var ledgers []*ledger
+	join := func(keep func(*corev1.ConfigMap) bool, pause time.Duration, opts ...SubscriptionOption) {
+		l := &ledger{keep, map[store.Key]*corev1.ConfigMap{}}
+		ledgers = append(ledgers, l)
+		i.HandleFiltered(keep, HandlerFunc[*corev1.ConfigMap](func(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error {
+			<-time.After(pause)
+			l.hear(t, e)
+			return nil
+		}), opts...)
+	}
+	join(all, 0, WithCompaction(eventqueue.KeepAll))
+	join(all, 3*time.Second, WithResync(time.Minute), WithLiveFirst(true))
+	join(odd, 500*time.Millisecond)
+	stop := start(t, i)
+	for n := range 400 {
+		change(t, server, random)
+		switch random.IntN(20) {
+		case 0:
+			require.NoError(t, server.Compact(server.ResourceVersion()))
+		case 1:
+			server.Inject(reflectortest.Refuse().On("", "configmaps").Times(3))
+		}
+		if n == 200 {
+			join(odd, 10*time.Second)
+		}
+		<-time.After(time.Duration(random.IntN(2000)) * time.Millisecond)
+	}
+	server.ClearFaults()
+	<-time.After(5 * time.Minute)
+	require.NoError(t, stop())
+
+	lists, resumed := asked(server)
+	assert.Greater(t, lists, 2, "or there was no disruption")
+	assert.Greater(t, len(resumed), 5)
+	objects, err := reflectortest.List[*corev1.ConfigMap](server, "default")
+	require.NoError(t, err)
+	require.Equal(t, len(objects), i.Cache().Len())
+	for n, l := range ledgers {
+		want := map[store.Key]*corev1.ConfigMap{}
+		for _, o := range objects {
+			key := store.Key{Namespace: o.Namespace, Name: o.Name}
+			held, ok := i.Cache().Get(key)
+			require.True(t, ok)
+			assert.Equal(t, o.ResourceVersion, held.ResourceVersion)
+			if l.keep(o) {
+				want[key] = held
+			}
+		}
+		assert.Equal(t, want, l.known, "subscriber %d", n)
+	}
+}
+
+// change creates, changes or deletes one of a few objects.
+func change(t *testing.T, server *reflectortest.Server, random *rand.Rand) {
+	object := configMap(fmt.Sprint(random.IntN(12)), "xxxxxxxxx"[:random.IntN(9)])
+	switch err := server.Create(object); {
+	case err == nil:
+	case random.IntN(3) == 0:
+		require.NoError(t, server.Delete(object))
+	default:
+		require.NoError(t, server.Update(object))
+	}
+}

@@ -1,0 +1,164 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+)
+
+var (
+	// ErrRunning means that Run was called while it runs already.
+	ErrRunning = errors.New("informer is running already")
+
+	// ErrDrainTimeout is the cause of an [*eventqueue.DrainError] when the time
+	// for finishing was over.
+	ErrDrainTimeout = errors.New("time to finish is over")
+)
+
+// SubscriptionError says that a subscriber had events left when Run returned. It
+// gets them when Run is called again.
+type SubscriptionError struct {
+	// Subscription is the subscriber's name: see [WithName].
+	Subscription string
+	// Err is an [*eventqueue.DrainError].
+	Err error
+}
+
+// Error names the subscriber and says what is left.
+func (e *SubscriptionError) Error() string {
+	return fmt.Sprintf("subscriber %s: %v", e.Subscription, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *SubscriptionError) Unwrap() error { return e.Err }
+
+// run is what belongs to one call of Run.
+type run[T any] struct {
+	// feeding is the context of what makes events.
+	feeding     context.Context
+	stopFeeding context.CancelFunc
+	// working is the context of handlers. It outlives that of Run, so that they
+	// can finish.
+	working     context.Context
+	stopWorking context.CancelFunc
+	workers     sync.WaitGroup
+	ending      bool // nobody is served any more; guarded by Informer.mu
+}
+
+// Run fills the cache, keeps it up to date and calls handlers, until ctx ends. It
+// then lets handlers finish what is queued for them, for as long as
+// [WithDrainTimeout] says, and returns when the last call has returned.
+//
+// It returns nil if the reflector ended without an error and no handler had
+// anything left to do.
+func (i *Informer[T]) Run(ctx context.Context) error {
+	r, err := i.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.stop(r)
+	err = i.feed.Run(r.feeding)
+	i.noteFailure(err)
+	r.stopFeeding()
+	return errors.Join(err, i.drain(r))
+}
+
+func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.run != nil {
+		return nil, ErrRunning
+	}
+	r := &run[T]{}
+	r.feeding, r.stopFeeding = context.WithCancel(ctx)
+	r.working, r.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
+	i.run = r
+	if isClosed(i.failure.happened) {
+		i.failure = newFailure()
+	}
+	for _, s := range i.subscriptions {
+		r.serve(s)
+	}
+	return r, nil
+}
+
+// serve starts what a subscriber needs: a worker if it is called, and somebody to
+// resync if it wants that. The caller holds the informer's mu.
+func (r *run[T]) serve(s *Subscription[T]) {
+	if r.ending {
+		return
+	}
+	if s.called {
+		r.workers.Go(func() { s.work(r.working) })
+	}
+	if s.resync > 0 {
+		r.workers.Go(func() { s.resyncs(r.feeding) })
+	}
+}
+
+// failure is how the feed failed in one call of Run, or in none.
+type failure struct {
+	happened chan struct{}
+	err      error // set before happened is closed
+}
+
+func newFailure() *failure { return &failure{happened: make(chan struct{})} }
+
+// noteFailure tells those who wait for the cache that it may never be filled.
+func (i *Informer[T]) noteFailure(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err != nil {
+		i.failure.err = err
+		close(i.failure.happened)
+	}
+}
+
+// drain lets handlers finish what is queued for them, ends them, and returns what
+// they left.
+func (i *Informer[T]) drain(r *run[T]) error {
+	ctx, cancel := context.WithTimeoutCause(r.working, i.drainTimeout, ErrDrainTimeout)
+	defer cancel()
+	late := map[*Subscription[T]]error{}
+	var left []*Subscription[T]
+	for _, s := range i.handlers() {
+		// One after the other: they all work meanwhile, and have one deadline.
+		if s.queues.Drain(ctx) == nil {
+			continue
+		}
+		left = append(left, s)
+		if ctx.Err() != nil {
+			late[s] = ErrDrainTimeout
+		}
+	}
+	i.endWork(r)
+	var errs []error
+	for _, s := range left {
+		// Asked again: a call that was running has ended since, and a back-off may have.
+		if err, ok := errors.AsType[*eventqueue.DrainError](s.queues.Drain(ctx)); ok {
+			err.Cause = late[s]
+			errs = append(errs, &SubscriptionError{Subscription: s.name, Err: err})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// endWork ends the workers and waits for them.
+func (i *Informer[T]) endWork(r *run[T]) {
+	r.stopWorking()
+	i.mu.Lock()
+	r.ending = true
+	i.mu.Unlock()
+	r.workers.Wait()
+}
+
+func (i *Informer[T]) stop(r *run[T]) {
+	r.stopFeeding() // these two again, in case that the feed panicked
+	i.endWork(r)
+	i.mu.Lock()
+	i.run = nil // not before: a handler must not get a second worker
+	i.mu.Unlock()
+}

@@ -1,0 +1,235 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// scopes are reflectors that share a cache, each of which fills a partition of it.
+type scopes[T any] struct {
+	name  string
+	cache *store.Cache[T]
+
+	// admin is held while scopes are added and dropped, and while a reflector that is
+	// dropped ends. Lock order: admin, then mu.
+	admin sync.Mutex
+
+	// mu protects the fields below it.
+	mu      sync.Mutex
+	all     []*scoped     // in the order in which they came
+	run     *scopedRun    // nil unless Run runs
+	changed chan struct{} // closed by the next change; nil if nobody waits
+	synced  chan struct{}
+}
+
+// scoped is one of several reflectors.
+type scoped struct {
+	*source
+	stop  context.CancelFunc // nil unless it runs
+	ended chan struct{}      // closed when it has ended; nil before it runs
+}
+
+// scopedRun is what belongs to one call of Run. Guarded by scopes.mu.
+type scopedRun struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	ending  bool // nothing is started any more
+	errs    []error
+}
+
+func (s *scopes[T]) add(scope store.Scope, reflect func(store.Store[T]) reflecting) error {
+	s.admin.Lock()
+	defer s.admin.Unlock()
+	if s.find(scope) != nil {
+		return store.ErrOverlap
+	}
+	part, err := s.cache.Partition(scope)
+	if err != nil {
+		return err
+	}
+	one := &scoped{source: newSource(reflect(part))}
+	one.scope, one.gone, one.source.changed = scope, make(chan struct{}), s.change
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, one)
+	s.changeLocked()
+	if s.run != nil {
+		s.startLocked(s.run, one)
+	}
+	return nil
+}
+
+func (s *scopes[T]) drop(scope store.Scope) error {
+	s.admin.Lock()
+	defer s.admin.Unlock()
+	one := s.find(scope)
+	if one == nil {
+		return ErrNoScope
+	}
+	s.mu.Lock()
+	s.all = slices.DeleteFunc(slices.Clone(s.all), func(other *scoped) bool { return other == one })
+	stop, ended := one.stop, one.ended
+	s.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-ended
+	}
+	// Not before: a late write to the partition would be an error.
+	_, err := s.cache.Drop(scope)
+	close(one.gone)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changeLocked()
+	s.checkSyncedLocked()
+	return err
+}
+
+func (s *scopes[T]) find(scope store.Scope) *scoped {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.all {
+		if one.scope == scope {
+			return one
+		}
+	}
+	return nil
+}
+
+// Run runs all reflectors until ctx ends or one of them fails for good.
+func (s *scopes[T]) Run(ctx context.Context) error {
+	r := &scopedRun{}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	defer r.cancel()
+	s.mu.Lock()
+	s.run = r
+	for _, one := range s.all {
+		s.startLocked(r, one)
+	}
+	s.mu.Unlock()
+
+	<-r.ctx.Done()
+	s.mu.Lock()
+	r.ending = true
+	s.mu.Unlock()
+	r.running.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run = nil
+	return errors.Join(r.errs...)
+}
+
+func (s *scopes[T]) startLocked(r *scopedRun, one *scoped) {
+	if r.ending {
+		return
+	}
+	var ctx context.Context
+	ctx, one.stop = context.WithCancel(r.ctx)
+	ended := make(chan struct{})
+	one.ended = ended
+	r.running.Go(func() {
+		defer close(ended)
+		defer one.stop()
+		err := one.Run(ctx)
+		if err == nil {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.errs = append(r.errs, &ScopeError{s.name, one.scope, err})
+		r.cancel()
+	})
+	r.running.Go(func() {
+		select {
+		case <-one.Synced():
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.checkSyncedLocked()
+		case <-ctx.Done():
+		}
+	})
+}
+
+// checkSyncedLocked latches that all scopes are filled. Of no scope nothing is known.
+func (s *scopes[T]) checkSyncedLocked() {
+	if len(s.all) == 0 || isClosed(s.synced) {
+		return
+	}
+	if !slices.ContainsFunc(s.all, func(one *scoped) bool { return !isClosed(one.Synced()) }) {
+		close(s.synced)
+	}
+}
+
+func (s *scopes[T]) sources() []*source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*source, len(s.all))
+	for n, one := range s.all {
+		all[n] = one.source
+	}
+	return all
+}
+
+// State returns the state of the reflector that is furthest from a watch; of those that
+// are equally far, the first one's.
+func (s *scopes[T]) State() reflector.State {
+	worst, distance := reflector.State{Phase: reflector.Stopped}, 0
+	for _, one := range s.sources() {
+		state := one.state()
+		if d := distanceOf(state); d > distance {
+			worst, distance = state.State, d
+		}
+	}
+	return worst
+}
+
+// distanceOf says how far a reflector is from a watch.
+func distanceOf(s ScopeState) int {
+	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Listing, reflector.Stopped, reflector.Waiting}, s.State.Phase)
+	if !s.Synced {
+		distance += 10
+	}
+	return distance
+}
+
+func (s *scopes[T]) Changed(seen reflector.State) <-chan struct{} {
+	s.mu.Lock()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	changed := s.changed
+	s.mu.Unlock()
+	// Looked at afterwards: a change in between closes the channel.
+	if !sameState(s.State(), seen) {
+		now := make(chan struct{})
+		close(now)
+		return now
+	}
+	return changed
+}
+
+// sameState compares states but for what moves all the time.
+func sameState(a, b reflector.State) bool {
+	a.ResourceVersion, a.Contact = b.ResourceVersion, b.Contact
+	return a == b
+}
+
+func (s *scopes[T]) Synced() <-chan struct{} { return s.synced }
+
+func (s *scopes[T]) change() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changeLocked()
+}
+
+func (s *scopes[T]) changeLocked() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}

@@ -1,0 +1,57 @@
+package informerbench
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var tiny = scale{size: pods.Size{Pods: 50, Namespaces: 3, Nodes: 5}, busy: 10, calls: 200, idle: 3}
+
+func TestEveryCaseRunsOnBothSides(t *testing.T) {
+	for _, c := range newWorld(tiny).cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			ours, peer, err := c.Sides()
+			require.NoError(t, err)
+			_, err = ours()
+			require.NoError(t, err)
+			_, err = peer()
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestEveryUpdateReachesEveryHandler(t *testing.T) {
+	w := newWorld(tiny)
+	for _, open := range []func(int, *server) (subject, error){newOurs, newPeer} {
+		s, err := open(3, newServer(w.set.Pods, w.set.Version()))
+		require.NoError(t, err)
+		for _, changed := range w.changes(3) {
+			require.NoError(t, update(s, changed))
+			_, c := s.parts()
+			assert.Zero(t, c.left.Load())
+		}
+		s.close()
+	}
+}
+
+func TestHandlerThatIsCalledTooOftenIsAnError(t *testing.T) {
+	c := newCounter(2)
+	c.expect(1)
+	for range 3 {
+		c.handled()
+	}
+	assert.ErrorContains(t, c.wait(), "1 times too often")
+}
+
+func TestArgumentsThatMakeNoSense(t *testing.T) {
+	assert.ErrorContains(t, Run([]string{"all"}, &bytes.Buffer{}, io.Discard), `"all"`)
+	assert.Error(t, Run([]string{"-nonsense"}, &bytes.Buffer{}, io.Discard))
+}

@@ -1,0 +1,42 @@
+package informerbench
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	corev1 "k8s.io/api/core/v1"
+)
+
+type ours struct {
+	*server
+	*counter
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+var _ subject = (*ours)(nil)
+
+func newOurs(handlers int, server *server) (subject, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	o := &ours{server: server, counter: newCounter(handlers), stop: stop}
+	pods := informer.New(server, informer.WithReflector(reflector.WithoutWatchList()))
+	for range handlers {
+		pods.Handle(informer.HandlerFuncs[*corev1.Pod]{
+			OnAdd:    func(*corev1.Pod, bool) { o.handled() },
+			OnUpdate: func(_, _ *corev1.Pod) { o.handled() },
+			OnDelete: func(*corev1.Pod, bool) { o.handled() },
+		})
+	}
+	o.expect(len(server.pods))
+	o.running.Go(func() { _ = pods.Run(ctx) }) // which returns nil unless a handler failed
+	return o, o.wait()
+}
+
+func (o *ours) parts() (*server, *counter) { return o.server, o.counter }
+
+func (o *ours) close() {
+	o.stop()
+	o.running.Wait()
+}

@@ -1,0 +1,52 @@
+package informerbench
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+type peer struct {
+	*server
+	*counter
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+var _ subject = (*peer)(nil)
+
+// listsFirst is a client whose watches do not begin with what is there.
+type listsFirst struct{}
+
+func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
+
+func newPeer(handlers int, server *server) (subject, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	p := &peer{server: server, counter: newCounter(handlers), stop: stop}
+	pods := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc:  server.anyList,
+		WatchFuncWithContext: server.Watch,
+	}, listsFirst{}), &corev1.Pod{}, 0, cache.Indexers{})
+	for range handlers {
+		handler := cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { p.handled() },
+			UpdateFunc: func(any, any) { p.handled() },
+			DeleteFunc: func(any) { p.handled() },
+		}
+		if _, err := pods.AddEventHandler(handler); err != nil {
+			return p, err
+		}
+	}
+	p.expect(len(server.pods))
+	p.running.Go(func() { pods.RunWithContext(ctx) })
+	return p, p.wait()
+}
+
+func (p *peer) parts() (*server, *counter) { return p.server, p.counter }
+
+func (p *peer) close() {
+	p.stop()
+	p.running.Wait()
+}

@@ -1,0 +1,108 @@
+package informerbench
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// scale says how much is measured at once.
+type scale struct {
+	size  pods.Size
+	busy  int // pods that change all the time
+	calls int // of all handlers together in a measurement, about
+	idle  int // handlers that have nothing to do
+}
+
+var full = scale{size: pods.Size{Pods: 5_000, Namespaces: 50, Nodes: 100}, busy: 1_000, calls: 300_000, idle: 100}
+
+type world struct {
+	scale
+	set *pods.Set
+}
+
+func newWorld(s scale) *world { return &world{scale: s, set: pods.New(s.size)} }
+
+// changes returns the busy pods as a watch would report them after a change, again and again, until all handlers together are called often enough.
+func (w *world) changes(handlers int) (rounds [][]*corev1.Pod) {
+	for range max(1, min(50, w.calls/handlers/w.busy)) {
+		changed := make([]*corev1.Pod, w.busy)
+		for i, pod := range w.set.Pods[:w.busy] {
+			changed[i] = w.set.Changed(pod)
+		}
+		rounds = append(rounds, changed)
+	}
+	return rounds
+}
+
+// gauge measures a function that makes a number of calls, as a figure for one of them.
+type gauge func(calls int, f func()) float64
+
+func wall(calls int, f func()) float64 { return measure.PerOp(calls, time.Nanosecond, f) }
+
+func cpu(calls int, f func()) float64 {
+	return float64(measure.CPU(f)) / float64(calls)
+}
+
+func allocations(calls int, f func()) float64 { return measure.Allocations(f) / float64(calls) }
+
+// sides makes a round for each side, with a number of handlers. Each round has an informer of its own.
+func (w *world) sides(handlers int, g gauge) func() (ours, peer measure.Round, err error) {
+	with := func(open func(int, *server) (subject, error)) measure.Round {
+		return func() (figure float64, err error) {
+			// As many again that do not change: the rest of a large cache is in nobody's way.
+			s, err := open(handlers, newServer(w.set.Pods[:2*w.busy], w.set.Version()))
+			defer s.close()
+			if err != nil {
+				return 0, err
+			}
+			rounds := w.changes(handlers)
+			figure = g(len(rounds)*w.busy*handlers, func() {
+				for _, changed := range rounds {
+					if err == nil {
+						err = update(s, changed)
+					}
+				}
+			})
+			return figure, err
+		}
+	}
+	return func() (ours, peer measure.Round, err error) { return with(newOurs), with(newPeer), nil }
+}
+
+// idleSoon is after what time a handler counts as one that has nothing to do: a collection keeps for a second what a burst of events needed.
+const idleSoon = 2 * time.Second
+
+// idleMemory measures what one more handler takes that was told of all pods and has nothing to do: the difference between many and one. The stacks of
+// its goroutines count.
+func (w *world) idleMemory() (ours, peer measure.Round, err error) {
+	each := func(open func(int, *server) (subject, error)) measure.Round {
+		return func() (float64, error) {
+			var seen [2]float64
+			for i, handlers := range []int{1, 1 + w.idle} {
+				s, err := open(handlers, newServer(w.set.Pods, w.set.Version()))
+				if err == nil {
+					time.Sleep(idleSoon)
+					seen[i] = memory()
+				}
+				s.close()
+				if err != nil {
+					return 0, err
+				}
+			}
+			return (seen[1] - seen[0]) / float64(w.idle), nil
+		}
+	}
+	return each(newOurs), each(newPeer), nil
+}
+
+// memory returns the bytes of the live heap and of stacks.
+func memory() float64 {
+	heap := measure.LiveHeap() // first: a collection shrinks stacks
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return float64(heap) + float64(stats.StackInuse)
+}

@@ -1,0 +1,70 @@
+package pods_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestWholePodsAreAsLargeAsPromised(t *testing.T) {
+	for _, unlike := range []bool{false, true} {
+		var inJSON, inProtobuf int
+		const n = 200
+		for _, pod := range pods.Whole(n, unlike) {
+			text, err := json.Marshal(pod)
+			require.NoError(t, err)
+			inJSON += len(text)
+			inProtobuf += pod.Size()
+		}
+		assert.InDelta(t, 6100, inJSON/n, 300, "JSON, unlike %v", unlike)
+		assert.InDelta(t, 3600, inProtobuf/n, 300, "protobuf, unlike %v", unlike)
+	}
+}
+
+func TestWholePodsAreTheSameEachTimeAndInOrder(t *testing.T) {
+	all := pods.Whole(100, false)
+	assert.Equal(t, all, pods.Whole(100, false))
+	keys := map[string]bool{}
+	for _, pod := range all {
+		keys[pod.Namespace+"/"+pod.Name] = true
+		assert.Len(t, pod.ResourceVersion, 8)
+	}
+	assert.Len(t, keys, 100)
+	assert.True(t, slices.IsSortedFunc(all, func(a, b *corev1.Pod) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	}))
+}
+
+func TestUnlikePodsHaveNothingInCommon(t *testing.T) {
+	parts := func(pod *corev1.Pod) map[string]any {
+		c := pod.Spec.Containers[0]
+		return map[string]any{
+			"labels": pod.Labels, "annotations": pod.Annotations, "owners": pod.OwnerReferences, "env": c.Env, "resources": c.Resources, "ports": c.Ports,
+			"probe": c.ReadinessProbe, "tolerations": pod.Spec.Tolerations, "security": pod.Spec.SecurityContext, "args": c.Args,
+			"fields": pod.ManagedFields[1].FieldsV1,
+		}
+	}
+	for _, unlike := range []bool{false, true} {
+		all := pods.Whole(200, unlike)
+		for name := range parts(all[0]) {
+			different := map[string]bool{}
+			for _, pod := range all {
+				text, err := json.Marshal(parts(pod)[name])
+				require.NoError(t, err)
+				different[string(text)] = true
+			}
+			if unlike {
+				assert.Greater(t, len(different), 190, name)
+			} else {
+				assert.LessOrEqual(t, len(different), 10, fmt.Sprint(name, ": one a template"))
+			}
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package wirebench
+
+import (
+	"slices"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+)
+
+// pairing is two contenders that do the same, and what is compared.
+type pairing struct {
+	name       string
+	dataset    string
+	mode       string
+	ours, peer string
+	lines      []line
+}
+
+// line is a figure that is compared, and the goal if there is one.
+type line struct {
+	metric
+	goal measure.Goal
+}
+
+func atMost(m metric, ratio float64) line { return line{m, measure.RatioAtMost(ratio)} }
+
+func without(metrics ...metric) (lines []line) {
+	for _, m := range metrics {
+		lines = append(lines, line{metric: m})
+	}
+	return lines
+}
+
+// pairings are in the order in which they are measured.
+var pairings = slices.Concat(jsonPairings, protobufPairings, unlikePairings, customPairings)
+
+var relistLines = []line{
+	atMost(relistCPU, 1.0/25), {relistAllocs, measure.AtMost(0.1)}, {relistGrowth, measure.AtMost(10)},
+}
+
+// What is the default of both sides is a first list by a watch that begins with the state. Those that end in "-list" are by a list, as with servers that
+// do not know such watches, and so are all with a floor.
+var jsonPairings = []pairing{
+	{"json/typed", "pods", streams, "ours-json", "typed-json", slices.Concat(
+		[]line{atMost(listCPU, 1.0/8), atMost(listWall, 1.0/10), atMost(listLive, 0.45), atMost(listRSS, 0.5)},
+		without(listAllocs, listBytes, listPeak),
+		[]line{atMost(eventCPU, 1.0/8)}, without(eventWall, eventAllocs, eventBytes, eventAlone), relistLines)},
+	{"json/dynamic", "pods", streams, "ours-json", "dynamic", slices.Concat(
+		[]line{atMost(listCPU, 1.0/10), atMost(listWall, 1.0/12)}, without(listAllocs, listLive, listRSS),
+		[]line{atMost(eventCPU, 1.0/10)}, without(eventAllocs))},
+	{"json/controller-runtime", "pods", streams, "ours-json", "controller-runtime", without(listCPU, listWall, listLive, listRSS, eventCPU)},
+	{"json-unshared/typed", "pods", streams, "ours-json-unshared", "typed-json", slices.Concat(
+		[]line{atMost(listCPU, 1.0/4), atMost(eventCPU, 1.0/4)}, without(listWall, listLive, eventAllocs))},
+	{"json-unshared/dynamic", "pods", streams, "ours-json-unshared", "dynamic", []line{atMost(listCPU, 1.0/5), atMost(eventCPU, 1.0/5)}},
+	{"json-unmanaged/typed", "pods", streams, "ours-json-unmanaged", "typed-json", without(listCPU, listLive, listRSS, eventCPU)},
+	{"unstructured/dynamic", "pods", streams, "ours-unstructured", "dynamic", without(listCPU, listWall, listLive, listRSS, eventCPU)},
+	{"json-list/typed", "pods", lists, "ours-json", "typed-json", slices.Concat(
+		[]line{atMost(listCPU, 1.0/8), atMost(listWall, 1.0/10), atMost(listRSS, 0.5)}, relistLines)},
+	{"json-unshared-list/floor", "pods", lists, "store-json-unshared", "floor-json", slices.Concat(
+		[]line{atMost(listCPU, 1.1), atMost(eventCPU, 1.1)}, without(listWall, listLive))},
+	{"json-list/floor", "pods", lists, "store-json", "floor-json", without(listCPU, eventCPU, listLive)},
+	{"json-list/floor-v1", "pods", lists, "store-json", "floor-json-v1", without(listCPU, eventCPU, listLive)},
+}
+
+var protobufPairings = []pairing{
+	{"protobuf/typed", "pods", streams, "ours-protobuf", "typed-protobuf", slices.Concat(
+		without(listCPU), []line{atMost(listWall, 0.65), atMost(listLive, 0.75), atMost(listRSS, 0.8)}, without(listAllocs, listBytes, listPeak),
+		without(eventCPU, eventWall, eventAllocs, eventBytes, eventAlone), relistLines)},
+	{"protobuf-unmanaged/typed", "pods", streams, "ours-protobuf-unmanaged", "typed-protobuf", slices.Concat(
+		[]line{atMost(listLive, 0.66)}, without(listCPU, eventCPU))},
+	{"protobuf-unshared/typed", "pods", streams, "ours-protobuf-unshared", "typed-protobuf", without(listCPU, listWall, listLive, eventCPU)},
+	{"protobuf-list/typed", "pods", lists, "ours-protobuf", "typed-protobuf", slices.Concat(
+		without(listCPU), []line{atMost(listWall, 0.65), atMost(listRSS, 0.8)}, relistLines)},
+	{"protobuf-list/floor", "pods", lists, "store-protobuf", "floor-protobuf", []line{atMost(listCPU, 1), atMost(eventCPU, 1)}},
+}
+
+// unlikePairings are what sharing costs where there is nothing to share: both sides are ours.
+var unlikePairings = []pairing{
+	{"json-unlike/unshared", "unlike", streams, "ours-json", "ours-json-unshared", []line{atMost(listCPU, 1.05), atMost(eventCPU, 1.05), atMost(listLive, 1.05)}},
+	{"protobuf-unlike/unshared", "unlike", streams, "ours-protobuf", "ours-protobuf-unshared", []line{atMost(listCPU, 1.05), atMost(eventCPU, 1.05), atMost(listLive, 1.05)}},
+}
+
+var customPairings = []pairing{
+	{"custom/dynamic", "custom", streams, "ours-struct", "dynamic", without(listCPU, listWall, listAllocs, listLive, listRSS, eventCPU, eventAllocs)},
+}
+
+// cases returns a case for each line.
+func (w *world) cases() (all []measure.Case) {
+	for _, p := range pairings {
+		for _, l := range p.lines {
+			all = append(all, measure.Case{
+				Name: p.name + "/" + l.name, Unit: l.unit, Goal: l.goal, Rounds: w.rounds,
+				Sides: func() (ours, peer measure.Round, err error) {
+					if err := w.prepare(p.dataset); err != nil {
+						return nil, nil, err
+					}
+					return w.side(entry{p.ours, p.dataset, p.mode}, l.metric), w.side(entry{p.peer, p.dataset, p.mode}, l.metric), nil
+				},
+			})
+		}
+	}
+	return all
+}

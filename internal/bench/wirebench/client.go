@@ -1,0 +1,202 @@
+package wirebench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"k8s.io/client-go/rest"
+)
+
+// client is the process of a contender.
+type client struct {
+	assignment
+	running *running
+	orders  *http.Client
+	version int // of the newest change
+}
+
+// measureClient does what an assignment says.
+func measureClient(a assignment) (s sample, err error) {
+	build, ok := contenders[a.Contender]
+	d, known := datasets[a.Dataset]
+	if !ok || !known {
+		return s, fmt.Errorf("there is no contender %q, or no data set %q", a.Contender, a.Dataset)
+	}
+	made, err := build(&rest.Config{Host: a.Host, QPS: -1}, d)
+	if err != nil {
+		return s, err
+	}
+	c := &client{assignment: a, orders: &http.Client{}, version: firstVersion + a.Objects - 1}
+	defer c.orders.CloseIdleConnections()
+	empty := measure.LiveHeap()
+	s.List, err = c.phase("list", func() error {
+		c.running = start(made)
+		return c.running.wait(a.Objects)
+	})
+	if err != nil {
+		return s, fmt.Errorf("first list: %w", err)
+	}
+	defer func() { err = errors.Join(err, c.running.close()) }()
+	s.RSS = peakRSS()
+	s.Peak = peakHeap()
+	s.Live = (float64(measure.LiveHeap()) - float64(empty)) / float64(a.Objects)
+	if err := c.profileHeap("list"); err != nil {
+		return s, err
+	}
+	s.Events, err = c.phase("events", func() error {
+		c.version += a.Objects
+		if err := c.order("modify?n=" + strconv.Itoa(a.Objects)); err != nil {
+			return err
+		}
+		return c.running.wait(a.Objects)
+	})
+	if err != nil {
+		return s, fmt.Errorf("changes: %w", err)
+	}
+	if s.Alone, err = c.alone(a.Alone); err != nil {
+		return s, fmt.Errorf("lone changes: %w", err)
+	}
+	if a.Relist {
+		if err := c.relist(&s); err != nil {
+			return s, fmt.Errorf("relist: %w", err)
+		}
+		if err := c.profileHeap("relist"); err != nil {
+			return s, err
+		}
+	}
+	runtime.KeepAlive(made)
+	return s, nil
+}
+
+// phase measures what something takes, for an object.
+func (c *client) phase(name string, do func() error) (u usage, err error) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	stop, err := c.profileCPU(name)
+	if err != nil {
+		return u, err
+	}
+	runtime.ReadMemStats(&before)
+	cpu, begin := cpuTime(), time.Now()
+	if err := do(); err != nil {
+		return u, err
+	}
+	wall, cpu := time.Since(begin), cpuTime()-cpu
+	runtime.ReadMemStats(&after)
+	n := float64(c.Objects)
+	return usage{
+		CPU: micros(cpu, c.Objects), Wall: micros(wall, c.Objects),
+		Allocs: float64(after.Mallocs-before.Mallocs) / n, Bytes: float64(after.TotalAlloc-before.TotalAlloc) / n,
+	}, stop()
+}
+
+// alone lets objects change one after the other.
+func (c *client) alone(changes int) (float64, error) {
+	var times []float64
+	for range changes {
+		c.version++
+		begin := time.Now()
+		if err := c.order("modify?n=1"); err != nil {
+			return 0, err
+		}
+		if err := c.running.wait(1); err != nil {
+			return 0, err
+		}
+		times = append(times, micros(time.Since(begin), 1))
+	}
+	return measure.Median(times), nil
+}
+
+// relist makes the watch fail. How long it takes says nothing: everybody waits for a moment before it lists again.
+func (c *client) relist(s *sample) (err error) {
+	before := measure.LiveHeap()
+	c.version++ // which the server does, so that the end can be seen
+	s.Relist, err = c.phase("relist", func() error {
+		if err := c.order("fail"); err != nil {
+			return err
+		}
+		return c.settle()
+	})
+	s.Growth = (float64(measure.LiveHeap()) - float64(before)) / float64(c.Objects)
+	return err
+}
+
+const (
+	// patience is for what takes milliseconds, but on a busy machine.
+	patience = time.Minute
+	// idle is how long a process must do nothing for its work to be done.
+	idle  = 50 * time.Millisecond
+	pause = 5 * time.Millisecond
+)
+
+// settle waits until the newest version is held, and then until nothing is done any more: handlers may be behind.
+func (c *client) settle() error {
+	late := time.Now().Add(patience)
+	for c.running.version() != strconv.Itoa(c.version) {
+		if time.Now().After(late) {
+			return fmt.Errorf("resource version %s is held after %v instead of %d", c.running.version(), patience, c.version)
+		}
+		time.Sleep(pause)
+	}
+	for cpu := cpuTime(); ; cpu = cpuTime() {
+		time.Sleep(idle)
+		if cpuTime()-cpu < time.Millisecond {
+			c.running.counter.forget()
+			return nil
+		}
+	}
+}
+
+// order tells the server to do something, as soon as it is being watched.
+func (c *client) order(what string) error {
+	late := time.Now().Add(patience)
+	for {
+		response, err := c.orders.Post(c.Host+"/-/"+what, "", nil)
+		if err != nil {
+			return err
+		}
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		switch {
+		case response.StatusCode == http.StatusOK:
+			return nil
+		case response.StatusCode != http.StatusConflict || time.Now().After(late):
+			return fmt.Errorf("%s: %s: %s", what, response.Status, text)
+		}
+		time.Sleep(pause)
+	}
+}
+
+func (c *client) profileCPU(phase string) (stop func() error, err error) {
+	if c.Profiles == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(c.Profiles + "." + phase + ".cpu")
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, pprof.StartCPUProfile(file)
+}
+
+// profileHeap writes a profile of what is live after a phase, and of all that was allocated so far.
+func (c *client) profileHeap(phase string) error {
+	if c.Profiles == "" {
+		return nil
+	}
+	file, err := os.Create(c.Profiles + "." + phase + ".heap")
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.WriteHeapProfile(file), file.Close())
+}

@@ -1,0 +1,86 @@
+package wirebench
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// sharedInformer is an informer of client-go's, with the index by namespace that its listers need.
+type sharedInformer struct{ informer cache.SharedIndexInformer }
+
+var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+
+func typedInformer(f format) builder {
+	return func(config *rest.Config, _ dataset) (contender, error) {
+		config.ContentType = string(f)
+		clientset, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		return &sharedInformer{informers.NewPodInformer(clientset, "", 0, byNamespace)}, nil
+	}
+}
+
+func dynamicInformer(config *rest.Config, d dataset) (contender, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &sharedInformer{dynamicinformer.NewFilteredDynamicInformer(client, d.resource, "", 0, byNamespace, nil).Informer()}, nil
+}
+
+func (s *sharedInformer) version() string { return s.informer.LastSyncResourceVersion() }
+
+func (s *sharedInformer) run(ctx context.Context, handled func()) error {
+	if _, err := s.informer.AddEventHandler(counting(handled)); err != nil {
+		return err
+	}
+	s.informer.RunWithContext(ctx)
+	return nil
+}
+
+func counting(handled func()) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { handled() },
+		UpdateFunc: func(any, any) { handled() },
+		DeleteFunc: func(any) { handled() },
+	}
+}
+
+// runtimeCache is the cache of controller-runtime.
+type runtimeCache struct {
+	cache    crcache.Cache
+	informer crcache.Informer
+}
+
+func controllerRuntime(config *rest.Config, d dataset) (contender, error) {
+	config.ContentType = string(inJSON)
+	mapper := meta.NewDefaultRESTMapper(nil) // it would ask the server for what it serves
+	mapper.AddSpecific(corev1.SchemeGroupVersion.WithKind("Pod"), d.resource, d.resource, meta.RESTScopeNamespace)
+	c, err := crcache.New(config, crcache.Options{Scheme: scheme.Scheme, Mapper: mapper})
+	if err != nil {
+		return nil, err
+	}
+	informer, err := c.GetInformer(context.Background(), &corev1.Pod{}, crcache.BlockUntilSynced(false))
+	return &runtimeCache{c, informer}, err
+}
+
+// version is not known: relists are not measured.
+func (*runtimeCache) version() string { return "" }
+
+func (r *runtimeCache) run(ctx context.Context, handled func()) error {
+	if _, err := r.informer.AddEventHandler(counting(handled)); err != nil {
+		return err
+	}
+	return r.cache.Start(ctx)
+}

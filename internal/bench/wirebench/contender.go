@@ -1,0 +1,131 @@
+package wirebench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/rest"
+)
+
+// contender is a way to get from the bytes of a server to a store and a handler, in a process of its own.
+type contender interface {
+	// run lists and watches until ctx ends, and then returns after everything it started has ended. The handler of the contender calls handled for
+	// each object of the first list, and for each change.
+	run(ctx context.Context, handled func()) error
+	// version returns the resource version that is held.
+	version() string
+}
+
+// builder makes a contender for a server with one data set.
+type builder func(config *rest.Config, d dataset) (contender, error)
+
+// contenders are all of them, by the names that the cases use.
+var contenders = map[string]builder{
+	"ours-json":               oursPods(false, asJSON()...),
+	"ours-json-unshared":      oursPods(false, asJSON(unshared)...),
+	"ours-json-unmanaged":     oursPods(false, asJSON(unmanaged)...),
+	"ours-protobuf":           oursPods(false),
+	"ours-protobuf-unshared":  oursPods(false, unshared),
+	"ours-protobuf-unmanaged": oursPods(false, unmanaged),
+	"ours-unstructured":       oursUnstructured,
+	"ours-struct":             oursApplications,
+
+	// Without a queue and a handler: as much as the floors do.
+	"store-json":          oursPods(true, asJSON()...),
+	"store-json-unshared": oursPods(true, asJSON(unshared)...),
+	"store-protobuf":      oursPods(true),
+
+	"typed-json":         typedInformer(inJSON),
+	"typed-protobuf":     typedInformer(inProtobuf),
+	"dynamic":            dynamicInformer,
+	"controller-runtime": controllerRuntime,
+
+	"floor-json-v1":  floor(floorV1{}),
+	"floor-json":     floor(floorV2{}),
+	"floor-protobuf": floor(floorProtobuf{}),
+}
+
+// running is a contender that runs.
+type running struct {
+	contender
+	counter *counter
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+// start begins to run a contender.
+func start(c contender) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{contender: c, counter: newCounter(), stop: cancel, ended: make(chan error, 1)}
+	go func() { r.ended <- c.run(ctx, r.counter.handled) }()
+	return r
+}
+
+// wait waits until the handler was called so many times since the last call of wait, or the contender has failed.
+func (r *running) wait(calls int) error {
+	select {
+	case <-r.counter.reach(calls):
+		return nil
+	case err := <-r.ended:
+		r.ended <- err
+		return fmt.Errorf("it ended after %d of %d calls: %w", r.counter.calls.Load(), calls, err)
+	}
+}
+
+// close stops the contender, and waits for its end.
+func (r *running) close() error {
+	r.stop()
+	return <-r.ended
+}
+
+// counter counts the calls of a handler.
+type counter struct {
+	calls  atomic.Int64
+	target atomic.Int64 // at which reached is told; 0 for none
+
+	mu      sync.Mutex // protects reached
+	reached chan struct{}
+	done    int64
+}
+
+func newCounter() *counter { return &counter{} }
+
+// handled is what a handler does.
+func (c *counter) handled() {
+	if n := c.calls.Add(1); n == c.target.Load() {
+		c.tell()
+	}
+}
+
+func (c *counter) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reached != nil {
+		close(c.reached)
+		c.reached = nil
+	}
+}
+
+// reach returns a channel that is closed after so many further calls.
+func (c *counter) reach(calls int) <-chan struct{} {
+	c.mu.Lock()
+	reached := make(chan struct{})
+	c.reached = reached
+	c.done += int64(calls)
+	target := c.done
+	c.mu.Unlock()
+	c.target.Store(target)
+	if c.calls.Load() >= target {
+		c.tell()
+	}
+	return reached
+}
+
+// forget counts from now on.
+func (c *counter) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done = c.calls.Load()
+}

@@ -1,0 +1,113 @@
+package wirebench
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// dataset is the objects that a server has of one resource, and in all formats in which it has them.
+type dataset struct {
+	resource schema.GroupVersionResource
+	build    func(objects int) (map[format]*set, error)
+}
+
+var podResource = corev1.SchemeGroupVersion.WithResource("pods")
+
+// datasets are what a server can have, by their names.
+var datasets = map[string]dataset{
+	// Pods of Deployments.
+	"pods": {podResource, func(n int) (map[format]*set, error) { return canPods(pods.Whole(n, false)) }},
+	// Pods that have nothing in common.
+	"unlike": {podResource, func(n int) (map[format]*set, error) { return canPods(pods.Whole(n, true)) }},
+	// Custom resources.
+	"custom": {applications, canApplications},
+}
+
+// path is where a resource is under the root of a server.
+func path(r schema.GroupVersionResource) string {
+	if r.Group == "" {
+		return fmt.Sprintf("/api/%s/%s", r.Version, r.Resource)
+	}
+	return fmt.Sprintf("/apis/%s/%s/%s", r.Group, r.Version, r.Resource)
+}
+
+func canPods(all []*corev1.Pod) (map[format]*set, error) {
+	kind := metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	text := &set{format: inJSON, kind: kind, skip: len(`{"kind":"Pod","apiVersion":"v1",`)}
+	binary := &set{format: inProtobuf, kind: kind}
+	for i, pod := range all {
+		pod.ResourceVersion = fmt.Sprint(firstVersion + i)
+		inText, err := json.Marshal(pod)
+		if err != nil {
+			return nil, err
+		}
+		inBinary, err := pod.Marshal()
+		if err != nil {
+			return nil, err
+		}
+		if err := text.add(inText, pod.ResourceVersion); err != nil {
+			return nil, err
+		}
+		if err := binary.add(inBinary, pod.ResourceVersion); err != nil {
+			return nil, err
+		}
+	}
+	return map[format]*set{inJSON: text, inProtobuf: binary}, nil
+}
+
+func canApplications(n int) (map[format]*set, error) {
+	s := &set{format: inJSON, kind: metav1.TypeMeta{APIVersion: applications.GroupVersion().String(), Kind: "Application"}}
+	for i := range n {
+		a := newApplication(i)
+		a.ResourceVersion = fmt.Sprint(firstVersion + i)
+		data, err := json.Marshal(a)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.add(data, a.ResourceVersion); err != nil {
+			return nil, err
+		}
+	}
+	return map[format]*set{inJSON: s}, nil
+}
+
+func (s *set) add(data []byte, version string) error {
+	c, err := can(data, version)
+	s.objects = append(s.objects, c)
+	return err
+}
+
+// shelf has the data sets of a server. Each is built when it is first wanted.
+type shelf struct {
+	objects int
+
+	mu    sync.Mutex // protects built
+	built map[string]map[format]*set
+}
+
+func (s *shelf) get(name string) (map[format]*set, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if built, ok := s.built[name]; ok {
+		return built, nil
+	}
+	d, ok := datasets[name]
+	if !ok {
+		return nil, fmt.Errorf("there is no data set %q", name)
+	}
+	built, err := d.build(s.objects)
+	if err != nil {
+		return nil, fmt.Errorf("data set %s: %w", name, err)
+	}
+	if s.built == nil {
+		s.built = map[string]map[format]*set{}
+	}
+	s.built[name] = built
+	return built, nil
+}

@@ -1,0 +1,81 @@
+package wirebench
+
+import (
+	"context"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+var (
+	unshared  = reflector.WithoutSharing()
+	unmanaged = reflector.WithoutManagedFields()
+)
+
+func asJSON(opts ...reflector.ResourceOption) []reflector.ResourceOption {
+	return append(opts, reflector.WithoutProtobuf())
+}
+
+func oursPods(bare bool, opts ...reflector.ResourceOption) builder {
+	return ours[*corev1.Pod](bare, opts...)
+}
+
+var (
+	oursUnstructured = ours[*unstructured.Unstructured](false)
+	oursApplications = ours[*application](false)
+)
+
+// ours is this library: an informer with a handler or, if it is bare, a reflector and a cache that is followed.
+func ours[T reflector.Object](bare bool, opts ...reflector.ResourceOption) builder {
+	return func(config *rest.Config, d dataset) (contender, error) {
+		client, err := reflector.ForResource[T](config, d.resource, "", opts...)
+		if err != nil {
+			return nil, err
+		}
+		if !bare {
+			return &oursInformer[T]{informer.New(client)}, nil
+		}
+		cache := store.New(store.ObjectKey[T])
+		return &oursStore[T]{cache, reflector.New(client, cache)}, nil
+	}
+}
+
+type oursInformer[T reflector.Object] struct{ informer *informer.Informer[T] }
+
+func (o *oursInformer[T]) version() string { return o.informer.Cache().ResourceVersion() }
+
+func (o *oursInformer[T]) run(ctx context.Context, handled func()) error {
+	o.informer.Handle(informer.HandlerFuncs[T]{
+		OnAdd:    func(T, bool) { handled() },
+		OnUpdate: func(_, _ T) { handled() },
+		OnDelete: func(T, bool) { handled() },
+	})
+	return o.informer.Run(ctx)
+}
+
+type oursStore[T reflector.Object] struct {
+	cache     *store.Cache[T]
+	reflector *reflector.KubernetesResourceReflector[T]
+}
+
+func (o *oursStore[T]) version() string { return o.cache.ResourceVersion() }
+
+func (o *oursStore[T]) run(ctx context.Context, handled func()) error {
+	defer o.cache.Follow(follower[T]{handled})()
+	return o.reflector.Run(ctx)
+}
+
+// follower counts changes where they are committed.
+type follower[T any] struct{ handled func() }
+
+func (follower[T]) Start(*store.Snapshot[T]) {}
+
+func (f follower[T]) Commit(commit *store.Commit[T]) {
+	for range commit.Changes {
+		f.handled()
+	}
+}

@@ -1,0 +1,94 @@
+package wirebench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+)
+
+// scale says how much is measured.
+type scale struct {
+	objects int
+	alone   int // changes that come one by one
+	rounds  int
+}
+
+var (
+	thorough = scale{objects: 20_000, alone: 200, rounds: 3}
+	quick    = scale{objects: 2_000, alone: 50, rounds: 1}
+)
+
+// entry is a contender with a task.
+type entry struct{ contender, dataset, mode string }
+
+// world is a server, and what was measured with it: a process measures all that any case wants to know of it.
+type world struct {
+	scale
+	ctx      context.Context
+	profiles string // folder; empty for none
+	server   *serverProcess
+	samples  map[entry][]sample
+	relists  map[entry]bool // those whose relists a case asks for
+}
+
+func newWorld(ctx context.Context, s scale, profiles string) *world {
+	w := &world{scale: s, ctx: ctx, profiles: profiles, samples: map[entry][]sample{}, relists: map[entry]bool{}}
+	for _, p := range pairings {
+		for _, l := range p.lines {
+			if l.relists() {
+				w.relists[entry{p.ours, p.dataset, p.mode}] = true
+				w.relists[entry{p.peer, p.dataset, p.mode}] = true
+			}
+		}
+	}
+	return w
+}
+
+// prepare sees to it that there is a server, and that it has a data set.
+func (w *world) prepare(dataset string) (err error) {
+	if w.server == nil {
+		if w.server, err = startServer(w.ctx, w.objects); err != nil {
+			return fmt.Errorf("start the server: %w", err)
+		}
+	}
+	return w.server.prepare(dataset)
+}
+
+func (w *world) close() error {
+	if w.server == nil {
+		return nil
+	}
+	return w.server.stop()
+}
+
+// side returns the figures of an entry, round by round. Cases share what was measured.
+func (w *world) side(e entry, m metric) measure.Round {
+	round := 0
+	return func() (float64, error) {
+		s, err := w.sample(e, round)
+		round++
+		return m.of(s), err
+	}
+}
+
+// sample returns what was measured in a round.
+func (w *world) sample(e entry, round int) (sample, error) {
+	for len(w.samples[e]) <= round {
+		a := assignment{Contender: e.contender, Dataset: e.dataset, Objects: w.objects, Relist: w.relists[e], Alone: w.alone}
+		if w.profiles != "" {
+			a.Profiles = filepath.Join(w.profiles, fmt.Sprintf("%s.%s.%s", e.contender, e.dataset, e.mode))
+		}
+		s, err := w.server.measure(w.ctx, a, e.mode)
+		if err != nil {
+			return sample{}, err
+		}
+		w.samples[e] = append(w.samples[e], s)
+	}
+	return w.samples[e][round], nil
+}
+
+// within lets a world be used, and ends its server.
+func (w *world) within(use func() error) error { return errors.Join(use(), w.close()) }

@@ -1,0 +1,122 @@
+package informer
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+)
+
+var (
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	gardens     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gardens"}
+)
+
+func gardenDefinition() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata":   map[string]any{"name": "gardens.example.com"},
+		"spec": map[string]any{
+			"group": "example.com",
+			"scope": "Namespaced",
+			"names": map[string]any{"plural": "gardens", "singular": "garden", "kind": "Garden", "listKind": "GardenList"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+}
+
+func garden(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Garden", "metadata": map[string]any{"name": name},
+	}}
+}
+
+// heard is what a handler was told.
+type heard struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *heard) Handle(_ context.Context, e eventqueue.Event[*unstructured.Unstructured]) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, e.Type.String()+" "+e.Key.Name)
+	return nil
+}
+
+func (h *heard) read() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.lines...)
+}
+
+func TestInformerOfADefinitionThatComesAndGoes(t *testing.T) {
+	server := shared.Server(t)
+	config := server.Config()
+	closeLater(t, config)
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	objects := client.Resource(gardens).Namespace(server.Namespace(t))
+	install := func() {
+		_, err := client.Resource(definitions).Create(t.Context(), gardenDefinition(), metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	plant := func(name string) {
+		eventually(t, "a "+name, func() bool {
+			_, err := objects.Create(t.Context(), garden(name), metav1.CreateOptions{})
+			return err == nil || apierrors.IsAlreadyExists(err)
+		})
+	}
+
+	i := informer.New(reflector.Dynamic(objects), informer.WithName("gardens"))
+	var h heard
+	i.Handle(&h)
+	run(t, i)
+	notServed := func() bool { return i.State().Phase == reflector.Waiting }
+	eventually(t, "the informer to wait", notServed)
+	err = i.WaitForSync(within(t, time.Second))
+	require.ErrorIs(t, err, reflector.ErrNotServed)
+	require.ErrorContains(t, err, "informer gardens is not synced; reflector is Waiting after attempt")
+	require.ErrorIs(t, i.Ready(), reflector.ErrNotServed)
+
+	install()
+	require.NoError(t, i.WaitForSync(within(t, patience)))
+	require.NoError(t, i.Ready())
+	plant("rose")
+	plant("lily")
+	eventually(t, "both", func() bool { return i.Cache().Len() == 2 })
+
+	require.NoError(t, client.Resource(definitions).Delete(t.Context(), "gardens.example.com", metav1.DeleteOptions{}))
+	eventually(t, "the informer to wait again", notServed)
+	require.ErrorIs(t, i.State().Err, reflector.ErrNotServed)
+	eventually(t, "the definition's end", func() bool {
+		_, err := client.Resource(definitions).Get(t.Context(), "gardens.example.com", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+
+	install()
+	plant("lily")
+	plant("oak")
+	eventually(t, "lily and oak", func() bool { return i.State().Phase == reflector.Watching && i.Cache().Len() == 2 })
+	require.NoError(t, i.State().Err)
+	eventually(t, "all to be told", func() bool { return len(h.read()) == 6 })
+	lines := h.read()
+	assert.ElementsMatch(t, []string{"Addition rose", "Addition lily"}, lines[:2])
+	assert.ElementsMatch(t, []string{"Deletion rose", "Deletion lily", "Addition lily", "Addition oak"}, lines[2:])
+}

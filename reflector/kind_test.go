@@ -1,0 +1,255 @@
+package reflector_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+func TestResourceOfAKindIsFoundByDiscovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(paint("a", "red")))
+		require.NoError(t, server.Create(paint("b", "red")))
+		typed, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), "default", reflector.WithScheme(scheme.Scheme))
+		require.NoError(t, err)
+		assert.Empty(t, server.Requests(), "nothing is asked before it is needed")
+		reflects(t, server, typed, func(c *corev1.ConfigMap) string { return c.Data["color"] })
+		got, err := typed.Get(t.Context(), "b", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, "green", got.Data["color"])
+
+		given, err := reflector.ForKind[*Paint](server.Config(), "default", reflector.WithKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+		require.NoError(t, err)
+		list, err := given.List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		assert.Len(t, list.Items, 2)
+	})
+}
+
+func TestKindThatIsNotKnown(t *testing.T) {
+	config := &rest.Config{Host: "http://localhost"}
+	_, err := reflector.ForKind[*Paint](config, "")
+	assert.ErrorIs(t, err, reflector.ErrNoKind)
+	_, err = reflector.ForKind[*Paint](config, "", reflector.WithScheme(scheme.Scheme))
+	assert.ErrorIs(t, err, reflector.ErrNoKind, "it is no runtime.Object")
+	_, err = reflector.ForKind[*unstructured.Unstructured](config, "", reflector.WithScheme(runtime.NewScheme()))
+	assert.ErrorIs(t, err, reflector.ErrNoKind)
+	_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithScheme(runtime.NewScheme()))
+	assert.ErrorIs(t, err, reflector.ErrNoKind)
+	twice := runtime.NewScheme()
+	twice.AddKnownTypeWithName(schema.GroupVersionKind{Group: "a", Version: "v1", Kind: "Pod"}, &corev1.Pod{})
+	twice.AddKnownTypeWithName(schema.GroupVersionKind{Group: "b", Version: "v1", Kind: "Pod"}, &corev1.Pod{})
+	_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithScheme(twice))
+	assert.ErrorIs(t, err, reflector.ErrNoKind, "nobody knows which")
+	for _, part := range []schema.GroupVersionKind{{Kind: "Pod"}, {Group: "apps", Kind: "Pod"}, {Version: "v1"}, {Group: "apps"}} {
+		_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithKind(part), reflector.WithScheme(scheme.Scheme))
+		assert.ErrorIs(t, err, reflector.ErrNoKind)
+		assert.ErrorContains(t, err, part.String())
+	}
+	_, err = reflector.ForKind[metav1.Object](config, "", reflector.WithKind(corev1.SchemeGroupVersion.WithKind("Pod")))
+	assert.ErrorIs(t, err, reflector.ErrNoStruct)
+	_, err = reflector.ForKind[*corev1.Pod](&rest.Config{Host: "http://%"}, "", reflector.WithScheme(scheme.Scheme))
+	assert.Error(t, err)
+}
+
+// Telescope is a custom resource.
+type Telescope struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Mirror int `json:"mirror"`
+	} `json:"spec"`
+}
+
+var telescopeKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Telescope"}
+
+func telescope(name string, mirror int) *Telescope {
+	o := &Telescope{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	o.Spec.Mirror = mirror
+	return o
+}
+
+// installable returns the config of a server that does not serve telescopes, and a function
+// from whose call on it is one that does, as a resource of that name.
+func installable(t *testing.T) (*rest.Config, func(plural string) *reflectortest.Server) {
+	var current atomic.Pointer[reflectortest.Server]
+	config := reflectortest.Start(t).Config()
+	config.Wrap(func(before http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			now := current.Load()
+			if now == nil {
+				return before.RoundTrip(r)
+			}
+			after, err := rest.TransportFor(now.Config())
+			if err != nil {
+				return nil, err
+			}
+			return after.RoundTrip(r)
+		})
+	})
+	return config, func(plural string) *reflectortest.Server {
+		now := reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{
+			Group: telescopeKind.Group, Version: telescopeKind.Version, Kind: telescopeKind.Kind, Plural: plural, Namespaced: true, Prototype: &Telescope{},
+		}))
+		current.Store(now)
+		return now
+	}
+}
+
+func TestKindThatIsNotServedIsWaitedFor(t *testing.T) {
+	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config, install := installable(t)
+				client, err := reflector.ForKind[*Telescope](config, "default", reflector.WithKind(telescopeKind))
+				require.NoError(t, err)
+				s := store.New(store.ObjectKey[*Telescope])
+				var mu sync.Mutex
+				var errs []error
+				r := reflector.New(client, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					errs = append(errs, err)
+				}))...)
+				stop := start(t, r)
+				<-time.After(time.Minute)
+				assert.ErrorIs(t, r.State().Err, reflector.ErrNotServed)
+				mu.Lock()
+				assert.Less(t, len(errs), 20, "it backs off")
+				for _, err := range errs {
+					assert.ErrorIs(t, err, reflector.ErrNotServed)
+					assert.ErrorContains(t, err, "Telescope")
+				}
+				mu.Unlock()
+				server := install("telescopes")
+				require.NoError(t, server.Create(telescope("hale", 5)))
+				<-time.After(time.Minute)
+				assert.NoError(t, r.State().Err)
+				assert.Equal(t, 1, s.Len())
+				stop()
+			})
+		})
+	}
+}
+
+func TestKindThatBecomesAnotherResourceIsFoundAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, install := installable(t)
+		install("telescopes")
+		client, err := reflector.ForKind[*Telescope](config, "default", reflector.WithKind(telescopeKind))
+		require.NoError(t, err)
+		_, err = client.List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.NoError(t, install("scopes").Create(telescope("hale", 5)))
+		_, err = client.List(t.Context(), metav1.ListOptions{})
+		require.Error(t, err, "the old name")
+		list, err := client.List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, list.Items, 1)
+		assert.Equal(t, 5, list.Items[0].Spec.Mirror)
+	})
+}
+
+// mapper is a REST mapper that says one thing.
+type mapper struct {
+	meta.RESTMapper
+	mapping *meta.RESTMapping
+	err     error
+	asked   int
+}
+
+func (m *mapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	m.asked++
+	return m.mapping, m.err
+}
+
+// lockedMapper is a mapper that, as client-go's, has a lock while it waits for the server.
+type lockedMapper struct {
+	meta.RESTMapper
+	lock     chan struct{} // has room for one
+	answered chan struct{}
+}
+
+func (m *lockedMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	m.lock <- struct{}{}
+	defer func() { <-m.lock }()
+	<-m.answered
+	return &meta.RESTMapping{Resource: configMapResource, Scope: meta.RESTScopeNamespace}, nil
+}
+
+func TestWaitingForAnotherToFindAKindEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		m := &lockedMapper{lock: make(chan struct{}, 1), answered: make(chan struct{})}
+		client, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), "default", reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
+		require.NoError(t, err)
+		first := make(chan error, 1)
+		go func() {
+			_, err := client.List(t.Context(), metav1.ListOptions{})
+			first <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = client.List(ctx, metav1.ListOptions{})
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		close(m.answered)
+		assert.NoError(t, <-first)
+		_, err = client.List(t.Context(), metav1.ListOptions{})
+		assert.NoError(t, err)
+	})
+}
+
+func TestRESTMapperThatIsGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		m := &mapper{mapping: &meta.RESTMapping{Resource: configMapResource, Scope: meta.RESTScopeNamespace}}
+		client := func(namespace string) *reflector.Resource[*corev1.ConfigMap] {
+			c, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), namespace, reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
+			require.NoError(t, err)
+			return c
+		}
+		c := client("default")
+		for range 3 {
+			_, err := c.List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, 1, m.asked)
+		assert.Len(t, server.Requests(), 3, "lists only")
+
+		m.mapping.Scope = meta.RESTScopeRoot
+		_, err := client("default").List(t.Context(), metav1.ListOptions{})
+		assert.ErrorIs(t, err, reflector.ErrClusterScoped)
+		_, err = client("").List(t.Context(), metav1.ListOptions{})
+		assert.NoError(t, err)
+
+		m.err = fmt.Errorf("no network")
+		_, err = client("").List(t.Context(), metav1.ListOptions{})
+		assert.ErrorIs(t, err, m.err)
+		assert.NotErrorIs(t, err, reflector.ErrNotServed)
+		_, err = client("").Watch(t.Context(), metav1.ListOptions{})
+		assert.ErrorIs(t, err, m.err)
+		_, err = client("").Get(t.Context(), "a", metav1.GetOptions{})
+		assert.ErrorIs(t, err, m.err)
+	})
+}

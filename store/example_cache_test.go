@@ -1,0 +1,83 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// An index is a value of its own, typed by what it finds objects by.
+func ExampleAddIndex() {
+	pods := store.New(store.ObjectKey[*corev1.Pod])
+	byNode, err := store.AddIndex(pods, "node", func(pod *corev1.Pod) []string {
+		return []string{pod.Spec.NodeName}
+	})
+	if err != nil {
+		panic(err)
+	}
+	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-2", "42"), newPod("cash", "node-1", "40")}, "42")
+
+	for key := range byNode.Get("node-1") {
+		fmt.Println(key)
+	}
+	// Output:
+	// shop/cash
+	// shop/till
+}
+
+// An ordered index finds by ranges of a value, too.
+func ExampleAddOrderedIndex() {
+	type job struct {
+		name string
+		due  int
+	}
+	jobs := store.New(func(j job) (store.Key, error) { return store.Key{Name: j.name}, nil })
+	byDue, err := store.AddOrderedIndex(jobs, "due", func(j job) []int { return []int{j.due} })
+	if err != nil {
+		panic(err)
+	}
+	_ = jobs.Add(job{"sweep", 30})
+	_ = jobs.Add(job{"open", 8})
+	_ = jobs.Add(job{"lunch", 12})
+
+	for _, j := range byDue.Range(0, 20) {
+		fmt.Println(j.due, j.name)
+	}
+	// Output:
+	// 8 open
+	// 12 lunch
+}
+
+// A snapshot is one moment of the cache, and stays it.
+func ExampleCache_Snapshot() {
+	pods := store.New(store.ObjectKey[*corev1.Pod])
+	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41")}, "41")
+
+	before := pods.Snapshot()
+	_ = pods.Add(newPod("stock", "node-2", "42"))
+
+	fmt.Println("then", before.Len(), "at", before.ResourceVersion())
+	fmt.Println("now", pods.Len(), "at", pods.ResourceVersion())
+	// Output:
+	// then 1 at 41
+	// now 2 at 42
+}
+
+// What was written to the server is in the cache a little later: wait for it, and read it.
+func ExampleCache_WaitForObject() {
+	pods := store.New(store.ObjectKey[*corev1.Pod])
+	_ = pods.Replace(nil, "41")
+	written := newPod("till", "node-1", "42") // as the server returned it from a create
+	go func() { _ = pods.Add(written) }()     // a reflector, on its own goroutine
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := pods.WaitForObject(ctx, written)
+	pod, found := pods.Get(store.Key{Namespace: "shop", Name: "till"})
+	fmt.Println(err, found, pod.Spec.NodeName)
+	// Output: <nil> true node-1
+}
