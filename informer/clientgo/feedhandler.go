@@ -7,11 +7,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// handler is the event handler by which a Feed hears of a shared informer.
+// handler is the event handler by which a Feed hears of a shared informer. It takes any
+// because it is a cache.ResourceEventHandler, whose objects may be tombstones.
 type handler[T any] struct {
 	of  *Feed[T]
 	run *feedRun[T]
 }
+
+var _ cache.ResourceEventHandler = handler[any]{}
 
 func (h handler[T]) OnAdd(object any, _ bool) { h.put(object, false, h.of.to.Add) }
 

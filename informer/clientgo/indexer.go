@@ -15,6 +15,9 @@ import (
 // cluster. Lists are new slices, in the order of keys, of one state of the cache; the
 // objects in them are shared and read-only.
 //
+// Its methods take and return any because those of cache.Indexer do: code that has a type
+// reads the [store.Cache] itself.
+//
 // Get one from [AsIndexer] or [AsReadOnlyIndexer]. All methods are safe for concurrent
 // use.
 type Indexer[T any] struct {
