@@ -1,8 +1,6 @@
 package storebench
 
 import (
-	"flag"
-	"fmt"
 	"io"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
@@ -10,18 +8,7 @@ import (
 
 // Run is the subcommand: it measures the cases that its arguments choose and prints a table to out. What is wrong with the arguments goes to log.
 func Run(args []string, out, log io.Writer) error {
-	var options measure.Options
-	flags := flag.NewFlagSet("bench store", flag.ContinueOnError)
-	flags.SetOutput(log)
-	options.Register(flags)
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	w := newWorld(full)
-	return options.Profile(func() error { return measure.Run(out, options, w.cases()) })
+	return measure.Command("store", func() []measure.Case { return newWorld(full).cases() }, args, out, log)
 }
 
 // cases are in the order in which they are measured. Those that only read come first, since caches that were written to are filled again for the next

@@ -3,7 +3,6 @@ package wirebench
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 
@@ -18,11 +17,8 @@ func Run(args []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	options.RegisterChoice(flags)
 	profiles := flags.String("profiles", "", "write a heap profile and CPU profiles of each contender to `folder`")
-	if err := flags.Parse(args); err != nil {
+	if err := measure.Parse(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if *profiles != "" {
 		if err := os.MkdirAll(*profiles, 0o755); err != nil {
