@@ -9,19 +9,11 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// feed fills a cache: one reflector, or one for each scope.
+// feed is what an informer has: one Feed, or one for each scope.
 type feed interface {
-	reflecting
+	Feed
 	// sources returns the reflectors, in the order in which they came.
 	sources() []*source
-}
-
-// reflecting is a reflector without its type.
-type reflecting interface {
-	Run(ctx context.Context) error
-	State() reflector.State
-	Changed(seen reflector.State) <-chan struct{}
-	Synced() <-chan struct{}
 }
 
 // ScopeState is the state of one reflector of an informer.
@@ -36,9 +28,9 @@ type ScopeState struct {
 	Broken time.Time
 }
 
-// source is a reflector whose watch is kept an eye on.
+// source is a Feed, in most cases a reflector, whose watch is kept an eye on.
 type source struct {
-	reflecting
+	Feed
 	scope   store.Scope
 	changed func() // called when the state has changed; nil if nobody wants to know
 
@@ -54,7 +46,7 @@ type source struct {
 // shortWatch is how long a watch must last to count.
 const shortWatch = time.Second
 
-func newSource(r reflecting) *source { return &source{reflecting: r, broken: time.Now()} }
+func newSource(f Feed) *source { return &source{Feed: f, broken: time.Now()} }
 
 func (s *source) sources() []*source { return []*source{s} }
 
@@ -65,7 +57,7 @@ func (s *source) Run(ctx context.Context) error {
 	watcher.Go(func() { s.observe(over) })
 	defer watcher.Wait()
 	defer close(over)
-	return s.reflecting.Run(ctx)
+	return s.Feed.Run(ctx)
 }
 
 // observe notes how the state changes, until the reflector is through.

@@ -29,22 +29,13 @@ type Group struct {
 	mu      sync.Mutex
 	members []*Membership // in the order in which they came
 	shared  map[string]*share
-	run     *groupRun // nil unless Run runs
+	run     *together // nil unless Run runs
 }
 
 var (
 	_ Member = (*Group)(nil)
 	_ Member = (*Informer[any])(nil)
 )
-
-// groupRun is what belongs to one call of Run. Guarded by Group.mu.
-type groupRun struct {
-	ctx     context.Context
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	ending  bool // nothing is started any more
-	errs    []error
-}
 
 // Membership is a member's place in a [Group].
 type Membership struct {
@@ -129,27 +120,21 @@ func (g *Group) Run(ctx context.Context) error {
 		g.mu.Unlock()
 		return ErrRunning
 	}
-	r := &groupRun{}
-	r.ctx, r.cancel = context.WithCancel(ctx)
-	defer r.cancel()
+	r := newTogether(ctx)
 	g.run = r
 	for _, m := range g.members {
 		g.startLocked(r, m)
 	}
 	g.mu.Unlock()
 
-	<-r.ctx.Done()
-	g.mu.Lock()
-	r.ending = true
-	g.mu.Unlock()
-	r.running.Wait()
+	err := r.wait(&g.mu)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.run = nil
-	return errors.Join(r.errs...)
+	return err
 }
 
-func (g *Group) startLocked(r *groupRun, m *Membership) {
+func (g *Group) startLocked(r *together, m *Membership) {
 	if r.ending {
 		return
 	}
@@ -165,8 +150,7 @@ func (g *Group) startLocked(r *groupRun, m *Membership) {
 		if m.stopped {
 			m.endLocked(err)
 		} else if err != nil {
-			r.errs = append(r.errs, err)
-			r.cancel()
+			r.failLocked(err)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func NewScoped[T any](key store.KeyFunc[T], opts ...Option) *Informer[T] {
 // that [WithReflector] gave for all of them; its name is that of informer and scope. A
 // failure that is final for one reflector ends Run for all.
 func AddScope[T reflector.Object, L any](i *Informer[T], scope store.Scope, client reflector.Client[T, L], opts ...reflector.Option) error {
-	return i.addScope(scope, opts, func(part store.Store[T], opts []reflector.Option) reflecting {
+	return i.addScope(scope, opts, func(part store.Store[T], opts []reflector.Option) Feed {
 		return reflector.New(client, part, opts...)
 	})
 }
@@ -67,18 +67,18 @@ func AddScope[T reflector.Object, L any](i *Informer[T], scope store.Scope, clie
 // AddTransformedScope is [AddScope] for an informer of what fn makes of the objects of a
 // client: see [NewTransformed].
 func AddTransformedScope[T reflector.Object, L, S any](i *Informer[S], scope store.Scope, client reflector.Client[T, L], fn func(T) (S, error), opts ...reflector.Option) error {
-	return i.addScope(scope, opts, func(part store.Store[S], opts []reflector.Option) reflecting {
+	return i.addScope(scope, opts, func(part store.Store[S], opts []reflector.Option) Feed {
 		return reflector.New(client, store.Transform(part, store.ObjectKey[T], fn), opts...)
 	})
 }
 
-func (i *Informer[T]) addScope(scope store.Scope, opts []reflector.Option, reflect func(store.Store[T], []reflector.Option) reflecting) error {
+func (i *Informer[T]) addScope(scope store.Scope, opts []reflector.Option, reflect func(store.Store[T], []reflector.Option) Feed) error {
 	all, ok := i.feed.(*scopes[T])
 	if !ok {
 		return &ScopeError{i.name, scope, ErrNotScoped}
 	}
 	own := append(i.reflectorOptions(), reflector.WithName(fmt.Sprintf("%s, %v", i.name, scope)))
-	err := all.add(scope, func(part store.Store[T]) reflecting { return reflect(part, append(own, opts...)) })
+	err := all.add(scope, func(part store.Store[T]) Feed { return reflect(part, append(own, opts...)) })
 	if err != nil {
 		return &ScopeError{i.name, scope, err}
 	}

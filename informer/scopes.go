@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -22,7 +21,7 @@ type scopes[T any] struct {
 	// mu protects the fields below it.
 	mu      sync.Mutex
 	all     []*scoped     // in the order in which they came
-	run     *scopedRun    // nil unless Run runs
+	run     *together     // nil unless Run runs
 	changed chan struct{} // closed by the next change; nil if nobody waits
 	synced  chan struct{}
 }
@@ -34,16 +33,7 @@ type scoped struct {
 	ended chan struct{}      // closed when it has ended; nil before it runs
 }
 
-// scopedRun is what belongs to one call of Run. Guarded by scopes.mu.
-type scopedRun struct {
-	ctx     context.Context
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	ending  bool // nothing is started any more
-	errs    []error
-}
-
-func (s *scopes[T]) add(scope store.Scope, reflect func(store.Store[T]) reflecting) error {
+func (s *scopes[T]) add(scope store.Scope, reflect func(store.Store[T]) Feed) error {
 	s.admin.Lock()
 	defer s.admin.Unlock()
 	if s.find(scope) != nil {
@@ -103,9 +93,7 @@ func (s *scopes[T]) find(scope store.Scope) *scoped {
 
 // Run runs all reflectors until ctx ends or one of them fails for good.
 func (s *scopes[T]) Run(ctx context.Context) error {
-	r := &scopedRun{}
-	r.ctx, r.cancel = context.WithCancel(ctx)
-	defer r.cancel()
+	r := newTogether(ctx)
 	s.mu.Lock()
 	s.run = r
 	for _, one := range s.all {
@@ -113,18 +101,14 @@ func (s *scopes[T]) Run(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 
-	<-r.ctx.Done()
-	s.mu.Lock()
-	r.ending = true
-	s.mu.Unlock()
-	r.running.Wait()
+	err := r.wait(&s.mu)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run = nil
-	return errors.Join(r.errs...)
+	return err
 }
 
-func (s *scopes[T]) startLocked(r *scopedRun, one *scoped) {
+func (s *scopes[T]) startLocked(r *together, one *scoped) {
 	if r.ending {
 		return
 	}
@@ -141,8 +125,7 @@ func (s *scopes[T]) startLocked(r *scopedRun, one *scoped) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r.errs = append(r.errs, &ScopeError{s.name, one.scope, err})
-		r.cancel()
+		r.failLocked(&ScopeError{s.name, one.scope, err})
 	})
 	r.running.Go(func() {
 		select {

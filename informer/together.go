@@ -1,0 +1,41 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// together is one call of Run of something that has parts, which come and go while it
+// runs. Its fields are guarded by the mutex of whatever has the parts.
+type together struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	ending  bool // nothing is started any more
+	errs    []error
+}
+
+func newTogether(ctx context.Context) *together {
+	r := &together{}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	return r
+}
+
+// failLocked notes that a part failed, which ends the others.
+func (r *together) failLocked(err error) {
+	r.errs = append(r.errs, err)
+	r.cancel()
+}
+
+// wait waits until ctx ends or a part fails, and then for all parts. It returns how they
+// failed.
+func (r *together) wait(mu *sync.Mutex) error {
+	defer r.cancel()
+	<-r.ctx.Done()
+	mu.Lock()
+	r.ending = true
+	mu.Unlock()
+	r.running.Wait()
+	return errors.Join(r.errs...) // all who wrote to it have ended
+}
