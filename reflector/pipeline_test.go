@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -263,25 +262,4 @@ func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
 	assert.Equal(t, all[2:4], r.spare, "those that were used last")
 	r.giveBack(all[5])
 	assert.Len(t, r.spare, 2)
-}
-
-func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		holds := func(store.Key, store.Version) bool { asked++; return true }
-		body := &sampled{pause: time.Second, chunks: []string{configMapEvent(0), configMapEvent(1)}}
-		s := &wireWatch[*corev1.ConfigMap]{
-			of: someResource(t), answer: &answer{contentType: mediaJSON, body: body}, held: gate{asks: true, holds: holds},
-			parts: make(chan *part[[]event[*corev1.ConfigMap]]), stopped: make(chan struct{}),
-		}
-		go s.run(t.Context())
-		first := <-s.parts
-		require.True(t, first.result[0].unchanged)
-		feed[*corev1.ConfigMap]{stream: s}.complete()
-		second := <-s.parts
-		require.NotNil(t, second.result[0].object)
-		assert.Equal(t, 1, asked)
-		_, open := <-s.parts
-		assert.False(t, open)
-	})
 }
