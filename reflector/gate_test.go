@@ -96,7 +96,7 @@ func TestObjectsThatAreHeldKeepTheirPlaceAmongTheOthers(t *testing.T) {
 // What is held must not overtake what waits for a decoder, and what comes after it must not join
 // that.
 func TestObjectsThatAreHeldOvertakeNothing(t *testing.T) {
-	processors(t, 4)
+	Processors(t, 4)
 	var events, want []string
 	for i := range 3000 {
 		version := fmt.Sprint(1 + i/300%2*6) // 300 that are held, 300 that are not

@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// processors lets a test have some, and gives back those that it had.
-func processors(t *testing.T, n int) {
+// Processors lets a test have some, and gives back those that it had.
+func Processors(t *testing.T, n int) {
 	before := runtime.GOMAXPROCS(n)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
@@ -65,7 +65,7 @@ func (s *slow) decode(d *decoder[*corev1.ConfigMap], into *[]string, batch *wire
 }
 
 func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
-	processors(t, 4)
+	Processors(t, 4)
 	for name, tc := range map[string]struct {
 		opts    []ResourceOption
 		eager   bool
@@ -114,7 +114,7 @@ func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
 }
 
 func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
-	processors(t, 3)
+	Processors(t, 3)
 	synctest.Test(t, func(t *testing.T) {
 		work := &slow{}
 		var all sync.WaitGroup
@@ -134,7 +134,7 @@ func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
 }
 
 func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
-	processors(t, 2)
+	Processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		work := &slow{}
 		l := newPipeline(someResource(t), true, work.decode)
@@ -154,7 +154,7 @@ func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
 }
 
 func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
-	processors(t, 2)
+	Processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
 		l := newPipeline(someResource(t), true, func(_ *decoder[*corev1.ConfigMap], into *[]string, batch *wire.Batch) {
@@ -210,7 +210,7 @@ func configMapEvent(i int) string {
 }
 
 func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
-	processors(t, 4)
+	Processors(t, 4)
 	for name, tc := range map[string]struct {
 		pause  time.Duration
 		helped bool
@@ -247,7 +247,7 @@ func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
 }
 
 func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
-	processors(t, 4)
+	Processors(t, 4)
 	r := someResource(t)
 	r.keepAll()
 	var all []*decoder[*corev1.ConfigMap]
