@@ -37,9 +37,9 @@
 // pointer: decoded objects must not be edited in place. A DeepCopy may be, and so may what
 // append makes of a slice: shared ones have no capacity to spare.
 //
-// Each type has a table of its own in each decoder. It holds a bounded number of bytes and
-// values, and is emptied and asked more and more seldom when little of what it is asked for is
-// in it. A value that repeats a name or a field is never shared.
+// Each type has a table of its own in each decoder, and one more for values that the library
+// decodes. It holds a bounded number of bytes and values, and is emptied and asked more and more
+// seldom when little of what it is asked for is in it. A value that repeats a name or a field is never shared.
 //
 // # Strings
 //
