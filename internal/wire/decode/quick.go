@@ -1,13 +1,14 @@
 package decode
 
 import (
-	"encoding/binary"
-	"math/bits"
+	gojson "encoding/json"
 	"reflect"
 	"unsafe"
 
 	"github.com/go-json-experiment/json"
 	"github.com/kubereflector/kubereflector/internal/wire"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -59,14 +60,6 @@ func (q *quick) decode(data []byte, p unsafe.Pointer, shares bool) bool {
 	q.last = min(max(2*q.last, 1), mostQuickPause)
 	q.pause = q.last
 	return false
-}
-
-// at returns a byte, or 0 behind the end.
-func at(b []byte, i int) byte {
-	if i < len(b) {
-		return b[i]
-	}
-	return 0
 }
 
 // value decodes the value at i into p, and returns where it ends. It returns false if the object
@@ -121,6 +114,16 @@ func (q *quick) own(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 			*(*map[string]string)(p) = m
 			return end, true
 		}
+	case r.does == resources && c == '{':
+		if l, end, ok := q.resources(b, i); ok {
+			*(*corev1.ResourceList)(p) = l
+			return end, true
+		}
+	case r.does == methods && c == '"':
+		if end, ok := plainText(b, i+1); ok {
+			method := reflect.NewAt(r.typ, p).Interface().(gojson.Unmarshaler)
+			return end + 1, method.UnmarshalJSON(b[i:end+1:end+1]) == nil
+		}
 	case r.does == integers:
 		if end, ok := r.integer(p, b, i); ok {
 			return end, true
@@ -151,26 +154,6 @@ func (q *quick) leave(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) 
 		return 0, false
 	}
 	return i + n, true
-}
-
-// skip validates a value that nobody wants.
-func skip(b []byte, i int) (int, bool) {
-	n := wire.ValueLength(b[i:])
-	return i + n, n > 0 && isValid(b[i:i+n])
-}
-
-// inside decodes what has values in it.
-func (q *quick) inside(r *reader, p unsafe.Pointer, b []byte, i int) (end int, ok bool) {
-	if q.depth++; q.depth > mostDepth {
-		return 0, false
-	}
-	if r.does == lists {
-		end, ok = q.list(r, p, b, i)
-	} else {
-		end, ok = q.object(r, p, b, i)
-	}
-	q.depth--
-	return end, ok
 }
 
 func (q *quick) object(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
@@ -206,18 +189,6 @@ func (q *quick) object(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool)
 			return 0, false
 		}
 	}
-}
-
-// memberAt returns the name of a member, and where its value begins.
-func memberAt(b []byte, i int) (name []byte, value int, ok bool) {
-	if at(b, i) != '"' {
-		return nil, 0, false
-	}
-	end, ok := plainText(b, i+1)
-	if !ok || at(b, end+1) != ':' {
-		return nil, 0, false
-	}
-	return b[i+1 : end], end + 2, true
 }
 
 // list decodes elements in memory that is used again and again, and copies what came to memory of
@@ -264,103 +235,26 @@ func (q *quick) list(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 	return i + 1, true
 }
 
-func (q *quick) textMap(b []byte, i int) (m map[string]string, end int, ok bool) {
-	m = map[string]string{}
-	if at(b, i+1) == '}' {
-		return m, i + 2, true
-	}
-	for n := 1; ; n++ {
-		name, value, ok := memberAt(b, i+1)
-		if !ok || at(b, value) != '"' {
-			return nil, 0, false
-		}
-		end, ok := plainText(b, value+1)
-		if !ok {
-			return nil, 0, false
-		}
-		m[q.strings.text(name)] = q.strings.text(b[value+1 : end])
-		if len(m) != n {
-			return nil, 0, false // a name came twice
-		}
-		i = end + 1
-		switch at(b, i) {
-		case ',':
-		case '}':
-			return m, i + 1, true
-		default:
-			return nil, 0, false
-		}
-	}
+func (q *quick) textMap(b []byte, i int) (map[string]string, int, bool) {
+	m := map[string]string{}
+	end, ok := textMembers(b, i, func(name, value []byte) bool {
+		before := len(m)
+		m[q.strings.text(name)] = q.strings.text(value[1 : len(value)-1])
+		return len(m) > before // a name that comes twice is for the library
+	})
+	return m, end, ok
 }
 
-func boolean(p unsafe.Pointer, b []byte, i int) (int, bool) {
-	if rest := b[i:]; len(rest) >= 4 && string(rest[:4]) == "true" {
-		*(*bool)(p) = true
-		return i + 4, true
-	} else if len(rest) >= 5 && string(rest[:5]) == "false" {
-		*(*bool)(p) = false
-		return i + 5, true
-	}
-	return 0, false
-}
-
-// integer decodes a number without a point that fits. What follows it is the caller's to look at.
-func (r *reader) integer(p unsafe.Pointer, b []byte, i int) (int, bool) {
-	negative := at(b, i) == '-'
-	if negative {
-		i++
-	}
-	const longest = 18 // so many digits always fit into 64 bits
-	begin, n := i, int64(0)
-	for ; isDigit(at(b, i)); i++ {
-		n = 10*n + int64(b[i]-'0')
-		if i-begin == longest {
-			return 0, false
+func (q *quick) resources(b []byte, i int) (corev1.ResourceList, int, bool) {
+	l := corev1.ResourceList{}
+	end, ok := textMembers(b, i, func(name, value []byte) bool {
+		var quantity resource.Quantity
+		if quantity.UnmarshalJSON(value) != nil {
+			return false
 		}
-	}
-	if i == begin || b[begin] == '0' && i > begin+1 {
-		return 0, false
-	}
-	if negative {
-		n = -n
-	}
-	into := reflect.NewAt(r.typ, p).Elem()
-	if into.CanInt() && !into.OverflowInt(n) {
-		into.SetInt(n)
-		return i, true
-	}
-	if into.CanUint() && !negative && !into.OverflowUint(uint64(n)) {
-		into.SetUint(uint64(n))
-		return i, true
-	}
-	return 0, false
-}
-
-// plainText returns where the string ends that i is inside of, and false unless all in it stands
-// for itself: no escapes, no control characters, nothing beyond ASCII.
-func plainText(b []byte, i int) (int, bool) {
-	const (
-		ones   = 0x0101010101010101
-		high   = 0x8080808080808080
-		quotes = '"' * ones
-		slants = '\\' * ones
-		spaces = ' ' * ones
-	)
-	for ; i+8 <= len(b); i += 8 {
-		word := binary.LittleEndian.Uint64(b[i:])
-		quote, slant := word^quotes, word^slants
-		// A byte that is found borrows; what is wrong in this is only above the first.
-		if found := ((quote-ones)&^quote | (slant-ones)&^slant | (word-spaces)&^word | word) & high; found != 0 {
-			i += bits.TrailingZeros64(found) / 8
-			return i, b[i] == '"'
-		}
-	}
-	for ; i < len(b); i++ {
-		if c := b[i]; c == '"' {
-			return i, true
-		} else if c < ' ' || c == '\\' || c >= 0x80 {
-			return 0, false
-		}
-	}
-	return 0, false
+		before := len(l)
+		l[corev1.ResourceName(q.strings.text(name))] = quantity
+		return len(l) > before
+	})
+	return l, end, ok
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // reader is how values of a type are decoded quickly. It is made once for a Codec.
@@ -32,8 +33,10 @@ const (
 	objects
 	lists
 	pointers
-	textMaps // whose keys and values are strings
-	nothing  // the value is skipped
+	textMaps  // whose keys and values are strings
+	resources // lists of them, which are in maps
+	methods   // of the type itself, if the value is a string
+	nothing   // the value is skipped
 )
 
 // member is a field of a struct.
@@ -86,6 +89,9 @@ func (m *readers) reader(t reflect.Type) *reader {
 	case t == managedFieldsType && m.settings.skipManagedFields:
 		r.does = nothing
 	case decodesItself(t):
+		if p := reflect.PointerTo(t); p.Implements(unmarshalerType) && !p.Implements(unmarshalerFromType) {
+			r.does = methods
+		}
 	default:
 		m.byKind(r)
 		r.holdsShared = r.does == whatever && m.shares(t)
@@ -131,6 +137,8 @@ func (m *readers) byKind(r *reader) {
 	case reflect.Map:
 		if t == reflect.TypeFor[map[string]string]() {
 			r.does = textMaps
+		} else if t == reflect.TypeFor[corev1.ResourceList]() {
+			r.does = resources
 		}
 	case reflect.Struct:
 		if m.addMembers(r, t, 0) && len(r.members) <= mostMembers {
