@@ -33,7 +33,7 @@ func (r *run[T]) applyOne(e *event[T]) error {
 		}
 	case e.lacking != nil:
 		return r.applyUndecoded(e)
-	case e.unchanged:
+	case e.unchanged != nil:
 	case e.kind == watch.Added:
 		return r.store.Add(e.object)
 	case e.kind == watch.Modified:
@@ -49,7 +49,7 @@ func (r *run[T]) applyAll() error {
 	defer r.batch.Reset()
 	for i := range r.events {
 		switch e := &r.events[i]; {
-		case e.unchanged:
+		case e.unchanged != nil:
 		case e.kind == watch.Added:
 			r.batch.Add(e.object)
 		case e.kind == watch.Modified:

@@ -195,18 +195,14 @@ func identify(format wire.Format, data []byte) (store.Key, store.Version, bool) 
 	return store.Key{Namespace: m.Namespace, Name: m.Name}, store.Version{UID: m.UID, ResourceVersion: m.ResourceVersion}, true
 }
 
-// held returns the key of an object that is held in the version that came.
-func (d *decoder[T]) held(format wire.Format, data []byte, holds holdsFunc) (store.Key, store.Version, bool) {
-	if holds == nil {
-		return store.Key{}, store.Version{}, false
-	}
+// peek returns what an undecoded object is, and false if it does not say so plainly.
+func (d *decoder[T]) peek(format wire.Format, data []byte) (store.Key, store.Version, bool) {
 	id, ok := wire.Peek(format, data)
 	if !ok {
 		return store.Key{}, store.Version{}, false
 	}
-	key := store.Key{Namespace: d.names.text(id.Namespace), Name: d.names.text(id.Name)}
-	version := store.Version{UID: types.UID(d.names.text(id.UID)), ResourceVersion: d.names.text(id.ResourceVersion)}
-	return key, version, holds(key, version)
+	return store.Key{Namespace: d.names.text(id.Namespace), Name: d.names.text(id.Name)},
+		store.Version{UID: types.UID(d.names.text(id.UID)), ResourceVersion: d.names.text(id.ResourceVersion)}, true
 }
 
 // arena makes strings of bytes, many in one piece of memory.

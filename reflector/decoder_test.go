@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 )
 
 // PointsToMeta has methods that panic unless an object has metadata, Unmarshal among them.
@@ -40,7 +39,7 @@ func read[T reflector.Object](t *testing.T, object string) (list, event error) {
 				lists:   []scriptedAnswer{jsonList("7", object), jsonList("7")},
 				watches: []scriptedAnswer{{body: jsonEvent(watch.Added, object), open: true}},
 			}
-			client, err := reflector.ForResource[T](&rest.Config{Host: "http://localhost", Transport: server, QPS: -1}, configMapResource, "default", opts...)
+			client, err := reflector.ForResource[T](localhost(server), configMapResource, "default", opts...)
 			require.NoError(t, err)
 			_, list = client.List(t.Context(), metav1.ListOptions{})
 			r := reflector.New(client, store.New(store.ObjectKey[T]), reflector.WithoutWatchList())

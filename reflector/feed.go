@@ -14,8 +14,8 @@ type event[T Object] struct {
 	object  T
 	// lacking takes the place of an object that could not be decoded.
 	lacking *store.Rejection
-	// unchanged takes the place of an object that is held as it is, under key.
-	unchanged bool
+	// unchanged takes the place of objects that are held as they are.
+	unchanged []store.Key
 	key       store.Key
 	closing   bool // the bookmark ends the initial events
 	// err makes the watch useless; it is about the object under key, if that is known. If

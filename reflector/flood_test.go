@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,30 +17,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 )
 
 // history notes what a cache did.
-type history struct {
+type history[T reflector.Object] struct {
 	commits  int
 	versions []string
 }
 
-func (*history) Start(*store.Snapshot[*Paint]) {}
+func (*history[T]) Start(*store.Snapshot[T]) {}
 
-func (h *history) Commit(c *store.Commit[*Paint]) {
+func (h *history[T]) Commit(c *store.Commit[T]) {
 	h.commits++
+	var none T
 	for _, change := range c.Changes {
-		if object := change.Object; object != nil {
-			h.versions = append(h.versions, object.ResourceVersion)
+		if object := change.Object; object != none {
+			h.versions = append(h.versions, object.GetResourceVersion())
 		}
 	}
-}
-
-// processors lets a test have some, and gives back those that it had.
-func processors(t *testing.T, n int) {
-	before := runtime.GOMAXPROCS(n)
-	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
 
 // flooded is so many events of so many objects, of increasing versions from 8 on.
@@ -55,28 +49,71 @@ func flooded(events, objects int) (text string, versions []string) {
 	return b.String(), versions
 }
 
-func TestFloodIsStoredInOrderAndInBatches(t *testing.T) {
-	processors(t, 4)
-	for name, opts := range map[string][]reflector.ResourceOption{"many decoders": nil, "one": {reflector.WithDecoders(1)}} {
+// Fresco is a Paint that takes a millisecond to decode.
+type Fresco struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              struct {
+		Color drying `json:"color"`
+	} `json:"data"`
+}
+
+type drying struct{}
+
+// frescos counts those that are being decoded.
+var frescos struct {
+	sync.Mutex
+	now, most int
+}
+
+func (*drying) UnmarshalJSON([]byte) error {
+	count := func(n int) {
+		frescos.Lock()
+		defer frescos.Unlock()
+		frescos.now += n
+		frescos.most = max(frescos.most, frescos.now)
+	}
+	count(1)
+	defer count(-1)
+	<-time.After(time.Millisecond)
+	return nil
+}
+
+func TestFloodIsDecodedAtOnceAndStoredInOrderAndInBatches(t *testing.T) {
+	reflector.Processors(t, 4)
+	for name, tc := range map[string]struct {
+		opts        []reflector.ResourceOption
+		least, most int // at once
+	}{
+		"many decoders": {nil, 3, 4}, // the goroutine that cuts seldom has to
+		"two":           {[]reflector.ResourceOption{reflector.WithDecoders(2)}, 2, 2},
+		"one":           {[]reflector.ResourceOption{reflector.WithDecoders(1)}, 1, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const events = 3000
 				text, want := flooded(events, 100)
 				server := &scripted{lists: []scriptedAnswer{jsonList("7")}, watches: []scriptedAnswer{{body: text, open: true}}}
-				s, h := store.New(store.ObjectKey[*Paint]), &history{}
+				client, err := reflector.ForResource[*Fresco](localhost(server), configMapResource, "default", tc.opts...)
+				require.NoError(t, err)
+				s, h := store.New(store.ObjectKey[*Fresco]), &history[*Fresco]{}
 				defer s.Follow(h)()
-				stop := start(t, reflector.New(server.client(t, opts...), s, reflector.WithoutWatchList()))
+				frescos.most = 0
+				stop := start(t, reflector.New(client, s, reflector.WithoutWatchList()))
+				<-time.After(2 * events * time.Millisecond)
 				stop()
 				assert.Equal(t, want, h.versions)
 				assert.Equal(t, want[events-1], s.ResourceVersion())
 				assert.Less(t, h.commits, events/4, "what came together is one commit")
+				assert.GreaterOrEqual(t, frescos.most, tc.least)
+				assert.LessOrEqual(t, frescos.most, tc.most)
 			})
 		})
 	}
 }
 
 func TestErrorInAFloodComesAtItsPlace(t *testing.T) {
-	processors(t, 4)
+	reflector.Processors(t, 4)
 	for name, tc := range map[string]struct {
 		end  string
 		want error
@@ -92,7 +129,7 @@ func TestErrorInAFloodComesAtItsPlace(t *testing.T) {
 				text, want := flooded(events, 100)
 				after, _ := flooded(200, 1)
 				server := &scripted{lists: []scriptedAnswer{jsonList("7"), {open: true}}, watches: []scriptedAnswer{{body: text + tc.end + after, open: true}}}
-				s, h := store.New(store.ObjectKey[*Paint]), &history{}
+				s, h := store.New(store.ObjectKey[*Paint]), &history[*Paint]{}
 				defer s.Follow(h)()
 				var seen []int // versions when an error came
 				var errs []error
@@ -112,7 +149,7 @@ func TestErrorInAFloodComesAtItsPlace(t *testing.T) {
 }
 
 func TestListInManyPartsKeepsItsOrder(t *testing.T) {
-	processors(t, 4)
+	reflector.Processors(t, 4)
 	synctest.Test(t, func(t *testing.T) {
 		var items, want []string
 		for i := range 1000 {
@@ -168,20 +205,7 @@ func TestLineWithTwoEventsOfWhichTheFirstIsHeldIsTwoEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		red := []string{jsonObject("a", "5", "red"), jsonObject("b", "6", "red")}
 		glued := jsonEvent(watch.Added, red[0]) + strings.TrimSuffix(jsonEvent(watch.Added, red[1]), "\n") + " " + jsonEvent(watch.Added, jsonObject("c", "7", "new"))
-		server := &scripted{watches: []scriptedAnswer{
-			{body: jsonStream("7", red...)},
-			{body: jsonError(apierrors.NewResourceExpired("too old"))},
-			{body: glued + jsonStream("9"), open: true},
-		}}
-		client, release := server.heldBack(t)
-		s := store.New(store.ObjectKey[*Paint])
-		stop := start(t, reflector.New(client, s))
-		require.Equal(t, "a red, b red", colors(s))
-		<-time.After(2 * time.Minute)
-		release()
-		<-time.After(time.Minute)
-		assert.Equal(t, "a red, b red, c new", colors(s))
-		stop()
+		assertSecondStream(t, jsonStream("7", red...), glued+jsonStream("9"), "a red, b red", "a red, b red, c new")
 	})
 }
 
@@ -210,7 +234,7 @@ func TestPanicOfAMethodOfTIsThatOfOneObject(t *testing.T) {
 			lists:   []scriptedAnswer{jsonList("7", jsonObject("a", "5", "blue"), jsonObject("b", "6", "red"), jsonObject("c", "7", "blue"))},
 			watches: []scriptedAnswer{{body: jsonEvent(watch.Added, jsonObject("d", "8", "red")) + jsonEvent(watch.Added, jsonObject("e", "9", "green")), open: true}},
 		}
-		client, err := reflector.ForResource[*Touchy](&rest.Config{Host: "http://localhost", Transport: server, QPS: -1}, configMapResource, "default")
+		client, err := reflector.ForResource[*Touchy](localhost(server), configMapResource, "default")
 		require.NoError(t, err)
 		s := store.New(store.ObjectKey[*Touchy])
 		var errs []error

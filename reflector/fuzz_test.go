@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 )
 
 // canned is a server that answers every list with one body and every watch with
@@ -80,7 +79,7 @@ func FuzzResponses(f *testing.F) {
 			server.contentType = runtime.ContentTypeProtobuf
 		}
 		synctest.Test(t, func(t *testing.T) {
-			config := &rest.Config{Host: "http://localhost", Transport: server, QPS: -1}
+			config := localhost(server)
 			config.ContentType = server.contentType
 			clientset := kubernetes.NewForConfigOrDie(config)
 			generated := clientset.CoreV1().ConfigMaps("default")

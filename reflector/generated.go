@@ -86,4 +86,4 @@ func (l listed) find(ctx context.Context, kind schema.GroupVersionKind) (string,
 	return "", false, errSeveralResources
 }
 
-func (l listed) forget(context.Context) {}
+func (l listed) renew(context.Context) bool { return false } // it asks the server each time

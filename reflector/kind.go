@@ -1,14 +1,11 @@
 package reflector
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -35,7 +32,8 @@ var (
 //
 // A kind that the server does not serve yet is no error here. It is an [ErrNotServed] of the
 // request that needs it, for which a reflector waits as for everything else. The server is
-// asked again after such a failure, and otherwise once for each resource: see [WithRESTMapper].
+// asked again after such a failure, or when it does not know the resource any more, and otherwise
+// once for each resource: see [WithRESTMapper].
 func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOption) (*Resource[T], error) {
 	var o resourceOptions
 	for _, opt := range opts {
@@ -54,16 +52,16 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 		return nil, err
 	}
 	r.name = kind.GroupKind().String() + "/" + kind.Version
-	mapper := o.mapper
-	if isNil(mapper) {
+	mapper := mapped{o.mapper, true}
+	if isNil(o.mapper) {
 		client, err := discovery.NewDiscoveryClientForConfig(config)
 		if err != nil {
 			return nil, fmt.Errorf("discovery of %s: %w", kind, err)
 		}
 		cached := memory.NewMemCacheClientWithContext(client)
-		mapper = restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached)
+		mapper = mapped{restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), false}
 	}
-	r.finder = newFinder(kind, namespace != "", mapped{mapper})
+	r.finder = newFinder(kind, namespace != "", mapper)
 	return r, nil
 }
 
@@ -88,105 +86,4 @@ func kindOf[T Object](o *resourceOptions) (schema.GroupVersionKind, error) {
 		return schema.GroupVersionKind{}, fmt.Errorf("client of %s, which is registered as %v: %w", t, kinds, ErrNoKind)
 	}
 	return kinds[0], nil
-}
-
-// finder finds the resource of a kind, and remembers it.
-type finder struct {
-	kind       schema.GroupVersionKind
-	namespaced bool // is what is wanted
-	from       directory
-	turn       chan struct{} // has room for one, who asks the directory
-
-	mu    sync.Mutex // protects found
-	found string
-}
-
-func newFinder(kind schema.GroupVersionKind, namespaced bool, from directory) *finder {
-	return &finder{kind: kind, namespaced: namespaced, from: from, turn: make(chan struct{}, 1)}
-}
-
-// directory says which resource a kind is.
-type directory interface {
-	// find returns the name and whether there are namespaces; the error is an ErrNotServed
-	// if there is no such kind.
-	find(ctx context.Context, kind schema.GroupVersionKind) (resource string, namespaced bool, err error)
-	// forget makes the server be asked again.
-	forget(ctx context.Context)
-}
-
-// known returns the name of the resource if it was found.
-func (f *finder) known() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.found
-}
-
-// find returns the name of the resource. One at a time asks: client-go's mapper has a lock while
-// the server is asked, and whoever waits for that does not hear that ctx ended. Only a mapper
-// that several resources have may still make them wait so.
-func (f *finder) find(ctx context.Context) (string, error) {
-	if found := f.known(); found != "" {
-		return found, nil
-	}
-	select {
-	case f.turn <- struct{}{}:
-		defer func() { <-f.turn }()
-	case <-ctx.Done():
-		return "", fmt.Errorf("discovery of %s: %w", f.kind, ctx.Err())
-	}
-	if found := f.known(); found != "" {
-		return found, nil
-	}
-	resource, namespaced, err := f.from.find(ctx, f.kind)
-	switch {
-	case errors.Is(err, ErrNotServed):
-		f.from.forget(ctx)
-		return "", err
-	case err != nil:
-		return "", fmt.Errorf("discovery of %s: %w", f.kind, err)
-	case f.namespaced && !namespaced:
-		return "", fmt.Errorf("%s: %w", f.kind, ErrClusterScoped)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.found = resource
-	return resource, nil
-}
-
-// forget makes the server be asked again.
-func (f *finder) forget(ctx context.Context) {
-	f.mu.Lock()
-	f.found = ""
-	f.mu.Unlock()
-	select {
-	case f.turn <- struct{}{}:
-		defer func() { <-f.turn }()
-		f.from.forget(ctx)
-	case <-ctx.Done():
-		// Whoever comes next finds the old name, is told that there is no such resource, and
-		// forgets it.
-	}
-}
-
-// mapped is the directory that a REST mapper is.
-type mapped struct{ meta.RESTMapper }
-
-func (m mapped) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
-	mapping, err := meta.ToRESTMapperWithContext(m.RESTMapper).RESTMappingWithContext(ctx, kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) {
-		return "", false, fmt.Errorf("%w: %w", ErrNotServed, err)
-	}
-	if err != nil {
-		return "", false, err
-	}
-	return mapping.Resource.Resource, mapping.Scope.Name() != meta.RESTScopeNameRoot, nil
-}
-
-func (m mapped) forget(ctx context.Context) {
-	switch mapper := m.RESTMapper.(type) {
-	case meta.ResettableRESTMapperWithContext:
-		mapper.ResetWithContext(ctx)
-	case meta.ResettableRESTMapper:
-		mapper.Reset()
-	}
 }

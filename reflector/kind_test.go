@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -170,18 +171,28 @@ func TestKindThatBecomesAnotherResourceIsFoundAgain(t *testing.T) {
 	})
 }
 
-// mapper is a REST mapper that says one thing.
+// mapper is a REST mapper that says one thing, and another one once it was reset.
 type mapper struct {
 	meta.RESTMapper
 	mapping *meta.RESTMapping
+	renewed *meta.RESTMapping // nil for the same
 	err     error
-	asked   int
+
+	asked, resets int
 }
 
 func (m *mapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
 	m.asked++
 	return m.mapping, m.err
 }
+
+func (m *mapper) Reset() {
+	if m.resets++; m.renewed != nil {
+		m.mapping, m.err = m.renewed, nil
+	}
+}
+
+var _ meta.ResettableRESTMapper = (*mapper)(nil)
 
 // lockedMapper is a mapper that, as client-go's, has a lock while it waits for the server.
 type lockedMapper struct {
@@ -220,16 +231,23 @@ func TestWaitingForAnotherToFindAKindEndsWithTheContext(t *testing.T) {
 	})
 }
 
+// mapping says that ConfigMaps are a resource of another name.
+func mapping(plural string) *meta.RESTMapping {
+	return &meta.RESTMapping{Resource: corev1.SchemeGroupVersion.WithResource(plural), Scope: meta.RESTScopeNamespace}
+}
+
+// ofKind returns a client of ConfigMaps with a mapper.
+func ofKind(t *testing.T, server *reflectortest.Server, m meta.RESTMapper, namespace string) *reflector.Resource[*corev1.ConfigMap] {
+	c, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), namespace, reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
+	require.NoError(t, err)
+	return c
+}
+
 func TestRESTMapperThatIsGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		m := &mapper{mapping: &meta.RESTMapping{Resource: configMapResource, Scope: meta.RESTScopeNamespace}}
-		client := func(namespace string) *reflector.Resource[*corev1.ConfigMap] {
-			c, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), namespace, reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
-			require.NoError(t, err)
-			return c
-		}
-		c := client("default")
+		m := &mapper{mapping: mapping("configmaps")}
+		c := ofKind(t, server, m, "default")
 		for range 3 {
 			_, err := c.List(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)
@@ -238,18 +256,77 @@ func TestRESTMapperThatIsGiven(t *testing.T) {
 		assert.Len(t, server.Requests(), 3, "lists only")
 
 		m.mapping.Scope = meta.RESTScopeRoot
-		_, err := client("default").List(t.Context(), metav1.ListOptions{})
+		_, err := ofKind(t, server, m, "default").List(t.Context(), metav1.ListOptions{})
 		assert.ErrorIs(t, err, reflector.ErrClusterScoped)
-		_, err = client("").List(t.Context(), metav1.ListOptions{})
+		_, err = ofKind(t, server, m, "").List(t.Context(), metav1.ListOptions{})
 		assert.NoError(t, err)
 
 		m.err = fmt.Errorf("no network")
-		_, err = client("").List(t.Context(), metav1.ListOptions{})
+		other := ofKind(t, server, m, "")
+		_, err = other.List(t.Context(), metav1.ListOptions{})
 		assert.ErrorIs(t, err, m.err)
 		assert.NotErrorIs(t, err, reflector.ErrNotServed)
-		_, err = client("").Watch(t.Context(), metav1.ListOptions{})
+		_, err = other.Watch(t.Context(), metav1.ListOptions{})
 		assert.ErrorIs(t, err, m.err)
-		_, err = client("").Get(t.Context(), "a", metav1.GetOptions{})
+		_, err = other.Get(t.Context(), "a", metav1.GetOptions{})
 		assert.ErrorIs(t, err, m.err)
+		_, err = c.Get(t.Context(), "a", metav1.GetOptions{})
+		assert.True(t, apierrors.IsNotFound(err))
+		_, err = c.List(t.Context(), metav1.ListOptions{})
+		assert.NoError(t, err, "that there is no such object says nothing of the resource")
+		assert.Zero(t, m.resets)
+	})
+}
+
+func TestRESTMapperIsResetOnlyWhereItHelpsAndSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(paint("a", "red")))
+		m := &mapper{mapping: mapping("maps")}
+		list := func(c *reflector.Resource[*corev1.ConfigMap]) error {
+			_, err := c.List(t.Context(), metav1.ListOptions{})
+			return err
+		}
+		first, second := ofKind(t, server, m, "default"), ofKind(t, server, m, "default")
+		require.True(t, apierrors.IsNotFound(list(first)))
+		assert.Zero(t, m.resets, "nobody asked it again")
+		require.True(t, apierrors.IsNotFound(list(first)))
+		assert.Equal(t, 1, m.resets)
+		for range 5 {
+			require.True(t, apierrors.IsNotFound(list(first)))
+			require.True(t, apierrors.IsNotFound(list(second)))
+		}
+		assert.Equal(t, 1, m.resets, "all who share it")
+		<-time.After(10 * time.Second)
+		m.renewed = mapping("configmaps")
+		require.NoError(t, list(second))
+		assert.Equal(t, 2, m.resets)
+		<-time.After(time.Minute)
+		require.NoError(t, list(first))
+		assert.Equal(t, 2, m.resets, "its answer is another one already")
+
+		m.err, m.renewed = &meta.NoKindMatchError{}, nil
+		third := ofKind(t, server, m, "default")
+		for range 3 {
+			require.ErrorIs(t, list(third), reflector.ErrNotServed)
+		}
+		assert.Equal(t, 3, m.resets)
+	})
+}
+
+func TestObjectOfAKindThatBecameAnotherResourceIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, install := installable(t)
+		install("telescopes")
+		client, err := reflector.ForKind[*Telescope](config, "default", reflector.WithKind(telescopeKind))
+		require.NoError(t, err)
+		_, err = client.Get(t.Context(), "hale", metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		require.NoError(t, install("scopes").Create(telescope("hale", 5)))
+		_, err = client.Get(t.Context(), "hale", metav1.GetOptions{})
+		require.Error(t, err, "the old name")
+		got, err := client.Get(t.Context(), "hale", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, 5, got.Spec.Mirror)
 	})
 }

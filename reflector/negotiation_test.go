@@ -95,7 +95,7 @@ func TestFormatIsWhatTheServerSpeaks(t *testing.T) {
 			for _, watchList := range []bool{true, false} {
 				synctest.Test(t, func(t *testing.T) {
 					server := &speaking{cbor: tc.server.cbor, refuses: tc.server.refuses}
-					config := &rest.Config{Host: "http://localhost", Transport: server, QPS: -1}
+					config := localhost(server)
 					client, err := reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default", tc.opts...)
 					require.NoError(t, err)
 					for range 2 {

@@ -87,11 +87,12 @@ func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, holds holds
 		return keys
 	}
 	batch.Frames = slices.DeleteFunc(batch.Frames, func(frame wire.Frame) bool {
-		key, _, held := d.held(format, frame.Object, holds)
-		if held {
-			keys = append(keys, key)
+		key, version, ok := d.peek(format, frame.Object)
+		if !ok || !holds(key, version) {
+			return false
 		}
-		return held
+		keys = append(keys, key)
+		return true
 	})
 	return keys
 }

@@ -45,8 +45,11 @@ func TestItemsThatAreHeldCostNextToNothing(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	read()
 	runtime.ReadMemStats(&after)
-	// It is 0.02; the race detector makes pools forget some of what they hold.
-	assert.Less(t, float64(after.Mallocs-before.Mallocs)/n, 0.3)
+	most := 0.1 // it is 0.02
+	if raceEnabled {
+		most = 0.3 // pools then forget some of what they hold
+	}
+	assert.Less(t, float64(after.Mallocs-before.Mallocs)/n, most)
 }
 
 func TestItemsOfWhichSomeAreHeld(t *testing.T) {

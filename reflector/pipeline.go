@@ -96,18 +96,24 @@ func (l *pipeline[T, R]) add(batch *wire.Batch) *part[R] {
 	}
 }
 
-// now decodes a batch on the spot. The parts before it take nothing more, since that would
-// come too early.
+// now decodes a batch on the spot.
 func (l *pipeline[T, R]) now(batch *wire.Batch) *part[R] {
-	l.mu.Lock()
-	if n := len(l.waiting); n > 0 {
-		l.waiting[n-1].size = partSize + 1 // also for events without an object, which have no size
-	}
-	l.mu.Unlock()
-	p := &part[R]{}
+	var none R
+	p := l.ready(none)
 	l.decode(l.own, &p.result, batch)
 	batch.Release()
 	return p
+}
+
+// ready returns a part of what is known already. The parts before it take nothing more, since
+// that would come too early.
+func (l *pipeline[T, R]) ready(result R) *part[R] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.waiting); n > 0 {
+		l.waiting[n-1].size = partSize + 1 // also for events without an object, which have no size
+	}
+	return &part[R]{result: result}
 }
 
 // put lets a batch wait, and returns the part if it is a new one.

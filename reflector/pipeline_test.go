@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 )
 
-// processors lets a test have some, and gives back those that it had.
-func processors(t *testing.T, n int) {
+// Processors lets a test have some, and gives back those that it had.
+func Processors(t *testing.T, n int) {
 	before := runtime.GOMAXPROCS(n)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
@@ -66,7 +65,7 @@ func (s *slow) decode(d *decoder[*corev1.ConfigMap], into *[]string, batch *wire
 }
 
 func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
-	processors(t, 4)
+	Processors(t, 4)
 	for name, tc := range map[string]struct {
 		opts    []ResourceOption
 		eager   bool
@@ -115,7 +114,7 @@ func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
 }
 
 func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
-	processors(t, 3)
+	Processors(t, 3)
 	synctest.Test(t, func(t *testing.T) {
 		work := &slow{}
 		var all sync.WaitGroup
@@ -135,7 +134,7 @@ func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
 }
 
 func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
-	processors(t, 2)
+	Processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		work := &slow{}
 		l := newPipeline(someResource(t), true, work.decode)
@@ -155,7 +154,7 @@ func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
 }
 
 func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
-	processors(t, 2)
+	Processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
 		l := newPipeline(someResource(t), true, func(_ *decoder[*corev1.ConfigMap], into *[]string, batch *wire.Batch) {
@@ -211,7 +210,7 @@ func configMapEvent(i int) string {
 }
 
 func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
-	processors(t, 4)
+	Processors(t, 4)
 	for name, tc := range map[string]struct {
 		pause  time.Duration
 		helped bool
@@ -248,7 +247,7 @@ func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
 }
 
 func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
-	processors(t, 4)
+	Processors(t, 4)
 	r := someResource(t)
 	r.keepAll()
 	var all []*decoder[*corev1.ConfigMap]
@@ -263,25 +262,4 @@ func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
 	assert.Equal(t, all[2:4], r.spare, "those that were used last")
 	r.giveBack(all[5])
 	assert.Len(t, r.spare, 2)
-}
-
-func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		holds := func(store.Key, store.Version) bool { asked++; return true }
-		body := &sampled{pause: time.Second, chunks: []string{configMapEvent(0), configMapEvent(1)}}
-		s := &wireWatch[*corev1.ConfigMap]{
-			of: someResource(t), answer: &answer{contentType: mediaJSON, body: body}, held: gate{asks: true, holds: holds},
-			parts: make(chan *part[[]event[*corev1.ConfigMap]]), stopped: make(chan struct{}),
-		}
-		go s.run(t.Context())
-		first := <-s.parts
-		require.True(t, first.result[0].unchanged)
-		feed[*corev1.ConfigMap]{stream: s}.complete()
-		second := <-s.parts
-		require.NotNil(t, second.result[0].object)
-		assert.Equal(t, 1, asked)
-		_, open := <-s.parts
-		assert.False(t, open)
-	})
 }

@@ -145,12 +145,13 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	if err := r.check(); err != nil {
 		return none, err
 	}
-	request, err := r.request(ctx, &opts, mediaJSON)
+	resource, err := r.plural(ctx)
 	if err != nil {
 		return none, err
 	}
-	a, err := r.ask(ctx, request.Name(name))
+	a, err := r.ask(ctx, r.request(resource, &opts, mediaJSON).Name(name))
 	if err != nil {
+		r.missed(resource, err)
 		return none, err
 	}
 	defer a.close()

@@ -100,9 +100,10 @@ func WithScheme(scheme *runtime.Scheme) ResourceOption {
 }
 
 // WithRESTMapper makes [ForKind] ask a mapper which resource a kind is, so that several
-// resources share what the server was asked once. One that can be reset is, when it does not
-// know a kind or when the server does not know the resource that it named. Without it each
-// resource has one of its own: client-go's deferred mapper over its discovery in memory.
+// resources share what the server was asked once. One that can be reset is, when it twice does
+// not know a kind, or twice names a resource that the server does not know; but only once in ten
+// seconds, since all who share it then wait for discovery. Without it each resource has one of its
+// own: client-go's deferred mapper over its discovery in memory.
 //
 // That mapper, if it is shared, answers one at a time, and who waits for another's requests does
 // not notice that its own context ended. They end when the other's context does, or after the

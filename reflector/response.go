@@ -83,17 +83,36 @@ func newMetaScheme() *runtime.Scheme {
 	return s
 }
 
-// request returns a request for objects.
-func (r *Resource[T]) request(ctx context.Context, opts runtime.Object, accept string) (*rest.Request, error) {
-	resource := r.resource
-	if r.finder != nil {
-		var err error
-		if resource, err = r.finder.find(ctx); err != nil {
-			return nil, err
-		}
+// plural returns the name of the resource, as it is in URLs.
+func (r *Resource[T]) plural(ctx context.Context) (string, error) {
+	if r.finder == nil {
+		return r.resource, nil
 	}
+	return r.finder.find(ctx)
+}
+
+// missed notes that an answer says that there is no such resource.
+func (r *Resource[T]) missed(resource string, err error) {
+	if r.finder != nil && isResourceMissing(err) {
+		r.finder.forget(resource)
+	}
+}
+
+// isResourceMissing reports whether an error says that the server does not know a resource: of
+// an object that it does not have, it says the name, and says so in its own words.
+func isResourceMissing(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// request returns a request for objects.
+func (r *Resource[T]) request(resource string, opts runtime.Object, accept string) *rest.Request {
 	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(resource).
-		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept), nil
+		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept)
 }
 
 // accepts is the content types of lists and watches.
@@ -111,12 +130,13 @@ func (r *Resource[T]) accepts() string {
 // open sends a request for a list or a watch. A server that refuses what it is asked for is asked
 // for JSON from then on, which all of them speak.
 func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*answer, error) {
+	resource, err := r.plural(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		accepts := r.accepts()
-		request, err := r.request(ctx, opts, accepts)
-		if err != nil {
-			return nil, err
-		}
+		request := r.request(resource, opts, accepts)
 		if opts.Watch {
 			// As in client-go, watches are not limited in number: they wait most of the time.
 			request.Throttle(nil)
@@ -126,9 +146,7 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*answ
 			r.onlyJSON.Store(true)
 			continue
 		}
-		if r.finder != nil && apierrors.IsNotFound(err) {
-			r.finder.forget(ctx) // the kind may have become another resource
-		}
+		r.missed(resource, err)
 		return a, err
 	}
 }

@@ -100,8 +100,13 @@ func (s *scripted) seen() string {
 	return strings.Join(s.requests, ", ")
 }
 
+// localhost is the config of a server that a transport stands for.
+func localhost(server http.RoundTripper) *rest.Config {
+	return &rest.Config{Host: "http://localhost", Transport: server, QPS: -1}
+}
+
 func (s *scripted) client(t *testing.T, opts ...reflector.ResourceOption) *reflector.Resource[*Paint] {
-	client, err := reflector.ForResource[*Paint](&rest.Config{Host: "http://localhost", Transport: s, QPS: -1}, configMapResource, "default", opts...)
+	client, err := reflector.ForResource[*Paint](localhost(s), configMapResource, "default", opts...)
 	require.NoError(t, err)
 	return client
 }
@@ -333,21 +338,23 @@ func TestWatchListThatChangesWhatIsHeld(t *testing.T) {
 		second := jsonEvent(watch.Added, red[0]) + jsonEvent(watch.Added, red[1]) + jsonEvent(watch.Added, red[2]) +
 			jsonEvent(watch.Deleted, jsonObject("b", "9", "red")) + jsonEvent(watch.Modified, jsonObject("c", "10", "green")) +
 			jsonEvent(watch.Added, red[3]) + jsonEvent(watch.Deleted, jsonObject("d", "11", "red")) + jsonEvent(watch.Added, jsonObject("d", "12", "blue"))
-		server := &scripted{watches: []scriptedAnswer{
-			{body: jsonStream("8", red...)},
-			{body: jsonError(apierrors.NewResourceExpired("too old"))},
-			{body: second + jsonStream("12"), open: true},
-		}}
-		client, release := server.heldBack(t)
-		s := store.New(store.ObjectKey[*Paint])
-		stop := start(t, reflector.New(client, s))
-		require.Equal(t, "a red, b red, c red, d red", colors(s))
-		<-time.After(2 * time.Minute)
-		release()
-		<-time.After(time.Minute)
-		assert.Equal(t, "a red, c green, d blue", colors(s))
-		stop()
+		assertSecondStream(t, jsonStream("8", red...), second+jsonStream("12"), "a red, b red, c red, d red", "a red, c green, d blue")
 	})
+}
+
+// assertSecondStream looks at what a store holds after a watch-list, and after another one in
+// which much is held already.
+func assertSecondStream(t *testing.T, first, second, before, after string) {
+	server := &scripted{watches: []scriptedAnswer{{body: first}, {body: jsonError(apierrors.NewResourceExpired("too old"))}, {body: second, open: true}}}
+	client, release := server.heldBack(t)
+	s := store.New(store.ObjectKey[*Paint])
+	stop := start(t, reflector.New(client, s))
+	require.Equal(t, before, colors(s))
+	<-time.After(2 * time.Minute)
+	release()
+	<-time.After(time.Minute)
+	assert.Equal(t, after, colors(s))
+	stop()
 }
 
 // heldBack returns a client whose watches are not answered until release is called, unless
@@ -364,7 +371,7 @@ func (s *scripted) heldBack(t *testing.T) (client *reflector.Resource[*Paint], r
 		}
 		return s.RoundTrip(r)
 	})
-	client, err := reflector.ForResource[*Paint](&rest.Config{Host: "http://localhost", Transport: transport, QPS: -1}, configMapResource, "default")
+	client, err := reflector.ForResource[*Paint](localhost(transport), configMapResource, "default")
 	require.NoError(t, err)
 	return client, func() { close(released) }
 }

@@ -43,11 +43,13 @@ func (s *staging[T]) keep(p page[T]) {
 // take applies an event of a watch-list.
 func (s *staging[T]) take(e event[T]) {
 	switch {
-	case e.unchanged:
-		s.unstage(e.key)
-		delete(s.lacking, e.key)
-		delete(s.gone, e.key)
-		s.unchanged = append(s.unchanged, e.key)
+	case e.unchanged != nil:
+		for _, key := range e.unchanged {
+			s.unstage(key)
+			delete(s.lacking, key)
+			delete(s.gone, key)
+		}
+		s.unchanged = append(s.unchanged, e.unchanged...)
 	case e.lacking != nil:
 		s.lack(e.kind, *e.lacking)
 	default:

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -22,26 +21,12 @@ import (
 type wireWatch[T Object] struct {
 	of      *Resource[T]
 	answer  *answer
-	held    gate
+	held    gate[T]
 	parts   chan *part[[]event[T]] // in order; what is in them may not be there yet
 	stopped <-chan struct{}        // closed when nobody wants more
 	cancel  context.CancelFunc
 	// err is why the stream ended, if not as it should; it is set when parts is closed.
 	err error
-}
-
-// gate lets those who decode ask what is held, until whoever holds it is about to change it.
-type gate struct {
-	asks  bool // from the beginning
-	mu    sync.RWMutex
-	holds holdsFunc // under mu; nil when the gate is shut
-}
-
-// shut makes everything be decoded that was not asked for yet.
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.holds = nil
 }
 
 // partsAhead is how many parts of a watch may wait for whoever takes them.
@@ -58,7 +43,7 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds 
 		return nil, err
 	}
 	s := &wireWatch[T]{
-		of: r, answer: a, held: gate{asks: holds != nil, holds: holds},
+		of: r, answer: a, held: gate[T]{holds: holds},
 		parts: make(chan *part[[]event[T]], partsAhead), stopped: ctx.Done(), cancel: cancel,
 	}
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
@@ -109,46 +94,55 @@ func (s *wireWatch[T]) read(ctx context.Context) error {
 	for {
 		asked := time.Now()
 		batch, err := frames.Next()
-		if err == io.EOF {
-			return err
+		came := time.Now()
+		if err == nil {
+			s.held.keepBack(s, decoding.own, format, batch)
 		}
-		if err != nil {
+		if e, ok := s.held.pass(came, err != nil || len(batch.Frames) > 0); ok && !s.send(ctx, decoding.ready([]event[T]{e})) {
+			return ctx.Err()
+		}
+		switch {
+		case err == io.EOF:
+			return err
+		case err != nil:
 			return s.answer.fail(frames.Head(), err)
+		case len(batch.Frames) == 0:
+			batch.Release()
+			continue
 		}
 		var p *part[[]event[T]]
-		if time.Since(asked) >= caughtUp && batch.Size() <= little {
+		if came.Sub(asked) >= caughtUp && batch.Size() <= little {
 			p = decoding.now(batch)
 		} else if p = decoding.add(batch); p == nil {
 			continue // it went into a part that is on its way
 		}
-		select {
-		case s.parts <- p:
-		case <-ctx.Done():
+		if !s.send(ctx, p) {
 			return ctx.Err()
 		}
 	}
 }
 
+// send passes a part on, and returns false if nobody wants it any more.
+func (s *wireWatch[T]) send(ctx context.Context, p *part[[]event[T]]) bool {
+	select {
+	case s.parts <- p:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // decode appends the events of a batch.
 func (s *wireWatch[T]) decode(d *decoder[T], events *[]event[T], format wire.Format, batch *wire.Batch) {
-	var holds holdsFunc
-	if s.held.asks {
-		s.held.mu.RLock()
-		defer s.held.mu.RUnlock()
-		holds = s.held.holds
-	}
 	*events = slices.Grow(*events, len(batch.Frames))
 	for i := range batch.Frames {
-		s.frame(d, events, format, &batch.Frames[i], holds)
-		if holds != nil && (*events)[len(*events)-1].closing {
-			holds = nil // what comes now is news
-		}
+		s.frame(d, events, format, &batch.Frames[i])
 	}
 }
 
 // frame appends the event of a frame, or those that it turns out to hold.
-func (s *wireWatch[T]) frame(d *decoder[T], events *[]event[T], format wire.Format, frame *wire.Frame, holds holdsFunc) {
-	e, ok := s.event(d, format, frame, holds)
+func (s *wireWatch[T]) frame(d *decoder[T], events *[]event[T], format wire.Format, frame *wire.Frame) {
+	e, ok := s.event(d, format, frame)
 	if ok || format != wire.JSON {
 		*events = append(*events, e)
 		return
@@ -159,17 +153,17 @@ func (s *wireWatch[T]) frame(d *decoder[T], events *[]event[T], format wire.Form
 		return
 	}
 	for i := range frames {
-		e, _ := s.event(d, format, &frames[i], nil)
+		e, _ := s.event(d, format, &frames[i])
 		*events = append(*events, e)
 	}
 }
 
 // event says what a frame means, and false if its object cannot be decoded.
-func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame, holds holdsFunc) (event[T], bool) {
+func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame) (event[T], bool) {
 	e := event[T]{kind: watch.EventType(frame.Type)}
 	switch e.kind {
 	case watch.Added, watch.Modified, watch.Deleted:
-		return s.object(d, format, frame, e, holds)
+		return s.object(d, format, frame, e)
 	case watch.Bookmark:
 		return s.bookmark(format, frame, e)
 	case watch.Error:
@@ -180,16 +174,10 @@ func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Fram
 	return e, true
 }
 
-func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e event[T], holds holdsFunc) (event[T], bool) {
+func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
 	if frame.Object == nil {
 		e.err = s.fail(frame, newTypeError[T](nil))
 		return e, true
-	}
-	if e.kind != watch.Deleted {
-		if key, version, held := d.held(format, frame.Object, holds); held && frame.Single() {
-			e.unchanged, e.key, e.version = true, key, version.ResourceVersion
-			return e, true
-		}
 	}
 	decoded, err := d.decode(format, frame.Object)
 	if err == nil && decoded.key.Name != "" {

@@ -79,7 +79,7 @@ func sluggishWatch(ctx context.Context, t *testing.T, body paused) *wireWatch[*s
 // While a helper is at the first event, the second one waits, the third one is decoded where it
 // is cut, and there is room beside the second one for the fourth.
 func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
-	processors(t, 2)
+	Processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		s := sluggishWatch(t.Context(), t, paused{
 			{0, sluggishEvent(1, 60000, "1s")},
@@ -110,7 +110,7 @@ func CarriedError[T Object](e watch.Event) error {
 // The second event is dropped, since it waits when the watch is told to end; what was decoded
 // on the spot after it must not come in its place.
 func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
-	processors(t, 2)
+	Processors(t, 2)
 	for range 20 { // a select that may go either way does not always go wrong
 		synctest.Test(t, func(t *testing.T) {
 			s := sluggishWatch(t.Context(), t, paused{

@@ -136,3 +136,8 @@ func isPlain(b []byte) bool {
 func valid(b []byte) bool {
 	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
+
+// ValueLength returns the length of the JSON value that b begins with, 0 if b does not have all of
+// it, and -1 if there is none. It counts brackets, and validates nothing. A number or a literal
+// ends only with what follows it.
+func ValueLength(b []byte) int { return endOfValue(b, &value{}) }

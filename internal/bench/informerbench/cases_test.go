@@ -1,10 +1,9 @@
 package informerbench
 
 import (
-	"bytes"
-	"io"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
 	"github.com/kubereflector/kubereflector/internal/bench/pods"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,16 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var tiny = scale{size: pods.Size{Pods: 50, Namespaces: 3, Nodes: 5}, busy: 10, calls: 200, idle: 3}
 
 func TestEveryCaseRunsOnBothSides(t *testing.T) {
-	for _, c := range newWorld(tiny).cases() {
-		t.Run(c.Name, func(t *testing.T) {
-			ours, peer, err := c.Sides()
-			require.NoError(t, err)
-			_, err = ours()
-			require.NoError(t, err)
-			_, err = peer()
-			require.NoError(t, err)
-		})
-	}
+	measuretest.EveryCaseRuns(t, newWorld(tiny).cases(), 1, nil)
 }
 
 func TestEveryUpdateReachesEveryHandler(t *testing.T) {
@@ -51,7 +41,4 @@ func TestHandlerThatIsCalledTooOftenIsAnError(t *testing.T) {
 	assert.ErrorContains(t, c.wait(), "1 times too often")
 }
 
-func TestArgumentsThatMakeNoSense(t *testing.T) {
-	assert.ErrorContains(t, Run([]string{"all"}, &bytes.Buffer{}, io.Discard), `"all"`)
-	assert.Error(t, Run([]string{"-nonsense"}, &bytes.Buffer{}, io.Discard))
-}
+func TestArgumentsThatMakeNoSense(t *testing.T) { measuretest.RefusesNonsense(t, Run) }

@@ -1,12 +1,12 @@
 package storebench
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
 	"github.com/kubereflector/kubereflector/internal/bench/pods"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,36 +30,19 @@ var tiny = scale{
 	pace:    100 * time.Microsecond,
 }
 
-func TestEveryCaseRuns(t *testing.T) {
-	for _, c := range newWorld(tiny).cases() {
-		t.Run(c.Name, func(t *testing.T) {
-			assert.NotEmpty(t, c.Unit)
-			ours, peer, err := c.Sides()
-			require.NoError(t, err)
-			for side, round := range map[string]measure.Round{"ours": ours, "peer": peer} {
-				for range 2 {
-					figure, err := round()
-					require.NoError(t, err, side)
-					if c.Unit != "bytes/object" { // so few pods weigh less than what the runtime does meanwhile
-						assert.GreaterOrEqual(t, figure, 0.0, side)
-					}
-					if strings.HasSuffix(c.Unit, "s") && !strings.Contains(c.Unit, "alloc") && c.Unit != "bytes/object" {
-						assert.Positive(t, figure, side)
-					}
-				}
-			}
-		})
-	}
+func TestEveryCaseRunsOnBothSides(t *testing.T) {
+	measuretest.EveryCaseRuns(t, newWorld(tiny).cases(), 2, func(t *testing.T, c measure.Case, figure float64) {
+		if c.Unit == "bytes/object" {
+			return // so few pods weigh less than what the runtime does meanwhile
+		}
+		assert.GreaterOrEqual(t, figure, 0.0)
+		if strings.HasSuffix(c.Unit, "s") && !strings.Contains(c.Unit, "alloc") {
+			assert.Positive(t, figure)
+		}
+	})
 }
 
-func TestNamesOfCasesAreDistinctAndHaveNoSpaces(t *testing.T) {
-	seen := map[string]bool{}
-	for _, c := range newWorld(tiny).cases() {
-		assert.Regexp(t, regexp.MustCompile(`^\S+$`), c.Name)
-		assert.False(t, seen[c.Name], c.Name)
-		seen[c.Name] = true
-	}
-}
+func TestArgumentsThatMakeNoSense(t *testing.T) { measuretest.RefusesNonsense(t, Run) }
 
 // subjects returns both caches, filled.
 func subjects(t *testing.T, w *world) map[string]subject {

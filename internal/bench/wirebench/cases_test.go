@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -25,21 +27,11 @@ func newTinyWorld(t *testing.T) *world {
 
 func TestEveryCaseRunsOnBothSides(t *testing.T) {
 	w := newTinyWorld(t)
-	names := map[string]bool{}
-	for _, c := range w.cases() {
-		require.False(t, names[c.Name], "two cases have the name %s", c.Name)
-		names[c.Name] = true
-		ours, peer, err := c.Sides()
-		require.NoError(t, err)
-		figure, err := ours()
-		require.NoError(t, err)
-		other, err := peer()
-		require.NoError(t, err)
+	measuretest.EveryCaseRuns(t, w.cases(), 1, func(t *testing.T, c measure.Case, figure float64) {
 		if !strings.Contains(c.Name, "growth") && !strings.Contains(c.Name, "live-heap") { // of so few objects nothing may be left
-			assert.Positive(t, figure, c.Name)
-			assert.Positive(t, other, c.Name)
+			assert.Positive(t, figure)
 		}
-	}
+	})
 	for e, samples := range w.samples {
 		assert.Len(t, samples, 1, "cases share what was measured of %v", e)
 	}
@@ -68,7 +60,6 @@ func TestProcessThatFailsSaysWhy(t *testing.T) {
 }
 
 func TestArgumentsThatMakeNoSense(t *testing.T) {
-	assert.ErrorContains(t, Run([]string{"all"}, &bytes.Buffer{}, io.Discard), `"all"`)
-	assert.Error(t, Run([]string{"-nonsense"}, &bytes.Buffer{}, io.Discard))
+	measuretest.RefusesNonsense(t, Run)
 	assert.Error(t, Run([]string{"-cpuprofile", "file"}, &bytes.Buffer{}, io.Discard), "this process has nothing to profile")
 }

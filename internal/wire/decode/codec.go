@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 )
 
 // ErrNoStruct means that T is something else than a pointer to a struct.
@@ -15,6 +16,10 @@ type Codec[T any] struct {
 	settings settings
 	shape    shape
 	protobuf bool
+
+	quickly       sync.Once // makes the fields below
+	root          *reader   // nil if nothing of T can be decoded quickly
+	tables, lists int       // so many are in there
 }
 
 // For returns the codec of T. It returns [ErrNoStruct] unless T is a pointer to a struct.

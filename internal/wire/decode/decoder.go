@@ -21,6 +21,7 @@ type Decoder[T any] struct {
 
 func newDecoder[T any](c *Codec[T]) *Decoder[T] {
 	d := &Decoder[T]{codec: c, json: newJSONDecoder(&c.settings, &c.shape)}
+	d.json.quick = c.newQuick(d.json)
 	if c.protobuf {
 		d.protobuf = newProtobufDecoder(&c.settings, c.elem)
 	}

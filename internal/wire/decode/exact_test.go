@@ -80,6 +80,7 @@ func TestSlicesThatAreUnusual(t *testing.T) {
 
 // nested has the same slice inside its elements.
 type nested struct {
+	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Conditions        []metav1.Condition      `json:"conditions"`
 	Inner             *nested                 `json:"inner"`

@@ -116,6 +116,10 @@ var seeds = []string{
 	`{"spec":{"tree":{"kind":"A","apiVersion":"v1","a":[1,2.5]},"reader":null,"lists":{"a":[{"name":"c","env":[{"name":"a"}]}]},"Ignored":"x","-":"x"}}`,
 	`{"spec":{"reader":{}}}`, `{"spec":{"tree":{"a":1}}}`, `{"untagged":"a","Untagged":"b"}`, "{\"Untagged\":\"\xff\\ud800\",\"spec\":{\"map\":{\"\xff\":\"a\",\"\xfe\":\"b\"},\"any\":{\"\xff\":\"\xfe\"}}}",
 	`{"spec":{"containers":[{"name":"a","env":[{"name":"A","value":"1"}],"resources":{"limits":{"cpu":"1","memory":"1Gi"}},"ports":[{"containerPort":80}],"livenessProbe":{"httpGet":{"port":"http"}}},{"name":"b","env":[{"name":"A","value":"1"}],"resources":{"limits":{"cpu":"1","memory":"1Gi"}}}],"containers":[{"env":[{"name":"B"}]}]},"status":{"phase":"Running"}}`,
+	`{"spec":{"int":1234567890123456789,"int8":-128,"uint8":255}}`, `{"spec":{"int":9223372036854775808}}`, `{"spec":{"int":-0,"intP":-9223372036854775808}}`, `{"spec":{"int":-}}`, `{"spec":{"int":00}}`,
+	`{"spec":{"int8":128}}`, `{"spec":{"int":1e2}}`, `{"spec":{"map":{"a":"\"","b\n":"c"},"strings":["\u0026","é",""],"stringP":"tab\t"}}`, `{"spec":{"map":{"a":"b","a":"c"}}}`, `{"spec":{"map":{"a":null}}}`,
+	`{"spec":{"needs":{"limits":{"cpu":"x"}}}}`, `{"spec":{"needs":{"limits":{"cpu":"1","cpu":"2"},"requests":{}}}}`, `{"spec":{"needs":{"limits":{"cpu":1,"m\u0065mory":" 1Gi"}}}}`, `{"metadata":{"creationTimestamp":""}}`,
+	`{"spec":{"bool":tru}}`, `{"spec":{"bool":falsey}}`, `{"spec":{"strings":["a",]}}`, `{"spec":{"strings":["a" ]}}`, `{"spec":{"strings":["a"}}`, `{"spec":{"unknown":{"a":[1,2]},"int":1}}`, `{"kind":"a"} x`,
 	`{"a":}`, `{"a":1,}`, `{"kind":"a"`, `{"kind":"a"}}`, `{"kind":01}`, `{"kind":tru}`, `{"unknown":{"a":[}}`, `{'kind':1}`, "{\"kind\":\"\n\"}", `{"kind":1,"spec":`, `{"kind":{}}`,
 }
 

@@ -22,6 +22,7 @@ var semantics = json.JoinOptions(
 // jsonDecoder has the options with which JSON is decoded.
 type jsonDecoder struct {
 	plain, sharing, strict json.Options
+	quick                  *quick // nil if the type is not for it
 
 	// again means that the object being decoded has to be decoded without sharing.
 	again bool
@@ -78,7 +79,18 @@ func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) 
 		}
 	}
 	object := fresh()
-	if !d.meter.open() {
+	shares := d.meter.open()
+	d.again, d.bypass, d.found = false, nil, 0
+	if d.quick.open() {
+		if d.quick.decode(data, reflect.ValueOf(object).UnsafePointer(), shares) {
+			if shares {
+				d.meter.count(len(data), d.found)
+			}
+			return object, nil
+		}
+		object = fresh()
+	}
+	if !shares {
 		return object, json.Unmarshal(data, object, d.plain)
 	}
 	d.again, d.bypass, d.found = false, nil, 0

@@ -1,0 +1,147 @@
+package decode
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"reflect"
+	"unsafe"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+)
+
+// at returns a byte, or 0 behind the end.
+func at(b []byte, i int) byte {
+	if i < len(b) {
+		return b[i]
+	}
+	return 0
+}
+
+// memberAt returns the name of a member, and where its value begins.
+func memberAt(b []byte, i int) (name []byte, value int, ok bool) {
+	if at(b, i) != '"' {
+		return nil, 0, false
+	}
+	end, ok := plainText(b, i+1)
+	if !ok || at(b, end+1) != ':' {
+		return nil, 0, false
+	}
+	return b[i+1 : end], end + 2, true
+}
+
+// skip validates a value that nobody wants.
+func skip(b []byte, i int) (int, bool) {
+	n := wire.ValueLength(b[i:])
+	return i + n, n > 0 && isValid(b[i:i+n])
+}
+
+// inside decodes what has values in it.
+func (q *quick) inside(r *reader, p unsafe.Pointer, b []byte, i int) (end int, ok bool) {
+	if q.depth++; q.depth > mostDepth {
+		return 0, false
+	}
+	if r.does == lists {
+		end, ok = q.list(r, p, b, i)
+	} else {
+		end, ok = q.object(r, p, b, i)
+	}
+	q.depth--
+	return end, ok
+}
+
+// textMembers calls each with the members of an object whose values are strings, and with their
+// quotes. It returns where the object ends.
+func textMembers(b []byte, i int, each func(name, value []byte) bool) (int, bool) {
+	if at(b, i+1) == '}' {
+		return i + 2, true
+	}
+	for {
+		name, value, ok := memberAt(b, i+1)
+		if !ok || at(b, value) != '"' {
+			return 0, false
+		}
+		end, ok := plainText(b, value+1)
+		if !ok || !each(name, b[value:end+1:end+1]) {
+			return 0, false
+		}
+		switch i = end + 1; at(b, i) {
+		case ',':
+		case '}':
+			return i + 1, true
+		default:
+			return 0, false
+		}
+	}
+}
+
+func boolean(p unsafe.Pointer, b []byte, i int) (int, bool) {
+	if rest := b[i:]; len(rest) >= 4 && string(rest[:4]) == "true" {
+		*(*bool)(p) = true
+		return i + 4, true
+	} else if len(rest) >= 5 && string(rest[:5]) == "false" {
+		*(*bool)(p) = false
+		return i + 5, true
+	}
+	return 0, false
+}
+
+// integer decodes a number without a point that fits. What follows it is the caller's to look at.
+func (r *reader) integer(p unsafe.Pointer, b []byte, i int) (int, bool) {
+	negative := at(b, i) == '-'
+	if negative {
+		i++
+	}
+	const longest = 18 // so many digits always fit into 64 bits
+	begin, n := i, int64(0)
+	for ; isDigit(at(b, i)); i++ {
+		n = 10*n + int64(b[i]-'0')
+		if i-begin == longest {
+			return 0, false
+		}
+	}
+	if i == begin || b[begin] == '0' && i > begin+1 {
+		return 0, false
+	}
+	if negative {
+		n = -n
+	}
+	into := reflect.NewAt(r.typ, p).Elem()
+	if into.CanInt() && !into.OverflowInt(n) {
+		into.SetInt(n)
+		return i, true
+	}
+	if into.CanUint() && !negative && !into.OverflowUint(uint64(n)) {
+		into.SetUint(uint64(n))
+		return i, true
+	}
+	return 0, false
+}
+
+// plainText returns where the string ends that i is inside of, and false unless all in it stands
+// for itself: no escapes, no control characters, nothing beyond ASCII.
+func plainText(b []byte, i int) (int, bool) {
+	const (
+		ones   = 0x0101010101010101
+		high   = 0x8080808080808080
+		quotes = '"' * ones
+		slants = '\\' * ones
+		spaces = ' ' * ones
+	)
+	for ; i+8 <= len(b); i += 8 {
+		word := binary.LittleEndian.Uint64(b[i:])
+		quote, slant := word^quotes, word^slants
+		// A byte that is found borrows; what is wrong in this is only above the first.
+		if found := ((quote-ones)&^quote | (slant-ones)&^slant | (word-spaces)&^word | word) & high; found != 0 {
+			i += bits.TrailingZeros64(found) / 8
+			return i, b[i] == '"'
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' {
+			return i, true
+		} else if c < ' ' || c == '\\' || c >= 0x80 {
+			return 0, false
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,158 @@
+package decode
+
+import (
+	gojson "encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// tries reports whether data is decoded quickly into a T.
+func tries(t *testing.T, elem reflect.Type, data string, opts ...Option) bool {
+	d := newErased(elem, opts...)
+	require.NotNil(t, d.json.quick)
+	ok := d.json.quick.decode([]byte(data), reflect.New(elem).UnsafePointer(), true)
+	assert.Equal(t, !ok, d.json.quick.pause > 0)
+	return ok
+}
+
+func TestWhatServersWriteIsDecodedQuickly(t *testing.T) {
+	for _, unique := range []bool{false, true} {
+		for _, data := range podBytesOf(t, wire.JSON, makePods(50, unique)) {
+			require.True(t, tries(t, reflect.TypeFor[corev1.Pod](), string(data)), "%s", data)
+			require.True(t, tries(t, reflect.TypeFor[corev1.Pod](), string(data), SkipManagedFields()))
+			require.True(t, tries(t, reflect.TypeFor[metav1.PartialObjectMetadata](), string(data)), "a smaller struct")
+		}
+	}
+	kinds, quick := 0, 0
+	eachKind(t, func(t *testing.T, kind reflect.Type, fill func() runtime.Object) {
+		data, err := gojson.Marshal(fill())
+		require.NoError(t, err)
+		kinds++
+		if d := newErased(kind); d.json.quick != nil && d.json.quick.decode(data, reflect.New(kind).UnsafePointer(), true) {
+			quick++
+		}
+	})
+	assert.Greater(t, quick, kinds*98/100, "of %d", kinds)
+}
+
+func TestWhatIsUnusualIsGivenUp(t *testing.T) {
+	for _, data := range []string{
+		``, `{`, `null`, `[]`, `{} `, ` {}`, `{"kind" :"a"}`, `{"kind":"a", "spec":{}}`, `{"kind":"a","kind":"b"}`, `{"k\u0069nd":"a"}`, `{"kind":"a"}}`, `{"kind":5}`,
+		`{"parts":[{"args":["a", "b"]}]}`, `{"parts":[{"args":["a"}]}`, `{"unknown":[}`, strings.Repeat(`{"inner":`, mostDepth) + `{}` + strings.Repeat(`}`, mostDepth),
+	} {
+		assert.False(t, tries(t, reflect.TypeFor[nested](), data), data)
+	}
+	for _, data := range []string{
+		`{}`, `{"metadata":{"name":"\u00e4","annotations":{"a":"\"","b":"ä"},"generation":1234567890123456789,"creationTimestamp":null}}`,
+		`{"unknown":{"a":[1,null]},"inner":{"conditions":[],"inner":{"own":{"x":[{}]}}}}`, strings.Repeat(`{"inner":`, mostDepth-1) + `{}` + strings.Repeat(`}`, mostDepth-1),
+	} {
+		assert.True(t, tries(t, reflect.TypeFor[nested](), data), data)
+	}
+}
+
+// endless has lists in lists.
+type endless struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Deeper            deeper `json:"deeper"`
+}
+
+type deeper []deeper
+
+func TestListsThatAreEndlessDoNotEndTheProcess(t *testing.T) {
+	const depth = 5 << 20
+	d := newErased(reflect.TypeFor[endless]())
+	for _, end := range []string{"", strings.Repeat("]", depth) + "}"} {
+		_, err := d.decode(wire.JSON, []byte(`{"deeper":`+strings.Repeat("[", depth)+end))
+		assert.Error(t, err)
+	}
+}
+
+func TestAnObjectThatIsGivenUpMakesAPause(t *testing.T) {
+	d := newErased(reflect.TypeFor[nested]())
+	q := d.json.quick
+	decode := func(text string) {
+		_, err := d.decode(wire.JSON, []byte(text))
+		require.NoError(t, err)
+	}
+	for _, want := range []int{1, 2, 4, 8} {
+		decode(`{ }`)
+		assert.Equal(t, want, q.pause)
+		for range want {
+			decode(`{}`)
+		}
+		assert.Zero(t, q.pause)
+	}
+	decode(`{}`)
+	decode(`{ }`)
+	assert.Equal(t, 1, q.pause, "all before is forgotten")
+	for range 20 {
+		q.pause = 0
+		decode(`{ }`)
+	}
+	assert.Equal(t, mostQuickPause, q.pause)
+}
+
+// TestDamagedObjectsAreDecodedAsTheIncumbentDoes damages an object at each of its bytes.
+func TestDamagedObjectsAreDecodedAsTheIncumbentDoes(t *testing.T) {
+	yes := true
+	object := &foo{
+		TypeMeta: metav1.TypeMeta{Kind: "Foo"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "a", Labels: map[string]string{"a": "b", "c": "\n"}, CreationTimestamp: metav1.NewTime(time.Unix(1_750_000_000, 0)),
+			OwnerReferences: []metav1.OwnerReference{{UID: "u", Controller: &yes}}, Generation: 12,
+		},
+	}
+	object.Spec.Structs = []fooBase{{Base: "y", Extra: map[string]string{}}, {}}
+	text, err := gojson.Marshal(object.ObjectMeta)
+	require.NoError(t, err)
+	more, err := gojson.Marshal(object.Spec.Structs)
+	require.NoError(t, err)
+	data := `{"kind":"Foo","metadata":` + string(text) + `,"conditions":null,"parts":[{"name":"p","args":["q","é"],"stdin":true,"ports":[{"containerPort":-5}],"terminationMessagePath":"/x"}],"structs":` + string(more) + `}`
+	require.True(t, tries(t, reflect.TypeFor[nested](), data))
+	d := newErased(reflect.TypeFor[nested]())
+	compare := func(text string) {
+		want := &nested{}
+		bad := utiljson.Unmarshal([]byte(text), want)
+		for range 2 {
+			d.json.quick.pause = 0
+			got, err := d.decode(wire.JSON, []byte(text))
+			require.Equal(t, bad == nil, err == nil, "%s: %v, %v", text, bad, err)
+			if bad == nil {
+				require.Equal(t, want, got, text)
+			}
+		}
+	}
+	for i := range data {
+		compare(data[:i])
+		for _, c := range []string{"", " ", "0", `"`, `\`, "}", "]", ",", "\x01", "\xff"} {
+			compare(data[:i] + c + data[i+1:])
+		}
+	}
+}
+
+func TestEqualStringsHaveTheSameMemory(t *testing.T) {
+	codec, err := For[*corev1.Pod](WithoutSharing())
+	require.NoError(t, err)
+	d := codec.NewDecoder()
+	pod := func(node, message string) *corev1.Pod {
+		p, err := d.Decode(wire.JSON, []byte(`{"spec":{"nodeName":"`+node+`"},"status":{"message":"`+message+`"}}`))
+		require.NoError(t, err)
+		return p
+	}
+	long := strings.Repeat("x", internedLength+1)
+	a, b := pod("node-1", long), pod("node-1", long)
+	assert.Same(t, unsafe.StringData(a.Spec.NodeName), unsafe.StringData(b.Spec.NodeName))
+	assert.NotSame(t, unsafe.StringData(a.Status.Message), unsafe.StringData(b.Status.Message))
+	assert.Len(t, d.json.quick.strings, internedPlaces)
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package reflector
+
+const raceEnabled = false
