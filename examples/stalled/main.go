@@ -1,4 +1,4 @@
-// Program stalled tells two informers, client-go's and ours, of ten thousand changes of
+// Program stalled tells two informers, client-go's and ours, of a thousand changes of
 // one ConfigMap while the handler of each is stuck, and prints how much memory each
 // keeps for it: one every state, the other the latest. Then the handlers go on, and it
 // prints how often each is called. It is example 8 of examples/README.md.
@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout, 10_000); err != nil {
+	if err := run(context.Background(), os.Stdout, 1_000); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -38,7 +38,7 @@ type subject struct {
 }
 
 func run(ctx context.Context, out io.Writer, changes int) error {
-	fmt.Fprintf(out, "After %d changes of 10 KiB, of which a stuck handler heard nothing:\n", changes)
+	fmt.Fprintf(out, "After %d changes of 50 KiB, of which a stuck handler heard nothing:\n", changes)
 	for _, of := range []struct {
 		name  string
 		start func(kubernetes.Interface, func(*corev1.ConfigMap)) subject
@@ -102,10 +102,13 @@ func stall(ctx context.Context, start func(kubernetes.Interface, func(*corev1.Co
 		return 0, 0, err
 	}
 
-	stuck, last, told := make(chan struct{}), "", make(chan struct{})
+	began, stuck, told, last := make(chan struct{}), make(chan struct{}), make(chan struct{}), ""
 	s := start(clientset, func(object *corev1.ConfigMap) {
+		if calls++; calls == 1 {
+			close(began)
+		}
 		<-stuck
-		if calls++; object.ResourceVersion == last {
+		if object.ResourceVersion == last {
 			close(told)
 		}
 	})
@@ -115,9 +118,10 @@ func stall(ctx context.Context, start func(kubernetes.Interface, func(*corev1.Co
 	defer running.Wait()
 	defer stop()
 
+	<-began
 	before := liveHeap()
 	for i := range changes {
-		letter.Data = map[string]string{"text": strings.Repeat(fmt.Sprint(i%10), 10<<10)}
+		letter.Data = map[string]string{"text": strings.Repeat(fmt.Sprint(i%10), 50<<10)}
 		if err := server.Update(letter); err != nil {
 			return 0, 0, err
 		}
