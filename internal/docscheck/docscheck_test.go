@@ -9,8 +9,8 @@ import (
 )
 
 var checks = map[string]func(fs.FS) ([]string, error){
-	"Commands": Commands, "Excerpts": Excerpts, "Figures": Figures, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
-	"Promises": Promises, "Tests": Tests,
+	"Commands": Commands, "Examples": Examples, "Excerpts": Excerpts, "Figures": Figures, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
+	"Outputs": Outputs, "Promises": Promises, "Tests": Tests,
 }
 
 // check runs a check on a repository of a few files, and compares what it says with what is wrong with them.
