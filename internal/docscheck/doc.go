@@ -12,6 +12,7 @@
 //   - [Tests]: every test that a page names exists, where its link leads.
 //   - [Promises]: every promise of a doc.go has its row, with a test, in docs/guarantees.md.
 //   - [Mermaid]: every line of a diagram is understood, and what it draws is declared.
+//   - [Colours]: diagrams have the colours that all pages share, and the participants of a sequence that of their goroutine.
 //   - [Packages]: every package has a doc.go with its comment; a command may keep it in any of its files.
 //   - [Names]: every exported type, function, method, constant and variable of a package that others can import has a comment.
 //

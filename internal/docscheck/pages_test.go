@@ -210,3 +210,14 @@ func TestMermaid(t *testing.T) {
 		})
 	}
 }
+
+func TestColours(t *testing.T) {
+	check(t, "Colours", map[string]string{"page.md": "```mermaid\nflowchart LR\na:::yours --> b:::red\n" +
+		"classDef yours fill:#ffd9b3,stroke:#b36b00,color:#000\nclassDef inside fill:#fff\nclassDef red fill:#f00\n```\n" +
+		"```mermaid\nsequenceDiagram\nbox rgb(1,2,3) one\nparticipant a\nend\nparticipant b as B\nbox two\nactor c\nend\na->>b: x\n```\n"},
+		"page.md:5: another colour, or another name, than on the other pages: inside",
+		"page.md:6: another colour, or another name, than on the other pages: red",
+		"page.md:13: b is in no box, whose colour is that of its goroutine",
+		"page.md:14: the box has no colour",
+	)
+}
