@@ -1,6 +1,7 @@
 // Program configmaps lets a reflector fill an event-queue collection with the
 // ConfigMaps of the namespace default, and prints what happens to them: additions,
-// modifications with the prior state, and deletions.
+// modifications with the prior state, and deletions. It is example 4 of
+// examples/README.md.
 package main
 
 import (

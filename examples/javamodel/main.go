@@ -1,6 +1,7 @@
 // Program javamodel is the example with which the Java outcome of the series shows its
 // parts at work, in Go: a reflector, an event-queue collection and a consumer that
-// tracks what is known, put together by hand and closed in the right order.
+// tracks what is known, put together by hand and closed in the right order. It is
+// example 5 of examples/README.md.
 //
 // What the Java program does, and what becomes of it here:
 //

@@ -1,6 +1,6 @@
 // Program pods shares one watch on the pods of the namespace default between two
 // subscribers, one of which comes late: it gets what is there first, and then the
-// same news as the other.
+// same news as the other. It is example 6 of examples/README.md.
 package main
 
 import (

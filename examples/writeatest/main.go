@@ -1,6 +1,7 @@
 // Program writeatest is a controller that puts a stamp, an annotation, on every
 // ConfigMap of the namespace default. What matters here is its test: it runs the
-// controller against an API server in memory, and lets things go wrong.
+// controller against an API server in memory, and lets things go wrong. It is example 15
+// of examples/README.md.
 package main
 
 import (

@@ -9,8 +9,8 @@ import (
 )
 
 var checks = map[string]func(fs.FS) ([]string, error){
-	"Commands": Commands, "Excerpts": Excerpts, "Figures": Figures, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
-	"Promises": Promises, "Tests": Tests,
+	"Colours": Colours, "Commands": Commands, "Examples": Examples, "Excerpts": Excerpts, "Figures": Figures, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
+	"Outputs": Outputs, "Promises": Promises, "Tests": Tests,
 }
 
 // check runs a check on a repository of a few files, and compares what it says with what is wrong with them.
@@ -43,14 +43,15 @@ func TestLinks(t *testing.T) {
 		"with a title":          {`[a](docs/a.md "A title") [b](docs/b.md 'b')`, []string{`README.md:1: link to "docs/b.md": there is no such file`}},
 		"two on a line": {"[a](x) and [b](y)", []string{
 			`README.md:1: link to "x": there is no such file`, `README.md:1: link to "y": there is no such file`}},
-		"images":          {"![a](docs/a.png)", []string{`README.md:1: link to "docs/a.png": there is no such file`}},
-		"badges":          {"[![a](docs/a.png)](docs/a.md)", []string{`README.md:1: link to "docs/a.png": there is no such file`}},
-		"in HTML":         {`<a href="docs/a.md"><img width=1 src="docs/a.png"></a>`, []string{`README.md:1: link to "docs/a.png": there is no such file`}},
-		"defined apart":   {"[a][1]\n\n[1]: docs/b.md", []string{`README.md:3: link to "docs/b.md": there is no such file`}},
-		"out of the repo": {"[a](../other/README.md)", []string{`README.md:1: link to "../other/README.md": it leads out of the repository`}},
-		"elsewhere":       {"[a](https://example.com/x) [b](mailto:a@example.com) [c](//example.com)", nil},
-		"in code":         {"```go\nf[a](b)\n```\nand `f[a](b)`\n~~~~\n```\n[a](b)\n~~~~\n[a](c)", []string{`README.md:9: link to "c": there is no such file`}},
-		"to headings":     {"[a](docs/a.md#the-one--only-store) [b](docs/a.md#twice-1) [c](#here)\n# Here\n[d](docs/a.md#tag)", nil},
+		"images":                {"![a](docs/a.png)", []string{`README.md:1: link to "docs/a.png": there is no such file`}},
+		"badges":                {"[![a](docs/a.png)](docs/a.md)", []string{`README.md:1: link to "docs/a.png": there is no such file`}},
+		"in HTML":               {`<a href="docs/a.md"><img width=1 src="docs/a.png"></a>`, []string{`README.md:1: link to "docs/a.png": there is no such file`}},
+		"defined apart":         {"[a][1]\n\n[1]: docs/b.md", []string{`README.md:3: link to "docs/b.md": there is no such file`}},
+		"by a name that is not": {"[a][one] [b][two] `m[k][v]`\n\n[One]: docs/a.md", []string{`README.md:1: link by the name "two", which is not defined`}},
+		"out of the repo":       {"[a](../other/README.md)", []string{`README.md:1: link to "../other/README.md": it leads out of the repository`}},
+		"elsewhere":             {"[a](https://example.com/x) [b](mailto:a@example.com) [c](//example.com)", nil},
+		"in code":               {"```go\nf[a](b)\n```\nand `f[a](b)`\n~~~~\n```\n[a](b)\n~~~~\n[a](c)", []string{`README.md:9: link to "c": there is no such file`}},
+		"to headings":           {"[a](docs/a.md#the-one--only-store) [b](docs/a.md#twice-1) [c](#here)\n# Here\n[d](docs/a.md#tag)", nil},
 		"to no heading": {"[a](docs/a.md#other) [b](#in-code)\n```\n# In code\n```", []string{
 			`README.md:1: link to "docs/a.md#other": the file has no such heading`, `README.md:1: link to "#in-code": the file has no such heading`}},
 		"to lines": {"[a](docs/a.go#L10)", nil},

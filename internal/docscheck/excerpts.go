@@ -38,7 +38,14 @@ func Excerpts(repository fs.FS) ([]string, error) {
 				problems = append(problems, fmt.Sprintf("%s:%d: the Go block is in no Go file that the page links to", page, block.number))
 			}
 		}
+		printed := map[int]bool{}
+		for _, output := range outputs(string(text)) {
+			printed[output.number] = true // by a command: see Outputs
+		}
 		for _, block := range blocks(string(text), "text") {
+			if printed[block.number] {
+				continue
+			}
 			output := "// " + strings.ReplaceAll(strings.TrimRight(block.text, "\n"), "\n", "\n// ")
 			prints := func(source string) bool { return isExcerpt(output, source) }
 			if !slices.ContainsFunc(sources, prints) {
@@ -81,32 +88,6 @@ func isExcerpt(block, source string) bool {
 		rest = rest[at+len(part)-1:] // the next part may begin with the line end of this one
 	}
 	return true
-}
-
-// blocks returns what is fenced in a page under the name of a language, with the lines on which it begins.
-func blocks(page, language string) []line {
-	var found []line
-	var open *line
-	mark := ""
-	for i, text := range strings.Split(page, "\n") {
-		text = strings.TrimSuffix(text, "\r")
-		match := fence.FindStringSubmatch(text)
-		switch {
-		case mark == "" && match != nil:
-			mark = match[1]
-			if strings.TrimSpace(strings.TrimLeft(text, " `~")) == language {
-				open = &line{number: i + 1}
-			}
-		case mark != "" && match != nil && strings.HasPrefix(match[1], mark) && strings.TrimSpace(text) == match[1]:
-			if open != nil {
-				found = append(found, *open)
-			}
-			mark, open = "", nil
-		case open != nil:
-			open.text += text + "\n"
-		}
-	}
-	return found
 }
 
 func unindented(code string) string {

@@ -14,6 +14,9 @@ var (
 	inlineLink = regexp.MustCompile(`\]\(\s*(?:<([^>]*)>|([^)\s]+))(?:\s+["'(][^)]*)?\s*\)`)
 	// definition is [name]: target
 	definition = regexp.MustCompile(`^ {0,3}\[[^\]^][^\]]*\]:\s*<?([^\s>]+)`)
+	// reference is [text][name]
+	reference = regexp.MustCompile(`[^\]\s]\]\[([^\]^][^\]]*)\]`)
+	defined   = regexp.MustCompile(`^ {0,3}\[([^\]^][^\]]*)\]:`)
 	// htmlLink is what people write for images with a width.
 	htmlLink = regexp.MustCompile(`<(?:a|img|source)\s[^>]*?(?:href|src|srcset)=["']([^"']+)["']`)
 
@@ -25,7 +28,7 @@ var (
 	notInSlug  = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 )
 
-// Links returns one line for each relative link that leads nowhere.
+// Links returns one line for each relative link that leads nowhere, and for each link by a name that is not defined on its page.
 func Links(repository fs.FS) ([]string, error) {
 	documents, err := files(repository, ".md")
 	if err != nil {
@@ -37,7 +40,18 @@ func Links(repository fs.FS) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		names := map[string]bool{}
 		for _, line := range prose(string(content)) {
+			for _, match := range defined.FindAllStringSubmatch(line.text, -1) {
+				names[strings.ToLower(match[1])] = true
+			}
+		}
+		for _, line := range prose(string(content)) {
+			for _, match := range reference.FindAllStringSubmatch(inlineCode.ReplaceAllString(line.text, ""), -1) {
+				if !names[strings.ToLower(match[1])] {
+					problems = append(problems, fmt.Sprintf("%s:%d: link by the name %q, which is not defined", document, line.number, match[1]))
+				}
+			}
 			for _, target := range targets(line.text) {
 				if problem := follow(repository, document, target); problem != "" {
 					problems = append(problems, fmt.Sprintf("%s:%d: link to %q: %s", document, line.number, target, problem))

@@ -82,6 +82,54 @@ func TestCommands(t *testing.T) {
 	}, "README.md:5: there is no folder a/x", "README.md:6: there is no folder b", "README.md:7: there is no folder a/a", "README.md:13: there is no folder y")
 }
 
+func TestOutputs(t *testing.T) {
+	const code = "package main\n\nfunc TestA(t *testing.T) { is(`one\n  two\n`, \"three\") }\n"
+	tests := map[string]struct {
+		page  string
+		wrong []string
+	}{
+		"one string":        {"```sh\ngo run ./examples/a\n```\n\n```text\none\n  two\n```", nil},
+		"a part of it":      {"```sh\ngo run ./examples/a\n```\n```text\n  two\n```", nil},
+		"line by line":      {"```sh\ngo run ./examples/a\n```\n```text\nthree\nthree\n```", nil},
+		"something else":    {"```sh\ngo run ./examples/a\n```\n```text\none\nthree\n```", []string{"page.md:4: no test of examples/a expects this output"}},
+		"of no example":     {"```text\nfour\n```\n```sh\ngo run ./a\n```\n```text\nfour\n```", nil},
+		"of another folder": {"```sh\ngo run ./examples/b\n```\n```text\none\n```", []string{"page.md:4: no test of examples/b expects this output"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			check(t, "Outputs", map[string]string{"page.md": test.page, "examples/a/main_test.go": code}, test.wrong...)
+		})
+	}
+	const page = "```sh\ngo run ./examples/a\n```\n\n```text\none\n```"
+	check(t, "Excerpts", map[string]string{"page.md": page})
+}
+
+func TestExamples(t *testing.T) {
+	example := func(number string) string {
+		return "// Program x shows something. It is\n// example " + number + " of examples/README.md.\npackage main"
+	}
+	check(t, "Examples", map[string]string{
+		"examples/README.md": "| | |\n|--|--|\n| 1 | [a](a/main.go) | first |\n| 2 | [b](b/main.go) | second |\n| 4 | [c](c/main.go) | third |\n" +
+			"| 4 | [d](e/main.go) | fourth |\n| 5 | [f](f/main.go) | fifth |\n| 6 | [a](a/main.go) | again |\n",
+		"examples/a/main.go":          example("1"),
+		"examples/b/main.go":          example("3"),
+		"examples/c/main.go":          example("4"),
+		"examples/d/main.go":          example("4"),
+		"examples/f/main.go":          "// Program f says no number.\npackage main",
+		"examples/g/main.go":          example("6"),
+		"examples/internal/c/main.go": "// Package c is none.\npackage c",
+		"other/main.go":               example("9"),
+	},
+		"examples/README.md:4: b says that it is example 3",
+		"examples/README.md:5: this is number 3, and not 4",
+		"examples/README.md:6: d leads to e",
+		`examples/README.md:7: the package comment of f does not say "example 5 of examples/README.md"`,
+		"examples/README.md:8: there is no example a, or it has two rows",
+		"examples/g: it has no row in examples/README.md",
+	)
+	check(t, "Examples", map[string]string{"page.md": ""})
+}
+
 func TestFigures(t *testing.T) {
 	check(t, "Figures", map[string]string{
 		"README.md":     "[1.35](docs/speed.md#events) [0.1](docs/speed.md) [2](docs/none.md) [9](a.go) [12 cases](docs/speed.md)\n[35](docs/speed.md)",
@@ -161,4 +209,15 @@ func TestMermaid(t *testing.T) {
 			check(t, "Mermaid", map[string]string{"page.md": "```mermaid\n" + test.diagram + "\n```\n"}, test.wrong...)
 		})
 	}
+}
+
+func TestColours(t *testing.T) {
+	check(t, "Colours", map[string]string{"page.md": "```mermaid\nflowchart LR\na:::yours --> b:::red\n" +
+		"classDef yours fill:#ffd9b3,stroke:#b36b00,color:#000\nclassDef inside fill:#fff\nclassDef red fill:#f00\n```\n" +
+		"```mermaid\nsequenceDiagram\nbox rgb(1,2,3) one\nparticipant a\nend\nparticipant b as B\nbox two\nactor c\nend\na->>b: x\n```\n"},
+		"page.md:5: another colour, or another name, than on the other pages: inside",
+		"page.md:6: another colour, or another name, than on the other pages: red",
+		"page.md:13: b is in no box, whose colour is that of its goroutine",
+		"page.md:14: the box has no colour",
+	)
 }

@@ -1,0 +1,136 @@
+package eventqueue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// Events one by one, for those who do not care which belong together.
+func ExampleCollection_Events() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	_ = pods.Add(newPod("till", "node-1", "1"))
+	_ = pods.Add(newPod("stock", "node-2", "2"))
+	_ = pods.Delete(newPod("till", "node-1", "3"))
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	for event := range pods.Events(ctx) {
+		fmt.Println(event.Type, event.Key)
+		if pods.Len() == 1 { // this one is the last
+			stop()
+		}
+	}
+	// Output:
+	// Addition shop/till
+	// Deletion shop/till
+	// Addition shop/stock
+}
+
+// Several workers, of which one at a time has an object. A handler that fails is called
+// again; one that fails for good is not.
+func ExampleCollection_ProcessEach() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	_ = pods.Add(newPod("till", "node-1", "1"))
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	failed := false
+	pods.ProcessEach(ctx, 4, func(_ context.Context, event eventqueue.Event[*corev1.Pod]) error {
+		if !failed {
+			failed = true
+			return errors.New("not now")
+		}
+		stop()
+		return eventqueue.Permanent(errors.New("never"))
+	}, func(_ context.Context, err *eventqueue.HandlerError) {
+		fmt.Println("attempt", err.Attempt, "at", err.Key, "failed:", err.Err)
+	})
+	fmt.Println("left:", pods.Len(), "given up:", pods.Stats().GivenUp)
+	// Output:
+	// attempt 1 at shop/till failed: not now
+	// attempt 2 at shop/till failed: never
+	// left: 0 given up: 1
+}
+
+// Two collections over one cache: each hears of everything, at a pace of its own.
+func ExampleFollow() {
+	pods := store.New(store.ObjectKey[*corev1.Pod])
+	all := eventqueue.Follow(pods)
+	onNode1 := eventqueue.FollowFiltered(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" })
+	_ = pods.Add(newPod("till", "node-1", "1"))
+	_ = pods.Update(newPod("till", "node-2", "2"))
+
+	for _, collection := range []*eventqueue.Collection[*corev1.Pod]{all, onNode1} {
+		queue, err := collection.Take(context.Background())
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(queue.Oldest().Type, "and", queue.Newest().Type)
+		queue.Done()
+	}
+	// Output:
+	// Addition and Modification
+	// Addition and Deletion
+}
+
+// A stop in order: what fills the collection first, then those who consume.
+func ExampleCollection_Drain() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithBackoff(time.Hour, time.Hour))
+	_ = pods.Add(newPod("till", "node-1", "1"))
+	_ = pods.Add(newPod("stock", "node-2", "2"))
+	consumed := make(chan struct{})
+	go func() {
+		defer close(consumed)
+		for queue := range pods.Queues(context.Background()) {
+			if queue.Key().Name == "till" {
+				queue.Fail(errors.New("the till is jammed"))
+			}
+		}
+	}()
+
+	err := pods.Drain(context.Background())
+	pods.Close()
+	<-consumed
+	var left *eventqueue.DrainError
+	if errors.As(err, &left) {
+		fmt.Println("left:", left.Left[0].Key, left.Left[0].Err)
+	}
+	// Output: left: shop/till the till is jammed
+}
+
+// A compaction of one's own: what has to arrive one by one.
+func ExampleCollection_CompactBy() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods.CompactBy(func(events []eventqueue.Event[*corev1.Pod]) (keep []eventqueue.Event[*corev1.Pod]) {
+		for _, event := range events {
+			if !event.PriorKnown || event.Prior.Spec.NodeName != event.Object.Spec.NodeName {
+				keep = append(keep, event) // a move; all else is merged into what follows
+			}
+		}
+		return keep
+	})
+	_ = pods.Add(newPod("till", "node-1", "1"))
+	_ = pods.Update(newPod("till", "node-1", "2"))
+	_ = pods.Update(newPod("till", "node-2", "3"))
+	_ = pods.Update(newPod("till", "node-2", "4"))
+
+	queue, err := pods.Take(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for event := range queue.Events() {
+		fmt.Println(event.Type, "in version", event.Object.ResourceVersion, "on", event.Object.Spec.NodeName)
+	}
+	queue.Done()
+	// Output:
+	// Addition in version 1 on node-1
+	// Modification in version 3 on node-2
+	// Modification in version 4 on node-2
+}

@@ -1,0 +1,217 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/metadata"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// A cache of two strings a pod, with a handler that may fail: its event comes again.
+func ExampleNewTransformed() {
+	server, clientset := serve(newPod("till", "node-1"))
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	type place struct{ name, node string }
+	places := informer.NewTransformed(clientset.CoreV1().Pods(""),
+		func(pod *corev1.Pod) (place, error) { return place{pod.Name, pod.Spec.NodeName}, nil },
+		func(p place) (store.Key, error) { return store.Key{Namespace: "shop", Name: p.name}, nil })
+	failed := false
+	places.Handle(informer.HandlerFunc[place](func(_ context.Context, event eventqueue.Event[place]) error {
+		if !failed {
+			failed = true
+			return errors.New("not now")
+		}
+		fmt.Println(event.Object.name, "is on", event.Object.node)
+		stop()
+		return nil
+	}))
+	fmt.Println(places.Run(ctx))
+	// Output:
+	// till is on node-1
+	// <nil>
+}
+
+// Several informers as one thing: run, waited for and ended together.
+func ExampleGroup() {
+	server, clientset := serve(newPod("till", "node-1"))
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	pods := informer.New(clientset.CoreV1().Pods(""))
+	secrets := informer.New(clientset.CoreV1().Secrets(""))
+	var all informer.Group
+	all.Add(pods)
+	all.Add(secrets)
+	fmt.Println("ready before it runs:", all.Ready() == nil)
+	result := make(chan error, 1)
+	go func() { result <- all.Run(ctx) }()
+	if err := all.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("pods:", pods.Cache().Len(), "secrets:", secrets.Cache().Len(), "ready:", all.Ready() == nil)
+	stop()
+	fmt.Println(<-result)
+	// Output:
+	// ready before it runs: false
+	// pods: 1 secrets: 0 ready: true
+	// <nil>
+}
+
+// One informer for all who ask for it by its name; it ends with the last of them.
+func ExampleShare() {
+	server, clientset := serve()
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var all informer.Group
+	result := make(chan error, 1)
+	go func() { result <- all.Run(ctx) }()
+
+	pods := func() *informer.Lease[*corev1.Pod] {
+		lease, err := informer.Share(&all, "pods", func() *informer.Informer[*corev1.Pod] {
+			return informer.New(clientset.CoreV1().Pods(""))
+		})
+		if err != nil {
+			panic(err)
+		}
+		return lease
+	}
+	one, two := pods(), pods()
+	fmt.Println("the same:", one.Informer() == two.Informer())
+	one.Release()
+	two.Release()
+	<-two.Done() // its watch has ended, too
+	stop()
+	fmt.Println(<-result)
+	// Output:
+	// the same: true
+	// <nil>
+}
+
+// Of two clusters, all in one cache; scopes may come and go while it runs.
+func ExampleNewScoped() {
+	west, westClient := serve(newPod("till", "node-1"))
+	defer west.Close()
+	east, eastClient := serve(newPod("stall", "node-2"))
+	defer east.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	pods := informer.NewScoped(store.ObjectKey[*corev1.Pod])
+	if err := informer.AddScope(pods, store.Scope{Cluster: "west"}, westClient.CoreV1().Pods("")); err != nil {
+		panic(err)
+	}
+	if err := informer.AddScope(pods, store.Scope{Cluster: "east"}, eastClient.CoreV1().Pods("")); err != nil {
+		panic(err)
+	}
+	result := make(chan error, 1)
+	go func() { result <- pods.Run(ctx) }()
+	if err := pods.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	for key := range pods.Cache().All() {
+		fmt.Println(key)
+	}
+	if err := pods.DropScope(store.Scope{Cluster: "east"}); err != nil {
+		panic(err)
+	}
+	fmt.Println("left:", pods.Cache().Len())
+	stop()
+	fmt.Println(<-result)
+	// Output:
+	// east|shop/stall
+	// west|shop/till
+	// left: 1
+	// <nil>
+}
+
+// The metadata of pods, which is all that the server then sends.
+func ExampleNewMetadata() {
+	server, _ := serve(newPod("till", "node-1"))
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	client, err := metadata.NewForConfig(server.Config())
+	if err != nil {
+		panic(err)
+	}
+
+	pods := informer.NewMetadata[corev1.Pod](client.Resource(corev1.SchemeGroupVersion.WithResource("pods")))
+	pods.Handle(informer.HandlerFuncs[informer.Metadata[corev1.Pod]]{
+		OnAdd: func(pod informer.Metadata[corev1.Pod], _ bool) {
+			fmt.Println(pod.Namespace, pod.Name)
+			stop()
+		},
+	})
+	fmt.Println(pods.Run(ctx))
+	// Output:
+	// shop till
+	// <nil>
+}
+
+// Why an informer is not synced is a value.
+func ExampleInformer_WaitForSync() {
+	server, clientset := serve()
+	defer server.Close()
+	server.Inject(reflectortest.Answer(403).On("", "pods"))
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	pods := informer.New(clientset.CoreV1().Pods(""), informer.WithName("pods of the shop"))
+	result := make(chan error, 1)
+	go func() { result <- pods.Run(ctx) }()
+
+	// Until something has failed; a program would wait for as long as it can.
+	for state := pods.State(); state.Err == nil; state = pods.State() {
+		<-pods.Changed(state)
+	}
+	waiting, giveUp := context.WithCancel(ctx)
+	giveUp()
+	var lacking *informer.SyncError
+	if errors.As(pods.WaitForSync(waiting), &lacking) {
+		fmt.Println(lacking.Informer, "lacks", len(lacking.Lacking), "reflector, which is", lacking.Lacking[0].State.Phase)
+	}
+	stop()
+	fmt.Println(<-result)
+	// Output:
+	// pods of the shop lacks 1 reflector, which is Waiting
+	// <nil>
+}
+
+// Those that a predicate lets through appear and go.
+func ExampleInformer_SubscribeFiltered() {
+	server, clientset := serve(newPod("till", "node-1"), newPod("stock", "node-2"))
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	pods := informer.New(clientset.CoreV1().Pods("shop"))
+	onNode1 := pods.SubscribeFiltered(func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" })
+	result := make(chan error, 1)
+	go func() { result <- pods.Run(ctx) }()
+
+	for event := range onNode1.Events(ctx) {
+		fmt.Println(event.Type, event.Key)
+		if event.Type == eventqueue.Deletion {
+			stop()
+			continue
+		}
+		if err := server.Update(newPod("till", "node-2")); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(<-result)
+	// Output:
+	// Addition shop/till
+	// Deletion shop/till
+	// <nil>
+}

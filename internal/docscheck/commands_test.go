@@ -1,0 +1,99 @@
+package docscheck
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var runCommands = flag.Bool("commands", false, "run the commands that pages show and compare what they print, which takes minutes")
+
+// elsewhere says of each other command that a page shows why this test does not run it.
+var elsewhere = map[string]*regexp.Regexp{
+	"a step of .ci/run":                      regexp.MustCompile(`^go test (?:-race |-C internal/(?:e2e|bench) )?\./\.\.\.$`),
+	"what runs this":                         regexp.MustCompile(`^\.ci/run `),
+	"measures for minutes, and has tests":    regexp.MustCompile(`^go run -C internal/bench \. `),
+	"for a module of your own, with network": regexp.MustCompile(`^go (?:mod init|get) `),
+	"needs a cluster":                        regexp.MustCompile(`^(?:kubectl|curl) `),
+}
+
+// Every command that a page shows is run here, or somewhere else on purpose.
+func TestCommandsPrintWhatThePagesSay(t *testing.T) {
+	root := filepath.Join("..", "..")
+	pages, err := files(os.DirFS(root), ".md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{} // by command; empty if no page says what it prints
+	for _, page := range pages {
+		if strings.HasPrefix(page, "internal/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shell := range blocks(string(text), "sh") {
+			for command := range strings.Lines(shell.text) {
+				command, _, _ = strings.Cut(command, "#")
+				command = strings.TrimSpace(command)
+				switch {
+				case command == "":
+				case exampleCommand.MatchString(command):
+					said[command] += ""
+				case !runElsewhere(command):
+					t.Errorf("%s:%d: nobody runs %s", page, shell.number, command)
+				}
+			}
+		}
+		for _, output := range outputs(string(text)) {
+			said[output.command] = output.text
+		}
+	}
+	if len(said) < 10 {
+		t.Errorf("there are only %d commands that run an example", len(said))
+	}
+	if !*runCommands {
+		t.Skip("without -commands they are not run")
+	}
+	for command, want := range said {
+		t.Run(command, func(t *testing.T) { compare(t, root, command, want) })
+	}
+}
+
+func runElsewhere(command string) bool {
+	for _, commands := range elsewhere {
+		if commands.MatchString(command) {
+			return true
+		}
+	}
+	return false
+}
+
+var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
+// compare runs a command in the root of the repository. The order of lines is left to the example's own test: some print from several goroutines.
+func compare(t *testing.T, root, command, want string) {
+	run := exec.CommandContext(t.Context(), "go", strings.Fields(command)[1:]...)
+	run.Dir = root
+	run.Env = append(os.Environ(), "KUBECONFIG=")
+	var problems strings.Builder
+	run.Stderr = &problems
+	out, err := run.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+	if len(out) == 0 {
+		t.Error("it printed nothing")
+	}
+	if got := port.ReplaceAllString(string(out), "127.0.0.1:PORT"); want != "" && !slices.Equal(sorted(got), sorted(want)) {
+		t.Errorf("it prints\n%s\nand not\n%s", got, want)
+	}
+}
+
+func sorted(text string) []string { return slices.Sorted(strings.Lines(text)) }

@@ -1,0 +1,155 @@
+package reflector_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// Lamp is a resource of one's own: a struct with metadata and JSON tags.
+type Lamp struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	On                bool `json:"on"`
+}
+
+var lamps = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lamps"}
+
+// serveLamps returns an API server in memory with one lamp.
+func serveLamps() *reflectortest.Server {
+	server, err := reflectortest.NewServer(reflectortest.WithResource(reflectortest.Resource{
+		Group: lamps.Group, Version: lamps.Version, Kind: "Lamp", Plural: lamps.Resource, Namespaced: true, Prototype: &Lamp{},
+	}))
+	if err != nil {
+		panic(err)
+	}
+	lamp := &Lamp{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "desk", Labels: map[string]string{"room": "office"}}, On: true}
+	if err := server.Create(lamp); err != nil {
+		panic(err)
+	}
+	return server
+}
+
+// fill runs a reflector until the store is filled.
+func fill[T reflector.Object, L any](client reflector.Client[T, L], s store.Store[T], opts ...reflector.Option) {
+	ctx, stop := context.WithCancel(context.Background())
+	r := reflector.New(client, s, opts...)
+	result := make(chan error, 1)
+	go func() { result <- r.Run(ctx) }()
+	<-r.Synced()
+	stop()
+	if err := <-result; err != nil {
+		panic(err)
+	}
+}
+
+// What the server sends is decoded straight into the struct.
+func ExampleForResource() {
+	server := serveLamps()
+	defer server.Close()
+	client, err := reflector.ForResource[*Lamp](server.Config(), lamps, "shop")
+	if err != nil {
+		panic(err)
+	}
+	cache := store.New(store.ObjectKey[*Lamp])
+	fill(client, cache)
+	for _, lamp := range cache.All() {
+		fmt.Println(lamp.Kind, lamp.Name, lamp.On)
+	}
+	// Output: Lamp desk true
+}
+
+// For whoever knows the kind, and not the resource: the server says which one it is.
+func ExampleForKind() {
+	server := serveLamps()
+	defer server.Close()
+	client, err := reflector.ForKind[*Lamp](server.Config(), "shop", reflector.WithKind(lamps.GroupVersion().WithKind("Lamp")))
+	if err != nil {
+		panic(err)
+	}
+	list, err := client.List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(len(list.Items), "lamp")
+	// Output: 1 lamp
+}
+
+// Objects without a Go type, by client-go's dynamic client.
+func ExampleDynamic() {
+	server := serveLamps()
+	defer server.Close()
+	client, err := dynamic.NewForConfig(server.Config())
+	if err != nil {
+		panic(err)
+	}
+	cache := store.New(store.ObjectKey[*unstructured.Unstructured])
+	fill(reflector.Dynamic(client.Resource(lamps)), cache)
+	for key, lamp := range cache.All() {
+		fmt.Println(key, lamp.Object["on"])
+	}
+	// Output: shop/desk true
+}
+
+// Metadata alone, by client-go's metadata client; of those that a selector matches.
+func ExampleMetadata() {
+	server := serveLamps()
+	defer server.Close()
+	client, err := metadata.NewForConfig(server.Config())
+	if err != nil {
+		panic(err)
+	}
+	for _, room := range []string{"office", "hall"} {
+		cache := store.New(store.ObjectKey[*metav1.PartialObjectMetadata])
+		fill(reflector.Metadata(client.Resource(lamps)), cache, reflector.WithLabelSelector(labels.Set{"room": room}.AsSelector()))
+		fmt.Println(room, cache.Len())
+	}
+	// Output:
+	// office 1
+	// hall 0
+}
+
+// What a reflector is doing, and why it is not synced, is a value.
+func ExampleKubernetesResourceReflector_State() {
+	server := serveLamps()
+	defer server.Close()
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		panic(err)
+	}
+	server.Inject(reflectortest.Answer(403).On("", "pods").Times(2)) // of a watch, and of a list
+	ctx, stop := context.WithCancel(context.Background())
+	r := reflector.New(clientset.CoreV1().Pods(""), store.New(store.ObjectKey[*corev1.Pod]))
+	result := make(chan error, 1)
+	go func() { result <- r.Run(ctx) }()
+
+	for state := r.State(); state.Phase != reflector.Watching; state = r.State() {
+		if state.Phase == reflector.Waiting {
+			var failure *reflector.Error
+			errors.As(state.Err, &failure)
+			fmt.Println("may not", failure.Op, apierrors.IsForbidden(failure))
+		}
+		<-r.Changed(state)
+	}
+	fmt.Println("synced at resource version", r.State().ResourceVersion)
+	stop()
+	fmt.Println(<-result)
+	// Output:
+	// may not list true
+	// synced at resource version 2
+	// <nil>
+}

@@ -1,0 +1,5 @@
+package storetest_test
+
+import "testing"
+
+func TestSuiteOfTheExample(t *testing.T) { suite(t) }
