@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(shared.Tests(m))
+	goleak.VerifyTestMain(building{shared.Tests(m)})
 }
 
 // patience is how long anything may take before a test fails. A back-off alone can be half a minute, and the machine may be slow.
@@ -124,27 +124,43 @@ func (p *process) kill() {
 	_ = p.wait()                 // which says that it was killed
 }
 
-// interrupt ends the process as Ctrl-C does, which is a good end.
+// interrupt ends the process as Ctrl-C does, which is a good end if it has nothing to do: what it has just written must have come back to it.
 func (p *process) interrupt() {
 	p.t.Helper()
 	require.NoError(p.t, p.command.Process.Signal(os.Interrupt))
 	require.NoError(p.t, p.wait(), p.errors)
 }
 
-// buildSample builds the sample controller.
-func buildSample(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "samplecontroller")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
-	build.Dir = sampleFolder
-	output, err := build.CombinedOutput()
-	require.NoError(t, err, string(output))
-	return program
+// build builds the sample controller, once for all tests.
+var build = sync.OnceValues(func() (program string, err error) {
+	if buildFolder, err = os.MkdirTemp("", "kubereflector-sample-"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(buildFolder, "samplecontroller")
+	command := exec.Command("go", "build", "-o", program, ".")
+	command.Dir = sampleFolder
+	if output, err := command.CombinedOutput(); err != nil {
+		return program, fmt.Errorf("build the sample controller: %w: %s", err, output)
+	}
+	return program, nil
+})
+
+// buildFolder is where that goes.
+var buildFolder string
+
+// building is tests that leave nothing which they have built.
+type building struct{ apiserver.Runner }
+
+func (b building) Run() int {
+	defer func() { _ = os.RemoveAll(buildFolder) }() // nothing, if nobody has built anything
+	return b.Runner.Run()
 }
 
 // startSample starts the sample controller.
-func startSample(t *testing.T, program, kubeconfig string) *process {
+func startSample(t *testing.T, kubeconfig string) *process {
 	t.Helper()
+	program, err := build()
+	require.NoError(t, err)
 	command := exec.Command(program, "-kubeconfig", kubeconfig)
 	command.Env = append(os.Environ(), "KUBECONFIG=")
 	return startProcess(t, command)

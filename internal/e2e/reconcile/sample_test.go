@@ -118,7 +118,7 @@ func (s *sample) reasons(ctx context.Context) map[string]int32 {
 func TestSampleControllerOnARealCluster(t *testing.T) {
 	server := shared.Server(t)
 	s := newSample(t, newClients(t, server), server.Namespace(t))
-	controller := startSample(t, buildSample(t), server.Kubeconfig(t))
+	controller := startSample(t, server.Kubeconfig(t))
 
 	s.create("web", 2)
 	s.has("web", 2)
