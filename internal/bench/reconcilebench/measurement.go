@@ -122,34 +122,34 @@ func (m *measurement) rest() (p50, p99 float64, err error) {
 	return times[len(times)/2], times[len(times)*99/100], nil
 }
 
-// rate has all keys wait, and then be reconciled, and returns how many are in a second: the median of some passes.
-func (m *measurement) rate(name string) (float64, error) {
-	var rates []float64
+// rate has all keys wait, and then be reconciled, and returns how many are in a second, and what one takes: the medians of some passes.
+func (m *measurement) rate(name string) (r rate, err error) {
+	var rates, times []float64
 	stop := func() error { return nil }
 	for pass := range m.Passes {
 		open := m.shut()
 		m.expect(m.Objects)
 		if err := m.modify(m.Objects); err != nil {
 			open()
-			return 0, err
+			return r, err
 		}
 		m.settle()
 		runtime.GC()
 		if pass == m.Passes-1 {
-			var err error
 			if stop, err = m.profileCPU(name); err != nil {
 				open()
-				return 0, err
+				return r, err
 			}
 		}
-		begin := time.Now()
+		used, begin := measure.Used(), time.Now()
 		open()
 		if err := m.wait(); err != nil {
-			return 0, err
+			return r, err
 		}
 		rates = append(rates, float64(m.Objects)/time.Since(begin).Seconds())
+		times = append(times, microseconds(measure.Used()-used)/float64(m.Objects))
 	}
-	return measure.Median(rates), stop()
+	return rate{Second: measure.Median(rates), CPU: measure.Median(times)}, stop()
 }
 
 const (

@@ -16,8 +16,8 @@ type sample struct {
 	Start usage `json:"start"` // from nothing to the last reconciliation of all objects
 	Event usage `json:"event"` // from the server to the reconciliation, when all objects change
 
-	Idle    float64 `json:"idle"`    // reconciliations a second that do nothing
-	Reading float64 `json:"reading"` // and that read the object
+	Idle    rate `json:"idle"`    // of reconciliations that do nothing
+	Reading rate `json:"reading"` // and of those that read the object
 
 	P50 float64 `json:"p50"` // from an event to its reconciliation when nothing else happens, in microseconds
 	P99 float64 `json:"p99"`
@@ -32,6 +32,12 @@ type usage struct {
 	Allocs float64 `json:"allocs"`
 }
 
+// rate is how quick reconciliations are whose keys wait.
+type rate struct {
+	Second float64 `json:"second"` // how many are in one
+	CPU    float64 `json:"cpu"`    // of one, in microseconds
+}
+
 // metric is one of the figures in a sample.
 type metric struct {
 	name, unit string
@@ -42,6 +48,7 @@ const (
 	perObject = "µs/object"
 	perEvent  = "µs/event"
 	perSecond = "reconciles/s" // more is better, of these alone
+	perCall   = "µs/reconcile"
 	micros    = "µs"
 	megabyte  = 1e6
 )
@@ -49,8 +56,10 @@ const (
 var (
 	startCPU    = metric{"start/cpu", perObject, func(s sample) float64 { return s.Start.CPU }}
 	startWall   = metric{"start/wall", perObject, func(s sample) float64 { return s.Start.Wall }}
-	idleRate    = metric{"rate/no-op", perSecond, func(s sample) float64 { return s.Idle }}
-	readingRate = metric{"rate/read", perSecond, func(s sample) float64 { return s.Reading }}
+	idleRate    = metric{"rate/no-op", perSecond, func(s sample) float64 { return s.Idle.Second }}
+	readingRate = metric{"rate/read", perSecond, func(s sample) float64 { return s.Reading.Second }}
+	idleCPU     = metric{"rate/no-op-cpu", perCall, func(s sample) float64 { return s.Idle.CPU }}
+	readingCPU  = metric{"rate/read-cpu", perCall, func(s sample) float64 { return s.Reading.CPU }}
 	eventCPU    = metric{"event/cpu", perEvent, func(s sample) float64 { return s.Event.CPU }}
 	eventWall   = metric{"event/wall", perEvent, func(s sample) float64 { return s.Event.Wall }}
 	eventAllocs = metric{"event/allocations", "per event", func(s sample) float64 { return s.Event.Allocs }}

@@ -120,8 +120,8 @@ func (w *world) cases() (all []measure.Case) {
 			})
 		}
 	}
-	add("1-worker/", w.objects, 1, w.rounds, idleRate, readingRate, restP50, restP99, eventCPU, eventWall, eventAllocs, startCPU, startWall)
-	add(fmt.Sprintf("%d-workers/", workers), w.objects, workers, w.rounds, idleRate, readingRate)
+	add("1-worker/", w.objects, 1, w.rounds, idleRate, idleCPU, readingRate, readingCPU, restP50, restP99, eventCPU, eventWall, eventAllocs, startCPU, startWall)
+	add(fmt.Sprintf("%d-workers/", workers), w.objects, workers, w.rounds, idleRate, idleCPU, readingRate, readingCPU)
 	add(fmt.Sprintf("%d-objects/", w.objects), w.objects, 1, w.rounds, heap)
 	if w.many > 0 {
 		add(fmt.Sprintf("%d-objects/", w.many), w.many, 1, min(w.rounds, 3), heap, startCPU, startWall)
