@@ -179,6 +179,7 @@ func TestAnotherReplicaTakesOverFromALeaderThatIsKilled(t *testing.T) {
 		}
 	}
 	running[last].interrupt()
+	assert.Contains(t, running[last].errors.String(), fmt.Sprintf(reads, 1), "it kept its cache warm, and did not read it again to lead")
 	eventually(t, "the lease to be given up", func() bool { return w.leader() == "" })
 
 	w.mu.Lock()

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +38,9 @@ const (
 	leaseName = "tasks"
 )
 
+// reads is what a replica says at its end.
+const reads = "Requests that read all tasks: %d\n"
+
 // What is in a task, which is a ConfigMap. A replica that reconciles one writes twice: when it begins, and when it has done what is wanted. It does so
 // without preconditions, so that the server would take what two replicas write at once, and its history shows it.
 const (
@@ -51,8 +57,18 @@ type replica struct {
 	Kubeconfig string
 	Namespace  string
 
+	next   http.RoundTripper
 	client kubernetes.Interface
 	tasks  *informer.Informer[*corev1.ConfigMap]
+	reads  atomic.Int32 // requests that list or watch tasks
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (r *replica) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodGet && path.Base(request.URL.Path) == "configmaps" {
+		r.reads.Add(1)
+	}
+	return r.next.RoundTrip(request)
 }
 
 // startReplica starts a replica as a process.
@@ -78,6 +94,7 @@ func runReplica(text string) error {
 		return err
 	}
 	config.QPS = -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { r.next = next; return &r })
 	if r.client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
@@ -99,6 +116,7 @@ func runReplica(text string) error {
 	ended := make(chan error, 1)
 	go func() { ended <- r.tasks.Run(reading) }()
 	err = leader.New(lock, reconciler, leader.WithTimes(leaseDuration, renewDeadline, retryPeriod)).Run(ctx)
+	fmt.Fprintf(os.Stderr, reads, r.reads.Load())
 	stopReading()
 	if caches := <-ended; err == nil {
 		err = caches
