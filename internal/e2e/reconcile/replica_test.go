@@ -29,10 +29,10 @@ import (
 // replicaVariable is that by which this program knows that it is a replica, and which.
 const replicaVariable = "KUBEREFLECTOR_E2E_REPLICA"
 
-// The times of the lease: as short as its whole seconds let it be, so that a takeover does not take long.
+// The times of the lease: short, so that a takeover does not take long, and not so short that a leader on a busy machine loses it.
 const (
-	leaseDuration = 3 * time.Second
-	renewDeadline = 2 * time.Second
+	leaseDuration = 5 * time.Second
+	renewDeadline = 4 * time.Second
 	retryPeriod   = 500 * time.Millisecond
 
 	leaseName = "tasks"
