@@ -73,8 +73,7 @@ func control(ctx context.Context, c cluster.Cluster, opts ...controller.Reconcil
 	all.Add(s.foos)
 	all.Add(s.deployments)
 	// A server that does not answer must not keep a worker for ever.
-	opts = append(opts, controller.Watch(s.deployments, owner), controller.WithTimeout(time.Minute))
-	all.Add(controller.NewReconciler("foos", s.foos, s.reconcile, opts...))
+	all.Add(controller.NewReconciler("foos", s.foos, s.reconcile, append(opts, controller.Watch(s.deployments, owner), controller.WithTimeout(time.Minute))...))
 	return all.Run(ctx)
 }
 
@@ -86,8 +85,8 @@ func (s *sample) reconcile(ctx context.Context, key store.Key) (controller.Resul
 			continue
 		}
 		// The Foo is gone, or is another one, or wants another name.
-		only := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(d.UID))}
-		if err := s.AppsV1().Deployments(d.Namespace).Delete(ctx, d.Name, only); err != nil && !apierrors.IsNotFound(err) {
+		err := s.AppsV1().Deployments(d.Namespace).Delete(ctx, d.Name, *metav1.NewPreconditionDeleteOptions(string(d.UID)))
+		if err != nil && !apierrors.IsNotFound(err) {
 			return controller.Result{}, err
 		}
 		controller.Deleted(ctx, d)
@@ -103,10 +102,9 @@ func (s *sample) reconcile(ctx context.Context, key store.Key) (controller.Resul
 }
 
 // ensure creates or repairs the Deployment of a Foo.
-func (s *sample) ensure(ctx context.Context, foo *Foo) (*appsv1.Deployment, error) {
+func (s *sample) ensure(ctx context.Context, foo *Foo) (deployment *appsv1.Deployment, err error) {
 	client, want, what := s.AppsV1().Deployments(foo.Namespace), foo.deployment(), "Created"
 	deployment, ok := s.deployments.Cache().Get(store.Key{Namespace: foo.Namespace, Name: want.Name})
-	var err error
 	switch {
 	case !ok:
 		deployment, err = client.Create(ctx, want, metav1.CreateOptions{})
@@ -120,12 +118,11 @@ func (s *sample) ensure(ctx context.Context, foo *Foo) (*appsv1.Deployment, erro
 		deployment.Spec.Replicas, deployment.Spec.Template = want.Spec.Replicas, want.Spec.Template
 		deployment, err = client.Update(ctx, deployment, metav1.UpdateOptions{})
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		controller.Wrote(ctx, deployment)
+		s.recorder.Eventf(foo.reference(), corev1.EventTypeNormal, what, "Deployment %s has %d replicas", want.Name, *want.Spec.Replicas)
 	}
-	controller.Wrote(ctx, deployment)
-	s.recorder.Eventf(foo.reference(), corev1.EventTypeNormal, what, "Deployment %s has %d replicas", want.Name, *want.Spec.Replicas)
-	return deployment, nil
+	return deployment, err
 }
 
 // report writes the status of a Foo, if it is another than before.
@@ -143,11 +140,10 @@ func (s *sample) report(ctx context.Context, foo *Foo, deployment *appsv1.Deploy
 		return err
 	}
 	answer, err := s.writer.Resource(foos).Namespace(foo.Namespace).Patch(ctx, foo.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
-		return err
+	if err == nil {
+		written := *foo
+		written.ResourceVersion = answer.GetResourceVersion()
+		controller.Wrote(ctx, &written)
 	}
-	written := *foo
-	written.ResourceVersion = answer.GetResourceVersion()
-	controller.Wrote(ctx, &written)
-	return nil
+	return err
 }

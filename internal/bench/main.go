@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/bench/informerbench"
 	"github.com/kubereflector/kubereflector/internal/bench/queuebench"
+	"github.com/kubereflector/kubereflector/internal/bench/reconcilebench"
 	"github.com/kubereflector/kubereflector/internal/bench/storebench"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 )
@@ -28,11 +29,13 @@ var subcommands = []subcommand{
 	{"store", "the cache beside client-go's indexer", storebench.Run},
 	{"queue", "from a commit to handlers, beside client-go's shared informer", queuebench.Run},
 	{"informer", "from a watch to the handlers of an informer, beside client-go's shared informer", informerbench.Run},
+	{"reconcile", "from a watch to a reconciliation, beside controller-runtime: rate, latency and memory", reconcilebench.Run},
 	{"wire", "from the bytes of a server to a store and a handler, beside client-go's informers", wirebench.Run},
 }
 
 func main() {
 	wirebench.Main()
+	reconcilebench.Main()
 	os.Exit(bench(os.Args[1:], os.Stdout, os.Stderr))
 }
 

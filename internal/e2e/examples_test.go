@@ -11,16 +11,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // TestExamplesWatchARealCluster runs two examples as their reader would, with a kubeconfig, until Ctrl-C.
 func TestExamplesWatchARealCluster(t *testing.T) {
 	server := shared.Server(t)
 	clientset := newClientset(t, server)
-	kubeconfig := writeKubeconfig(t, server.Config())
+	kubeconfig := server.Kubeconfig(t)
 	create(t, clientset, "default", "seen-by-an-example")
 
 	for _, tc := range []struct {
@@ -58,16 +55,4 @@ func TestExamplesWatchARealCluster(t *testing.T) {
 			assert.Contains(t, lines, tc.line, strings.Join(lines, "\n"))
 		})
 	}
-}
-
-func writeKubeconfig(t *testing.T, config *rest.Config) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	c := clientcmdapi.NewConfig()
-	c.Clusters["e2e"] = &clientcmdapi.Cluster{Server: "https://" + strings.TrimPrefix(config.Host, "https://"), CertificateAuthorityData: config.CAData}
-	c.AuthInfos["e2e"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
-	c.Contexts["e2e"] = &clientcmdapi.Context{Cluster: "e2e", AuthInfo: "e2e"}
-	c.CurrentContext = "e2e"
-	require.NoError(t, clientcmd.WriteToFile(*c, file))
-	return file
 }

@@ -69,6 +69,7 @@ func connect(kubeconfig string, opts ...reflectortest.Option) (_ Cluster, closeC
 	if err != nil {
 		return Cluster{}, nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
+	config.QPS = -1 // a server says itself when it gets too much
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return Cluster{}, nil, fmt.Errorf("connect as the kubeconfig says: %w", err)

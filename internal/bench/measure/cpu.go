@@ -13,13 +13,13 @@ import (
 // meanwhile. It is less than the wall time if f waits, and more if it works in parallel.
 func CPU(f func()) time.Duration {
 	runtime.GC()
-	before := used()
+	before := Used()
 	f()
-	return used() - before
+	return Used() - before
 }
 
-// used returns the CPU time that the process has taken, for itself and in the system.
-func used() time.Duration {
+// Used returns the CPU time that the process has taken, for itself and in the system.
+func Used() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		panic(fmt.Sprintf("getrusage of the own process: %v", err)) // there is no reason for it to fail

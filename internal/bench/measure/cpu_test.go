@@ -13,7 +13,7 @@ func TestCPUTimeIsThatOfWorkAndNotOfWaiting(t *testing.T) {
 	const pause = 300 * time.Millisecond
 	assert.Less(t, CPU(func() { <-time.After(pause) }), pause/2)
 	assert.GreaterOrEqual(t, CPU(func() {
-		for begin := used(); used()-begin < pause; {
+		for begin := Used(); Used()-begin < pause; {
 		}
 	}), pause)
 }

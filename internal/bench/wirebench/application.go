@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// application is a custom resource as somebody writes it who has no code generator.
-type application struct {
+// Application is a custom resource as somebody writes it who has no code generator. The server has many: see [Applications].
+type Application struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              applicationSpec   `json:"spec"`
@@ -44,22 +44,23 @@ type applicationStatus struct {
 	Conditions         []metav1.Condition `json:"conditions"`
 }
 
-var applications = schema.GroupVersionResource{Group: "platform.example.com", Version: "v1", Resource: "applications"}
+// Applications is the resource of the data set "custom".
+var Applications = schema.GroupVersionResource{Group: "platform.example.com", Version: "v1", Resource: "applications"}
 
 // newApplication makes the application of a number. Twenty belong to a team, and have in common what is the team's.
-func newApplication(i int) *application {
+func newApplication(i int) *Application {
 	team := fmt.Sprintf("team-%03d", i/20)
 	name := fmt.Sprintf("application-%05d", i)
 	at := metav1.NewTime(time.Unix(1_750_000_000+int64(i)*61, 0))
-	a := &application{
-		TypeMeta: metav1.TypeMeta{APIVersion: applications.GroupVersion().String(), Kind: "Application"},
+	a := &Application{
+		TypeMeta: metav1.TypeMeta{APIVersion: Applications.GroupVersion().String(), Kind: "Application"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: team, UID: types.UID(fmt.Sprintf("%08x-1234-5678-9abc-%012x", i*7919, i)), Generation: 3, CreationTimestamp: at,
 			Labels:      map[string]string{"app.kubernetes.io/managed-by": "platform", "example.com/team": team, "example.com/tier": "backend"},
 			Annotations: map[string]string{"example.com/contact": team + "@example.com", "example.com/change": fmt.Sprintf("%040x", i*104729)},
 			Finalizers:  []string{"platform.example.com/cleanup"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
-				Manager: "platform-controller", Operation: metav1.ManagedFieldsOperationApply, APIVersion: applications.GroupVersion().String(), Time: &at, FieldsType: "FieldsV1",
+				Manager: "platform-controller", Operation: metav1.ManagedFieldsOperationApply, APIVersion: Applications.GroupVersion().String(), Time: &at, FieldsType: "FieldsV1",
 				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:example.com/contact":{}},"f:finalizers":{"v:\"platform.example.com/cleanup\"":{}},` +
 					`"f:labels":{"f:example.com/team":{}}},"f:spec":{"f:components":{"k:{\"name\":\"web\"}":{".":{},"f:env":{},"f:image":{},"f:name":{}}},"f:owner":{},"f:replicas":{}}}`),
 			}},

@@ -26,7 +26,7 @@ var datasets = map[string]dataset{
 	// Pods that have nothing in common.
 	"unlike": {podResource, func(n int) (map[format]*set, error) { return canPods(pods.Whole(n, true)) }},
 	// Custom resources.
-	"custom": {applications, canApplications},
+	"custom": {Applications, canApplications},
 }
 
 // path is where a resource is under the root of a server.
@@ -62,7 +62,7 @@ func canPods(all []*corev1.Pod) (map[format]*set, error) {
 }
 
 func canApplications(n int) (map[format]*set, error) {
-	s := &set{format: inJSON, kind: metav1.TypeMeta{APIVersion: applications.GroupVersion().String(), Kind: "Application"}}
+	s := &set{format: inJSON, kind: metav1.TypeMeta{APIVersion: Applications.GroupVersion().String(), Kind: "Application"}}
 	for i := range n {
 		a := newApplication(i)
 		a.ResourceVersion = fmt.Sprint(firstVersion + i)

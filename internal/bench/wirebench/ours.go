@@ -26,7 +26,7 @@ func oursPods(bare bool, opts ...reflector.ResourceOption) builder {
 
 var (
 	oursUnstructured = ours[*unstructured.Unstructured](false)
-	oursApplications = ours[*application](false)
+	oursApplications = ours[*Application](false)
 )
 
 // ours is this library: an informer with a handler or, if it is bare, a reflector and a cache that is followed.

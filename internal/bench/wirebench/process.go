@@ -54,8 +54,8 @@ func runClient(text string, out io.Writer) error {
 	return json.NewEncoder(out).Encode(s)
 }
 
-// command returns this program with a variable.
-func command(ctx context.Context, variable, value string) (*exec.Cmd, error) {
+// Command returns this program with a variable, by which it knows what it is to do.
+func Command(ctx context.Context, variable, value string) (*exec.Cmd, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -65,16 +65,17 @@ func command(ctx context.Context, variable, value string) (*exec.Cmd, error) {
 	return c, nil
 }
 
-// serverProcess is a server in a process of its own.
-type serverProcess struct {
+// Server is a server in a process of its own. Other comparisons may use one as well.
+type Server struct {
 	command *exec.Cmd
 	input   io.Closer
 	url     string
 	clients int
 }
 
-func startServer(ctx context.Context, objects int) (*serverProcess, error) {
-	c, err := command(ctx, serverVariable, strconv.Itoa(objects))
+// StartServer starts a server whose data sets have so many objects. The program must have called [Main].
+func StartServer(ctx context.Context, objects int) (*Server, error) {
+	c, err := Command(ctx, serverVariable, strconv.Itoa(objects))
 	if err != nil {
 		return nil, err
 	}
@@ -95,17 +96,17 @@ func startServer(ctx context.Context, objects int) (*serverProcess, error) {
 		input.Close()
 		return nil, errors.Join(err, c.Wait())
 	}
-	return &serverProcess{command: c, input: input, url: strings.TrimSpace(url)}, nil
+	return &Server{command: c, input: input, url: strings.TrimSpace(url)}, nil
 }
 
-// stop ends the process by its input, as the end of this one would.
-func (s *serverProcess) stop() error {
+// Stop ends the process by its input, as the end of this one would.
+func (s *Server) Stop() error {
 	s.input.Close()
 	return s.command.Wait()
 }
 
-// prepare has a data set built.
-func (s *serverProcess) prepare(dataset string) error {
+// Prepare has a data set built.
+func (s *Server) Prepare(dataset string) error {
 	response, err := http.Get(s.url + "/prepare/" + dataset)
 	if err != nil {
 		return err
@@ -117,15 +118,22 @@ func (s *serverProcess) prepare(dataset string) error {
 	return nil
 }
 
-// measure lets a client process do an assignment, with the server to itself.
-func (s *serverProcess) measure(ctx context.Context, a assignment, mode string) (sample, error) {
+// Root returns the root of an API server that a client has to itself, with one data set. It knows watches that begin with the state.
+func (s *Server) Root(dataset string) string { return s.root(dataset, streams) }
+
+func (s *Server) root(dataset, mode string) string {
 	s.clients++
-	a.Host = fmt.Sprintf("%s/client-%d/%s/%s", s.url, s.clients, a.Dataset, mode)
+	return fmt.Sprintf("%s/client-%d/%s/%s", s.url, s.clients, dataset, mode)
+}
+
+// measure lets a client process do an assignment, with the server to itself.
+func (s *Server) measure(ctx context.Context, a assignment, mode string) (sample, error) {
+	a.Host = s.root(a.Dataset, mode)
 	text, err := json.Marshal(a)
 	if err != nil {
 		return sample{}, err
 	}
-	c, err := command(ctx, clientVariable, string(text))
+	c, err := Command(ctx, clientVariable, string(text))
 	if err != nil {
 		return sample{}, err
 	}

@@ -178,7 +178,7 @@ func TestCustomResources(t *testing.T) {
 	defer client.CloseIdleConnections()
 	c, err := dynamic.NewForConfigAndClient(&rest.Config{Host: host}, client)
 	require.NoError(t, err)
-	list, err := c.Resource(applications).List(t.Context(), metav1.ListOptions{})
+	list, err := c.Resource(Applications).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, list.Items, few)
 	assert.Equal(t, "Application", list.Items[3].GetKind())

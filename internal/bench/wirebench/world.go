@@ -29,7 +29,7 @@ type world struct {
 	scale
 	ctx      context.Context
 	profiles string // folder; empty for none
-	server   *serverProcess
+	server   *Server
 	samples  map[entry][]sample
 	relists  map[entry]bool // those whose relists a case asks for
 }
@@ -50,18 +50,18 @@ func newWorld(ctx context.Context, s scale, profiles string) *world {
 // prepare sees to it that there is a server, and that it has a data set.
 func (w *world) prepare(dataset string) (err error) {
 	if w.server == nil {
-		if w.server, err = startServer(w.ctx, w.objects); err != nil {
+		if w.server, err = StartServer(w.ctx, w.objects); err != nil {
 			return fmt.Errorf("start the server: %w", err)
 		}
 	}
-	return w.server.prepare(dataset)
+	return w.server.Prepare(dataset)
 }
 
 func (w *world) close() error {
 	if w.server == nil {
 		return nil
 	}
-	return w.server.stop()
+	return w.server.Stop()
 }
 
 // side returns the figures of an entry, round by round. Cases share what was measured.

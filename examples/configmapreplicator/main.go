@@ -1,0 +1,146 @@
+// Program configmapreplicator copies ConfigMaps: one that says by an annotation which
+// namespaces it is for is copied to all that have such labels, and its copies are kept as
+// it is, until it is deleted or wants something else.
+//
+//	kubectl annotate configmap settings example.com/copy-to=team=blue
+//
+// On a cluster it runs until it is interrupted. Without one it shows what it does on an
+// API server in memory: see demo.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/examples/internal/cluster"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/store"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+func main() { cluster.Main(run) }
+
+func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
+	if !c.Real {
+		return demonstrate(ctx, out, c)
+	}
+	return control(ctx, c)
+}
+
+// replicator is the controller.
+type replicator struct {
+	cluster.Cluster
+	configMaps *informer.Informer[*corev1.ConfigMap]
+	namespaces *informer.Informer[*corev1.Namespace]
+	copies     *store.Index[store.Key, *corev1.ConfigMap] // by their source
+}
+
+// control runs the controller until ctx ends.
+func control(ctx context.Context, c cluster.Cluster) (err error) {
+	r := &replicator{Cluster: c, configMaps: informer.New(c.CoreV1().ConfigMaps("")), namespaces: informer.New(c.CoreV1().Namespaces())}
+	if r.copies, err = store.AddIndex(r.configMaps.Cache(), "source", sourceOf); err != nil {
+		return err
+	}
+	sources, err := store.AddIndex(r.configMaps.Cache(), "is source", func(c *corev1.ConfigMap) []bool { return []bool{isSource(c)} })
+	if err != nil {
+		return err
+	}
+	reconciler := controller.NewReconciler("configmaps", r.configMaps, r.reconcile,
+		controller.Watch(r.configMaps, sourceOf), // a copy is its source's business
+		controller.Watch(r.namespaces, controller.Indexed(sources, func(*corev1.Namespace) []bool { return []bool{true} })),
+		controller.WithTimeout(time.Minute))
+	reconciler.Only(func(e eventqueue.Event[*corev1.ConfigMap]) bool {
+		return isSource(e.Object) || e.PriorKnown && isSource(e.Prior)
+	})
+	var all informer.Group
+	all.Add(r.configMaps)
+	all.Add(r.namespaces)
+	all.Add(reconciler)
+	return all.Run(ctx)
+}
+
+// reconcile makes the copies of a source what they should be. The source has a finalizer
+// before the first copy is made, and until the last one is gone.
+func (r *replicator) reconcile(ctx context.Context, key store.Key) (controller.Result, error) {
+	source, ok := r.configMaps.Cache().Get(key)
+	wanted, selector := ok && source.DeletionTimestamp == nil && source.Annotations[copyTo] != "", labels.Nothing()
+	if wanted {
+		var err error
+		if selector, err = labels.Parse(source.Annotations[copyTo]); err != nil {
+			return controller.Result{}, controller.Permanent(fmt.Errorf("annotation %s: %w", copyTo, err))
+		}
+	}
+	for _, c := range r.copies.Get(key) {
+		namespace, ok := r.namespaces.Cache().Get(store.Key{Name: c.Namespace})
+		if ok && c.Name == key.Name && selector.Matches(labels.Set(namespace.Labels)) {
+			continue
+		}
+		err := r.CoreV1().ConfigMaps(c.Namespace).Delete(ctx, c.Name, *metav1.NewPreconditionDeleteOptions(string(c.UID)))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return controller.Result{}, err
+		}
+		controller.Deleted(ctx, c)
+	}
+	if !ok {
+		return controller.Result{}, nil
+	}
+	if err := r.finalize(ctx, source, wanted); err != nil {
+		return controller.Result{}, err
+	}
+	var errs []error
+	for _, namespace := range r.namespaces.Cache().All() {
+		if selector.Matches(labels.Set(namespace.Labels)) && namespace.DeletionTimestamp == nil && namespace.Name != key.Namespace {
+			errs = append(errs, r.ensure(ctx, source, namespace.Name))
+		}
+	}
+	return controller.Result{}, errors.Join(errs...)
+}
+
+// finalize sees to it that a source has the finalizer, or has it not.
+func (r *replicator) finalize(ctx context.Context, source *corev1.ConfigMap, wanted bool) error {
+	if slices.Contains(source.Finalizers, finalizer) == wanted {
+		return nil
+	}
+	source = source.DeepCopy() // the cached one is everybody's
+	if source.Finalizers = slices.DeleteFunc(source.Finalizers, func(f string) bool { return f == finalizer }); wanted {
+		source.Finalizers = append(source.Finalizers, finalizer)
+	}
+	written, err := r.CoreV1().ConfigMaps(source.Namespace).Update(ctx, source, metav1.UpdateOptions{})
+	if err == nil {
+		controller.Wrote(ctx, written)
+	}
+	return err
+}
+
+// ensure creates or repairs the copy in a namespace.
+func (r *replicator) ensure(ctx context.Context, source *corev1.ConfigMap, namespace string) (err error) {
+	client, from := r.CoreV1().ConfigMaps(namespace), source.Namespace+"/"+source.Name
+	c, ok := r.configMaps.Cache().Get(store.Key{Namespace: namespace, Name: source.Name})
+	switch {
+	case !ok:
+		meta := metav1.ObjectMeta{Name: source.Name, Annotations: map[string]string{copyOf: from}}
+		c, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: source.Data, BinaryData: source.BinaryData}, metav1.CreateOptions{})
+	case c.Annotations[copyOf] != from:
+		return fmt.Errorf("there is a ConfigMap %s/%s that is no copy", namespace, source.Name)
+	case equality.Semantic.DeepEqual(c.Data, source.Data) && equality.Semantic.DeepEqual(c.BinaryData, source.BinaryData):
+		return nil
+	default:
+		c = c.DeepCopy()
+		c.Data, c.BinaryData = source.Data, source.BinaryData
+		c, err = client.Update(ctx, c, metav1.UpdateOptions{})
+	}
+	if err == nil {
+		controller.Wrote(ctx, c)
+	}
+	return err
+}

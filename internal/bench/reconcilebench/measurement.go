@@ -1,0 +1,216 @@
+package reconcilebench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"k8s.io/client-go/rest"
+)
+
+// measurement is what goes on in the process of a contender.
+type measurement struct {
+	assignment
+	*running
+	connection *connection
+	orders     *http.Client
+}
+
+// measureContender does what an assignment says.
+func measureContender(a assignment) (s sample, err error) {
+	build, ok := contenders[a.Contender]
+	if !ok {
+		return s, fmt.Errorf("there is no contender %q", a.Contender)
+	}
+	config := &rest.Config{Host: a.Host, QPS: -1}
+	m := &measurement{assignment: a, connection: watchReads(config), orders: &http.Client{}}
+	defer m.orders.CloseIdleConnections()
+	made, err := build(config)
+	if err != nil {
+		return s, err
+	}
+	empty := measure.LiveHeap()
+	s.Start, err = m.phase("start", func() error {
+		m.running = start(made, a.Workers, a.Objects)
+		return m.wait()
+	})
+	if m.running != nil {
+		defer func() { err = errors.Join(err, m.close()) }()
+	}
+	if err != nil {
+		return s, fmt.Errorf("start: %w", err)
+	}
+	m.settle()
+	s.Heap = float64(measure.LiveHeap()) - float64(empty)
+	if err := m.profileHeap(); err != nil || a.Passes == 0 {
+		return s, err
+	}
+	if a.Alone > 0 {
+		if s.Event, err = m.phase("event", m.events); err != nil {
+			return s, fmt.Errorf("changes: %w", err)
+		}
+		if s.P50, s.P99, err = m.rest(); err != nil {
+			return s, fmt.Errorf("lone changes: %w", err)
+		}
+	}
+	if s.Idle, err = m.rate("no-op"); err != nil {
+		return s, fmt.Errorf("rate: %w", err)
+	}
+	m.reads.Store(true)
+	if s.Reading, err = m.rate("read"); err != nil {
+		return s, fmt.Errorf("rate of readers: %w", err)
+	}
+	runtime.KeepAlive(made)
+	return s, nil
+}
+
+// phase measures what something takes, for an object.
+func (m *measurement) phase(name string, do func() error) (u usage, err error) {
+	stop, err := m.profileCPU(name)
+	if err != nil {
+		return u, err
+	}
+	var before, after runtime.MemStats
+	var wall time.Duration
+	cpu := measure.CPU(func() {
+		runtime.ReadMemStats(&before)
+		begin := time.Now()
+		err = do()
+		wall = time.Since(begin)
+	})
+	runtime.ReadMemStats(&after)
+	n := float64(m.Objects)
+	return usage{CPU: microseconds(cpu) / n, Wall: microseconds(wall) / n, Allocs: float64(after.Mallocs-before.Mallocs) / n}, errors.Join(err, stop())
+}
+
+func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// events has each object change once.
+func (m *measurement) events() error {
+	m.expect(m.Objects)
+	if err := m.modify(m.Objects); err != nil {
+		return err
+	}
+	return m.wait()
+}
+
+// rest has objects change one after the other.
+func (m *measurement) rest() (p50, p99 float64, err error) {
+	m.settle()
+	times := make([]float64, 0, m.Alone)
+	for range m.Alone {
+		m.expect(1)
+		if err := m.modify(1); err != nil {
+			return 0, 0, err
+		}
+		select {
+		case at := <-m.reached:
+			times = append(times, microseconds(m.connection.since(at)))
+		case err := <-m.ended:
+			m.ended <- err
+			return 0, 0, err
+		}
+	}
+	slices.Sort(times)
+	return times[len(times)/2], times[len(times)*99/100], nil
+}
+
+// rate has all keys wait, and then be reconciled, and returns how many are in a second, and what one takes: the medians of some passes.
+func (m *measurement) rate(name string) (r rate, err error) {
+	var rates, times []float64
+	stop := func() error { return nil }
+	for pass := range m.Passes {
+		open := m.shut()
+		m.expect(m.Objects)
+		if err := m.modify(m.Objects); err != nil {
+			open()
+			return r, err
+		}
+		m.settle()
+		runtime.GC()
+		if pass == m.Passes-1 {
+			if stop, err = m.profileCPU(name); err != nil {
+				open()
+				return r, err
+			}
+		}
+		used, begin := measure.Used(), time.Now()
+		open()
+		if err := m.wait(); err != nil {
+			return r, err
+		}
+		rates = append(rates, float64(m.Objects)/time.Since(begin).Seconds())
+		times = append(times, microseconds(measure.Used()-used)/float64(m.Objects))
+	}
+	return rate{Second: measure.Median(rates), CPU: measure.Median(times)}, stop()
+}
+
+const (
+	// patience is for what takes milliseconds, but on a busy machine.
+	patience = time.Minute
+	// idle is how long a process must do nothing for its work to be done.
+	idle  = 50 * time.Millisecond
+	pause = 5 * time.Millisecond
+)
+
+// settle waits until nothing is done any more.
+func (m *measurement) settle() {
+	for used := measure.Used(); ; used = measure.Used() {
+		time.Sleep(idle)
+		if measure.Used()-used < time.Millisecond {
+			return
+		}
+	}
+}
+
+// modify has the server change objects, as soon as it is being watched.
+func (m *measurement) modify(n int) error {
+	late := time.Now().Add(patience)
+	for {
+		response, err := m.orders.Post(fmt.Sprintf("%s/-/modify?n=%d", m.Host, n), "", nil)
+		if err != nil {
+			return err
+		}
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		switch {
+		case response.StatusCode == http.StatusOK:
+			return nil
+		case response.StatusCode != http.StatusConflict || time.Now().After(late):
+			return fmt.Errorf("have %d objects changed: %s: %s", n, response.Status, text)
+		}
+		time.Sleep(pause)
+	}
+}
+
+func (m *measurement) profileCPU(phase string) (stop func() error, err error) {
+	if m.Profiles == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(m.Profiles + "." + phase + ".cpu")
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, pprof.StartCPUProfile(file)
+}
+
+func (m *measurement) profileHeap() error {
+	if m.Profiles == "" {
+		return nil
+	}
+	file, err := os.Create(m.Profiles + ".heap")
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.WriteHeapProfile(file), file.Close())
+}

@@ -1,0 +1,41 @@
+package reconcilebench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/client-go/rest"
+)
+
+type ours struct {
+	applications *informer.Informer[*wirebench.Application]
+}
+
+func newOurs(config *rest.Config) (contender, error) {
+	client, err := reflector.ForResource[*wirebench.Application](config, wirebench.Applications, "")
+	if err != nil {
+		return nil, err
+	}
+	return &ours{informer.New(client)}, nil
+}
+
+func (o *ours) run(ctx context.Context, workers int, w *work) error {
+	reconcile := func(_ context.Context, key store.Key) (controller.Result, error) {
+		if w.begin() {
+			if _, ok := o.applications.Cache().Get(key); !ok {
+				return controller.Result{}, fmt.Errorf("there is no application %v", key)
+			}
+		}
+		w.end()
+		return controller.Result{}, nil
+	}
+	var all informer.Group
+	all.Add(o.applications)
+	all.Add(controller.NewReconciler("applications", o.applications, reconcile, controller.WithWorkers(workers)))
+	return all.Run(ctx)
+}

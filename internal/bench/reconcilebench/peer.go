@@ -1,0 +1,64 @@
+package reconcilebench
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+type peer struct{ manager manager.Manager }
+
+func newPeer(config *rest.Config) (contender, error) {
+	group := wirebench.Applications.GroupVersion()
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(group.WithKind("Application"), &wirebench.Application{})
+	scheme.AddKnownTypeWithName(group.WithKind("ApplicationList"), &wirebench.ApplicationList{})
+	metav1.AddToGroupVersion(scheme, group)
+	mapper := meta.NewDefaultRESTMapper(nil) // it would ask the server for what it serves
+	mapper.AddSpecific(group.WithKind("Application"), wirebench.Applications, wirebench.Applications, meta.RESTScopeNamespace)
+	m, err := manager.New(config, manager.Options{
+		Scheme:         scheme,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		Logger:         logr.Discard(),
+	})
+	return &peer{m}, err
+}
+
+func (p *peer) run(ctx context.Context, workers int, w *work) error {
+	reader := p.manager.GetClient()
+	do := func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		if w.begin() {
+			var application wirebench.Application
+			if err := reader.Get(ctx, request.NamespacedName, &application); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+		w.end()
+		return reconcile.Result{}, nil
+	}
+	again := true // tests have more than one of the name
+	c, err := controller.New("applications", p.manager, controller.Options{
+		MaxConcurrentReconciles: workers, Reconciler: reconcile.Func(do), SkipNameValidation: &again,
+	})
+	if err != nil {
+		return err
+	}
+	watched := source.Kind(p.manager.GetCache(), &wirebench.Application{}, &handler.TypedEnqueueRequestForObject[*wirebench.Application]{})
+	if err := c.Watch(watched); err != nil {
+		return err
+	}
+	return p.manager.Start(ctx)
+}

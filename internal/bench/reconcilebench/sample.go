@@ -1,0 +1,69 @@
+package reconcilebench
+
+// assignment is what a process is to measure.
+type assignment struct {
+	Contender string `json:"contender"`
+	Host      string `json:"host"` // the root of the API server
+	Objects   int    `json:"objects"`
+	Workers   int    `json:"workers"`
+	Passes    int    `json:"passes"`   // over all keys; 0 measures nothing but what the start takes
+	Alone     int    `json:"alone"`    // changes that come one by one; 0 measures none, nor those that come together
+	Profiles  string `json:"profiles"` // how the files begin that profiles go to; empty for none
+}
+
+// sample is what a process measured.
+type sample struct {
+	Start usage `json:"start"` // from nothing to the last reconciliation of all objects
+	Event usage `json:"event"` // from the server to the reconciliation, when all objects change
+
+	Idle    rate `json:"idle"`    // of reconciliations that do nothing
+	Reading rate `json:"reading"` // and of those that read the object
+
+	P50 float64 `json:"p50"` // from an event to its reconciliation when nothing else happens, in microseconds
+	P99 float64 `json:"p99"`
+
+	Heap float64 `json:"heap"` // what is live after the start, in bytes
+}
+
+// usage is what something takes, for an object: times in microseconds.
+type usage struct {
+	CPU    float64 `json:"cpu"`
+	Wall   float64 `json:"wall"`
+	Allocs float64 `json:"allocs"`
+}
+
+// rate is how quick reconciliations are whose keys wait.
+type rate struct {
+	Second float64 `json:"second"` // how many are in one
+	CPU    float64 `json:"cpu"`    // of one, in microseconds
+}
+
+// metric is one of the figures in a sample.
+type metric struct {
+	name, unit string
+	of         func(sample) float64
+}
+
+const (
+	perObject = "µs/object"
+	perEvent  = "µs/event"
+	perSecond = "reconciles/s" // more is better, of these alone
+	perCall   = "µs/reconcile"
+	micros    = "µs"
+	megabyte  = 1e6
+)
+
+var (
+	startCPU    = metric{"start/cpu", perObject, func(s sample) float64 { return s.Start.CPU }}
+	startWall   = metric{"start/wall", perObject, func(s sample) float64 { return s.Start.Wall }}
+	idleRate    = metric{"rate/no-op", perSecond, func(s sample) float64 { return s.Idle.Second }}
+	readingRate = metric{"rate/read", perSecond, func(s sample) float64 { return s.Reading.Second }}
+	idleCPU     = metric{"rate/no-op-cpu", perCall, func(s sample) float64 { return s.Idle.CPU }}
+	readingCPU  = metric{"rate/read-cpu", perCall, func(s sample) float64 { return s.Reading.CPU }}
+	eventCPU    = metric{"event/cpu", perEvent, func(s sample) float64 { return s.Event.CPU }}
+	eventWall   = metric{"event/wall", perEvent, func(s sample) float64 { return s.Event.Wall }}
+	eventAllocs = metric{"event/allocations", "per event", func(s sample) float64 { return s.Event.Allocs }}
+	restP50     = metric{"rest/p50", micros, func(s sample) float64 { return s.P50 }}
+	restP99     = metric{"rest/p99", micros, func(s sample) float64 { return s.P99 }}
+	heap        = metric{"heap", "MB", func(s sample) float64 { return s.Heap / megabyte }}
+)

@@ -1,0 +1,130 @@
+package reconcilebench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+)
+
+// scale says how much is measured.
+type scale struct {
+	objects int
+	many    int // objects of which there are only the start and the heap to be measured; 0 for none
+	passes  int
+	alone   int // changes that come one by one
+	rounds  int
+}
+
+var (
+	thorough = scale{objects: 10_000, many: 100_000, passes: 3, alone: 2_000, rounds: 7}
+	quick    = scale{objects: 10_000, passes: 1, alone: 300, rounds: 3}
+)
+
+const (
+	// dataset is that of custom resources.
+	dataset = "custom"
+	// workers are those of a reconciler that has more than the one of both defaults.
+	workers = 8
+)
+
+// entry is a contender with a task.
+type entry struct {
+	contender        string
+	objects, workers int
+}
+
+// world is servers, and what was measured with them: a process measures all that any case wants to know of it.
+type world struct {
+	scale
+	ctx      context.Context
+	profiles string // folder; empty for none
+	servers  map[int]*wirebench.Server
+	samples  map[entry][]sample
+}
+
+func newWorld(ctx context.Context, s scale, profiles string) *world {
+	return &world{scale: s, ctx: ctx, profiles: profiles, servers: map[int]*wirebench.Server{}, samples: map[entry][]sample{}}
+}
+
+// prepare sees to it that there is a server with so many objects.
+func (w *world) prepare(objects int) (err error) {
+	if w.servers[objects] != nil {
+		return nil
+	}
+	if w.servers[objects], err = wirebench.StartServer(w.ctx, objects); err != nil {
+		delete(w.servers, objects)
+		return fmt.Errorf("start a server: %w", err)
+	}
+	return w.servers[objects].Prepare(dataset)
+}
+
+// within lets a world be used, and ends its servers.
+func (w *world) within(use func() error) error {
+	err := use()
+	for _, s := range w.servers {
+		err = errors.Join(err, s.Stop())
+	}
+	return err
+}
+
+// side returns the figures of an entry, round by round. Cases share what was measured.
+func (w *world) side(e entry, m metric) measure.Round {
+	round := 0
+	return func() (float64, error) {
+		s, err := w.sample(e, round)
+		round++
+		return m.of(s), err
+	}
+}
+
+// sample returns what was measured in a round.
+func (w *world) sample(e entry, round int) (sample, error) {
+	for len(w.samples[e]) <= round {
+		a := assignment{
+			Contender: e.contender, Host: w.servers[e.objects].Root(dataset), Objects: e.objects, Workers: e.workers, Passes: w.passes, Alone: w.alone,
+		}
+		if e.objects == w.many {
+			a.Passes = 0
+		}
+		if e.workers == workers {
+			a.Alone = 0
+		}
+		if w.profiles != "" {
+			a.Profiles = filepath.Join(w.profiles, fmt.Sprintf("%s.%d.%d", e.contender, e.objects, e.workers))
+		}
+		s, err := inProcess(w.ctx, a)
+		if err != nil {
+			return sample{}, err
+		}
+		w.samples[e] = append(w.samples[e], s)
+	}
+	return w.samples[e][round], nil
+}
+
+// cases returns a case for each line of the table.
+func (w *world) cases() (all []measure.Case) {
+	add := func(name string, objects, workers, rounds int, metrics ...metric) {
+		for _, m := range metrics {
+			all = append(all, measure.Case{
+				Name: name + m.name, Unit: m.unit, Rounds: rounds,
+				Sides: func() (ours, peer measure.Round, err error) {
+					if err := w.prepare(objects); err != nil {
+						return nil, nil, err
+					}
+					return w.side(entry{"ours", objects, workers}, m), w.side(entry{"peer", objects, workers}, m), nil
+				},
+			})
+		}
+	}
+	add("1-worker/", w.objects, 1, w.rounds, idleRate, idleCPU, readingRate, readingCPU, restP50, restP99, eventCPU, eventWall, eventAllocs, startCPU, startWall)
+	add(fmt.Sprintf("%d-workers/", workers), w.objects, workers, w.rounds, idleRate, idleCPU, readingRate, readingCPU)
+	add(fmt.Sprintf("%d-objects/", w.objects), w.objects, 1, w.rounds, heap)
+	if w.many > 0 {
+		add(fmt.Sprintf("%d-objects/", w.many), w.many, 1, min(w.rounds, 3), heap, startCPU, startWall)
+	}
+	return all
+}

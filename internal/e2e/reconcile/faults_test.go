@@ -1,0 +1,169 @@
+package reconcile
+
+import (
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubereflector/kubereflector/controller"
+)
+
+// few is how many Foos there are in a test of faults.
+const few = 5
+
+// faulty is a sample controller behind a proxy.
+type faulty struct {
+	*sample
+	*proxy
+}
+
+// Each test has Foos in a namespace of its own, and the same controller.
+func TestFaultsAreSurvived(t *testing.T) {
+	server := shared.Server(t)
+	c := newClients(t, server)
+	c.installFoos(t)
+	p := startProxy(t, server)
+	startSample(t, p.kubeconfig)
+	for _, test := range []struct {
+		name string
+		run  func(*faulty)
+	}{
+		{"conflicts", (*faulty).conflicts},
+		{"throttling", (*faulty).throttling},
+		{"refusals of a webhook", (*faulty).refusals},
+		{"a server that cannot be reached", (*faulty).unreachable},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(&faulty{newSample(t, c, server.Namespace(t)), p}) })
+	}
+}
+
+func name(n int) string { return fmt.Sprint("foo-", n) }
+
+func (f *faulty) createAll() {
+	for n := range few {
+		f.create(name(n), n)
+	}
+}
+
+// spoilAll changes the Deployments.
+func (f *faulty) spoilAll() {
+	for n := range few {
+		_, err := f.deployments.Patch(f.Context(), name(n), types.MergePatchType, []byte(`{"spec":{"replicas":9}}`), metav1.PatchOptions{})
+		require.NoError(f, err)
+	}
+}
+
+// right waits until everything is as it should be.
+func (f *faulty) right() {
+	f.Helper()
+	for n := range few {
+		f.has(name(n), int32(n))
+		if n == 0 {
+			f.is(name(n), "0 available, generation 1, Available")
+		} else {
+			f.is(name(n), "0 available, generation 1, Progressing")
+		}
+	}
+}
+
+// first returns what reports whether a request is one of the first few to write to an object.
+func first(times int) func(*http.Request) bool {
+	var mu sync.Mutex
+	seen := map[string]int{}
+	return func(r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[r.Method+r.URL.Path]++
+		return seen[r.Method+r.URL.Path] <= times
+	}
+}
+
+// conflicts has somebody else write to each object just before the controller does.
+func (f *faulty) conflicts() {
+	isFirst := first(1)
+	f.doHarm(f.T, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost || !isFirst(r) {
+			return false
+		}
+		var err error
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, time.Now())
+		if object := strings.TrimSuffix(r.URL.Path, "/status"); strings.Contains(object, "/foos/") {
+			_, err = f.foos.Patch(f.Context(), path.Base(object), types.MergePatchType, patch, metav1.PatchOptions{})
+		} else {
+			_, err = f.deployments.Patch(f.Context(), path.Base(object), types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+		assert.NoError(f, err)
+		return false
+	})
+	f.createAll()
+	f.right()
+	assert.Equal(f, few, f.answers(http.StatusConflict), "of the status of each")
+	f.spoilAll()
+	f.right()
+	assert.Equal(f, 2*few, f.answers(http.StatusConflict), "and of the repair of each")
+}
+
+// throttling has the first writes to each object come too early, once with a word when to come again, and once without.
+func (f *faulty) throttling() {
+	isFirst, isSecond := first(1), first(2)
+	f.doHarm(f.T, func(w http.ResponseWriter, r *http.Request) bool {
+		again := !isFirst(r)
+		if second := isSecond(r); !second {
+			return false
+		}
+		if !again {
+			w.Header().Set("Retry-After", "1")
+		}
+		http.Error(w, "too many requests", http.StatusTooManyRequests)
+		return true
+	})
+	f.createAll()
+	f.right()
+	assert.GreaterOrEqual(f, f.answers(http.StatusTooManyRequests), 2*few, "of the status of each at least: creations have one path")
+}
+
+// refusals has a webhook refuse Deployments.
+func (f *faulty) refusals() {
+	const attempts = 8
+	f.doHarm(f.T, nil)
+	hook := f.startWebhook()
+	f.createAll()
+	for n := range few {
+		eventually(f.T, "attempts to create Deployments", func() bool { return len(hook.times(name(n))) >= attempts })
+	}
+	hook.allow()
+	f.right()
+	for n := range few {
+		times := hook.times(name(n))
+		// The time until the k-th attempt doubles each time. An attempt may be late by itself.
+		least := controller.DefaultBackoff << (attempts - 1)
+		assert.Greater(f, times[attempts-1].Sub(times[0]), least-controller.DefaultBackoff-100*time.Millisecond, "they come with a back-off")
+	}
+	assert.Equal(f, few, f.answers(http.StatusCreated))
+}
+
+// unreachable cuts the controller off while things happen.
+func (f *faulty) unreachable() {
+	f.createAll()
+	f.right()
+	f.setCut(true)
+	f.spoilAll()
+	f.create("late", 1)
+	require.NoError(f, f.deployments.Delete(f.Context(), name(0), metav1.DeleteOptions{}))
+	<-time.After(3 * time.Second)
+	assert.Nil(f, f.deployment("late"), "nobody can have done anything")
+	f.setCut(false)
+	f.right()
+	f.has("late", 1)
+	require.NoError(f, f.foos.Delete(f.Context(), "late", metav1.DeleteOptions{}))
+	f.hasNot("late")
+}

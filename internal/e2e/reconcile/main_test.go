@@ -1,0 +1,167 @@
+package reconcile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
+)
+
+var shared apiserver.Shared
+
+// TestMain is also the main function of replicas.
+func TestMain(m *testing.M) {
+	if os.Getenv(replicaVariable) != "" {
+		if err := runReplica(os.Getenv(replicaVariable)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(building{shared.Tests(m)})
+}
+
+// patience is how long anything may take before a test fails. A back-off alone can be half a minute, and the machine may be slow.
+const patience = 3 * time.Minute
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) { return so(), nil })
+	require.NoError(t, err, "waited for: %s", what)
+}
+
+// clients are those of a test. Their connections end with it.
+type clients struct {
+	kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+func newClients(t *testing.T, server *apiserver.Server) clients {
+	t.Helper()
+	config := server.Config()
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	clientset, err := kubernetes.NewForConfigAndClient(config, client)
+	require.NoError(t, err)
+	resources, err := dynamic.NewForConfigAndClient(config, client)
+	require.NoError(t, err)
+	return clients{clientset, resources}
+}
+
+var (
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	foos        = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "foos"}
+
+	// sampleFolder is where the sample controller is, and the definition of what it controls.
+	sampleFolder = filepath.Join("..", "..", "..", "examples", "samplecontroller")
+)
+
+// installFoos applies the definition that comes with the sample controller, and waits until Foos are served.
+func (c clients) installFoos(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(sampleFolder, "crd.yaml"))
+	require.NoError(t, err)
+	var definition unstructured.Unstructured
+	require.NoError(t, yaml.Unmarshal(text, &definition.Object))
+	_, err = c.dynamic.Resource(definitions).Create(t.Context(), &definition, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+	eventually(t, "Foos to be served", func() bool {
+		_, err := c.dynamic.Resource(foos).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	})
+}
+
+// process is a controller in a process of its own.
+type process struct {
+	t       *testing.T
+	command *exec.Cmd
+	input   io.Closer // its end ends a replica
+	errors  *bytes.Buffer
+	wait    func() error // may be called again
+}
+
+// startProcess starts a program, and sees to it that it ends with the test.
+func startProcess(t *testing.T, command *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, command: command, errors: &bytes.Buffer{}}
+	command.Stderr = p.errors
+	var err error
+	p.input, err = command.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	p.wait = sync.OnceValue(command.Wait)
+	t.Cleanup(p.kill)
+	return p
+}
+
+// kill ends the process as kill -9 does, and waits for its end.
+func (p *process) kill() {
+	_ = p.command.Process.Kill() // or it has ended
+	_ = p.wait()                 // which says that it was killed
+}
+
+// interrupt ends the process as Ctrl-C does, which is a good end if it has nothing to do: what it has just written must have come back to it.
+func (p *process) interrupt() {
+	p.t.Helper()
+	require.NoError(p.t, p.command.Process.Signal(os.Interrupt))
+	require.NoError(p.t, p.wait(), p.errors)
+}
+
+// build builds the sample controller, once for all tests.
+var build = sync.OnceValues(func() (program string, err error) {
+	if buildFolder, err = os.MkdirTemp("", "kubereflector-sample-"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(buildFolder, "samplecontroller")
+	command := exec.Command("go", "build", "-o", program, ".")
+	command.Dir = sampleFolder
+	if output, err := command.CombinedOutput(); err != nil {
+		return program, fmt.Errorf("build the sample controller: %w: %s", err, output)
+	}
+	return program, nil
+})
+
+// buildFolder is where that goes.
+var buildFolder string
+
+// building is tests that leave nothing which they have built.
+type building struct{ apiserver.Runner }
+
+func (b building) Run() int {
+	defer func() { _ = os.RemoveAll(buildFolder) }() // nothing, if nobody has built anything
+	return b.Runner.Run()
+}
+
+// startSample starts the sample controller.
+func startSample(t *testing.T, kubeconfig string) *process {
+	t.Helper()
+	program, err := build()
+	require.NoError(t, err)
+	command := exec.Command(program, "-kubeconfig", kubeconfig)
+	command.Env = append(os.Environ(), "KUBECONFIG=")
+	return startProcess(t, command)
+}
