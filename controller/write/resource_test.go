@@ -28,6 +28,7 @@ func TestResourceWritesAPlainStruct(t *testing.T) {
 		assert.Equal(t, Bucket{TypeMeta: made.TypeMeta, ObjectMeta: made.ObjectMeta, Spec: BucketSpec{Size: 1}}, *made, "status is written by itself")
 		_, err = Create(ctx, w.buckets, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
 		assert.True(t, apierrors.IsAlreadyExists(err), "%v", err)
+		assert.False(t, apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse), "what the server said is read")
 
 		want := *made
 		want.Spec.Size = 2
