@@ -125,10 +125,9 @@ func use[R any](ctx context.Context, m *Mapper, ask func(meta.RESTMapperWithCont
 		return result, context.Cause(ctx)
 	}
 	result, err = ask(m.of)
-	if err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		// What was told of only a part of the groups is not to be taken for the whole.
 		m.of.ResetWithContext(context.WithoutCancel(ctx))
-		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	return result, err
 }

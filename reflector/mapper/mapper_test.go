@@ -3,9 +3,11 @@ package mapper
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +21,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// One of them waits by the time of the system, which is not that of a test.
+	utilruntime.ErrorHandlers = nil
+	goleak.VerifyTestMain(m)
+}
 
 var (
 	telescopes    = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "telescopes"}
@@ -189,6 +196,37 @@ func TestWhoWaitsEndsWithTheContext(t *testing.T) {
 		asking.Wait()
 		close(release)
 		assert.Equal(t, "pods", resourceOf(t, m, podKind))
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestWhatIsToldToSomebodyWhoseTimeIsOverIsNotTheWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stalls atomic.Bool
+		stalls.Store(true)
+		config := reflectortest.Start(t).Config()
+		config.Wrap(func(of http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				r = r.Clone(r.Context())
+				r.Header.Set("Accept", "application/json") // group by group, as old servers do
+				if r.URL.Path == "/apis/apps/v1" && stalls.Load() {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				return of.RoundTrip(r)
+			})
+		})
+		m, err := InMemory(config)
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _ = m.RESTMappingWithContext(short, podKind)
+		require.Error(t, short.Err())
+		stalls.Store(false)
+		assert.Equal(t, "deployments", resourceOf(t, m, schema.GroupKind{Group: "apps", Kind: "Deployment"}))
 	})
 }
 
