@@ -163,6 +163,8 @@ func TestNobodyIsACandidateWithEmptyCaches(t *testing.T) {
 		stop := start(t, m)
 		<-time.After(10 * time.Second)
 		assert.Empty(t, server.Requests(reflectortest.ForResource("leases")))
+		assert.Error(t, m.Ready())
+		assert.NoError(t, m.Alive(), "another process would not get an answer either")
 		close(release)
 		<-time.After(time.Minute)
 		assert.True(t, m.Leading())

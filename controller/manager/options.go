@@ -95,9 +95,13 @@ func WithStuckAfter(d time.Duration) Option {
 
 // WithAnswerLimit sets how long a check waits for the answer of a member, until that
 // counts as dead: what a member does to answer is to look at a few fields. It should be
-// shorter than the kubelet waits. The default is [DefaultAnswerLimit].
+// shorter than the kubelet waits. The default is [DefaultAnswerLimit], also for 0 or less.
 func WithAnswerLimit(d time.Duration) Option {
-	return optionFunc(func(o *options) { o.answer = d })
+	return optionFunc(func(o *options) {
+		if d > 0 {
+			o.answer = d
+		}
+	})
 }
 
 // WithServer has Run serve /healthz and /readyz at a TCP address, such as ":8081". With

@@ -46,7 +46,7 @@ func start(t *testing.T, r *Recorder) (stop func() error) {
 }
 
 func (r *Recorder) tell(of *Foo, reason string) {
-	r.Eventf(Reference(of, fooKind), nil, corev1.EventTypeNormal, reason, "Act", "%s, %d times", "hello", 3)
+	r.Eventf(Reference(of, fooKind), nil, corev1.EventTypeNormal, reason, "Act", "%s, %d times", "hel%dlo", 3)
 }
 
 // written returns what the server has.
@@ -59,8 +59,8 @@ func written(t *testing.T, server *reflectortest.Server) []*eventsv1.Event {
 func TestEventsAreWrittenBeforeRunReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, r := newRecorder(t)
-		for range 2 {
-			r.tell(foo("early"), "Early") // before Run
+		r.tell(foo("early"), "Early") // before Run
+		for _, want := range []int{4, 3} {
 			stop := start(t, r)
 			synctest.Wait()
 			assert.ErrorIs(t, r.Run(t.Context()), ErrRunning)
@@ -69,10 +69,10 @@ func TestEventsAreWrittenBeforeRunReturns(t *testing.T) {
 			}
 			require.NoError(t, stop())
 			all := written(t, server)
-			require.Len(t, all, 4)
+			require.Len(t, all, want)
 			e := all[0]
 			assert.Equal(t, corev1.ObjectReference{APIVersion: "example.com/v1", Kind: "Foo", Namespace: "ns", Name: "a", UID: "u"}, e.Regarding)
-			assert.Equal(t, "hello, 3 times", e.Note)
+			assert.Equal(t, "hel%dlo, 3 times", e.Note)
 			assert.Equal(t, "test", e.ReportingController)
 			assert.Equal(t, "Late", e.Reason)
 			assert.Equal(t, "Act", e.Action)
@@ -106,6 +106,18 @@ func TestRequestsAreWaitedForUntilTheTimeIsOver(t *testing.T) {
 	})
 }
 
+func TestEventsThatNobodyHeardOfAreUnwritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := time.Now()
+		assert.NoError(t, (&run{}).drain(time.Second))
+		assert.Zero(t, time.Since(before), "nothing was told")
+		lost := &run{happened: make(chan struct{}, 1), told: 2, heard: 1}
+		assert.ErrorIs(t, lost.drain(time.Second), ErrUnwritten)
+		lost.heard++
+		assert.NoError(t, lost.drain(time.Second))
+	})
+}
+
 func TestSameOfTheSameObjectIsOneEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, r := newRecorder(t)
@@ -117,9 +129,14 @@ func TestSameOfTheSameObjectIsOneEvent(t *testing.T) {
 			r.Eventf(pod, nil, corev1.EventTypeWarning, "Odd", "Look", "hm")
 			synctest.Wait()
 		}
+		reference := Reference(foo("a"), fooKind)
+		reference.ResourceVersion = "3"
+		r.Eventf(reference, nil, corev1.EventTypeWarning, "Odd", "Look", "hm")
 		require.NoError(t, stop())
+		assert.Equal(t, "3", reference.ResourceVersion)
 		all := written(t, server)
-		require.Len(t, all, 1)
+		require.Len(t, all, 2)
+		all = all[1:]
 		require.NotNil(t, all[0].Series)
 		assert.EqualValues(t, 2, all[0].Series.Count)
 		assert.Equal(t, "Pod", all[0].Regarding.Kind)
