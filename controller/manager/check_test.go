@@ -157,3 +157,16 @@ func TestCallThatDoesNotEndIsNotAlive(t *testing.T) {
 		require.NoError(t, stop())
 	})
 }
+
+func TestTheOldestCallCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watch := &stopwatch{limit: time.Minute, running: map[*running]struct{}{}}
+		old := &running{key: store.Key{Name: "old"}, since: time.Now()}
+		watch.running[old] = struct{}{}
+		<-time.After(2 * time.Minute)
+		for range 20 {
+			watch.running[&running{since: time.Now()}] = struct{}{}
+		}
+		assert.ErrorContains(t, watch.alive(), "old")
+	})
+}
