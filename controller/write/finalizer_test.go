@@ -44,9 +44,9 @@ func TestObjectIsAliveOnceItHasTheFinalizer(t *testing.T) {
 func TestFinalizerGoesAfterTheCleanup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		held := w.configMap(func(c *corev1.ConfigMap) { c.Finalizers = []string{finalizer} })
+		w.configMap(func(c *corev1.ConfigMap) { c.Finalizers = []string{finalizer} })
 		require.NoError(t, w.configMaps.Delete(t.Context(), "c", metav1.DeleteOptions{}))
-		held = w.get()
+		held := w.get()
 		w.writes()
 
 		ouch := errors.New("ouch")
