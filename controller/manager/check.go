@@ -1,0 +1,134 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+var (
+	errNotRunning = errors.New("does not run")
+	errEnding     = errors.New("is ending")
+)
+
+// check is how a member is.
+type check struct {
+	name string
+	note string // if all is well
+	err  error
+}
+
+// Alive returns nil, or a [*MemberError] for each member that has ended by itself, does
+// not answer, or says itself that it is dead: see [Living]. It is what /healthz tells:
+// to start the process anew may help.
+func (m *Manager) Alive() error { return joined(m.alive(context.Background())) }
+
+// Ready returns nil, or a [*MemberError] for each member that is not ready. It is what
+// /readyz tells. What is led does not count while another process leads. A manager that
+// does not run, or is ending, is not ready.
+func (m *Manager) Ready() error { return joined(m.ready(context.Background())) }
+
+// WaitForSync waits until all members are synced that this process is to run; what is led
+// is waited for only if there is no election. It returns why if they are not: see
+// [informer.Group.WaitForSync].
+func (m *Manager) WaitForSync(ctx context.Context) error {
+	if err := m.base.WaitForSync(ctx); err != nil || m.elector != nil {
+		return err
+	}
+	return m.led.WaitForSync(ctx)
+}
+
+func joined(checks []check) error {
+	var errs []error
+	for _, c := range checks {
+		if c.err != nil {
+			errs = append(errs, &MemberError{Member: c.name, Err: c.err})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ask asks all members at the same time.
+func (m *Manager) ask(ctx context.Context, use func(p *place, alive, ready error) check) []check {
+	places := m.list()
+	checks := make([]check, len(places))
+	var asking sync.WaitGroup
+	for n, p := range places {
+		asking.Go(func() {
+			alive, ready := p.ask(ctx, m.answer)
+			checks[n] = use(p, alive, ready)
+		})
+	}
+	asking.Wait()
+	return checks
+}
+
+func (m *Manager) alive(ctx context.Context) []check {
+	return m.ask(ctx, func(p *place, alive, _ error) check { return check{name: p.name, note: "alive", err: alive} })
+}
+
+func (m *Manager) ready(ctx context.Context) []check {
+	leads := m.elector == nil || m.elector.Leading()
+	checks := m.ask(ctx, func(p *place, _, ready error) check {
+		if p.led && !leads {
+			return check{name: p.name, note: "waits for the lease"}
+		}
+		return check{name: p.name, note: "ready", err: ready}
+	})
+	return append([]check{m.itself(leads)}, checks...)
+}
+
+// itself returns how the manager is.
+func (m *Manager) itself(leads bool) check {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := check{name: "manager", note: "runs"}
+	if m.elector != nil {
+		c.note = map[bool]string{true: "leads", false: "follows"}[leads]
+	}
+	if m.ending == nil {
+		c.err = errNotRunning
+		return c
+	}
+	select {
+	case <-m.ending:
+		c.err = errEnding
+	default:
+	}
+	return c
+}
+
+// Healthz returns a handler that answers 200 as long as [Manager.Alive] returns nil, and
+// else 503. It tells of each member, a line each, if something is wrong or the query has
+// verbose.
+func (m *Manager) Healthz() http.Handler { return answering(m.alive) }
+
+// Readyz is Healthz for [Manager.Ready].
+func (m *Manager) Readyz() http.Handler { return answering(m.ready) }
+
+// answering returns a handler of checks.
+func answering(checks func(context.Context) []check) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, text := http.StatusOK, "ok\n"
+		var lines strings.Builder
+		for _, c := range checks(r.Context()) {
+			if c.err != nil {
+				code, text = http.StatusServiceUnavailable, "failed\n"
+				fmt.Fprintf(&lines, "[-] %s: %s\n", c.name, strings.ReplaceAll(c.err.Error(), "\n", "; "))
+				continue
+			}
+			fmt.Fprintf(&lines, "[+] %s: %s\n", c.name, c.note)
+		}
+		if code != http.StatusOK || r.URL.Query().Has("verbose") {
+			text = lines.String() + text
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff") // names and errors are of others
+		w.WriteHeader(code)
+		fmt.Fprint(w, text)
+	})
+}

@@ -1,0 +1,172 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func get(handler http.Handler, target string) (int, string) {
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, target, nil))
+	return answer.Code, answer.Body.String()
+}
+
+func TestChecksTellOfEachMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		m := New(nil)
+		var ready, alive error
+		m.Add(&member{name: "informer", notes: &notes, ready: func() error { return ready }})
+		m.AddLed(&member{name: "reconciler", notes: &notes, alive: func() error { return alive }})
+		code, text := get(m.Readyz(), "/readyz")
+		assert.Equal(t, 503, code)
+		assert.Contains(t, text, "[-] manager: does not run\n")
+		code, _ = get(m.Healthz(), "/healthz")
+		assert.Equal(t, 200, code)
+
+		stop := start(t, m)
+		synctest.Wait()
+		code, text = get(m.Readyz(), "/readyz")
+		assert.Equal(t, 200, code)
+		assert.Equal(t, "ok\n", text)
+		_, text = get(m.Readyz(), "/readyz?verbose")
+		assert.Equal(t, "[+] manager: runs\n[+] informer: ready\n[+] reconciler: ready\nok\n", text)
+		_, text = get(m.Healthz(), "/healthz?verbose")
+		assert.Equal(t, "[+] informer: alive\n[+] reconciler: alive\nok\n", text)
+
+		ready, alive = errors.New("no\nwatch"), errors.New("dead")
+		code, text = get(m.Readyz(), "/readyz")
+		assert.Equal(t, 503, code)
+		assert.Equal(t, "[+] manager: runs\n[-] informer: no; watch\n[+] reconciler: ready\nfailed\n", text)
+		code, text = get(m.Healthz(), "/healthz")
+		assert.Equal(t, 503, code)
+		assert.Equal(t, "[+] informer: alive\n[-] reconciler: dead\nfailed\n", text)
+		var failed *MemberError
+		require.ErrorAs(t, m.Alive(), &failed)
+		assert.Equal(t, MemberError{Member: "reconciler", Err: alive}, *failed)
+		assert.ErrorIs(t, m.Ready(), ready)
+		require.NoError(t, stop())
+	})
+}
+
+func TestManagerIsNotReadyWhileItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		m := New(nil)
+		m.AddLed(&member{name: "led", notes: &notes, run: func(ctx context.Context) error {
+			<-ctx.Done()
+			synctest.Wait()
+			_, text := get(m.Readyz(), "/readyz")
+			assert.Contains(t, text, "[-] manager: is ending\n")
+			assert.NoError(t, m.Alive())
+			return nil
+		}})
+		stop := start(t, m)
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.ErrorIs(t, m.Ready(), errNotRunning)
+	})
+}
+
+func TestMemberThatEndsByItselfIsNotAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		m := New(nil)
+		ends := true
+		m.Add(&member{name: "short", notes: &notes, run: func(ctx context.Context) error {
+			if !ends {
+				<-ctx.Done()
+			}
+			return nil
+		}})
+		stop := start(t, m)
+		synctest.Wait()
+		assert.ErrorIs(t, m.Alive(), ErrEnded)
+		assert.ErrorIs(t, m.Ready(), ErrEnded)
+		require.NoError(t, stop())
+		ends = false
+		stop = start(t, m)
+		synctest.Wait()
+		assert.NoError(t, m.Alive(), "it runs again")
+		require.NoError(t, stop())
+	})
+}
+
+func TestMemberThatDoesNotAnswerIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		m := New(nil, WithAnswerLimit(time.Second))
+		release, asked := make(chan struct{}), make(chan struct{}, 9)
+		m.Add(&member{name: "locked", notes: &notes, ready: func() error { asked <- struct{}{}; <-release; return nil }})
+		m.Add(&member{name: "fine", notes: &notes})
+		stop := start(t, m)
+		synctest.Wait()
+		for range 2 {
+			before := time.Now()
+			code, text := get(m.Healthz(), "/healthz")
+			assert.Equal(t, 503, code)
+			assert.Contains(t, text, "[-] locked: no answer for 1s")
+			assert.Contains(t, text, "[+] fine: alive")
+			assert.Equal(t, time.Second, time.Since(before))
+		}
+		assert.ErrorIs(t, m.Alive(), ErrStuck)
+		assert.Len(t, asked, 1)
+		close(release)
+		synctest.Wait()
+		assert.NoError(t, m.Alive(), "it answers again")
+		require.NoError(t, stop())
+	})
+}
+
+func TestCallThatDoesNotEndIsNotAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("ns", "a")))
+		require.NoError(t, server.Create(configMap("ns", "b")))
+		m := New(server.Config(), WithStuckAfter(time.Minute))
+		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		require.NoError(t, err)
+		release := make(chan struct{})
+		Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key) (controller.Result, error) {
+			if key.Name == "a" {
+				<-release
+			}
+			return controller.Result{}, nil
+		}, controller.WithWorkers(2))
+		stop := start(t, m)
+		<-time.After(59 * time.Second)
+		assert.NoError(t, m.Alive())
+		<-time.After(2 * time.Second)
+		assert.ErrorIs(t, m.Alive(), ErrStuck)
+		assert.ErrorContains(t, m.Alive(), "ns/a")
+		close(release)
+		synctest.Wait()
+		assert.NoError(t, m.Alive())
+		require.NoError(t, stop())
+	})
+}
+
+func TestTheOldestCallCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watch := &stopwatch{limit: time.Minute, running: map[*running]struct{}{}}
+		old := &running{key: store.Key{Name: "old"}, since: time.Now()}
+		watch.running[old] = struct{}{}
+		<-time.After(2 * time.Minute)
+		for range 20 {
+			watch.running[&running{since: time.Now()}] = struct{}{}
+		}
+		assert.ErrorContains(t, watch.alive(), "old")
+	})
+}

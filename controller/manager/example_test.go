@@ -1,0 +1,90 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/manager"
+	"github.com/kubereflector/kubereflector/controller/write"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// A whole controller program: ConfigMaps that are to be painted get the color of their
+// namespace. Its main function would begin with the context that manager.Signals returns,
+// and pass manager.WithElection, manager.WithServer and manager.WithLogger.
+func Example() {
+	server, err := reflectortest.NewServer() // in place of a cluster
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"color": "red"}}}
+	door := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "door", Labels: map[string]string{"paint": "yes"}}}
+	for _, object := range []metav1.Object{namespace, door} {
+		if err := server.Create(object); err != nil {
+			panic(err)
+		}
+	}
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	m := manager.New(server.Config())
+	namespaces, err := manager.Informer[*corev1.Namespace](m, manager.Source{})
+	if err != nil {
+		panic(err)
+	}
+	configMaps, err := manager.Informer[*corev1.ConfigMap](m, manager.Source{LabelSelector: "paint=yes"})
+	if err != nil {
+		panic(err)
+	}
+	paint := func(ctx context.Context, key store.Key) (controller.Result, error) {
+		held, ok := configMaps.Cache().Get(key)
+		namespace, known := namespaces.Cache().Get(store.Key{Name: key.Namespace})
+		if !ok || !known {
+			return controller.Result{}, nil
+		}
+		want := held.DeepCopy() // the cached one is everybody's
+		want.Data = map[string]string{"color": namespace.Labels["color"]}
+		written, err := write.Patch(ctx, clientset.CoreV1().ConfigMaps(key.Namespace), held, want)
+		if err == nil && written != held {
+			fmt.Println(key, "is", written.Data["color"])
+		}
+		return controller.Result{}, err
+	}
+	ofNamespace := func(n *corev1.Namespace) (keys []store.Key) {
+		for key := range configMaps.Cache().Namespace(n.Name) {
+			keys = append(keys, key)
+		}
+		return keys
+	}
+	manager.Reconcile(m, "painter", configMaps, paint, controller.Watch(namespaces, ofNamespace))
+
+	go func() { // somebody else
+		defer stop()
+		if _, err := server.WaitForRequests(ctx, 1, reflectortest.Verb("patch")); err != nil {
+			panic(err)
+		}
+		namespace.Labels["color"] = "blue"
+		if err := server.Update(namespace); err != nil {
+			panic(err)
+		}
+		if _, err := server.WaitForRequests(ctx, 2, reflectortest.Verb("patch")); err != nil {
+			panic(err)
+		}
+	}()
+	fmt.Println(m.Run(ctx))
+	// Output:
+	// shop/door is red
+	// shop/door is blue
+	// <nil>
+}

@@ -1,0 +1,202 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestWhatIsLedFinishesWhileInformersRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("ns", "a")))
+		m := New(server.Config())
+		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		require.NoError(t, err)
+		begun, seen := make(chan struct{}), false
+		Reconcile(m, "test", configMaps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+			if key.Name == "a" {
+				close(begun)
+				<-time.After(time.Second) // Run is told to end meanwhile
+				assert.NoError(t, server.Create(configMap("ns", "b")))
+				<-time.After(time.Second)
+				_, seen = configMaps.Cache().Get(store.Key{Namespace: "ns", Name: "b"})
+			}
+			return controller.Result{}, nil
+		})
+		stop := start(t, m)
+		<-begun
+		require.NoError(t, stop())
+		assert.True(t, seen, "the informer ended before the call did")
+	})
+}
+
+func TestMembersEndInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		m := New(nil)
+		slow := func(ctx context.Context) error { <-ctx.Done(); <-time.After(time.Minute); return nil }
+		m.AddLed(&member{name: "led", notes: &notes, run: slow})
+		m.Add(&member{name: "base", notes: &notes})
+		stop := start(t, m)
+		synctest.Wait()
+		assert.ElementsMatch(t, []string{"led begins", "base begins"}, notes.take())
+		m.Add(&member{name: "late", notes: &notes, run: slow})
+		synctest.Wait()
+		assert.Equal(t, []string{"late begins"}, notes.take())
+		assert.ErrorIs(t, m.Run(t.Context()), ErrRunning)
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"led ends", "base ends", "late ends"}, notes.take())
+
+		stop = start(t, m)
+		synctest.Wait()
+		assert.Len(t, notes.take(), 3, "it runs again")
+		require.NoError(t, m.Ready())
+		require.NoError(t, stop())
+	})
+}
+
+func TestMemberThatFailsEndsAllInOrder(t *testing.T) {
+	for _, led := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var notes journal
+			m := New(nil)
+			ouch, later := errors.New("ouch"), errors.New("later")
+			fails := &member{name: "bad", notes: &notes, run: func(context.Context) error { <-time.After(time.Second); return ouch }}
+			if led {
+				m.AddLed(fails)
+			} else {
+				m.Add(fails)
+			}
+			m.AddLed(&member{name: "led", notes: &notes, run: func(ctx context.Context) error {
+				<-ctx.Done()
+				<-time.After(time.Minute)
+				return later
+			}})
+			m.Add(&member{name: "base", notes: &notes})
+			err := m.Run(t.Context())
+			assert.ErrorIs(t, err, ouch)
+			assert.ErrorIs(t, err, later)
+			assert.ErrorContains(t, err, "bad: ouch")
+			assert.ErrorContains(t, err, "led: later")
+			var failed *MemberError
+			require.ErrorAs(t, err, &failed)
+			got := notes.take()
+			assert.Equal(t, []string{"bad ends", "led ends", "base ends"}, got[3:])
+		})
+	}
+}
+
+func TestMemberThatIsStoppedIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		m := New(nil)
+		membership := m.Add(&member{name: "gone", notes: &notes, ready: func() error { return errors.New("ouch") }})
+		stop := start(t, m)
+		synctest.Wait()
+		assert.Error(t, m.Ready())
+		membership.Stop()
+		<-membership.Done()
+		assert.NoError(t, m.Ready())
+		require.NoError(t, stop())
+	})
+}
+
+// candidate is a process: a manager with an informer and a reconciler.
+func candidate(t *testing.T, server *reflectortest.Server, name string, notes *journal) *Manager {
+	m := New(server.Config(), WithElection(newLock(t, server, name)))
+	configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+	require.NoError(t, err)
+	Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key) (controller.Result, error) {
+		notes.addf("%s: %s", name, key.Name)
+		return controller.Result{}, nil
+	})
+	return m
+}
+
+func TestFollowerIsReadyAndTakesOverWithAFullCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("ns", "a")))
+		var notes journal
+		one, two := candidate(t, server, "one", &notes), candidate(t, server, "two", &notes)
+		stopOne := start(t, one)
+		<-time.After(time.Minute)
+		stopTwo := start(t, two)
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"one: a"}, notes.take())
+		assert.True(t, one.Leading())
+		assert.False(t, two.Leading())
+		assert.NoError(t, one.Ready())
+		assert.NoError(t, two.Ready(), "it does what it is to do")
+		assert.NoError(t, two.WaitForSync(t.Context()))
+
+		asked := len(server.Requests(reflectortest.ForResource("configmaps")))
+		require.NoError(t, stopOne())
+		<-time.After(10 * time.Second) // less than a lease
+		assert.True(t, two.Leading())
+		assert.Equal(t, []string{"two: a"}, notes.take())
+		assert.Len(t, server.Requests(reflectortest.ForResource("configmaps")), asked, "nothing is read again")
+		assert.NoError(t, two.Ready())
+		require.NoError(t, stopTwo())
+	})
+}
+
+func TestNobodyIsACandidateWithEmptyCaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		release := make(chan struct{})
+		server.Inject(reflectortest.Stall(release).On("watch", "configmaps"))
+		var notes journal
+		m := candidate(t, server, "one", &notes)
+		stop := start(t, m)
+		<-time.After(10 * time.Second)
+		assert.Empty(t, server.Requests(reflectortest.ForResource("leases")))
+		assert.Error(t, m.Ready())
+		assert.NoError(t, m.Alive(), "another process would not get an answer either")
+		close(release)
+		<-time.After(time.Minute)
+		assert.True(t, m.Leading())
+		require.NoError(t, stop())
+
+		server.Inject(reflectortest.Stall(nil).On("watch", "configmaps"))
+		stop = start(t, candidate(t, server, "two", &notes))
+		<-time.After(time.Second)
+		assert.NoError(t, stop(), "a candidate that was never ready ends as well")
+	})
+}
+
+func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("ns", "a")))
+		core, lines := observer.New(zap.InfoLevel)
+		m := New(server.Config(), WithLogger(zap.New(core)))
+		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		require.NoError(t, err)
+		Reconcile(m, "painter", configMaps, func(ctx context.Context, _ store.Key) (controller.Result, error) {
+			controller.Logger(ctx).Info("hello")
+			return controller.Result{}, controller.Permanent(errors.New("ouch"))
+		})
+		stop := start(t, m)
+		synctest.Wait()
+		require.NoError(t, stop())
+		said := lines.FilterMessage("hello").All()
+		require.Len(t, said, 1)
+		assert.Equal(t, map[string]any{"reconciler": "painter", "key": "ns/a"}, said[0].ContextMap())
+		failures := lines.FilterMessage("handler failed").All()
+		require.Len(t, failures, 1)
+		assert.Equal(t, "ns/a", failures[0].ContextMap()["key"])
+	})
+}

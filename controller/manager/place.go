@@ -1,0 +1,132 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+)
+
+// Living is a member that can tell more of whether it is alive than that it answers.
+type Living interface {
+	// Alive returns nil, or why the process is to be started anew. It must return soon.
+	Alive() error
+}
+
+// place is a member in a manager. It tells which member it was that failed.
+type place struct {
+	of         *Manager
+	member     informer.Member
+	name       string
+	led        bool
+	membership atomic.Pointer[informer.Membership]
+
+	// mu protects the fields below it.
+	mu    sync.Mutex
+	ended bool // by itself
+	err   error
+	probe *probe // nil unless one is under way
+}
+
+var _ informer.Member = (*place)(nil)
+
+// Run implements [informer.Member].
+func (p *place) Run(ctx context.Context) error {
+	p.note(false, nil)
+	err := p.member.Run(ctx)
+	if err != nil {
+		err = &MemberError{Member: p.name, Err: err}
+	}
+	if ctx.Err() != nil {
+		return err // it was told to
+	}
+	p.note(true, err)
+	if err == nil {
+		return nil
+	}
+	// A group ends all its members when one fails. What is led is to end before the rest.
+	p.of.end()
+	<-ctx.Done()
+	return err
+}
+
+func (p *place) note(ended bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended, p.err = ended, err
+}
+
+// WaitForSync implements [informer.Member].
+func (p *place) WaitForSync(ctx context.Context) error { return p.member.WaitForSync(ctx) }
+
+// Ready implements [informer.Member].
+func (p *place) Ready() error { return p.member.Ready() }
+
+// gone reports whether the member was taken out.
+func (p *place) gone() bool {
+	membership := p.membership.Load()
+	if membership == nil {
+		return false // it is about to come
+	}
+	select {
+	case <-membership.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// probe is a question to a member. A member that hangs is asked once.
+type probe struct {
+	done chan struct{}
+	// Set before done is closed.
+	alive, ready error
+}
+
+// ask asks the member how it is, and does not wait for longer than a limit.
+func (p *place) ask(ctx context.Context, limit time.Duration) (alive, ready error) {
+	p.mu.Lock()
+	asked := p.probe
+	if asked == nil {
+		asked = &probe{done: make(chan struct{})}
+		p.probe = asked
+		go p.answer(asked)
+	}
+	p.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-asked.done:
+		alive, ready = asked.alive, asked.ready
+	case <-timer.C:
+		alive = fmt.Errorf("no answer for %v: %w", limit, ErrStuck)
+		ready = alive
+	case <-ctx.Done():
+		alive = context.Cause(ctx)
+		ready = alive
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		alive = p.err
+		if alive == nil {
+			alive = ErrEnded
+		}
+		ready = alive
+	}
+	return alive, ready
+}
+
+func (p *place) answer(asked *probe) {
+	if living, ok := p.member.(Living); ok {
+		asked.alive = living.Alive()
+	}
+	asked.ready = p.member.Ready()
+	p.mu.Lock()
+	p.probe = nil
+	p.mu.Unlock()
+	close(asked.done)
+}

@@ -1,0 +1,86 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// Reconcile adds a reconciler, with the manager's logger: every line of it, and of
+// [controller.Logger] in its function, has the reconciler's name and the key. It works
+// while this process leads. A call that takes longer than [WithStuckAfter] makes /healthz
+// fail. See [controller.NewReconciler].
+func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], reconcile controller.Reconcile, opts ...controller.ReconcilerOption) *controller.Reconciler[T] {
+	calls := &stopwatch{limit: m.stuck, running: map[*running]struct{}{}}
+	opts = append([]controller.ReconcilerOption{controller.WithLogger(m.logger)}, opts...)
+	r := controller.NewReconciler(name, primary, calls.around(reconcile), opts...)
+	m.AddLed(&reconciling[T]{Reconciler: r, calls: calls})
+	return r
+}
+
+// reconciling is a reconciler whose calls are watched.
+type reconciling[T any] struct {
+	*controller.Reconciler[T]
+	calls *stopwatch
+}
+
+var _ Living = (*reconciling[any])(nil)
+
+// Alive implements [Living].
+func (r *reconciling[T]) Alive() error { return r.calls.alive() }
+
+// stopwatch knows which calls there are, and since when.
+type stopwatch struct {
+	limit time.Duration // 0 or less for none
+
+	mu      sync.Mutex
+	running map[*running]struct{} // Guarded by mu
+}
+
+type running struct {
+	key   store.Key
+	since time.Time
+}
+
+// around returns the function, watched.
+func (s *stopwatch) around(reconcile controller.Reconcile) controller.Reconcile {
+	if reconcile == nil || s.limit <= 0 {
+		return reconcile
+	}
+	return func(ctx context.Context, key store.Key) (controller.Result, error) {
+		call := &running{key: key, since: time.Now()}
+		s.mu.Lock()
+		s.running[call] = struct{}{}
+		s.mu.Unlock()
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.running, call)
+		}()
+		return reconcile(ctx, key)
+	}
+}
+
+// alive returns an error if a call takes too long.
+func (s *stopwatch) alive() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var oldest *running
+	for call := range s.running {
+		if oldest == nil || call.since.Before(oldest.since) {
+			oldest = call
+		}
+	}
+	if oldest == nil {
+		return nil
+	}
+	if age := time.Since(oldest.since); age > s.limit {
+		return fmt.Errorf("call for %s has not ended for %v: %w", oldest.key, age.Round(time.Second), ErrStuck)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// patience is how long a client may take to send the head of a request.
+	patience = 10 * time.Second
+	// goodbye is how long requests may take to end after everything else has.
+	goodbye = 2 * time.Second
+)
+
+// serving is one run of the server. The zero one serves nothing.
+type serving struct {
+	server *http.Server
+	result chan error
+	ended  func()
+}
+
+// Address returns where the server listens, such as "127.0.0.1:8081"; empty unless it
+// does.
+func (m *Manager) Address() string {
+	if address := m.served.Load(); address != nil {
+		return *address
+	}
+	return ""
+}
+
+// serve starts the server, if there is to be one. If it fails it calls stop.
+func (m *Manager) serve(ctx context.Context, stop func()) (*serving, error) {
+	if m.address == "" {
+		return &serving{}, nil
+	}
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", m.address)
+	if err != nil {
+		return nil, fmt.Errorf("server of health: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", m.Healthz())
+	mux.Handle("/readyz", m.Readyz())
+	for _, r := range m.routes {
+		mux.Handle(r.pattern, r.handler)
+	}
+	s := &serving{
+		server: &http.Server{Handler: mux, ReadHeaderTimeout: patience, ErrorLog: zap.NewStdLog(m.logger)},
+		result: make(chan error, 1),
+		ended:  func() { m.served.Store(nil) },
+	}
+	address := listener.Addr().String()
+	m.served.Store(&address)
+	go func() {
+		err := s.server.Serve(listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		s.result <- err
+		stop()
+	}()
+	return s, nil
+}
+
+// close ends the server.
+func (s *serving) close() error {
+	if s.server == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	if s.server.Shutdown(ctx) != nil {
+		_ = s.server.Close() // requests that do not end are cut off
+	}
+	s.ended()
+	if err := <-s.result; err != nil {
+		return fmt.Errorf("server of health: %w", err)
+	}
+	return nil
+}

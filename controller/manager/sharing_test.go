@@ -1,0 +1,98 @@
+package manager
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// Paint is what this program wants to know of a ConfigMap.
+type Paint struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              struct {
+		Color string `json:"color"`
+	} `json:"data"`
+}
+
+func TestWhoeverAsksForTheSameGetsTheSameInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		for _, c := range []*corev1.ConfigMap{configMap("one", "a"), configMap("one", "b"), configMap("two", "c")} {
+			c.Labels, c.Data = map[string]string{"name": c.Name}, map[string]string{"color": "red"}
+			require.NoError(t, server.Create(c))
+		}
+		kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+		m := New(server.Config())
+		all, err := Informer[*corev1.ConfigMap](m, Source{})
+		require.NoError(t, err)
+		stop := start(t, m)
+		named, err := Informer[*corev1.ConfigMap](m, Source{Kind: kind})
+		require.NoError(t, err)
+		assert.Same(t, all, named)
+
+		one, err := Informer[*corev1.ConfigMap](m, Source{Namespace: "one"})
+		require.NoError(t, err)
+		again, err := Informer[*corev1.ConfigMap](m, Source{Namespace: "one"})
+		require.NoError(t, err)
+		assert.Same(t, one, again)
+		labelled, err := Informer[*corev1.ConfigMap](m, Source{LabelSelector: "name in (a, c)"})
+		require.NoError(t, err)
+		field, err := Informer[*corev1.ConfigMap](m, Source{FieldSelector: "metadata.name=b"})
+		require.NoError(t, err)
+		paints, err := Informer[*Paint](m, Source{Kind: kind})
+		require.NoError(t, err)
+		resource, err := Informer[*Paint](m, Source{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "two"})
+		require.NoError(t, err)
+
+		require.NoError(t, m.WaitForSync(t.Context()))
+		names := func(view *store.View[*corev1.ConfigMap]) string {
+			var names []string
+			for key := range view.All() {
+				names = append(names, key.Name)
+			}
+			return strings.Join(names, " ")
+		}
+		assert.Equal(t, "a b c", names(all.Cache()))
+		assert.Equal(t, "a b", names(one.Cache()))
+		assert.Equal(t, "a c", names(labelled.Cache()))
+		assert.Equal(t, "b", names(field.Cache()))
+		assert.Equal(t, 3, paints.Cache().Len())
+		c, ok := resource.Cache().Get(store.Key{Namespace: "two", Name: "c"})
+		require.True(t, ok)
+		assert.Equal(t, "red", c.Data.Color)
+		assert.Equal(t, "*v1.ConfigMap ConfigMap/v1 with name in (a, c)", labelled.Name())
+		assert.Len(t, server.Requests(reflectortest.ForResource("configmaps")), 6, "one watch each")
+		discovered := server.Requests(func(r reflectortest.Request) bool { return r.Verb == "" })
+		assert.LessOrEqual(t, len(discovered), 2, "one mapper for all: /api and /apis")
+		require.NoError(t, stop())
+	})
+}
+
+func TestInformersThatCannotBe(t *testing.T) {
+	_, err := Informer[*corev1.ConfigMap](New(nil), Source{})
+	assert.ErrorIs(t, err, ErrNoConfig)
+	m := New(&rest.Config{Host: "http://localhost"})
+	_, err = Informer[*Paint](m, Source{})
+	assert.ErrorIs(t, err, reflector.ErrNoKind)
+	_, err = Informer[*corev1.ConfigMap](m, Source{LabelSelector: "!!"})
+	assert.ErrorContains(t, err, "ConfigMap")
+	_, err = Informer[*corev1.ConfigMap](m, Source{FieldSelector: "!!"})
+	assert.Error(t, err)
+	_, err = Informer[metav1.Object](m, Source{})
+	assert.Error(t, err)
+	assert.NoError(t, m.Alive(), "none of them is a member")
+	assert.Empty(t, m.list())
+	_, err = Informer[*corev1.ConfigMap](New(&rest.Config{Host: "http://%"}), Source{})
+	assert.Error(t, err)
+}

@@ -1,0 +1,190 @@
+package recorder
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Foo is a struct that knows nothing of schemes.
+type Foo struct{ metav1.ObjectMeta }
+
+var fooKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Foo"}
+
+func foo(name string) *Foo {
+	return &Foo{metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "u"}}
+}
+
+func newRecorder(t *testing.T, opts ...Option) (*reflectortest.Server, *Recorder) {
+	server := reflectortest.Start(t)
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	return server, New(clientset.EventsV1(), "test", opts...)
+}
+
+func start(t *testing.T, r *Recorder) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- r.Run(ctx) }()
+	return func() error { cancel(); return <-result }
+}
+
+func (r *Recorder) tell(of *Foo, reason string) {
+	r.Eventf(Reference(of, fooKind), nil, corev1.EventTypeNormal, reason, "Act", "%s, %d times", "hel%dlo", 3)
+}
+
+// written returns what the server has.
+func written(t *testing.T, server *reflectortest.Server) []*eventsv1.Event {
+	all, err := reflectortest.List[*eventsv1.Event](server, "ns")
+	require.NoError(t, err)
+	return all
+}
+
+func TestEventsAreWrittenBeforeRunReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, r := newRecorder(t)
+		r.tell(foo("early"), "Early") // before Run
+		for _, want := range []int{4, 3} {
+			stop := start(t, r)
+			synctest.Wait()
+			assert.ErrorIs(t, r.Run(t.Context()), ErrRunning)
+			for _, name := range []string{"a", "b", "c"} {
+				r.tell(foo(name), "Late")
+			}
+			require.NoError(t, stop())
+			all := written(t, server)
+			require.Len(t, all, want)
+			e := all[0]
+			assert.Equal(t, corev1.ObjectReference{APIVersion: "example.com/v1", Kind: "Foo", Namespace: "ns", Name: "a", UID: "u"}, e.Regarding)
+			assert.Equal(t, "hel%dlo, 3 times", e.Note)
+			assert.Equal(t, "test", e.ReportingController)
+			assert.Equal(t, "Late", e.Reason)
+			assert.Equal(t, "Act", e.Action)
+			for _, e := range all {
+				require.NoError(t, server.Delete(e))
+			}
+		}
+	})
+}
+
+func TestRequestsAreWaitedForUntilTheTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, r := newRecorder(t)
+		release := make(chan struct{})
+		server.Inject(reflectortest.Stall(release).On("create", "events"))
+		stop := start(t, r)
+		synctest.Wait()
+		r.tell(foo("a"), "Slow")
+		go func() { <-time.After(3 * time.Second); close(release) }()
+		require.NoError(t, stop())
+		assert.Len(t, written(t, server), 1)
+
+		server.Inject(reflectortest.Stall(nil).On("create", "events"))
+		r.timeout = 2 * time.Second
+		stop = start(t, r)
+		synctest.Wait()
+		r.tell(foo("b"), "Slow")
+		before := time.Now()
+		assert.ErrorIs(t, stop(), ErrUnwritten)
+		assert.Equal(t, 2*time.Second, time.Since(before))
+	})
+}
+
+func TestEventsThatNobodyHeardOfAreUnwritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := time.Now()
+		assert.NoError(t, (&run{}).drain(time.Second))
+		assert.Zero(t, time.Since(before), "nothing was told")
+		lost := &run{happened: make(chan struct{}, 1), told: 2, heard: 1}
+		assert.ErrorIs(t, lost.drain(time.Second), ErrUnwritten)
+		lost.heard++
+		assert.NoError(t, lost.drain(time.Second))
+	})
+}
+
+func TestSameOfTheSameObjectIsOneEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, r := newRecorder(t)
+		stop := start(t, r)
+		synctest.Wait()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}}
+		for _, version := range []string{"1", "2"} {
+			pod.ResourceVersion = version
+			r.Eventf(pod, nil, corev1.EventTypeWarning, "Odd", "Look", "hm")
+			synctest.Wait()
+		}
+		reference := Reference(foo("a"), fooKind)
+		reference.ResourceVersion = "3"
+		r.Eventf(reference, nil, corev1.EventTypeWarning, "Odd", "Look", "hm")
+		require.NoError(t, stop())
+		assert.Equal(t, "3", reference.ResourceVersion)
+		all := written(t, server)
+		require.Len(t, all, 2)
+		all = all[1:]
+		require.NotNil(t, all[0].Series)
+		assert.EqualValues(t, 2, all[0].Series.Count)
+		assert.Equal(t, "Pod", all[0].Regarding.Kind)
+		assert.Equal(t, "2", pod.ResourceVersion, "the object is not touched")
+	})
+}
+
+func TestWhatCannotBeWrittenIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.WarnLevel)
+		server, r := newRecorder(t, WithLogger(zap.New(core)))
+		r.Eventf(&corev1.Pod{}, nil, "Strange", "Odd", "Look", "hm")
+		assert.Len(t, lines.TakeAll(), 1)
+		r.Eventf(nil, nil, corev1.EventTypeNormal, "Odd", "Look", "hm")
+		assert.Len(t, lines.TakeAll(), 1)
+		for range earlyLimit {
+			r.tell(foo("a"), "Early")
+		}
+		assert.Empty(t, lines.TakeAll())
+		r.tell(foo("a"), "Early")
+		assert.Len(t, lines.TakeAll(), 1)
+
+		r.early = nil
+		server.Inject(reflectortest.Answer(403).On("create", "events"))
+		stop := start(t, r)
+		synctest.Wait()
+		r.tell(foo("a"), "Refused")
+		require.NoError(t, stop())
+		require.Equal(t, 1, lines.Len())
+		assert.Equal(t, "ns/a", lines.All()[0].ContextMap()["key"])
+	})
+}
+
+func TestEventfDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, r := newRecorder(t, WithDrainTimeout(0))
+		server.Inject(reflectortest.Stall(nil).On("", "events"))
+		stop := start(t, r)
+		synctest.Wait()
+		before := time.Now()
+		for range 3000 {
+			r.tell(foo("a"), "Many")
+		}
+		assert.Zero(t, time.Since(before))
+		assert.ErrorIs(t, stop(), ErrUnwritten)
+		assert.NoError(t, r.Ready())
+		assert.NoError(t, r.WaitForSync(t.Context()))
+		assert.Equal(t, "events of test", r.Name())
+		_ = events.EventRecorder(r)
+	})
+}

@@ -1,0 +1,134 @@
+package recorder
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+)
+
+// run is one run of a recorder: a broadcaster of client-go, which cannot be started twice.
+// It is the sink of that as well, to see what is being written.
+type run struct {
+	events.EventSink
+	logger      *zap.Logger
+	broadcaster events.EventBroadcaster
+	recorder    events.EventRecorder
+	happened    chan struct{} // has room for one: something below has changed
+
+	// mu protects the fields below it.
+	mu      sync.Mutex
+	told    int // so often
+	heard   int // by the broadcaster's watchers
+	writing int // requests
+}
+
+func newRun(ctx context.Context, r *Recorder) (*run, error) {
+	n := &run{EventSink: r.sink, logger: r.logger, happened: make(chan struct{}, 1)}
+	n.broadcaster = events.NewBroadcaster(n)
+	n.recorder = n.broadcaster.NewRecorder(r.scheme, r.name)
+	_, err := n.broadcaster.StartEventWatcher(func(runtime.Object) { n.count(&n.heard, 1) })
+	if err == nil {
+		err = n.broadcaster.StartRecordingToSinkWithContext(ctx)
+	}
+	if err != nil {
+		n.broadcaster.Shutdown()
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *run) tell(t telling) {
+	n.count(&n.told, 1)
+	n.recorder.Eventf(t.regarding, t.related, t.kind, t.reason, t.action, "%s", t.message)
+}
+
+// count changes one of the counters.
+func (n *run) count(counter *int, by int) {
+	n.mu.Lock()
+	*counter += by
+	n.mu.Unlock()
+	select {
+	case n.happened <- struct{}{}:
+	default:
+	}
+}
+
+// Create implements [events.EventSink].
+func (n *run) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	n.count(&n.writing, 1)
+	defer n.count(&n.writing, -1)
+	written, err := n.EventSink.Create(ctx, event)
+	n.note(event, err)
+	return written, err
+}
+
+// Patch implements [events.EventSink].
+func (n *run) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
+	n.count(&n.writing, 1)
+	defer n.count(&n.writing, -1)
+	written, err := n.EventSink.Patch(ctx, event, data)
+	if !apierrors.IsNotFound(err) { // it is created anew then
+		n.note(event, err)
+	}
+	return written, err
+}
+
+// note logs an error that the broadcaster does not return to anybody.
+func (n *run) note(event *eventsv1.Event, err error) {
+	if err != nil {
+		n.logger.Warn("event not written", zap.String("reason", event.Reason), zap.String("kind", event.Regarding.Kind),
+			zap.String("key", event.Regarding.Namespace+"/"+event.Regarding.Name), zap.Error(err))
+	}
+}
+
+// idle reports whether anything is under way that can be seen.
+func (n *run) idle() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.told == n.heard && n.writing == 0
+}
+
+// drain waits until everything that was told has been written, or the time is over.
+func (n *run) drain(timeout time.Duration) error {
+	n.mu.Lock()
+	silent := n.told == 0
+	n.mu.Unlock()
+	if silent {
+		return nil
+	}
+	over, calm := time.NewTimer(timeout), time.NewTimer(quiet)
+	defer over.Stop()
+	defer calm.Stop()
+	for {
+		select {
+		case <-n.happened:
+		case <-calm.C:
+			if n.idle() {
+				return nil
+			}
+		case <-over.C:
+			return ErrUnwritten
+		}
+		calm.Reset(quiet)
+	}
+}
+
+// close ends the broadcaster, whose context has ended, and waits for the requests.
+func (n *run) close() {
+	n.broadcaster.Shutdown()
+	for {
+		n.mu.Lock()
+		busy := n.writing > 0
+		n.mu.Unlock()
+		if !busy {
+			return
+		}
+		<-n.happened
+	}
+}

@@ -1,0 +1,74 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ErrOtherNamespace means that an object cannot belong to an owner, since that has a
+// namespace, and the object another one or none.
+var ErrOtherNamespace = errors.New("an owner with a namespace owns objects of its own namespace only")
+
+// OwnedError says that an object belongs to another controller.
+type OwnedError struct {
+	// Key is that of the object.
+	Key store.Key
+	// Owner is the object's controller.
+	Owner metav1.OwnerReference
+}
+
+// Error names the object and its owner.
+func (e *OwnedError) Error() string {
+	return fmt.Sprintf("%s belongs to %s %s, UID %s", e.Key, e.Owner.Kind, e.Owner.Name, e.Owner.UID)
+}
+
+// Own makes an owner the controller of an object that is yet to be written, as
+// [metav1.NewControllerRef] says it: the object is deleted after the owner. It returns an
+// [*OwnedError] if the object has another controller, and [ErrOtherNamespace]. Other
+// owner references stay. An object from a cache must be copied before.
+func Own[O, T metav1.Object](owner O, kind schema.GroupVersionKind, object T) error {
+	refs, err := owned(owner, kind, object)
+	if err == nil {
+		object.SetOwnerReferences(refs)
+	}
+	return err
+}
+
+// Adopt is [Own] for an object that exists: it patches the one that is held, unless it
+// belongs to the owner already.
+func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, kind schema.GroupVersionKind, held T) (T, error) {
+	if metav1.IsControlledBy(held, owner) {
+		return held, nil
+	}
+	refs, err := owned(owner, kind, held)
+	if err != nil {
+		return held, err
+	}
+	return send(ctx, client, held, map[string]any{"metadata": map[string]any{"ownerReferences": refs}})
+}
+
+// owned returns the owner references of an object that has the owner for its controller.
+func owned(owner metav1.Object, kind schema.GroupVersionKind, object metav1.Object) ([]metav1.OwnerReference, error) {
+	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
+	if owner.GetNamespace() != "" && owner.GetNamespace() != object.GetNamespace() {
+		return nil, fmt.Errorf("%s, owned by %s in %s: %w", key, owner.GetName(), owner.GetNamespace(), ErrOtherNamespace)
+	}
+	if owner.GetUID() == "" {
+		return nil, fmt.Errorf("owner %s of %s: %w", owner.GetName(), key, ErrNoVersion)
+	}
+	if other := metav1.GetControllerOf(object); other != nil && other.UID != owner.GetUID() {
+		return nil, &OwnedError{Key: key, Owner: *other}
+	}
+	refs, ref := slices.Clone(object.GetOwnerReferences()), *metav1.NewControllerRef(owner, kind)
+	if at := slices.IndexFunc(refs, func(other metav1.OwnerReference) bool { return other.UID == ref.UID }); at >= 0 {
+		refs[at] = ref // in its place: another order would be a change
+		return refs, nil
+	}
+	return append(refs, ref), nil
+}

@@ -1,0 +1,203 @@
+package write
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestPatchSendsWhatDiffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		held := w.configMap(func(c *corev1.ConfigMap) { c.Data = map[string]string{"a": "1", "b": "2"} })
+		want := held.DeepCopy()
+		delete(want.Data, "a")
+		want.Labels = map[string]string{"l": "x"}
+		got, err := Patch(t.Context(), w.configMaps, held, want)
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{"b": "2"}, got.Data)
+		assert.Equal(t, map[string]string{"l": "x"}, got.Labels)
+		assert.NotEqual(t, held.ResourceVersion, got.ResourceVersion)
+		assert.Equal(t, w.get().ResourceVersion, got.ResourceVersion)
+	})
+}
+
+func TestNothingIsAskedIfNothingDiffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		held := w.configMap(func(c *corev1.ConfigMap) {
+			c.Finalizers = []string{"example.com/one"}
+			c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner("u1"), bucketKind)}
+		})
+		got, err := Patch(t.Context(), w.configMaps, held, held.DeepCopy())
+		require.NoError(t, err)
+		assert.Same(t, held, got)
+		got, err = AddFinalizer(t.Context(), w.configMaps, held, "example.com/one")
+		require.NoError(t, err)
+		assert.Same(t, held, got)
+		got, err = RemoveFinalizer(t.Context(), w.configMaps, held, "example.com/two")
+		require.NoError(t, err)
+		assert.Same(t, held, got)
+		got, err = Adopt(t.Context(), w.configMaps, owner("u1"), bucketKind, held)
+		require.NoError(t, err)
+		assert.Same(t, held, got)
+		assert.Zero(t, w.writes())
+	})
+}
+
+func TestPatchOfAnOldStateIsAConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		held := w.configMap(func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/one"} })
+		other := held.DeepCopy()
+		other.Finalizers = append(other.Finalizers, "example.com/other")
+		require.NoError(t, w.server.Update(other))
+
+		want := held.DeepCopy()
+		want.Data = map[string]string{"a": "1"}
+		got, err := Patch(t.Context(), w.configMaps, held, want)
+		assert.True(t, apierrors.IsConflict(err), "%v", err)
+		assert.ErrorContains(t, err, "ns/c")
+		assert.Same(t, held, got)
+		_, err = AddFinalizer(t.Context(), w.configMaps, held, "example.com/two")
+		assert.True(t, apierrors.IsConflict(err), "%v", err)
+		_, err = RemoveFinalizer(t.Context(), w.configMaps, held, "example.com/one")
+		assert.True(t, apierrors.IsConflict(err), "%v", err)
+		_, err = Adopt(t.Context(), w.configMaps, owner("u1"), bucketKind, held)
+		assert.True(t, apierrors.IsConflict(err), "%v", err)
+		assert.Equal(t, []string{"example.com/one", "example.com/other"}, w.get().Finalizers)
+	})
+}
+
+func TestPatchIsOfOneObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		held := w.configMap(func(*corev1.ConfigMap) {})
+		want := held.DeepCopy()
+		want.Data = map[string]string{"a": "1"}
+		require.NoError(t, w.server.Delete(held.DeepCopy()))
+		_, err := Patch(t.Context(), w.configMaps, held, want)
+		assert.True(t, apierrors.IsNotFound(err), "%v", err)
+
+		again := w.configMap(func(*corev1.ConfigMap) {})
+		held = held.DeepCopy()
+		held.ResourceVersion = again.ResourceVersion // as after a restored backup
+		_, err = Patch(t.Context(), w.configMaps, held, want)
+		assert.Error(t, err)
+		assert.Empty(t, w.get().Data)
+
+		_, err = Patch(t.Context(), w.configMaps, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, want)
+		assert.ErrorIs(t, err, ErrNoVersion)
+	})
+}
+
+func TestStatusIsWrittenAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		held := &Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}, Spec: BucketSpec{Size: 3}, Status: BucketStatus{Used: 2}}
+		require.NoError(t, w.server.Create(held))
+		require.NoError(t, w.server.Get(held))
+		want := *held
+		got, err := Status(t.Context(), w.buckets, held, &want)
+		require.NoError(t, err)
+		assert.Same(t, held, got)
+		want.Status.Used = 0 // which JSON leaves out
+		got, err = Status(t.Context(), w.buckets, held, &want)
+		require.NoError(t, err)
+		assert.Zero(t, got.Status.Used)
+		assert.Equal(t, 3, got.Spec.Size)
+		assert.Equal(t, 1, w.writes())
+
+		want = *got
+		want.Spec.Size, want.Status.Used = 4, 4
+		_, err = Status(t.Context(), w.buckets, got, &want)
+		assert.ErrorIs(t, err, ErrNotStatus)
+		assert.Zero(t, w.writes())
+	})
+}
+
+func TestWritesAreTold(t *testing.T) {
+	for name, write := range map[string]func(ctx context.Context, w *world, held *corev1.ConfigMap) error{
+		"patch": func(ctx context.Context, w *world, held *corev1.ConfigMap) error {
+			want := held.DeepCopy()
+			want.Data = map[string]string{"a": "1"}
+			_, err := Patch(ctx, w.configMaps, held, want)
+			return err
+		},
+		"status": func(ctx context.Context, w *world, held *corev1.ConfigMap) error {
+			_, err := send(ctx, w.configMaps, held, map[string]any{"metadata": map[string]any{"labels": map[string]string{"a": "b"}}})
+			return err
+		},
+		"finalizer": func(ctx context.Context, w *world, held *corev1.ConfigMap) error {
+			_, err := AddFinalizer(ctx, w.configMaps, held, "example.com/one")
+			return err
+		},
+		"adopt": func(ctx context.Context, w *world, held *corev1.ConfigMap) error {
+			_, err := Adopt(ctx, w.configMaps, owner("u1"), bucketKind, held)
+			return err
+		},
+		"create": func(ctx context.Context, w *world, _ *corev1.ConfigMap) error {
+			_, err := Create(ctx, w.configMaps, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}})
+			return err
+		},
+		"delete": func(ctx context.Context, w *world, held *corev1.ConfigMap) error {
+			return Delete(ctx, w.configMaps, held)
+		},
+		"delete what is gone": func(ctx context.Context, w *world, held *corev1.ConfigMap) error {
+			require.NoError(w.t, w.server.Delete(held.DeepCopy()))
+			return Delete(ctx, w.configMaps, held)
+		},
+		"finalizer of what is gone": func(ctx context.Context, w *world, held *corev1.ConfigMap) error {
+			require.NoError(w.t, w.server.Delete(held.DeepCopy()))
+			held = held.DeepCopy()
+			held.Finalizers = []string{"example.com/one"}
+			_, err := RemoveFinalizer(ctx, w.configMaps, held, "example.com/one")
+			return err
+		},
+		"apply": func(ctx context.Context, _ *world, held *corev1.ConfigMap) error {
+			written := held.DeepCopy()
+			written.ResourceVersion += "0"
+			_, err := Apply(ctx, applied{answer: written}, "whatever", "me")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				held := w.configMap(func(*corev1.ConfigMap) {})
+				w.assertTold(func(ctx context.Context) { assert.NoError(t, write(ctx, w, held)) })
+			})
+		})
+	}
+}
+
+func TestDeletionIsOfTheObjectThatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		first := w.configMap(func(*corev1.ConfigMap) {})
+		require.NoError(t, w.server.Delete(first.DeepCopy()))
+		require.NoError(t, Delete(t.Context(), w.configMaps, first), "it is gone")
+		second := w.configMap(func(*corev1.ConfigMap) {})
+		require.NoError(t, Delete(t.Context(), w.configMaps, first))
+		assert.Equal(t, second.UID, w.get().UID, "another one has its name")
+		assert.Equal(t, 2, w.writes())
+
+		require.NoError(t, Delete(t.Context(), w.configMaps, second))
+		_, err := w.configMaps.Get(t.Context(), "c", metav1.GetOptions{})
+		assert.True(t, apierrors.IsNotFound(err))
+
+		going := second.DeepCopy()
+		now := metav1.Now()
+		going.DeletionTimestamp = &now
+		w.writes()
+		require.NoError(t, Delete(t.Context(), w.configMaps, going))
+		assert.Zero(t, w.writes())
+		assert.ErrorIs(t, Delete(t.Context(), w.configMaps, &corev1.ConfigMap{}), ErrNoVersion)
+	})
+}

@@ -1,0 +1,105 @@
+package mapper
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Reset makes the mapper ask the server again, whatever it knows.
+func (m *Mapper) Reset() { m.ResetWithContext(context.Background()) }
+
+// ResetWithContext is [Mapper.Reset]. It does nothing if ctx ends before its turn comes.
+func (m *Mapper) ResetWithContext(ctx context.Context) {
+	_, _ = use(ctx, m, func(meta.RESTMapperWithContext) (struct{}, error) {
+		m.of.ResetWithContext(ctx)
+		return struct{}{}, nil
+	})
+}
+
+// KindFor returns the kind of a resource.
+func (m *Mapper) KindFor(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return m.KindForWithContext(context.Background(), resource)
+}
+
+// KindForWithContext returns the kind of a resource.
+func (m *Mapper) KindForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return use(ctx, m, func(of meta.RESTMapperWithContext) (schema.GroupVersionKind, error) {
+		return of.KindForWithContext(ctx, resource)
+	})
+}
+
+// KindsFor returns the kinds that a resource may be, the preferred one first.
+func (m *Mapper) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return m.KindsForWithContext(context.Background(), resource)
+}
+
+// KindsForWithContext returns the kinds that a resource may be, the preferred one first.
+func (m *Mapper) KindsForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return use(ctx, m, func(of meta.RESTMapperWithContext) ([]schema.GroupVersionKind, error) {
+		return of.KindsForWithContext(ctx, resource)
+	})
+}
+
+// ResourceFor completes a resource of which only a part is given.
+func (m *Mapper) ResourceFor(resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return m.ResourceForWithContext(context.Background(), resource)
+}
+
+// ResourceForWithContext completes a resource of which only a part is given.
+func (m *Mapper) ResourceForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return use(ctx, m, func(of meta.RESTMapperWithContext) (schema.GroupVersionResource, error) {
+		return of.ResourceForWithContext(ctx, resource)
+	})
+}
+
+// ResourcesFor returns the resources that a part may stand for, the preferred one first.
+func (m *Mapper) ResourcesFor(resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return m.ResourcesForWithContext(context.Background(), resource)
+}
+
+// ResourcesForWithContext returns the resources that a part may stand for, the preferred one first.
+func (m *Mapper) ResourcesForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return use(ctx, m, func(of meta.RESTMapperWithContext) ([]schema.GroupVersionResource, error) {
+		return of.ResourcesForWithContext(ctx, resource)
+	})
+}
+
+// ResourceSingularizer returns the singular of a resource.
+func (m *Mapper) ResourceSingularizer(resource string) (string, error) {
+	return m.ResourceSingularizerWithContext(context.Background(), resource)
+}
+
+// ResourceSingularizerWithContext returns the singular of a resource.
+func (m *Mapper) ResourceSingularizerWithContext(ctx context.Context, resource string) (string, error) {
+	return use(ctx, m, func(of meta.RESTMapperWithContext) (string, error) {
+		return of.ResourceSingularizerWithContext(ctx, resource)
+	})
+}
+
+// RESTMapping returns where objects of a kind are, in the first of the versions that the server has, or in
+// the one that it prefers.
+func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return m.RESTMappingWithContext(context.Background(), kind, versions...)
+}
+
+// RESTMappingWithContext returns where objects of a kind are, in the first of the versions that the server has, or in
+// the one that it prefers.
+func (m *Mapper) RESTMappingWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return use(ctx, m, func(of meta.RESTMapperWithContext) (*meta.RESTMapping, error) {
+		return of.RESTMappingWithContext(ctx, kind, versions...)
+	})
+}
+
+// RESTMappings returns all places where objects of a kind are.
+func (m *Mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return m.RESTMappingsWithContext(context.Background(), kind, versions...)
+}
+
+// RESTMappingsWithContext returns all places where objects of a kind are.
+func (m *Mapper) RESTMappingsWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return use(ctx, m, func(of meta.RESTMapperWithContext) ([]*meta.RESTMapping, error) {
+		return of.RESTMappingsWithContext(ctx, kind, versions...)
+	})
+}
