@@ -16,7 +16,7 @@ import (
 var assets embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago": ago, "bytes": byteCount, "seconds": seconds, "clock": clock, "pipeline": newPipeline,
+	"ago": ago, "since": since, "bytes": byteCount, "seconds": seconds, "clock": clock, "pipeline": newPipeline,
 	"link":      func(informer string, of located) string { return link(informer, of.located()) },
 	"linkKey":   link,
 	"queuesOf":  func(informer string, queues []Queue) queueTable { return queueTable{informer, queues} },
@@ -162,6 +162,13 @@ func ago(t time.Time) string {
 		return "never"
 	}
 	return seconds(time.Since(t).Seconds()) + " ago"
+}
+
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "ever"
+	}
+	return seconds(time.Since(t).Seconds())
 }
 
 func clock(t time.Time) string { return t.Format("15:04:05.000") }
