@@ -115,6 +115,9 @@ func (s *Subscription[T]) while(fn func()) {
 }
 
 func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T]) error {
+	if s.observer != nil {
+		return s.observed(ctx, event)
+	}
 	return s.handler.Handle(ctx, event)
 }
 
