@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,9 +68,9 @@ func TestObserverIsToldOfTheCallsOfHandlers(t *testing.T) {
 			assert.Equal(t, "own", ctx.Value(contextKey{}))
 			return nil
 		}), WithName("second"), WithObserver(own))
-		unheard := 0
-		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { unheard++ }}, WithObserver(nil))
-		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { unheard++ }}, WithObserver(inattentive{}))
+		var unheard atomic.Int32
+		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { unheard.Add(1) }}, WithObserver(nil))
+		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { unheard.Add(1) }}, WithObserver(inattentive{}))
 		stop := start(t, i)
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
@@ -78,6 +79,6 @@ func TestObserverIsToldOfTheCallsOfHandlers(t *testing.T) {
 		assert.Equal(t, []error{failure, ErrPanicked, nil}, all.ends)
 		call.Subscription = "second"
 		assert.Equal(t, []Handling{call}, own.calls)
-		assert.Equal(t, 2, unheard)
+		assert.EqualValues(t, 2, unheard.Load())
 	})
 }
