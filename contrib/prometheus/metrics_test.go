@@ -28,18 +28,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func pod(name string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
 
-func podsOf(t *testing.T, server *reflectortest.Server, opts ...informer.Option) *informer.Informer[*corev1.Pod] {
+func mapsOf(t *testing.T, server *reflectortest.Server, opts ...informer.Option) *informer.Informer[*corev1.ConfigMap] {
 	clientset, err := kubernetes.NewForConfig(server.Config())
 	require.NoError(t, err)
-	return informer.New(clientset.CoreV1().Pods("default"), opts...)
+	return informer.New(clientset.CoreV1().ConfigMaps("default"), opts...)
 }
 
-// handler handles each pod as its name says.
-func handler(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
+// handler handles each object as its name says.
+func handler(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error {
 	switch e.Key.Name {
 	case "fails":
 		return errors.New("no")
@@ -79,13 +79,13 @@ func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		for _, name := range []string{"good", "fails", "never", "panics"} {
-			require.NoError(t, server.Create(pod(name)))
+			require.NoError(t, server.Create(configMap(name)))
 		}
 		m := prometheus.New()
 		registry := prom.NewPedanticRegistry()
 		registry.MustRegister(m)
-		pods := podsOf(t, server, m.Options("pods")...)
-		pods.Handle(informer.HandlerFunc[*corev1.Pod](handler), informer.WithName("worker"), informer.WithBackoff(time.Hour, time.Hour))
+		pods := mapsOf(t, server, m.Options("pods")...)
+		pods.Handle(informer.HandlerFunc[*corev1.ConfigMap](handler), informer.WithName("worker"), informer.WithBackoff(time.Hour, time.Hour))
 		idle := pods.Subscribe(informer.WithName("idle"))
 		remove := prometheus.Add(m, pods)
 		assert.Contains(t, values(t, registry, "kubereflector_synced", "kubereflector_ready"), "synced informer=pods 0")
@@ -94,8 +94,8 @@ func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { _ = pods.Run(ctx) })
 		<-time.After(time.Minute)
-		require.NoError(t, server.Create(pod("new")))
-		require.NoError(t, server.Delete(pod("good")))
+		require.NoError(t, server.Create(configMap("new")))
+		require.NoError(t, server.Delete(configMap("good")))
 		synctest.Wait()
 		server.Inject(reflectortest.Answer(503).On("watch", ""))
 		require.NoError(t, server.Restore(server.ResourceVersion()))
@@ -148,7 +148,7 @@ func TestNamesThatAreTakenDoNotSpoilTheRest(t *testing.T) {
 		registry := prom.NewPedanticRegistry()
 		registry.MustRegister(m)
 		for range 2 {
-			pods := podsOf(t, server, informer.WithName("pods"))
+			pods := mapsOf(t, server, informer.WithName("pods"))
 			pods.Subscribe(informer.WithName("one"))
 			pods.Subscribe(informer.WithName("one"))
 			prometheus.Add(m, pods)
@@ -163,12 +163,12 @@ func TestNamesThatAreTakenDoNotSpoilTheRest(t *testing.T) {
 func TestWorkQueuesOfAReconciler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(pod("a")))
-		require.NoError(t, server.Create(pod("b")))
+		require.NoError(t, server.Create(configMap("a")))
+		require.NoError(t, server.Create(configMap("b")))
 		queues := prometheus.NewWorkQueues()
 		registry := prom.NewPedanticRegistry()
 		registry.MustRegister(queues)
-		pods := podsOf(t, server)
+		pods := mapsOf(t, server)
 		var all informer.Group
 		all.Add(pods)
 		var once sync.Once
