@@ -34,6 +34,7 @@ type common struct {
 	name      string
 	logger    *zap.Logger
 	errorHook func(context.Context, error)
+	observer  Observer // nil for nobody
 }
 
 // tell calls the error hook. What that does wrong must change neither what becomes of an

@@ -43,6 +43,12 @@ func (s *Subscription[T]) Lag() int { return s.queues.Len() }
 // what happened to its events: merged, dropped, tried again, given up.
 func (s *Subscription[T]) Stats() eventqueue.Stats { return s.queues.Stats() }
 
+// QueueStates says how the queues of single objects are doing, the oldest first, but no
+// more than limit: see [eventqueue.Collection.QueueStates].
+func (s *Subscription[T]) QueueStates(limit int) []eventqueue.QueueState {
+	return s.queues.QueueStates(limit)
+}
+
 // CompactBy sets a function that says which of the events that wait are kept: see
 // [eventqueue.Collection.CompactBy].
 func (s *Subscription[T]) CompactBy(compactor eventqueue.Compactor[T]) {
@@ -109,6 +115,9 @@ func (s *Subscription[T]) while(fn func()) {
 }
 
 func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T]) error {
+	if s.observer != nil {
+		return s.observed(ctx, event)
+	}
 	return s.handler.Handle(ctx, event)
 }
 

@@ -25,7 +25,8 @@ type options struct {
 	fieldSelector string
 	errorHook     func(context.Context, error)
 	retry         func(error) bool
-	err           error // what is wrong with the options
+	observer      Observer // nil for nobody
+	err           error    // what is wrong with the options
 }
 
 type optionFunc func(*options)

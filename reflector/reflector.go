@@ -73,7 +73,7 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 	}
 	defer r.running.Store(false)
 	defer r.status.stop()
-	work := &run[T]{KubernetesResourceReflector: r}
+	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observer: r.observer}}
 	defer work.close()
 	return work.loop(ctx)
 }

@@ -42,6 +42,8 @@ type run[T Object] struct {
 	batches store.BatchStore[T]
 	batch   store.Batch[T] // empty, with the memory of the last one
 	alarm   alarm
+
+	observing observing
 }
 
 // loop runs until ctx ends or something is final.
@@ -77,7 +79,9 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 	case askWatch, askStream:
 		return r.askWatch(ctx, a), nil
 	case receive:
-		return r.receive(ctx), nil
+		in := r.receive(ctx)
+		r.observing.received(in, len(r.events))
+		return in, nil
 	case replace:
 		return r.replace(a.version), nil
 	case apply:
@@ -111,6 +115,9 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	if a.next == "" {
 		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Listing, 0, time.Time{} })
 	}
+	if a.next == "" && r.protocol.phase != probing {
+		r.observing.beginList(r.name, false)
+	}
 	opts := r.listOptions()
 	opts.Limit, opts.ResourceVersion, opts.Continue = a.limit, a.version, a.next
 	if a.version != "" && a.version != "0" {
@@ -123,8 +130,9 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	defer cancel()
 	p, err := r.source.list(ctx, opts, r.holds())
 	if err != nil {
-		err = withCause(ctx, err)
-		return input{kind: failed, err: r.newError(OpList, a.version, err)}
+		err = r.newError(OpList, a.version, withCause(ctx, err))
+		r.observing.endList(0, err)
+		return input{kind: failed, err: err}
 	}
 	r.status.contact()
 	r.logger.Debug("listed", zap.Int("objects", len(p.items)), zap.String("resourceVersion", p.resourceVersion))
@@ -142,6 +150,7 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	var holds holdsFunc
 	if a.do == askStream {
 		phase = Listing
+		r.observing.beginList(r.name, true)
 		holds = r.holds()
 		all := true
 		opts.SendInitialEvents = &all
@@ -153,12 +162,14 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	f, err := r.source.watch(ctx, opts, holds)
 	unanswered.Stop()
 	if err != nil {
-		err = withCause(ctx, err)
+		err = r.newError(OpWatch, a.version, withCause(ctx, err))
 		cancel(nil)
-		return input{kind: failed, err: r.newError(OpWatch, a.version, err)}
+		r.observing.endList(0, err)
+		return input{kind: failed, err: err}
 	}
 	f.cancel = cancel
 	r.feed = f
+	r.observing.beginWatch(r.name)
 	r.status.contact()
 	r.logger.Debug("watching", zap.String("resourceVersion", a.version), zap.Bool("initialEvents", a.do == askStream))
 	if phase == Watching {
@@ -234,6 +245,7 @@ func (r *run[T]) holds() holdsFunc {
 // replace gives the store what is staged.
 func (r *run[T]) replace(version string) input {
 	r.feed.complete()
+	objects := r.staging.size()
 	err := r.staging.replace(r.store, version)
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
@@ -245,9 +257,12 @@ func (r *run[T]) replace(version string) input {
 		r.lacking = nil
 	}
 	if err == nil {
+		r.observing.endList(objects, nil)
 		return input{kind: stored}
 	}
-	return input{kind: stored, err: r.newError(OpStore, version, err)}
+	err = r.newError(OpStore, version, err)
+	r.observing.endList(objects, err)
+	return input{kind: stored, err: err}
 }
 
 // wait reports a failure and waits until it is tried again, unless it is final.
@@ -296,6 +311,7 @@ func (r *run[T]) close() {
 		return
 	}
 	r.feed.stop()
+	r.observing.endWatch()
 	defer func() { r.feed = feed[T]{} }()
 	timeout := time.NewTimer(closeTimeout)
 	defer timeout.Stop()

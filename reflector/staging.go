@@ -127,6 +127,11 @@ func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
 	s.lacking[r.Key] = r
 }
 
+// size returns how many objects came.
+func (s *staging[T]) size() int {
+	return len(s.objects) + len(s.lacking) + len(s.nameless) + len(s.unchanged)
+}
+
 // replace gives a store what is staged.
 func (s *staging[T]) replace(to store.Store[T], version string) error {
 	lacking := slices.SortedFunc(maps.Values(s.lacking), func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })

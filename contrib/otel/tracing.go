@@ -1,0 +1,93 @@
+package otel
+
+import (
+	"context"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope is the name of the instrumentation.
+const scope = "github.com/kubereflector/kubereflector/contrib/otel"
+
+// Tracing makes spans of what informers do. See the package documentation for which.
+//
+// Create one with [New].
+type Tracing struct{ tracer trace.Tracer }
+
+// New returns what makes spans by a provider.
+func New(provider trace.TracerProvider) *Tracing {
+	return &Tracing{provider.Tracer(scope)}
+}
+
+// Options returns what an informer is to be made with, so that it is traced. name becomes
+// its name.
+func (t *Tracing) Options(name string) []informer.Option {
+	o := observer{t.tracer, name}
+	return []informer.Option{
+		informer.WithName(name), informer.WithObserver(o), informer.WithReflector(reflector.WithObserver(o)),
+	}
+}
+
+// observer traces one informer.
+type observer struct {
+	tracer trace.Tracer
+	name   string
+}
+
+var (
+	_ informer.Observer  = observer{}
+	_ reflector.Observer = observer{}
+)
+
+// Listed implements [reflector.Observer].
+func (o observer) Listed(list reflector.List) {
+	_, span := o.tracer.Start(context.Background(), "list "+o.name, trace.WithTimestamp(list.Began),
+		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.String("kubereflector.informer", o.name),
+			attribute.Int("kubereflector.objects", list.Objects),
+			attribute.Bool("kubereflector.streamed", list.Streamed)))
+	fail(span, list.Err)
+	span.End(trace.WithTimestamp(list.Began.Add(list.Took)))
+}
+
+// Watched implements [reflector.Observer].
+func (o observer) Watched(watch reflector.Watch) {
+	_, span := o.tracer.Start(context.Background(), "watch "+o.name, trace.WithTimestamp(watch.Began),
+		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.String("kubereflector.informer", o.name),
+			attribute.Int("kubereflector.events", watch.Events)))
+	fail(span, watch.Err)
+	span.End(trace.WithTimestamp(watch.Began.Add(watch.Lasted)))
+}
+
+// Handling implements [informer.Observer].
+func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
+	ctx, span := o.tracer.Start(ctx, "handle "+o.name+"/"+call.Subscription,
+		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
+			attribute.String("kubereflector.informer", o.name),
+			attribute.String("kubereflector.subscriber", call.Subscription),
+			attribute.String("kubereflector.event.type", call.Type.String()),
+			attribute.String("kubereflector.event.origin", call.Origin.String()),
+			attribute.String("kubereflector.object.name", call.Key.Name)))
+	if call.Key.Namespace != "" {
+		span.SetAttributes(attribute.String("k8s.namespace.name", call.Key.Namespace))
+	}
+	if call.Key.Cluster != "" {
+		span.SetAttributes(attribute.String("k8s.cluster.name", call.Key.Cluster))
+	}
+	return ctx, func(err error) {
+		fail(span, err)
+		span.End()
+	}
+}
+
+func fail(span trace.Span, err error) {
+	if err != nil {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, err.Error())
+	}
+}

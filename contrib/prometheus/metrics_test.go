@@ -1,0 +1,188 @@
+package prometheus_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/contrib/prometheus"
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	prom "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
+func mapsOf(t *testing.T, server *reflectortest.Server, opts ...informer.Option) *informer.Informer[*corev1.ConfigMap] {
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	return informer.New(clientset.CoreV1().ConfigMaps("default"), opts...)
+}
+
+// handler handles each object as its name says.
+func handler(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error {
+	switch e.Key.Name {
+	case "fails":
+		return errors.New("no")
+	case "never":
+		return eventqueue.Permanent(errors.New("never"))
+	case "panics":
+		panic("ouch")
+	}
+	return nil
+}
+
+// values returns the samples of metrics, one a line.
+func values(t *testing.T, m prom.Gatherer, names ...string) string {
+	t.Helper()
+	families, err := m.Gather()
+	require.NoError(t, err)
+	var lines []string
+	for _, f := range families {
+		for _, name := range names {
+			if f.GetName() != name {
+				continue
+			}
+			for _, sample := range f.GetMetric() {
+				line := strings.TrimPrefix(name, "kubereflector_")
+				for _, l := range sample.GetLabel() {
+					line += " " + l.GetName() + "=" + l.GetValue()
+				}
+				value := sample.GetGauge().GetValue() + sample.GetCounter().GetValue() + float64(sample.GetHistogram().GetSampleCount())
+				lines = append(lines, line+" "+strconv.FormatFloat(value, 'g', -1, 64))
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestMetricsAreThoseOfTheInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		for _, name := range []string{"good", "fails", "never", "panics"} {
+			require.NoError(t, server.Create(configMap(name)))
+		}
+		m := prometheus.New()
+		registry := prom.NewPedanticRegistry()
+		registry.MustRegister(m)
+		pods := mapsOf(t, server, m.Options("pods")...)
+		pods.Handle(informer.HandlerFunc[*corev1.ConfigMap](handler), informer.WithName("worker"), informer.WithBackoff(time.Hour, time.Hour))
+		idle := pods.Subscribe(informer.WithName("idle"))
+		remove := prometheus.Add(m, pods)
+		assert.Contains(t, values(t, registry, "kubereflector_synced", "kubereflector_ready"), "synced informer=pods 0")
+
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = pods.Run(ctx) })
+		<-time.After(time.Minute)
+		require.NoError(t, server.Create(configMap("new")))
+		require.NoError(t, server.Delete(configMap("good")))
+		synctest.Wait()
+		server.Inject(reflectortest.Answer(503).On("watch", ""))
+		require.NoError(t, server.Restore(server.ResourceVersion()))
+		<-time.After(time.Minute)
+
+		assert.Equal(t, strings.Join([]string{
+			"cache_objects informer=pods 4",
+			"events_total informer=pods origin=List type=Addition 4",
+			"events_total informer=pods origin=Watch type=Addition 1",
+			"events_total informer=pods origin=Watch type=Deletion 1",
+			"handler_duration_seconds informer=pods result=error subscriber=worker 1",
+			"handler_duration_seconds informer=pods result=ok subscriber=worker 3",
+			"handler_duration_seconds informer=pods result=panic subscriber=worker 1",
+			"handler_duration_seconds informer=pods result=permanent subscriber=worker 1",
+			"list_duration_seconds informer=pods reason=ok streamed=true 1",
+			"list_objects informer=pods 4",
+			"reflectors informer=pods phase=Listing 0",
+			"reflectors informer=pods phase=Stopped 0",
+			"reflectors informer=pods phase=Waiting 1",
+			"reflectors informer=pods phase=Watching 0",
+			"synced informer=pods 1",
+		}, "\n"), values(t, registry, "kubereflector_cache_objects", "kubereflector_events_total", "kubereflector_handler_duration_seconds",
+			"kubereflector_list_duration_seconds", "kubereflector_list_objects", "kubereflector_reflectors", "kubereflector_synced"))
+		queues := values(t, registry, "kubereflector_queue_keys", "kubereflector_queue_delayed", "kubereflector_queue_given_up_total", "kubereflector_queue_panics_total")
+		for _, line := range []string{
+			"queue_keys informer=pods subscriber=idle 5", "queue_keys informer=pods subscriber=worker 2", "queue_delayed informer=pods subscriber=worker 2",
+			"queue_given_up_total informer=pods subscriber=worker 1", "queue_panics_total informer=pods subscriber=worker 1",
+		} {
+			assert.Contains(t, queues, line)
+		}
+		assert.Equal(t, 1, testutil.CollectAndCount(m, "kubereflector_watch_duration_seconds"))
+		assert.Contains(t, values(t, registry, "kubereflector_watch_broken_seconds"), "watch_broken_seconds informer=pods ")
+		assert.NotContains(t, values(t, registry, "kubereflector_watch_broken_seconds"), "pods 0")
+
+		problems, err := testutil.GatherAndLint(registry)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+		remove()
+		assert.Empty(t, values(t, registry, "kubereflector_cache_objects"))
+		idle.Close()
+		stop()
+		running.Wait()
+	})
+}
+
+func TestNamesThatAreTakenDoNotSpoilTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		m := prometheus.New()
+		registry := prom.NewPedanticRegistry()
+		registry.MustRegister(m)
+		for range 2 {
+			pods := mapsOf(t, server, informer.WithName("pods"))
+			pods.Subscribe(informer.WithName("one"))
+			pods.Subscribe(informer.WithName("one"))
+			prometheus.Add(m, pods)
+		}
+		assert.Equal(t, strings.Join([]string{
+			"queue_keys informer=pods subscriber=one 0", "queue_keys informer=pods subscriber=one#2 0",
+			"queue_keys informer=pods#2 subscriber=one 0", "queue_keys informer=pods#2 subscriber=one#2 0",
+		}, "\n"), values(t, registry, "kubereflector_queue_keys"))
+	})
+}
+
+func TestWorkQueuesOfAReconciler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("a")))
+		require.NoError(t, server.Create(configMap("b")))
+		queues := prometheus.NewWorkQueues()
+		registry := prom.NewPedanticRegistry()
+		registry.MustRegister(queues)
+		pods := mapsOf(t, server)
+		var all informer.Group
+		all.Add(pods)
+		var once sync.Once
+		all.Add(controller.NewReconciler("pods", pods, func(context.Context, store.Key) (result controller.Result, err error) {
+			once.Do(func() { err = errors.New("not yet") })
+			return result, err
+		}, controller.WithMetrics(queues)))
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { assert.NoError(t, all.Run(ctx)) })
+		<-time.After(time.Minute)
+		assert.Equal(t, "workqueue_adds_total name=pods 3\nworkqueue_depth name=pods 0\nworkqueue_retries_total name=pods 1\nworkqueue_work_duration_seconds name=pods 3",
+			values(t, registry, "workqueue_adds_total", "workqueue_depth", "workqueue_retries_total", "workqueue_work_duration_seconds"))
+		stop()
+		running.Wait()
+	})
+}

@@ -1,0 +1,49 @@
+package prometheus
+
+import (
+	"errors"
+	"net"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// reasonOf says in a word why something failed. There are few of them.
+func reasonOf(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+		return "expired"
+	case apierrors.IsTooManyRequests(err):
+		return "throttled"
+	case apierrors.IsForbidden(err):
+		return "forbidden"
+	case apierrors.IsUnauthorized(err):
+		return "unauthorized"
+	case apierrors.IsNotFound(err):
+		return "not_found"
+	case apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || errors.Is(err, reflector.ErrNoAnswer) || errors.Is(err, reflector.ErrSilentWatch):
+		return "timeout"
+	case errors.Is(err, reflector.ErrMalformed) || errors.Is(err, reflector.ErrTooLarge) || errors.Is(err, reflector.ErrContentType):
+		return "malformed"
+	case errors.Is(err, reflector.ErrTruncated) || utilnet.IsProbableEOF(err):
+		return "cut_off"
+	case isStatus(err):
+		return "server"
+	case isNet(err):
+		return "connection"
+	}
+	return "other"
+}
+
+func isStatus(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
+
+func isNet(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
+}

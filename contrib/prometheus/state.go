@@ -1,0 +1,111 @@
+package prometheus
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	prom "github.com/prometheus/client_golang/prometheus"
+)
+
+func newDesc(name, help string, labels ...string) *prom.Desc {
+	return prom.NewDesc(prom.BuildFQName(namespace, "", name), help, append([]string{"informer"}, labels...), nil)
+}
+
+var (
+	objects    = newDesc("cache_objects", "Objects in the cache.")
+	version    = newDesc("cache_resource_version", "The cache's resource version, if it is a number.")
+	synced     = newDesc("synced", "Whether the cache has been filled.")
+	ready      = newDesc("ready", "Whether the cache can be relied on.")
+	reflectors = newDesc("reflectors", "Reflectors by what they do.", "phase")
+	contact    = newDesc("contact_age_seconds", "Time since the server was heard of.")
+	broken     = newDesc("watch_broken_seconds", "Time since there has been no watch; 0 while there is one.")
+
+	states = []*prom.Desc{objects, version, synced, ready, reflectors, contact, broken}
+)
+
+// phases are those that a reflector can be in: one that it is not in counts 0.
+var phases = []reflector.Phase{reflector.Stopped, reflector.Listing, reflector.Watching, reflector.Waiting}
+
+// queueMetric is a number of a subscriber's event queues.
+type queueMetric struct {
+	desc  *prom.Desc
+	kind  prom.ValueType
+	value func(*eventqueue.Stats) float64
+}
+
+func newQueueMetric(name, help string, kind prom.ValueType, value func(*eventqueue.Stats) float64) queueMetric {
+	return queueMetric{newDesc("queue_"+name, help, "subscriber"), kind, value}
+}
+
+var queueMetrics = []queueMetric{
+	newQueueMetric("keys", "Objects with events that wait or are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Keys) }),
+	newQueueMetric("waiting", "Objects with events that wait.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Waiting) }),
+	newQueueMetric("delayed", "Objects in back-off.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Delayed) }),
+	newQueueMetric("out", "Objects that are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Out) }),
+	newQueueMetric("events", "Events that wait or are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Events) }),
+	newQueueMetric("oldest_seconds", "Age of the oldest event.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return s.Oldest.Seconds() }),
+	newQueueMetric("merged_total", "Events that were merged into others.", prom.CounterValue, func(s *eventqueue.Stats) float64 { return float64(s.Merged) }),
+	newQueueMetric("dropped_total", "Deletions that no handler hears of.", prom.CounterValue, func(s *eventqueue.Stats) float64 { return float64(s.Dropped) }),
+	newQueueMetric("retries_total", "Times that something was handled again after a failure.", prom.CounterValue, func(s *eventqueue.Stats) float64 { return float64(s.Retries) }),
+	newQueueMetric("panics_total", "Handlers that panicked.", prom.CounterValue, func(s *eventqueue.Stats) float64 { return float64(s.Panics) }),
+	newQueueMetric("given_up_total", "Objects given up with a permanent error.", prom.CounterValue, func(s *eventqueue.Stats) float64 { return float64(s.GivenUp) }),
+}
+
+func describe(to chan<- *prom.Desc) {
+	for _, d := range states {
+		to <- d
+	}
+	for _, q := range queueMetrics {
+		to <- q.desc
+	}
+}
+
+// collect sends the state of an informer.
+func collect[T any](to chan<- prom.Metric, name string, i *informer.Informer[T]) {
+	gauge := func(desc *prom.Desc, value float64, labels ...string) {
+		to <- prom.MustNewConstMetric(desc, prom.GaugeValue, value, append([]string{name}, labels...)...)
+	}
+	gauge(objects, float64(i.Cache().Len()))
+	if n, err := strconv.ParseUint(i.Cache().ResourceVersion(), 10, 64); err == nil {
+		gauge(version, float64(n))
+	}
+	select {
+	case <-i.Synced():
+		gauge(synced, 1)
+	default:
+		gauge(synced, 0)
+	}
+	if i.Ready() == nil {
+		gauge(ready, 1)
+	} else {
+		gauge(ready, 0)
+	}
+	in := map[reflector.Phase]float64{}
+	var silent, without time.Duration
+	for _, scope := range i.Scopes() {
+		in[scope.State.Phase]++
+		if !scope.State.Contact.IsZero() {
+			silent = max(silent, time.Since(scope.State.Contact))
+		}
+		if !scope.Broken.IsZero() {
+			without = max(without, time.Since(scope.Broken))
+		}
+	}
+	for _, phase := range phases {
+		gauge(reflectors, in[phase], string(phase))
+	}
+	gauge(contact, silent.Seconds())
+	gauge(broken, without.Seconds())
+	shown := map[string]bool{}
+	for _, s := range i.Subscriptions() {
+		subscriber := unique(s.Name(), func(name string) bool { return shown[name] })
+		shown[subscriber] = true
+		stats := s.Stats()
+		for _, q := range queueMetrics {
+			to <- prom.MustNewConstMetric(q.desc, q.kind, q.value(&stats), name, subscriber)
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package inspect_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/inspect"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"greeting": "hello"}}
+}
+
+func changed(name string) *corev1.ConfigMap {
+	cm := configMap(name)
+	cm.Data["greeting"] = "hello again"
+	return cm
+}
+
+func clientset(t *testing.T, s *reflectortest.Server) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(s.Config())
+	require.NoError(t, err)
+	return client
+}
+
+// runs runs an informer until the test ends.
+func runs[T any](t *testing.T, i *informer.Informer[T]) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = i.Run(ctx) }) // what handlers leave undone is none of the page's business
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+}
+
+func get(p *inspect.Page, address string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, address, nil))
+	return w
+}
+
+func getJSON[T any](t *testing.T, p *inspect.Page, address string) T {
+	t.Helper()
+	w := get(p, address)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	var value T
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &value))
+	return value
+}
+
+func TestStateIsThatOfTheInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reflectortest.Start(t)
+		for _, name := range []string{"a", "b"} {
+			require.NoError(t, s.Create(configMap(name)))
+		}
+		i := informer.New(clientset(t, s).CoreV1().ConfigMaps(""), informer.WithName("maps"))
+		release := make(chan struct{})
+		defer close(release)
+		slow := i.Handle(informer.HandlerFuncs[*corev1.ConfigMap]{OnAdd: func(*corev1.ConfigMap, bool) { <-release }}, informer.WithName("slow"))
+		i.Handle(informer.HandlerFunc[*corev1.ConfigMap](func(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error {
+			if e.Key.Name == "a" {
+				return errors.New("not today")
+			}
+			return nil
+		}), informer.WithName("failing"))
+		p := inspect.New()
+		inspect.Add(p, i)
+		state := getJSON[inspect.State](t, p, "/state.json")
+		require.Len(t, state.Informers, 1)
+		assert.False(t, state.Informers[0].Ready)
+		assert.NotEmpty(t, state.Informers[0].Reason)
+		assert.Equal(t, "Stopped", state.Informers[0].Reflectors[0].Phase)
+
+		runs(t, i)
+		<-i.Synced()
+		<-time.After(100 * time.Second)
+		require.NoError(t, s.Update(changed("b")))
+		<-time.After(time.Second)
+		shown := getJSON[inspect.State](t, p, "/state.json").Informers[0]
+		assert.True(t, shown.Synced)
+		assert.Contains(t, shown.Reason, "slow has yet to deal with 2 object(s)")
+		assert.Equal(t, "maps", shown.ID)
+		assert.Equal(t, "*v1.ConfigMap", shown.Type)
+		assert.Equal(t, i.Cache().Len(), shown.Objects)
+		assert.Equal(t, i.Cache().ResourceVersion(), shown.ResourceVersion)
+		assert.EqualValues(t, 3, shown.Changes)
+		assert.InDelta(t, 0.1, shown.Rate, 1e-9, "one in the last ten seconds")
+		encoded, err := json.Marshal(configMap("a"))
+		require.NoError(t, err)
+		assert.InDelta(t, 2*len(encoded), shown.Bytes, 300)
+		require.Len(t, shown.Reflectors, 1)
+		assert.Equal(t, "Watching", shown.Reflectors[0].Phase)
+		require.Len(t, shown.Subscribers, 2)
+
+		stats := slow.Stats()
+		assert.Equal(t, "slow", shown.Subscribers[0].Name)
+		assert.Equal(t, stats.Keys, shown.Subscribers[0].Keys)
+		assert.Equal(t, stats.Events, shown.Subscribers[0].Events)
+		assert.InDelta(t, stats.Oldest.Seconds(), shown.Subscribers[0].OldestSeconds, 1e-9)
+		assert.True(t, shown.Subscribers[0].Queues[0].Out)
+		failing := shown.Subscribers[1]
+		assert.Positive(t, failing.Retries)
+		require.Len(t, failing.Queues, 1)
+		assert.Equal(t, "default/a", failing.Queues[0].Key)
+		assert.Equal(t, "not today", failing.Queues[0].Error)
+
+		last := shown.Last
+		require.Len(t, last, 3)
+		assert.Equal(t, "Modification", last[0].Type)
+		assert.Equal(t, "Watch", last[0].Origin)
+		assert.Equal(t, "default/b", last[0].Key)
+		assert.True(t, last[2].Initial)
+	})
+}
+
+func TestStateIsRenewedOncePerInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reflectortest.Start(t)
+		i := informer.New(clientset(t, s).CoreV1().ConfigMaps(""))
+		p := inspect.New(inspect.WithInterval(3 * time.Second))
+		remove := inspect.Add(p, i)
+		runs(t, i)
+		<-i.Synced()
+		before := p.State()
+		require.NoError(t, s.Create(configMap("a")))
+		<-time.After(2 * time.Second)
+		assert.Equal(t, before, p.State())
+		<-time.After(2 * time.Second)
+		assert.Equal(t, 1, p.State().Informers[0].Objects)
+		remove()
+		assert.Empty(t, p.State().Informers, "what is removed is gone at once")
+	})
+}
+
+func TestInformersOfOneNameAreToldApart(t *testing.T) {
+	p := inspect.New()
+	for range 3 {
+		inspect.Add(p, informer.New[*corev1.ConfigMap, *corev1.ConfigMapList](nil))
+	}
+	var ids []string
+	for _, i := range p.State().Informers {
+		ids = append(ids, i.ID)
+	}
+	assert.Equal(t, []string{"*v1.ConfigMap", "*v1.ConfigMap#2", "*v1.ConfigMap#3"}, ids)
+}
+
+type member struct{ err error }
+
+func (m member) Run(context.Context) error         { return nil }
+func (m member) WaitForSync(context.Context) error { return nil }
+func (m member) Ready() error                      { return m.err }
+
+func TestMembersAreReadyOrNot(t *testing.T) {
+	p := inspect.New()
+	p.AddMember("good", member{})
+	remove := p.AddMember("bad", member{errors.New("it has begun to rain")})
+	assert.Equal(t, []inspect.Member{{Name: "good", Ready: true}, {Name: "bad", Reason: "it has begun to rain"}}, p.State().Members)
+	assert.Contains(t, get(p, "/").Body.String(), "it has begun to rain")
+	remove()
+	assert.Len(t, p.State().Members, 1)
+}
+
+func TestWhatIsShownIsEscapedAndOnlyRead(t *testing.T) {
+	p := inspect.New()
+	inspect.Add(p, informer.New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, informer.WithName("<script>alert(1)</script>")))
+	overview := get(p, "/")
+	assert.NotContains(t, overview.Body.String(), "<script>alert")
+	assert.Contains(t, overview.Body.String(), "&lt;script&gt;alert")
+	assert.Contains(t, overview.Header().Get("Content-Security-Policy"), "default-src 'none'")
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch} {
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+		assert.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
+	}
+	for _, address := range []string{"/nothing", "/assets/", "/object?informer=none&name=a", "/objects?informer=none",
+		"/object?" + url.Values{"informer": {"<script>alert(1)</script>"}, "name": {"a"}}.Encode()} {
+		assert.Equal(t, http.StatusNotFound, get(p, address).Code, address)
+	}
+	for _, address := range []string{"/page.css", "/page.js"} {
+		assert.Equal(t, http.StatusOK, get(p, address).Code, address)
+	}
+}
+
+func TestPageUnderAPrefix(t *testing.T) {
+	p := http.StripPrefix("/debug/informers", inspect.New())
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/informers", nil))
+	assert.Equal(t, "/debug/informers/", w.Header().Get("Location"), "its links are relative")
+}
+
+func TestObjectsAndTheirHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reflectortest.Start(t)
+		for n := range 20 {
+			require.NoError(t, s.Create(configMap(fmt.Sprintf("cm-%02d", n))))
+		}
+		i := informer.New(clientset(t, s).CoreV1().ConfigMaps(""), informer.WithName("maps"))
+		waiting := i.Subscribe(informer.WithName("nobody pulls"))
+		defer waiting.Close()
+		p := inspect.New(inspect.WithHistory(8))
+		inspect.Add(p, i)
+		runs(t, i)
+		<-i.Synced()
+		require.NoError(t, s.Update(changed("cm-07")))
+		require.NoError(t, s.Delete(configMap("cm-08")))
+		<-time.After(2 * time.Second)
+
+		assert.EqualValues(t, 22, p.State().Informers[0].Changes, "those that are forgotten count")
+		assert.Len(t, p.State().Informers[0].Last, 8)
+		body := get(p, "/objects?informer=maps&contains=cm-1").Body.String()
+		assert.Contains(t, body, "default/cm-13")
+		assert.NotContains(t, body, "default/cm-03")
+		assert.NotContains(t, get(p, "/objects?informer=maps&namespace=other").Body.String(), "default/cm-13")
+
+		object := getJSON[inspect.ObjectState](t, p, "/object.json?informer=maps&namespace=default&name=cm-07")
+		assert.Contains(t, object.YAML, "greeting: hello again", "a ConfigMap is no secret")
+		require.Len(t, object.Changes, 1)
+		assert.Equal(t, "Modification", object.Changes[0].Type)
+		require.Len(t, object.Queues, 1)
+		assert.Equal(t, "nobody pulls", object.Queues[0].Subscriber)
+		page := get(p, "/object?informer=maps&namespace=default&name=cm-07").Body.String()
+		assert.Contains(t, page, "greeting: hello again")
+
+		gone := getJSON[inspect.ObjectState](t, p, "/object.json?informer=maps&namespace=default&name=cm-08")
+		assert.Empty(t, gone.YAML)
+		require.Len(t, gone.Changes, 1)
+		assert.Equal(t, "Deletion", gone.Changes[0].Type)
+		assert.True(t, gone.Changes[0].FinalStateKnown)
+		assert.Equal(t, http.StatusNotFound, get(p, "/object?informer=maps&namespace=default&name=none").Code)
+	})
+}
+
+func TestStreamsEndWithTheirReaderAndWithThePage(t *testing.T) {
+	p := inspect.New(inspect.WithInterval(time.Millisecond))
+	inspect.Add(p, informer.New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, informer.WithName("maps")))
+	server := httptest.NewServer(p)
+	defer server.Close()
+	open := func(ctx context.Context, address string) (*bufio.Scanner, func()) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+address, nil)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+		return bufio.NewScanner(response.Body), func() { response.Body.Close() }
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	asJSON, end := open(ctx, "/stream?as=json")
+	defer end()
+	for range 2 {
+		require.True(t, asJSON.Scan())
+		var state inspect.State
+		require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(asJSON.Text(), "data: ")), &state))
+		assert.Equal(t, "maps", state.Informers[0].ID)
+		require.True(t, asJSON.Scan())
+		assert.Empty(t, asJSON.Text(), "the end of the event")
+	}
+	leave()
+
+	html, end := open(t.Context(), "/stream")
+	defer end()
+	require.True(t, html.Scan())
+	p.Close()
+	p.Close()
+	for html.Scan() {
+		assert.True(t, html.Text() == "" || strings.HasPrefix(html.Text(), "data: "), html.Text())
+	}
+	assert.NoError(t, html.Err(), "it ends as it should")
+	http.DefaultClient.CloseIdleConnections()
+}

@@ -1,0 +1,67 @@
+package inspect
+
+import "fmt"
+
+// pipeline is the picture of an informer: boxes from left to right, and a lane for each
+// subscriber. Lengths are in units of the picture.
+type pipeline struct {
+	Informer
+	Height int
+	Lanes  []lane
+	// Middle is where the boxes that all lanes share are.
+	Middle int
+	// Phase is what the reflectors do: that of the one that is worst off.
+	Phase   string
+	Broken  bool
+	Flowing bool
+	More    int // subscribers that have no lane
+}
+
+// lane is the way from the cache to one subscriber.
+type lane struct {
+	Subscriber
+	Y       int
+	Path    string // of the arrow from the cache
+	Fill    int    // width of the bar that shows how many keys wait
+	Flowing bool
+	Stalled bool
+}
+
+const (
+	laneHeight = 72
+	maxLanes   = 8
+	barWidth   = 150
+	// stalledAfter is when the oldest event is old, in seconds.
+	stalledAfter = 5
+)
+
+// newPipeline returns the picture of an informer.
+func newPipeline(i Informer) pipeline {
+	p := pipeline{Informer: i, Flowing: i.Rate > 0}
+	shown := min(len(i.Subscribers), maxLanes)
+	p.More = len(i.Subscribers) - shown
+	p.Height = max(shown, 1)*laneHeight + 24
+	p.Middle = p.Height / 2
+	for n, s := range i.Subscribers[:shown] {
+		y := 12 + n*laneHeight + laneHeight/2
+		p.Lanes = append(p.Lanes, lane{
+			Subscriber: s, Y: y, Path: fmt.Sprintf("M 520 %d C 560 %d, 560 %d, 600 %d", p.Middle, p.Middle, y, y),
+			Fill: fill(s.Keys, i.Objects), Flowing: s.Keys > 0 || p.Flowing, Stalled: s.OldestSeconds > stalledAfter,
+		})
+	}
+	for _, r := range i.Reflectors {
+		if p.Phase == "" || !r.Broken.IsZero() && !p.Broken {
+			p.Phase, p.Broken = r.Phase, !r.Broken.IsZero()
+		}
+	}
+	return p
+}
+
+// fill returns how wide the bar is: full if every object waits, and never nothing if
+// something does.
+func fill(keys, objects int) int {
+	if keys == 0 {
+		return 0
+	}
+	return max(min(barWidth*keys/max(objects, 1), barWidth), 4)
+}

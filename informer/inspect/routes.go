@@ -1,0 +1,198 @@
+package inspect
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+//go:embed assets
+var assets embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"ago": ago, "since": since, "bytes": byteCount, "seconds": seconds, "clock": clock, "pipeline": newPipeline,
+	"link":      func(informer string, of located) string { return link(informer, of.located()) },
+	"linkKey":   link,
+	"queuesOf":  func(informer string, queues []Queue) queueTable { return queueTable{informer, queues} },
+	"changesOf": func(informer string, changes []Change) changeTable { return changeTable{informer, changes} },
+}).ParseFS(assets, "assets/*.html"))
+
+// policy keeps a page that shows a hostile object from doing anything.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+
+func (p *Page) newRoutes() *http.ServeMux {
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /{$}", p.serveOverview)
+	routes.HandleFunc("GET /state.json", func(w http.ResponseWriter, r *http.Request) { serveJSON(w, p.State()) })
+	routes.HandleFunc("GET /objects", p.serveObjects)
+	routes.HandleFunc("GET /object", p.serveObject)
+	routes.HandleFunc("GET /object.json", p.serveObject)
+	routes.HandleFunc("GET /stream", p.serveStream)
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic(err) // the folder is in the program
+	}
+	for _, name := range []string{"page.css", "page.js"} {
+		routes.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, name) })
+	}
+	return routes
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	if r.URL.Path == "" { // as with StripPrefix of a path that ends with no slash
+		http.Redirect(w, r, r.RequestURI+"/", http.StatusMovedPermanently)
+		return
+	}
+	p.routes.ServeHTTP(w, r)
+}
+
+func serveJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(true)
+	_ = encoder.Encode(value) // whoever asked has gone
+}
+
+// serveHTML serves what a template makes, all of it or an error.
+func serveHTML(w http.ResponseWriter, name string, value any) {
+	var page bytes.Buffer
+	if err := templates.ExecuteTemplate(&page, name, value); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(page.Bytes())
+}
+
+func (p *Page) serveOverview(w http.ResponseWriter, r *http.Request) {
+	serveHTML(w, "overview.html", overview{p.State(), max(int(p.interval.Seconds()), 1)})
+}
+
+type overview struct {
+	State
+	Refresh int // seconds, for those who have no script
+}
+
+type objectList struct {
+	Informer   string
+	Namespaces []string
+	Namespace  string
+	Contains   string
+	Keys       []key
+	Limit      int
+}
+
+func (p *Page) serveObjects(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	list := objectList{Informer: query.Get("informer"), Namespace: query.Get("namespace"), Contains: query.Get("contains"), Limit: shownKeys}
+	source := p.find(list.Informer)
+	if source == nil {
+		http.Error(w, fmt.Sprintf("no informer is called %q", list.Informer), http.StatusNotFound)
+		return
+	}
+	list.Namespaces, list.Keys = source.keys(filter{list.Namespace, list.Contains})
+	serveHTML(w, "objects.html", list)
+}
+
+func (p *Page) serveObject(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	id := query.Get("informer")
+	source := p.find(id)
+	if source == nil {
+		http.Error(w, fmt.Sprintf("no informer is called %q", id), http.StatusNotFound)
+		return
+	}
+	k := key{Cluster: query.Get("cluster"), Namespace: query.Get("namespace"), Name: query.Get("name")}
+	object, known := source.object(k, p.masked)
+	object.Informer = id
+	switch {
+	case !known:
+		http.Error(w, fmt.Sprintf("informer %s knows nothing of %v", id, k), http.StatusNotFound)
+	case r.URL.Path == "/object.json":
+		serveJSON(w, object)
+	default:
+		serveHTML(w, "object.html", object)
+	}
+}
+
+// queueTable and changeTable are what rows of an informer are shown as.
+type queueTable struct {
+	Informer string
+	Queues   []Queue
+}
+
+type changeTable struct {
+	Informer string
+	Changes  []Change
+}
+
+// located is about an object that has a page.
+type located interface{ located() key }
+
+func (q Queue) located() key { return q.where }
+
+func (c Change) located() key { return c.where }
+
+// link returns the address of an object's page, relative to the page.
+func link(informer string, k key) string {
+	query := url.Values{"informer": {informer}, "name": {k.Name}}
+	if k.Namespace != "" {
+		query.Set("namespace", k.Namespace)
+	}
+	if k.Cluster != "" {
+		query.Set("cluster", k.Cluster)
+	}
+	return "object?" + query.Encode()
+}
+
+func ago(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return seconds(time.Since(t).Seconds()) + " ago"
+}
+
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "ever"
+	}
+	return seconds(time.Since(t).Seconds())
+}
+
+func clock(t time.Time) string { return t.Format("15:04:05.000") }
+
+// seconds says how long something is, in few characters.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+func byteCount(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}

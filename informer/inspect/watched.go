@@ -1,0 +1,184 @@
+package inspect
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+const (
+	// shownChanges and shownQueues are how many of them the overview has.
+	shownChanges = 12
+	shownQueues  = 8
+	// searchedQueues is how many queues of a subscriber are searched for one object.
+	searchedQueues = 1000
+	// shownKeys is how many keys a list has.
+	shownKeys = 500
+	// weighed is how many objects are made JSON of to tell how large all are, and
+	// weighedFor how long that holds.
+	weighed    = 32
+	weighedFor = 10 * time.Second
+)
+
+// key is a [store.Key] that does not show that it is one.
+type key store.Key
+
+func (k key) String() string { return store.Key(k).String() }
+
+// watched is an informer that is shown.
+type watched[T any] struct {
+	informer *informer.Informer[T]
+	history  history[T]
+	stop     func()
+
+	// mu protects the fields below it.
+	mu        sync.Mutex
+	weight    float64 // of one object, in bytes
+	weighedAt time.Time
+}
+
+func newWatched[T any](i *informer.Informer[T], changes int) *watched[T] {
+	w := &watched[T]{informer: i, history: history[T]{size: changes}}
+	w.stop = i.Follow(&w.history)
+	return w
+}
+
+func (w *watched[T]) state() Informer {
+	cache := w.informer.Cache()
+	s := Informer{
+		Type: reflect.TypeFor[T]().String(), Ready: true, Synced: isClosed(w.informer.Synced()),
+		Objects: cache.Len(), ResourceVersion: cache.ResourceVersion(),
+		Last: w.history.last(shownChanges, func(key) bool { return true }),
+	}
+	s.Bytes = int64(w.objectBytes() * float64(s.Objects))
+	s.Changes, s.Rate = w.history.count()
+	if err := w.informer.Ready(); err != nil {
+		s.Ready, s.Reason = false, err.Error()
+	}
+	for _, scope := range w.informer.Scopes() {
+		s.Reflectors = append(s.Reflectors, newReflector(scope))
+	}
+	for _, subscription := range w.informer.Subscriptions() {
+		s.Subscribers = append(s.Subscribers, newSubscriber(subscription.Name(), isClosed(subscription.Synced()),
+			subscription.Stats(), subscription.QueueStates(shownQueues)))
+	}
+	return s
+}
+
+func newReflector(scope informer.ScopeState) Reflector {
+	r := Reflector{
+		Phase: string(scope.State.Phase), Since: scope.State.Since, Synced: scope.Synced, Contact: scope.State.Contact,
+		Broken: scope.Broken, Attempt: scope.State.Attempt, RetryAt: scope.State.RetryAt,
+	}
+	if scope.Scope != (store.Scope{}) {
+		r.Scope = scope.Scope.String()
+	}
+	if scope.State.Err != nil {
+		r.Error = scope.State.Err.Error()
+	}
+	return r
+}
+
+func newSubscriber(name string, synced bool, stats eventqueue.Stats, queues []eventqueue.QueueState) Subscriber {
+	s := Subscriber{
+		Name: name, Synced: synced,
+		Keys: stats.Keys, Waiting: stats.Waiting, Delayed: stats.Delayed, Out: stats.Out, Events: stats.Events,
+		OldestSeconds: stats.Oldest.Seconds(),
+		Merged:        stats.Merged, Dropped: stats.Dropped, Retries: stats.Retries, Panics: stats.Panics, GivenUp: stats.GivenUp,
+	}
+	for _, q := range queues {
+		s.Queues = append(s.Queues, newQueue("", q))
+	}
+	return s
+}
+
+func newQueue(subscriber string, q eventqueue.QueueState) Queue {
+	shown := Queue{
+		Subscriber: subscriber, Key: q.Key.String(), Events: q.Events, AgeSeconds: q.Age.Seconds(), Out: q.Out,
+		Failures: q.Failures, RetryInSeconds: q.RetryIn.Seconds(), where: key(q.Key),
+	}
+	if q.Err != nil {
+		shown.Error = q.Err.Error()
+	}
+	return shown
+}
+
+// objectBytes returns about how long an object is as JSON.
+func (w *watched[T]) objectBytes() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.weight > 0 && time.Since(w.weighedAt) < weighedFor {
+		return w.weight
+	}
+	total, n := 0, 0
+	for _, object := range w.informer.Cache().All() {
+		encoded, err := json.Marshal(object)
+		if err != nil {
+			continue
+		}
+		total += len(encoded)
+		if n++; n == weighed {
+			break
+		}
+	}
+	w.weight, w.weighedAt = 0, time.Now()
+	if n > 0 {
+		w.weight = float64(total) / float64(n)
+	}
+	return w.weight
+}
+
+func (w *watched[T]) object(k key, masked [][]string) (ObjectState, bool) {
+	s := ObjectState{Key: k.String(), Queues: []Queue{}, Changes: w.history.last(shownKeys, func(other key) bool { return other == k })}
+	object, held := w.informer.Cache().Get(store.Key(k))
+	if held {
+		text, err := yamlOf(object, masked)
+		if err != nil {
+			s.Error = "cannot be shown: " + err.Error()
+		}
+		s.YAML = text
+	}
+	for _, subscription := range w.informer.Subscriptions() {
+		for _, q := range subscription.QueueStates(searchedQueues) {
+			if key(q.Key) == k {
+				s.Queues = append(s.Queues, newQueue(subscription.Name(), q))
+			}
+		}
+	}
+	return s, held || len(s.Changes) > 0 || len(s.Queues) > 0
+}
+
+// filter says which keys are wanted.
+type filter struct {
+	namespace string // exactly; empty for all
+	contains  string // part of the key
+}
+
+func (w *watched[T]) keys(f filter) (namespaces []string, keys []key) {
+	seen := map[string]bool{}
+	for k := range w.informer.Cache().All() {
+		if !seen[k.Namespace] {
+			seen[k.Namespace] = true
+			namespaces = append(namespaces, k.Namespace)
+		}
+		if (f.namespace == "" || k.Namespace == f.namespace) && strings.Contains(k.String(), f.contains) && len(keys) < shownKeys {
+			keys = append(keys, key(k))
+		}
+	}
+	return namespaces, keys
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,84 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+type contextKey struct{}
+
+// audience writes down the calls of handlers.
+type audience struct {
+	name  string
+	mu    sync.Mutex
+	calls []Handling
+	ends  []error
+}
+
+func (a *audience) Handling(ctx context.Context, call Handling) (context.Context, func(error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, call)
+	return context.WithValue(ctx, contextKey{}, a.name), func(err error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.ends = append(a.ends, err)
+	}
+}
+
+// inattentive does not wait for the end of a call.
+type inattentive struct{}
+
+func (inattentive) Handling(ctx context.Context, _ Handling) (context.Context, func(error)) {
+	return ctx, nil
+}
+
+func TestObserverIsToldOfTheCallsOfHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "n")))
+		all, own := &audience{name: "all"}, &audience{name: "own"}
+		i := newServed(t, server, WithName("pods"), WithObserver(all))
+		failure := errors.New("not now")
+		attempts := 0
+		i.Handle(HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
+			assert.Equal(t, "all", ctx.Value(contextKey{}))
+			switch attempts++; attempts {
+			case 1:
+				return failure
+			case 2:
+				panic("not now either")
+			}
+			return nil
+		}), WithName("first"))
+		i.Handle(HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
+			assert.Equal(t, "own", ctx.Value(contextKey{}))
+			return nil
+		}), WithName("second"), WithObserver(own))
+		var unheard atomic.Int32
+		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { unheard.Add(1) }}, WithObserver(nil))
+		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { unheard.Add(1) }}, WithObserver(inattentive{}))
+		stop := start(t, i)
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		call := Handling{Informer: "pods", Subscription: "first", Key: store.Key{Namespace: "default", Name: "a"}, Type: eventqueue.Addition, Origin: eventqueue.List}
+		assert.Equal(t, []Handling{call, call, call}, all.calls)
+		assert.Equal(t, []error{failure, ErrPanicked, nil}, all.ends)
+		call.Subscription = "second"
+		assert.Equal(t, []Handling{call}, own.calls)
+		assert.EqualValues(t, 2, unheard.Load())
+	})
+}

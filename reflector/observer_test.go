@@ -1,0 +1,111 @@
+package reflector_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// ledger notes what a reflector tells it. Run has ended when it is read.
+type ledger struct {
+	lists   []reflector.List
+	watches []reflector.Watch
+}
+
+func (l *ledger) Listed(list reflector.List)    { l.lists = append(l.lists, list) }
+func (l *ledger) Watched(watch reflector.Watch) { l.watches = append(l.watches, watch) }
+
+// observed runs a reflector, lets things happen, and returns what it told of.
+func observed(t *testing.T, server *reflectortest.Server, happens func(), opts ...reflector.Option) *ledger {
+	for _, name := range []string{"a", "b", "c"} {
+		require.NoError(t, server.Create(paint(name, "red")))
+	}
+	resource, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
+	require.NoError(t, err)
+	l := &ledger{}
+	r := reflector.New(resource, store.New(store.ObjectKey[*corev1.ConfigMap]), append(opts, reflector.WithName("maps"), reflector.WithObserver(l))...)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { assert.NoError(t, r.Run(ctx)) })
+	happens()
+	stop()
+	running.Wait()
+	return l
+}
+
+func TestObserverIsToldOfListsAndWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		began := time.Now()
+		l := observed(t, server, func() {
+			<-time.After(time.Second)
+			require.NoError(t, server.Create(paint("d", "red")))
+			<-time.After(time.Second)
+			server.Inject(reflectortest.Answer(503).On("watch", "").Times(1))
+			require.NoError(t, server.Restore(server.ResourceVersion()))
+			<-time.After(time.Minute)
+		}, reflector.WithoutWatchList(), reflector.WithPageSize(2))
+		require.Len(t, l.lists, 1)
+		assert.Equal(t, reflector.List{Reflector: "maps", Began: began, Objects: 3}, l.lists[0])
+		require.Len(t, l.watches, 2)
+		assert.Equal(t, 2*time.Second, l.watches[0].Lasted)
+		assert.Equal(t, 1, l.watches[0].Events)
+		assert.Error(t, l.watches[0].Err, "it was cut off")
+		assert.NoError(t, l.watches[1].Err, "Run ended")
+		assert.Greater(t, l.watches[1].Lasted, 50*time.Second)
+	})
+}
+
+func TestObserverIsToldOfWatchLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.ResetAfterEvents(1).On("watch", "").Times(1))
+		l := observed(t, server, func() { <-time.After(20 * time.Second) })
+		require.Len(t, l.lists, 2)
+		assert.True(t, l.lists[0].Streamed)
+		assert.Error(t, l.lists[0].Err)
+		assert.Zero(t, l.lists[0].Objects)
+		assert.True(t, l.lists[1].Streamed)
+		assert.NoError(t, l.lists[1].Err)
+		assert.Equal(t, 3, l.lists[1].Objects)
+		require.Len(t, l.watches, 2)
+		assert.Error(t, l.watches[0].Err)
+		assert.Equal(t, 4, l.watches[1].Events, "with the bookmark")
+	})
+}
+
+func TestObserverIsToldOfListsThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.Answer(403))
+		l := observed(t, server, func() { <-time.After(3 * time.Second) })
+		require.NotEmpty(t, l.lists)
+		for _, list := range l.lists {
+			assert.True(t, apierrors.IsForbidden(list.Err), "%v", list.Err)
+		}
+		assert.Empty(t, l.watches)
+	})
+}
+
+func TestObserverIsNotToldOfWhatRunsEndBreaksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.Stall(nil))
+		l := observed(t, server, synctest.Wait)
+		assert.Empty(t, l.lists)
+		assert.Empty(t, l.watches)
+		l = observed(t, reflectortest.Start(t), synctest.Wait, reflector.WithObserver(nil))
+		assert.Len(t, l.lists, 1)
+	})
+}
