@@ -17,9 +17,11 @@ type source interface {
 	// subscribe begins to tell what happens in the informer, at first of all that is
 	// in it.
 	subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription
-	// visible returns what waits until the cache shows a write; nil if the object is
-	// none of the source's.
-	visible(w written) func(context.Context) error
+	// has reports whether a written object is one of the source's.
+	has(w written) bool
+	// visible returns what waits until the cache shows a write for a key; nil if the
+	// object is none of the source's.
+	visible(key store.Key, w written) wait
 }
 
 // subscription is an [informer.Subscription] of any type.
@@ -35,10 +37,8 @@ type trigger struct {
 	priority Priority
 	of       version // of the object that changed
 	gone     bool    // it was deleted
+	listed   bool    // a list brought it to light: there may have been other changes before
 }
-
-// version is one state of one object. The zero version is that of none.
-type version struct{ uid, resourceVersion string }
 
 func versionOf(object any) version {
 	meta, ok := object.(metav1.Object)
@@ -60,8 +60,10 @@ type watching[S any] struct {
 // modification is mapped twice, as it was and as it is, so that an object which moves
 // from one owner to another is news for both.
 //
-// Events for which one of the predicates returns false are ignored; see [SpecChanged].
-// None of the functions may change objects. An event on which one of them panics is
+// Keys without a cluster are those of the cluster of the object.
+//
+// Events for which one of the predicates returns false are ignored; a nil one accepts
+// all. See [SpecChanged]. None of the functions may change objects. An event on which one of them panics is
 // reported and given up, but for the keys that were found before.
 func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, only ...func(eventqueue.Event[S]) bool) ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) {
@@ -94,11 +96,11 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 		}
 	}()
 	for _, accepts := range w.only {
-		if !accepts(event) {
+		if accepts != nil && !accepts(event) {
 			return nil
 		}
 	}
-	t := trigger{of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion}
+	t := trigger{of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, listed: event.Origin != eventqueue.Watch}
 	if event.Initial || event.Origin == eventqueue.Resync {
 		t.priority = Low
 	}
@@ -110,6 +112,9 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	told := map[store.Key]bool{}
 	tellOf := func(keys []store.Key) {
 		for _, t.key = range keys {
+			if t.key.Cluster == "" {
+				t.key.Cluster = event.Key.Cluster // the functions do not see it
+			}
 			if !told[t.key] {
 				told[t.key] = true
 				tell(t)
@@ -123,7 +128,12 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	return nil
 }
 
-func (w *watching[S]) visible(of written) func(context.Context) error {
+func (w *watching[S]) has(of written) bool {
+	_, ok := of.object.(S)
+	return ok
+}
+
+func (w *watching[S]) visible(key store.Key, of written) wait {
 	object, ok := of.object.(S)
 	if !ok {
 		return nil

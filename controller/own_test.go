@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts []ReconcilerOption
+		want []string
+	}{
+		"counted":                  {nil, []string{"a0", "a1"}},
+		"ignored":                  {[]ReconcilerOption{WithoutOwnWrites()}, []string{"a0"}},
+		"ignored, without waiting": {[]ReconcilerOption{WithoutOwnWrites(), WithVisibilityTimeout(0)}, []string{"a0"}},
+	} {
+		for order, late := range map[string]bool{"the event comes late": true, "the event comes during the call": false} {
+			t.Run(name+"/"+order, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					release := make(chan struct{})
+					if late {
+						w.deafen(release)
+					}
+					w.create(configMap("a"))
+					var got list
+					stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+						result, err := w.securing(&got)(ctx, key)
+						<-time.After(time.Second)
+						return result, err
+					}, append(tc.opts, w.ofSecrets)...))
+					<-time.After(10 * time.Second)
+					close(release)
+					<-time.After(10 * time.Second)
+					assert.Equal(t, tc.want, got.take())
+
+					s := secret("", "a")
+					for _, held := range w.secrets.Cache().All() {
+						s = held.DeepCopy()
+					}
+					s.Data = map[string][]byte{"somebody": []byte("else")}
+					w.update(s)
+					<-time.After(10 * time.Second)
+					assert.Equal(t, []string{"a1"}, got.take(), "what others write counts")
+					require.NoError(t, stop())
+				})
+			})
+		}
+	}
+}
+
+func TestWhatOthersDoDuringACallCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			result, err := w.securing(&got)(ctx, key)
+			<-time.After(time.Second)
+			return result, err
+		}, w.ofSecrets, WithoutOwnWrites()))
+		synctest.Wait()
+		w.touch("a", "1")
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"a0", "a1"}, got.take())
+		require.NoError(t, stop())
+	})
+}
+
+func TestNothingIsRememberedOfKeysThatAreDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var got list
+		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites()})
+		s := newShift(t.Context(), &o, "test", w.securing(&got), o.sources)
+		subscription := o.sources[0].subscribe(&o, "test", s.trigger)
+		stop := w.run(runFunc(func(ctx context.Context) error {
+			<-subscription.Synced()
+			s.start()
+			<-ctx.Done()
+			return s.drain()
+		}))
+		s.trigger(trigger{key: store.Key{Namespace: "ns", Name: "a"}})
+		s.trigger(trigger{})
+		synctest.Wait()
+		assert.Equal(t, []string{"a0"}, got.take())
+		subscription.Close()
+		require.NoError(t, stop())
+		assert.Empty(t, s.jobs)
+	})
+}
+
+func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites(), WithVisibilityTimeout(0)})
+		s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+			for i := range 2 * maxOwn {
+				one := secret("s", "a")
+				one.UID, one.ResourceVersion = "u", strconv.Itoa(i+1)
+				Wrote(ctx, one)
+				Wrote(ctx, configMap("no cache of the reconciler has it"))
+			}
+			return Result{}, nil
+		}, o.sources)
+		key := store.Key{Name: "a"}
+		s.trigger(trigger{key: key})
+		s.start()
+		synctest.Wait()
+		s.mu.Lock()
+		require.Contains(t, s.jobs, key)
+		assert.Len(t, s.jobs[key].own, maxOwn)
+		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, s.jobs[key].own[maxOwn-1])
+		s.mu.Unlock()
+		s.trigger(trigger{key: key, of: version{uid: "other"}, gone: true})
+		synctest.Wait()
+		s.queue.ShutDown()
+		s.workers.Wait()
+		s.trigger(trigger{key: key, of: version{uid: "u", resourceVersion: "99"}, gone: true})
+		s.mu.Lock()
+		assert.Empty(t, s.jobs, "the object is gone")
+		s.mu.Unlock()
+		require.NoError(t, s.drain())
+	})
+}
