@@ -130,3 +130,80 @@ func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
 		require.NoError(t, s.drain())
 	})
 }
+
+func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
+	key := store.Key{Name: "a"}
+	of := func(uid, resourceVersion string) trigger { return trigger{key: key, of: version{uid, resourceVersion}} }
+	gone := func(t trigger) trigger { t.gone = true; return t }
+	listed := func(t trigger) trigger { t.listed = true; return t }
+	for name, tc := range map[string]struct {
+		wrote         []string
+		during, after []trigger
+		calls         int
+		remembered    int
+	}{
+		"own, during":                       {wrote: []string{"5"}, during: []trigger{of("u", "5")}},
+		"own, after":                        {wrote: []string{"5"}, after: []trigger{of("u", "5")}},
+		"own, twice":                        {wrote: []string{"5", "6"}, during: []trigger{of("u", "5")}, after: []trigger{of("u", "6")}},
+		"foreign, before ours":              {wrote: []string{"5"}, during: []trigger{of("u", "4"), of("u", "5")}, calls: 1},
+		"foreign, after ours":               {wrote: []string{"5"}, during: []trigger{of("u", "5"), of("u", "6")}, calls: 1},
+		"foreign, of another object":        {wrote: []string{"5"}, after: []trigger{of("v", "5")}, calls: 1, remembered: 1},
+		"hidden by a list, during":          {wrote: []string{"5"}, during: []trigger{listed(of("u", "5"))}, calls: 1},
+		"hidden by a list, after":           {wrote: []string{"5"}, after: []trigger{listed(of("u", "5"))}, calls: 1},
+		"deleted as it was, during":         {wrote: []string{"5"}, during: []trigger{gone(of("u", "5"))}, calls: 1},
+		"deleted as it was, after":          {wrote: []string{"5"}, after: []trigger{gone(of("u", "5"))}, calls: 1},
+		"ours, and deleted":                 {wrote: []string{"5"}, during: []trigger{of("u", "5"), gone(of("u", "6"))}, calls: 1},
+		"write that changed nothing":        {wrote: []string{"5"}, after: []trigger{of("u", "6")}, calls: 1},
+		"many that changed nothing":         {wrote: []string{"5", "5", "5"}, remembered: 1},
+		"later, and an earlier list":        {wrote: []string{"5"}, after: []trigger{of("u", "4")}, calls: 1, remembered: 1},
+		"versions that are no numbers":      {wrote: []string{"x"}, after: []trigger{of("u", "6")}, calls: 1, remembered: 1},
+		"object that the server never saw":  {wrote: []string{""}, during: []trigger{of("u", "")}, calls: 1},
+		"object that has no version at all": {wrote: []string{"", "-"}, after: []trigger{of("", ""), of("", "-")}, calls: 2},
+		"more than is remembered": {wrote: []string{"99"}, during: []trigger{
+			of("1", "1"), of("2", "1"), of("3", "1"), of("4", "1"), of("5", "1"), of("6", "1"), of("7", "1"), of("8", "1"),
+			of("9", "1"), of("10", "1"), of("11", "1"), of("12", "1"), of("13", "1"), of("14", "1"), of("15", "1"), of("16", "1"),
+			of("17", "1"),
+		}, calls: 1, remembered: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites(), WithVisibilityTimeout(0)})
+				calls, release := 0, make(chan struct{})
+				s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+					if calls++; calls > 1 {
+						return Result{}, nil
+					}
+					for _, resourceVersion := range tc.wrote {
+						one := secret("s", "a")
+						if one.UID, one.ResourceVersion = "u", resourceVersion; resourceVersion == "-" {
+							one.UID = ""
+						}
+						Wrote(ctx, one)
+					}
+					<-release
+					return Result{}, nil
+				}, o.sources)
+				s.start()
+				s.trigger(trigger{key: key})
+				synctest.Wait()
+				for _, event := range tc.during {
+					s.trigger(event)
+				}
+				close(release)
+				for _, event := range tc.after {
+					synctest.Wait()
+					s.trigger(event)
+				}
+				synctest.Wait()
+				assert.Equal(t, tc.calls, calls-1)
+				remembered := 0
+				if j := s.jobs[key]; j != nil {
+					remembered = len(j.own)
+				}
+				assert.Equal(t, tc.remembered, remembered)
+				assert.NoError(t, s.drain())
+			})
+		})
+	}
+}

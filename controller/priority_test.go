@@ -1,11 +1,16 @@
 package controller
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -103,4 +108,123 @@ func TestKeysThatMovedForwardTakeNoRoomWhereTheyWere(t *testing.T) {
 	assert.LessOrEqual(t, len(o.lines[0].entries), 3)
 	add(o, q, "ya", Low)
 	assert.Equal(t, "xya", takeAll(o, q), "and have lost their place")
+}
+
+func TestPriorityOfTheNextCall(t *testing.T) {
+	for name, tc := range map[string]struct {
+		result Result
+		want   string
+		opts   []ReconcilerOption
+	}{
+		"high":                   {result: Result{RequeueAfter: time.Second, Priority: High}, want: "r123"},
+		"low":                    {result: Result{RequeueAfter: time.Second, Priority: Low}, want: "123r"},
+		"high, all events equal": {result: Result{RequeueAfter: time.Second, Priority: High}, want: "r123", opts: []ReconcilerOption{WithLiveFirst(false)}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(configMap("r"))
+			var got list
+			first := true
+			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+				if key.Name == "block" {
+					<-time.After(time.Minute)
+					return Result{}, nil
+				}
+				if first {
+					first = false
+					return tc.result, nil
+				}
+				got.add(key.Name)
+				return Result{}, nil
+			}, tc.opts...))
+			synctest.Wait()
+			w.create(configMap("block"))
+			synctest.Wait()
+			w.create(configMap("1"), configMap("2"), configMap("3"))
+			<-time.After(2 * time.Minute)
+			joined := ""
+			for _, name := range got.take() {
+				joined += name
+			}
+			assert.Equal(t, tc.want, joined, name)
+			require.NoError(t, stop())
+		})
+	}
+}
+
+func TestFailedKeysKeepTheirPriorityUnlessTheySayOtherwise(t *testing.T) {
+	for want, result := range map[string]Result{"123r": {}, "r123": {Priority: High}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(configMap("r")) // its priority is Low
+			got, failed := "", false
+			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+				switch {
+				case key.Name == "block":
+					<-time.After(time.Minute)
+				case !failed:
+					failed = true
+					return result, errors.New("ouch")
+				default:
+					got += key.Name
+				}
+				return Result{}, nil
+			}, WithRateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](time.Second, time.Minute))))
+			synctest.Wait()
+			w.create(configMap("block"))
+			<-time.After(2 * time.Second)
+			w.create(configMap("1"), configMap("2"), configMap("3"))
+			<-time.After(2 * time.Minute)
+			require.NoError(t, stop())
+			assert.Equal(t, want, got)
+		})
+	}
+}
+
+func TestPriorityOfALaterCallIsNotThatOfOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, block := "", make(chan struct{})
+		o := newReconcilerOptions(nil)
+		s := newShift(t.Context(), &o, "test", func(_ context.Context, key store.Key) (Result, error) {
+			if got += key.Name; key.Name == "b" {
+				<-block
+			}
+			if got == "r" {
+				return Result{RequeueAfter: time.Hour, Priority: High}, nil
+			}
+			return Result{}, nil
+		}, nil)
+		s.start()
+		for _, step := range []trigger{{priority: Low, key: store.Key{Name: "r"}}, {key: store.Key{Name: "b"}}, {key: store.Key{Name: "x"}}, {priority: Low, key: store.Key{Name: "r"}}} {
+			s.trigger(step)
+			synctest.Wait()
+		}
+		close(block)
+		synctest.Wait()
+		assert.NoError(t, s.drain())
+		assert.Equal(t, "rbxr", got)
+	})
+}
+
+func TestNewsGoBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
+	for want, opts := range map[string][]ReconcilerOption{
+		"axbcd": nil,
+		"abcdx": {WithLiveFirst(false)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(configMap("a"), configMap("b"), configMap("c"), configMap("d"))
+			got := ""
+			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+				<-time.After(time.Second)
+				got += key.Name
+				return Result{}, nil
+			}, opts...))
+			synctest.Wait()
+			w.create(configMap("x"))
+			<-time.After(time.Minute)
+			require.NoError(t, stop())
+			assert.Equal(t, want, got)
+		})
+	}
 }

@@ -222,66 +222,6 @@ func TestKeysAreReconciledAgainAfterTheTimeTheyAskFor(t *testing.T) {
 	})
 }
 
-func TestPriorityOfTheNextCall(t *testing.T) {
-	for want, result := range map[string]Result{
-		"r123": {RequeueAfter: time.Second, Priority: High},
-		"123r": {RequeueAfter: time.Second, Priority: Low},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
-			w.create(configMap("r"))
-			var got list
-			first := true
-			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
-				if key.Name == "block" {
-					<-time.After(time.Minute)
-					return Result{}, nil
-				}
-				if first {
-					first = false
-					return result, nil
-				}
-				got.add(key.Name)
-				return Result{}, nil
-			}))
-			synctest.Wait()
-			w.create(configMap("block"))
-			synctest.Wait()
-			w.create(configMap("1"), configMap("2"), configMap("3"))
-			<-time.After(2 * time.Minute)
-			joined := ""
-			for _, name := range got.take() {
-				joined += name
-			}
-			assert.Equal(t, want, joined)
-			require.NoError(t, stop())
-		})
-	}
-}
-
-func TestNewsGoBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
-	for want, opts := range map[string][]ReconcilerOption{
-		"axbcd": nil,
-		"abcdx": {WithLiveFirst(false)},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
-			w.create(configMap("a"), configMap("b"), configMap("c"), configMap("d"))
-			got := ""
-			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
-				<-time.After(time.Second)
-				got += key.Name
-				return Result{}, nil
-			}, opts...))
-			synctest.Wait()
-			w.create(configMap("x"))
-			<-time.After(time.Minute)
-			require.NoError(t, stop())
-			assert.Equal(t, want, got)
-		})
-	}
-}
-
 func TestCallsHaveALimitedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -218,6 +219,29 @@ func TestOutsideOfACallThereIsNothingToSay(t *testing.T) {
 	assert.NotNil(t, Logger(t.Context()))
 }
 
+func TestNothingWasWrittenIfThereIsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var got, failed list
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			var none *corev1.Secret
+			Wrote(ctx, none)
+			Deleted(ctx, none)
+			Wrote[metav1.Object](ctx, nil)
+			Wrote(ctx, &corev1.Secret{})
+			got.add(key.Name)
+			return Result{}, nil
+		}, w.ofSecrets, WithoutOwnWrites(), WithErrorHook(func(_ context.Context, err error) { failed.add(err.Error()) })))
+		synctest.Wait()
+		w.touch("a", "1")
+		synctest.Wait()
+		assert.Equal(t, []string{"a", "a"}, got.take())
+		assert.Empty(t, failed.take())
+		require.NoError(t, stop())
+	})
+}
+
 func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -225,10 +249,15 @@ func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
 		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
 			Logger(ctx).Info("hello")
-			return Result{}, nil
-		}, WithLogger(zap.New(core))))
+			return Result{}, Permanent(assert.AnError)
+		}, WithLogger(zap.New(core)), WithErrorHook(func(ctx context.Context, _ error) { Logger(ctx).Info("sorry") })))
 		synctest.Wait()
 		require.NoError(t, stop())
-		assert.Equal(t, map[string]any{"reconciler": "test", "key": "ns/a"}, logs.FilterMessage("hello").All()[0].ContextMap())
+		for _, line := range []string{"hello", "handler failed", "sorry"} {
+			require.Equal(t, 1, logs.FilterMessage(line).Len(), line)
+			fields := logs.FilterMessage(line).All()[0].ContextMap()
+			assert.Equal(t, "test", fields["reconciler"], line)
+			assert.Equal(t, "ns/a", fields["key"], line)
+		}
 	})
 }
