@@ -27,7 +27,8 @@ type Result struct {
 	// times the first counts; it is not looked at where there is an error.
 	RequeueAfter time.Duration
 	// Priority is that of the call to come, be it because of RequeueAfter or of an
-	// error, unless something happens before it.
+	// error; if the key waits for something else by then, the higher one counts. After
+	// an error the zero value, which is [Normal], means the priority that this call had.
 	Priority Priority
 }
 

@@ -65,7 +65,8 @@ func WithVisibilityTimeout(d time.Duration) ReconcilerOption {
 // WithoutOwnWrites says that what a call reports by [Wrote] does not have its key
 // reconciled again when the caches come to show it. Whoever uses it must have left the
 // object as it should be: nobody looks at it again until somebody else changes
-// something. The default is to look again, which a call that finds nothing to do ends.
+// something. A change of others between is never kept away: where a list shows an own
+// write, and so perhaps hides one, the key is reconciled. The default is to look again, which a call that finds nothing to do ends.
 func WithoutOwnWrites() ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.ignoreOwn = true })
 }

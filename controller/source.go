@@ -127,20 +127,3 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	}
 	return nil
 }
-
-func (w *watching[S]) has(of written) bool {
-	_, ok := of.object.(S)
-	return ok
-}
-
-func (w *watching[S]) visible(key store.Key, of written) wait {
-	object, ok := of.object.(S)
-	if !ok {
-		return nil
-	}
-	cache := w.informer.Cache()
-	if !of.deleted {
-		return func(ctx context.Context) error { return cache.WaitForObject(ctx, object) }
-	}
-	return func(ctx context.Context) error { return waitForDeletion(ctx, cache, object) }
-}

@@ -84,13 +84,17 @@ func (c *call) written() []written {
 // sees less than the one before it has done.
 //
 // The caches are those of the reconciler's informers whose objects have the type S; an
-// object of another type is not waited for. What a cache will never show is waited for
-// until it has seen so much else, a bookmark at the latest, or the time of
-// [WithVisibilityTimeout] is over: such as an object that its selector leaves out. If the
-// object is deleted, that is enough too.
+// object of another type is not waited for, and so none that [informer.NewTransformed]
+// makes something else of. Nor is one that a cache leaves out by what
+// [informer.Informer.Selects] knows, but until that cache does not hold an earlier state.
+// What else a cache will never show is waited for until it has seen so much else, a
+// bookmark at the latest, or the time of [WithVisibilityTimeout] is over: such as an
+// object outside of the namespace of a generated client. Use [informer.NewScoped] for such
+// a namespace. If the object is deleted, that is enough too. Of a reconciler of several
+// clusters, what is written for a key is taken to be in the key's cluster.
 //
-// Elsewhere than in a reconcile function it does nothing. It may be called from any
-// goroutine until that returns.
+// Elsewhere than in a reconcile function it does nothing, nor for a nil object. It may be
+// called from any goroutine until that returns.
 func Wrote[S metav1.Object](ctx context.Context, object S) {
 	wrote(ctx, object, false)
 }
@@ -109,32 +113,4 @@ func Logger(ctx context.Context) *zap.Logger {
 		return c.log()
 	}
 	return zap.NewNop()
-}
-
-// waitForDeletion waits until a cache holds an object no more, or marked as deleted.
-func waitForDeletion[S any](ctx context.Context, cache *store.View[S], object S) error {
-	if err := cache.WaitForObject(ctx, object); err != nil {
-		return err
-	}
-	meta, ok := any(object).(metav1.Object)
-	if !ok {
-		return nil
-	}
-	key, err := cache.KeyOf(object)
-	if err != nil {
-		return err
-	}
-	gone := func(held S, ok bool) bool {
-		now, isObject := any(held).(metav1.Object)
-		return !ok || !isObject || now.GetUID() != meta.GetUID() || now.GetDeletionTimestamp() != nil
-	}
-	if gone(cache.Get(key)) {
-		return nil
-	}
-	for snapshot := range cache.WatchKey(ctx, key) {
-		if gone(snapshot.Get(key)) {
-			return nil
-		}
-	}
-	return context.Cause(ctx)
 }

@@ -20,7 +20,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 )
 
 // securing returns a Reconcile that creates the Secret of a key, with a generated name,
@@ -129,7 +132,9 @@ func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *tes
 	for name, bookmark := range map[string]bool{"bookmark": true, "time": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, informer.WithReflector(reflector.WithLabelSelector(labels.Set{"no": "body"}.AsSelector())))
+				w := newWorld(t)
+				w.secrets = informer.New(w.client.CoreV1().Secrets("other"))
+				w.ofSecrets = Watch(w.secrets, Labelled[*corev1.Secret]("nothing"))
 				core, logs := observer.New(zap.WarnLevel)
 				w.create(configMap("a"))
 				var got list
@@ -156,6 +161,109 @@ func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *tes
 			})
 		})
 	}
+}
+
+func TestWhatTheSelectorLeavesOutIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		selected := labels.Set{"some": "body"}
+		w := newWorld(t, informer.WithReflector(reflector.WithLabelSelector(selected.AsSelector())))
+		core, logs := observer.New(zap.WarnLevel)
+		s := secret("s", "a")
+		s.Labels = selected
+		w.create(configMap("a"), s)
+		release := make(chan struct{})
+		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
+		calls := 0
+		var held []int
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+			held = append(held, w.secrets.Cache().Len())
+			var err error
+			var now *corev1.Secret
+			switch calls++; calls {
+			case 1:
+				now, err = w.client.CoreV1().Secrets("ns").Create(ctx, secret("t", "a"), metav1.CreateOptions{})
+				Wrote(ctx, now)
+			case 2:
+				now, err = w.client.CoreV1().Secrets("ns").Update(ctx, secret("s", "a"), metav1.UpdateOptions{})
+				Wrote(ctx, now)
+			}
+			return Result{}, err
+		}, w.ofSecrets, WithLogger(zap.New(core))))
+		for _, want := range [][]int{{1}, {1, 1}, {1, 1}} {
+			synctest.Wait()
+			assert.Equal(t, want, held)
+			w.touch("a", strconv.Itoa(calls))
+		}
+		<-time.After(10 * time.Second)
+		assert.Equal(t, []int{1, 1}, held, "it is still in the cache")
+		close(release)
+		synctest.Wait()
+		require.NotEmpty(t, held[2:])
+		assert.Subset(t, []int{0}, held[2:])
+		require.NoError(t, stop())
+		assert.Zero(t, logs.Len())
+	})
+}
+
+func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		west := store.Scope{Cluster: "west"}
+		w.configMaps, w.secrets = informer.NewScoped(store.ObjectKey[*corev1.ConfigMap]), informer.NewScoped(store.ObjectKey[*corev1.Secret])
+		require.NoError(t, informer.AddScope(w.configMaps, west, w.client.CoreV1().ConfigMaps("")))
+		require.NoError(t, informer.AddScope(w.secrets, west, w.client.CoreV1().Secrets("")))
+		w.create(configMap("a"), configMap("b"), secret("b", "b"))
+		release := make(chan struct{})
+		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
+		var got list
+		secure := w.securing(&got)
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			assert.Equal(t, "west", key.Cluster)
+			if key.Name == "a" {
+				return secure(ctx, key)
+			}
+			held, ok := w.secrets.Cache().Get(key)
+			got.add("b " + strconv.FormatBool(ok))
+			if ok {
+				assert.NoError(t, w.client.CoreV1().Secrets("ns").Delete(ctx, "b", metav1.DeleteOptions{}))
+				Deleted(ctx, held)
+			}
+			return Result{}, nil
+		}, Watch(w.secrets, Owner[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}))))
+		synctest.Wait()
+		w.touch("a", "1")
+		w.touch("b", "1")
+		<-time.After(10 * time.Second)
+		assert.Equal(t, []string{"a0", "b true"}, sorted(got.take()))
+		close(release)
+		synctest.Wait()
+		assert.Equal(t, []string{"a1", "b false"}, slices.Compact(sorted(got.take())))
+		require.NoError(t, stop())
+	})
+}
+
+func TestObjectsOfOneTypeAreNotTakenForOfOneKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		client, err := dynamic.NewForConfig(w.server.Config())
+		require.NoError(t, err)
+		source := func(resource string) *watching[*unstructured.Unstructured] {
+			i := informer.New(reflector.Dynamic(client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource})))
+			go func() { assert.NoError(t, i.Run(t.Context())) }()
+			return &watching[*unstructured.Unstructured]{informer: i}
+		}
+		secrets, configMaps := source("secrets"), source("configmaps")
+		synctest.Wait()
+		w.create(configMap("a"), secret("s", "a"))
+		synctest.Wait()
+		s, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("ns").Get(t.Context(), "s", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.True(t, secrets.has(written{object: s}))
+		assert.False(t, configMaps.has(written{object: s}))
+		require.NoError(t, w.server.Delete(configMap("a")))
+		synctest.Wait()
+		assert.True(t, configMaps.has(written{object: s}), "it might be the first")
+	})
 }
 
 func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {

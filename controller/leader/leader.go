@@ -26,8 +26,8 @@ const (
 // ErrRunning means that Run was called while it runs already.
 var ErrRunning = errors.New("leader election is running already")
 
-// Runner is what is led. Its Run must return soon after ctx has ended, and be callable
-// again.
+// Runner is what is led. Its Run must return when ctx has ended, and be callable again.
+// It may take its time, unless the cause of the end is controller.ErrHalt.
 type Runner interface {
 	Run(ctx context.Context) error
 }
@@ -54,8 +54,8 @@ type optionFunc func(*Elector)
 func (f optionFunc) apply(e *Elector) { f(e) }
 
 // WithTimes sets how long a lease lasts, how long a leader tries to renew it, and the
-// time between two attempts. The lease must last longer than both others together, so
-// that what is led can end before. The defaults are [DefaultLeaseDuration],
+// time between two attempts. The lease, of which only whole seconds count, must last
+// longer than both others together, so that what is led can end before. The defaults are [DefaultLeaseDuration],
 // [DefaultRenewDeadline] and [DefaultRetryPeriod].
 func WithTimes(lease, renew, retry time.Duration) Option {
 	return optionFunc(func(e *Elector) { e.lease, e.renew, e.retry = lease, renew, retry })

@@ -29,6 +29,7 @@ type led struct {
 	began chan struct{}
 	ended chan error
 	takes time.Duration // to end
+	slow  time.Duration // to end although it is told to at once
 	fails error         // at once, if there is one
 }
 
@@ -40,7 +41,9 @@ func (l *led) Run(ctx context.Context) error {
 		return l.fails
 	}
 	<-ctx.Done()
-	if context.Cause(ctx) != controller.ErrHalt {
+	if context.Cause(ctx) == controller.ErrHalt {
+		<-time.After(l.slow)
+	} else {
 		<-time.After(l.takes)
 	}
 	l.ended <- context.Cause(ctx)
@@ -114,6 +117,28 @@ func TestLeaderThatCannotRenewEndsBeforeAnotherMayLead(t *testing.T) {
 	})
 }
 
+func TestNothingIsLedTwiceInOneProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		one := newLed()
+		one.slow = time.Hour
+		e := New(newLock(t, server, "one"), one)
+		stop := start(t, e)
+		<-one.began
+		server.Inject(reflectortest.Answer(500).On("", "leases"))
+		<-time.After(time.Minute)
+		server.ClearFaults()
+		<-time.After(30 * time.Minute)
+		assert.Empty(t, one.began)
+		assert.True(t, e.Leading(), "it has not ended yet")
+		identity, _ := holder(t, newLock(t, server, "two"))
+		assert.Equal(t, "one", identity, "a lease that was lost is not given up")
+		<-one.ended
+		<-one.began
+		require.NoError(t, stop())
+	})
+}
+
 func TestCandidateEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
@@ -158,29 +183,36 @@ func holder(t *testing.T, lock resourcelock.Interface) (identity string, renewed
 	return record.HolderIdentity, record.RenewTime.Time
 }
 
-func TestLeaseCountsFromWhenItsRenewalWasBegun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		one, slow := newLed(), atomic.Bool{}
-		lock := &tampered{newLock(t, server, "one"), func(_ context.Context, _ resourcelock.LeaderElectionRecord, write func() error) error {
-			err := write()
-			if slow.CompareAndSwap(true, false) {
-				server.Inject(reflectortest.Answer(500).On("", "leases"))
-				<-time.After(9 * time.Second) // the answer takes so long
-			}
-			return err
-		}}
-		stop := start(t, New(lock, one))
-		<-one.began
-		<-time.After(time.Minute + time.Second/2)
-		slow.Store(true)
-		assert.ErrorIs(t, <-one.ended, controller.ErrHalt)
-		server.ClearFaults()
-		_, renewed := holder(t, newLock(t, server, "two"))
-		assert.LessOrEqual(t, time.Since(renewed), DefaultRenewDeadline+DefaultRetryPeriod+time.Second/10)
-		<-one.began // it leads again
-		assert.NoError(t, stop())
-	})
+func TestLeaseCountsFromWhenItsRequestWasBegun(t *testing.T) {
+	for name, atOnce := range map[string]bool{"taken": true, "renewed": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				one, slow := newLed(), atomic.Bool{}
+				slow.Store(atOnce)
+				lock := &tampered{newLock(t, server, "one"), func(_ context.Context, _ resourcelock.LeaderElectionRecord, write func() error) error {
+					err := write()
+					if slow.CompareAndSwap(true, false) {
+						server.Inject(reflectortest.Answer(500).On("", "leases"))
+						<-time.After(9 * time.Second) // the answer takes so long
+					}
+					return err
+				}}
+				stop := start(t, New(lock, one))
+				<-one.began
+				if !atOnce {
+					<-time.After(time.Minute + time.Second/2)
+					slow.Store(true)
+				}
+				assert.ErrorIs(t, <-one.ended, controller.ErrHalt)
+				server.ClearFaults()
+				_, renewed := holder(t, newLock(t, server, "two"))
+				assert.LessOrEqual(t, time.Since(renewed), DefaultRenewDeadline+DefaultRetryPeriod+time.Second/10)
+				<-one.began // it leads again
+				assert.NoError(t, stop())
+			})
+		})
+	}
 }
 
 func TestLeaderThatLosesTheLeaseWhileItFinishesEndsBeforeAnotherMayLead(t *testing.T) {
