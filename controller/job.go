@@ -230,11 +230,8 @@ func (s *shift) release(key store.Key) (Priority, bool) {
 // resume holds the keys that an earlier shift left unseen.
 func (s *shift) resume(unseen map[store.Key][]wait) {
 	for key, waits := range unseen {
-		waits = stillUnseen(waits)
 		s.mu.Lock()
-		j := s.jobLocked(key)
-		s.holdLocked(key, j, waits)
-		s.tidyLocked(key, j)
+		s.holdLocked(key, s.jobLocked(key), waits)
 		s.mu.Unlock()
 	}
 }

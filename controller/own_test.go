@@ -190,6 +190,9 @@ func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 				for _, event := range tc.during {
 					s.trigger(event)
 				}
+				s.mu.Lock()
+				assert.LessOrEqual(t, len(s.jobs[key].during), maxOwn)
+				s.mu.Unlock()
 				close(release)
 				for _, event := range tc.after {
 					synctest.Wait()

@@ -52,7 +52,7 @@ func TestStopHasALimitedTime(t *testing.T) {
 		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 			calls++
 			<-ctx.Done()
-			return Result{}, ctx.Err()
+			return Result{}, context.Cause(ctx)
 		}, WithDrainTimeout(time.Minute), WithErrorHook(func(context.Context, error) { reported++ })))
 		synctest.Wait()
 		before := time.Now()

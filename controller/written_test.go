@@ -86,13 +86,15 @@ func TestKeyThatDoesNotWantToWaitDoesNot(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets, WithVisibilityTimeout(0)))
+		core, logs := observer.New(zap.WarnLevel)
+		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets, WithVisibilityTimeout(0), WithLogger(zap.New(core))))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
 		assert.Equal(t, []string{"a0", "a0"}, got.take())
 		close(release)
 		require.NoError(t, stop())
+		assert.Zero(t, logs.Len())
 	})
 }
 
