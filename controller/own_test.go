@@ -154,6 +154,7 @@ func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 		"deleted as it was, after":          {wrote: []string{"5"}, after: []trigger{gone(of("u", "5"))}, calls: 1},
 		"ours, and deleted":                 {wrote: []string{"5"}, during: []trigger{of("u", "5"), gone(of("u", "6"))}, calls: 1},
 		"write that changed nothing":        {wrote: []string{"5"}, after: []trigger{of("u", "6")}, calls: 1},
+		"gone before it was seen":           {wrote: []string{"5"}, after: []trigger{gone(listed(of("u", "4")))}, calls: 1},
 		"many that changed nothing":         {wrote: []string{"5", "5", "5"}, remembered: 1},
 		"later, and an earlier list":        {wrote: []string{"5"}, after: []trigger{of("u", "4")}, calls: 1, remembered: 1},
 		"versions that are no numbers":      {wrote: []string{"x"}, after: []trigger{of("u", "6")}, calls: 1, remembered: 1},
