@@ -68,10 +68,11 @@ var _ informer.Member = (*Reconciler[any])(nil)
 // The reconciler runs no informer: run them beside it, as in an [informer.Group] that
 // has all of them, and the reconciler, as members.
 func NewReconciler[T any](name string, primary *informer.Informer[T], reconcile Reconcile, opts ...ReconcilerOption) *Reconciler[T] {
+	o := newReconcilerOptions(opts)
 	return &Reconciler[T]{
-		reconcilerOptions: newReconcilerOptions(opts),
+		reconcilerOptions: o,
 		name:              name,
-		primary:           &watching[T]{informer: primary},
+		primary:           &watching[T]{informer: primary, resync: o.resync},
 		reconcile:         reconcile,
 		synced:            make(chan struct{}),
 	}

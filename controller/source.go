@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"runtime/debug"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -53,6 +54,7 @@ type watching[S any] struct {
 	informer *informer.Informer[S]
 	keys     func(S) []store.Key // nil: the object's own key
 	only     []func(eventqueue.Event[S]) bool
+	resync   time.Duration
 }
 
 // Watch has keys reconciled when objects of a secondary informer change: those that
@@ -84,7 +86,7 @@ func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(tri
 	return w.informer.Handle(handler, informer.WithName(name),
 		// Of two changes merged into one, an owner in between would not be heard of.
 		// The handler is quick: there is no backlog that memory would have to be kept for.
-		informer.WithCompaction(eventqueue.KeepAll),
+		informer.WithCompaction(eventqueue.KeepAll), informer.WithResync(w.resync),
 		informer.WithLogger(o.logger), informer.WithErrorHook(o.errorHook))
 }
 
