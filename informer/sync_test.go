@@ -161,14 +161,14 @@ func TestDeadWatchIsStaleToo(t *testing.T) {
 		server := reflectortest.Start(t)
 		release := make(chan struct{})
 		defer close(release)
-		i := newServed(t, server, WithReflector(reflector.WithoutWatchList()))
+		i := newServed(t, server, WithReflector(reflector.WithoutWatchList()), WithStaleness(30*time.Second))
 		server.Inject(reflectortest.StallAfterEvents(0, release).On("watch", "pods"))
 		stop := start(t, i)
 		synctest.Wait()
 		require.Equal(t, reflector.Watching, i.State().Phase)
 		<-time.After(watchLife)
 		require.NoError(t, i.Ready())
-		<-time.After(DefaultStaleness + time.Second)
+		<-time.After(31 * time.Second) // before the reflector gives it up
 		var stale *StaleError
 		require.ErrorAs(t, i.Ready(), &stale)
 		assert.Equal(t, reflector.Watching, stale.Scope.State.Phase)

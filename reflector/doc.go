@@ -59,7 +59,11 @@
 //     it was restored from a backup, is found out: at once if it says so, by a
 //     bookmark that goes back, or else within two lives of a watch, ten minutes
 //     each. Until then it is as silent as if nothing happened.
-//   - R7. When ctx ends, Run stops waiting at once, and returns after all that
+//   - R7. Nothing makes a reflector wait for ever. A watch that has not ended eleven
+//     minutes after it began, and was silent for the last two, is given up
+//     ([ErrSilentWatch]), and so is a request that was not answered within ten minutes
+//     ([ErrNoAnswer]); client-go finds dead connections earlier where it can.
+//   - R8. When ctx ends, Run stops waiting at once, and returns after all that
 //     it started has ended. A watch that the client does not end when told to is
 //     given up after five seconds. A mapper that resources share, by [WithRESTMapper], may
 //     make Run wait for as long as the requests of another that asks it.

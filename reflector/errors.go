@@ -42,6 +42,15 @@ var (
 	// the reflector no longer asks for them.
 	ErrNoInitialEventsEnd = errors.New("watch-list fell silent before its closing bookmark")
 
+	// ErrSilentWatch means that a watch went on for longer than the server was asked to
+	// let it, and was silent for two minutes. What is between here and there may keep
+	// connections open that lead nowhere. The reflector opens another watch.
+	ErrSilentWatch = errors.New("watch is overdue and silent: something may keep a dead connection open")
+
+	// ErrNoAnswer means that the server took ten minutes and had not answered, or had not
+	// sent all of a list.
+	ErrNoAnswer = errors.New("server did not answer within ten minutes")
+
 	// ErrServerBehind means that the server is not as far as it has been: it was
 	// restored from a backup. The reflector lists anew.
 	ErrServerBehind = errors.New("server is behind the resource version that it gave before: it was restored from a backup, perhaps")
@@ -185,7 +194,9 @@ func refused(err error) bool {
 }
 
 // unreachable reports whether nobody answered at all.
-func unreachable(err error) bool { return utilnet.IsConnectionRefused(err) }
+func unreachable(err error) bool {
+	return utilnet.IsConnectionRefused(err) || errors.Is(err, ErrNoAnswer)
+}
 
 // verdict is what the error of a store says of what the store was given.
 type verdict uint8

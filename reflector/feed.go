@@ -1,6 +1,8 @@
 package reflector
 
 import (
+	"context"
+
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -27,6 +29,7 @@ type event[T Object] struct {
 type feed[T Object] struct {
 	watch  watch.Interface
 	stream *wireWatch[T]
+	cancel context.CancelCauseFunc // of the context that it was opened with
 }
 
 func (f feed[T]) open() bool { return f.watch != nil || f.stream != nil }
@@ -37,6 +40,9 @@ func (f feed[T]) stop() {
 	}
 	if f.stream != nil {
 		f.stream.stop()
+	}
+	if f.cancel != nil {
+		f.cancel(nil)
 	}
 }
 

@@ -65,7 +65,7 @@ func drawStep(rt *rapid.T) event {
 	}
 }
 
-// fault returns one of the faults that end by themselves.
+// fault returns one of the faults that end by themselves, or that a reflector has to end.
 func (e event) fault() reflectortest.Fault {
 	after := e.Number % 3
 	all := []reflectortest.Fault{
@@ -79,6 +79,8 @@ func (e event) fault() reflectortest.Fault {
 		reflectortest.AnswerHTML(502),
 		reflectortest.ExpireContinue(),
 		reflectortest.LoseHistory(),
+		reflectortest.Stall(nil),
+		reflectortest.StallAfterEvents(after, nil),
 		reflectortest.ErrorEvent(after, apierrors.NewResourceExpired("expired").ErrStatus),
 		reflectortest.ErrorEvent(after, apierrors.NewInternalError(errors.New("internal")).ErrStatus),
 		reflectortest.ErrorEvent(after, apierrors.NewTooManyRequests("busy", 1).ErrStatus),
@@ -200,7 +202,7 @@ func (l *life) happen(e event) error {
 		// A client cannot tell a restored server from another unless it looks
 		// before the server has come as far again: it gets the time to.
 		l.server.ClearFaults()
-		<-time.After(10 * time.Minute)
+		<-time.After(25 * time.Minute) // also what has stalled is given up by then
 		now := l.server.ResourceVersion()
 		if err := l.server.Restore(now - min(uint64(e.Number%5), now-1)); err != nil {
 			return nil // that far back the history is gone

@@ -106,6 +106,11 @@ const (
 	// that it has not reached yet, and says nothing until it has.
 	silence = 2 * time.Minute
 
+	// overdue is when a watch should have ended by itself, since the server was asked to
+	// end it within maxWatch. Something may sit between here and there that keeps the
+	// connection open and lets nothing through.
+	overdue = maxWatch + time.Minute
+
 	// maxRetryAfter limits what a server may ask for: a mistake there must not
 	// blind a program for a day.
 	maxRetryAfter = 10 * time.Minute
@@ -249,12 +254,25 @@ func (p protocol) accept() (protocol, []action) {
 }
 
 // alarm returns when the reflector has to stop listening: because a list is due, or
-// because a watch-list has been silent for too long. Zero means never.
+// because the watch has been silent for too long.
 func (p protocol) alarm() time.Time {
 	if p.phase == streaming {
 		return p.heard.Add(bookmarkDeadline)
 	}
-	return p.relistAt
+	late := p.late()
+	if !p.relistAt.IsZero() && p.relistAt.Before(late) {
+		return p.relistAt
+	}
+	return late
+}
+
+// late returns when to give up a watch that says nothing, and does not end either.
+func (p protocol) late() time.Time {
+	late, silent := p.watching.opened.Add(overdue), p.heard.Add(silence)
+	if late.Before(silent) {
+		return silent
+	}
+	return late
 }
 
 // What nearly every input leads to, without an allocation.
@@ -392,6 +410,9 @@ func (p protocol) elapse() (protocol, []action) {
 		return p.breakOff(ErrNoInitialEventsEnd)
 	case following:
 		stop := p.stop()
+		if !p.relistDue() {
+			stop = append(stop, action{do: report, err: ErrSilentWatch, op: OpWatch})
+		}
 		p, next := p.begin()
 		return p, append(stop, next...)
 	}

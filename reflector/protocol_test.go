@@ -174,6 +174,8 @@ var scriptErrors = map[string]error{
 	"short-watch":   ErrShortWatch,
 	"stream-ended":  ErrStreamEnded,
 	"stream-silent": ErrNoInitialEventsEnd,
+	"silent":        ErrSilentWatch,
+	"no-answer":     ErrNoAnswer,
 }
 
 func errorName(err error) string {
@@ -208,7 +210,7 @@ func describe(p protocol, a action, now time.Time) string {
 	case askStream:
 		return "watch-list " + version
 	case receive:
-		if at := p.alarm(); !at.IsZero() {
+		if at := p.alarm(); at != p.late() {
 			return fmt.Sprintf("receive, alarm in %v", at.Sub(now))
 		}
 		return "receive"

@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -11,10 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// minWatch is the least time after which the server is asked to end a watch; the
-// most is twice that. The time is drawn at random, so that the watches that began
+// minWatch is the least time after which the server is asked to end a watch, and
+// maxWatch the most. The time is drawn at random, so that the watches that began
 // together when a server came up do not end together.
-const minWatch = 5 * time.Minute
+const (
+	minWatch = 5 * time.Minute
+	maxWatch = 2 * minWatch
+)
+
+// answerTimeout is how long the answer to a list, or the beginning of one to a watch, may
+// take: much longer than the minute that API servers give themselves.
+const answerTimeout = 10 * time.Minute
 
 // closeTimeout is how long a watch may take to end after it was told to.
 const closeTimeout = 5 * time.Second
@@ -111,8 +119,11 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		// watch any more.
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, ErrNoAnswer)
+	defer cancel()
 	p, err := r.source.list(ctx, opts, r.holds())
 	if err != nil {
+		err = withCause(ctx, err)
 		return input{kind: failed, err: r.newError(OpList, a.version, err)}
 	}
 	r.status.contact()
@@ -125,7 +136,7 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	opts := r.listOptions()
 	opts.ResourceVersion = a.version
 	opts.AllowWatchBookmarks = true
-	timeout := int64((minWatch + rand.N(minWatch)).Seconds())
+	timeout := int64((minWatch + rand.N(maxWatch-minWatch)).Seconds())
 	opts.TimeoutSeconds = &timeout
 	phase := Watching
 	var holds holdsFunc
@@ -137,10 +148,16 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = phase, 0, time.Time{} })
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	unanswered := time.AfterFunc(answerTimeout, func() { cancel(ErrNoAnswer) })
 	f, err := r.source.watch(ctx, opts, holds)
+	unanswered.Stop()
 	if err != nil {
+		err = withCause(ctx, err)
+		cancel(nil)
 		return input{kind: failed, err: r.newError(OpWatch, a.version, err)}
 	}
+	f.cancel = cancel
 	r.feed = f
 	r.status.contact()
 	r.logger.Debug("watching", zap.String("resourceVersion", a.version), zap.Bool("initialEvents", a.do == askStream))
@@ -148,6 +165,14 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 		r.watches()
 	}
 	return input{kind: accepted}
+}
+
+// withCause says of an error that it comes from a server that did not answer.
+func withCause(ctx context.Context, err error) error {
+	if context.Cause(ctx) == ErrNoAnswer {
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	return err
 }
 
 // watches notes that the reflector is in step, but for what the store lacks.

@@ -84,6 +84,7 @@ func TestSharedInformerFeedsOurs(t *testing.T) {
 				require.NoError(t, server.Update(named("a", "y")))
 				create(t, server, named("c"))
 				require.NoError(t, server.Delete(named("b")))
+				synctest.Wait() // client-go is synced before it says at which version
 				require.NoError(t, i.Cache().WaitFor(t.Context(), from.LastSyncResourceVersion()))
 				synctest.Wait()
 				assert.Equal(t, []string{"initial a:x", "initial b", "update a:x>a:y", "add c", "delete b"}, d.read())
