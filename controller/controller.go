@@ -59,7 +59,8 @@ func (c *Controller[T]) Synced() <-chan struct{} {
 
 // Run runs the feed and the workers until ctx ends or the feed returns. It then
 // lets the workers finish what is queued, for as long as [WithDrainTimeout] says,
-// and returns when the last call of the handler has returned.
+// and returns when the last call of the handler has returned. If the cause of ctx's end
+// is [ErrHalt], there is no time to finish; see [WithHalt] as well.
 //
 // It returns nil if the feed ended without an error and nothing was left to do, and
 // [eventqueue.ErrClosed] if somebody closed the collection.
@@ -74,48 +75,52 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 
 	c.queues.LiveFirst(c.liveFirst)
 	// Workers outlive ctx, so that they can finish; its values are theirs.
-	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer onHalt(ctx, func() { stop(ErrHalt) })()
 	feeding, stopFeed := context.WithCancel(ctx)
 	var closed error
 	var workers sync.WaitGroup
 	workers.Go(func() {
 		defer stopFeed() // nobody takes any more what it brings
-		c.queues.Process(working, c.workers, eventqueue.Reporting(c.handler, c.report))
+		c.queues.Process(working, c.workers, eventqueue.Reporting(c.handler, func(ctx context.Context, err *eventqueue.HandlerError) {
+			c.report(ctx, c.logger.With(zap.Stringer("key", err.Key)), err)
+		}))
 		if working.Err() == nil {
 			closed = eventqueue.ErrClosed
 		}
 	})
 
-	defer func() { stop(); workers.Wait() }() // should the feed panic
+	defer func() { stop(nil); workers.Wait() }() // should the feed panic
 
 	err := c.feed.Run(feeding)
 
 	draining, cancel := context.WithTimeoutCause(working, c.drainTimeout, ErrDrainTimeout)
 	left := c.queues.Drain(draining)
+	cause := context.Cause(draining)
 	cancel()
-	stop()
+	stop(nil)
 	workers.Wait()
 	if left != nil {
 		// Handlers that were running when the time was over have ended since.
 		over, end := context.WithCancelCause(context.WithoutCancel(ctx))
-		end(ErrDrainTimeout)
+		end(cause)
 		left = c.queues.Drain(over)
 	}
 	return errors.Join(err, left, closed)
 }
 
 // report tells of a failure of the handler.
-func (o *options) report(ctx context.Context, err *eventqueue.HandlerError) {
-	fields := []zap.Field{zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
+func (o *options) report(ctx context.Context, logger *zap.Logger, err *eventqueue.HandlerError) {
+	fields := []zap.Field{zap.Int("attempt", err.Attempt),
 		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err)}
 	if stack := err.Stack(); stack != nil {
 		fields = append(fields, zap.ByteString("handlerStack", stack))
 	}
-	o.logger.Error("handler failed", fields...)
+	logger.Error("handler failed", fields...)
 	defer func() {
 		// What the hook does wrong must not change what becomes of the event.
 		if value := recover(); value != nil {
-			o.logger.Error("error hook panicked", zap.Stringer("key", err.Key), zap.Any("panic", value), zap.Stack("stack"))
+			logger.Error("error hook panicked", zap.Any("panic", value), zap.Stack("stack"))
 		}
 	}()
 	o.errorHook(ctx, err)

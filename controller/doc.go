@@ -63,6 +63,34 @@
 //   - C6. Run may be called again: nothing that was not handled is lost in
 //     between.
 //
+// # Guarantees of a reconciler
+//
+//   - R1. A key is reconciled by one worker at a time. What happens to it during a call
+//     has it reconciled once more.
+//   - R2. Nobody is called before all informers have filled their caches. The key of
+//     every object in the primary cache is then reconciled, and that of every one that
+//     [Watch] maps to. No change is missed after that, but those that a predicate
+//     refuses and those of its own that [WithoutOwnWrites] keeps away: many changes may
+//     make one call.
+//   - R3. Where the function returns an error, panics or calls runtime.Goexit, the key
+//     comes again, after a back-off that grows with each failure, unless the error is
+//     [Permanent]. Other keys are not held up.
+//   - R4. A key for which a call has written something, and said so by [Wrote] or
+//     [Deleted], is not reconciled on a cache that does not show it, for as long as
+//     [WithVisibilityTimeout] says; nor by the next Run of the same reconciler.
+//   - R5. News go before what only the first list or a resync brought, but for one key in eight, and
+//     a [Result] may say otherwise: see [Priority].
+//   - R6. When ctx ends, the keys that wait are still reconciled, for as long as
+//     [WithDrainTimeout] says. Run returns after the last call has returned, and names
+//     the keys that are left. After [ErrHalt] there is no time for that.
+//   - R7. Run may be called again: every key is then reconciled anew.
+//   - R8. A panic in a mapping or a predicate is reported, and costs the event alone.
+//
+// Between two processes nothing of this holds: see package leader. A process that takes
+// over has caches that are as fresh as its watches are; what the other one wrote last
+// may not be in them yet. Writes that must not be made twice need a name or a resource
+// version that lets the API server refuse the second.
+//
 // # Concurrency
 //
 // The handler runs on as many goroutines as there are workers, one unless

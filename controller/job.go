@@ -3,34 +3,35 @@ package controller
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 )
 
-// maxOwn is how many of the last writes for a key are remembered, to know them when
-// they come, and how many events that come during a call.
-const maxOwn = 16
-
 // job is what is known of a key beside that it waits. Keys of which there is nothing to
 // know have none. Guarded by shift.mu.
 type job struct {
 	running bool
+	// due is true for a key that is to be reconciled and may not be in the queue: the
+	// queue, or the time, was over before its turn came.
+	due bool
 	// held is true while the caches do not show what was written; parked, if the key
 	// is to be reconciled then, with that priority.
 	held     bool
 	parked   bool
 	priority Priority
+	unseen   []wait // what it is held for
 
 	failures int
 	err      error // of the last call
-	dropped  bool  // the time was over before its turn came
 
 	own    []version // what calls wrote and was not heard of yet, if own writes are ignored
 	during []trigger // what happened during the call, if own writes are ignored
 }
+
+// wait waits until a cache shows a write.
+type wait func(context.Context) error
 
 // jobLocked returns what is known of a key.
 func (s *shift) jobLocked(key store.Key) *job {
@@ -44,44 +45,33 @@ func (s *shift) jobLocked(key store.Key) *job {
 
 // tidyLocked forgets a key of which there is nothing to know.
 func (s *shift) tidyLocked(key store.Key, j *job) {
-	if !j.running && !j.held && !j.dropped && j.err == nil && len(j.own) == 0 {
+	if !j.running && !j.held && !j.due && j.err == nil && len(j.own) == 0 {
 		delete(s.jobs, key)
 	}
 }
 
 // trigger has a key reconciled because of an event of a source.
 func (s *shift) trigger(t trigger) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t.key == (store.Key{}) {
-		return // nothing has it
+	if t.key == (store.Key{}) { // nothing has it
+		return
 	}
-	if j := s.jobs[t.key]; j != nil {
-		if t.gone {
-			j.own = slices.DeleteFunc(j.own, func(own version) bool { return own.uid == t.of.uid })
-			s.tidyLocked(t.key, j)
-		}
-		if at := slices.Index(j.own, t.of); at >= 0 {
-			j.own = slices.Delete(j.own, at, at+1)
-			s.tidyLocked(t.key, j)
-			return
-		}
-		if s.ignoreOwn && j.running && len(j.during) < maxOwn {
-			j.during = append(j.during, t) // who did it is known when the call has ended
-			return
-		}
+	if s.ignoreOwn && s.keep(t) {
+		return
+	}
+	if !s.liveFirst {
+		t.priority = Normal
 	}
 	s.add(t.key, t.priority)
 }
 
-// add puts a key into the queue.
+// add puts a key into the queue. It calls the user's metrics: not under s.mu.
 func (s *shift) add(key store.Key, p Priority) {
 	s.order.want(key, p)
-	s.queue.Add(key)
+	s.ready.Add(key)
 }
 
-// parkLocked has a key reconciled when the caches show what was written.
-func (s *shift) parkLocked(j *job, p Priority) {
+// park has a key reconciled when the caches show what was written.
+func (j *job) park(p Priority) {
 	if !j.parked || j.priority < p {
 		j.priority = p
 	}
@@ -93,139 +83,172 @@ func (s *shift) begin(key store.Key, p Priority) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobLocked(key)
+	j.due = false
 	switch {
 	case j.held:
-		s.parkLocked(j, p)
+		j.park(p)
 		return false
 	case s.working.Err() != nil:
-		j.dropped = true
+		j.due = true
 		return false
 	}
 	j.running = true
 	return true
 }
 
-// settle notes how a call ended, and says when the next one is.
+// settle notes how a call ended, and says when the next one is. Nobody begins one before
+// the queue is told that this one is done. The lock is not held where functions of the
+// user are called; the hook, which may end the goroutine, comes last.
 func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err error) {
-	if failed := s.note(key, err); failed != nil {
-		s.report(context.WithValue(s.working, callKey{}, c), failed)
-	}
-	waits := s.waits(c.written())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.jobLocked(key)
-	j.running = false
-	if s.ignoreOwn {
-		s.foreignLocked(key, j, c.written())
-	}
-	if len(waits) > 0 {
-		j.held = true
-		s.waiters.Go(func() { s.wait(key, waits) })
-	}
-	for _, t := range j.during {
+	writes := c.written()
+	failed, during := s.note(key, writes, s.unseen(key, writes), err)
+	for _, t := range during {
 		s.add(key, t.priority)
 	}
-	j.during = nil
 	switch {
 	case err == nil || eventqueue.IsPermanent(err):
 		s.queue.Forget(key)
 		if err == nil && result.RequeueAfter > 0 {
-			s.order.want(key, result.Priority)
+			s.order.wantLater(key, result.Priority)
 			s.queue.AddAfter(key, result.RequeueAfter)
 		}
 	default:
 		if result.Priority != Normal {
 			p = result.Priority
 		}
-		s.order.want(key, p)
+		s.order.wantLater(key, p)
 		s.queue.AddRateLimited(key)
 	}
-	s.tidyLocked(key, j)
+	if failed != nil {
+		s.report(c, c.log(), failed)
+	}
 }
 
-// note counts a failure, and returns it unless the call failed because it was told to
-// end.
-func (s *shift) note(key store.Key, err error) *eventqueue.HandlerError {
+// note notes how a call ended. It returns the failure to report, if there is one, and
+// what others did during the call.
+func (s *shift) note(key store.Key, writes []written, unseen []wait, err error) (failed *eventqueue.HandlerError, during []trigger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobLocked(key)
-	if err == nil {
+	j.running = false
+	if s.ignoreOwn {
+		during = j.foreign(s.heardOf(writes))
+		j.due = len(during) > 0
+	}
+	s.holdLocked(key, j, unseen)
+	if err != nil {
+		j.failures++
+		if !s.interrupted(err) {
+			failed = &eventqueue.HandlerError{Key: key, Attempt: j.failures, Err: err}
+		}
+		j.err = err
+	}
+	if err == nil || eventqueue.IsPermanent(err) {
 		j.failures, j.err = 0, nil
-		return nil
 	}
-	j.failures++
-	failed := &eventqueue.HandlerError{Key: key, Attempt: j.failures, Err: err}
-	j.err = err
-	if eventqueue.IsPermanent(err) {
-		j.failures, j.err = 0, nil
-	}
-	if s.working.Err() != nil && errors.Is(err, s.working.Err()) {
-		return nil
-	}
-	return failed
+	s.tidyLocked(key, j)
+	return failed, during
 }
 
-// foreignLocked leaves what others did of what happened during a call, and remembers
-// what it wrote itself and was not heard of yet.
-func (s *shift) foreignLocked(key store.Key, j *job, writes []written) {
-	for _, w := range writes {
-		heardOf := slices.ContainsFunc(s.sources, func(source source) bool { return source.visible(w) != nil })
-		if heardOf && !w.deleted {
-			j.own = append(j.own, versionOf(w.object))
-		}
-	}
-	j.during = slices.DeleteFunc(j.during, func(t trigger) bool {
-		at := slices.Index(j.own, t.of)
-		if at < 0 {
-			return false
-		}
-		j.own = slices.Delete(j.own, at, at+1)
-		return true
-	})
-	if len(j.own) > maxOwn {
-		j.own = slices.Delete(j.own, 0, len(j.own)-maxOwn)
-	}
+// interrupted reports whether a call failed because it was told to end.
+func (s *shift) interrupted(err error) bool {
+	ended := s.working.Err()
+	return ended != nil && (errors.Is(err, ended) || errors.Is(err, context.Cause(s.working)))
 }
 
-// waits returns what waits for writes that the caches do not show yet.
-func (s *shift) waits(writes []written) []func(context.Context) error {
-	if s.visibility <= 0 || len(writes) == 0 {
+// unseen returns what waits for writes that the caches do not show yet.
+func (s *shift) unseen(key store.Key, writes []written) []wait {
+	if s.visibility <= 0 {
 		return nil
 	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	var all []func(context.Context) error
+	var all []wait
 	for _, w := range writes {
 		for _, source := range s.sources {
-			// Whoever does not have to wait returns nil even though the time is over.
-			if wait := source.visible(w); wait != nil && errors.Is(wait(now), context.Canceled) {
+			if wait := source.visible(key, w); wait != nil {
 				all = append(all, wait)
 			}
 		}
 	}
-	return all
+	return stillUnseen(all)
+}
+
+// stillUnseen returns those of some waits that are not over.
+func stillUnseen(all []wait) []wait {
+	if len(all) == 0 {
+		return nil
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	var unseen []wait
+	for _, wait := range all {
+		// Whoever does not have to wait returns nil even though the time is over.
+		if errors.Is(wait(now), context.Canceled) {
+			unseen = append(unseen, wait)
+		}
+	}
+	return unseen
+}
+
+// holdLocked holds a key until some waits are over.
+func (s *shift) holdLocked(key store.Key, j *job, unseen []wait) {
+	if len(unseen) > 0 {
+		j.held, j.unseen = true, unseen
+		s.waiters.Go(func() { s.wait(key, unseen) })
+	}
 }
 
 // wait waits for what was written, and lets the key go on. An error ends the wait as
 // well: there is no more to wait for.
-func (s *shift) wait(key store.Key, waits []func(context.Context) error) {
+func (s *shift) wait(key store.Key, unseen []wait) {
 	ctx, cancel := context.WithTimeout(s.working, s.visibility)
 	defer cancel()
-	for _, wait := range waits {
+	for _, wait := range unseen {
 		if err := wait(ctx); err != nil && s.working.Err() == nil {
 			s.logger.Warn("cache does not show what was written", zap.String("reconciler", s.name), zap.Stringer("key", key), zap.Error(err))
 		}
 	}
+	if p, ok := s.release(key); ok {
+		s.add(key, p)
+	}
+}
+
+// release ends the hold of a key, unless the shift has ended before: what is parked is
+// left then. It reports whether the key is to be reconciled.
+func (s *shift) release(key store.Key) (Priority, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.jobs[key]
 	if s.working.Err() != nil {
-		return // what is parked is left
+		return 0, false
 	}
-	j.held = false
-	if j.parked {
-		j.parked = false
-		s.add(key, j.priority)
-	}
+	j := s.jobs[key]
+	j.held, j.unseen = false, nil
+	j.due, j.parked = j.parked, false
 	s.tidyLocked(key, j)
+	return j.priority, j.due
+}
+
+// resume holds the keys that an earlier shift left unseen.
+func (s *shift) resume(unseen map[store.Key][]wait) {
+	for key, waits := range unseen {
+		s.mu.Lock()
+		s.holdLocked(key, s.jobLocked(key), waits)
+		s.mu.Unlock()
+	}
+}
+
+// leftUnseen returns the keys for which something was written that the caches do not
+// show yet.
+func (s *shift) leftUnseen() map[store.Key][]wait {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all map[store.Key][]wait
+	for key, j := range s.jobs {
+		if j.held {
+			if all == nil {
+				all = map[store.Key][]wait{}
+			}
+			all[key] = j.unseen
+		}
+	}
+	return all
 }

@@ -9,7 +9,8 @@ import (
 
 // Owner returns a mapping for [Watch]: from an object to the one that controls it, if
 // that is of the given kind, as [metav1.NewControllerRef] says it. The version of the
-// kind does not matter. The owner is in the namespace of the object.
+// kind does not matter. The owner is in the namespace of the object: for owners that are
+// in none, write a function.
 func Owner[S metav1.Object](kind schema.GroupKind) func(S) []store.Key {
 	return func(object S) []store.Key {
 		ref := metav1.GetControllerOfNoCopy(object)

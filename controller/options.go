@@ -58,14 +58,15 @@ func WithWorkers(n int) Option {
 // WithLiveFirst says whether objects of which there is news are handled before those
 // of which only events of the first list or of a resync wait. The default is yes; one
 // in eight is then still one of the others. Of a controller it overrides
-// [eventqueue.WithLiveFirst], from when Run begins.
+// [eventqueue.WithLiveFirst], from when Run begins; of a reconciler it does not concern
+// the priority of a [Result].
 func WithLiveFirst(on bool) Option {
 	return optionFunc(func(o *options) { o.liveFirst = on })
 }
 
 // WithDrainTimeout sets how long Run goes on with what is queued after the feed
-// has stopped or, of a reconciler, after ctx has ended. The default is [DefaultDrainTimeout]; 0 ends the handler's context
-// at once.
+// has stopped or, of a reconciler, after ctx has ended. The default is
+// [DefaultDrainTimeout]; 0 or less ends the handler's context at once.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drainTimeout = d })
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -46,37 +47,73 @@ const fairness = 8
 // ordering is the order of a work queue. A work queue knows keys alone: the priority of
 // one is told here, before the key is added there.
 type ordering struct {
-	// flat is true if all keys are equal.
-	flat bool
-
 	// mu protects the fields below it. The work queue holds its own lock when it calls.
 	mu     sync.Mutex
 	wanted map[store.Key]Priority // of keys that are about to be pushed or touched
-	place  map[store.Key]Priority // of keys that wait
-	lines  [priorities][]store.Key
+	later  map[store.Key]Priority // of keys that come after a time
+	places map[store.Key]place    // of keys that wait
+	lines  [priorities]line
 	taken  map[store.Key]Priority // of keys that are being worked on
+	pushed uint64                 // how many keys have been appended to lines
 	turn   int
+}
+
+// place is where a key waits.
+type place struct {
+	priority Priority
+	number   uint64 // of its entry in the line
+}
+
+// line is the keys of one priority, in their order.
+type line struct {
+	entries []entry
+	left    int // entries of keys that have moved to another line since
+}
+
+type entry struct {
+	key    store.Key
+	number uint64
 }
 
 var _ workqueue.Queue[store.Key] = (*ordering)(nil)
 
-func newOrdering(flat bool) *ordering {
+func newOrdering() *ordering {
 	return &ordering{
-		flat:   flat,
-		wanted: map[store.Key]Priority{}, place: map[store.Key]Priority{}, taken: map[store.Key]Priority{},
+		wanted: map[store.Key]Priority{}, later: map[store.Key]Priority{},
+		places: map[store.Key]place{}, taken: map[store.Key]Priority{},
 	}
 }
 
 // want says what priority a key is to have that is added next: the highest that
 // anybody wants since it was last taken.
 func (o *ordering) want(key store.Key, p Priority) {
-	if p = p.clamp(); o.flat {
-		p = Normal
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if other, ok := o.wanted[key]; !ok || other < p {
-		o.wanted[key] = p
+	raise(o.wanted, key, p)
+}
+
+// wantLater is want for a key that is added after a time: what adds it before has a
+// priority of its own.
+func (o *ordering) wantLater(key store.Key, p Priority) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	raise(o.later, key, p)
+}
+
+// due says that the time of a key is over.
+func (o *ordering) due(key store.Key) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if p, ok := o.later[key]; ok {
+		delete(o.later, key)
+		raise(o.wanted, key, p)
+	}
+}
+
+func raise(all map[store.Key]Priority, key store.Key, p Priority) {
+	p = p.clamp()
+	if other, ok := all[key]; !ok || other < p {
+		all[key] = p
 	}
 }
 
@@ -94,21 +131,30 @@ func (o *ordering) Touch(key store.Key) {
 	defer o.mu.Unlock()
 	p, ok := o.wanted[key]
 	delete(o.wanted, key)
-	if ok && p > o.place[key] {
-		o.appendLocked(key, p) // what is left in the other line is skipped
+	at := o.places[key]
+	if !ok || p <= at.priority {
+		return
+	}
+	o.appendLocked(key, p)
+	line := &o.lines[at.priority-Low]
+	if line.left++; line.left > len(line.entries)/2 {
+		line.entries = slices.DeleteFunc(line.entries, func(e entry) bool { return o.places[e.key].number != e.number })
+		line.left = 0
 	}
 }
 
 func (o *ordering) appendLocked(key store.Key, p Priority) {
-	o.place[key] = p
-	o.lines[p-Low] = append(o.lines[p-Low], key)
+	o.pushed++
+	o.places[key] = place{p, o.pushed}
+	line := &o.lines[p-Low]
+	line.entries = append(line.entries, entry{key, o.pushed})
 }
 
 // Len implements [workqueue.Queue].
 func (o *ordering) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.place)
+	return len(o.places)
 }
 
 // Pop implements [workqueue.Queue]. Something must wait.
@@ -122,7 +168,7 @@ func (o *ordering) Pop() store.Key {
 			p = Low + Priority(i)
 		}
 		if key, ok := o.popLocked(p); ok {
-			delete(o.place, key)
+			delete(o.places, key)
 			o.taken[key] = p
 			return key
 		}
@@ -130,18 +176,19 @@ func (o *ordering) Pop() store.Key {
 	panic("controller: Pop of an empty queue")
 }
 
-// popLocked takes the first key of a line that is still in it.
+// popLocked takes the first key of a line that has not left it.
 func (o *ordering) popLocked(p Priority) (store.Key, bool) {
 	line := &o.lines[p-Low]
-	for len(*line) > 0 {
-		key := (*line)[0]
-		(*line)[0] = store.Key{}
-		*line = (*line)[1:]
-		if at, ok := o.place[key]; ok && at == p {
-			return key, true
+	for len(line.entries) > 0 {
+		first := line.entries[0]
+		line.entries[0] = entry{}
+		line.entries = line.entries[1:]
+		if o.places[first.key].number == first.number {
+			return first.key, true
 		}
+		line.left--
 	}
-	*line = nil
+	line.entries = nil
 	return store.Key{}, false
 }
 
@@ -152,4 +199,16 @@ func (o *ordering) settle(key store.Key) Priority {
 	p := o.taken[key]
 	delete(o.taken, key)
 	return p
+}
+
+// delayed is the work queue as those see it who add keys after a time.
+type delayed struct {
+	workqueue.TypedInterface[store.Key]
+	order *ordering
+}
+
+// Add implements [workqueue.TypedInterface].
+func (d delayed) Add(key store.Key) {
+	d.order.due(key)
+	d.TypedInterface.Add(key)
 }

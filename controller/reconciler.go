@@ -27,7 +27,8 @@ type Result struct {
 	// times the first counts; it is not looked at where there is an error.
 	RequeueAfter time.Duration
 	// Priority is that of the call to come, be it because of RequeueAfter or of an
-	// error, unless something happens before it.
+	// error; if the key waits for something else by then, the higher one counts. After
+	// an error the zero value, which is [Normal], means the priority that this call had.
 	Priority Priority
 }
 
@@ -35,10 +36,6 @@ var (
 	// ErrTimeout is the cause with which the context of a call ends when the time of
 	// [WithTimeout] is over.
 	ErrTimeout = errors.New("time to reconcile is over")
-
-	// ErrHalt is a cause for the end of the context of Run that leaves no time to finish:
-	// see [Reconciler.Run].
-	ErrHalt = errors.New("there is no time to finish")
 
 	// ErrIncompleteReconciler means that a reconciler was made without an informer or
 	// a function.
@@ -57,6 +54,10 @@ type Reconciler[T any] struct {
 	running   atomic.Bool
 	synced    chan struct{}
 	once      sync.Once // closes synced
+
+	// unseen is what waits for the writes of earlier runs that the caches did not show
+	// when those ended. Run alone uses it.
+	unseen map[store.Key][]wait
 }
 
 var _ informer.Member = (*Reconciler[any])(nil)
@@ -67,10 +68,11 @@ var _ informer.Member = (*Reconciler[any])(nil)
 // The reconciler runs no informer: run them beside it, as in an [informer.Group] that
 // has all of them, and the reconciler, as members.
 func NewReconciler[T any](name string, primary *informer.Informer[T], reconcile Reconcile, opts ...ReconcilerOption) *Reconciler[T] {
+	o := newReconcilerOptions(opts)
 	return &Reconciler[T]{
-		reconcilerOptions: newReconcilerOptions(opts),
+		reconcilerOptions: o,
 		name:              name,
-		primary:           &watching[T]{informer: primary},
+		primary:           &watching[T]{informer: primary, resync: o.resync},
 		reconcile:         reconcile,
 		synced:            make(chan struct{}),
 	}
@@ -113,7 +115,7 @@ func (r *Reconciler[T]) WaitForSync(ctx context.Context) error {
 func (r *Reconciler[T]) Ready() error {
 	var errs []error
 	for _, s := range r.all() {
-		if !s.complete() {
+		if !s.complete() || r.reconcile == nil {
 			return fmt.Errorf("reconciler %s: %w", r.name, ErrIncompleteReconciler)
 		}
 		errs = append(errs, s.ready())
@@ -133,11 +135,12 @@ func (r *Reconciler[T]) Ready() error {
 // they hold, and then of those that change, until ctx ends. It then goes on with the
 // keys that wait, for as long as [WithDrainTimeout] says, and returns when the last call
 // has returned. If the cause of ctx's end is [ErrHalt], it begins no other call, and the
-// contexts of those that are being made end at once.
+// contexts of those that are being made end at once; see [WithHalt] as well.
 //
 // It returns nil if nothing was left to do; an [*eventqueue.DrainError] that names the
 // keys that had failed, waited for the caches or were not reached; and [ErrRunning] if it
-// runs already. It may be called again, and begins anew then.
+// runs already. It may be called again, and begins anew then, but for the keys that wait
+// for the caches: those still do.
 func (r *Reconciler[T]) Run(ctx context.Context) error {
 	sources := r.all()
 	for _, s := range sources {
@@ -152,6 +155,7 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 
 	shift := newShift(ctx, &r.reconcilerOptions, r.name, r.reconcile, sources)
 	defer shift.close()
+	defer onHalt(ctx, func() { shift.end(ErrHalt) })()
 	subscriptions := make([]subscription, len(sources))
 	for n, s := range sources {
 		subscriptions[n] = s.subscribe(&r.reconcilerOptions, r.name, shift.trigger)
@@ -171,6 +175,8 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 			return nil // nobody was called
 		}
 	}
+	shift.resume(r.unseen)
+	defer func() { r.unseen = shift.leftUnseen() }()
 	shift.start()
 	r.once.Do(func() { close(r.synced) })
 	<-ctx.Done()
@@ -178,7 +184,7 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 		s.Close() // what happens from now on is for the next run
 	}
 	if errors.Is(context.Cause(ctx), ErrHalt) {
-		shift.end()
+		shift.end(ErrHalt)
 	}
 	return shift.drain()
 }

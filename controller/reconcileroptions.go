@@ -29,6 +29,7 @@ type reconcilerOptions struct {
 	timeout    time.Duration
 	visibility time.Duration // 0 or less for not waiting
 	ignoreOwn  bool
+	resync     time.Duration // of the primary informer; 0 or less for none
 	limiter    workqueue.TypedRateLimiter[store.Key]
 	metrics    workqueue.MetricsProvider
 }
@@ -65,9 +66,19 @@ func WithVisibilityTimeout(d time.Duration) ReconcilerOption {
 // WithoutOwnWrites says that what a call reports by [Wrote] does not have its key
 // reconciled again when the caches come to show it. Whoever uses it must have left the
 // object as it should be: nobody looks at it again until somebody else changes
-// something. The default is to look again, which a call that finds nothing to do ends.
+// something. A change of others between is never kept away: where a list shows an own
+// write, and so perhaps hides one, the key is reconciled. The default is to look again, which a call that finds nothing to do ends.
 func WithoutOwnWrites() ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.ignoreOwn = true })
+}
+
+// WithResync has the key of every object of the primary informer reconciled once more,
+// with the priority Low, each time that the period has passed, in case that something
+// has changed of which no informer tells. Nothing is asked of the API server. The default,
+// and a period that is not positive, is never; less than [informer.MinResync] counts as
+// that. For single keys see [Result].
+func WithResync(period time.Duration) ReconcilerOption {
+	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.resync = period })
 }
 
 // WithRateLimiter sets how long keys that failed wait until they come again. The

@@ -7,10 +7,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
-	"go.uber.org/zap"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -20,13 +20,14 @@ type shift struct {
 	name      string
 	reconcile Reconcile
 	sources   []source
-	queue     workqueue.TypedRateLimitingInterface[store.Key]
+	ready     workqueue.TypedInterface[store.Key]             // has the keys that wait for a worker
+	queue     workqueue.TypedRateLimitingInterface[store.Key] // adds to it after a time
 	order     *ordering
 
 	// working is the context of the calls. It outlives that of Run, so that they can
 	// finish.
 	working context.Context
-	end     context.CancelFunc
+	end     context.CancelCauseFunc
 	workers sync.WaitGroup
 	waiters sync.WaitGroup
 
@@ -39,14 +40,14 @@ type shift struct {
 func newShift(ctx context.Context, o *reconcilerOptions, name string, reconcile Reconcile, sources []source) *shift {
 	s := &shift{
 		reconcilerOptions: o, name: name, reconcile: reconcile, sources: sources,
-		order: newOrdering(!o.liveFirst), jobs: map[store.Key]*job{},
+		order: newOrdering(), jobs: map[store.Key]*job{},
 	}
-	s.working, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.working, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.ready = workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[store.Key]{Name: name, MetricsProvider: o.metrics, Queue: s.order})
 	s.queue = workqueue.NewTypedRateLimitingQueueWithConfig(o.limiter, workqueue.TypedRateLimitingQueueConfig[store.Key]{
 		Name: name, MetricsProvider: o.metrics,
 		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[store.Key]{
-			Name: name, MetricsProvider: o.metrics,
-			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[store.Key]{Name: name, MetricsProvider: o.metrics, Queue: s.order}),
+			Name: name, MetricsProvider: o.metrics, Queue: delayed{s.ready, s.order},
 		}),
 	})
 	return s
@@ -84,7 +85,7 @@ func (s *shift) handle(key store.Key) {
 	if !s.begin(key, p) {
 		return
 	}
-	c := &call{logger: s.logger.With(zap.String("reconciler", s.name), zap.Stringer("key", key))}
+	c := &call{Context: s.working, shift: s, key: key}
 	var result Result
 	err := error(&eventqueue.PanicError{Key: key, Value: eventqueue.ErrAbandoned})
 	defer func() {
@@ -98,7 +99,7 @@ func (s *shift) handle(key store.Key) {
 
 // call calls the reconcile function. A panic is an error.
 func (s *shift) call(c *call, key store.Key) (result Result, err error) {
-	ctx := context.WithValue(s.working, callKey{}, c)
+	ctx := context.Context(c)
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, ErrTimeout)
@@ -114,30 +115,27 @@ func (s *shift) call(c *call, key store.Key) (result Result, err error) {
 
 // drain lets the workers finish what waits, and says what is left.
 func (s *shift) drain() error {
-	var once sync.Once
-	overtime, over := context.WithTimeoutCause(s.working, s.drainTimeout, ErrDrainTimeout)
-	defer over()
-	late := false
-	ended := context.AfterFunc(overtime, func() { once.Do(func() { late = true; s.end() }) })
+	late := func() { s.end(ErrDrainTimeout) }
+	if s.drainTimeout <= 0 {
+		late()
+	}
+	timer := time.AfterFunc(s.drainTimeout, late)
+	defer timer.Stop()
 	s.queue.ShutDown()
 	s.workers.Wait()
-	ended()
-	once.Do(func() {}) // late is not written any more
-	s.end()
+	cause := context.Cause(s.working) // nil if there was time enough
+	s.end(nil)
 	s.waiters.Wait()
-	return s.left(late)
+	return s.left(cause)
 }
 
 // left returns an error that names what was left undone.
-func (s *shift) left(late bool) error {
+func (s *shift) left(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := &eventqueue.DrainError{}
-	if late {
-		e.Cause = ErrDrainTimeout
-	}
+	e := &eventqueue.DrainError{Cause: cause}
 	for _, key := range slices.SortedFunc(maps.Keys(s.jobs), store.Key.Compare) {
-		if j := s.jobs[key]; j.err != nil || j.dropped || j.parked {
+		if j := s.jobs[key]; j.err != nil || j.due || j.parked {
 			e.Left = append(e.Left, eventqueue.Left{Key: key, Events: 1, Err: j.err})
 		}
 	}
@@ -149,7 +147,7 @@ func (s *shift) left(late bool) error {
 
 // close ends whatever still goes on.
 func (s *shift) close() {
-	s.end()
+	s.end(nil)
 	s.queue.ShutDown()
 	s.workers.Wait()
 	s.waiters.Wait()

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"runtime/debug"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -17,9 +18,11 @@ type source interface {
 	// subscribe begins to tell what happens in the informer, at first of all that is
 	// in it.
 	subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription
-	// visible returns what waits until the cache shows a write; nil if the object is
-	// none of the source's.
-	visible(w written) func(context.Context) error
+	// has reports whether a written object is one of the source's.
+	has(w written) bool
+	// visible returns what waits until the cache shows a write for a key; nil if the
+	// object is none of the source's.
+	visible(key store.Key, w written) wait
 }
 
 // subscription is an [informer.Subscription] of any type.
@@ -35,10 +38,8 @@ type trigger struct {
 	priority Priority
 	of       version // of the object that changed
 	gone     bool    // it was deleted
+	listed   bool    // a list brought it to light: there may have been other changes before
 }
-
-// version is one state of one object. The zero version is that of none.
-type version struct{ uid, resourceVersion string }
 
 func versionOf(object any) version {
 	meta, ok := object.(metav1.Object)
@@ -53,6 +54,7 @@ type watching[S any] struct {
 	informer *informer.Informer[S]
 	keys     func(S) []store.Key // nil: the object's own key
 	only     []func(eventqueue.Event[S]) bool
+	resync   time.Duration
 }
 
 // Watch has keys reconciled when objects of a secondary informer change: those that
@@ -60,8 +62,10 @@ type watching[S any] struct {
 // modification is mapped twice, as it was and as it is, so that an object which moves
 // from one owner to another is news for both.
 //
-// Events for which one of the predicates returns false are ignored; see [SpecChanged].
-// None of the functions may change objects. An event on which one of them panics is
+// Keys without a cluster are those of the cluster of the object.
+//
+// Events for which one of the predicates returns false are ignored; a nil one accepts
+// all. See [SpecChanged]. None of the functions may change objects. An event on which one of them panics is
 // reported and given up, but for the keys that were found before.
 func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, only ...func(eventqueue.Event[S]) bool) ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) {
@@ -82,7 +86,7 @@ func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(tri
 	return w.informer.Handle(handler, informer.WithName(name),
 		// Of two changes merged into one, an owner in between would not be heard of.
 		// The handler is quick: there is no backlog that memory would have to be kept for.
-		informer.WithCompaction(eventqueue.KeepAll),
+		informer.WithCompaction(eventqueue.KeepAll), informer.WithResync(w.resync),
 		informer.WithLogger(o.logger), informer.WithErrorHook(o.errorHook))
 }
 
@@ -94,11 +98,11 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 		}
 	}()
 	for _, accepts := range w.only {
-		if !accepts(event) {
+		if accepts != nil && !accepts(event) {
 			return nil
 		}
 	}
-	t := trigger{of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion}
+	t := trigger{of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, listed: event.Origin != eventqueue.Watch}
 	if event.Initial || event.Origin == eventqueue.Resync {
 		t.priority = Low
 	}
@@ -110,6 +114,9 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	told := map[store.Key]bool{}
 	tellOf := func(keys []store.Key) {
 		for _, t.key = range keys {
+			if t.key.Cluster == "" {
+				t.key.Cluster = event.Key.Cluster // the functions do not see it
+			}
 			if !told[t.key] {
 				told[t.key] = true
 				tell(t)
@@ -121,16 +128,4 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 		tellOf(w.keys(event.Prior))
 	}
 	return nil
-}
-
-func (w *watching[S]) visible(of written) func(context.Context) error {
-	object, ok := of.object.(S)
-	if !ok {
-		return nil
-	}
-	cache := w.informer.Cache()
-	if !of.deleted {
-		return func(ctx context.Context) error { return cache.WaitForObject(ctx, object) }
-	}
-	return func(ctx context.Context) error { return waitForDeletion(ctx, cache, object) }
 }

@@ -128,3 +128,38 @@ func TestEachKeyIsToldOnceAnEvent(t *testing.T) {
 		func(trigger) { told++ }))
 	assert.Equal(t, 1, told)
 }
+
+func TestTriggersSayWhereTheyComeFrom(t *testing.T) {
+	of := secret("s", "a")
+	of.UID, of.ResourceVersion = "u", "5"
+	in := store.Key{Cluster: "west", Namespace: "ns", Name: "s"}
+	mapping := func(*corev1.Secret) []store.Key { return []store.Key{{Name: "a"}, {Cluster: "east", Name: "a"}} }
+	base := trigger{of: version{"u", "5"}}
+	for name, tc := range map[string]struct {
+		event eventqueue.Event[*corev1.Secret]
+		want  trigger
+	}{
+		"news":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.Watch}, base},
+		"first":    {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.List, Initial: true}, trigger{of: base.of, listed: true, priority: Low}},
+		"relisted": {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.List, Prior: of}, trigger{of: base.of, listed: true}},
+		"resync":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Resync, Prior: of}, trigger{of: base.of, listed: true, priority: Low}},
+		"gone":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch}, trigger{of: base.of, gone: true}},
+	} {
+		tc.event.Key, tc.event.Object = in, of
+		for kind, keys := range map[string]func(*corev1.Secret) []store.Key{"own": nil, "mapped": mapping} {
+			var want, got []trigger
+			if keys == nil {
+				tc.want.key = in
+				want = append(want, tc.want)
+			} else {
+				for _, cluster := range []string{"west", "east"} {
+					tc.want.key = store.Key{Cluster: cluster, Name: "a"}
+					want = append(want, tc.want)
+				}
+			}
+			w := &watching[*corev1.Secret]{keys: keys, only: []func(eventqueue.Event[*corev1.Secret]) bool{nil}}
+			require.NoError(t, w.handle(tc.event, func(t trigger) { got = append(got, t) }))
+			assert.Equal(t, want, got, "%s, %s", name, kind)
+		}
+	}
+}

@@ -129,3 +129,7 @@ func (l *list) noting() Reconcile {
 		return Result{}, nil
 	}
 }
+
+type runFunc func(context.Context) error
+
+func (f runFunc) Run(ctx context.Context) error { return f(ctx) }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -13,23 +14,62 @@ import (
 // written is an object that a call wrote or deleted.
 type written struct {
 	object  metav1.Object
+	version version
 	deleted bool
 }
 
-// call is what belongs to one call of the reconcile function.
+// call is one call of the reconcile function, and its context.
 type call struct {
-	logger *zap.Logger
+	context.Context
+	shift *shift
+	key   store.Key
 
+	// mu protects the fields below it.
 	mu     sync.Mutex
-	writes []written // Guarded by mu
+	logger *zap.Logger // nil until somebody asks for it
+	writes []written
 }
 
 type callKey struct{}
 
-func (c *call) wrote(w written) {
+// callOf returns the call whose context it is, or nil.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// Value implements [context.Context].
+func (c *call) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+func (c *call) log() *zap.Logger {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.logger == nil {
+		c.logger = c.shift.logger.With(zap.String("reconciler", c.shift.name), zap.Stringer("key", c.key))
+	}
+	return c.logger
+}
+
+// wrote notes a write. What the object says is asked here, in the user's own call.
+func wrote[S metav1.Object](ctx context.Context, object S, deleted bool) {
+	c := callOf(ctx)
+	if c == nil || isNil(object) {
+		return
+	}
+	w := written{object: object, version: versionOf(object), deleted: deleted}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writes = append(c.writes, w)
+}
+
+func isNil(object any) bool {
+	value := reflect.ValueOf(object)
+	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 func (c *call) written() []written {
@@ -44,58 +84,33 @@ func (c *call) written() []written {
 // sees less than the one before it has done.
 //
 // The caches are those of the reconciler's informers whose objects have the type S; an
-// object of another type is not waited for. What a cache will never show is waited for
-// until it has seen so much else, a bookmark at the latest, or the time of
-// [WithVisibilityTimeout] is over: such as an object that its selector leaves out. If the
-// object is deleted, that is enough too.
+// object of another type is not waited for, and so none that [informer.NewTransformed]
+// makes something else of. Nor is one that a cache leaves out by what
+// [informer.Informer.Selects] knows, but until that cache does not hold an earlier state.
+// What else a cache will never show is waited for until it has seen so much else, a
+// bookmark at the latest, or the time of [WithVisibilityTimeout] is over: such as an
+// object outside of the namespace of a generated client. Use [informer.NewScoped] for such
+// a namespace. If the object is deleted, that is enough too. Of a reconciler of several
+// clusters, what is written for a key is taken to be in the key's cluster.
 //
-// Elsewhere than in a reconcile function it does nothing. It may be called from any
-// goroutine until that returns.
+// Elsewhere than in a reconcile function it does nothing, nor for a nil object. It may be
+// called from any goroutine until that returns.
 func Wrote[S metav1.Object](ctx context.Context, object S) {
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		c.wrote(written{object: object})
-	}
+	wrote(ctx, object, false)
 }
 
 // Deleted is [Wrote] for an object that was deleted: pass it as it was last seen. The
 // caches are waited for until they do not hold it any more, or show that it is about to
 // go: it may have finalizers.
 func Deleted[S metav1.Object](ctx context.Context, object S) {
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		c.wrote(written{object: object, deleted: true})
-	}
+	wrote(ctx, object, true)
 }
 
 // Logger returns the logger of the reconciler whose context it is, with its name and
 // the key on every line; one that logs nothing elsewhere.
 func Logger(ctx context.Context) *zap.Logger {
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		return c.logger
+	if c := callOf(ctx); c != nil {
+		return c.log()
 	}
 	return zap.NewNop()
-}
-
-// waitForDeletion waits until a cache holds an object no more, or marked as deleted.
-func waitForDeletion[S any](ctx context.Context, cache *store.View[S], object S) error {
-	if err := cache.WaitForObject(ctx, object); err != nil {
-		return err
-	}
-	meta, ok := any(object).(metav1.Object)
-	if !ok {
-		return nil
-	}
-	key := store.Key{Namespace: meta.GetNamespace(), Name: meta.GetName()}
-	gone := func(held S, ok bool) bool {
-		now, isObject := any(held).(metav1.Object)
-		return !ok || !isObject || now.GetUID() != meta.GetUID() || now.GetDeletionTimestamp() != nil
-	}
-	if gone(cache.Get(key)) {
-		return nil
-	}
-	for snapshot := range cache.WatchKey(ctx, key) {
-		if gone(snapshot.Get(key)) {
-			return nil
-		}
-	}
-	return context.Cause(ctx)
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -17,8 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 )
 
 // securing returns a Reconcile that creates the Secret of a key, with a generated name,
@@ -69,19 +74,9 @@ func TestKeyWaitsUntilTheCacheShowsWhatWasWrittenForIt(t *testing.T) {
 		assert.Equal(t, []string{"b0"}, got.take(), "others are not held up")
 		close(release)
 		synctest.Wait()
-		assert.Equal(t, []string{"a1", "b1"}, unique(got.take()))
+		assert.Equal(t, []string{"a1", "b1"}, slices.Compact(sorted(got.take())))
 		require.NoError(t, stop())
 	})
-}
-
-func unique(all []string) []string {
-	var once []string
-	for _, s := range sorted(all) {
-		if len(once) == 0 || once[len(once)-1] != s {
-			once = append(once, s)
-		}
-	}
-	return once
 }
 
 func TestKeyThatDoesNotWantToWaitDoesNot(t *testing.T) {
@@ -91,13 +86,15 @@ func TestKeyThatDoesNotWantToWaitDoesNot(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets, WithVisibilityTimeout(0)))
+		core, logs := observer.New(zap.WarnLevel)
+		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets, WithVisibilityTimeout(0), WithLogger(zap.New(core))))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
 		assert.Equal(t, []string{"a0", "a0"}, got.take())
 		close(release)
 		require.NoError(t, stop())
+		assert.Zero(t, logs.Len())
 	})
 }
 
@@ -126,7 +123,7 @@ func TestFailuresAndTimesWaitForTheCacheAsWell(t *testing.T) {
 				assert.Equal(t, []string{"a0"}, got.take())
 				close(release)
 				synctest.Wait()
-				assert.Equal(t, []string{"a1"}, unique(got.take()))
+				assert.Equal(t, []string{"a1"}, slices.Compact(sorted(got.take())))
 				require.NoError(t, stop())
 			})
 		})
@@ -137,7 +134,9 @@ func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *tes
 	for name, bookmark := range map[string]bool{"bookmark": true, "time": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, informer.WithReflector(reflector.WithLabelSelector(labels.Set{"no": "body"}.AsSelector())))
+				w := newWorld(t)
+				w.secrets = informer.New(w.client.CoreV1().Secrets("other"))
+				w.ofSecrets = Watch(w.secrets, Labelled[*corev1.Secret]("nothing"))
 				core, logs := observer.New(zap.WarnLevel)
 				w.create(configMap("a"))
 				var got list
@@ -164,6 +163,109 @@ func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *tes
 			})
 		})
 	}
+}
+
+func TestWhatTheSelectorLeavesOutIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		selected := labels.Set{"some": "body"}
+		w := newWorld(t, informer.WithReflector(reflector.WithLabelSelector(selected.AsSelector())))
+		core, logs := observer.New(zap.WarnLevel)
+		s := secret("s", "a")
+		s.Labels = selected
+		w.create(configMap("a"), s)
+		release := make(chan struct{})
+		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
+		calls := 0
+		var held []int
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+			held = append(held, w.secrets.Cache().Len())
+			var err error
+			var now *corev1.Secret
+			switch calls++; calls {
+			case 1:
+				now, err = w.client.CoreV1().Secrets("ns").Create(ctx, secret("t", "a"), metav1.CreateOptions{})
+				Wrote(ctx, now)
+			case 2:
+				now, err = w.client.CoreV1().Secrets("ns").Update(ctx, secret("s", "a"), metav1.UpdateOptions{})
+				Wrote(ctx, now)
+			}
+			return Result{}, err
+		}, w.ofSecrets, WithLogger(zap.New(core))))
+		for _, want := range [][]int{{1}, {1, 1}, {1, 1}} {
+			synctest.Wait()
+			assert.Equal(t, want, held)
+			w.touch("a", strconv.Itoa(calls))
+		}
+		<-time.After(10 * time.Second)
+		assert.Equal(t, []int{1, 1}, held, "it is still in the cache")
+		close(release)
+		synctest.Wait()
+		require.NotEmpty(t, held[2:])
+		assert.Subset(t, []int{0}, held[2:])
+		require.NoError(t, stop())
+		assert.Zero(t, logs.Len())
+	})
+}
+
+func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		west := store.Scope{Cluster: "west"}
+		w.configMaps, w.secrets = informer.NewScoped(store.ObjectKey[*corev1.ConfigMap]), informer.NewScoped(store.ObjectKey[*corev1.Secret])
+		require.NoError(t, informer.AddScope(w.configMaps, west, w.client.CoreV1().ConfigMaps("")))
+		require.NoError(t, informer.AddScope(w.secrets, west, w.client.CoreV1().Secrets("")))
+		w.create(configMap("a"), configMap("b"), secret("b", "b"))
+		release := make(chan struct{})
+		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
+		var got list
+		secure := w.securing(&got)
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			assert.Equal(t, "west", key.Cluster)
+			if key.Name == "a" {
+				return secure(ctx, key)
+			}
+			held, ok := w.secrets.Cache().Get(key)
+			got.add("b " + strconv.FormatBool(ok))
+			if ok {
+				assert.NoError(t, w.client.CoreV1().Secrets("ns").Delete(ctx, "b", metav1.DeleteOptions{}))
+				Deleted(ctx, held)
+			}
+			return Result{}, nil
+		}, Watch(w.secrets, Owner[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}))))
+		synctest.Wait()
+		w.touch("a", "1")
+		w.touch("b", "1")
+		<-time.After(10 * time.Second)
+		assert.Equal(t, []string{"a0", "b true"}, sorted(got.take()))
+		close(release)
+		synctest.Wait()
+		assert.Equal(t, []string{"a1", "b false"}, slices.Compact(sorted(got.take())))
+		require.NoError(t, stop())
+	})
+}
+
+func TestObjectsOfOneTypeAreNotTakenForOfOneKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		client, err := dynamic.NewForConfig(w.server.Config())
+		require.NoError(t, err)
+		source := func(resource string) *watching[*unstructured.Unstructured] {
+			i := informer.New(reflector.Dynamic(client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource})))
+			go func() { assert.NoError(t, i.Run(t.Context())) }()
+			return &watching[*unstructured.Unstructured]{informer: i}
+		}
+		secrets, configMaps := source("secrets"), source("configmaps")
+		synctest.Wait()
+		w.create(configMap("a"), secret("s", "a"))
+		synctest.Wait()
+		s, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("ns").Get(t.Context(), "s", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.True(t, secrets.has(written{object: s}))
+		assert.False(t, configMaps.has(written{object: s}))
+		require.NoError(t, w.server.Delete(configMap("a")))
+		synctest.Wait()
+		assert.True(t, configMaps.has(written{object: s}), "it might be the first")
+	})
 }
 
 func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
@@ -194,7 +296,7 @@ func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
 				assert.Equal(t, []string{"delete"}, got.take())
 				close(release)
 				synctest.Wait()
-				assert.Equal(t, []string{"done"}, unique(got.take()))
+				assert.Equal(t, []string{"done"}, slices.Compact(sorted(got.take())))
 				require.NoError(t, stop())
 			})
 		})
@@ -221,132 +323,33 @@ func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 	})
 }
 
-func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
-	for name, tc := range map[string]struct {
-		opts []ReconcilerOption
-		want []string
-	}{
-		"counted":                  {nil, []string{"a0", "a1"}},
-		"ignored":                  {[]ReconcilerOption{WithoutOwnWrites()}, []string{"a0"}},
-		"ignored, without waiting": {[]ReconcilerOption{WithoutOwnWrites(), WithVisibilityTimeout(0)}, []string{"a0"}},
-	} {
-		for order, late := range map[string]bool{"the event comes late": true, "the event comes during the call": false} {
-			t.Run(name+"/"+order, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t)
-					release := make(chan struct{})
-					if late {
-						w.deafen(release)
-					}
-					w.create(configMap("a"))
-					var got list
-					stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
-						result, err := w.securing(&got)(ctx, key)
-						<-time.After(time.Second)
-						return result, err
-					}, append(tc.opts, w.ofSecrets)...))
-					<-time.After(10 * time.Second)
-					close(release)
-					<-time.After(10 * time.Second)
-					assert.Equal(t, tc.want, got.take())
-
-					s := secret("", "a")
-					for _, held := range w.secrets.Cache().All() {
-						s = held.DeepCopy()
-					}
-					s.Data = map[string][]byte{"somebody": []byte("else")}
-					w.update(s)
-					<-time.After(10 * time.Second)
-					assert.Equal(t, []string{"a1"}, got.take(), "what others write counts")
-					require.NoError(t, stop())
-				})
-			})
-		}
-	}
-}
-
-func TestWhatOthersDoDuringACallCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.create(configMap("a"))
-		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
-			result, err := w.securing(&got)(ctx, key)
-			<-time.After(time.Second)
-			return result, err
-		}, w.ofSecrets, WithoutOwnWrites()))
-		synctest.Wait()
-		w.touch("a", "1")
-		<-time.After(time.Minute)
-		assert.Equal(t, []string{"a0", "a1"}, got.take())
-		require.NoError(t, stop())
-	})
-}
-
-func TestNothingIsRememberedOfKeysThatAreDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		var got list
-		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites()})
-		s := newShift(t.Context(), &o, "test", w.securing(&got), o.sources)
-		subscription := o.sources[0].subscribe(&o, "test", s.trigger)
-		stop := w.run(runFunc(func(ctx context.Context) error {
-			s.start()
-			<-ctx.Done()
-			return s.drain()
-		}))
-		s.trigger(trigger{key: store.Key{Namespace: "ns", Name: "a"}})
-		s.trigger(trigger{})
-		synctest.Wait()
-		assert.Equal(t, []string{"a0"}, got.take())
-		subscription.Close()
-		require.NoError(t, stop())
-		assert.Empty(t, s.jobs)
-	})
-}
-
-func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites(), WithVisibilityTimeout(0)})
-		s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
-			for i := range 2 * maxOwn {
-				one := secret("s", "a")
-				one.UID, one.ResourceVersion = "u", strconv.Itoa(i+1)
-				Wrote(ctx, one)
-				Wrote(ctx, configMap("no cache of the reconciler has it"))
-			}
-			return Result{}, nil
-		}, o.sources)
-		key := store.Key{Name: "a"}
-		s.trigger(trigger{key: key})
-		s.start()
-		synctest.Wait()
-		s.mu.Lock()
-		require.Contains(t, s.jobs, key)
-		assert.Len(t, s.jobs[key].own, maxOwn)
-		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, s.jobs[key].own[maxOwn-1])
-		s.mu.Unlock()
-		s.trigger(trigger{key: key, of: version{uid: "other"}, gone: true})
-		synctest.Wait()
-		s.queue.ShutDown()
-		s.workers.Wait()
-		s.trigger(trigger{key: key, of: version{uid: "u", resourceVersion: "99"}, gone: true})
-		s.mu.Lock()
-		assert.Empty(t, s.jobs, "the object is gone")
-		s.mu.Unlock()
-		require.NoError(t, s.drain())
-	})
-}
-
-type runFunc func(context.Context) error
-
-func (f runFunc) Run(ctx context.Context) error { return f(ctx) }
-
 func TestOutsideOfACallThereIsNothingToSay(t *testing.T) {
 	Wrote(t.Context(), secret("s", "a"))
 	Deleted(t.Context(), secret("s", "a"))
 	assert.NotNil(t, Logger(t.Context()))
+}
+
+func TestNothingWasWrittenIfThereIsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var got, failed list
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			var none *corev1.Secret
+			Wrote(ctx, none)
+			Deleted(ctx, none)
+			Wrote[metav1.Object](ctx, nil)
+			Wrote(ctx, &corev1.Secret{})
+			got.add(key.Name)
+			return Result{}, nil
+		}, w.ofSecrets, WithoutOwnWrites(), WithErrorHook(func(_ context.Context, err error) { failed.add(err.Error()) })))
+		synctest.Wait()
+		w.touch("a", "1")
+		synctest.Wait()
+		assert.Equal(t, []string{"a", "a"}, got.take())
+		assert.Empty(t, failed.take())
+		require.NoError(t, stop())
+	})
 }
 
 func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
@@ -356,10 +359,15 @@ func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
 		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
 			Logger(ctx).Info("hello")
-			return Result{}, nil
-		}, WithLogger(zap.New(core))))
+			return Result{}, Permanent(assert.AnError)
+		}, WithLogger(zap.New(core)), WithErrorHook(func(ctx context.Context, _ error) { Logger(ctx).Info("sorry") })))
 		synctest.Wait()
 		require.NoError(t, stop())
-		assert.Equal(t, map[string]any{"reconciler": "test", "key": "ns/a"}, logs.FilterMessage("hello").All()[0].ContextMap())
+		for _, line := range []string{"hello", "handler failed", "sorry"} {
+			require.Equal(t, 1, logs.FilterMessage(line).Len(), line)
+			fields := logs.FilterMessage(line).All()[0].ContextMap()
+			assert.Equal(t, "test", fields["reconciler"], line)
+			assert.Equal(t, "ns/a", fields["key"], line)
+		}
 	})
 }

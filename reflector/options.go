@@ -23,6 +23,8 @@ type options struct {
 	watchList     bool
 	labelSelector string
 	fieldSelector string
+	labels        labels.Selector // what labelSelector says; nil for everything
+	fields        fields.Selector // what fieldSelector says; nil for everything
 	errorHook     func(context.Context, error)
 	retry         func(error) bool
 	observer      Observer // nil for nobody
@@ -94,7 +96,11 @@ func WithoutWatchList() Option {
 // object that stops matching is deleted from the store. A nil selector matches
 // everything; with one that matches nothing, Run returns [ErrNothingSelected].
 func WithLabelSelector(selector labels.Selector) Option {
-	return optionFunc(func(o *options) { o.labelSelector = o.selector(selector) })
+	return optionFunc(func(o *options) {
+		if o.labelSelector, o.labels = o.selector(selector), nil; o.labelSelector != "" {
+			o.labels = selector
+		}
+	})
 }
 
 // WithFieldSelector restricts the reflector to objects whose fields match; which
@@ -102,7 +108,11 @@ func WithLabelSelector(selector labels.Selector) Option {
 // is deleted from the store. A nil selector matches everything; with one that
 // matches nothing, Run returns [ErrNothingSelected].
 func WithFieldSelector(selector fields.Selector) Option {
-	return optionFunc(func(o *options) { o.fieldSelector = o.selector(selector) })
+	return optionFunc(func(o *options) {
+		if o.fieldSelector, o.fields = o.selector(selector), nil; o.fieldSelector != "" {
+			o.fields = selector
+		}
+	})
 }
 
 // selector returns a selector as the API takes it. One that matches nothing has the

@@ -61,6 +61,11 @@ func (v *View[T]) WaitForObject(ctx context.Context, object T) error {
 	return v.of.WaitForObject(ctx, object)
 }
 
+// WaitForObjectIn is [Cache.WaitForObjectIn].
+func (v *View[T]) WaitForObjectIn(ctx context.Context, cluster string, object T) error {
+	return v.of.WaitForObjectIn(ctx, cluster, object)
+}
+
 // WaitForDeletion is [Cache.WaitForDeletion].
 func (v *View[T]) WaitForDeletion(ctx context.Context, object T) error {
 	return v.of.WaitForDeletion(ctx, object)

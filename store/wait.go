@@ -160,22 +160,31 @@ func (c *Cache[T]) nextPart(done []*Partition[T]) *Partition[T] {
 // WaitForObject is [Partition.WaitForObject] of the partition that the object is
 // in. In a cache with partitions, an object that is in none of them fails with
 // [ErrOutOfScope]: so does every one whose cluster the KeyFunc does not know. Wait
-// for it through its partition, which does.
+// for it by [Cache.WaitForObjectIn], or through its partition, which does.
 func (c *Cache[T]) WaitForObject(ctx context.Context, object T) error {
-	return c.waitIn(object, func(p *Partition[T]) error { return p.WaitForObject(ctx, object) })
+	return c.WaitForObjectIn(ctx, "", object)
+}
+
+// WaitForObjectIn is [Cache.WaitForObject] for an object of a cluster, if the KeyFunc
+// does not say which one it is of.
+func (c *Cache[T]) WaitForObjectIn(ctx context.Context, cluster string, object T) error {
+	return c.waitIn(cluster, object, func(p *Partition[T]) error { return p.WaitForObject(ctx, object) })
 }
 
 // WaitForDeletion is [Partition.WaitForDeletion] of the partition that the object
 // is in, and fails as [Cache.WaitForObject] does where there is none.
 func (c *Cache[T]) WaitForDeletion(ctx context.Context, object T) error {
-	return c.waitIn(object, func(p *Partition[T]) error { return p.WaitForDeletion(ctx, object) })
+	return c.waitIn("", object, func(p *Partition[T]) error { return p.WaitForDeletion(ctx, object) })
 }
 
 // waitIn waits in the partition that an object is in, or in the whole.
-func (c *Cache[T]) waitIn(object T, wait func(*Partition[T]) error) error {
+func (c *Cache[T]) waitIn(cluster string, object T, wait func(*Partition[T]) error) error {
 	key, version, err := c.whole.known(object)
 	if err != nil {
 		return err
+	}
+	if key.Cluster == "" {
+		key.Cluster = cluster
 	}
 	for {
 		p := c.partOf(key)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller"
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -25,8 +26,8 @@ const (
 // ErrRunning means that Run was called while it runs already.
 var ErrRunning = errors.New("leader election is running already")
 
-// Runner is what is led. Its Run must return soon after ctx has ended, and be callable
-// again.
+// Runner is what is led. Its Run must return when ctx has ended, and be callable again.
+// It may take its time, unless the cause of the end is controller.ErrHalt.
 type Runner interface {
 	Run(ctx context.Context) error
 }
@@ -53,8 +54,8 @@ type optionFunc func(*Elector)
 func (f optionFunc) apply(e *Elector) { f(e) }
 
 // WithTimes sets how long a lease lasts, how long a leader tries to renew it, and the
-// time between two attempts. The lease must last longer than both others together, so
-// that what is led can end before. The defaults are [DefaultLeaseDuration],
+// time between two attempts. The lease, of which only whole seconds count, must last
+// longer than both others together, so that what is led can end before. The defaults are [DefaultLeaseDuration],
 // [DefaultRenewDeadline] and [DefaultRetryPeriod].
 func WithTimes(lease, renew, retry time.Duration) Option {
 	return optionFunc(func(e *Elector) { e.lease, e.renew, e.retry = lease, renew, retry })
@@ -92,8 +93,9 @@ func (e *Elector) Run(ctx context.Context) error {
 	if e.lock == nil || e.led == nil {
 		return errors.New("leader election needs a lock and something to lead: pass both to New")
 	}
-	if e.lease <= e.renew+e.retry {
-		return fmt.Errorf("a lease of %v must last longer than %v to renew it and %v between attempts: see WithTimes", e.lease, e.renew, e.retry)
+	// The lease says whole seconds.
+	if whole := e.lease.Truncate(time.Second); whole <= e.renew+e.retry {
+		return fmt.Errorf("a lease of %v must last longer than %v to renew it and %v between attempts: see WithTimes", whole, e.renew, e.retry)
 	}
 	if !e.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -119,6 +121,9 @@ func (e *Elector) term(ctx context.Context) (lost bool, err error) {
 	lead := func(leased context.Context) {
 		defer close(ended)
 		defer resign()
+		leased, lose := context.WithCancel(leased)
+		defer lose()
+		defer lock.watch(e.renew+e.retry, lose)()
 		lost, err = e.lead(ctx, leased)
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -132,27 +137,31 @@ func (e *Elector) term(ctx context.Context) (lost bool, err error) {
 		return false, err
 	}
 	candidate := context.AfterFunc(ctx, func() {
-		if !lock.held.Load() {
+		if !lock.held() {
 			resign()
 		}
 	})
 	defer candidate()
 	elector.Run(electing)
-	if !lock.held.Load() {
+	if !lock.held() {
+		if lock.unsure() {
+			e.release(ctx, e.retry)
+		}
 		return false, nil // ctx ended before it was our turn
 	}
 	<-ended
 	if !lost {
-		e.release(ctx)
+		e.release(ctx, e.renew)
 	}
 	return lost, err
 }
 
 // lead runs what is led until ctx or the lease ends.
 func (e *Elector) lead(ctx, leased context.Context) (lost bool, err error) {
-	working, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	watching := context.AfterFunc(leased, func() { end(controller.ErrHalt) })
+	working, halt := controller.WithHalt(ctx)
+	defer halt()
+	// Also when ctx has ended: what is led may take its time to finish then.
+	watching := context.AfterFunc(leased, halt)
 	defer watching()
 	e.leading.Store(true)
 	defer e.leading.Store(false)
@@ -161,50 +170,23 @@ func (e *Elector) lead(ctx, leased context.Context) (lost bool, err error) {
 }
 
 // release gives up the lease, if it is still ours. If that fails, it ends by itself.
-func (e *Elector) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.renew)
+func (e *Elector) release(ctx context.Context, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	record, _, err := e.lock.Get(ctx)
-	if err == nil && record.HolderIdentity == e.lock.Identity() {
-		record.HolderIdentity, record.LeaseDurationSeconds = "", 1
-		err = e.lock.Update(ctx, *record)
+	err := e.tryRelease(ctx)
+	for apierrors.IsConflict(err) {
+		err = e.tryRelease(ctx) // a renewal that was given up came through all the same
 	}
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) {
 		e.logger.Warn("lease not given up", zap.String("lease", e.lock.Describe()), zap.Error(err))
 	}
 }
 
-// heldLock is a lock that knows whether it was ever ours. Its requests have a limit: one
-// without an answer would keep a candidate from the lease for ever.
-type heldLock struct {
-	resourcelock.Interface
-	limit time.Duration
-	held  atomic.Bool
-}
-
-// Get implements [resourcelock.Interface].
-func (l *heldLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.limit)
-	defer cancel()
-	return l.Interface.Get(ctx)
-}
-
-// Create implements [resourcelock.Interface].
-func (l *heldLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, record, l.Interface.Create)
-}
-
-// Update implements [resourcelock.Interface].
-func (l *heldLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, record, l.Interface.Update)
-}
-
-func (l *heldLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
-	ctx, cancel := context.WithTimeout(ctx, l.limit)
-	defer cancel()
-	err := write(ctx, record)
-	if err == nil && record.HolderIdentity == l.Identity() {
-		l.held.Store(true)
+func (e *Elector) tryRelease(ctx context.Context) error {
+	record, _, err := e.lock.Get(ctx)
+	if err != nil || record.HolderIdentity != e.lock.Identity() {
+		return err
 	}
-	return err
+	record.HolderIdentity, record.LeaseDurationSeconds = "", 1
+	return e.lock.Update(ctx, *record)
 }

@@ -3,16 +3,21 @@ package leader
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -24,6 +29,7 @@ type led struct {
 	began chan struct{}
 	ended chan error
 	takes time.Duration // to end
+	slow  time.Duration // to end although it is told to at once
 	fails error         // at once, if there is one
 }
 
@@ -35,7 +41,9 @@ func (l *led) Run(ctx context.Context) error {
 		return l.fails
 	}
 	<-ctx.Done()
-	if context.Cause(ctx) != controller.ErrHalt {
+	if context.Cause(ctx) == controller.ErrHalt {
+		<-time.After(l.slow)
+	} else {
 		<-time.After(l.takes)
 	}
 	l.ended <- context.Cause(ctx)
@@ -109,6 +117,28 @@ func TestLeaderThatCannotRenewEndsBeforeAnotherMayLead(t *testing.T) {
 	})
 }
 
+func TestNothingIsLedTwiceInOneProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		one := newLed()
+		one.slow = time.Hour
+		e := New(newLock(t, server, "one"), one)
+		stop := start(t, e)
+		<-one.began
+		server.Inject(reflectortest.Answer(500).On("", "leases"))
+		<-time.After(time.Minute)
+		server.ClearFaults()
+		<-time.After(30 * time.Minute)
+		assert.Empty(t, one.began)
+		assert.True(t, e.Leading(), "it has not ended yet")
+		identity, _ := holder(t, newLock(t, server, "two"))
+		assert.Equal(t, "one", identity, "a lease that was lost is not given up")
+		<-one.ended
+		<-one.began
+		require.NoError(t, stop())
+	})
+}
+
 func TestCandidateEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
@@ -133,11 +163,135 @@ func TestWhatIsLedEndsTheElectionByItsError(t *testing.T) {
 	})
 }
 
+// tampered is a lock that does something else when it writes.
+type tampered struct {
+	resourcelock.Interface
+	write func(ctx context.Context, record resourcelock.LeaderElectionRecord, write func() error) error
+}
+
+func (l *tampered) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, func() error { return l.Interface.Create(ctx, record) })
+}
+
+func (l *tampered) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, func() error { return l.Interface.Update(ctx, record) })
+}
+
+func holder(t *testing.T, lock resourcelock.Interface) (identity string, renewed time.Time) {
+	record, _, err := lock.Get(t.Context())
+	require.NoError(t, err)
+	return record.HolderIdentity, record.RenewTime.Time
+}
+
+func TestLeaseCountsFromWhenItsRequestWasBegun(t *testing.T) {
+	for name, atOnce := range map[string]bool{"taken": true, "renewed": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				one, slow := newLed(), atomic.Bool{}
+				slow.Store(atOnce)
+				lock := &tampered{newLock(t, server, "one"), func(_ context.Context, _ resourcelock.LeaderElectionRecord, write func() error) error {
+					err := write()
+					if slow.CompareAndSwap(true, false) {
+						server.Inject(reflectortest.Answer(500).On("", "leases"))
+						<-time.After(9 * time.Second) // the answer takes so long
+					}
+					return err
+				}}
+				stop := start(t, New(lock, one))
+				<-one.began
+				if !atOnce {
+					<-time.After(time.Minute + time.Second/2)
+					slow.Store(true)
+				}
+				assert.ErrorIs(t, <-one.ended, controller.ErrHalt)
+				server.ClearFaults()
+				_, renewed := holder(t, newLock(t, server, "two"))
+				assert.LessOrEqual(t, time.Since(renewed), DefaultRenewDeadline+DefaultRetryPeriod+time.Second/10)
+				<-one.began // it leads again
+				assert.NoError(t, stop())
+			})
+		})
+	}
+}
+
+func TestLeaderThatLosesTheLeaseWhileItFinishesEndsBeforeAnotherMayLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		lines := eventqueue.New(func(s string) (store.Key, error) { return store.Key{Name: s}, nil })
+		require.NoError(t, lines.Add("a"))
+		feed := feedFunc(func(ctx context.Context) error { <-ctx.Done(); return nil })
+		var ended time.Time
+		one := controller.New(feed, lines, func(ctx context.Context, _ *eventqueue.Queue[string]) error {
+			<-ctx.Done()
+			ended = time.Now()
+			return ctx.Err()
+		}, controller.WithDrainTimeout(time.Hour))
+		stop := start(t, New(newLock(t, server, "one"), one))
+		<-time.After(time.Minute + time.Second/2)
+		time.AfterFunc(time.Second, func() { server.Inject(reflectortest.Stall(nil).On("", "leases")) })
+		assert.ErrorIs(t, stop(), controller.ErrHalt)
+		server.ClearFaults()
+		_, renewed := holder(t, newLock(t, server, "two"))
+		assert.Less(t, ended.Sub(renewed), DefaultLeaseDuration-2*time.Second)
+	})
+}
+
+type feedFunc func(context.Context) error
+
+func (f feedFunc) Run(ctx context.Context) error { return f(ctx) }
+
+func TestLeaseIsGivenUpThoughALateRenewalComesBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		one, releases := newLed(), 0
+		lock := &tampered{newLock(t, server, "one"), func(_ context.Context, record resourcelock.LeaderElectionRecord, write func() error) error {
+			if record.HolderIdentity == "" {
+				if releases++; releases == 1 {
+					return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "lease", errors.New("somebody was faster"))
+				}
+			}
+			return write()
+		}}
+		stop := start(t, New(lock, one))
+		<-one.began
+		require.NoError(t, stop())
+		identity, _ := holder(t, newLock(t, server, "two"))
+		assert.Empty(t, identity)
+		assert.Equal(t, 2, releases)
+	})
+}
+
+func TestLeaseIsGivenUpIfNobodyKnowsWhetherItWasTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		one := newLed()
+		lock := &tampered{newLock(t, server, "one"), func(ctx context.Context, record resourcelock.LeaderElectionRecord, write func() error) error {
+			if record.HolderIdentity == "" {
+				return write()
+			}
+			require.NoError(t, write())
+			<-ctx.Done() // the answer is lost
+			return ctx.Err()
+		}}
+		stop := start(t, New(lock, one))
+		<-time.After(time.Second)
+		identity, _ := holder(t, newLock(t, server, "two"))
+		require.Equal(t, "one", identity)
+		require.NoError(t, stop())
+		identity, _ = holder(t, newLock(t, server, "two"))
+		assert.Empty(t, identity)
+		assert.Empty(t, one.began)
+	})
+}
+
 func TestElectorsOfNoUseSaySo(t *testing.T) {
 	lock := &resourcelock.LeaseLock{LockConfig: resourcelock.ResourceLockConfig{Identity: "one"}}
 	for _, e := range []*Elector{
 		New(nil, newLed()), New(lock, nil), New(&resourcelock.LeaseLock{}, newLed()),
 		New(lock, newLed(), WithTimes(12*time.Second, 10*time.Second, 2*time.Second)),
+		New(lock, newLed(), WithTimes(12900*time.Millisecond, 10*time.Second, 2*time.Second)),
+		New(lock, newLed(), WithTimes(900*time.Millisecond, 400*time.Millisecond, 100*time.Millisecond)),
 	} {
 		assert.Error(t, e.Run(t.Context()))
 	}

@@ -1,6 +1,6 @@
 // Program configmapreplicator copies ConfigMaps: one that says by an annotation which
 // namespaces it is for is copied to all that have such labels, and its copies are kept as
-// it is, until it is deleted or wants something else.
+// it is, until it is deleted or wants something else. It is example 16 of examples/README.md.
 //
 //	kubectl annotate configmap settings example.com/copy-to=team=blue
 //

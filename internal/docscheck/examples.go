@@ -23,9 +23,6 @@ var (
 	exampleNumber = regexp.MustCompile(`\bexample (\d+) of examples/README\.md`)
 )
 
-// unnumbered are examples whose comment does not have to say its number yet.
-var unnumbered = map[string]bool{"samplecontroller": true}
-
 // Examples returns one line for each example that is not in the table of examples/README.md, or is there under another number than its package comment
 // says, and for each row without an example. Numbers begin with 1 and leave none out.
 func Examples(repository fs.FS) ([]string, error) {
@@ -70,7 +67,6 @@ func Examples(repository fs.FS) ([]string, error) {
 			wrong("%s leads to %s", name, row[3])
 		case !ok:
 			wrong("there is no example %s, or it has two rows", name)
-		case number == nil && unnumbered[name]:
 		case number == nil:
 			wrong(`the package comment of %s does not say "example %s of %s"`, name, row[1], exampleTable)
 		case number[1] != row[1]:

@@ -1,0 +1,213 @@
+package controller
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts []ReconcilerOption
+		want []string
+	}{
+		"counted":                  {nil, []string{"a0", "a1"}},
+		"ignored":                  {[]ReconcilerOption{WithoutOwnWrites()}, []string{"a0"}},
+		"ignored, without waiting": {[]ReconcilerOption{WithoutOwnWrites(), WithVisibilityTimeout(0)}, []string{"a0"}},
+	} {
+		for order, late := range map[string]bool{"the event comes late": true, "the event comes during the call": false} {
+			t.Run(name+"/"+order, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					release := make(chan struct{})
+					if late {
+						w.deafen(release)
+					}
+					w.create(configMap("a"))
+					var got list
+					stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+						result, err := w.securing(&got)(ctx, key)
+						<-time.After(time.Second)
+						return result, err
+					}, append(tc.opts, w.ofSecrets)...))
+					<-time.After(10 * time.Second)
+					close(release)
+					<-time.After(10 * time.Second)
+					assert.Equal(t, tc.want, got.take())
+
+					s := secret("", "a")
+					for _, held := range w.secrets.Cache().All() {
+						s = held.DeepCopy()
+					}
+					s.Data = map[string][]byte{"somebody": []byte("else")}
+					w.update(s)
+					<-time.After(10 * time.Second)
+					assert.Equal(t, []string{"a1"}, got.take(), "what others write counts")
+					require.NoError(t, stop())
+				})
+			})
+		}
+	}
+}
+
+func TestWhatOthersDoDuringACallCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			result, err := w.securing(&got)(ctx, key)
+			<-time.After(time.Second)
+			return result, err
+		}, w.ofSecrets, WithoutOwnWrites()))
+		synctest.Wait()
+		w.touch("a", "1")
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"a0", "a1"}, got.take())
+		require.NoError(t, stop())
+	})
+}
+
+func TestNothingIsRememberedOfKeysThatAreDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var got list
+		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites()})
+		s := newShift(t.Context(), &o, "test", w.securing(&got), o.sources)
+		subscription := o.sources[0].subscribe(&o, "test", s.trigger)
+		stop := w.run(runFunc(func(ctx context.Context) error {
+			<-subscription.Synced()
+			s.start()
+			<-ctx.Done()
+			return s.drain()
+		}))
+		s.trigger(trigger{key: store.Key{Namespace: "ns", Name: "a"}})
+		s.trigger(trigger{})
+		synctest.Wait()
+		assert.Equal(t, []string{"a0"}, got.take())
+		subscription.Close()
+		require.NoError(t, stop())
+		assert.Empty(t, s.jobs)
+	})
+}
+
+func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites(), WithVisibilityTimeout(0)})
+		s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+			for i := range 2 * maxOwn {
+				one := secret("s", "a")
+				one.UID, one.ResourceVersion = "u", strconv.Itoa(i+1)
+				Wrote(ctx, one)
+				Wrote(ctx, configMap("no cache of the reconciler has it"))
+			}
+			return Result{}, nil
+		}, o.sources)
+		key := store.Key{Name: "a"}
+		s.trigger(trigger{key: key})
+		s.start()
+		synctest.Wait()
+		s.mu.Lock()
+		require.Contains(t, s.jobs, key)
+		assert.Len(t, s.jobs[key].own, maxOwn)
+		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, s.jobs[key].own[maxOwn-1])
+		s.mu.Unlock()
+		s.trigger(trigger{key: key, of: version{uid: "other"}, gone: true})
+		synctest.Wait()
+		s.queue.ShutDown()
+		s.workers.Wait()
+		s.trigger(trigger{key: key, of: version{uid: "u", resourceVersion: "99"}, gone: true})
+		s.mu.Lock()
+		assert.Empty(t, s.jobs, "the object is gone")
+		s.mu.Unlock()
+		require.NoError(t, s.drain())
+	})
+}
+
+func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
+	key := store.Key{Name: "a"}
+	of := func(uid, resourceVersion string) trigger { return trigger{key: key, of: version{uid, resourceVersion}} }
+	gone := func(t trigger) trigger { t.gone = true; return t }
+	listed := func(t trigger) trigger { t.listed = true; return t }
+	for name, tc := range map[string]struct {
+		wrote         []string
+		during, after []trigger
+		calls         int
+		remembered    int
+	}{
+		"own, during":                       {wrote: []string{"5"}, during: []trigger{of("u", "5")}},
+		"own, after":                        {wrote: []string{"5"}, after: []trigger{of("u", "5")}},
+		"own, twice":                        {wrote: []string{"5", "6"}, during: []trigger{of("u", "5")}, after: []trigger{of("u", "6")}},
+		"foreign, before ours":              {wrote: []string{"5"}, during: []trigger{of("u", "4"), of("u", "5")}, calls: 1},
+		"foreign, after ours":               {wrote: []string{"5"}, during: []trigger{of("u", "5"), of("u", "6")}, calls: 1},
+		"foreign, of another object":        {wrote: []string{"5"}, after: []trigger{of("v", "5")}, calls: 1, remembered: 1},
+		"hidden by a list, during":          {wrote: []string{"5"}, during: []trigger{listed(of("u", "5"))}, calls: 1},
+		"hidden by a list, after":           {wrote: []string{"5"}, after: []trigger{listed(of("u", "5"))}, calls: 1},
+		"deleted as it was, during":         {wrote: []string{"5"}, during: []trigger{gone(of("u", "5"))}, calls: 1},
+		"deleted as it was, after":          {wrote: []string{"5"}, after: []trigger{gone(of("u", "5"))}, calls: 1},
+		"ours, and deleted":                 {wrote: []string{"5"}, during: []trigger{of("u", "5"), gone(of("u", "6"))}, calls: 1},
+		"write that changed nothing":        {wrote: []string{"5"}, after: []trigger{of("u", "6")}, calls: 1},
+		"gone before it was seen":           {wrote: []string{"5"}, after: []trigger{gone(listed(of("u", "4")))}, calls: 1},
+		"many that changed nothing":         {wrote: []string{"5", "5", "5"}, remembered: 1},
+		"later, and an earlier list":        {wrote: []string{"5"}, after: []trigger{of("u", "4")}, calls: 1, remembered: 1},
+		"versions that are no numbers":      {wrote: []string{"x"}, after: []trigger{of("u", "6")}, calls: 1, remembered: 1},
+		"object that the server never saw":  {wrote: []string{""}, during: []trigger{of("u", "")}, calls: 1},
+		"object that has no version at all": {wrote: []string{"", "-"}, after: []trigger{of("", ""), of("", "-")}, calls: 2},
+		"more than is remembered": {wrote: []string{"99"}, during: []trigger{
+			of("1", "1"), of("2", "1"), of("3", "1"), of("4", "1"), of("5", "1"), of("6", "1"), of("7", "1"), of("8", "1"),
+			of("9", "1"), of("10", "1"), of("11", "1"), of("12", "1"), of("13", "1"), of("14", "1"), of("15", "1"), of("16", "1"),
+			of("17", "1"),
+		}, calls: 1, remembered: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites(), WithVisibilityTimeout(0)})
+				calls, release := 0, make(chan struct{})
+				s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+					if calls++; calls > 1 {
+						return Result{}, nil
+					}
+					for _, resourceVersion := range tc.wrote {
+						one := secret("s", "a")
+						if one.UID, one.ResourceVersion = "u", resourceVersion; resourceVersion == "-" {
+							one.UID = ""
+						}
+						Wrote(ctx, one)
+					}
+					<-release
+					return Result{}, nil
+				}, o.sources)
+				s.start()
+				s.trigger(trigger{key: key})
+				synctest.Wait()
+				for _, event := range tc.during {
+					s.trigger(event)
+				}
+				s.mu.Lock()
+				assert.LessOrEqual(t, len(s.jobs[key].during), maxOwn)
+				s.mu.Unlock()
+				close(release)
+				for _, event := range tc.after {
+					synctest.Wait()
+					s.trigger(event)
+				}
+				synctest.Wait()
+				assert.Equal(t, tc.calls, calls-1)
+				remembered := 0
+				if j := s.jobs[key]; j != nil {
+					remembered = len(j.own)
+				}
+				assert.Equal(t, tc.remembered, remembered)
+				assert.NoError(t, s.drain())
+			})
+		})
+	}
+}

@@ -1,0 +1,281 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/workqueue"
+)
+
+func TestStopFinishesWhatWaitsAndSaysWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"), configMap("c"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			<-time.After(time.Second)
+			got.add(key.Name)
+			if key.Name == "b" {
+				return Result{}, errors.New("ouch")
+			}
+			return Result{RequeueAfter: time.Hour}, ctx.Err()
+		}))
+		synctest.Wait()
+		err := stop()
+		assert.Len(t, got.take(), 3)
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, err, &left)
+		require.Len(t, left.Left, 1)
+		assert.Equal(t, "b", left.Left[0].Key.Name)
+		assert.EqualError(t, left.Left[0].Err, "ouch")
+		assert.NoError(t, left.Cause)
+	})
+}
+
+func TestStopHasALimitedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		calls, reported := 0, 0
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			calls++
+			<-ctx.Done()
+			return Result{}, context.Cause(ctx)
+		}, WithDrainTimeout(time.Minute), WithErrorHook(func(context.Context, error) { reported++ })))
+		synctest.Wait()
+		before := time.Now()
+		err := stop()
+		assert.Equal(t, time.Minute, time.Since(before))
+		assert.Equal(t, 1, calls)
+		assert.Zero(t, reported, "to be told to end is no failure")
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, err, &left)
+		assert.ErrorIs(t, err, ErrDrainTimeout)
+		assert.Len(t, left.Left, 2)
+	})
+}
+
+func TestHaltLeavesNoTimeToFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		calls := 0
+		r := NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			calls++
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		})
+		halted, halt := context.WithCancelCause(t.Context())
+		stop := w.run(runFunc(func(context.Context) error { return r.Run(halted) }))
+		synctest.Wait()
+		before := time.Now()
+		halt(ErrHalt)
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, stop(), &left)
+		assert.Equal(t, ErrHalt, left.Cause)
+		assert.Zero(t, time.Since(before))
+		assert.Len(t, left.Left, 2)
+		assert.Equal(t, 1, calls)
+	})
+}
+
+func TestRunAgainReconcilesEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		var got list
+		r := NewReconciler("test", w.configMaps, got.noting())
+		var informers informer.Group
+		informers.Add(w.configMaps)
+		stopInformers := runMember(t, &informers)
+		for range 2 {
+			stop := runMember(t, r)
+			synctest.Wait()
+			require.NoError(t, stop())
+			assert.Equal(t, []string{"a", "b"}, sorted(got.take()))
+		}
+		w.touch("a", "1")
+		synctest.Wait()
+		assert.Empty(t, got.take(), "it does not run")
+		lists := len(w.server.Requests(reflectortest.Verb("list"))) + len(w.server.Requests(reflectortest.Verb("watch")))
+		assert.Equal(t, 1, lists, "nothing is read again")
+		require.NoError(t, stopInformers())
+	})
+}
+
+func TestKeyWhoseCacheIsLateIsLeftThoughItComesWhileOthersFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := make(chan struct{})
+		w.deafen(release)
+		w.create(configMap("a"))
+		var got list
+		secure := w.securing(&got)
+		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			if key.Name == "b" {
+				<-time.After(5 * time.Second)
+				return Result{}, nil
+			}
+			return secure(ctx, key)
+		}, w.ofSecrets))
+		synctest.Wait()
+		w.touch("a", "1")
+		w.create(configMap("b"))
+		synctest.Wait()
+		time.AfterFunc(time.Second, func() { close(release) })
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, stop(), &left)
+		require.Len(t, left.Left, 1)
+		assert.Equal(t, "a", left.Left[0].Key.Name)
+		assert.NoError(t, left.Cause)
+		assert.Equal(t, []string{"a0"}, got.take())
+	})
+}
+
+func TestWhatOthersDidDuringTheLastCallIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		var got list
+		stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+			<-time.After(time.Second)
+			got.add(key.Name)
+			return Result{}, nil
+		}, WithoutOwnWrites(), WithWorkers(2)))
+		synctest.Wait()
+		w.touch("a", "1")
+		synctest.Wait()
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, stop(), &left)
+		require.Len(t, left.Left, 1)
+		assert.Equal(t, "a", left.Left[0].Key.Name)
+		assert.Equal(t, []string{"a", "b"}, sorted(got.take()))
+	})
+}
+
+func TestKeyWaitsForWhatAnEarlierRunWrote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := make(chan struct{})
+		w.deafen(release)
+		w.create(configMap("a"), configMap("b"))
+		var got list
+		r := NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets)
+		stop := w.run(runFunc(func(ctx context.Context) error {
+			for range 3 {
+				running, end := context.WithCancel(ctx)
+				time.AfterFunc(time.Second, end)
+				if err := r.Run(running); err == nil { // the first leaves nothing to do
+					assert.Equal(t, []string{"a0", "b0"}, sorted(got.take()))
+				}
+			}
+			assert.Empty(t, got.take(), "the cache has no Secret yet")
+			close(release)
+			return r.Run(ctx)
+		}))
+		<-time.After(10 * time.Second)
+		assert.Equal(t, []string{"a1", "b1"}, slices.Compact(sorted(got.take())))
+		require.NoError(t, stop())
+		assert.Empty(t, r.unseen)
+	})
+}
+
+// unlocked is a rate limiter and metrics that look whether a lock is held.
+type unlocked struct {
+	workqueue.TypedRateLimiter[store.Key]
+	metrics
+	shift *shift
+	asked atomic.Int64
+	held  atomic.Int64
+}
+
+func (u *unlocked) look() {
+	u.asked.Add(1)
+	if u.shift != nil && !u.shift.mu.TryLock() {
+		u.held.Add(1)
+		return
+	}
+	if u.shift != nil {
+		u.shift.mu.Unlock()
+	}
+}
+
+func (u *unlocked) When(key store.Key) time.Duration { u.look(); return time.Second }
+
+func (u *unlocked) Forget(store.Key) { u.look() }
+
+func (u *unlocked) Inc() { u.look() }
+
+func (u *unlocked) NewAddsMetric(string) workqueue.CounterMetric { return u }
+
+func (u *unlocked) NewRetriesMetric(string) workqueue.CounterMetric { return u }
+
+func TestNothingOfTheUserIsCalledUnderALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := make(chan struct{})
+		w.deafen(release)
+		look := &unlocked{}
+		var got list
+		secure, failures := w.securing(&got), 0
+		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithRateLimiter(look), WithMetrics(look), WithoutOwnWrites()})
+		s := newShift(t.Context(), &o, "test", func(ctx context.Context, key store.Key) (Result, error) {
+			<-time.After(time.Second)
+			if failures++; failures == 1 {
+				return Result{}, errors.New("ouch")
+			}
+			_, err := secure(ctx, key)
+			return Result{RequeueAfter: time.Hour}, err
+		}, o.sources)
+		look.shift = s
+		stop := w.run(runFunc(func(ctx context.Context) error {
+			<-w.secrets.Synced()
+			s.start()
+			<-ctx.Done()
+			_ = s.drain()
+			return nil
+		}))
+		a := store.Key{Namespace: "ns", Name: "a"}
+		s.trigger(trigger{key: a})
+		<-time.After(time.Second / 2)
+		s.trigger(trigger{key: a}) // during the call
+		<-time.After(10 * time.Second)
+		s.trigger(trigger{key: a}) // it is parked
+		<-time.After(10 * time.Second)
+		close(release)
+		<-time.After(10 * time.Second)
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"a0", "a1"}, got.take())
+		assert.GreaterOrEqual(t, look.asked.Load(), int64(8))
+		assert.Zero(t, look.held.Load())
+	})
+}
+
+func TestErrorHookThatEndsItsGoroutineChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		calls := 0
+		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+			if calls++; calls < 3 {
+				return Result{}, errors.New("ouch")
+			}
+			return Result{}, nil
+		}, WithErrorHook(func(context.Context, error) { runtime.Goexit() })))
+		<-time.After(time.Minute)
+		assert.NoError(t, stop())
+		assert.Equal(t, 3, calls)
+	})
+}

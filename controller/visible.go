@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func (w *watching[S]) has(of written) bool {
+	if _, ok := of.object.(S); !ok {
+		return false
+	}
+	one, ok := of.object.(*unstructured.Unstructured)
+	if !ok {
+		return true
+	}
+	// Objects of every kind have this type. Those of one cache are of one kind.
+	for _, held := range w.informer.Cache().All() {
+		other, ok := any(held).(*unstructured.Unstructured)
+		return !ok || one.GroupVersionKind().GroupKind() == other.GroupVersionKind().GroupKind()
+	}
+	return true
+}
+
+func (w *watching[S]) visible(of store.Key, what written) wait {
+	if !w.has(what) {
+		return nil
+	}
+	object, cache := what.object.(S), w.informer.Cache()
+	key, err := cache.KeyOf(object)
+	if err != nil {
+		return nil
+	}
+	if key.Cluster == "" {
+		key.Cluster = of.Cluster // what is written for a key is written where it is
+	}
+	seen := func(ctx context.Context) error { return cache.WaitForObjectIn(ctx, key.Cluster, object) }
+	switch {
+	case what.deleted:
+		return func(ctx context.Context) error {
+			if err := seen(ctx); err != nil {
+				return err
+			}
+			return waitUntil(ctx, cache, key, func(held metav1.Object) bool {
+				return versionOf(held).uid != what.version.uid || held.GetDeletionTimestamp() != nil
+			})
+		}
+	case !w.informer.Selects(what.object):
+		// It will not be shown. An earlier state may have been.
+		return func(ctx context.Context) error {
+			return waitUntil(ctx, cache, key, func(held metav1.Object) bool { return !versionOf(held).before(what.version) })
+		}
+	}
+	return seen
+}
+
+// waitUntil waits until a cache holds nothing under a key, or something that is enough.
+func waitUntil[S any](ctx context.Context, cache *store.View[S], key store.Key, enough func(metav1.Object) bool) error {
+	ended := func() bool {
+		held, ok := cache.Get(key)
+		object, isObject := any(held).(metav1.Object)
+		return !ok || !isObject || enough(object)
+	}
+	if ended() {
+		return nil
+	}
+	for range cache.WatchKey(ctx, key) {
+		if ended() {
+			return nil
+		}
+	}
+	return context.Cause(ctx)
+}

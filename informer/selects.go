@@ -1,0 +1,19 @@
+package informer
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Selects reports whether the cache may come to hold an object in the given state. It
+// returns false where that is certain not to be: if it is in no scope of an informer made
+// by [NewScoped], or if the reflector says so, by what it knows of its selectors; see
+// [reflector.KubernetesResourceReflector.Selects].
+func (i *Informer[T]) Selects(object metav1.Object) bool {
+	for _, s := range i.feed.sources() {
+		if namespace := s.scope.Namespace; namespace != "" && namespace != object.GetNamespace() {
+			continue
+		}
+		if of, ok := s.Feed.(interface{ Selects(metav1.Object) bool }); !ok || of.Selects(object) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,35 @@
+package reflector
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// Selects reports whether the store may come to hold an object in the given state. It
+// returns false where that is certain not to be: if the label selector does not match,
+// if a field selector of the name or the namespace does not, or if the client is a
+// [Resource] of another namespace. Of other fields, and of the namespace of another
+// client, it knows nothing.
+func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
+	if of, ok := r.source.(resourceSource[T]); ok && of.Resource != nil {
+		if namespace := of.namespace; namespace != "" && namespace != object.GetNamespace() {
+			return false
+		}
+	}
+	return (r.labels == nil || r.labels.Matches(labels.Set(object.GetLabels()))) &&
+		(r.fields == nil || mayMatch(r.fields, object))
+}
+
+// mayMatch reports whether a selector may match an object of which only the name and the
+// namespace are known.
+func mayMatch(selector fields.Selector, object metav1.Object) bool {
+	known := map[string]string{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
+	for _, r := range selector.Requirements() {
+		if value, ok := known[r.Field]; ok && (value == r.Value) == (r.Operator == selection.NotEquals) {
+			return false
+		}
+	}
+	return true
+}
