@@ -13,17 +13,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -85,11 +83,9 @@ func (r *replicator) reconcile(ctx context.Context, key store.Key) (controller.R
 		if ok && c.Name == key.Name && selector.Matches(labels.Set(namespace.Labels)) {
 			continue
 		}
-		err := r.CoreV1().ConfigMaps(c.Namespace).Delete(ctx, c.Name, *metav1.NewPreconditionDeleteOptions(string(c.UID)))
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := write.Delete(ctx, r.CoreV1().ConfigMaps(c.Namespace), c); err != nil {
 			return controller.Result{}, err
 		}
-		controller.Deleted(ctx, c)
 	}
 	if !ok {
 		return controller.Result{}, nil
@@ -108,39 +104,28 @@ func (r *replicator) reconcile(ctx context.Context, key store.Key) (controller.R
 
 // finalize sees to it that a source has the finalizer, or has it not.
 func (r *replicator) finalize(ctx context.Context, source *corev1.ConfigMap, wanted bool) error {
-	if slices.Contains(source.Finalizers, finalizer) == wanted {
-		return nil
+	change := write.RemoveFinalizer[*corev1.ConfigMap]
+	if wanted {
+		change = write.AddFinalizer
 	}
-	source = source.DeepCopy() // the cached one is everybody's
-	if source.Finalizers = slices.DeleteFunc(source.Finalizers, func(f string) bool { return f == finalizer }); wanted {
-		source.Finalizers = append(source.Finalizers, finalizer)
-	}
-	written, err := r.CoreV1().ConfigMaps(source.Namespace).Update(ctx, source, metav1.UpdateOptions{})
-	if err == nil {
-		controller.Wrote(ctx, written)
-	}
+	_, err := change(ctx, r.CoreV1().ConfigMaps(source.Namespace), source, finalizer)
 	return err
 }
 
 // ensure creates or repairs the copy in a namespace.
 func (r *replicator) ensure(ctx context.Context, source *corev1.ConfigMap, namespace string) (err error) {
 	client, from := r.CoreV1().ConfigMaps(namespace), source.Namespace+"/"+source.Name
-	c, ok := r.configMaps.Cache().Get(store.Key{Namespace: namespace, Name: source.Name})
+	held, ok := r.configMaps.Cache().Get(store.Key{Namespace: namespace, Name: source.Name})
 	switch {
 	case !ok:
-		meta := metav1.ObjectMeta{Name: source.Name, Annotations: map[string]string{copyOf: from}}
-		c, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: source.Data, BinaryData: source.BinaryData}, metav1.CreateOptions{})
-	case c.Annotations[copyOf] != from:
+		meta := metav1.ObjectMeta{Namespace: namespace, Name: source.Name, Annotations: map[string]string{copyOf: from}}
+		_, err = write.Create(ctx, client, &corev1.ConfigMap{ObjectMeta: meta, Data: source.Data, BinaryData: source.BinaryData})
+	case held.Annotations[copyOf] != from:
 		return fmt.Errorf("there is a ConfigMap %s/%s that is no copy", namespace, source.Name)
-	case equality.Semantic.DeepEqual(c.Data, source.Data) && equality.Semantic.DeepEqual(c.BinaryData, source.BinaryData):
-		return nil
 	default:
-		c = c.DeepCopy()
-		c.Data, c.BinaryData = source.Data, source.BinaryData
-		c, err = client.Update(ctx, c, metav1.UpdateOptions{})
-	}
-	if err == nil {
-		controller.Wrote(ctx, c)
+		want := held.DeepCopy() // the cached one is everybody's
+		want.Data, want.BinaryData = source.Data, source.BinaryData
+		_, err = write.Patch(ctx, client, held, want) // nothing, if they are equal
 	}
 	return err
 }
