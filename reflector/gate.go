@@ -71,8 +71,8 @@ func (g *gate[T]) ask(s *wireWatch[T], d *decoder[T], format wire.Format, frame 
 	switch kind {
 	case watch.Added, watch.Modified, watch.Deleted:
 	case watch.Bookmark:
-		if e, _ := s.bookmark(format, frame, event[T]{}); e.closing {
-			g.holds = nil // what comes now is news
+		if e, _ := s.bookmark(format, frame, event[T]{}); e.closing || e.err != nil {
+			g.holds = nil // what comes now is news, or may be: see Frame.Recut
 			return false, false
 		}
 		return false, true

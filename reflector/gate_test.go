@@ -197,3 +197,17 @@ func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
 	}
 	assert.Less(t, float64(after.Mallocs-before.Mallocs)/n, most)
 }
+
+// Two events may be in one line, which is found out when the first one is decoded.
+func TestNobodyAsksWhatIsHeldAfterABookmarkThatHidesAnotherEvent(t *testing.T) {
+	line := func(event string) string { return strings.TrimSpace(event) }
+	bookmark := `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}`
+	asked := ""
+	holds := func(key store.Key, version store.Version) bool {
+		asked += key.Name
+		return version.ResourceVersion == "1"
+	}
+	body := text(versioned("ADDED", "x", "1"), bookmark+line(versioned("DELETED", "a", "1"))+"\n", versioned("ADDED", "a", "1"))
+	assert.Equal(t, []string{"=x", "*5", "-a1", "+a1"}, happened(t, gatedWatch(t.Context(), t, body, holds)))
+	assert.Equal(t, "x", asked)
+}

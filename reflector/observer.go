@@ -2,7 +2,7 @@ package reflector
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
 )
 
@@ -74,15 +74,21 @@ func (o *observing) beginList(name string, streamed bool) {
 	}
 }
 
+// failList notes that a request for a list failed, unless that is because Run ended: a request
+// that is given up, or that somebody else stops, is cancelled as well, so the error does not tell.
+func (o *observing) failList(run context.Context, err error) {
+	if run.Err() == nil {
+		o.endList(0, err)
+	}
+}
+
 func (o *observing) endList(objects int, err error) {
 	if !o.listing {
 		return
 	}
 	o.listing = false
-	if !errors.Is(err, context.Canceled) {
-		o.list.Objects, o.list.Err, o.list.Took = objects, err, time.Since(o.list.Began)
-		o.observer.Listed(o.list)
-	}
+	o.list.Objects, o.list.Err, o.list.Took = objects, err, time.Since(o.list.Began)
+	o.observer.Listed(o.list)
 }
 
 func (o *observing) beginWatch(name string) {
@@ -92,12 +98,33 @@ func (o *observing) beginWatch(name string) {
 }
 
 // received notes what a watch brought.
-func (o *observing) received(in input, events int) {
+func received[T Object](o *observing, in input, events []event[T]) {
 	switch in.kind {
 	case failed, ended:
 		o.ended = in.err
 	case changed, marked:
-		o.watch.Events += events
+		for i := range events {
+			o.watch.Events += max(len(events[i].unchanged), 1)
+		}
+	}
+}
+
+// decided notes why a watch is going to be closed, or a list given up, if that is not what came
+// last: that may have been nothing, or of no use. wrap makes the error that others see.
+func (o *observing) decided(todo []action, wrap func(action) error) {
+	if o.observer == nil {
+		return
+	}
+	why := slices.IndexFunc(todo, func(a action) bool { return a.err != nil })
+	if why < 0 {
+		return
+	}
+	closes := slices.ContainsFunc(todo, func(a action) bool { return a.do == stopWatch })
+	switch {
+	case o.watching && closes && o.ended == nil:
+		o.ended = wrap(todo[why])
+	case o.listing && !o.watching && todo[why].do == wait:
+		o.endList(0, wrap(todo[why]))
 	}
 }
 

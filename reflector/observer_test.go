@@ -11,6 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -81,6 +85,101 @@ func TestObserverIsToldOfWatchLists(t *testing.T) {
 		assert.Equal(t, 3, l.lists[1].Objects)
 		require.Len(t, l.watches, 2)
 		assert.Error(t, l.watches[0].Err)
+		assert.Equal(t, 4, l.watches[1].Events, "with the bookmark")
+	})
+}
+
+func TestObserverIsToldOfWhatStalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault    reflectortest.Fault
+		streamed bool
+		list     error // of the first
+		watches  int   // the end of the last one is Run's
+		watch    error // of the first
+	}{
+		"a watch":                   {reflectortest.StallAfterEvents(1, nil).On("watch", ""), false, nil, 2, reflector.ErrSilentWatch},
+		"a watch after a stream":    {reflectortest.StallAfterEvents(4, nil).On("watch", ""), true, nil, 2, reflector.ErrSilentWatch},
+		"a stream":                  {reflectortest.StallAfterEvents(1, nil).On("watch", ""), true, reflector.ErrNoInitialEventsEnd, 2, reflector.ErrNoInitialEventsEnd},
+		"the beginning of a stream": {reflectortest.Stall(nil).On("watch", ""), true, reflector.ErrNoAnswer, 1, nil},
+		"a list":                    {reflectortest.Stall(nil).On("list", ""), false, reflector.ErrNoAnswer, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				server.Inject(c.fault.Times(1))
+				var opts []reflector.Option
+				if !c.streamed {
+					opts = append(opts, reflector.WithoutWatchList())
+				}
+				l := observed(t, server, func() { <-time.After(14 * time.Minute) }, opts...)
+				require.NotEmpty(t, l.lists)
+				require.ErrorIs(t, l.lists[0].Err, c.list)
+				if c.list != nil {
+					require.Len(t, l.lists, 2)
+					assert.NoError(t, l.lists[1].Err)
+				}
+				require.GreaterOrEqual(t, len(l.watches), c.watches)
+				assert.ErrorIs(t, l.watches[0].Err, c.watch)
+			})
+		})
+	}
+}
+
+// deaf does not answer watches; its error is that of HTTP/2.
+type deaf struct{ typedcorev1.ConfigMapInterface }
+
+func (deaf) Watch(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestObserverIsToldOfAWatchListThatIsNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clientset, err := kubernetes.NewForConfig(reflectortest.Start(t).Config())
+		require.NoError(t, err)
+		l := &ledger{}
+		r := reflector.New(deaf{clientset.CoreV1().ConfigMaps("default")}, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithObserver(l))
+		ctx, stop := context.WithTimeout(t.Context(), 15*time.Minute)
+		defer stop()
+		require.NoError(t, r.Run(ctx))
+		require.Len(t, l.lists, 1, "Run broke the second one off")
+		assert.ErrorIs(t, l.lists[0].Err, reflector.ErrNoAnswer)
+		assert.Empty(t, l.watches)
+	})
+}
+
+// nowhere lists without saying of which version.
+type nowhere struct{ typedcorev1.ConfigMapInterface }
+
+func (nowhere) List(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	return &corev1.ConfigMapList{}, nil
+}
+
+func TestObserverIsToldOfListsThatAreOfNoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{}
+		r := reflector.New(nowhere{}, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithoutWatchList(), reflector.WithObserver(l))
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		require.NoError(t, r.Run(ctx))
+		require.NotEmpty(t, l.lists)
+		assert.ErrorIs(t, l.lists[0].Err, reflector.ErrNoResourceVersion)
+	})
+}
+
+func TestObserverIsToldOfEventsThatAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		l := observed(t, server, func() {
+			<-time.After(90 * time.Second)
+			server.Inject(reflectortest.AnswerStatus(apierrors.NewResourceExpired("forgotten").Status()).On("watch", "").Times(1))
+			require.NoError(t, server.Restore(server.ResourceVersion()))
+			<-time.After(30 * time.Second)
+		})
+		require.Len(t, l.lists, 2)
+		assert.True(t, l.lists[1].Streamed)
+		assert.Equal(t, 3, l.lists[1].Objects)
+		require.Len(t, l.watches, 2)
 		assert.Equal(t, 4, l.watches[1].Events, "with the bookmark")
 	})
 }

@@ -58,6 +58,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 		in.at, in.dice = time.Now(), rand.Float64()
 		var todo []action
 		r.protocol, todo = step(r.protocol, in)
+		r.observing.decided(todo, r.wrap)
 		for _, a := range todo {
 			if ctx.Err() != nil && (a.do <= receive || a.do == wait) {
 				return nil
@@ -80,7 +81,9 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 		return r.askWatch(ctx, a), nil
 	case receive:
 		in := r.receive(ctx)
-		r.observing.received(in, len(r.events))
+		if r.observing.watching && ctx.Err() == nil {
+			received(&r.observing, in, r.events)
+		}
 		return in, nil
 	case replace:
 		return r.replace(a.version), nil
@@ -126,12 +129,12 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		// watch any more.
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, ErrNoAnswer)
+	limited, cancel := context.WithTimeoutCause(ctx, answerTimeout, ErrNoAnswer)
 	defer cancel()
-	p, err := r.source.list(ctx, opts, r.holds())
+	p, err := r.source.list(limited, opts, r.holds())
 	if err != nil {
-		err = r.newError(OpList, a.version, withCause(ctx, err))
-		r.observing.endList(0, err)
+		err = r.newError(OpList, a.version, withCause(limited, err))
+		r.observing.failList(ctx, err)
 		return input{kind: failed, err: err}
 	}
 	r.status.contact()
@@ -157,14 +160,14 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = phase, 0, time.Time{} })
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	limited, cancel := context.WithCancelCause(ctx)
 	unanswered := time.AfterFunc(answerTimeout, func() { cancel(ErrNoAnswer) })
-	f, err := r.source.watch(ctx, opts, holds)
+	f, err := r.source.watch(limited, opts, holds)
 	unanswered.Stop()
 	if err != nil {
-		err = r.newError(OpWatch, a.version, withCause(ctx, err))
+		err = r.newError(OpWatch, a.version, withCause(limited, err))
 		cancel(nil)
-		r.observing.endList(0, err)
+		r.observing.failList(ctx, err)
 		return input{kind: failed, err: err}
 	}
 	f.cancel = cancel

@@ -32,7 +32,33 @@ func memberAt(b []byte, i int) (name []byte, value int, ok bool) {
 // skip validates a value that nobody wants.
 func skip(b []byte, i int) (int, bool) {
 	n := wire.ValueLength(b[i:])
-	return i + n, n > 0 && isValid(b[i:i+n])
+	return i + n, n > 0 && !tooDeep(b[i:i+n]) && isValid(b[i:i+n])
+}
+
+// tooDeep reports whether a value, with all that it may be in, may be deeper than the library
+// allows, which does not see that when it is given the value alone.
+func tooDeep(b []byte) bool {
+	const most = 10_000 - mostDepth
+	if len(b) < 2*most {
+		return false
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c|0x20 == '{':
+			if depth++; depth > most {
+				return true
+			}
+		case c|0x20 == '}':
+			depth--
+		}
+	}
+	return false
 }
 
 // inside decodes what has values in it.

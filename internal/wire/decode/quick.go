@@ -150,7 +150,7 @@ func (q *quick) leave(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) 
 		options = q.library.sharing
 	}
 	n := wire.ValueLength(b[i:])
-	if n <= 0 || json.Unmarshal(b[i:i+n], reflect.NewAt(r.typ, p).Interface(), options) != nil {
+	if n <= 0 || tooDeep(b[i:i+n]) || json.Unmarshal(b[i:i+n], reflect.NewAt(r.typ, p).Interface(), options) != nil {
 		return 0, false
 	}
 	return i + n, true

@@ -156,3 +156,22 @@ func TestEqualStringsHaveTheSameMemory(t *testing.T) {
 	assert.NotSame(t, unsafe.StringData(a.Status.Message), unsafe.StringData(b.Status.Message))
 	assert.Len(t, d.json.quick.strings, internedPlaces)
 }
+
+// A value that is left to the library is in others, which it does not see.
+func TestWhatIsDeeperThanTheLibraryTakesIsRefused(t *testing.T) {
+	const most = 10_000
+	d := newErased(reflect.TypeFor[nested]())
+	for _, member := range []string{"unknown", "conditions", "any"} {
+		for _, outer := range []int{1, mostDepth - 1} {
+			for _, whole := range []int{most, most + 1, most + mostDepth} {
+				inner := whole - outer
+				text := strings.Repeat(`{"inner":`, outer-1) + `{"` + member + `":` + strings.Repeat("[", inner) + strings.Repeat("]", inner) + strings.Repeat("}", outer)
+				want := &nested{}
+				bad := utiljson.Unmarshal([]byte(text), want)
+				d.json.quick.pause = 0
+				_, err := d.decode(wire.JSON, []byte(text))
+				assert.Equal(t, bad == nil, err == nil, "%s, %d in %d: %v, %v", member, inner, outer, bad, err)
+			}
+		}
+	}
+}
