@@ -38,7 +38,8 @@
 //     not quote what is secret.
 //   - N2. An informer pays for being shown by noting the key and version of each change
 //     in a ring of fixed size, which keeps no object alive; see [WithHistory]. All else
-//     is done when somebody looks, at most once in [WithInterval] for all who do.
+//     is done when somebody looks: the overview at most once in [WithInterval] for all
+//     who do, pages of objects for each who asks.
 //   - N3. What is shown is what the program sees at the same time: nothing is counted a
 //     second time.
 //   - N4. Everything that the page needs comes from the page; it loads nothing from
