@@ -57,7 +57,7 @@ func (p protocol) failPage(err error) (protocol, []action) {
 
 // failWatch takes the failure of a watch from position.
 func (p protocol) failWatch(err error) (protocol, []action) {
-	stop := p.stop()
+	stop := p.stop(err)
 	switch {
 	case expired(err):
 		p.relist = true
@@ -83,7 +83,7 @@ func (p protocol) failWatch(err error) (protocol, []action) {
 
 // failStream takes the failure of a watch-list.
 func (p protocol) failStream(err error) (protocol, []action) {
-	stop := p.stop()
+	stop := p.stop(err)
 	switch {
 	case refused(err) && p.known() != "":
 		p.unavailable = true
@@ -106,7 +106,7 @@ func (p protocol) failStream(err error) (protocol, []action) {
 
 // breakOff takes a watch-list that ended before it was complete.
 func (p protocol) breakOff(err error) (protocol, []action) {
-	stop := p.stop()
+	stop := p.stop(err)
 	if p.brokenStreams++; p.brokenStreams >= maxBrokenStreams || errors.Is(err, ErrNoInitialEventsEnd) {
 		p.streams = false
 		p, next := p.list()
@@ -115,11 +115,11 @@ func (p protocol) breakOff(err error) (protocol, []action) {
 	return p.trouble(err)
 }
 
-// stop ends the watch, if there is one.
-func (p protocol) stop() []action {
+// stop ends the watch, if there is one. The error is why; nil if nothing is wrong with it.
+func (p protocol) stop(err error) []action {
 	switch p.phase {
 	case following, applying, streaming, replaced:
-		return []action{{do: stopWatch}}
+		return []action{{do: stopWatch, err: err, op: OpWatch}}
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (p protocol) stop() []action {
 // trouble ends the watch, if there is one, reports a failure and waits before the
 // next attempt.
 func (p protocol) trouble(err error) (protocol, []action) {
-	stop, op := p.stop(), p.op()
+	stop, op := p.stop(err), p.op()
 	p.phase = waiting
 	pause := p.failures.next(p.now, p.dice)
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {

@@ -102,6 +102,13 @@ func (o *observing) received(in input, events int) {
 	}
 }
 
+// broke notes why a watch is ended that did not say so itself, such as one that is silent.
+func (o *observing) broke(err error) {
+	if o.ended == nil {
+		o.ended = err
+	}
+}
+
 func (o *observing) endWatch() {
 	if o.ended != nil {
 		o.endList(0, o.ended) // a watch-list that did not come to an end

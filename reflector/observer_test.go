@@ -85,6 +85,29 @@ func TestObserverIsToldOfWatchLists(t *testing.T) {
 	})
 }
 
+func TestObserverIsToldOfWhatWasSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.StallAfterEvents(1, nil).On("watch", "").Times(1))
+		l := observed(t, server, func() { <-time.After(time.Hour) })
+		require.NotEmpty(t, l.lists)
+		assert.ErrorIs(t, l.lists[0].Err, reflector.ErrNoInitialEventsEnd)
+		require.NotEmpty(t, l.watches)
+		assert.ErrorIs(t, l.watches[0].Err, reflector.ErrNoInitialEventsEnd)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.StallAfterEvents(1, nil).On("watch", "").Times(1))
+		l := observed(t, server, func() {
+			<-time.After(time.Second)
+			require.NoError(t, server.Create(paint("d", "red")))
+			<-time.After(time.Hour)
+		}, reflector.WithoutWatchList())
+		require.NotEmpty(t, l.watches)
+		assert.ErrorIs(t, l.watches[0].Err, reflector.ErrSilentWatch)
+	})
+}
+
 func TestObserverIsToldOfListsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)

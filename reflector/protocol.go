@@ -389,7 +389,7 @@ func (p protocol) end(err error) (protocol, []action) {
 		}
 		return p.trouble(err)
 	}
-	stop := p.stop()
+	stop := p.stop(err)
 	if err != nil {
 		stop = append(stop, action{do: report, err: err, op: OpWatch})
 	}
@@ -409,9 +409,9 @@ func (p protocol) elapse() (protocol, []action) {
 	case streaming:
 		return p.breakOff(ErrNoInitialEventsEnd)
 	case following:
-		stop := p.stop()
+		stop := p.stop(nil)
 		if !p.relistDue() {
-			stop = append(stop, action{do: report, err: ErrSilentWatch, op: OpWatch})
+			stop = append(p.stop(ErrSilentWatch), action{do: report, err: ErrSilentWatch, op: OpWatch})
 		}
 		p, next := p.begin()
 		return p, append(stop, next...)

@@ -98,6 +98,9 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 			r.staging.take(e)
 		}
 	case stopWatch:
+		if a.err != nil {
+			r.observing.broke(r.wrap(a))
+		}
 		r.close()
 	case latch:
 		r.status.latchSynced()
