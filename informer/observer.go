@@ -9,7 +9,8 @@ import (
 )
 
 // Observer is told of every call of a handler: for metrics and traces. What its method does
-// is part of the handler's time.
+// is part of the handler's time. It is called from as many goroutines at once as handlers
+// are.
 type Observer interface {
 	// Handling is called before a handler is, on the same goroutine, and returns the
 	// context for it. done, which may be nil, is called with what the handler returned, or
@@ -33,7 +34,7 @@ var ErrPanicked = errors.New("handler panicked")
 
 // WithObserver sets who is told of the calls of handlers: of an informer, of all its
 // subscribers that do not have an observer of their own. The default is nobody, and costs
-// nothing; a nil observer is nobody. For what the reflector does see
+// nothing; nil is nobody, but not a nil pointer to one. For what the reflector does see
 // [reflector.WithObserver].
 func WithObserver(observer Observer) CommonOption {
 	return commonOptionFunc(func(o *common) { o.observer = observer })

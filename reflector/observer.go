@@ -8,7 +8,8 @@ import (
 
 // Observer is told what the requests of a reflector cost, and what came of them: for
 // metrics and traces. Its methods are called by the goroutine of Run, one at a time, and
-// must be quick. Who observes several reflectors tells them apart by their names.
+// must be quick. Who observes several reflectors, such as those of an informer with
+// scopes, is called by all of them at once, and tells them apart by their names.
 type Observer interface {
 	// Listed is called when a list, all its pages, or the beginning of a watch-list has
 	// ended, unless Run's end broke it off.

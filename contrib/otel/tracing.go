@@ -2,6 +2,9 @@ package otel
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
@@ -85,9 +88,17 @@ func (o observer) Handling(ctx context.Context, call informer.Handling) (context
 	}
 }
 
+// fail records a failure. Exporters drop all that they were about to send with a text that
+// is not UTF-8, and errors may quote what a server sent.
 func fail(span trace.Span, err error) {
-	if err != nil {
-		span.RecordError(err)
-		span.SetStatus(codes.Error, err.Error())
+	if err == nil {
+		return
 	}
+	text := err.Error()
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "\uFFFD")
+		err = errors.New(text)
+	}
+	span.RecordError(err)
+	span.SetStatus(codes.Error, text)
 }

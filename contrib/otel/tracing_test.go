@@ -41,7 +41,7 @@ func TestSpansOfAnInformer(t *testing.T) {
 			assert.True(t, api.SpanFromContext(ctx).IsRecording(), "the handler's own spans belong to it")
 			<-time.After(time.Second)
 			if attempts++; attempts == 1 {
-				return errors.New("not now")
+				return errors.New("not now\xff")
 			}
 			return nil
 		}), informer.WithName("worker"))
@@ -65,7 +65,8 @@ func TestSpansOfAnInformer(t *testing.T) {
 		handled := byName["handle maps/worker"]
 		require.Len(t, handled, 2)
 		assert.Equal(t, codes.Error, handled[0].Status().Code)
-		assert.Equal(t, "not now", handled[0].Status().Description)
+		assert.Equal(t, "not now\uFFFD", handled[0].Status().Description, "text that can be sent")
+		assert.Contains(t, handled[0].Events()[0].Attributes, attribute.String("exception.message", "not now\uFFFD"))
 		assert.Equal(t, codes.Unset, handled[1].Status().Code)
 		assert.Equal(t, time.Second, handled[1].EndTime().Sub(handled[1].StartTime()))
 		assert.Contains(t, handled[1].Attributes(), attribute.String("kubereflector.object.name", "a"))

@@ -13,7 +13,9 @@
 //
 // All begin with kubereflector_, and have the label informer; those about a subscriber
 // have the label subscriber too. There are no labels of keys, namespaces or messages: how
-// many series there are is known beforehand.
+// many series there are is known beforehand, if the names are. Handlers that come and go
+// need the same few names each time, by informer.WithName, for what was measured stays;
+// those without one are numbered. A counter of a subscriber begins anew with each.
 //
 //	list_duration_seconds{reason, streamed}   histogram of lists and watch-lists
 //	list_objects                              gauge: how many the last list brought
@@ -23,7 +25,8 @@
 //	cache_resource_version                    the cache's resource version, if it is a number
 //	synced, ready                             1 or 0
 //	reflectors{phase}                         reflectors by what they do
-//	contact_age_seconds                       since the server was heard of; of several reflectors the longest
+//	contact_age_seconds                       since the server was heard of; of several reflectors the longest;
+//	                                          none before it was
 //	watch_broken_seconds                      since there has been no watch; of several the longest
 //	queue_keys, queue_waiting, queue_delayed,
 //	queue_out, queue_events                   gauges of a subscriber's event queues

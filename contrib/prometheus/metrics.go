@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,7 +99,7 @@ func (m *Metrics) Collect(to chan<- prom.Metric) {
 // calls of its handlers are measured. name becomes its name, which is the label of its
 // metrics: give each informer another one.
 func (m *Metrics) Options(name string) []informer.Option {
-	o := observer{m, name}
+	o := observer{m, label(name)}
 	return []informer.Option{
 		informer.WithName(name), informer.WithObserver(o), informer.WithReflector(reflector.WithObserver(o)),
 	}
@@ -110,11 +111,11 @@ func (m *Metrics) Options(name string) []informer.Option {
 func Add[T any](m *Metrics, i *informer.Informer[T]) (remove func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	name := unique(i.Name(), func(name string) bool {
+	name := unique(label(i.Name()), func(name string) bool {
 		return slices.ContainsFunc(m.sources, func(s *source) bool { return s.name == name })
 	})
 	stop := i.Follow(newCounts[T](m.events, name))
-	added := &source{name: name, collect: func(to chan<- prom.Metric) { collect(to, name, i) }}
+	added := &source{name: name, collect: (&shown[T]{name: name, informer: i}).collect}
 	m.sources = append(slices.Clone(m.sources), added)
 	return func() {
 		stop()
@@ -123,6 +124,10 @@ func Add[T any](m *Metrics, i *informer.Informer[T]) (remove func()) {
 		m.sources = slices.DeleteFunc(slices.Clone(m.sources), func(s *source) bool { return s == added })
 	}
 }
+
+// label returns a name that can be a label: one that is not UTF-8 makes Prometheus' client
+// panic.
+func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
 // unique returns a name, with a number if it is taken.
 func unique(name string, taken func(string) bool) string {
@@ -156,7 +161,7 @@ func (o observer) Watched(watch reflector.Watch) {
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
 	began := time.Now()
 	return ctx, func(err error) {
-		o.of.handlers.WithLabelValues(o.name, call.Subscription, resultOf(err)).Observe(time.Since(began).Seconds())
+		o.of.handlers.WithLabelValues(o.name, label(call.Subscription), resultOf(err)).Observe(time.Since(began).Seconds())
 	}
 }
 

@@ -160,6 +160,51 @@ func TestNamesThatAreTakenDoNotSpoilTheRest(t *testing.T) {
 	})
 }
 
+func TestNamesThatAreNoLabelsDoNotSpoilTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("a")))
+		m := prometheus.New()
+		registry := prom.NewPedanticRegistry()
+		registry.MustRegister(m)
+		pods := mapsOf(t, server, m.Options("pods\xff")...)
+		pods.Handle(informer.HandlerFunc[*corev1.ConfigMap](handler), informer.WithName("one\xff"))
+		pods.Subscribe(informer.WithName("one\xfe"))
+		prometheus.Add(m, pods)
+		prometheus.NewWorkQueues().NewDepthMetric("queue\xff")
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_ = pods.Run(ctx) // nobody pulls
+		assert.Equal(t, "queue_keys informer=pods\uFFFD subscriber=one\uFFFD 0\nqueue_keys informer=pods\uFFFD subscriber=one\uFFFD#2 1",
+			values(t, registry, "kubereflector_queue_keys"))
+		assert.Contains(t, values(t, registry, "kubereflector_handler_duration_seconds"), "informer=pods\uFFFD result=ok subscriber=one\uFFFD 1")
+	})
+}
+
+func TestSubscribersKeepTheirNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("a")))
+		m := prometheus.New()
+		registry := prom.NewPedanticRegistry()
+		registry.MustRegister(m)
+		pods := mapsOf(t, server, informer.WithName("pods"))
+		empty := pods.SubscribeFiltered(func(*corev1.ConfigMap) bool { return false }, informer.WithName("one"))
+		pods.Subscribe(informer.WithName("one"))
+		prometheus.Add(m, pods)
+		assert.NotContains(t, values(t, registry, "kubereflector_contact_age_seconds"), "pods", "nothing was heard of it")
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		_ = pods.Run(ctx) // nobody pulls
+		assert.Contains(t, values(t, registry, "kubereflector_contact_age_seconds"), "pods")
+		empty.Close()
+		assert.Equal(t, "queue_keys informer=pods subscriber=one#2 1", values(t, registry, "kubereflector_queue_keys"))
+		pods.Subscribe(informer.WithName("one"))
+		assert.Contains(t, values(t, registry, "kubereflector_queue_keys"), "subscriber=one#2 1")
+		assert.Contains(t, values(t, registry, "kubereflector_queue_keys"), "subscriber=one 1")
+	})
+}
+
 func TestWorkQueuesOfAReconciler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)

@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -63,10 +64,23 @@ func describe(to chan<- *prom.Desc) {
 	}
 }
 
-// collect sends the state of an informer.
-func collect[T any](to chan<- prom.Metric, name string, i *informer.Informer[T]) {
+// shown is an informer that is shown.
+type shown[T any] struct {
+	name     string
+	informer *informer.Informer[T]
+
+	// mu protects the fields below it: several may ask at once.
+	mu sync.Mutex
+	// names are those of the subscribers, which they keep for as long as they are there:
+	// a counter that took over the name of another one would not be one.
+	names map[*informer.Subscription[T]]string
+}
+
+// collect sends the state of the informer.
+func (s *shown[T]) collect(to chan<- prom.Metric) {
+	i := s.informer
 	gauge := func(desc *prom.Desc, value float64, labels ...string) {
-		to <- prom.MustNewConstMetric(desc, prom.GaugeValue, value, append([]string{name}, labels...)...)
+		to <- prom.MustNewConstMetric(desc, prom.GaugeValue, value, append([]string{s.name}, labels...)...)
 	}
 	gauge(objects, float64(i.Cache().Len()))
 	if n, err := strconv.ParseUint(i.Cache().ResourceVersion(), 10, 64); err == nil {
@@ -84,11 +98,12 @@ func collect[T any](to chan<- prom.Metric, name string, i *informer.Informer[T])
 		gauge(ready, 0)
 	}
 	in := map[reflector.Phase]float64{}
+	var heard bool
 	var silent, without time.Duration
 	for _, scope := range i.Scopes() {
 		in[scope.State.Phase]++
 		if !scope.State.Contact.IsZero() {
-			silent = max(silent, time.Since(scope.State.Contact))
+			heard, silent = true, max(silent, time.Since(scope.State.Contact))
 		}
 		if !scope.Broken.IsZero() {
 			without = max(without, time.Since(scope.Broken))
@@ -97,15 +112,36 @@ func collect[T any](to chan<- prom.Metric, name string, i *informer.Informer[T])
 	for _, phase := range phases {
 		gauge(reflectors, in[phase], string(phase))
 	}
-	gauge(contact, silent.Seconds())
+	if heard {
+		gauge(contact, silent.Seconds())
+	}
 	gauge(broken, without.Seconds())
-	shown := map[string]bool{}
-	for _, s := range i.Subscriptions() {
-		subscriber := unique(s.Name(), func(name string) bool { return shown[name] })
-		shown[subscriber] = true
-		stats := s.Stats()
+	for subscription, name := range s.subscribers() {
+		stats := subscription.Stats()
 		for _, q := range queueMetrics {
-			to <- prom.MustNewConstMetric(q.desc, q.kind, q.value(&stats), name, subscriber)
+			to <- prom.MustNewConstMetric(q.desc, q.kind, q.value(&stats), s.name, name)
 		}
 	}
+}
+
+// subscribers returns the subscribers that are there, and their names.
+func (s *shown[T]) subscribers() map[*informer.Subscription[T]]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.informer.Subscriptions()
+	now := make(map[*informer.Subscription[T]]string, len(all))
+	taken := map[string]bool{}
+	for _, subscription := range all {
+		if name, known := s.names[subscription]; known {
+			now[subscription], taken[name] = name, true
+		}
+	}
+	for _, subscription := range all {
+		if _, known := now[subscription]; !known {
+			name := unique(label(subscription.Name()), func(name string) bool { return taken[name] })
+			now[subscription], taken[name] = name, true
+		}
+	}
+	s.names = now
+	return now
 }

@@ -64,35 +64,35 @@ func (w *WorkQueues) Collect(to chan<- prom.Metric) {
 
 // NewDepthMetric implements [workqueue.MetricsProvider].
 func (w *WorkQueues) NewDepthMetric(name string) workqueue.GaugeMetric {
-	return w.depth.WithLabelValues(name)
+	return w.depth.WithLabelValues(label(name))
 }
 
 // NewAddsMetric implements [workqueue.MetricsProvider].
 func (w *WorkQueues) NewAddsMetric(name string) workqueue.CounterMetric {
-	return w.adds.WithLabelValues(name)
+	return w.adds.WithLabelValues(label(name))
 }
 
 // NewLatencyMetric implements [workqueue.MetricsProvider].
 func (w *WorkQueues) NewLatencyMetric(name string) workqueue.HistogramMetric {
-	return w.latency.WithLabelValues(name)
+	return w.latency.WithLabelValues(label(name))
 }
 
 // NewWorkDurationMetric implements [workqueue.MetricsProvider].
 func (w *WorkQueues) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
-	return w.work.WithLabelValues(name)
+	return w.work.WithLabelValues(label(name))
 }
 
 // NewUnfinishedWorkSecondsMetric implements [workqueue.MetricsProvider].
 func (w *WorkQueues) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
-	return w.unfinished.WithLabelValues(name)
+	return w.unfinished.WithLabelValues(label(name))
 }
 
 // NewLongestRunningProcessorSecondsMetric implements [workqueue.MetricsProvider].
 func (w *WorkQueues) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
-	return w.longest.WithLabelValues(name)
+	return w.longest.WithLabelValues(label(name))
 }
 
 // NewRetriesMetric implements [workqueue.MetricsProvider].
 func (w *WorkQueues) NewRetriesMetric(name string) workqueue.CounterMetric {
-	return w.retries.WithLabelValues(name)
+	return w.retries.WithLabelValues(label(name))
 }

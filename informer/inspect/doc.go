@@ -32,11 +32,14 @@
 //
 //   - N1. What is secret stays so: every value under data and stringData of a Secret is
 //     shown as a mask, whether T is the type of Kubernetes, one of your own, metadata or
-//     unstructured. The copy of an object that kubectl keeps in an annotation is masked as
-//     well. [WithMasked] adds fields.
+//     unstructured, and wherever in T the Secret is. The copies of it that kubectl and
+//     other tools keep in annotations are masked as well. [WithMasked] adds fields.
+//     Errors are shown as they are, as they are logged: what your handlers return should
+//     not quote what is secret.
 //   - N2. An informer pays for being shown by noting the key and version of each change
 //     in a ring of fixed size, which keeps no object alive; see [WithHistory]. All else
-//     is done when somebody looks, at most once in [WithInterval] for all who do.
+//     is done when somebody looks: the overview at most once in [WithInterval] for all
+//     who do, pages of objects for each who asks.
 //   - N3. What is shown is what the program sees at the same time: nothing is counted a
 //     second time.
 //   - N4. Everything that the page needs comes from the page; it loads nothing from

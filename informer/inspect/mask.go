@@ -45,16 +45,15 @@ func yamlOf[T any](object T, masked [][]string) (string, error) {
 	if err := decoder.Decode(&tree); err != nil {
 		return "", fmt.Errorf("it is no JSON object: %w", err)
 	}
-	secret := isSecret(reflect.TypeFor[T](), tree)
-	if secret {
-		hide(tree, []string{"data"})
-		hide(tree, []string{"stringData"})
-	}
+	name := strings.ToLower(reflect.TypeFor[T]().String())
+	certain := strings.Contains(name, "secret") || saysSecret(tree) || tree["kind"] == metadataOnly
+	secret := certain || !says(tree) && !strings.HasSuffix(name, "configmap")
+	found := conceal(tree, secret)
 	for _, path := range masked {
 		hide(tree, path)
 	}
-	if secret || len(masked) > 0 {
-		hide(tree, []string{"metadata", "annotations", applied})
+	if secret || found || len(masked) > 0 {
+		hideCopies(tree, certain || found)
 	}
 	encoded, err = json.Marshal(tree)
 	if err != nil {
@@ -64,12 +63,73 @@ func yamlOf[T any](object T, masked [][]string) (string, error) {
 	return string(text), err
 }
 
-// isSecret reports whether an object may be a Secret: it says so itself, its type is
-// called so, or nobody says what it is. Objects of a list often do not say.
-func isSecret(t reflect.Type, tree map[string]any) bool {
+// metadataOnly is the kind of the metadata of objects of any kind.
+const metadataOnly = "PartialObjectMetadata"
+
+// says reports whether an object says what it is. Those of a list often do not, nor does
+// what somebody makes of a Secret: it may have a kind of its own, but no apiVersion. What
+// does not say so may be a Secret.
+func says(tree map[string]any) bool {
 	kind, _ := tree["kind"].(string)
-	name := strings.ToLower(t.String())
-	return kind == "Secret" || strings.Contains(name, "secret") || kind == "" && !strings.HasSuffix(name, "configmap")
+	version, _ := tree["apiVersion"].(string)
+	return kind != "" && version != ""
+}
+
+// saysSecret reports whether an object says that it is a Secret, or a list of them, whose
+// items do not say so.
+func saysSecret(tree map[string]any) bool {
+	return tree["kind"] == "Secret" || tree["kind"] == "SecretList"
+}
+
+// conceal masks the data of Secrets, at any depth, and reports whether there was some: a
+// type of one's own may hold a Secret, or several. Without JSON tags, the names of fields
+// are Go's.
+func conceal(value any, secret bool) (found bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		secret = secret || saysSecret(value)
+		for name, field := range value {
+			if secret && (strings.EqualFold(name, "data") || strings.EqualFold(name, "stringData")) {
+				value[name], found = hide(field, nil), true
+			} else if conceal(field, secret) {
+				found = true
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if conceal(element, secret) {
+				found = true
+			}
+		}
+	}
+	return found
+}
+
+// hideCopies masks the annotations, at any depth, that hold a copy of the object: that of
+// kubectl, and if all is wanted whatever looks like one, since other tools keep theirs in
+// annotations of their own.
+func hideCopies(value any, all bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if text, ok := field.(string); name == applied || all && ok && isCopy(text) {
+				value[name] = mask
+			} else {
+				hideCopies(field, all)
+			}
+		}
+	case []any:
+		for _, element := range value {
+			hideCopies(element, all)
+		}
+	}
+}
+
+// isCopy reports whether a text may be an object: JSON begins with a brace, and what gzip
+// makes of it always with the same letters in base64.
+func isCopy(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "{") || strings.HasPrefix(text, "H4sI")
 }
 
 // hide masks what is at a path, if there is something.

@@ -48,9 +48,47 @@ func TestSecretsAreMaskedWhateverTheirType(t *testing.T) {
 	require.Equal(t, hidden, tree["data"].(map[string]any)["p"], "the object itself is not touched")
 }
 
+type bare struct { // what somebody makes of a Secret, with no JSON tags
+	Name, Kind  string
+	Annotations map[string]string
+	Data        map[string][]byte
+}
+
+type bundle struct {
+	Certificate *corev1.Secret
+	Others      []corev1.Secret `json:"others"`
+}
+
+func TestSecretsAreMaskedWhereverTheyAre(t *testing.T) {
+	secret := corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"p": []byte("password")}, StringData: map[string]string{"q": hidden}}
+	item := map[string]any{"data": map[string]any{"p": hidden}, "metadata": map[string]any{"annotations": map[string]any{applied: hidden, "note": "kept"}}}
+	said := map[string]any{"kind": "Secret", "data": map[string]any{"p": hidden}, "metadata": item["metadata"]}
+	copies := *meta.DeepCopy()
+	copies.Annotations["example.com/original"] = ` {"data":"` + hidden + `"}`
+	copies.Annotations["example.com/packed"] = "H4sIAAAA" + hidden
+	for name, text := range map[string]string{
+		"fields without tags": shown(t, bare{Name: "a", Kind: "tls", Annotations: meta.Annotations, Data: secret.Data}),
+		"in fields":           shown(t, &bundle{Certificate: &secret, Others: []corev1.Secret{secret}}),
+		"list":                shown(t, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "SecretList", "items": []any{item}}}),
+		"in another kind":     shown(t, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{said}}}),
+		"metadata":            shown(t, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: meta}),
+		"other copies":        shown(t, &corev1.Secret{ObjectMeta: copies}),
+	} {
+		assert.NotContains(t, text, hidden, name)
+		assert.Contains(t, text, mask, name)
+		assert.Contains(t, text, "note: kept", name)
+	}
+}
+
 func TestOthersAreShown(t *testing.T) {
 	assert.Contains(t, shown(t, &corev1.ConfigMap{Data: map[string]string{"p": "plain"}}), "p: plain")
-	assert.Contains(t, shown(t, &unstructured.Unstructured{Object: map[string]any{"kind": "Thing", "data": map[string]any{"p": "plain"}}}), "p: plain")
+	assert.Contains(t, shown(t, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "data": map[string]any{"p": "plain"}}}), "p: plain")
+}
+
+func TestAnnotationsOfOthersAreShown(t *testing.T) {
+	annotated := metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"network": `{"ip":"10.0.0.1"}`}}
+	assert.Contains(t, shown(t, &corev1.Pod{ObjectMeta: annotated}), "10.0.0.1")
+	assert.NotContains(t, shown(t, &corev1.Secret{ObjectMeta: annotated}), "10.0.0.1")
 }
 
 func TestMaskedFields(t *testing.T) {

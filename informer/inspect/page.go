@@ -32,11 +32,15 @@ type Page struct {
 	closed   chan struct{}
 	close    sync.Once
 
+	// looking has a token while somebody looks; the others wait for what that one sees.
+	looking chan struct{}
+
 	// mu protects the fields below it. It is not held while anything else is asked.
 	mu      sync.Mutex
-	sources []*namedSource
+	sources []*namedSource // copied to be changed, as are members
 	members []*namedMember
-	last    *State // what was shown last
+	changed int   // how often sources and members were
+	last    *view // what was shown last; nil if it is not what there is to show
 }
 
 // source is an informer of any type.
@@ -77,7 +81,7 @@ func WithHistory(changes int) Option {
 
 // New returns a page that shows nothing yet.
 func New(opts ...Option) *Page {
-	p := &Page{interval: DefaultInterval, history: DefaultHistory, closed: make(chan struct{})}
+	p := &Page{interval: DefaultInterval, history: DefaultHistory, closed: make(chan struct{}), looking: make(chan struct{}, 1)}
 	for _, opt := range opts {
 		opt.apply(p)
 	}
@@ -96,13 +100,14 @@ func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
 		id = fmt.Sprintf("%s#%d", i.Name(), n)
 	}
 	added := &namedSource{id, watched}
-	p.sources = append(p.sources, added)
+	p.sources = append(slices.Clone(p.sources), added)
+	p.changeLocked()
 	return func() {
 		watched.stop()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.sources = slices.DeleteFunc(slices.Clone(p.sources), func(s *namedSource) bool { return s == added })
-		p.last = nil
+		p.changeLocked()
 	}
 }
 
@@ -112,12 +117,13 @@ func (p *Page) AddMember(name string, member informer.Member) (remove func()) {
 	added := &namedMember{name, member}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.members = append(p.members, added)
+	p.members = append(slices.Clone(p.members), added)
+	p.changeLocked()
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.members = slices.DeleteFunc(slices.Clone(p.members), func(m *namedMember) bool { return m == added })
-		p.last = nil
+		p.changeLocked()
 	}
 }
 
@@ -126,13 +132,21 @@ func (p *Page) AddMember(name string, member informer.Member) (remove func()) {
 // stream is served as before.
 func (p *Page) Close() { p.close.Do(func() { close(p.closed) }) }
 
+// changeLocked has everybody look again: what there is to show is not what it was.
+func (p *Page) changeLocked() { p.changed, p.last = p.changed+1, nil }
+
 // State returns what the page shows, which is at most as old as its interval.
-func (p *Page) State() State {
+func (p *Page) State() State { return p.look().state }
+
+// look returns what there is to see. However many ask at once, one looks.
+func (p *Page) look() *view {
+	p.looking <- struct{}{}
+	defer func() { <-p.looking }()
 	p.mu.Lock()
-	last, sources, members := p.last, p.sources, p.members
+	last, changed, sources, members := p.last, p.changed, p.sources, p.members
 	p.mu.Unlock()
-	if last != nil && time.Since(last.At) < p.interval {
-		return *last
+	if last != nil && time.Since(last.state.At) < p.interval {
+		return last
 	}
 	s := State{At: time.Now()}
 	for _, one := range sources {
@@ -147,10 +161,13 @@ func (p *Page) State() State {
 		}
 		s.Members = append(s.Members, m)
 	}
+	seen := newView(s)
 	p.mu.Lock()
-	p.last = &s
-	p.mu.Unlock()
-	return s
+	defer p.mu.Unlock()
+	if p.changed == changed {
+		p.last = seen
+	}
+	return seen
 }
 
 func (p *Page) find(id string) source {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,6 +172,81 @@ func TestInformersOfOneNameAreToldApart(t *testing.T) {
 	assert.Equal(t, []string{"*v1.ConfigMap", "*v1.ConfigMap#2", "*v1.ConfigMap#3"}, ids)
 }
 
+// busy is a member that takes its time, and counts how often it is asked.
+type busy struct {
+	member
+	asked atomic.Int64
+}
+
+func (b *busy) Ready() error {
+	b.asked.Add(1)
+	<-time.After(time.Second)
+	return nil
+}
+
+func TestOneLooksForAllWhoAskAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := inspect.New(inspect.WithInterval(time.Minute))
+		b := &busy{}
+		remove := p.AddMember("busy", b)
+		var asking sync.WaitGroup
+		for range 10 {
+			asking.Go(func() { assert.Len(t, p.State().Members, 1) })
+		}
+		asking.Wait()
+		assert.EqualValues(t, 1, b.asked.Load())
+
+		p.AddMember("new", member{})
+		asking.Go(func() { p.State() })
+		synctest.Wait()
+		remove() // while somebody looks
+		asking.Wait()
+		assert.Equal(t, []inspect.Member{{Name: "new", Ready: true}}, p.State().Members, "what is removed does not come back, and what is added is there at once")
+	})
+}
+
+func TestHeadOfAStreamEnds(t *testing.T) {
+	p := inspect.New()
+	defer p.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	p.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodHead, "/stream", nil))
+	assert.NoError(t, ctx.Err())
+}
+
+func TestStreamsAreNotBrokenByWhatErrorsSay(t *testing.T) {
+	p := inspect.New()
+	p.AddMember("hostile", member{errors.New("one\rtwo\r\rdata: three\r\nfour")})
+	p.Close()
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/stream", nil))
+	assert.NotContains(t, w.Body.String(), "\r")
+	event, rest, _ := strings.Cut(w.Body.String(), "\n\n")
+	assert.Empty(t, rest, "one event")
+	for line := range strings.SplitSeq(event, "\n") {
+		assert.True(t, strings.HasPrefix(line, "data: "), line)
+	}
+}
+
+// deadlines is a ResponseWriter that notes its deadline.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	last time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.last = t
+	return nil
+}
+
+func TestNoDeadlinePassesBetweenTwoEvents(t *testing.T) {
+	p := inspect.New(inspect.WithInterval(time.Hour))
+	p.Close()
+	d := &deadlines{httptest.NewRecorder(), time.Now()}
+	p.ServeHTTP(d, httptest.NewRequest(http.MethodGet, "/stream", nil))
+	assert.True(t, d.last.IsZero(), "HTTP/2 ends a stream when it has passed, not when something is written")
+}
+
 type member struct{ err error }
 
 func (m member) Run(context.Context) error         { return nil }
@@ -213,6 +289,9 @@ func TestPageUnderAPrefix(t *testing.T) {
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/informers", nil))
 	assert.Equal(t, "/debug/informers/", w.Header().Get("Location"), "its links are relative")
+	w = httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/informers?a=b", nil))
+	assert.Equal(t, "/debug/informers/?a=b", w.Header().Get("Location"), "and leads somewhere else")
 }
 
 func TestObjectsAndTheirHistory(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -52,7 +53,11 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	if r.URL.Path == "" { // as with StripPrefix of a path that ends with no slash
-		http.Redirect(w, r, r.RequestURI+"/", http.StatusMovedPermanently)
+		path, query, asked := strings.Cut(r.RequestURI, "?")
+		if asked {
+			query = "?" + query
+		}
+		http.Redirect(w, r, path+"/"+query, http.StatusMovedPermanently)
 		return
 	}
 	p.routes.ServeHTTP(w, r)

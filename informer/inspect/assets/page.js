@@ -6,11 +6,14 @@
 	const live = document.getElementById("live");
 	const hold = document.getElementById("hold");
 	let held = false;
+	let answers = false;
 	let latest = "";
 
-	function tell(text, on) {
+	// tell says whether what is shown is what there is.
+	function tell() {
+		const text = !answers ? "the program does not answer" : held ? "paused" : "live";
 		if (live.textContent !== text) live.textContent = text;
-		live.classList.toggle("on", on);
+		live.classList.toggle("on", answers && !held);
 	}
 
 	function same(a, b) {
@@ -66,18 +69,33 @@
 	hold.hidden = false;
 	hold.addEventListener("click", () => {
 		held = !held;
-		hold.setAttribute("aria-pressed", String(held));
 		hold.textContent = held ? "Go on" : "Pause";
-		tell(held ? "paused" : "live", !held);
+		tell();
 		if (!held && latest) show();
 	});
 
-	const stream = new EventSource("stream");
-	stream.addEventListener("message", (event) => {
-		latest = event.data;
-		if (held) return;
-		tell("live", true);
-		show();
-	});
-	stream.addEventListener("error", () => tell("the program does not answer", false));
+	// Nobody looks at a page that is hidden: it asks for nothing, and leaves the browser's few
+	// connections to a server to others.
+	let stream = null;
+	function listen() {
+		if (document.hidden) {
+			if (stream) stream.close();
+			stream = null;
+			return;
+		}
+		if (stream) return;
+		stream = new EventSource("stream");
+		stream.addEventListener("message", (event) => {
+			latest = event.data;
+			answers = true;
+			tell();
+			if (!held) show();
+		});
+		stream.addEventListener("error", () => {
+			answers = false;
+			tell();
+		});
+	}
+	document.addEventListener("visibilitychange", listen);
+	listen();
 })();
