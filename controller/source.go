@@ -8,6 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -87,7 +88,7 @@ func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(tri
 		// Of two changes merged into one, an owner in between would not be heard of.
 		// The handler is quick: there is no backlog that memory would have to be kept for.
 		informer.WithCompaction(eventqueue.KeepAll), informer.WithResync(w.resync),
-		informer.WithLogger(o.logger), informer.WithErrorHook(o.errorHook))
+		informer.WithLogger(o.logger.With(zap.String("reconciler", name))), informer.WithErrorHook(o.errorHook))
 }
 
 // handle tells what an event means. A panic is permanent: the same would happen again.

@@ -2,8 +2,10 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
 	"go.uber.org/zap"
 )
@@ -42,7 +44,11 @@ type common struct {
 func (c common) tell(ctx context.Context, failure error) {
 	defer func() {
 		if value := recover(); value != nil {
-			c.logger.Error("error hook panicked", zap.String("name", c.name), zap.Any("panic", value), zap.Stack("stack"))
+			fields := []zap.Field{zap.String("name", c.name), zap.Any("panic", value), zap.Stack("stack")}
+			if failed, ok := errors.AsType[*eventqueue.HandlerError](failure); ok {
+				fields = append(fields, zap.Stringer("key", failed.Key))
+			}
+			c.logger.Error("error hook panicked", fields...)
 		}
 	}()
 	c.errorHook(ctx, failure)

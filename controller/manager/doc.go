@@ -35,7 +35,8 @@
 //   - N7. The first SIGTERM or SIGINT ends the context of [Signals], with its name in the
 //     cause, and the second one the process.
 //   - N8. Every line that a reconciler logs, or its function by [controller.Logger], has
-//     the key; those of the function have the reconciler's name, too.
+//     the reconciler's name and the key. Where an event fails in a mapping or a predicate,
+//     that is the key of the object that it is of.
 //
 // # Concurrency
 //

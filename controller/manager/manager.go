@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -95,6 +96,9 @@ func (m *Manager) AddLed(member informer.Member) *informer.Membership {
 func (m *Manager) add(group *informer.Group, led bool, member informer.Member) *informer.Membership {
 	p := &place{of: m, member: member, name: nameOf(member), led: led}
 	m.mu.Lock()
+	if len(m.places) == cap(m.places) { // before it grows: nobody may ever ask for the list
+		m.tidyLocked()
+	}
 	m.places = append(m.places, p)
 	m.mu.Unlock()
 	p.membership.Store(group.Add(p))
@@ -191,12 +195,9 @@ func (m *Manager) lead(ctx context.Context) error {
 func (m *Manager) list() []*place {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []*place
-	for _, p := range m.places {
-		if !p.gone() {
-			all = append(all, p)
-		}
-	}
-	m.places = all
-	return append([]*place(nil), all...)
+	m.tidyLocked()
+	return slices.Clone(m.places)
 }
+
+// tidyLocked forgets the members that were taken out.
+func (m *Manager) tidyLocked() { m.places = slices.DeleteFunc(m.places, (*place).gone) }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestWhatIsLedFinishesWhileInformersRun(t *testing.T) {
@@ -113,6 +114,59 @@ func TestMemberThatIsStoppedIsForgotten(t *testing.T) {
 	})
 }
 
+func TestMembersThatComeAndGoTakeNoRoom(t *testing.T) {
+	m := New(nil)
+	for range 1000 { // and nobody asks how they are
+		m.Add(&member{}).Stop()
+	}
+	assert.Less(t, len(m.places), 10)
+	stays := m.Add(&member{name: "stays"})
+	m.list()
+	assert.Len(t, m.list(), 1)
+	stays.Stop()
+	assert.Empty(t, m.list())
+}
+
+// slow is a member that is synced after a second of its Run.
+type slow struct {
+	member
+	synced chan struct{}
+}
+
+func (s *slow) Run(ctx context.Context) error {
+	time.AfterFunc(time.Second, func() { close(s.synced) })
+	return s.member.Run(ctx)
+}
+
+func (s *slow) WaitForSync(ctx context.Context) error {
+	select {
+	case <-s.synced:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func TestWhatIsLedIsWaitedForIfNobodyElseLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		m := New(nil)
+		m.AddLed(&slow{member: member{name: "led", notes: &notes}, synced: make(chan struct{})})
+		stop := start(t, m)
+		began := time.Now()
+		assert.NoError(t, m.WaitForSync(limited))
+		assert.Equal(t, time.Second, time.Since(began))
+		require.NoError(t, stop())
+
+		server := reflectortest.Start(t)
+		follower := New(nil, WithElection(newLock(t, server, "one")))
+		follower.AddLed(&slow{member: member{name: "led", notes: &notes}, synced: make(chan struct{})})
+		assert.NoError(t, follower.WaitForSync(limited), "it may never lead")
+	})
+}
+
 // candidate is a process: a manager with an informer and a reconciler.
 func candidate(t *testing.T, server *reflectortest.Server, name string, notes *journal) *Manager {
 	m := New(server.Config(), WithElection(newLock(t, server, name)))
@@ -181,22 +235,36 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(configMap("ns", "a")))
+		require.NoError(t, server.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}))
+		// The key waits for its own write, which the cache does not come to show.
+		server.Inject(reflectortest.StallAfterEvents(2, nil).On("watch", "configmaps"))
 		core, lines := observer.New(zap.InfoLevel)
-		m := New(server.Config(), WithLogger(zap.New(core)))
+		m := New(server.Config())
 		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		require.NoError(t, err)
+		secrets, err := Informer[*corev1.Secret](m, Source{})
 		require.NoError(t, err)
 		Reconcile(m, "painter", configMaps, func(ctx context.Context, _ store.Key) (controller.Result, error) {
 			controller.Logger(ctx).Info("hello")
+			written := configMap("ns", "a")
+			written.UID, written.ResourceVersion = "u", "999999"
+			controller.Wrote(ctx, written)
 			return controller.Result{}, controller.Permanent(errors.New("ouch"))
-		})
+		}, controller.WithLogger(zap.New(core)), controller.WithVisibilityTimeout(time.Second),
+			controller.Watch(secrets, func(*corev1.Secret) []store.Key { panic("ouch") }),
+			controller.WithErrorHook(func(context.Context, error) { panic("again") }))
 		stop := start(t, m)
-		synctest.Wait()
+		<-time.After(time.Minute)
 		require.NoError(t, stop())
-		said := lines.FilterMessage("hello").All()
-		require.Len(t, said, 1)
-		assert.Equal(t, map[string]any{"reconciler": "painter", "key": "ns/a"}, said[0].ContextMap())
-		failures := lines.FilterMessage("handler failed").All()
-		require.Len(t, failures, 1)
-		assert.Equal(t, "ns/a", failures[0].ContextMap()["key"])
+		keys := map[string][]any{}
+		for _, line := range lines.All() {
+			assert.Equal(t, "painter", line.ContextMap()["reconciler"], line.Message)
+			keys[line.Message] = append(keys[line.Message], line.ContextMap()["key"])
+		}
+		assert.Len(t, keys, 4)
+		assert.Equal(t, []any{"ns/a"}, keys["hello"])
+		assert.Equal(t, []any{"ns/a"}, keys["cache does not show what was written"])
+		assert.ElementsMatch(t, []any{"ns/a", "ns/s"}, keys["handler failed"])
+		assert.ElementsMatch(t, []any{"ns/a", "ns/s"}, keys["error hook panicked"])
 	})
 }

@@ -111,7 +111,8 @@ func WithServer(address string) Option {
 }
 
 // WithHandler has the server of [WithServer] serve something else as well, such as
-// metrics. The pattern is that of [http.ServeMux].
+// metrics. The pattern is that of [http.ServeMux]; with one that is no pattern, or is there
+// already, Run panics as that does.
 func WithHandler(pattern string, handler http.Handler) Option {
 	return optionFunc(func(o *options) { o.routes = append(o.routes, route{pattern, handler}) })
 }

@@ -39,16 +39,16 @@ func (m *Manager) serve(ctx context.Context, stop func()) (*serving, error) {
 	if m.address == "" {
 		return &serving{}, nil
 	}
-	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", m.address)
-	if err != nil {
-		return nil, fmt.Errorf("server of health: %w", err)
-	}
-	mux := http.NewServeMux()
+	mux := http.NewServeMux() // first, since it panics if a pattern is of no use
 	mux.Handle("/healthz", m.Healthz())
 	mux.Handle("/readyz", m.Readyz())
 	for _, r := range m.routes {
 		mux.Handle(r.pattern, r.handler)
+	}
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", m.address)
+	if err != nil {
+		return nil, fmt.Errorf("server of health: %w", err)
 	}
 	s := &serving{
 		server: &http.Server{Handler: mux, ReadHeaderTimeout: patience, ErrorLog: zap.NewStdLog(m.logger)},

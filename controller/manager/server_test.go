@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 
@@ -53,4 +54,16 @@ func TestServerRunsForAsLongAsAnythingDoes(t *testing.T) {
 	_, err := client.Get("http://" + address + "/healthz")
 	assert.Error(t, err, "it is shut down")
 	assert.NotContains(t, notes.take(), "never begins")
+}
+
+func TestHandlerOfAPatternThatIsTakenPanics(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	m := New(nil, WithServer(address), WithHandler("/healthz", http.NotFoundHandler()))
+	assert.Panics(t, func() { _ = m.Run(t.Context()) })
+	again, err := net.Listen("tcp", address)
+	require.NoError(t, err, "the address is left alone")
+	require.NoError(t, again.Close())
 }

@@ -71,6 +71,7 @@ func TestWhoeverAsksForTheSameGetsTheSameInformer(t *testing.T) {
 		c, ok := resource.Cache().Get(store.Key{Namespace: "two", Name: "c"})
 		require.True(t, ok)
 		assert.Equal(t, "red", c.Data.Color)
+		assert.Equal(t, 1, resource.Cache().Len(), "those of the namespace")
 		assert.Equal(t, "*v1.ConfigMap ConfigMap/v1 with name in (a, c)", labelled.Name())
 		assert.Len(t, server.Requests(reflectortest.ForResource("configmaps")), 6, "one watch each")
 		discovered := server.Requests(func(r reflectortest.Request) bool { return r.Verb == "" })

@@ -26,14 +26,18 @@ func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		defer signal.Stop(signals)
 		select {
 		case got := <-signals:
 			// Before anybody hears of it: a signal that comes from now on ends the process.
 			signal.Stop(signals)
 			cancel(&SignalError{Signal: got})
 		case <-ctx.Done():
+			signal.Stop(signals)
 		}
 	}()
-	return ctx, func() { cancel(nil) }
+	return ctx, func() {
+		// When it returns, and not later: a signal is to end the process from now on.
+		signal.Stop(signals)
+		cancel(nil)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,13 @@ func dieOfSignals() {
 	if os.Getenv(dies) == "" {
 		return
 	}
-	ctx, _ := Signals(context.Background())
+	ctx, stop := Signals(context.Background())
+	if os.Getenv(dies) == "given back" {
+		stop()
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		<-time.After(time.Minute) // it has ended long before
+		os.Exit(1)
+	}
 	fmt.Println("ready")
 	<-ctx.Done()
 	fmt.Println(context.Cause(ctx))
@@ -65,4 +72,14 @@ func TestSignalsAreGivenBack(t *testing.T) {
 	<-ctx.Done()
 	var got *SignalError
 	assert.NotErrorAs(t, context.Cause(ctx), &got)
+}
+
+func TestSignalsAreGivenBackAtOnce(t *testing.T) {
+	process := exec.CommandContext(t.Context(), os.Args[0])
+	process.Env = append(os.Environ(), dies+"=given back")
+	var died *exec.ExitError
+	require.ErrorAs(t, process.Run(), &died)
+	status, ok := died.Sys().(syscall.WaitStatus)
+	require.True(t, ok)
+	assert.True(t, status.Signaled(), "it was caught by somebody who had been told to stop")
 }

@@ -135,6 +135,13 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, actio
 	}
 	of = of.DeepCopy()
 	of.ResourceVersion = "" // with it, each state of the object would have an Event of its own
+	if related != nil {     // so would each state of the other one
+		if other, err := reference.GetReference(r.scheme, related); err == nil {
+			other = other.DeepCopy()
+			other.ResourceVersion = ""
+			related = other
+		}
+	}
 	t := telling{regarding: of, related: related, kind: kind, reason: reason, action: action, message: fmt.Sprintf(note, args...)}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -130,8 +130,11 @@ func TestSameOfTheSameObjectIsOneEvent(t *testing.T) {
 			synctest.Wait()
 		}
 		reference := Reference(foo("a"), fooKind)
-		reference.ResourceVersion = "3"
-		r.Eventf(reference, nil, corev1.EventTypeWarning, "Odd", "Look", "hm")
+		reference.ResourceVersion, pod.ResourceVersion = "3", "1"
+		r.Eventf(reference, pod, corev1.EventTypeWarning, "Odd", "Look", "hm")
+		<-time.After(time.Second) // the time is in the name of an Event
+		pod.ResourceVersion = "2" // the related object changes, too
+		r.Eventf(reference, pod, corev1.EventTypeWarning, "Odd", "Look", "hm")
 		require.NoError(t, stop())
 		assert.Equal(t, "3", reference.ResourceVersion)
 		all := written(t, server)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/kubereflector/kubereflector/controller"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -43,24 +42,6 @@ func Status[T metav1.Object](ctx context.Context, client Patcher[T], held, want 
 		}
 	}
 	return send(ctx, client, held, patch, "status")
-}
-
-// difference returns the merge patch that makes one object of another.
-func difference[T metav1.Object](held, want T) (map[string]any, error) {
-	before, err := json.Marshal(held)
-	if err != nil {
-		return nil, err
-	}
-	after, err := json.Marshal(want)
-	if err != nil {
-		return nil, err
-	}
-	data, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil {
-		return nil, err
-	}
-	var patch map[string]any
-	return patch, json.Unmarshal(data, &patch)
 }
 
 // send sends a merge patch of the object that is held, if there is something in it.

@@ -1,0 +1,65 @@
+package write
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// difference returns the merge patch that makes one object of another.
+func difference[T metav1.Object](held, want T) (map[string]any, error) {
+	before, err := json.Marshal(held)
+	if err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(want)
+	if err != nil {
+		return nil, err
+	}
+	return differenceOf(before, after)
+}
+
+func differenceOf(held, want []byte) (map[string]any, error) {
+	before, err := fieldsOf(held)
+	if err != nil {
+		return nil, err
+	}
+	after, err := fieldsOf(want)
+	if err != nil {
+		return nil, err
+	}
+	return patchOf(before, after), nil
+}
+
+// fieldsOf reads a document. Its numbers stay what they are: of an int64 a float64, which
+// is the default, has 53 bits only, so that a change may be missed, or another number sent.
+func fieldsOf(document []byte) (fields map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
+	return fields, decoder.Decode(&fields)
+}
+
+// patchOf returns the merge patch, as RFC 7386 has it, that makes one document of another.
+func patchOf(before, after map[string]any) map[string]any {
+	patch := map[string]any{}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			patch[name] = nil
+		}
+	}
+	for name, value := range after {
+		old, had := before[name]
+		if had && reflect.DeepEqual(old, value) {
+			continue
+		}
+		oldFields, wasObject := old.(map[string]any)
+		fields, isObject := value.(map[string]any)
+		if wasObject && isObject {
+			value = patchOf(oldFields, fields)
+		}
+		patch[name] = value
+	}
+	return patch
+}
