@@ -44,7 +44,8 @@ var (
 
 	// ErrSilentWatch means that a watch went on for longer than the server was asked to
 	// let it, and was silent for two minutes. What is between here and there may keep
-	// connections open that lead nowhere. The reflector opens another watch.
+	// connections open that lead nowhere. The reflector opens another watch. A double that
+	// neither ends watches nor sends bookmarks, as client-go's fakes, has this reported, too.
 	ErrSilentWatch = errors.New("watch is overdue and silent: something may keep a dead connection open")
 
 	// ErrNoAnswer means that the server took ten minutes and had not answered, or had not

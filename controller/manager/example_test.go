@@ -67,7 +67,8 @@ func Example() {
 		}
 		return keys
 	}
-	manager.Reconcile(m, "painter", configMaps, paint, controller.Watch(namespaces, ofNamespace))
+	manager.Reconcile(m, "painter", configMaps, paint, controller.Watch(namespaces, ofNamespace),
+		controller.WithoutOwnWrites()) // what it has painted itself is as it should be
 
 	go func() { // somebody else
 		defer stop()
