@@ -253,28 +253,6 @@ func (p protocol) accept() (protocol, []action) {
 	return p, []action{{do: latch}, {do: receive}}
 }
 
-// alarm returns when the reflector has to stop listening: because a list is due, or
-// because the watch has been silent for too long.
-func (p protocol) alarm() time.Time {
-	if p.phase == streaming {
-		return p.heard.Add(bookmarkDeadline)
-	}
-	late := p.late()
-	if !p.relistAt.IsZero() && p.relistAt.Before(late) {
-		return p.relistAt
-	}
-	return late
-}
-
-// late returns when to give up a watch that says nothing, and does not end either.
-func (p protocol) late() time.Time {
-	late, silent := p.watching.opened.Add(overdue), p.heard.Add(silence)
-	if late.Before(silent) {
-		return silent
-	}
-	return late
-}
-
 // What nearly every input leads to, without an allocation.
 var (
 	receiveOnly     = []action{{do: receive}}

@@ -13,7 +13,9 @@ import (
 )
 
 const (
-	// DefaultAnswerLimit is how long a check waits for the answer of a member.
+	// DefaultAnswerLimit is how long a check waits for the answer of a member. The kubelet
+	// waits a second unless a probe has another timeoutSeconds: give it more than this, or
+	// set less by [WithAnswerLimit], and the answer of a check names the member.
 	DefaultAnswerLimit = 5 * time.Second
 
 	// DefaultStuckAfter is how long a call of a reconcile function may take until the

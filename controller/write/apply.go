@@ -2,6 +2,7 @@ package write
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/kubereflector/kubereflector/controller"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,7 +21,7 @@ import (
 func Apply[T metav1.Object, C any](ctx context.Context, client Applier[T, C], want C, manager string) (T, error) {
 	applied, err := client.Apply(ctx, want, metav1.ApplyOptions{FieldManager: manager})
 	if err != nil {
-		return applied, err // which names the object
+		return applied, fmt.Errorf("apply as %s: %w", manager, err) // there is no telling the name of a C
 	}
 	controller.Wrote(ctx, applied)
 	return applied, nil

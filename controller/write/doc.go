@@ -48,7 +48,8 @@
 //
 // # Errors
 //
-// Errors of the server are wrapped, with the key: apierrors.IsConflict and its like know
-// them. [*OwnedError] says to whom an object belongs. [ErrNoVersion], [ErrNotStatus],
-// [ErrDeleting] and [ErrOtherNamespace] are mistakes of the caller.
+// Errors of the server are wrapped, with the key, but for those of [Apply], which cannot
+// know it: apierrors.IsConflict and its like see them all the same. [*OwnedError] says to
+// whom an object belongs. [ErrNoVersion], [ErrNotStatus], [ErrDeleting] and
+// [ErrOtherNamespace] are mistakes of the caller.
 package write

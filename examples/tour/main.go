@@ -29,6 +29,9 @@ func main() {
 	pace := flag.Duration("pace", 8*time.Second, "how long a step lasts")
 	paused := flag.Bool("paused", false, "begin paused")
 	flag.Parse()
+	if *pace <= 0 {
+		log.Fatal("-pace must be more than 0; -paused begins paused")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	listener, err := net.Listen("tcp", *address)

@@ -35,7 +35,8 @@
 //     unstructured, and wherever in T the Secret is. The copies of it that kubectl and
 //     other tools keep in annotations are masked as well. [WithMasked] adds fields.
 //     Errors are shown as they are, as they are logged: what your handlers return should
-//     not quote what is secret.
+//     not quote what is secret, and a reflector quotes the first bytes of an answer that
+//     it cannot read.
 //   - N2. An informer pays for being shown by noting the key and version of each change
 //     in a ring of fixed size, which keeps no object alive; see [WithHistory]. All else
 //     is done when somebody looks: the overview at most once in [WithInterval] for all
