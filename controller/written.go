@@ -38,7 +38,7 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// Value implements [context.Context].
+// Value implements [context.Context], hence any.
 func (c *call) Value(key any) any {
 	if key == (callKey{}) {
 		return c

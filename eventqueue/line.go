@@ -102,6 +102,7 @@ func (d delayed[T]) Swap(i, j int) {
 	d[i].heapIndex, d[j].heapIndex = i, j
 }
 
+// Push and Pop take and return any because container/heap calls them.
 func (d *delayed[T]) Push(x any) {
 	l := x.(*line[T])
 	l.heapIndex = len(*d)

@@ -122,8 +122,8 @@ func Reference(object metav1.Object, kind schema.GroupVersionKind) *corev1.Objec
 func (r *Recorder) Name() string { return "events of " + r.name }
 
 // Eventf tells of something that was done. It implements client-go's
-// [events.EventRecorder], which says what the arguments are; args are those of
-// [fmt.Sprintf]. It returns at once.
+// [events.EventRecorder], which says what the arguments are; args are any because they
+// are those of [fmt.Sprintf]. It returns at once.
 func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	of, err := reference.GetReference(r.scheme, regarding)
 	if err == nil && !util.ValidateEventType(kind) {

@@ -3,15 +3,13 @@ package reconcilebench
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 	"k8s.io/client-go/rest"
 )
 
@@ -49,7 +47,7 @@ func measureContender(a assignment) (s sample, err error) {
 	}
 	m.settle()
 	s.Heap = float64(measure.LiveHeap()) - float64(empty)
-	if err := m.profileHeap(); err != nil || a.Passes == 0 {
+	if err := m.Profiles.Heap("start"); err != nil || a.Passes == 0 {
 		return s, err
 	}
 	if a.Alone > 0 {
@@ -73,7 +71,7 @@ func measureContender(a assignment) (s sample, err error) {
 
 // phase measures what something takes, for an object.
 func (m *measurement) phase(name string, do func() error) (u usage, err error) {
-	stop, err := m.profileCPU(name)
+	stop, err := m.Profiles.CPU(name)
 	if err != nil {
 		return u, err
 	}
@@ -136,7 +134,7 @@ func (m *measurement) rate(name string) (r rate, err error) {
 		m.settle()
 		runtime.GC()
 		if pass == m.Passes-1 {
-			if stop, err = m.profileCPU(name); err != nil {
+			if stop, err = m.Profiles.CPU(name); err != nil {
 				open()
 				return r, err
 			}
@@ -172,45 +170,5 @@ func (m *measurement) settle() {
 
 // modify has the server change objects, as soon as it is being watched.
 func (m *measurement) modify(n int) error {
-	late := time.Now().Add(patience)
-	for {
-		response, err := m.orders.Post(fmt.Sprintf("%s/-/modify?n=%d", m.Host, n), "", nil)
-		if err != nil {
-			return err
-		}
-		text, _ := io.ReadAll(response.Body)
-		response.Body.Close()
-		switch {
-		case response.StatusCode == http.StatusOK:
-			return nil
-		case response.StatusCode != http.StatusConflict || time.Now().After(late):
-			return fmt.Errorf("have %d objects changed: %s: %s", n, response.Status, text)
-		}
-		time.Sleep(pause)
-	}
-}
-
-func (m *measurement) profileCPU(phase string) (stop func() error, err error) {
-	if m.Profiles == "" {
-		return func() error { return nil }, nil
-	}
-	file, err := os.Create(m.Profiles + "." + phase + ".cpu")
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return file.Close()
-	}, pprof.StartCPUProfile(file)
-}
-
-func (m *measurement) profileHeap() error {
-	if m.Profiles == "" {
-		return nil
-	}
-	file, err := os.Create(m.Profiles + ".heap")
-	if err != nil {
-		return err
-	}
-	return errors.Join(pprof.WriteHeapProfile(file), file.Close())
+	return wirebench.Order(m.orders, m.Host, fmt.Sprint("modify?n=", n))
 }

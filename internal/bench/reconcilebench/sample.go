@@ -1,14 +1,16 @@
 package reconcilebench
 
+import "github.com/kubereflector/kubereflector/internal/bench/measure"
+
 // assignment is what a process is to measure.
 type assignment struct {
-	Contender string `json:"contender"`
-	Host      string `json:"host"` // the root of the API server
-	Objects   int    `json:"objects"`
-	Workers   int    `json:"workers"`
-	Passes    int    `json:"passes"`   // over all keys; 0 measures nothing but what the start takes
-	Alone     int    `json:"alone"`    // changes that come one by one; 0 measures none, nor those that come together
-	Profiles  string `json:"profiles"` // how the files begin that profiles go to; empty for none
+	Contender string           `json:"contender"`
+	Host      string           `json:"host"` // the root of the API server
+	Objects   int              `json:"objects"`
+	Workers   int              `json:"workers"`
+	Passes    int              `json:"passes"`   // over all keys; 0 measures nothing but what the start takes
+	Alone     int              `json:"alone"`    // changes that come one by one; 0 measures none, nor those that come together
+	Profiles  measure.Profiles `json:"profiles"` // how the files begin that profiles go to; empty for none
 }
 
 // sample is what a process measured.

@@ -94,7 +94,7 @@ func (w *world) sample(e entry, round int) (sample, error) {
 			a.Alone = 0
 		}
 		if w.profiles != "" {
-			a.Profiles = filepath.Join(w.profiles, fmt.Sprintf("%s.%d.%d", e.contender, e.objects, e.workers))
+			a.Profiles = measure.Profiles(filepath.Join(w.profiles, fmt.Sprintf("%s.%d.%d", e.contender, e.objects, e.workers)))
 		}
 		s, err := inProcess(w.ctx, a)
 		if err != nil {

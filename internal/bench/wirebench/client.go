@@ -3,11 +3,8 @@ package wirebench
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"strconv"
 	"time"
 
@@ -48,12 +45,12 @@ func measureClient(a assignment) (s sample, err error) {
 	s.RSS = peakRSS()
 	s.Peak = peakHeap()
 	s.Live = (float64(measure.LiveHeap()) - float64(empty)) / float64(a.Objects)
-	if err := c.profileHeap("list"); err != nil {
+	if err := c.Profiles.Heap("list"); err != nil {
 		return s, err
 	}
 	s.Events, err = c.phase("events", func() error {
 		c.version += a.Objects
-		if err := c.order("modify?n=" + strconv.Itoa(a.Objects)); err != nil {
+		if err := Order(c.orders, c.Host, "modify?n="+strconv.Itoa(a.Objects)); err != nil {
 			return err
 		}
 		return c.running.wait(a.Objects)
@@ -68,7 +65,7 @@ func measureClient(a assignment) (s sample, err error) {
 		if err := c.relist(&s); err != nil {
 			return s, fmt.Errorf("relist: %w", err)
 		}
-		if err := c.profileHeap("relist"); err != nil {
+		if err := c.Profiles.Heap("relist"); err != nil {
 			return s, err
 		}
 	}
@@ -80,7 +77,7 @@ func measureClient(a assignment) (s sample, err error) {
 func (c *client) phase(name string, do func() error) (u usage, err error) {
 	var before, after runtime.MemStats
 	runtime.GC()
-	stop, err := c.profileCPU(name)
+	stop, err := c.Profiles.CPU(name)
 	if err != nil {
 		return u, err
 	}
@@ -104,7 +101,7 @@ func (c *client) alone(changes int) (float64, error) {
 	for range changes {
 		c.version++
 		begin := time.Now()
-		if err := c.order("modify?n=1"); err != nil {
+		if err := Order(c.orders, c.Host, "modify?n=1"); err != nil {
 			return 0, err
 		}
 		if err := c.running.wait(1); err != nil {
@@ -120,7 +117,7 @@ func (c *client) relist(s *sample) (err error) {
 	before := measure.LiveHeap()
 	c.version++ // which the server does, so that the end can be seen
 	s.Relist, err = c.phase("relist", func() error {
-		if err := c.order("fail"); err != nil {
+		if err := Order(c.orders, c.Host, "fail"); err != nil {
 			return err
 		}
 		return c.settle()
@@ -153,50 +150,4 @@ func (c *client) settle() error {
 			return nil
 		}
 	}
-}
-
-// order tells the server to do something, as soon as it is being watched.
-func (c *client) order(what string) error {
-	late := time.Now().Add(patience)
-	for {
-		response, err := c.orders.Post(c.Host+"/-/"+what, "", nil)
-		if err != nil {
-			return err
-		}
-		text, _ := io.ReadAll(response.Body)
-		response.Body.Close()
-		switch {
-		case response.StatusCode == http.StatusOK:
-			return nil
-		case response.StatusCode != http.StatusConflict || time.Now().After(late):
-			return fmt.Errorf("%s: %s: %s", what, response.Status, text)
-		}
-		time.Sleep(pause)
-	}
-}
-
-func (c *client) profileCPU(phase string) (stop func() error, err error) {
-	if c.Profiles == "" {
-		return func() error { return nil }, nil
-	}
-	file, err := os.Create(c.Profiles + "." + phase + ".cpu")
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return file.Close()
-	}, pprof.StartCPUProfile(file)
-}
-
-// profileHeap writes a profile of what is live after a phase, and of all that was allocated so far.
-func (c *client) profileHeap(phase string) error {
-	if c.Profiles == "" {
-		return nil
-	}
-	file, err := os.Create(c.Profiles + "." + phase + ".heap")
-	if err != nil {
-		return err
-	}
-	return errors.Join(pprof.WriteHeapProfile(file), file.Close())
 }

@@ -1,6 +1,10 @@
 package wirebench
 
-import "time"
+import (
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+)
 
 // sample is what a process measured of its contender.
 type sample struct {
@@ -27,13 +31,13 @@ type usage struct {
 
 // assignment is what a process is to measure.
 type assignment struct {
-	Contender string `json:"contender"`
-	Dataset   string `json:"dataset"`
-	Host      string `json:"host"` // the root of the API server
-	Objects   int    `json:"objects"`
-	Relist    bool   `json:"relist"`
-	Alone     int    `json:"alone"`    // changes that come one by one
-	Profiles  string `json:"profiles"` // how the files begin that profiles go to; empty for none
+	Contender string           `json:"contender"`
+	Dataset   string           `json:"dataset"`
+	Host      string           `json:"host"` // the root of the API server
+	Objects   int              `json:"objects"`
+	Relist    bool             `json:"relist"`
+	Alone     int              `json:"alone"`    // changes that come one by one
+	Profiles  measure.Profiles `json:"profiles"` // how the files begin that profiles go to; empty for none
 }
 
 func micros(d time.Duration, objects int) float64 {

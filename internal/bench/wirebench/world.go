@@ -79,7 +79,7 @@ func (w *world) sample(e entry, round int) (sample, error) {
 	for len(w.samples[e]) <= round {
 		a := assignment{Contender: e.contender, Dataset: e.dataset, Objects: w.objects, Relist: w.relists[e], Alone: w.alone}
 		if w.profiles != "" {
-			a.Profiles = filepath.Join(w.profiles, fmt.Sprintf("%s.%s.%s", e.contender, e.dataset, e.mode))
+			a.Profiles = measure.Profiles(filepath.Join(w.profiles, fmt.Sprintf("%s.%s.%s", e.contender, e.dataset, e.mode)))
 		}
 		s, err := w.server.measure(w.ctx, a, e.mode)
 		if err != nil {
