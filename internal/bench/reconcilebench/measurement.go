@@ -150,13 +150,8 @@ func (m *measurement) rate(name string) (r rate, err error) {
 	return rate{Second: measure.Median(rates), CPU: measure.Median(times)}, stop()
 }
 
-const (
-	// patience is for what takes milliseconds, but on a busy machine.
-	patience = time.Minute
-	// idle is how long a process must do nothing for its work to be done.
-	idle  = 50 * time.Millisecond
-	pause = 5 * time.Millisecond
-)
+// idle is how long a process must do nothing for its work to be done.
+const idle = 50 * time.Millisecond
 
 // settle waits until nothing is done any more.
 func (m *measurement) settle() {
