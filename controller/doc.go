@@ -81,8 +81,9 @@
 //   - R5. News go before what only the first list or a resync brought, but for one key in eight, and
 //     a [Result] may say otherwise: see [Priority].
 //   - R6. When ctx ends, the keys that wait are still reconciled, for as long as
-//     [WithDrainTimeout] says. Run returns after the last call has returned, and names
-//     the keys that are left. After [ErrHalt] there is no time for that.
+//     [WithDrainTimeout] says; those that wait for a cache, as long as that is filled.
+//     Run returns after the last call has returned, and names the keys that are left.
+//     After [ErrHalt] there is no time for that.
 //   - R7. Run may be called again: every key is then reconciled anew.
 //   - R8. A panic in a mapping or a predicate is reported, and costs the event alone.
 //

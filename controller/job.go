@@ -21,7 +21,8 @@ type job struct {
 	held     bool
 	parked   bool
 	priority Priority
-	unseen   []wait // what it is held for
+	unseen   []wait        // what it is held for
+	shown    chan struct{} // closed when it is not held any more; nil if it never was
 
 	failures int
 	err      error // of the last call
@@ -192,7 +193,7 @@ func stillUnseen(all []wait) []wait {
 // holdLocked holds a key until some waits are over.
 func (s *shift) holdLocked(key store.Key, j *job, unseen []wait) {
 	if len(unseen) > 0 {
-		j.held, j.unseen = true, unseen
+		j.held, j.unseen, j.shown = true, unseen, make(chan struct{})
 		s.waiters.Go(func() { s.wait(key, unseen) })
 	}
 }
@@ -222,6 +223,7 @@ func (s *shift) release(key store.Key) (Priority, bool) {
 	}
 	j := s.jobs[key]
 	j.held, j.unseen = false, nil
+	close(j.shown)
 	j.due, j.parked = j.parked, false
 	s.tidyLocked(key, j)
 	return j.priority, j.due

@@ -134,7 +134,8 @@ func (r *Reconciler[T]) Ready() error {
 // Run waits until the informers are synced, and reconciles the key of every object that
 // they hold, and then of those that change, until ctx ends. It then goes on with the
 // keys that wait, for as long as [WithDrainTimeout] says, and returns when the last call
-// has returned. If the cause of ctx's end is [ErrHalt], it begins no other call, and the
+// has returned. Those that wait for a cache to show what was written are given up when
+// its informer ends: let the informers end after the reconciler, as a group does. If the cause of ctx's end is [ErrHalt], it begins no other call, and the
 // contexts of those that are being made end at once; see [WithHalt] as well.
 //
 // It returns nil if nothing was left to do; an [*eventqueue.DrainError] that names the

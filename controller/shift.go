@@ -123,10 +123,60 @@ func (s *shift) drain() error {
 	defer timer.Stop()
 	s.queue.ShutDown()
 	s.workers.Wait()
+	s.finish()
 	cause := context.Cause(s.working) // nil if there was time enough
 	s.end(nil)
 	s.waiters.Wait()
 	return s.left(cause)
+}
+
+// finish reconciles the keys that came back too late for the queue, and those that wait for
+// the caches, as far as those still are filled. Nobody else works any more.
+func (s *shift) finish() {
+	filled, giveUp := context.WithCancel(s.working)
+	defer giveUp()
+	for _, source := range s.sources {
+		s.waiters.Go(func() {
+			select {
+			case <-source.stopped():
+				giveUp()
+			case <-filled.Done():
+			}
+		})
+	}
+	free := make(chan struct{}, max(s.reconcilerOptions.workers, 1))
+	for key, ready := range s.unfinished() {
+		s.workers.Go(func() {
+			select {
+			case <-ready:
+			case <-filled.Done():
+				return
+			}
+			free <- struct{}{}
+			defer func() { <-free }()
+			s.handle(key)
+		})
+	}
+	s.workers.Wait()
+}
+
+// unfinished returns the keys that are still to be reconciled, each with what is closed when
+// that may be done.
+func (s *shift) unfinished() map[store.Key]<-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := make(chan struct{})
+	close(now)
+	all := map[store.Key]<-chan struct{}{}
+	for key, j := range s.jobs {
+		switch {
+		case j.parked:
+			all[key] = j.shown
+		case j.due:
+			all[key] = now
+		}
+	}
+	return all
 }
 
 // left returns an error that names what was left undone.

@@ -16,6 +16,8 @@ import (
 type source interface {
 	complete() bool
 	ready() error
+	// stopped returns a channel that is closed when nobody fills the cache any more.
+	stopped() <-chan struct{}
 	// subscribe begins to tell what happens in the informer, at first of all that is
 	// in it.
 	subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription
@@ -81,6 +83,8 @@ func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, onl
 func (w *watching[S]) complete() bool { return w.informer != nil }
 
 func (w *watching[S]) ready() error { return w.informer.Ready() }
+
+func (w *watching[S]) stopped() <-chan struct{} { return w.informer.Stopped() }
 
 func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription {
 	handler := informer.HandlerFunc[S](func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) })

@@ -310,12 +310,13 @@ func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"), configMap("b"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets))
+		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets, WithDrainTimeout(time.Second)))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
 		err := stop()
 		close(release)
+		assert.ErrorIs(t, err, ErrDrainTimeout)
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
 		require.Len(t, left.Left, 1, "nothing more is to be done for b")

@@ -111,7 +111,9 @@ func (m *Membership) Err() error {
 }
 
 // Run runs all members until ctx ends or one of them fails, which ends the others, and
-// returns when all have ended, with what they returned. What a member returns that was
+// returns when all have ended, with what they returned. Informers end last: members that
+// work with their caches, such as reconcilers, can finish while those are still filled. So
+// no other member may wait for an informer to end. What a member returns that was
 // stopped is told by [Membership.Err] instead. It returns [ErrRunning] if the group runs
 // already, and may be called again.
 func (g *Group) Run(ctx context.Context) error {
@@ -138,10 +140,14 @@ func (g *Group) startLocked(r *together, m *Membership) {
 	if r.ending {
 		return
 	}
+	of, running := r.ctx, &r.running
+	if _, ok := m.member.(interface{ endsLast() }); ok {
+		of, running = r.last, &r.lasting
+	}
 	var ctx context.Context
-	ctx, m.cancel = context.WithCancel(r.ctx)
+	ctx, m.cancel = context.WithCancel(of)
 	member := m.member
-	r.running.Go(func() {
+	running.Go(func() {
 		err := member.Run(ctx)
 		g.mu.Lock()
 		defer g.mu.Unlock()

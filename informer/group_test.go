@@ -173,3 +173,48 @@ func TestMembersComeAndGoAsRunDoes(t *testing.T) {
 	workers.Wait()
 	assert.Empty(t, group.members)
 }
+
+func TestInformersOfAGroupEndAfterTheOtherMembers(t *testing.T) {
+	for name, end := range map[string]func(stop context.CancelFunc, member chan<- error){
+		"when ctx ends":       func(stop context.CancelFunc, _ chan<- error) { stop() },
+		"when a member fails": func(_ context.CancelFunc, member chan<- error) { member <- errors.New("ouch") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				pods := New(clientOf(t, server).CoreV1().Pods("default"))
+				assert.True(t, isClosed(pods.Stopped()), "Run was not called yet")
+				fail := make(chan error, 1)
+				var group Group
+				group.Add(pods)
+				group.Add(&stub{run: func(ctx context.Context) error {
+					<-ctx.Done()
+					assert.NoError(t, server.Create(onNode("late", "n")))
+					<-time.After(time.Second)
+					assert.Equal(t, 1, pods.Cache().Len(), "the cache is not filled any more")
+					assert.False(t, isClosed(pods.Stopped()))
+					return nil
+				}})
+				group.Add(&stub{run: func(ctx context.Context) error {
+					select {
+					case err := <-fail:
+						return err
+					case <-ctx.Done():
+						return nil
+					}
+				}})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() { ended <- group.Run(ctx) }()
+				synctest.Wait()
+				require.True(t, isClosed(pods.Synced()))
+				stopped := pods.Stopped()
+				assert.False(t, isClosed(stopped))
+				end(cancel, fail)
+				<-ended
+				assert.True(t, isClosed(stopped))
+			})
+		})
+	}
+}

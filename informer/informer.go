@@ -27,6 +27,7 @@ type Informer[T any] struct {
 	named         int                // how many subscriptions there have been
 	run           *run[T]            // nil unless Run runs
 	failure       *failure           // never nil
+	stopped       chan struct{}      // closed while nobody fills the cache; never nil
 }
 
 // New returns an informer of the objects of a client. Nothing happens until Run is
@@ -53,11 +54,14 @@ func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L],
 
 // newInformer returns an informer without a feed.
 func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
-	return &Informer[T]{
+	i := &Informer[T]{
 		options: newOptions(reflect.TypeFor[T]().String(), opts),
 		cache:   store.New(key),
 		failure: newFailure(),
+		stopped: make(chan struct{}),
 	}
+	close(i.stopped)
+	return i
 }
 
 // Name returns the informer's name: see [WithName].

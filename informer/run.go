@@ -62,7 +62,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	defer i.stop(r)
 	err = i.feed.Run(r.feeding)
 	i.noteFailure(err)
-	r.stopFeeding()
+	i.endFeeding(r)
 	return errors.Join(err, i.drain(r))
 }
 
@@ -73,6 +73,7 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 		return nil, ErrRunning
 	}
 	r := &run[T]{}
+	i.stopped = make(chan struct{})
 	r.feeding, r.stopFeeding = context.WithCancel(ctx)
 	r.working, r.stopWorking = context.WithCancel(context.WithoutCancel(ctx))
 	i.run = r
@@ -155,8 +156,30 @@ func (i *Informer[T]) endWork(r *run[T]) {
 	r.workers.Wait()
 }
 
+// endsLast marks those members of a [Group] that others work with.
+func (i *Informer[T]) endsLast() {}
+
+// Stopped returns a channel that is closed as long as nobody fills the cache, because Run was
+// not called yet or has come to its end: handlers may still finish then. One that is open is
+// closed when that happens.
+func (i *Informer[T]) Stopped() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.stopped
+}
+
+// endFeeding notes that nobody fills the cache any more.
+func (i *Informer[T]) endFeeding(r *run[T]) {
+	r.stopFeeding()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !isClosed(i.stopped) {
+		close(i.stopped)
+	}
+}
+
 func (i *Informer[T]) stop(r *run[T]) {
-	r.stopFeeding() // these two again, in case that the feed panicked
+	i.endFeeding(r) // these two again, in case that the feed panicked
 	i.endWork(r)
 	i.mu.Lock()
 	i.run = nil // not before: a handler must not get a second worker

@@ -12,6 +12,10 @@ type together struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	// last is the context of parts that end after all others: those of lasting.
+	last    context.Context
+	endLast context.CancelFunc
+	lasting sync.WaitGroup
 	ending  bool // nothing is started any more
 	errs    []error
 }
@@ -19,6 +23,7 @@ type together struct {
 func newTogether(ctx context.Context) *together {
 	r := &together{}
 	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.last, r.endLast = context.WithCancel(context.WithoutCancel(ctx))
 	return r
 }
 
@@ -32,10 +37,13 @@ func (r *together) failLocked(err error) {
 // failed.
 func (r *together) wait(mu *sync.Mutex) error {
 	defer r.cancel()
+	defer r.endLast()
 	<-r.ctx.Done()
 	mu.Lock()
 	r.ending = true
 	mu.Unlock()
 	r.running.Wait()
+	r.endLast()
+	r.lasting.Wait()
 	return errors.Join(r.errs...) // all who wrote to it have ended
 }
