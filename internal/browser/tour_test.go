@@ -38,6 +38,8 @@ func TestTour(t *testing.T) {
 	steps.shows("li[aria-current] p", "The reflector asks for a watch that begins with all objects. The cache holds three pods, and each subscriber has an initial addition for each. Slow takes two seconds for every event.")
 	steps.do(chromedp.Click(chromedp.CSS("form[action=next] button")))
 	informers.shows(pods+`[data-value="objects"]`, "4")
+	steps.shows("li[aria-current] p", "The watch brings an Addition. Whoever is idle hears of it at once; at slow it waits in a queue of its own, for each object has one.")
+	assert.Equal(t, "next", steps.evaluate(`document.activeElement.closest("form")?.getAttribute("action")`), "the button has lost the focus")
 	steps.do(chromedp.Click(chromedp.CSS("form[action=next] button")))
 	informers.shows(pods+`[data-value="changes"]`, "44")
 
