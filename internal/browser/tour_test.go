@@ -22,10 +22,10 @@ func TestTour(t *testing.T) {
 	out, err := tour.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, tour.Start())
-	defer func() {
+	t.Cleanup(func() { // after the pages are closed, which go on asking
 		assert.NoError(t, tour.Process.Signal(syscall.SIGINT))
 		assert.NoError(t, tour.Wait())
-	}()
+	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	home := regexp.MustCompile(`http://\S+/`).FindString(line)
