@@ -90,12 +90,8 @@ func (e *Elector) Leading() bool { return e.leading.Load() }
 // led returns. It returns what that returned, [ErrRunning] if it runs already, and an
 // error for times or a lock of no use.
 func (e *Elector) Run(ctx context.Context) error {
-	if e.lock == nil || e.led == nil {
-		return errors.New("leader election needs a lock and something to lead: pass both to New")
-	}
-	// The lease says whole seconds.
-	if whole := e.lease.Truncate(time.Second); whole <= e.renew+e.retry {
-		return fmt.Errorf("a lease of %v must last longer than %v to renew it and %v between attempts: see WithTimes", whole, e.renew, e.retry)
+	if err := e.Check(); err != nil {
+		return err
 	}
 	if !e.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -108,6 +104,30 @@ func (e *Elector) Run(ctx context.Context) error {
 		}
 		e.logger.Warn("lease lost", zap.String("lease", e.lock.Describe()), zap.NamedError("left", err))
 	}
+}
+
+// Check returns the error that [Elector.Run] has for times or a lock of no use, or nil: for
+// whoever begins something else before.
+func (e *Elector) Check() error {
+	if e.lock == nil || e.led == nil {
+		return errors.New("leader election needs a lock and something to lead: pass both to New")
+	}
+	// The lease says whole seconds.
+	if whole := e.lease.Truncate(time.Second); whole <= e.renew+e.retry {
+		return fmt.Errorf("a lease of %v must last longer than %v to renew it and %v between attempts: see WithTimes", whole, e.renew, e.retry)
+	}
+	_, err := e.electing(e.lock, func(context.Context) {})
+	return err
+}
+
+func (e *Elector) electing(lock resourcelock.Interface, lead func(context.Context)) (*leaderelection.LeaderElector, error) {
+	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, Name: e.lock.Describe(),
+		LeaseDuration: e.lease, RenewDeadline: e.renew, RetryPeriod: e.retry,
+		// Not ReleaseOnCancel: of a lease that is lost it tries to let go before it tells
+		// the leader, for as long as the renewal has taken already.
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: func() {}},
+	})
 }
 
 // term waits for the lease, and leads once. It reports whether the lease was lost, and
@@ -126,13 +146,7 @@ func (e *Elector) term(ctx context.Context) (lost bool, err error) {
 		defer lock.watch(e.renew+e.retry, lose)()
 		lost, err = e.lead(ctx, leased)
 	}
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: e.lock.Describe(),
-		LeaseDuration: e.lease, RenewDeadline: e.renew, RetryPeriod: e.retry,
-		// Not ReleaseOnCancel: of a lease that is lost it tries to let go before it tells
-		// the leader, for as long as the renewal has taken already.
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: func() {}},
-	})
+	elector, err := e.electing(lock, lead)
 	if err != nil {
 		return false, err
 	}

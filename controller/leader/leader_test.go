@@ -289,10 +289,13 @@ func TestElectorsOfNoUseSaySo(t *testing.T) {
 	lock := &resourcelock.LeaseLock{LockConfig: resourcelock.ResourceLockConfig{Identity: "one"}}
 	for _, e := range []*Elector{
 		New(nil, newLed()), New(lock, nil), New(&resourcelock.LeaseLock{}, newLed()),
+		New(lock, newLed(), WithTimes(12*time.Second, 2*time.Second, 2*time.Second)),
 		New(lock, newLed(), WithTimes(12*time.Second, 10*time.Second, 2*time.Second)),
 		New(lock, newLed(), WithTimes(12900*time.Millisecond, 10*time.Second, 2*time.Second)),
 		New(lock, newLed(), WithTimes(900*time.Millisecond, 400*time.Millisecond, 100*time.Millisecond)),
 	} {
-		assert.Error(t, e.Run(t.Context()))
+		err := e.Check()
+		assert.Error(t, err)
+		assert.Equal(t, err, e.Run(t.Context()))
 	}
 }

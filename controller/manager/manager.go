@@ -135,6 +135,11 @@ func (m *Manager) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer m.running.Store(false)
+	if m.elector != nil {
+		if err := m.elector.Check(); err != nil {
+			return err // now, and not when the caches are synced
+		}
+	}
 	// What went wrong in the server ends the rest, and the other way round.
 	leading, stop := context.WithCancel(ctx)
 	defer stop()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/leader"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -266,5 +267,16 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 		assert.Equal(t, []any{"ns/a"}, keys["cache does not show what was written"])
 		assert.ElementsMatch(t, []any{"ns/a", "ns/s"}, keys["handler failed"])
 		assert.ElementsMatch(t, []any{"ns/a", "ns/s"}, keys["error hook panicked"])
+	})
+}
+
+func TestElectionOfNoUseIsReportedBeforeAnythingRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := newLock(t, reflectortest.Start(t), "one")
+		m := New(nil, WithElection(lock, leader.WithTimes(time.Second, time.Second, time.Second)))
+		var notes journal
+		m.Add(&member{notes: &notes, name: "informer"})
+		assert.ErrorContains(t, m.Run(t.Context()), "WithTimes")
+		assert.Empty(t, notes.take())
 	})
 }
