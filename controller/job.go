@@ -61,6 +61,7 @@ func (s *shift) trigger(t trigger) {
 	if !s.liveFirst {
 		t.priority = Normal
 	}
+	s.tellTriggered(t)
 	s.add(t.key, t.priority)
 }
 
@@ -78,8 +79,8 @@ func (j *job) park(p Priority) {
 	j.parked = true
 }
 
-// begin reports whether a key may be reconciled now.
-func (s *shift) begin(key store.Key, p Priority) bool {
+// begin reports whether a key may be reconciled now, and returns which attempt that is.
+func (s *shift) begin(key store.Key, p Priority) (attempt int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobLocked(key)
@@ -87,13 +88,13 @@ func (s *shift) begin(key store.Key, p Priority) bool {
 	switch {
 	case j.held:
 		j.park(p)
-		return false
+		return 0, false
 	case s.working.Err() != nil:
 		j.due = true
-		return false
+		return 0, false
 	}
 	j.running = true
-	return true
+	return j.failures + 1, true
 }
 
 // settle notes how a call ended, and says when the next one is. Nobody begins one before
@@ -103,6 +104,7 @@ func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err er
 	writes := c.written()
 	failed, during := s.note(key, writes, s.unseen(key, writes), err)
 	for _, t := range during {
+		s.tellTriggered(t)
 		s.add(key, t.priority)
 	}
 	switch {

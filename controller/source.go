@@ -40,6 +40,7 @@ type trigger struct {
 	of       version // of the object that changed
 	gone     bool    // it was deleted
 	listed   bool    // a list brought it to light: there may have been other changes before
+	cause    *cause  // nil if nobody observes
 }
 
 func versionOf(object any) version {
@@ -83,12 +84,20 @@ func (w *watching[S]) complete() bool { return w.informer != nil }
 func (w *watching[S]) ready() error { return w.informer.Ready() }
 
 func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription {
-	handler := informer.HandlerFunc[S](func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) })
-	return w.informer.Handle(handler, informer.WithName(name),
+	return w.informer.Handle(w.handler(o, tell), informer.WithName(name),
 		// Of two changes merged into one, an owner in between would not be heard of.
 		// The handler is quick: there is no backlog that memory would have to be kept for.
 		informer.WithCompaction(eventqueue.KeepAll), informer.WithResync(w.resync),
 		informer.WithLogger(o.logger.With(zap.String("reconciler", name))), informer.WithErrorHook(o.errorHook))
+}
+
+func (w *watching[S]) handler(o *reconcilerOptions, tell func(trigger)) informer.HandlerFunc[S] {
+	if o.observer == nil {
+		return func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) }
+	}
+	return func(ctx context.Context, event eventqueue.Event[S]) error {
+		return w.handle(event, withCause(ctx, event, tell))
+	}
 }
 
 // handle tells what an event means. A panic is permanent: the same would happen again.
