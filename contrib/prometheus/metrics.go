@@ -34,6 +34,7 @@ type Metrics struct {
 	own        []prom.Collector
 
 	subscribers subscribers
+	reconcilers sync.Map // the names of those that have made a call
 
 	// mu protects the fields below it.
 	mu      sync.Mutex

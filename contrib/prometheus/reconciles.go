@@ -26,9 +26,22 @@ func (reconciles) Triggered(context.Context, controller.Trigger) {}
 
 // Reconciling implements [controller.Observer].
 func (r reconciles) Reconciling(ctx context.Context, call controller.Reconciling) (context.Context, func(controller.Result, error)) {
+	name := label(call.Reconciler)
+	r.begin(name)
 	began := time.Now()
 	return ctx, func(result controller.Result, err error) {
-		r.of.reconciles.WithLabelValues(label(call.Reconciler), reconciledAs(result, err)).Observe(time.Since(began).Seconds())
+		r.of.reconciles.WithLabelValues(name, reconciledAs(result, err)).Observe(time.Since(began).Seconds())
+	}
+}
+
+// begin has every result be counted from 0 with the first call of a reconciler: who asks by
+// how much a counter has grown is told nothing of one that begins with its first failure.
+func (r reconciles) begin(name string) {
+	if _, known := r.of.reconcilers.LoadOrStore(name, nil); known {
+		return
+	}
+	for _, result := range []string{"ok", "requeue_after", "error", "permanent", "panic"} {
+		r.of.reconciles.WithLabelValues(name, result)
 	}
 }
 
