@@ -122,6 +122,7 @@ func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err er
 		s.queue.AddRateLimited(key)
 	}
 	if failed != nil {
+		failed.ResourceVersion = s.held(key)
 		s.report(c, c.log(), failed)
 	}
 }
@@ -150,6 +151,14 @@ func (s *shift) note(key store.Key, writes []written, unseen []wait, err error) 
 	}
 	s.tidyLocked(key, j)
 	return failed, during
+}
+
+// held returns the resource version of the object that the primary cache holds.
+func (s *shift) held(key store.Key) string {
+	if len(s.sources) == 0 {
+		return ""
+	}
+	return s.sources[0].held(key)
 }
 
 // interrupted reports whether a call failed because it was told to end.

@@ -19,6 +19,9 @@ type source interface {
 	// subscribe begins to tell what happens in the informer, at first of all that is
 	// in it.
 	subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription
+	// held returns the resource version of the object that the cache holds under a key;
+	// empty if it holds none.
+	held(key store.Key) string
 	// has reports whether a written object is one of the source's.
 	has(w written) bool
 	// visible returns what waits until the cache shows a write for a key; nil if the
@@ -77,6 +80,14 @@ func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, onl
 		}
 		o.sources = append(o.sources, w)
 	})
+}
+
+func (w *watching[S]) held(key store.Key) string {
+	object, ok := w.informer.Cache().Get(key)
+	if !ok {
+		return ""
+	}
+	return versionOf(object).resourceVersion
 }
 
 func (w *watching[S]) complete() bool { return w.informer != nil }
