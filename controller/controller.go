@@ -111,7 +111,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 
 // report tells of a failure of the handler.
 func (o *options) report(ctx context.Context, logger *zap.Logger, err *eventqueue.HandlerError) {
-	fields := []zap.Field{zap.Int("attempt", err.Attempt),
+	fields := []zap.Field{zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt),
 		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err)}
 	if stack := err.Stack(); stack != nil {
 		fields = append(fields, zap.ByteString("handlerStack", stack))
@@ -120,7 +120,7 @@ func (o *options) report(ctx context.Context, logger *zap.Logger, err *eventqueu
 	defer func() {
 		// What the hook does wrong must not change what becomes of the event.
 		if value := recover(); value != nil {
-			logger.Error("error hook panicked", zap.Any("panic", value), zap.Stack("stack"))
+			logger.Error("error hook panicked", zap.String("resourceVersion", err.ResourceVersion), zap.Any("panic", value), zap.Stack("stack"))
 		}
 	}()
 	o.errorHook(ctx, err)

@@ -98,6 +98,12 @@
 // [WithWorkers] says otherwise. All methods may be called from any goroutine, but
 // at most one Run at a time.
 //
+// # Observing
+//
+// An [Observer] of a reconciler is told which events have keys reconciled, and of each
+// call, whose context it may replace: for metrics and traces. What a [Controller] does,
+// the observer of its collection is told: see [eventqueue.WithObserver].
+//
 // # Errors
 //
 // What a handler or a reconcile function returns goes to the logger and to the hook given by

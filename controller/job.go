@@ -62,6 +62,7 @@ func (s *shift) trigger(t trigger) {
 	if !s.liveFirst {
 		t.priority = Normal
 	}
+	s.tellTriggered(t)
 	s.add(t.key, t.priority)
 }
 
@@ -79,8 +80,8 @@ func (j *job) park(p Priority) {
 	j.parked = true
 }
 
-// begin reports whether a key may be reconciled now.
-func (s *shift) begin(key store.Key, p Priority) bool {
+// begin reports whether a key may be reconciled now, and returns which attempt that is.
+func (s *shift) begin(key store.Key, p Priority) (attempt int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobLocked(key)
@@ -88,13 +89,13 @@ func (s *shift) begin(key store.Key, p Priority) bool {
 	switch {
 	case j.held:
 		j.park(p)
-		return false
+		return 0, false
 	case s.working.Err() != nil:
 		j.due = true
-		return false
+		return 0, false
 	}
 	j.running = true
-	return true
+	return j.failures + 1, true
 }
 
 // settle notes how a call ended, and says when the next one is. Nobody begins one before
@@ -104,6 +105,7 @@ func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err er
 	writes := c.written()
 	failed, during := s.note(key, writes, s.unseen(key, writes), err)
 	for _, t := range during {
+		s.tellTriggered(t)
 		s.add(key, t.priority)
 	}
 	switch {
@@ -121,6 +123,7 @@ func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err er
 		s.queue.AddRateLimited(key)
 	}
 	if failed != nil {
+		failed.ResourceVersion = s.held(key)
 		s.report(c, c.log(), failed)
 	}
 }
@@ -149,6 +152,14 @@ func (s *shift) note(key store.Key, writes []written, unseen []wait, err error) 
 	}
 	s.tidyLocked(key, j)
 	return failed, during
+}
+
+// held returns the resource version of the object that the primary cache holds.
+func (s *shift) held(key store.Key) string {
+	if len(s.sources) == 0 {
+		return ""
+	}
+	return s.sources[0].held(key)
 }
 
 // interrupted reports whether a call failed because it was told to end.

@@ -32,6 +32,7 @@ type reconcilerOptions struct {
 	resync     time.Duration // of the primary informer; 0 or less for none
 	limiter    workqueue.TypedRateLimiter[store.Key]
 	metrics    workqueue.MetricsProvider
+	observer   Observer // nil for nobody
 }
 
 type reconcilerOptionFunc func(*reconcilerOptions)

@@ -82,7 +82,8 @@ func (s *shift) work() {
 func (s *shift) handle(key store.Key) {
 	defer s.queue.Done(key)
 	p := s.order.settle(key)
-	if !s.begin(key, p) {
+	attempt, ok := s.begin(key, p)
+	if !ok {
 		return
 	}
 	c := &call{Context: s.working, shift: s, key: key}
@@ -94,11 +95,11 @@ func (s *shift) handle(key store.Key) {
 		}
 		s.settle(key, p, c, result, err)
 	}()
-	result, err = s.call(c, key)
+	result, err = s.call(c, key, attempt, p)
 }
 
 // call calls the reconcile function. A panic is an error.
-func (s *shift) call(c *call, key store.Key) (result Result, err error) {
+func (s *shift) call(c *call, key store.Key, attempt int, p Priority) (result Result, err error) {
 	ctx := context.Context(c)
 	if s.timeout > 0 {
 		var cancel context.CancelFunc
@@ -110,6 +111,9 @@ func (s *shift) call(c *call, key store.Key) (result Result, err error) {
 			err = &eventqueue.PanicError{Key: key, Value: value, Stack: debug.Stack()}
 		}
 	}()
+	if s.observer != nil {
+		return s.observed(ctx, key, attempt, p)
+	}
 	return s.reconcile(ctx, key)
 }
 

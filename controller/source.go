@@ -21,6 +21,9 @@ type source interface {
 	// subscribe begins to tell what happens in the informer, at first of all that is
 	// in it.
 	subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription
+	// held returns the resource version of the object that the cache holds under a key;
+	// empty if it holds none.
+	held(key store.Key) string
 	// has reports whether a written object is one of the source's.
 	has(w written) bool
 	// visible returns what waits until the cache shows a write for a key; nil if the
@@ -42,6 +45,7 @@ type trigger struct {
 	of       version // of the object that changed
 	gone     bool    // it was deleted
 	listed   bool    // a list brought it to light: there may have been other changes before
+	cause    *cause  // nil if nobody observes
 }
 
 func versionOf(object any) version {
@@ -80,6 +84,14 @@ func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, onl
 	})
 }
 
+func (w *watching[S]) held(key store.Key) string {
+	object, ok := w.informer.Cache().Get(key)
+	if !ok {
+		return ""
+	}
+	return versionOf(object).resourceVersion
+}
+
 func (w *watching[S]) complete() bool { return w.informer != nil }
 
 func (w *watching[S]) ready() error { return w.informer.Ready() }
@@ -87,12 +99,20 @@ func (w *watching[S]) ready() error { return w.informer.Ready() }
 func (w *watching[S]) stopped() <-chan struct{} { return w.informer.Stopped() }
 
 func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription {
-	handler := informer.HandlerFunc[S](func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) })
-	return w.informer.Handle(handler, informer.WithName(name),
+	return w.informer.Handle(w.handler(o, tell), informer.WithName(name),
 		// Of two changes merged into one, an owner in between would not be heard of.
 		// The handler is quick: there is no backlog that memory would have to be kept for.
 		informer.WithCompaction(eventqueue.KeepAll), informer.WithResync(w.resync),
 		informer.WithLogger(o.logger.With(zap.String("reconciler", name))), informer.WithErrorHook(o.errorHook))
+}
+
+func (w *watching[S]) handler(o *reconcilerOptions, tell func(trigger)) informer.HandlerFunc[S] {
+	if o.observer == nil {
+		return func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) }
+	}
+	return func(ctx context.Context, event eventqueue.Event[S]) error {
+		return w.handle(event, withCause(ctx, event, tell))
+	}
 }
 
 // handle tells what an event means. A panic is permanent: the same would happen again.

@@ -129,3 +129,21 @@ func BenchmarkStats(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkObserver is BenchmarkEventInTurn with and without somebody who is told.
+func BenchmarkObserver(b *testing.B) {
+	for name, opts := range map[string][]Option{"nobody": nil, "deaf": {WithObserver(deaf{})}} {
+		b.Run(name, func(b *testing.B) {
+			c := newThings(append(opts, WithCompaction(KeepLatest))...)
+			all := commits(1000)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				c.follower.Commit(all[i%len(all)])
+				q, _ := c.Take(b.Context())
+				q.Done()
+				i++
+			}
+		})
+	}
+}

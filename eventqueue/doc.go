@@ -145,6 +145,12 @@
 // the exception: it runs under the locks of the cache's writer and of the collection. So
 // is the predicate of [FollowFiltered], which runs under the lock of the cache's writer.
 //
+// # Observing
+//
+// [Collection.Stats] and [Collection.QueueStates] say how a collection is doing. An
+// [Observer] is told of each queue that is handed out and settled, for metrics and traces;
+// without one nothing is noted for it.
+//
 // # Errors
 //
 // [ErrClosed] after [Collection.Close]; [ErrReadOnly] for a write to a collection

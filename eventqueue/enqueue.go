@@ -78,7 +78,9 @@ func (c *Collection[T]) joinLocked(l *line[T], r *record[T]) {
 // each other. came is how many there would be without that.
 func (c *Collection[T]) resizedLocked(l *line[T], q *Queue[T], events []record[T], came, dropped int) {
 	c.counters.events += len(events) - len(q.events)
-	c.counters.merged += uint64(came - len(events) - dropped)
+	merged := came - len(events) - dropped
+	c.counters.merged += uint64(merged)
+	q.merged += int32(merged)
 	c.counters.dropped += uint64(dropped)
 	q.events = events
 	if len(events) == 0 {

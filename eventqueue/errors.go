@@ -56,6 +56,9 @@ type HandlerError struct {
 	// Attempt is one more than the number of failures since the object was last
 	// acknowledged.
 	Attempt int
+	// ResourceVersion is that of the object of the first event that was not acknowledged
+	// or, of a reconciler, of the object that its cache holds; empty if there is none.
+	ResourceVersion string
 	// Err is what the handler returned, or an [*PanicError].
 	Err error
 }

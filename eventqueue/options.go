@@ -9,6 +9,7 @@ type options struct {
 	compaction Compaction
 	backoff    backoff
 	liveFirst  bool
+	observer   Observer // nil for nobody
 }
 
 type optionFunc func(*options)

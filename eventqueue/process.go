@@ -94,13 +94,26 @@ func Reporting[T any](fn func(context.Context, *Queue[T]) error, report func(con
 				err = &PanicError{Key: q.Key(), Value: ErrAbandoned, Stack: debug.Stack()}
 			}
 			if err != nil && !q.interrupted(ctx, err) {
-				report(ctx, &HandlerError{Key: q.Key(), Attempt: q.Attempt(), Err: err})
+				report(ctx, &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err})
 			}
 		}()
 		err = fn(ctx, q)
 		returned = true
 		return err
 	}
+}
+
+// resourceVersion returns that of the object of the first event that was not acknowledged.
+func (q *Queue[T]) resourceVersion() string {
+	first := min(int(q.acknowledged), len(q.events)-1)
+	if q.givenUp {
+		first = int(q.acknowledged) - 1 // the one that it failed on
+	}
+	object, ok := any(q.events[first].Object).(interface{ GetResourceVersion() string })
+	if !ok {
+		return ""
+	}
+	return object.GetResourceVersion()
 }
 
 // interrupted reports whether a handler failed because it was told to end, or was not

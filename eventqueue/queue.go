@@ -32,6 +32,9 @@ type Queue[T any] struct {
 
 	// acknowledged is the number of leading events that Each is through with.
 	acknowledged int32
+	// merged is how many events were merged into those that are here. Guarded by of.mu
+	// until the queue is out.
+	merged int32
 	// givenUp is true if Each ended with an error that is permanent, and so is
 	// through with the event that it was about.
 	givenUp bool

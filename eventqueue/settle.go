@@ -7,6 +7,10 @@ import (
 
 // settle takes a queue back.
 func (c *Collection[T]) settle(q *Queue[T], o outcome) {
+	if c.observer != nil {
+		c.settleAndTell(q, o, false)
+		return
+	}
 	c.lock()
 	defer c.mu.Unlock()
 	c.settleLocked(q, o)
@@ -81,7 +85,7 @@ func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T])
 	for i := range again.events {
 		again.events[i].tried, again.events[i].told = true, true
 	}
-	again.line, again.live = l, q.live
+	again.line, again.live, again.merged = l, q.live, q.merged
 	c.ages.replace(q, again)
 	news := l.waiting
 	l.waiting = again
@@ -93,6 +97,7 @@ func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T])
 	c.ages.remove(news)
 	c.counters.events -= len(news.events)
 	again.initial = news.initial
+	again.merged += news.merged
 	for i := range news.events {
 		c.joinLocked(l, &news.events[i]) // what was tried never cancels out
 	}

@@ -17,6 +17,10 @@ func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 // once, so that it takes the lock half as often. If reuse is true, nobody else has the
 // last one, and its memory is used again.
 func (c *Collection[T]) take(ctx context.Context, last *Queue[T], reuse bool) (*Queue[T], error) {
+	if last != nil && c.observer != nil {
+		c.settleAndTell(last, outcome{how: done}, reuse)
+		last = nil
+	}
 	waited := false
 	for {
 		// Checked first, and not left to select, which picks at random: after
@@ -31,6 +35,9 @@ func (c *Collection[T]) take(ctx context.Context, last *Queue[T], reuse bool) (*
 			return nil, context.Cause(ctx)
 		}
 		if q, err := c.takeOrWait(last, reuse, waited); q != nil || err != nil {
+			if q != nil && c.observer != nil {
+				c.tellTaken(q)
+			}
 			return q, err
 		}
 		last, waited = nil, true

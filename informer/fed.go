@@ -39,6 +39,6 @@ func NewFed[T any](key store.KeyFunc[T], makeFeed func(into store.Store[T], repo
 
 // report tells of a failure of a feed.
 func (i *Informer[T]) report(ctx context.Context, err error) {
-	i.logger.Warn("feed failed", zap.String("informer", i.name), zap.Error(err))
+	i.logger.Warn("feed failed", zap.String("resourceVersion", i.cache.ResourceVersion()), zap.Error(err))
 	i.tell(ctx, err)
 }

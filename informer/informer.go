@@ -107,18 +107,26 @@ func (i *Informer[T]) SubscribeFiltered(keep func(T) bool, opts ...SubscriptionO
 func (i *Informer[T]) subscribe(s *Subscription[T], keep func(T) bool, opts []SubscriptionOption) *Subscription[T] {
 	s.subscriptionOptions = newSubscriptionOptions(i.common, opts)
 	s.of, s.closing, s.done = i, make(chan struct{}), make(chan struct{})
+	if number := i.number(); s.name == "" {
+		s.name = fmt.Sprintf("#%d", number)
+	}
+	s.observeQueues()
 	s.queues = eventqueue.FollowFiltered(i.cache, keep, s.queueing...)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.named++
-	if s.name == "" {
-		s.name = fmt.Sprintf("#%d", i.named)
-	}
 	i.subscriptions = append(i.subscriptions, s)
 	if i.run != nil {
 		i.run.serve(s)
 	}
 	return s
+}
+
+// number returns the number of a new subscription.
+func (i *Informer[T]) number() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.named++
+	return i.named
 }
 
 func (i *Informer[T]) forget(s *Subscription[T]) {

@@ -18,6 +18,15 @@ type Observer interface {
 	Handling(ctx context.Context, call Handling) (handlers context.Context, done func(error))
 }
 
+// QueueObserver is an [Observer] that is told of the event queues of subscribers as well:
+// of those that pull events, too, whose bodies of loops are no calls.
+type QueueObserver interface {
+	Observer
+	// Queues is called once for each new subscriber, with the names of the informer and of
+	// the subscriber, and returns who is told of its queues; nil for nobody.
+	Queues(informer, subscription string) eventqueue.Observer
+}
+
 // Handling is a call of a handler.
 type Handling struct {
 	// Informer and Subscription are names: see [WithName].
@@ -26,6 +35,8 @@ type Handling struct {
 	Key    store.Key
 	Type   eventqueue.Type
 	Origin eventqueue.Origin
+	// ResourceVersion is that of the event's object, or empty if it has none.
+	ResourceVersion string
 }
 
 // ErrPanicked is what an [Observer] gets if the handler did not return. The panic itself
@@ -40,11 +51,31 @@ func WithObserver(observer Observer) CommonOption {
 	return commonOptionFunc(func(o *common) { o.observer = observer })
 }
 
+// observeQueues has the observer be told of the subscriber's queues, if it wants to be.
+func (s *Subscription[T]) observeQueues() {
+	observer, ok := s.observer.(QueueObserver)
+	if !ok {
+		return
+	}
+	if queues := observer.Queues(s.of.name, s.name); queues != nil {
+		s.queueing = append(s.queueing, eventqueue.WithObserver(queues))
+	}
+}
+
+// resourceVersionOf returns the resource version of an object. What an informer was made to
+// keep of objects may have none: hence any.
+func resourceVersionOf(object any) string {
+	if versioned, ok := object.(interface{ GetResourceVersion() string }); ok {
+		return versioned.GetResourceVersion()
+	}
+	return ""
+}
+
 // observed calls the handler, and tells the observer.
 func (s *Subscription[T]) observed(ctx context.Context, event eventqueue.Event[T]) (err error) {
 	ctx, done := s.observer.Handling(ctx, Handling{
 		Informer: s.of.name, Subscription: s.name,
-		Key: event.Key, Type: event.Type, Origin: event.Origin,
+		Key: event.Key, Type: event.Type, Origin: event.Origin, ResourceVersion: resourceVersionOf(event.Object),
 	})
 	if done == nil {
 		return s.handler.Handle(ctx, event)

@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,11 +75,58 @@ func TestObserverIsToldOfTheCallsOfHandlers(t *testing.T) {
 		stop := start(t, i)
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
-		call := Handling{Informer: "pods", Subscription: "first", Key: store.Key{Namespace: "default", Name: "a"}, Type: eventqueue.Addition, Origin: eventqueue.List}
+		call := Handling{Informer: "pods", Subscription: "first", Key: store.Key{Namespace: "default", Name: "a"}, Type: eventqueue.Addition, Origin: eventqueue.List, ResourceVersion: strconv.FormatUint(server.ResourceVersion(), 10)}
 		assert.Equal(t, []Handling{call, call, call}, all.calls)
 		assert.Equal(t, []error{failure, ErrPanicked, nil}, all.ends)
 		call.Subscription = "second"
 		assert.Equal(t, []Handling{call}, own.calls)
 		assert.EqualValues(t, 2, unheard.Load())
+	})
+}
+
+// usher is told of queues as well.
+type usher struct {
+	audience
+	taken []string
+}
+
+func (u *usher) Queues(informer, subscription string) eventqueue.Observer {
+	if subscription == "unobserved" {
+		return nil
+	}
+	return ushered{u, informer + "/" + subscription}
+}
+
+type ushered struct {
+	of   *usher
+	name string
+}
+
+func (u ushered) Taken(t eventqueue.Taking) {
+	u.of.mu.Lock()
+	defer u.of.mu.Unlock()
+	u.of.taken = append(u.of.taken, u.name+" "+t.Key.Name+" "+t.Waited.String())
+}
+
+func (ushered) Settled(eventqueue.Settling) {}
+
+func TestObserverIsToldOfTheQueuesOfEachSubscriber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "n")))
+		told := &usher{}
+		i := newServed(t, server, WithName("pods"), WithObserver(told))
+		i.Handle(HandlerFuncs[*corev1.Pod]{}, WithName("first"))
+		i.Handle(HandlerFuncs[*corev1.Pod]{}, WithName("unobserved"))
+		i.Handle(HandlerFuncs[*corev1.Pod]{})
+		pulls := i.Subscribe(WithName("pulls"))
+		stop := start(t, i)
+		<-time.After(time.Minute)
+		for range pulls.Events(t.Context()) {
+			break
+		}
+		pulls.Close()
+		require.NoError(t, stop())
+		assert.ElementsMatch(t, []string{"pods/first a 0s", "pods/#3 a 0s", "pods/pulls a 1m0s"}, told.taken)
 	})
 }

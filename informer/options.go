@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 )
 
@@ -34,7 +35,7 @@ type options struct {
 // common is what both informers and subscriptions have.
 type common struct {
 	name      string
-	logger    *zap.Logger
+	logger    *zap.Logger // its lines name the informer
 	errorHook func(context.Context, error)
 	observer  Observer // nil for nobody
 }
@@ -44,14 +45,27 @@ type common struct {
 func (c common) tell(ctx context.Context, failure error) {
 	defer func() {
 		if value := recover(); value != nil {
-			fields := []zap.Field{zap.String("name", c.name), zap.Any("panic", value), zap.Stack("stack")}
-			if failed, ok := errors.AsType[*eventqueue.HandlerError](failure); ok {
-				fields = append(fields, zap.Stringer("key", failed.Key))
-			}
+			fields := append(about(failure), zap.String("name", c.name), zap.Any("panic", value), zap.Stack("stack"))
 			c.logger.Error("error hook panicked", fields...)
 		}
 	}()
 	c.errorHook(ctx, failure)
+}
+
+// about returns what a line of the log says of a failure beside its text.
+func about(failure error) []zap.Field {
+	var key store.Key
+	var version string
+	if failed, ok := errors.AsType[*eventqueue.HandlerError](failure); ok {
+		key, version = failed.Key, failed.ResourceVersion
+	} else if failed, ok := errors.AsType[*reflector.Error](failure); ok {
+		key, version = failed.Key, failed.ResourceVersion
+	}
+	fields := []zap.Field{zap.String("resourceVersion", version)}
+	if key != (store.Key{}) {
+		fields = append(fields, zap.Stringer("key", key))
+	}
+	return fields
 }
 
 type optionFunc func(*options)
@@ -77,6 +91,7 @@ func newOptions(name string, opts []Option) options {
 	for _, opt := range opts {
 		opt.applyTo(&o)
 	}
+	o.logger = o.logger.With(zap.String("informer", o.name))
 	return o
 }
 
@@ -108,7 +123,10 @@ func WithName(name string) CommonOption {
 }
 
 // WithLogger sets the logger of an informer and its reflector, or of a subscription,
-// which otherwise has that of the informer. The default logs nothing.
+// which otherwise has that of the informer. Each line has the informer's name, a resource
+// version and, where it is about an object, the key. There is one when the cache is filled,
+// one for each failure, and one when the watch is well again; of events and of watches that
+// are renewed there are lines at Debug alone. The default logs nothing.
 func WithLogger(logger *zap.Logger) CommonOption {
 	return commonOptionFunc(func(o *common) {
 		if logger != nil {

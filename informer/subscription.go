@@ -123,8 +123,8 @@ func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T])
 
 // report tells of a failure of the handler.
 func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
-	fields := []zap.Field{zap.String("subscriber", s.name), zap.Stringer("key", err.Key), zap.Int("attempt", err.Attempt),
-		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err)}
+	fields := append(about(err), zap.String("subscriber", s.name), zap.Int("attempt", err.Attempt),
+		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
 	if stack := err.Stack(); stack != nil {
 		fields = append(fields, zap.ByteString("handlerStack", stack))
 	}

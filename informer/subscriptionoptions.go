@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"go.uber.org/zap"
 )
 
 // MinResync is the shortest period of [WithResync].
@@ -27,10 +28,16 @@ func (f subscriptionOptionFunc) applyToSubscription(o *subscriptionOptions) { f(
 // newSubscriptionOptions returns the options of a subscription of an informer, from
 // which it has what it does not say itself.
 func newSubscriptionOptions(of common, opts []SubscriptionOption) subscriptionOptions {
-	of.name = ""
+	informer, logger := of.name, of.logger
+	of.name, of.logger = "", nil
 	o := subscriptionOptions{common: of, queueing: []eventqueue.Option{eventqueue.WithCompaction(eventqueue.KeepLatest)}}
 	for _, opt := range opts {
 		opt.applyToSubscription(&o)
+	}
+	if o.logger == nil {
+		o.logger = logger
+	} else {
+		o.logger = o.logger.With(zap.String("informer", informer))
 	}
 	return o
 }

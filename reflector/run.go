@@ -103,7 +103,9 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 	case stopWatch:
 		r.close()
 	case latch:
-		r.status.latchSynced()
+		if r.status.latchSynced() {
+			r.logger.Info("synced", zap.String("resourceVersion", r.store.ResourceVersion()))
+		}
 	case report:
 		r.report(ctx, r.wrap(a))
 	case reportLack:
@@ -191,7 +193,11 @@ func withCause(ctx context.Context, err error) error {
 
 // watches notes that the reflector is in step, but for what the store lacks.
 func (r *run[T]) watches() {
+	failed := r.status.get().Err != nil
 	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.RetryAt = Watching, r.lacking, 0, time.Time{} })
+	if failed && r.lacking == nil {
+		r.logger.Info("well again", zap.String("resourceVersion", r.store.ResourceVersion()))
+	}
 }
 
 // receive waits for an event, for the end of the watch, or for the alarm.
@@ -300,7 +306,17 @@ func (r *run[T]) wrap(a action) error {
 
 // report tells of something that went wrong and is dealt with.
 func (r *run[T]) report(ctx context.Context, err error) {
-	r.logger.Warn("reflecting failed", zap.Error(err))
+	fields := []zap.Field{zap.Error(err)}
+	version := r.store.ResourceVersion()
+	if failure, ok := errors.AsType[*Error](err); ok {
+		if failure.Key != (store.Key{}) {
+			fields = append(fields, zap.Stringer("key", failure.Key))
+		}
+		if failure.ResourceVersion != "" {
+			version = failure.ResourceVersion
+		}
+	}
+	r.logger.Warn("reflecting failed", append(fields, zap.String("resourceVersion", version))...)
 	r.errorHook(ctx, err)
 }
 
@@ -329,7 +345,7 @@ func (r *run[T]) close() {
 				return
 			}
 		case <-timeout.C:
-			r.logger.Error("the client's watch did not close its channel after Stop: it may leak a goroutine")
+			r.logger.Error("the client's watch did not close its channel after Stop: it may leak a goroutine", zap.String("resourceVersion", r.store.ResourceVersion()))
 			return
 		}
 	}

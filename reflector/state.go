@@ -120,4 +120,8 @@ func (s *status) after(seen State) <-chan struct{} {
 	return s.changed
 }
 
-func (s *status) latchSynced() { s.latchSync.Do(func() { close(s.synced) }) }
+// latchSynced notes that the store has been filled, and reports whether that is news.
+func (s *status) latchSynced() (first bool) {
+	s.latchSync.Do(func() { first = true; close(s.synced) })
+	return first
+}

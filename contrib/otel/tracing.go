@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/kubereflector/kubereflector/informer"
@@ -19,17 +20,35 @@ const scope = "github.com/kubereflector/kubereflector/contrib/otel"
 // Tracing makes spans of what informers do. See the package documentation for which.
 //
 // Create one with [New].
-type Tracing struct{ tracer trace.Tracer }
+type Tracing struct {
+	tracer trace.Tracer
+
+	// mu protects chains, which are those of informers by their names.
+	mu     sync.Mutex
+	chains map[string]*chains
+}
 
 // New returns what makes spans by a provider.
 func New(provider trace.TracerProvider) *Tracing {
-	return &Tracing{provider.Tracer(scope)}
+	return &Tracing{tracer: provider.Tracer(scope), chains: map[string]*chains{}}
+}
+
+// chainsOf returns the traces that changes of an informer have begun.
+func (t *Tracing) chainsOf(informer string) *chains {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.chains[informer]
+	if c == nil {
+		c = &chains{}
+		t.chains[informer] = c
+	}
+	return c
 }
 
 // Options returns what an informer is to be made with, so that it is traced. name becomes
 // its name.
 func (t *Tracing) Options(name string) []informer.Option {
-	o := observer{t.tracer, name}
+	o := observer{t.tracer, name, t.chainsOf(name)}
 	return []informer.Option{
 		informer.WithName(name), informer.WithObserver(o), informer.WithReflector(reflector.WithObserver(o)),
 	}
@@ -39,6 +58,7 @@ func (t *Tracing) Options(name string) []informer.Option {
 type observer struct {
 	tracer trace.Tracer
 	name   string
+	chains *chains
 }
 
 var (
@@ -69,19 +89,12 @@ func (o observer) Watched(watch reflector.Watch) {
 
 // Handling implements [informer.Observer].
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
-	ctx, span := o.tracer.Start(ctx, "handle "+o.name+"/"+call.Subscription,
+	ctx, links := o.queued(ctx, call)
+	ctx, span := o.tracer.Start(ctx, "handle "+o.name+"/"+call.Subscription, append(links,
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 			attribute.String("kubereflector.informer", o.name),
-			attribute.String("kubereflector.subscriber", call.Subscription),
-			attribute.String("kubereflector.event.type", call.Type.String()),
-			attribute.String("kubereflector.event.origin", call.Origin.String()),
-			attribute.String("kubereflector.object.name", call.Key.Name)))
-	if call.Key.Namespace != "" {
-		span.SetAttributes(attribute.String("k8s.namespace.name", call.Key.Namespace))
-	}
-	if call.Key.Cluster != "" {
-		span.SetAttributes(attribute.String("k8s.cluster.name", call.Key.Cluster))
-	}
+			attribute.String("kubereflector.subscriber", call.Subscription)),
+		trace.WithAttributes(eventAttributes(call.Key, call.Type, call.Origin)...))...)
 	return ctx, func(err error) {
 		fail(span, err)
 		span.End()

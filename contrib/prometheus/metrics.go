@@ -13,7 +13,6 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
-	"github.com/kubereflector/kubereflector/store"
 	prom "github.com/prometheus/client_golang/prometheus"
 )
 
@@ -24,12 +23,18 @@ const namespace = "kubereflector"
 //
 // Create one with [New].
 type Metrics struct {
-	lists    *prom.HistogramVec
-	listed   *prom.GaugeVec
-	watches  *prom.HistogramVec
-	events   *prom.CounterVec
-	handlers *prom.HistogramVec
-	own      []prom.Collector
+	lists      *prom.HistogramVec
+	listed     *prom.GaugeVec
+	watches    *prom.HistogramVec
+	events     *prom.CounterVec
+	lag        *prom.HistogramVec
+	waits      *prom.HistogramVec
+	handlers   *prom.HistogramVec
+	reconciles *prom.HistogramVec
+	own        []prom.Collector
+
+	subscribers subscribers
+	reconcilers sync.Map // the names of those that have made a call
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
@@ -44,8 +49,10 @@ var (
 
 // source is an informer of any type that is shown.
 type source struct {
-	name    string
+	name    string // of what is shown
+	label   string // of what the informer's observer measures
 	collect func(chan<- prom.Metric)
+	names   func(map[string]bool) // adds those of the subscribers
 }
 
 // New returns metrics that show nothing yet.
@@ -65,12 +72,24 @@ func New() *Metrics {
 		events: prom.NewCounterVec(prom.CounterOpts{
 			Namespace: namespace, Name: "events_total", Help: "Changes of the cache.",
 		}, []string{"informer", "type", "origin"}),
+		lag: prom.NewHistogramVec(prom.HistogramOpts{
+			Namespace: namespace, Name: "event_lag_seconds", Help: "How long after an object was written the cache had it, by the server's clock of whole seconds.",
+			Buckets: []float64{1, 2, 3, 5, 10, 30, 60, 300},
+		}, []string{"informer"}),
+		waits: prom.NewHistogramVec(prom.HistogramOpts{
+			Namespace: namespace, Name: "queue_wait_seconds", Help: "How long objects with events waited for the subscriber.",
+			Buckets: prom.ExponentialBuckets(0.0001, 10, 8),
+		}, []string{"informer", "subscriber"}),
 		handlers: prom.NewHistogramVec(prom.HistogramOpts{
 			Namespace: namespace, Name: "handler_duration_seconds", Help: "How long calls of handlers took.",
 			Buckets: prom.ExponentialBuckets(0.0001, 10, 7),
 		}, []string{"informer", "subscriber", "result"}),
+		reconciles: prom.NewHistogramVec(prom.HistogramOpts{
+			Namespace: namespace, Name: "reconcile_duration_seconds", Help: "How long calls of reconcile functions took.",
+			Buckets: prom.ExponentialBuckets(0.001, 4, 10),
+		}, []string{"reconciler", "result"}),
 	}
-	m.own = []prom.Collector{m.lists, m.listed, m.watches, m.events, m.handlers}
+	m.own = []prom.Collector{m.lists, m.listed, m.watches, m.events, m.lag, m.waits, m.handlers, m.reconciles}
 	return m
 }
 
@@ -84,12 +103,13 @@ func (m *Metrics) Describe(to chan<- *prom.Desc) {
 
 // Collect implements [prom.Collector].
 func (m *Metrics) Collect(to chan<- prom.Metric) {
-	for _, c := range m.own {
-		c.Collect(to)
-	}
 	m.mu.Lock()
 	sources := m.sources
 	m.mu.Unlock()
+	m.tidy(sources)
+	for _, c := range m.own {
+		c.Collect(to)
+	}
 	for _, s := range sources {
 		s.collect(to)
 	}
@@ -106,7 +126,8 @@ func (m *Metrics) Options(name string) []informer.Option {
 }
 
 // Add shows the state of an informer, and counts the changes of its cache, until remove is
-// called. What was counted stays. An informer that has the name of another one is shown as
+// called; call it when the informer's Run has returned. It deletes all that was measured of
+// the informer, as that of a subscriber is deleted when it is closed. An informer that has the name of another one is shown as
 // name#2, and so on; so is a subscriber that has the name of another one of its informer.
 func Add[T any](m *Metrics, i *informer.Informer[T]) (remove func()) {
 	m.mu.Lock()
@@ -114,15 +135,36 @@ func Add[T any](m *Metrics, i *informer.Informer[T]) (remove func()) {
 	name := unique(label(i.Name()), func(name string) bool {
 		return slices.ContainsFunc(m.sources, func(s *source) bool { return s.name == name })
 	})
-	stop := i.Follow(newCounts[T](m.events, name))
-	added := &source{name: name, collect: (&shown[T]{name: name, informer: i}).collect}
+	stop := i.Follow(newCounts[T](m, name))
+	show := &shown[T]{name: name, informer: i}
+	added := &source{name: name, label: label(i.Name()), collect: show.collect, names: show.addNames}
 	m.sources = append(slices.Clone(m.sources), added)
 	return func() {
 		stop()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.sources = slices.DeleteFunc(slices.Clone(m.sources), func(s *source) bool { return s == added })
+		if n := slices.Index(m.sources, added); n >= 0 {
+			m.sources = slices.Delete(slices.Clone(m.sources), n, n+1)
+			m.deleteLocked(added)
+		}
 	}
+}
+
+// deleteLocked deletes what was measured of an informer, but for what others of its name
+// have measured as well.
+func (m *Metrics) deleteLocked(s *source) {
+	m.events.DeletePartialMatch(prom.Labels{"informer": s.name})
+	m.lag.DeletePartialMatch(prom.Labels{"informer": s.name})
+	if slices.ContainsFunc(m.sources, func(other *source) bool { return other.label == s.label }) {
+		return
+	}
+	of := prom.Labels{"informer": s.label}
+	m.lists.DeletePartialMatch(of)
+	m.listed.DeletePartialMatch(of)
+	m.watches.DeletePartialMatch(of)
+	m.handlers.DeletePartialMatch(of)
+	m.waits.DeletePartialMatch(of)
+	m.subscribers.forget(s.label)
 }
 
 // label returns a name that can be a label: one that is not UTF-8 makes Prometheus' client
@@ -161,7 +203,9 @@ func (o observer) Watched(watch reflector.Watch) {
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
 	began := time.Now()
 	return ctx, func(err error) {
-		o.of.handlers.WithLabelValues(o.name, label(call.Subscription), resultOf(err)).Observe(time.Since(began).Seconds())
+		of := subscriber{o.name, label(call.Subscription)}
+		o.of.subscribers.note(of)
+		o.of.handlers.WithLabelValues(of.informer, of.name, resultOf(err)).Observe(time.Since(began).Seconds())
 	}
 }
 
@@ -175,38 +219,4 @@ func resultOf(err error) string {
 		return "permanent"
 	}
 	return "error"
-}
-
-// counts counts the changes of a cache.
-type counts[T any] struct {
-	of   *prom.CounterVec
-	name string
-	// known are the counters that were used, so that none is looked up for each change.
-	known map[kind]prom.Counter
-}
-
-// kind is what changes are told apart by.
-type kind struct {
-	change store.ChangeType
-	origin store.Origin
-}
-
-func newCounts[T any](of *prom.CounterVec, name string) *counts[T] {
-	return &counts[T]{of: of, name: name, known: map[kind]prom.Counter{}}
-}
-
-// Start implements [store.Follower].
-func (c *counts[T]) Start(*store.Snapshot[T]) {}
-
-// Commit implements [store.Follower].
-func (c *counts[T]) Commit(commit *store.Commit[T]) {
-	for i := range commit.Changes {
-		k := kind{commit.Changes[i].Type, commit.Origin}
-		counter := c.known[k]
-		if counter == nil {
-			counter = c.of.WithLabelValues(c.name, k.change.String(), k.origin.String())
-			c.known[k] = counter
-		}
-		counter.Inc()
-	}
 }

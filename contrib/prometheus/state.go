@@ -124,6 +124,14 @@ func (s *shown[T]) collect(to chan<- prom.Metric) {
 	}
 }
 
+// addNames adds the names of the subscribers that are there, as their observer is told
+// them.
+func (s *shown[T]) addNames(to map[string]bool) {
+	for _, subscription := range s.informer.Subscriptions() {
+		to[label(subscription.Name())] = true
+	}
+}
+
 // subscribers returns the subscribers that are there, and their names.
 func (s *shown[T]) subscribers() map[*informer.Subscription[T]]string {
 	s.mu.Lock()

@@ -16,6 +16,9 @@
 // by [Manager.Add] and [Manager.AddLed]: whatever runs, can be waited for, and says whether
 // it is ready.
 //
+// What client-go logs by klog goes to standard error, unless [WithKlog] or [RouteKlog] has it
+// go to a logger: there is one klog in a process.
+//
 // # Guarantees
 //
 //   - N1. Whoever asks for an informer of the same type and [Source] gets the same one.

@@ -69,6 +69,9 @@ var _ informer.Member = (*Manager)(nil)
 // if nobody asks for an [Informer]. Nothing happens until Run is called.
 func New(config *rest.Config, opts ...Option) *Manager {
 	m := &Manager{options: newOptions(opts), config: config}
+	if m.klog {
+		RouteKlog(m.logger)
+	}
 	if m.lock != nil {
 		elect := append([]leader.Option{leader.WithLogger(m.logger)}, m.elect...)
 		m.elector = leader.New(m.lock, &m.led, elect...)

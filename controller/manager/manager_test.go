@@ -261,6 +261,9 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 		for _, line := range lines.All() {
 			assert.Equal(t, "painter", line.ContextMap()["reconciler"], line.Message)
 			keys[line.Message] = append(keys[line.Message], line.ContextMap()["key"])
+			if line.Level == zap.ErrorLevel {
+				assert.NotEmpty(t, line.ContextMap()["resourceVersion"], line.Message)
+			}
 		}
 		assert.Len(t, keys, 4)
 		assert.Equal(t, []any{"ns/a"}, keys["hello"])

@@ -35,6 +35,7 @@ type options struct {
 	stuck   time.Duration
 	answer  time.Duration
 	address string
+	klog    bool
 	routes  []route
 }
 
@@ -64,6 +65,13 @@ func WithLogger(logger *zap.Logger) Option {
 			o.logger = logger
 		}
 	})
+}
+
+// WithKlog has [New] route all that client-go logs to the manager's logger: see [RouteKlog].
+// That is so for the whole process, and stays so. The default leaves klog as it is, which
+// writes to standard error.
+func WithKlog() Option {
+	return optionFunc(func(o *options) { o.klog = true })
 }
 
 // WithScheme sets the scheme that says which kind a Go type is: see [Informer]. The

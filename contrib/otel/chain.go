@@ -1,0 +1,152 @@
+package otel
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/store"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Add has one in every so many changes of an informer's cache begin a trace, until stop is
+// called: a span of the commit, below which are the time in the queue of each handler, and
+// the handler's calls for that very change. The informer must have been made with
+// [Tracing.Options]. 1 or less is every change, of a first list as well.
+//
+// Call it before handlers are subscribed: those that were there before may be called for a
+// change before its trace has begun. The span of a commit is made while the cache is
+// written: the provider must not wait for its exporter. Its sampler has a say as well.
+//
+// A trace is that of the last change of an object, and the latest 1024 are known: a handler
+// that comes later than that has a span by itself, and so has one of objects that have no
+// resource version.
+func Add[T any](t *Tracing, i *informer.Informer[T], every int) (stop func()) {
+	c := t.chainsOf(i.Name())
+	unfollow := i.Follow(&follower[T]{tracer: t.tracer, name: i.Name(), every: max(every, 1), to: c})
+	c.followers.Add(1)
+	var stopped atomic.Bool
+	return func() {
+		unfollow()
+		if stopped.CompareAndSwap(false, true) {
+			c.followers.Add(-1)
+		}
+	}
+}
+
+// chains are the traces of one informer that have begun lately: of an object, the last.
+type chains struct {
+	followers atomic.Int32
+	recent    recent[store.Key, chain]
+}
+
+// chain is a trace that has begun.
+type chain struct {
+	commit  trace.SpanContext
+	at      time.Time
+	version string   // of the object
+	waited  []string // the subscribers that have had the change
+}
+
+// follower begins traces.
+type follower[T any] struct {
+	tracer trace.Tracer
+	name   string
+	every  int
+	seen   int
+	to     *chains
+}
+
+// Start implements [store.Follower]. Nobody knows when what is there was committed.
+func (f *follower[T]) Start(*store.Snapshot[T]) {}
+
+// Commit implements [store.Follower].
+func (f *follower[T]) Commit(commit *store.Commit[T]) {
+	for n := range commit.Changes {
+		if f.seen++; f.seen < f.every {
+			continue
+		}
+		f.seen = 0
+		change := &commit.Changes[n]
+		f.begin(change.Key, change.Version.ResourceVersion, change.Type, commit.Origin)
+	}
+}
+
+func (f *follower[T]) begin(key store.Key, version string, change store.ChangeType, origin store.Origin) {
+	at := time.Now()
+	_, span := f.tracer.Start(context.Background(), "commit "+f.name, trace.WithTimestamp(at), trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(attribute.String("kubereflector.informer", f.name)), trace.WithAttributes(eventAttributes(key, change, origin)...))
+	if version != "" {
+		span.SetAttributes(attribute.String("kubereflector.resource_version", version))
+	}
+	span.End(trace.WithTimestamp(at))
+	if of := span.SpanContext(); of.IsSampled() && version != "" {
+		f.to.recent.change(key, func(chain) chain { return chain{commit: of, at: at, version: version} })
+	}
+}
+
+// eventAttributes say what happened to which object.
+func eventAttributes(key store.Key, change eventqueue.Type, origin eventqueue.Origin) []attribute.KeyValue {
+	return append(keyAttributes(key),
+		attribute.String("kubereflector.event.type", change.String()),
+		attribute.String("kubereflector.event.origin", origin.String()))
+}
+
+func keyAttributes(key store.Key) []attribute.KeyValue {
+	all := []attribute.KeyValue{attribute.String("kubereflector.object.name", key.Name)}
+	if key.Namespace != "" {
+		all = append(all, attribute.String("k8s.namespace.name", key.Namespace))
+	}
+	if key.Cluster != "" {
+		all = append(all, attribute.String("k8s.cluster.name", key.Cluster))
+	}
+	return all
+}
+
+// of returns the trace that the change began for which a handler is called, and whether it
+// is the first call of that subscriber.
+func (c *chains) of(call informer.Handling) (found chain, first bool) {
+	if c.followers.Load() == 0 || call.Origin == eventqueue.Resync || call.ResourceVersion == "" {
+		return found, false
+	}
+	// What others change here meanwhile is of another version.
+	if now, ok := c.recent.get(call.Key); !ok || now.version != call.ResourceVersion {
+		return found, false
+	}
+	c.recent.change(call.Key, func(now chain) chain {
+		if now.version != call.ResourceVersion {
+			return now
+		}
+		found, first = now, !slices.Contains(now.waited, call.Subscription)
+		if first {
+			now.waited = append(slices.Clip(now.waited), call.Subscription)
+		}
+		return now
+	})
+	return found, first
+}
+
+// queued returns the context for a handler: that of the commit, if a trace has begun with
+// it. The time in between is a span of its own.
+func (o observer) queued(ctx context.Context, call informer.Handling) (context.Context, []trace.SpanStartOption) {
+	of, first := o.chains.of(call)
+	if !of.commit.IsValid() {
+		return ctx, nil
+	}
+	var links []trace.SpanStartOption
+	if runs := trace.SpanContextFromContext(ctx); runs.IsValid() {
+		links = append(links, trace.WithLinks(trace.Link{SpanContext: runs}))
+	}
+	ctx = trace.ContextWithSpanContext(ctx, of.commit)
+	if first {
+		_, span := o.tracer.Start(ctx, "queue "+o.name+"/"+call.Subscription, trace.WithTimestamp(of.at), trace.WithAttributes(
+			attribute.String("kubereflector.informer", o.name), attribute.String("kubereflector.subscriber", call.Subscription)),
+			trace.WithAttributes(keyAttributes(call.Key)...))
+		span.End()
+	}
+	return ctx, links
+}

@@ -1,0 +1,49 @@
+package otel
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+func TestRecentForgetsWhatIsOldest(t *testing.T) {
+	var r recent[int, string]
+	set := func(key int, value string) { r.change(key, func(string) string { return value }) }
+	for key := range maxRecent {
+		set(key, "first")
+	}
+	set(0, "again") // it keeps its place
+	was, ok := r.take(1)
+	assert.True(t, ok)
+	assert.Equal(t, "first", was)
+	set(1, "anew") // in the place of 0
+	set(maxRecent, "new")
+	_, ok = r.get(0)
+	assert.False(t, ok)
+	got, ok := r.get(1)
+	assert.True(t, ok)
+	assert.Equal(t, "anew", got)
+	for key := range 10 * maxRecent {
+		set(key, "many")
+		if key%3 == 0 {
+			r.take(key)
+		}
+	}
+	assert.LessOrEqual(t, len(r.all), maxRecent)
+	assert.Len(t, r.slots, maxRecent)
+	_, ok = r.get(10*maxRecent - 2)
+	assert.True(t, ok)
+}
+
+func TestChangesThatAreNotChosenCostNoMemory(t *testing.T) {
+	f := &follower[int]{tracer: noop.NewTracerProvider().Tracer(""), name: "things", every: 1 << 40, to: &chains{}}
+	commit := &store.Commit[int]{Origin: store.Watch}
+	for i := range 100 {
+		commit.Changes = append(commit.Changes, store.Change[int]{Type: store.Addition, Key: store.Key{Name: strconv.Itoa(i)}, Version: store.Version{ResourceVersion: "1"}})
+	}
+	assert.Zero(t, testing.AllocsPerRun(100, func() { f.Commit(commit) }))
+	assert.Empty(t, f.to.recent.all)
+}

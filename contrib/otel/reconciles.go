@@ -1,0 +1,82 @@
+package otel
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/store"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// maxLinks is how many events a span of a reconcile is linked to, beside the one that it
+// belongs to.
+const maxLinks = 8
+
+// ReconcilerOptions returns what a reconciler is to be made with, so that it is traced.
+func (t *Tracing) ReconcilerOptions() []controller.ReconcilerOption {
+	return []controller.ReconcilerOption{controller.WithObserver(&reconciles{tracer: t.tracer})}
+}
+
+// reconciles traces the calls of reconcile functions.
+type reconciles struct {
+	tracer   trace.Tracer
+	triggers recent[waiting, triggers]
+}
+
+// waiting is a key that waits for a reconciler.
+type waiting struct {
+	reconciler string
+	key        store.Key
+}
+
+// triggers are the spans of the handlers that had a key reconciled, the first one apart.
+type triggers struct {
+	first trace.SpanContext
+	at    time.Time
+	more  []trace.Link
+}
+
+var _ controller.Observer = (*reconciles)(nil)
+
+// Triggered implements [controller.Observer].
+func (r *reconciles) Triggered(ctx context.Context, t controller.Trigger) {
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsSampled() {
+		return
+	}
+	r.triggers.change(waiting{t.Reconciler, t.Key}, func(now triggers) triggers {
+		switch {
+		case !now.first.IsValid():
+			now.first, now.at = span, time.Now()
+		case len(now.more) < maxLinks:
+			now.more = append(now.more, trace.Link{SpanContext: span})
+		}
+		return now
+	})
+}
+
+// Reconciling implements [controller.Observer].
+func (r *reconciles) Reconciling(ctx context.Context, call controller.Reconciling) (context.Context, func(controller.Result, error)) {
+	attributes := append(keyAttributes(call.Key), attribute.String("kubereflector.reconciler", call.Reconciler))
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attributes...),
+		trace.WithAttributes(attribute.Int("kubereflector.attempt", call.Attempt), attribute.Stringer("kubereflector.priority", call.Priority))}
+	if of, ok := r.triggers.take(waiting{call.Reconciler, call.Key}); ok {
+		if runs := trace.SpanContextFromContext(ctx); runs.IsValid() {
+			of.more = append(of.more, trace.Link{SpanContext: runs})
+		}
+		ctx = trace.ContextWithSpanContext(ctx, of.first)
+		options = append(options, trace.WithLinks(of.more...))
+		_, queue := r.tracer.Start(ctx, "queue "+call.Reconciler, trace.WithTimestamp(of.at), trace.WithAttributes(attributes...))
+		queue.End()
+	}
+	ctx, span := r.tracer.Start(ctx, "reconcile "+call.Reconciler, options...)
+	return ctx, func(result controller.Result, err error) {
+		if result.RequeueAfter > 0 && err == nil {
+			span.SetAttributes(attribute.Stringer("kubereflector.requeue_after", result.RequeueAfter))
+		}
+		fail(span, err)
+		span.End()
+	}
+}

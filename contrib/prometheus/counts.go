@@ -1,0 +1,70 @@
+package prometheus
+
+import (
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	prom "github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// counts counts the changes of a cache, and measures how late they come.
+type counts[T any] struct {
+	of   *prom.CounterVec
+	lag  prom.Observer
+	name string
+	// known are the counters that were used, so that none is looked up for each change.
+	known map[kind]prom.Counter
+}
+
+// kind is what changes are told apart by.
+type kind struct {
+	change store.ChangeType
+	origin store.Origin
+}
+
+func newCounts[T any](m *Metrics, name string) *counts[T] {
+	return &counts[T]{of: m.events, lag: m.lag.WithLabelValues(name), name: name, known: map[kind]prom.Counter{}}
+}
+
+// Start implements [store.Follower].
+func (c *counts[T]) Start(*store.Snapshot[T]) {}
+
+// Commit implements [store.Follower].
+func (c *counts[T]) Commit(commit *store.Commit[T]) {
+	for i := range commit.Changes {
+		change := &commit.Changes[i]
+		k := kind{change.Type, commit.Origin}
+		counter := c.known[k]
+		if counter == nil {
+			counter = c.of.WithLabelValues(c.name, k.change.String(), k.origin.String())
+			c.known[k] = counter
+		}
+		counter.Inc()
+		if commit.Origin == store.Watch && change.Type != store.Deletion {
+			if written := writtenAt(change.Object); !written.IsZero() {
+				c.lag.Observe(max(time.Since(written), 0).Seconds())
+			}
+		}
+	}
+}
+
+// writtenAt returns when an object was written last, as far as the server says: in whole
+// seconds, beside the fields that somebody manages. Objects without Go fields for their
+// metadata are not asked: that would take too long where the cache is written.
+func writtenAt(object any) (last time.Time) {
+	accessor, ok := object.(metav1.ObjectMetaAccessor)
+	if !ok {
+		return last
+	}
+	meta, ok := accessor.GetObjectMeta().(*metav1.ObjectMeta)
+	if !ok {
+		return last
+	}
+	for i := range meta.ManagedFields {
+		if at := meta.ManagedFields[i].Time; at != nil && at.After(last) {
+			last = at.Time
+		}
+	}
+	return last
+}

@@ -1,0 +1,71 @@
+package prometheus_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/contrib/prometheus"
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	prom "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("a")))
+		m := prometheus.New()
+		registry := prom.NewPedanticRegistry()
+		registry.MustRegister(m)
+		maps := mapsOf(t, server, informer.WithName("maps"))
+		ends := []func() (controller.Result, error){
+			func() (controller.Result, error) { return controller.Result{}, errors.New("no") },
+			func() (controller.Result, error) { return controller.Result{RequeueAfter: time.Hour}, errors.New("no") },
+			func() (controller.Result, error) { panic("ouch") },
+			func() (controller.Result, error) { return controller.Result{RequeueAfter: time.Second}, nil },
+			func() (controller.Result, error) {
+				<-time.After(time.Second)
+				return controller.Result{RequeueAfter: time.Second}, nil
+			},
+			func() (controller.Result, error) { return controller.Result{RequeueAfter: time.Second}, nil },
+			func() (controller.Result, error) { return controller.Result{}, nil },
+		}
+		calls := 0
+		var all informer.Group
+		all.Add(maps)
+		all.Add(controller.NewReconciler("painter\xff", maps, func(context.Context, store.Key) (controller.Result, error) {
+			if calls++; calls > len(ends) {
+				return controller.Result{}, controller.Permanent(errors.New("never"))
+			}
+			return ends[calls-1]()
+		}, m.ReconcilerOptions()...))
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = all.Run(ctx) })
+		<-time.After(time.Minute)
+		require.NoError(t, server.Delete(configMap("a")))
+		<-time.After(time.Minute)
+		assert.Equal(t, strings.Join([]string{
+			"reconcile_duration_seconds reconciler=painter\uFFFD result=error 2",
+			"reconcile_duration_seconds reconciler=painter\uFFFD result=ok 1",
+			"reconcile_duration_seconds reconciler=painter\uFFFD result=panic 1",
+			"reconcile_duration_seconds reconciler=painter\uFFFD result=permanent 1",
+			"reconcile_duration_seconds reconciler=painter\uFFFD result=requeue_after 3",
+		}, "\n"), values(t, registry, "kubereflector_reconcile_duration_seconds"))
+		problems, err := testutil.GatherAndLint(registry)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+		stop()
+		running.Wait()
+	})
+}

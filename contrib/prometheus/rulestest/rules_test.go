@@ -1,0 +1,134 @@
+package rulestest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/rules"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// healthy is what a program shows that is well: it lists twice an hour, a watch in ten
+// breaks, and one call in fifty fails.
+const healthy = `load 1m
+  kubereflector_synced{informer="pods"} 0x3 1x60
+  kubereflector_watch_broken_seconds{informer="pods"} 0 20 0x60
+  kubereflector_contact_age_seconds{informer="pods"} 5+10x5 5+1x50
+  kubereflector_event_lag_seconds_bucket{informer="pods", le="1"} 0+98x60
+  kubereflector_event_lag_seconds_bucket{informer="pods", le="30"} 0+100x60
+  kubereflector_event_lag_seconds_bucket{informer="pods", le="+Inf"} 0+100x60
+  kubereflector_list_duration_seconds_count{informer="pods", reason="ok", streamed="true"} 1x30 2x30
+  kubereflector_watch_duration_seconds_count{informer="pods", reason="ok"} 0+1x60
+  kubereflector_watch_duration_seconds_count{informer="pods", reason="cut_off"} 0x9 1x9 2x9 3x9 4x9 5x20
+  kubereflector_queue_oldest_seconds{informer="pods", subscriber="worker"} 0+60x10 0x50
+  kubereflector_queue_panics_total{informer="pods", subscriber="worker"} 0x60
+  kubereflector_handler_duration_seconds_count{informer="pods", subscriber="worker", result="ok"} 0+98x60
+  kubereflector_handler_duration_seconds_count{informer="pods", subscriber="worker", result="error"} 0+2x60
+  kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="ok"} 0+49x60
+  kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="requeue_after"} 0+49x60
+  kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="error"} 0+2x60
+  kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="panic"} 0x60
+`
+
+// fired is what an alert says, and after how many minutes it did first.
+type fired struct {
+	after   int
+	summary string
+}
+
+// evaluate has the rules looked at each minute for an hour.
+func evaluate(t *testing.T, series string) map[string]fired {
+	t.Helper()
+	group := load(t, series)
+	all := map[string]fired{}
+	for minute := range 61 {
+		group.Eval(t.Context(), time.Unix(0, 0).Add(time.Duration(minute)*time.Minute))
+		for _, rule := range group.AlertingRules() {
+			require.NoError(t, rule.LastError())
+			for _, alert := range rule.ActiveAlerts() {
+				if _, already := all[rule.Name()]; !already && alert.State == rules.StateFiring {
+					assert.NotEmpty(t, alert.Annotations.Get("description"))
+					assert.Contains(t, []string{"warning", "critical"}, alert.Labels.Get("severity"))
+					all[rule.Name()] = fired{minute, alert.Annotations.Get("summary")}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func TestNoAlertFiresWhereAllIsWell(t *testing.T) {
+	assert.Empty(t, evaluate(t, healthy))
+}
+
+// cases are what goes wrong, and which alerts say so.
+var cases = map[string]struct {
+	series string
+	want   map[string]fired
+}{
+	"not synced": {`kubereflector_synced{informer="pods"} 0x60`, map[string]fired{
+		"KubereflectorNotSynced": {10, "The cache of pods has not been filled for 10 minutes."},
+	}},
+	"watch broken": {`kubereflector_watch_broken_seconds{informer="pods"} 0 0+60x59`, map[string]fired{
+		"KubereflectorWatchBroken": {8, "The informer pods has had no watch for 7m 0s."},
+	}},
+	"silent server": {`kubereflector_contact_age_seconds{informer="pods"} 0+60x60`, map[string]fired{
+		"KubereflectorCacheStale": {7, "The informer pods has not heard of the API server for 7m 0s."},
+	}},
+	"late events": {`kubereflector_event_lag_seconds_bucket{informer="pods", le="30"} 0+90x60
+  kubereflector_event_lag_seconds_bucket{informer="pods", le="60"} 0+100x60
+  kubereflector_event_lag_seconds_bucket{informer="pods", le="+Inf"} 0+100x60`, map[string]fired{
+		"KubereflectorEventsLate": {11, "Changes of pods reach the cache 57s late."},
+	}},
+	"relists": {`kubereflector_list_duration_seconds_count{informer="pods", reason="ok", streamed="true"} 0x10 1+1x50`, map[string]fired{
+		"KubereflectorRelistsOften": {26, "The informer pods has listed 16 times in 30 minutes."},
+	}},
+	"broken watches": {`kubereflector_watch_duration_seconds_count{informer="pods", reason="ok"} 0x60
+  kubereflector_watch_duration_seconds_count{informer="pods", reason="cut_off"} 0x10 1+1x50`, map[string]fired{
+		"KubereflectorWatchesBreak": {26, "16 watches of pods broke in 30 minutes."},
+	}},
+	"slow handler": {`kubereflector_queue_oldest_seconds{informer="pods", subscriber="worker"} 0+60x60`, map[string]fired{
+		"KubereflectorSubscriberBehind": {16, "The subscriber worker of pods is 16m 0s behind."},
+	}},
+	"panics of a handler": {`kubereflector_queue_panics_total{informer="pods", subscriber="worker"} 0x20 1x40`, map[string]fired{
+		"KubereflectorHandlerPanics": {21, "The handler worker of pods panicked."},
+	}},
+	"failing handler": {`kubereflector_handler_duration_seconds_count{informer="pods", subscriber="worker", result="ok"} 0+3x60
+  kubereflector_handler_duration_seconds_count{informer="pods", subscriber="worker", result="error"} 0+1x60`, map[string]fired{
+		"KubereflectorHandlerErrors": {16, "25% of the calls of worker of pods fail."},
+	}},
+	"panics of a reconciler": {`kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="ok"} 0+100x60
+  kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="panic"} 0x20 1x40`, map[string]fired{
+		"KubereflectorReconcilePanics": {21, "The reconciler painter panicked."},
+	}},
+	"failing reconciler": {`kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="requeue_after"} 0+3x60
+  kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="permanent"} 0+1x60`, map[string]fired{
+		"KubereflectorReconcileErrors": {16, "25% of the calls of painter fail."},
+	}},
+}
+
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, evaluate(t, fmt.Sprintf("load 1m\n  %s\n", c.series)))
+		})
+	}
+}
+
+func TestEveryAlertIsTried(t *testing.T) {
+	tried := map[string]bool{}
+	for _, c := range cases {
+		for name := range c.want {
+			tried[name] = true
+		}
+	}
+	var all []string
+	for _, rule := range load(t, healthy).Rules() {
+		all = append(all, rule.Name())
+	}
+	assert.ElementsMatch(t, all, slices.Collect(maps.Keys(tried)))
+}

@@ -1,0 +1,147 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+type contextKey struct{}
+
+// audience writes down what it is told.
+type audience struct{ triggers, calls, ends list }
+
+func (a *audience) Triggered(ctx context.Context, t Trigger) {
+	a.triggers.add(fmt.Sprintf("%s: %v by %v %v (%v), %v", t.Reconciler, t.Key, t.Type, t.Object, t.Origin, ctx.Value(contextKey{})))
+}
+
+func (a *audience) Reconciling(ctx context.Context, call Reconciling) (context.Context, func(Result, error)) {
+	a.calls.add(fmt.Sprintf("%s: %v, attempt %d, %v", call.Reconciler, call.Key, call.Attempt, call.Priority))
+	return context.WithValue(ctx, contextKey{}, "observer"), func(result Result, err error) {
+		a.ends.add(fmt.Sprintf("%v %v", result.RequeueAfter, err))
+	}
+}
+
+// marking gives handlers a context with a value.
+type marking struct{}
+
+func (marking) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
+	return context.WithValue(ctx, contextKey{}, call.Subscription), nil
+}
+
+func TestObserverIsToldWhyAndHowKeysAreReconciled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, informer.WithObserver(marking{}))
+		w.create(configMap("a"))
+		heard := &audience{}
+		ends := []func() (Result, error){
+			func() (Result, error) { return Result{}, errors.New("not now") },
+			func() (Result, error) { panic("not now either") },
+			func() (Result, error) { runtime.Goexit(); return Result{}, nil },
+			func() (Result, error) { return Result{RequeueAfter: time.Second}, nil },
+			func() (Result, error) { return Result{}, nil },
+			func() (Result, error) { return Result{}, nil },
+		}
+		calls := 0
+		r := NewReconciler("maps", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			assert.Equal(t, "observer", ctx.Value(contextKey{}))
+			Wrote(ctx, configMap("elsewhere")) // the call is still known
+			assert.NotNil(t, callOf(ctx))
+			calls++
+			return ends[calls-1]()
+		}, w.ofSecrets, WithObserver(heard))
+		stop := w.run(r)
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"maps: ns/a by Addition ns/a (List), <nil>"}, heard.triggers.take())
+		assert.Equal(t, []string{
+			"maps: ns/a, attempt 1, Low", "maps: ns/a, attempt 2, Low", "maps: ns/a, attempt 3, Low",
+			"maps: ns/a, attempt 4, Low", "maps: ns/a, attempt 1, Normal",
+		}, heard.calls.take())
+		assert.Equal(t, []string{
+			"0s not now", "0s handler panicked", "0s handler panicked", "1s <nil>", "0s <nil>",
+		}, heard.ends.take())
+
+		w.create(secret("s", "a"))
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"maps: ns/a by Addition ns/s (Watch), maps"}, heard.triggers.take(), "with the context of the handler")
+		require.NoError(t, stop())
+	})
+}
+
+// inattentive does not wait for the end of a call.
+type inattentive struct{}
+
+func (inattentive) Triggered(context.Context, Trigger) {}
+
+func (inattentive) Reconciling(ctx context.Context, _ Reconciling) (context.Context, func(Result, error)) {
+	return ctx, nil
+}
+
+func TestObserverNeedNotWaitForTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		var calls atomic.Int32
+		r := NewReconciler("maps", w.configMaps, func(context.Context, store.Key) (Result, error) {
+			return Result{}, errors.Join(map[bool]error{true: errors.New("no")}[calls.Add(1) == 1])
+		}, WithObserver(inattentive{}))
+		stop := w.run(r)
+		<-time.After(time.Minute)
+		assert.EqualValues(t, 2, calls.Load())
+		require.NoError(t, stop())
+	})
+}
+
+func TestObserverHearsOfWhatOthersDidDuringACallAndNotOfOwnWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		heard := &audience{}
+		calls := 0
+		r := NewReconciler("maps", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+			if calls++; calls == 2 {
+				w.touch("a", "by us")
+				ours := configMap("a")
+				require.NoError(t, w.server.Get(ours))
+				Wrote(ctx, ours)
+				<-time.After(time.Second)
+				w.create(secret("s", "a"))
+				<-time.After(time.Second)
+				assert.Empty(t, heard.triggers.take(), "it may be our own")
+			}
+			return Result{}, nil
+		}, w.ofSecrets, WithoutOwnWrites(), WithObserver(heard))
+		stop := w.run(r)
+		<-time.After(time.Minute)
+		heard.triggers.take()
+		w.touch("a", "by others")
+		synctest.Wait()
+		heard.triggers.take()
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"maps: ns/a by Addition ns/s (Watch), <nil>"}, heard.triggers.take())
+		assert.Equal(t, 3, calls)
+		require.NoError(t, stop())
+	})
+}
+
+func TestObserverOfAReconcilerIsFreeIfThereIsNone(t *testing.T) {
+	w := &watching[*corev1.ConfigMap]{}
+	event := eventqueue.Event[*corev1.ConfigMap]{Type: eventqueue.Addition, Origin: eventqueue.Watch, Object: configMap("a"), Key: store.Key{Name: "a"}}
+	told := 0
+	handler := w.handler(&reconcilerOptions{}, func(trigger trigger) { told++; assert.Nil(t, trigger.cause) })
+	allocated := testing.AllocsPerRun(100, func() { require.NoError(t, handler(t.Context(), event)) })
+	assert.Zero(t, allocated)
+	assert.Positive(t, told)
+}
