@@ -36,7 +36,7 @@ type frame struct {
 	Options *metav1.ListOptions `json:"options,omitempty"`
 	// Probe is true for a list that only asks how far the server is.
 	Probe bool `json:"probe,omitempty"`
-	// Type is that of an event; empty if the watch broke.
+	// Type is that of an event; empty if what the watch brought cannot be read, or it broke.
 	Type string `json:"type,omitempty"`
 	// ResourceVersion is that of a list, a bookmark, or a store.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
@@ -49,6 +49,8 @@ type frame struct {
 	Items   []json.RawMessage `json:"items,omitempty"`
 	Lacking []lackingFrame    `json:"lacking,omitempty"`
 	Failure *failureFrame     `json:"failure,omitempty"`
+	// Cut is true if the failure is only why the watch ended.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // lackingFrame is an object that could not be decoded.

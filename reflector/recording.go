@@ -108,7 +108,7 @@ func (r *recording[T]) event(e *event[T]) (f frame, err error) {
 	f = frame{Kind: frameEvent, Type: string(e.kind)}
 	switch {
 	case e.cut:
-		f.Type, f.Failure = "", r.failure(e.err)
+		f.Cut, f.Failure = true, r.failure(e.err)
 	case e.err != nil:
 		f.Failure = r.failure(e.err)
 		f.Failure.Namespace, f.Failure.Name = e.key.Namespace, e.key.Name

@@ -155,7 +155,7 @@ func readRecordedEvent[T Object](f *frame) (e event[T], err error) {
 	e.kind = watch.EventType(f.Type)
 	switch {
 	case f.Failure != nil:
-		e.err, e.cut = f.Failure.err(), f.Type == ""
+		e.err, e.cut = f.Failure.err(), f.Cut
 		e.key = store.Key{Namespace: f.Failure.Namespace, Name: f.Failure.Name}
 	case e.kind == watch.Bookmark:
 		e.version, e.closing = f.ResourceVersion, f.InitialEventsEnd
