@@ -35,9 +35,14 @@ var ErrPanicked = errors.New("handler panicked")
 // WithObserver sets who is told of the calls of handlers: of an informer, of all its
 // subscribers that do not have an observer of their own. The default is nobody, and costs
 // nothing; nil is nobody, but not a nil pointer to one. For what the reflector does see
-// [reflector.WithObserver].
+// [reflector.WithObserver]. Given more than once, as for metrics and traces, all are told.
 func WithObserver(observer Observer) CommonOption {
-	return commonOptionFunc(func(o *common) { o.observer = observer })
+	return commonOptionFunc(func(o *common) {
+		if !o.observed {
+			o.observer, o.observed = nil, true
+		}
+		o.observer = withObserver(o.observer, observer)
+	})
 }
 
 // observed calls the handler, and tells the observer.

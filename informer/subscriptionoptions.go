@@ -28,6 +28,7 @@ func (f subscriptionOptionFunc) applyToSubscription(o *subscriptionOptions) { f(
 // which it has what it does not say itself.
 func newSubscriptionOptions(of common, opts []SubscriptionOption) subscriptionOptions {
 	of.name = ""
+	of.observed = false // a subscriber's own observers take the place of the informer's
 	o := subscriptionOptions{common: of, queueing: []eventqueue.Option{eventqueue.WithCompaction(eventqueue.KeepLatest)}}
 	for _, opt := range opts {
 		opt.applyToSubscription(&o)
