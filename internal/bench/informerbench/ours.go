@@ -19,9 +19,15 @@ type ours struct {
 var _ subject = (*ours)(nil)
 
 func newOurs(handlers int, server *server) (subject, error) {
+	return openOurs(handlers, server, nil, func(*informer.Informer[*corev1.Pod]) {})
+}
+
+// openOurs opens an informer with more options, and hands it over before it runs.
+func openOurs(handlers int, server *server, opts []informer.Option, made func(*informer.Informer[*corev1.Pod])) (*ours, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	o := &ours{server: server, counter: newCounter(handlers), stop: stop}
-	pods := informer.New(server, informer.WithReflector(reflector.WithoutWatchList()))
+	pods := informer.New(server, append(opts, informer.WithReflector(reflector.WithoutWatchList()))...)
+	made(pods)
 	for range handlers {
 		pods.Handle(informer.HandlerFuncs[*corev1.Pod]{
 			OnAdd:    func(*corev1.Pod, bool) { o.handled() },

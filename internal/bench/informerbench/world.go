@@ -51,6 +51,11 @@ func allocations(calls int, f func()) float64 { return measure.Allocations(f) / 
 
 // sides makes a round for each side, with a number of handlers. Each round has an informer of its own.
 func (w *world) sides(handlers int, g gauge) func() (ours, peer measure.Round, err error) {
+	return w.between(handlers, g, newOurs, newPeer)
+}
+
+// between makes a round for each of two kinds of informers.
+func (w *world) between(handlers int, g gauge, one, other func(int, *server) (subject, error)) func() (ours, peer measure.Round, err error) {
 	with := func(open func(int, *server) (subject, error)) measure.Round {
 		return func() (figure float64, err error) {
 			// As many again that do not change: the rest of a large cache is in nobody's way.
@@ -70,7 +75,7 @@ func (w *world) sides(handlers int, g gauge) func() (ours, peer measure.Round, e
 			return figure, err
 		}
 	}
-	return func() (ours, peer measure.Round, err error) { return with(newOurs), with(newPeer), nil }
+	return func() (ours, peer measure.Round, err error) { return with(one), with(other), nil }
 }
 
 // idleSoon is after what time a handler counts as one that has nothing to do: a collection keeps for a second what a burst of events needed.
