@@ -204,10 +204,26 @@ func (r *Replay[T]) find(asked request) (*line, error) {
 			r.at = i + 1
 			return nil, nil
 		}
+		if answer.Kind == frameFailed && r.supersededLocked(asked, i+2) {
+			continue // this reflector waited for longer, and has missed a failure
+		}
 		r.at = i + 2
 		return answer, nil
 	}
 	return nil, &DifferenceError{Asked: inWords(asked.verb, &asked.opts), Err: ErrReplayEnded}
+}
+
+// supersededLocked reports whether the recorded reflector had asked the same again by now.
+func (r *Replay[T]) supersededLocked(asked request, from int) bool {
+	for i := from; i < len(r.lines); i++ {
+		switch again := &r.lines[i]; {
+		case again.Kind.asks() && again.Probe == asked.probe:
+			return r.pace.past(again.At) && i+1 < len(r.lines) && asked.compare(again, &r.lines[i+1]) == nil
+		case again.Kind == frameEvent:
+			return false
+		}
+	}
+	return false
 }
 
 // more reports whether something is left for a client to give.

@@ -63,6 +63,13 @@ func (p *pace) scaled(at offset) time.Duration {
 	return time.Duration(float64(at) / p.speed)
 }
 
+// past reports whether the time of an offset is over, where time counts.
+func (p *pace) past(at offset) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.steps == nil && p.speed > 0 && time.Now().After(p.began.Add(p.scaled(at)))
+}
+
 // pass calls give when the time of a frame has come. It returns the error of ctx if that ended before.
 func (p *pace) pass(ctx context.Context, l *line, give func() bool) error {
 	if p.steps != nil {
