@@ -23,10 +23,14 @@ import (
 // instruments is what looks at an informer while it is measured.
 type instruments struct {
 	page    bool    // is open, in somebody's browser
-	metrics bool    // are scraped each second
+	metrics bool    // are scraped
 	sampled float64 // of the traces, if traced
 	traced  bool
 }
+
+// glance is how often the page is renewed and metrics are scraped: four times as often as usual, so that it happens
+// several times while something is measured.
+const glance = 250 * time.Millisecond
 
 // name is what the instruments are called in a table.
 func (i instruments) name() string {
@@ -81,7 +85,7 @@ func newWatched(with instruments, handlers int, server *server) (subject, error)
 	w.ours, err = openOurs(handlers, server, opts, func(pods *informer.Informer[*corev1.Pod]) {
 		routes := http.NewServeMux()
 		if with.page {
-			w.page = inspect.New()
+			w.page = inspect.New(inspect.WithInterval(glance))
 			w.remove = append(w.remove, inspect.Add(w.page, pods))
 			routes.Handle("/page/", http.StripPrefix("/page", w.page))
 		}
@@ -94,35 +98,41 @@ func newWatched(with instruments, handlers int, server *server) (subject, error)
 		w.web = httptest.NewServer(routes)
 	})
 	if with.page {
-		w.users.Go(func() { w.read(ctx) })
+		seen := make(chan struct{})
+		w.users.Go(func() { w.read(ctx, sync.OnceFunc(func() { close(seen) })) })
+		<-seen // the first look takes longest
 	}
 	if with.metrics {
-		w.users.Go(func() { w.scrape(ctx) })
+		seen := make(chan struct{})
+		w.users.Go(func() { w.scrape(ctx, sync.OnceFunc(func() { close(seen) })) })
+		<-seen
 	}
 	return w, err
 }
 
 // read is a page that is open.
-func (w *watched) read(ctx context.Context) {
+func (w *watched) read(ctx context.Context, seen func()) {
+	defer seen()
 	body, err := w.get(ctx, "/page/stream")
 	if err != nil {
 		return
 	}
 	defer func() { _ = body.Close() }()
 	for lines := bufio.NewScanner(body); lines.Scan(); {
-		// A browser would show it, in another process.
+		seen() // a browser would show it, in another process
 	}
 }
 
-// scrape is a Prometheus that asks often.
-func (w *watched) scrape(ctx context.Context) {
-	every := time.NewTicker(time.Second)
+// scrape is a Prometheus.
+func (w *watched) scrape(ctx context.Context, seen func()) {
+	every := time.NewTicker(glance)
 	defer every.Stop()
 	for {
 		if body, err := w.get(ctx, "/metrics"); err == nil {
 			_, _ = io.Copy(io.Discard, body)
 			_ = body.Close()
 		}
+		seen()
 		select {
 		case <-every.C:
 		case <-ctx.Done():
