@@ -48,9 +48,10 @@ type Reconciling struct {
 
 // WithObserver sets who is told why keys are reconciled, and how. The default, and nil, is
 // nobody, and costs nothing; a nil pointer is somebody. For the handlers by which a
-// reconciler hears of events see [informer.WithObserver].
+// reconciler hears of events see [informer.WithObserver]. Given more than once, as for
+// metrics and traces, all are told.
 func WithObserver(observer Observer) ReconcilerOption {
-	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.observer = observer })
+	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.observer = withObserver(o.observer, observer) })
 }
 
 // cause is what an observer is told of a trigger.

@@ -74,9 +74,10 @@ func (r Result) String() string {
 }
 
 // WithObserver sets who is told of the queues that are handed out and come back. The
-// default, and nil, is nobody, and costs nothing; a nil pointer is somebody.
+// default, and nil, is nobody, and costs nothing; a nil pointer is somebody. Given more than
+// once, as for metrics and traces, all are told.
 func WithObserver(observer Observer) Option {
-	return optionFunc(func(o *options) { o.observer = observer })
+	return optionFunc(func(o *options) { o.observer = withObserver(o.observer, observer) })
 }
 
 // tellTaken tells the observer of a queue that was handed out.

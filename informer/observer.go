@@ -46,19 +46,30 @@ var ErrPanicked = errors.New("handler panicked")
 // WithObserver sets who is told of the calls of handlers: of an informer, of all its
 // subscribers that do not have an observer of their own. The default is nobody, and costs
 // nothing; nil is nobody, but not a nil pointer to one. For what the reflector does see
-// [reflector.WithObserver].
+// [reflector.WithObserver]. Given more than once, as for metrics and traces, all are told.
 func WithObserver(observer Observer) CommonOption {
-	return commonOptionFunc(func(o *common) { o.observer = observer })
+	return commonOptionFunc(func(o *common) {
+		if !o.observed {
+			o.observer, o.observed = nil, true
+		}
+		o.observer = withObserver(o.observer, observer)
+	})
 }
 
-// observeQueues has the observer be told of the subscriber's queues, if it wants to be.
+// observeQueues has the observers be told of the subscriber's queues that want to be.
 func (s *Subscription[T]) observeQueues() {
-	observer, ok := s.observer.(QueueObserver)
-	if !ok {
-		return
+	all, several := s.observer.(observers)
+	if !several {
+		all = observers{s.observer}
 	}
-	if queues := observer.Queues(s.of.name, s.name); queues != nil {
-		s.queueing = append(s.queueing, eventqueue.WithObserver(queues))
+	for _, one := range all {
+		observer, ok := one.(QueueObserver)
+		if !ok {
+			continue
+		}
+		if queues := observer.Queues(s.of.name, s.name); queues != nil {
+			s.queueing = append(s.queueing, eventqueue.WithObserver(queues))
+		}
 	}
 }
 

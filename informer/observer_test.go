@@ -130,3 +130,25 @@ func TestObserverIsToldOfTheQueuesOfEachSubscriber(t *testing.T) {
 		assert.ElementsMatch(t, []string{"pods/first a 0s", "pods/#3 a 0s", "pods/pulls a 1m0s"}, told.taken)
 	})
 }
+
+func TestSeveralObserversAreAllTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(onNode("a", "n")))
+		first, second, own := &audience{name: "first"}, &audience{name: "second"}, &audience{name: "own"}
+		i := newServed(t, server, WithObserver(first), WithObserver(inattentive{}), WithObserver(second))
+		handler := HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
+			assert.Contains(t, []any{"second", "own"}, ctx.Value(contextKey{}))
+			return nil
+		})
+		i.Handle(handler)
+		i.Handle(handler, WithObserver(own), WithObserver(inattentive{}))
+		stop := start(t, i)
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		for _, a := range []*audience{first, second, own} {
+			assert.Len(t, a.calls, 1, a.name)
+			assert.Equal(t, []error{nil}, a.ends, a.name)
+		}
+	})
+}

@@ -38,6 +38,7 @@ type common struct {
 	logger    *zap.Logger // its lines name the informer
 	errorHook func(context.Context, error)
 	observer  Observer // nil for nobody
+	observed  bool     // observer was given here, and not taken over
 }
 
 // tell calls the error hook. What that does wrong must change neither what becomes of an

@@ -30,6 +30,7 @@ func (f subscriptionOptionFunc) applyToSubscription(o *subscriptionOptions) { f(
 func newSubscriptionOptions(of common, opts []SubscriptionOption) subscriptionOptions {
 	informer, logger := of.name, of.logger
 	of.name, of.logger = "", nil
+	of.observed = false // a subscriber's own observers take the place of the informer's
 	o := subscriptionOptions{common: of, queueing: []eventqueue.Option{eventqueue.WithCompaction(eventqueue.KeepLatest)}}
 	for _, opt := range opts {
 		opt.applyToSubscription(&o)

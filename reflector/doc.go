@@ -67,6 +67,12 @@
 //     it started has ended. A watch that the client does not end when told to is
 //     given up after five seconds. A mapper that resources share, by [WithRESTMapper], may
 //     make Run wait for as long as the requests of another that asks it.
+//   - R9. A recording ([WithRecorder]) neither ends the reflector nor makes it wait for its writer,
+//     but for five seconds at the end of Run; if it ends before the reflector does, that is reported,
+//     and what was written can be replayed. The data of Secrets is not in it unless it was asked for.
+//   - R10. A [Replay] brings about the commits that the recorded reflector made, in their order. Where
+//     the reflector asks for something that the recording does not have, there is a
+//     [*DifferenceError].
 //
 // # How it works
 //

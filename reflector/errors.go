@@ -115,6 +115,8 @@ const (
 	OpWatch Op = "watch"
 	// OpStore is putting what came into the store.
 	OpStore Op = "store"
+	// OpRecord is recording what came: see [WithRecorder].
+	OpRecord Op = "record"
 )
 
 // Error is one thing that went wrong while a reflector ran. What it means can be

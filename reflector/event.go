@@ -23,6 +23,7 @@ func (r *run[T]) takePending() input {
 		return r.take(next)
 	}
 	r.events, r.pending = r.pending[:n], r.pending[n:]
+	r.recording.received(r.events)
 	in := input{kind: changed}
 	for i := range r.events {
 		e := &r.events[i]
@@ -43,6 +44,7 @@ func (e *event[T]) changes() bool {
 func (r *run[T]) take(e event[T]) input {
 	r.one[0] = e
 	r.events = r.one[:]
+	r.recording.received(r.events)
 	switch {
 	case e.cut:
 		return input{kind: ended, err: r.newError(OpWatch, r.protocol.position, e.err)}

@@ -98,6 +98,8 @@ type life struct {
 	watchList bool
 	seeded    int
 	steps     []event
+	opts      []reflector.Option
+	follow    store.Follower[*corev1.ConfigMap] // if it is not nil
 
 	server *reflectortest.Server
 	store  *store.Cache[*corev1.ConfigMap]
@@ -111,11 +113,14 @@ func (l *life) live(t *testing.T) error {
 			return err
 		}
 	}
-	opts := []reflector.Option{reflector.WithPageSize(l.pageSize)}
+	opts := append(l.opts, reflector.WithPageSize(l.pageSize))
 	if !l.watchList {
 		opts = append(opts, reflector.WithoutWatchList())
 	}
 	l.store = store.New(store.ObjectKey[*corev1.ConfigMap])
+	if l.follow != nil {
+		defer l.store.Follow(l.follow)()
+	}
 	r, err := l.reflector(opts)
 	if err != nil {
 		return err

@@ -50,11 +50,11 @@ type Watch struct {
 }
 
 // WithObserver sets who is told of lists and watches. The default is nobody, and costs
-// nothing; a nil observer is nobody.
+// nothing; a nil observer is nobody. Given more than once, all are told.
 func WithObserver(observer Observer) Option {
 	return optionFunc(func(o *options) {
 		if !isNil(observer) {
-			o.observer = observer
+			o.observer = withObserver(o.observer, observer)
 		}
 	})
 }

@@ -208,3 +208,14 @@ func TestObserverIsNotToldOfWhatRunsEndBreaksOff(t *testing.T) {
 		assert.Len(t, l.lists, 1)
 	})
 }
+
+func TestSeveralObserversAreAllTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := &ledger{}, &ledger{}
+		last := observed(t, reflectortest.Start(t), synctest.Wait, reflector.WithObserver(first), reflector.WithObserver(second))
+		for _, l := range []*ledger{first, second, last} {
+			assert.Len(t, l.lists, 1)
+			assert.Len(t, l.watches, 1)
+		}
+	})
+}

@@ -28,7 +28,8 @@ type options struct {
 	errorHook     func(context.Context, error)
 	retry         func(error) bool
 	observer      Observer // nil for nobody
-	err           error    // what is wrong with the options
+	recorder      *Recorder
+	err           error // what is wrong with the options
 }
 
 type optionFunc func(*options)

@@ -38,6 +38,9 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 		// the wrapper to be called.
 		return newReflector(resourceSource[T]{resource}, s, opts)
 	}
+	if replay, ok := any(client).(*Replay[T]); ok {
+		return newReflector(replaySource[T]{replay}, s, opts)
+	}
 	return newReflector(newClientSource(client), s, opts)
 }
 
@@ -72,8 +75,15 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer r.running.Store(false)
+	if r.recorder != nil {
+		if err := r.recorder.claim(r); err != nil {
+			return err
+		}
+	}
 	defer r.status.stop()
-	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observer: r.observer}}
+	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observer: r.observer}, recording: recording[T]{to: r.recorder}}
+	work.record()
+	defer work.endRecording(ctx)
 	defer work.close()
 	return work.loop(ctx)
 }

@@ -217,3 +217,5 @@ func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions, h
 }
 
 func (s resourceSource[T]) streams() bool { return s.check() == nil && canStream(s.rest) }
+
+func (s resourceSource[T]) resourceName() string { return s.name }

@@ -88,3 +88,12 @@ func (carried[T]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectK
 
 // DeepCopyObject returns the same: nobody edits it.
 func (c carried[T]) DeepCopyObject() runtime.Object { return c }
+
+// carriedTogether is events that are to be taken together, as those of a stream are.
+type carriedTogether[T Object] struct{ events []event[T] }
+
+// GetObjectKind says that there is no kind.
+func (carriedTogether[T]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the same: nobody edits it.
+func (c carriedTogether[T]) DeepCopyObject() runtime.Object { return c }

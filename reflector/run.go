@@ -44,6 +44,7 @@ type run[T Object] struct {
 	alarm   alarm
 
 	observing observing
+	recording recording[T]
 }
 
 // loop runs until ctx ends or something is final.
@@ -67,6 +68,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 			if in, err = r.do(ctx, a); err != nil {
 				return err
 			}
+			r.tellRecording(ctx)
 		}
 	}
 	return nil
@@ -133,14 +135,21 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, answerTimeout, ErrNoAnswer)
 	defer cancel()
+	if r.protocol.phase == probing {
+		limited = context.WithValue(limited, probeKey{}, true) // for a Replay
+	}
+	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: r.protocol.phase == probing})
 	p, err := r.source.list(limited, opts, r.holds())
 	if err != nil {
-		err = r.newError(OpList, a.version, withCause(limited, err))
+		err = withCause(limited, err)
+		r.recording.failed(ctx, err)
+		err = r.newError(OpList, a.version, err)
 		r.observing.failList(ctx, err)
 		return input{kind: failed, err: err}
 	}
 	r.status.contact()
 	r.logger.Debug("listed", zap.Int("objects", len(p.items)), zap.String("resourceVersion", p.resourceVersion))
+	r.recording.page(p)
 	r.page = p
 	return input{kind: answered, version: p.resourceVersion, next: p.next}
 }
@@ -164,16 +173,20 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	}
 	limited, cancel := context.WithCancelCause(ctx)
 	unanswered := time.AfterFunc(answerTimeout, func() { cancel(ErrNoAnswer) })
+	r.recording.asked(frame{Kind: frameWatch, Options: &opts})
 	f, err := r.source.watch(limited, opts, holds)
 	unanswered.Stop()
 	if err != nil {
-		err = r.newError(OpWatch, a.version, withCause(limited, err))
+		err = withCause(limited, err)
+		r.recording.failed(ctx, err)
+		err = r.newError(OpWatch, a.version, err)
 		cancel(nil)
 		r.observing.failList(ctx, err)
 		return input{kind: failed, err: err}
 	}
 	f.cancel = cancel
 	r.feed = f
+	r.recording.happened(frameOpened)
 	r.observing.beginWatch(r.name)
 	r.status.contact()
 	r.logger.Debug("watching", zap.String("resourceVersion", a.version), zap.Bool("initialEvents", a.do == askStream))
@@ -216,7 +229,12 @@ func (r *run[T]) receive(ctx context.Context) input {
 		case event, open := <-r.feed.events():
 			r.status.contact()
 			if !open {
+				r.recording.happened(frameEnded)
 				return input{kind: ended}
+			}
+			if several, ok := event.Object.(carriedTogether[T]); ok {
+				r.pending = several.events
+				continue
 			}
 			return r.take(readEvent[T](event))
 		case part, open := <-r.feed.parts():
@@ -236,6 +254,7 @@ func (r *run[T]) receive(ctx context.Context) input {
 func (r *run[T]) endOfStream() input {
 	e := event[T]{err: r.feed.stream.err, cut: !r.feed.stream.unreadable()}
 	if e.err == nil {
+		r.recording.happened(frameEnded)
 		return input{kind: ended}
 	}
 	return r.take(e)
@@ -245,7 +264,7 @@ func (r *run[T]) endOfStream() input {
 // older than the store. Without that promise the same version may be that of another state:
 // a server that was restored from a backup gives versions twice.
 func (r *run[T]) holds() holdsFunc {
-	if r.batches == nil || r.protocol.unavailable || r.protocol.position == "" {
+	if r.batches == nil || r.protocol.unavailable || r.protocol.position == "" || r.recording.active() {
 		return nil
 	}
 	return r.batches.Holds
@@ -330,6 +349,7 @@ func (r *run[T]) close() {
 		return
 	}
 	r.feed.stop()
+	r.recording.happened(frameClosed)
 	r.observing.endWatch()
 	defer func() { r.feed = feed[T]{} }()
 	timeout := time.NewTimer(closeTimeout)

@@ -10,9 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/masking"
 )
 
-const hidden = "cGFzc3dvcmQ="
+const (
+	hidden  = "cGFzc3dvcmQ="
+	applied = masking.Applied
+)
 
 var meta = metav1.ObjectMeta{Name: "a", Annotations: map[string]string{applied: "{\"data\":\"" + hidden + "\"}", "note": "kept"}}
 

@@ -22,5 +22,6 @@ func (w *world) cases() []measure.Case {
 			measure.Case{Name: name + "allocations", Unit: "allocs/call", Rounds: 1, Sides: w.sides(handlers, allocations)},
 		)
 	}
+	cases = append(cases, w.watchedCases()...)
 	return append(cases, measure.Case{Name: "idle/memory", Unit: "bytes/handler", Rounds: 1, Sides: w.idleMemory})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 )
 
 type ours struct {
@@ -19,9 +20,19 @@ type ours struct {
 var _ subject = (*ours)(nil)
 
 func newOurs(handlers int, server *server) (subject, error) {
+	return openOurs(handlers, server, nil, func(*informer.Informer[*corev1.Pod]) {})
+}
+
+// openOurs opens an informer with more options, and hands it over before it runs.
+func openOurs(handlers int, server *server, opts []informer.Option, made func(*informer.Informer[*corev1.Pod])) (*ours, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	o := &ours{server: server, counter: newCounter(handlers), stop: stop}
-	pods := informer.New(server, informer.WithReflector(reflector.WithoutWatchList()))
+	opts = append(opts, informer.WithReflector(reflector.WithoutWatchList()))
+	pods, err := newInformer(server, opts)
+	if err != nil {
+		return o, err
+	}
+	made(pods)
 	for range handlers {
 		pods.Handle(informer.HandlerFuncs[*corev1.Pod]{
 			OnAdd:    func(*corev1.Pod, bool) { o.handled() },
@@ -32,6 +43,15 @@ func newOurs(handlers int, server *server) (subject, error) {
 	o.expect(len(server.pods))
 	o.running.Go(func() { _ = pods.Run(ctx) }) // which returns nil unless a handler failed
 	return o, o.wait()
+}
+
+func newInformer(server *server, opts []informer.Option) (*informer.Informer[*corev1.Pod], error) {
+	if server.wire == nil {
+		return informer.New(server, opts...), nil
+	}
+	config := &rest.Config{Host: "http://canned", Transport: server.wire}
+	client, err := reflector.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "", reflector.WithoutProtobuf())
+	return informer.New(client, opts...), err
 }
 
 func (o *ours) parts() (*server, *counter) { return o.server, o.counter }

@@ -15,6 +15,7 @@ type server struct {
 	pods    []*corev1.Pod
 	version string
 	events  chan watch.Event
+	wire    *wire // nil if objects come decoded
 }
 
 func newServer(pods []*corev1.Pod, version string) *server {
@@ -42,6 +43,10 @@ func (s *server) Watch(context.Context, metav1.ListOptions) (watch.Interface, er
 
 // send hands pods to the watch, one by one, as modified.
 func (s *server) send(pods []*corev1.Pod) {
+	if s.wire != nil {
+		s.wire.send(pods)
+		return
+	}
 	for _, pod := range pods {
 		s.events <- watch.Event{Type: watch.Modified, Object: pod}
 	}

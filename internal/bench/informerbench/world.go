@@ -51,15 +51,26 @@ func allocations(calls int, f func()) float64 { return measure.Allocations(f) / 
 
 // sides makes a round for each side, with a number of handlers. Each round has an informer of its own.
 func (w *world) sides(handlers int, g gauge) func() (ours, peer measure.Round, err error) {
+	return w.between(handlers, g, false, newOurs, newPeer)
+}
+
+// between makes a round for each of two kinds of informers. If they are wired, objects come as bytes.
+func (w *world) between(handlers int, g gauge, wired bool, one, other func(int, *server) (subject, error)) func() (ours, peer measure.Round, err error) {
 	with := func(open func(int, *server) (subject, error)) measure.Round {
 		return func() (figure float64, err error) {
 			// As many again that do not change: the rest of a large cache is in nobody's way.
-			s, err := open(handlers, newServer(w.set.Pods[:2*w.busy], w.set.Version()))
+			rounds := w.changes(handlers)
+			from := newServer(w.set.Pods[:2*w.busy], w.set.Version())
+			if wired {
+				if from.wire, err = newWire(from, rounds); err != nil {
+					return 0, err
+				}
+			}
+			s, err := open(handlers, from)
 			defer s.close()
 			if err != nil {
 				return 0, err
 			}
-			rounds := w.changes(handlers)
 			figure = g(len(rounds)*w.busy*handlers, func() {
 				for _, changed := range rounds {
 					if err == nil {
@@ -70,7 +81,7 @@ func (w *world) sides(handlers int, g gauge) func() (ours, peer measure.Round, e
 			return figure, err
 		}
 	}
-	return func() (ours, peer measure.Round, err error) { return with(newOurs), with(newPeer), nil }
+	return func() (ours, peer measure.Round, err error) { return with(one), with(other), nil }
 }
 
 // idleSoon is after what time a handler counts as one that has nothing to do: a collection keeps for a second what a burst of events needed.

@@ -1,0 +1,47 @@
+package controller
+
+import (
+	"context"
+	"slices"
+)
+
+// observers are several observers as one. The context of the first goes to the second, and
+// the reconcile function's is that of the last.
+type observers []Observer
+
+// withObserver returns an observer that tells both; one of them may be nil.
+func withObserver(first, second Observer) Observer {
+	if first == nil || second == nil {
+		return second // a nil one ends what there was
+	}
+	if several, ok := first.(observers); ok {
+		return append(slices.Clip(several), second)
+	}
+	return observers{first, second}
+}
+
+// Triggered implements [Observer].
+func (o observers) Triggered(ctx context.Context, trigger Trigger) {
+	for _, one := range o {
+		one.Triggered(ctx, trigger)
+	}
+}
+
+// Reconciling implements [Observer]. They hear of the end in the opposite order.
+func (o observers) Reconciling(ctx context.Context, call Reconciling) (context.Context, func(Result, error)) {
+	var all []func(Result, error)
+	for _, one := range o {
+		var done func(Result, error)
+		if ctx, done = one.Reconciling(ctx, call); done != nil {
+			all = append(all, done)
+		}
+	}
+	if len(all) == 0 {
+		return ctx, nil
+	}
+	return ctx, func(result Result, err error) {
+		for _, done := range slices.Backward(all) {
+			done(result, err)
+		}
+	}
+}

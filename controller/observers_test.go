@@ -1,0 +1,35 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSeveralObserversAreAllTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		unheard, all := &audience{}, []*audience{{}, {}, {}}
+		opts := []ReconcilerOption{WithObserver(unheard), WithObserver(nil), WithObserver(inattentive{})}
+		for _, one := range all {
+			opts = append(opts, WithObserver(one))
+		}
+		stop := w.run(NewReconciler("maps", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+			assert.Equal(t, "observer", ctx.Value(contextKey{}))
+			return Result{}, nil
+		}, opts...))
+		synctest.Wait()
+		require.NoError(t, stop())
+		for _, one := range all {
+			assert.Len(t, one.triggers.take(), 1)
+			assert.Len(t, one.calls.take(), 1)
+			assert.Equal(t, []string{"0s <nil>"}, one.ends.take())
+		}
+		assert.Empty(t, unheard.triggers.take())
+	})
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+var update = flag.Bool("update", false, "record the tour anew")
+
+const (
+	recordingFile = "testdata/tour.jsonl"
+	diaryFile     = "testdata/tour.txt"
+)
+
+// diary is what happens in an informer. Objects' UIDs are numbers, in the order in which they came:
+// they are others each time.
+type diary struct {
+	pods  *informer.Informer[*corev1.Pod]
+	mu    sync.Mutex
+	uids  []types.UID
+	lines []string
+}
+
+func (d *diary) writeLocked(format string, args ...any) {
+	d.lines = append(d.lines, fmt.Sprintf(format, args...))
+}
+
+func (d *diary) podLocked(p *corev1.Pod) string {
+	if p == nil {
+		return "-"
+	}
+	n := slices.Index(d.uids, p.UID)
+	if n < 0 {
+		n = len(d.uids)
+		d.uids = append(d.uids, p.UID)
+	}
+	restarts := int32(0)
+	for _, c := range p.Status.ContainerStatuses {
+		restarts += c.RestartCount
+	}
+	return fmt.Sprintf("#%d@%s %s %d", n+1, p.ResourceVersion, p.Status.Phase, restarts)
+}
+
+// Handle writes an event down.
+func (d *diary) Handle(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.writeLocked("%s %s: %s, was %s, from a %s, initial: %t", e.Type, e.Key, d.podLocked(e.Object), d.podLocked(e.Prior), e.Origin, e.Initial)
+	return nil
+}
+
+// look writes the state down: what waits for subscribers, and what the cache has.
+func (d *diary) look(title string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.writeLocked("== %s", title)
+	for _, s := range d.pods.Subscriptions() {
+		var keys []string
+		for _, q := range s.QueueStates(100) {
+			keys = append(keys, q.Key.Name)
+		}
+		slices.Sort(keys)
+		// A key is there twice if it is out and has more waiting: how much of a burst was handed
+		// out first is a matter of chance.
+		d.writeLocked("%s waits for %v", s.Name(), slices.Compact(keys))
+	}
+	for key, p := range d.pods.Cache().All() {
+		d.writeLocked("cache: %s %s", key, d.podLocked(p))
+	}
+}
+
+func (d *diary) text() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.lines, "\n") + "\n"
+}
+
+// backingOff are the steps in which the reflector waits before it goes on, for a time that is drawn at
+// random.
+var backingOff = []string{"The watch breaks", "The watch resumes", "History is lost"}
+
+// live has an informer with the subscribers of the tour live through it, step by step, and returns
+// its diary. Each step lasts longer than the longest back-off.
+func live(t *testing.T, pods *informer.Informer[*corev1.Pod], happens func(step) error) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	d := &diary{pods: pods}
+	newTour(nil, time.Hour, true).subscribe(ctx, pods)
+	pods.Handle(d, informer.WithName("diary"), informer.WithCompaction(eventqueue.KeepAll))
+	ended := make(chan error, 1)
+	for n, s := range script {
+		require.NoError(t, happens(s))
+		if n == 0 {
+			go func() { ended <- ignoreLeft(pods.Run(ctx)) }()
+		}
+		for _, pause := range []time.Duration{time.Second, 2 * time.Minute} {
+			<-time.After(pause)
+			synctest.Wait()
+			if pause > time.Second || !slices.Contains(backingOff, s.Title) {
+				d.look(s.Title)
+			}
+		}
+		<-time.After(time.Second) // so that nothing happens while somebody looks
+	}
+	stop()
+	require.NoError(t, <-ended)
+	return d.text()
+}
+
+// record plays the tour on a server, and returns its diary and its recording.
+func record(t *testing.T) (text string, recording []byte) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithBookmarkInterval(time.Minute))
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		var file bytes.Buffer
+		recorder := reflector.NewRecorder(&file)
+		pods := informer.New(clientset.CoreV1().Pods("default"), informer.WithReflector(reflector.WithRecorder(recorder)))
+		text = live(t, pods, func(s step) error {
+			if s.Title == "History is lost" {
+				// The reflector comes back after all has happened, and not in between.
+				server.Inject(reflectortest.Refuse().Times(1))
+			}
+			return s.happens(server)
+		})
+		require.NoError(t, recorder.Err())
+		recording = file.Bytes()
+	})
+	return text, recording
+}
+
+// replay returns the diary of a recording.
+func replay(t *testing.T, recording []byte) (text string) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := reflector.NewReplay[*corev1.Pod](bytes.NewReader(recording))
+		require.NoError(t, err)
+		text = live(t, informer.New(client), func(step) error { return nil })
+		<-client.Done()
+		require.NoError(t, client.Err())
+	})
+	return text
+}
+
+// What a recording of the tour brings about is what the tour does: the same events, the same
+// queues and the same cache after each step.
+func TestReplayOfTheTourIsTheTour(t *testing.T) {
+	lived, fresh := record(t)
+	if *update {
+		require.NoError(t, os.WriteFile(recordingFile, fresh, 0o644))
+		require.NoError(t, os.WriteFile(diaryFile, []byte(lived), 0o644))
+	}
+	kept, err := os.ReadFile(recordingFile)
+	require.NoError(t, err)
+	want, err := os.ReadFile(diaryFile)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), lived, "the tour itself; -update if it is meant to be another")
+	assert.Equal(t, string(want), replay(t, kept))
+	assert.Equal(t, string(want), replay(t, fresh))
+}

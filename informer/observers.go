@@ -1,0 +1,40 @@
+package informer
+
+import (
+	"context"
+	"slices"
+)
+
+// observers are several observers as one. The context of the first goes to the second, and the
+// handler's is that of the last.
+type observers []Observer
+
+// withObserver returns an observer that tells both; one of them may be nil.
+func withObserver(first, second Observer) Observer {
+	if first == nil || second == nil {
+		return second // a nil one ends what there was
+	}
+	if several, ok := first.(observers); ok {
+		return append(slices.Clip(several), second)
+	}
+	return observers{first, second}
+}
+
+// Handling implements [Observer]. They hear of the end in the opposite order.
+func (o observers) Handling(ctx context.Context, call Handling) (context.Context, func(error)) {
+	var all []func(error)
+	for _, one := range o {
+		var done func(error)
+		if ctx, done = one.Handling(ctx, call); done != nil {
+			all = append(all, done)
+		}
+	}
+	if len(all) == 0 {
+		return ctx, nil
+	}
+	return ctx, func(err error) {
+		for _, done := range slices.Backward(all) {
+			done(err)
+		}
+	}
+}

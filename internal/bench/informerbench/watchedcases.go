@@ -1,0 +1,38 @@
+package informerbench
+
+import (
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+)
+
+// looking is what looks at the informers of the cases "load": each alone, and then together.
+var looking = []instruments{
+	{}, // the difference that two runs have anyhow
+	{page: true},
+	{metrics: true},
+	{traced: true, sampled: 0.01},
+	{traced: true, sampled: 1},
+	{page: true, metrics: true},
+	{page: true, metrics: true, traced: true, sampled: 0.01},
+	{page: true, metrics: true, traced: true, sampled: 1},
+}
+
+// goal is what may be lost with a page and metrics, and without the traces of every event.
+func (i instruments) goal() measure.Goal {
+	if i.sampled == 1 {
+		return measure.Goal{}
+	}
+	return measure.RatioAtMost(1.03)
+}
+
+// watchedCases compares informers that are looked at with the same that are not.
+func (w *world) watchedCases() (cases []measure.Case) {
+	for _, with := range looking {
+		open := func(handlers int, server *server) (subject, error) { return newWatched(with, handlers, server) }
+		cases = append(cases,
+			measure.Case{Name: "load/" + with.name() + "/cpu", Unit: "ns/event", Sides: w.between(1, cpu, false, open, newOurs)},
+			measure.Case{Name: "load/" + with.name() + "/wall", Unit: "ns/event", Sides: w.between(1, wall, false, open, newOurs)},
+			measure.Case{Name: "load/wire/" + with.name() + "/cpu", Unit: "ns/event", Goal: with.goal(), Sides: w.between(1, cpu, true, open, newOurs)},
+		)
+	}
+	return cases
+}

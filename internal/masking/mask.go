@@ -1,0 +1,154 @@
+package masking
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Applied is the annotation in which kubectl keeps a copy of an object.
+const Applied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// metadataOnly is the kind of the metadata of objects of any kind.
+const metadataOnly = "PartialObjectMetadata"
+
+// Mask says what is masked, and how.
+type Mask struct {
+	// Instead returns what is shown in the place of a value, which is a string, a
+	// json.Number, a bool or nil.
+	Instead func(value any) any
+	// Paths are masked in all objects: see Path.
+	Paths [][]string
+	// ShowSecrets leaves the data of Secrets as it is.
+	ShowSecrets bool
+}
+
+// Path takes a JSON pointer (RFC 6901) apart.
+func Path(pointer string) (path []string) {
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		path = append(path, unescape.Replace(part))
+	}
+	return path
+}
+
+// Decode returns an object of JSON as Mask.Object takes it.
+func Decode(encoded []byte) (tree map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber()
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("it is no JSON object: %w", err)
+	}
+	return tree, nil
+}
+
+// Object masks an object of a Go type.
+func (m *Mask) Object(tree map[string]any, goType string) {
+	name := strings.ToLower(goType)
+	certain := strings.Contains(name, "secret") || saysSecret(tree) || tree["kind"] == metadataOnly
+	secret := certain || !says(tree) && !strings.HasSuffix(name, "configmap")
+	var found bool
+	if m.ShowSecrets {
+		certain, secret = false, false
+	} else {
+		found = m.conceal(tree, secret)
+	}
+	for _, path := range m.Paths {
+		m.hide(tree, path)
+	}
+	if secret || found || len(m.Paths) > 0 {
+		m.hideCopies(tree, certain || found)
+	}
+}
+
+// says reports whether an object says what it is. Those of a list often do not, nor does
+// what somebody makes of a Secret: it may have a kind of its own, but no apiVersion. What
+// does not say so may be a Secret.
+func says(tree map[string]any) bool {
+	kind, _ := tree["kind"].(string)
+	version, _ := tree["apiVersion"].(string)
+	return kind != "" && version != ""
+}
+
+// saysSecret reports whether an object says that it is a Secret, or a list of them, whose
+// items do not say so.
+func saysSecret(tree map[string]any) bool {
+	return tree["kind"] == "Secret" || tree["kind"] == "SecretList"
+}
+
+// conceal masks the data of Secrets, at any depth, and reports whether there was some: a
+// type of one's own may hold a Secret, or several. Without JSON tags, the names of fields
+// are Go's.
+func (m *Mask) conceal(value any, secret bool) (found bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		secret = secret || saysSecret(value)
+		for name, field := range value {
+			if secret && (strings.EqualFold(name, "data") || strings.EqualFold(name, "stringData")) {
+				value[name], found = m.hide(field, nil), true
+			} else if m.conceal(field, secret) {
+				found = true
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if m.conceal(element, secret) {
+				found = true
+			}
+		}
+	}
+	return found
+}
+
+// hideCopies masks the annotations, at any depth, that hold a copy of the object: that of
+// kubectl, and if all is wanted whatever looks like one, since other tools keep theirs in
+// annotations of their own.
+func (m *Mask) hideCopies(value any, all bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if text, ok := field.(string); ok && (name == Applied || all && isCopy(text)) {
+				value[name] = m.Instead(text)
+			} else {
+				m.hideCopies(field, all)
+			}
+		}
+	case []any:
+		for _, element := range value {
+			m.hideCopies(element, all)
+		}
+	}
+}
+
+// isCopy reports whether a text may be an object: JSON begins with a brace, and what gzip
+// makes of it always with the same letters in base64.
+func isCopy(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "{") || strings.HasPrefix(text, "H4sI")
+}
+
+// hide masks what is at a path, if there is something.
+func (m *Mask) hide(value any, path []string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			switch {
+			case len(path) == 0:
+				value[name] = m.hide(field, nil)
+			case name == path[0]:
+				value[name] = m.hide(field, path[1:])
+			}
+		}
+		return value
+	case []any:
+		for n := range value {
+			value[n] = m.hide(value[n], path)
+		}
+		return value
+	}
+	if len(path) == 0 {
+		return m.Instead(value)
+	}
+	return value
+}

@@ -1,0 +1,31 @@
+package reflector
+
+import "slices"
+
+// observers are several observers as one.
+type observers []Observer
+
+// withObserver returns an observer that tells both; the first may be nil.
+func withObserver(first, second Observer) Observer {
+	if first == nil {
+		return second
+	}
+	if several, ok := first.(observers); ok {
+		return append(slices.Clip(several), second)
+	}
+	return observers{first, second}
+}
+
+// Listed implements [Observer].
+func (o observers) Listed(list List) {
+	for _, one := range o {
+		one.Listed(list)
+	}
+}
+
+// Watched implements [Observer].
+func (o observers) Watched(watch Watch) {
+	for _, one := range o {
+		one.Watched(watch)
+	}
+}

@@ -1,0 +1,288 @@
+package reflector_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+)
+
+// told collects what an error hook is told.
+type told struct {
+	mu     sync.Mutex
+	errors []error
+}
+
+func (t *told) hook(_ context.Context, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.errors = append(t.errors, err)
+}
+
+func (t *told) all() []error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.errors
+}
+
+// running is a reflector that runs until it is stopped.
+func running[T reflector.Object](t *testing.T, r *reflector.KubernetesResourceReflector[T]) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	return func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}
+}
+
+// recordOf lets a reflector with a client live through a few changes, and returns the recording
+// and what the store had at the end.
+func recordOf[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, client reflector.Client[T, L], opts ...reflector.Option) (string, []T) {
+	t.Helper()
+	var file bytes.Buffer
+	objects := store.New(store.ObjectKey[T])
+	r := reflector.New(client, objects, append(opts, reflector.WithRecorder(reflector.NewRecorder(&file)))...)
+	require.NoError(t, server.Create(paint("sky", "blue")))
+	require.NoError(t, server.Create(paint("sea", "green")))
+	stop := running(t, r)
+	synctest.Wait()
+	require.NoError(t, server.Update(paint("sky", "grey")))
+	synctest.Wait()
+	server.Inject(reflectortest.LoseHistory().On("watch", "configmaps").Times(1))
+	require.NoError(t, server.Restore(server.ResourceVersion())) // cuts the watch
+	require.NoError(t, server.Delete(paint("sea", "")))
+	<-time.After(time.Minute)
+	require.NoError(t, server.Create(paint("sun", "red")))
+	server.SendBookmarks()
+	synctest.Wait()
+	stop()
+	return file.String(), all(objects)
+}
+
+func all[T any](objects *store.Cache[T]) (list []T) {
+	for _, o := range objects.All() {
+		list = append(list, o)
+	}
+	return list
+}
+
+// fromRecording returns what a store has after a recording was replayed.
+func fromRecording[T reflector.Object](t *testing.T, recording string, opts ...reflector.Option) []T {
+	t.Helper()
+	replay, err := reflector.NewReplay[T](strings.NewReader(recording))
+	require.NoError(t, err)
+	objects := store.New(store.ObjectKey[T])
+	stop := running(t, reflector.New(replay, objects, opts...))
+	<-replay.Done()
+	require.NoError(t, replay.Err())
+	stop()
+	return all(objects)
+}
+
+func TestRecordingsOfAllClientsCanBeReplayed(t *testing.T) {
+	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "lists": {reflector.WithoutWatchList(), reflector.WithPageSize(1)}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *reflectortest.Server) {
+				clientset, err := kubernetes.NewForConfig(server.Config())
+				require.NoError(t, err)
+				recording, want := recordOf(t, server, clientset.CoreV1().ConfigMaps("default"), opts...)
+				require.Len(t, want, 2)
+				assert.Equal(t, want, fromRecording[*corev1.ConfigMap](t, recording, opts...))
+			})
+			bubble(t, func(t *testing.T, server *reflectortest.Server) {
+				client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
+				require.NoError(t, err)
+				recording, want := recordOf(t, server, client, opts...)
+				require.Len(t, want, 2)
+				assert.Contains(t, recording, `"resource":"configmaps/v1"`)
+				assert.Equal(t, want, fromRecording[*corev1.ConfigMap](t, recording, opts...))
+			})
+			bubble(t, func(t *testing.T, server *reflectortest.Server) {
+				client, err := dynamic.NewForConfig(server.Config())
+				require.NoError(t, err)
+				recording, want := recordOf(t, server, reflector.Dynamic(client.Resource(configMapResource).Namespace("default")), opts...)
+				require.Len(t, want, 2)
+				assert.Equal(t, want, fromRecording[*unstructured.Unstructured](t, recording, opts...))
+			})
+			bubble(t, func(t *testing.T, server *reflectortest.Server) {
+				client, err := metadata.NewForConfig(server.Config())
+				require.NoError(t, err)
+				recording, want := recordOf(t, server, reflector.Metadata(client.Resource(configMapResource).Namespace("default")), opts...)
+				require.Len(t, want, 2)
+				assert.Equal(t, want, fromRecording[*metav1.PartialObjectMetadata](t, recording, opts...))
+			})
+		})
+	}
+}
+
+// bubble runs a test with a server in a bubble of its own.
+func bubble(t *testing.T, test func(*testing.T, *reflectortest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, reflectortest.Start(t, reflectortest.WithBookmarkInterval(time.Hour))) })
+}
+
+// broken is a writer that fails after some writes.
+type broken struct {
+	mu   sync.Mutex
+	left int
+	err  error
+	text bytes.Buffer
+}
+
+func (b *broken) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left--; b.left < 0 {
+		return 0, b.err
+	}
+	return b.text.Write(text)
+}
+
+func TestWriterThatFailsEndsTheRecordingAndNotTheReflector(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		full := errors.New("disk is full")
+		var heard told
+		recorder := reflector.NewRecorder(&broken{left: 1, err: full})
+		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		r := reflector.New(clientset.CoreV1().ConfigMaps("default"), maps, reflector.WithRecorder(recorder), reflector.WithErrorHook(heard.hook),
+			reflector.WithRetry(func(error) bool { return false }))
+		stop := running(t, r)
+		for _, name := range []string{"a", "b", "c"} {
+			require.NoError(t, server.Create(paint(name, "red")))
+			synctest.Wait()
+		}
+		assert.Equal(t, 3, maps.Len())
+		require.ErrorIs(t, recorder.Err(), full)
+		require.Len(t, heard.all(), 1, "it is told once")
+		var failure *reflector.Error
+		require.ErrorAs(t, heard.all()[0], &failure)
+		assert.Equal(t, reflector.OpRecord, failure.Op)
+		require.ErrorIs(t, failure, full)
+		assert.NoError(t, r.State().Err)
+		stop()
+	})
+}
+
+func TestWriterThatIsTooSlowEndsTheRecordingWithWhatItHad(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		reader, writer := io.Pipe() // nobody reads yet
+		recorder := reflector.NewRecorder(writer, reflector.WithRecorderBuffer(2000))
+		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		stop := running(t, reflector.New(clientset.CoreV1().ConfigMaps("default"), maps, reflector.WithRecorder(recorder)))
+		synctest.Wait()
+		for range 30 {
+			require.NoError(t, server.Create(paint(fmt.Sprint("n", maps.Len()), "red")))
+			synctest.Wait()
+		}
+		require.Equal(t, 30, maps.Len(), "nobody waits for the writer")
+		require.ErrorIs(t, recorder.Err(), reflector.ErrRecorderBehind)
+		var text []byte
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			text, _ = io.ReadAll(reader)
+		}()
+		stop()
+		require.NoError(t, writer.Close())
+		<-read
+		replay, err := reflector.NewReplay[*corev1.ConfigMap](bytes.NewReader(text))
+		require.NoError(t, err)
+		some := store.New(store.ObjectKey[*corev1.ConfigMap])
+		stop = running(t, reflector.New(replay, some))
+		<-replay.Done()
+		require.ErrorIs(t, replay.Err(), reflector.ErrRecordingCut)
+		require.ErrorContains(t, replay.Err(), "too slow")
+		assert.NotZero(t, some.Len())
+		assert.Less(t, some.Len(), 30)
+		stop()
+	})
+}
+
+func TestWriterThatDoesNotReturnDoesNotHoldUpRun(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		reader, writer := io.Pipe()
+		defer func() { require.NoError(t, reader.Close()) }()
+		recorder := reflector.NewRecorder(writer)
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		stop := running(t, reflector.New(clientset.CoreV1().ConfigMaps("default"), store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithRecorder(recorder)))
+		synctest.Wait()
+		began := time.Now()
+		stop()
+		assert.Equal(t, 5*time.Second, time.Since(began))
+		require.ErrorIs(t, recorder.Err(), reflector.ErrRecorderStuck)
+	})
+}
+
+func TestRecorderIsForOneReflector(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		recorder := reflector.NewRecorder(io.Discard)
+		made := func() *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
+			return reflector.New(clientset.CoreV1().ConfigMaps("default"), store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithRecorder(recorder))
+		}
+		stop := running(t, made())
+		synctest.Wait()
+		require.ErrorIs(t, made().Run(t.Context()), reflector.ErrRecorderTaken)
+		stop()
+	})
+}
+
+func TestSecretsAreMaskedUnlessTheyAreWanted(t *testing.T) {
+	const secret = "cGFzc3dvcmQ=" // password
+	record := func(opts ...reflector.RecorderOption) (text string) {
+		bubble(t, func(t *testing.T, server *reflectortest.Server) {
+			object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s", Labels: map[string]string{"team": "blue"}}, Data: map[string][]byte{"p": []byte("password")}}
+			require.NoError(t, server.Create(object))
+			clientset, err := kubernetes.NewForConfig(server.Config())
+			require.NoError(t, err)
+			var file bytes.Buffer
+			secrets := store.New(store.ObjectKey[*corev1.Secret])
+			stop := running(t, reflector.New(clientset.CoreV1().Secrets("default"), secrets, reflector.WithRecorder(reflector.NewRecorder(&file, opts...))))
+			synctest.Wait()
+			object.Labels["team"] = "red"
+			require.NoError(t, server.Update(object))
+			synctest.Wait()
+			kept, _ := secrets.Get(store.Key{Namespace: "default", Name: "s"})
+			assert.Equal(t, "password", string(kept.Data["p"]), "the object itself is not touched")
+			stop()
+			text = file.String()
+			for _, object := range fromRecording[*corev1.Secret](t, text) {
+				assert.Len(t, object.Data, 1, "what is masked can be read")
+			}
+		})
+		return text
+	}
+	text := record()
+	assert.NotContains(t, text, secret)
+	assert.Contains(t, text, `"p":"redacted"`)
+	assert.Contains(t, text, "blue")
+	assert.Contains(t, record(reflector.WithRecordedSecrets()), secret)
+	text = record(reflector.WithRecordedSecrets(), reflector.WithRecorderMasked("/metadata/labels"))
+	assert.Contains(t, text, secret)
+	assert.NotContains(t, text, "blue")
+}

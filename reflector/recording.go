@@ -1,0 +1,196 @@
+package reflector
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/kubereflector/kubereflector/internal/masking"
+	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// recording is what one Run gives to a recorder. Its methods do nothing without one.
+type recording[T Object] struct {
+	to   *Recorder
+	stop func()
+}
+
+// begin begins to record.
+func (r *recording[T]) begin(head heading, version string) {
+	if r.to == nil {
+		return
+	}
+	head.Format, head.Version, head.Type = recordingFormat, recordingVersion, typeName(reflect.TypeFor[T]())
+	head.Masked = !r.to.masks.ShowSecrets
+	r.stop = r.to.start(head)
+	r.add(frame{Kind: frameRun, ResourceVersion: version})
+}
+
+// end returns after all has been written.
+func (r *recording[T]) end() {
+	if r.to != nil {
+		r.add(frame{Kind: frameStopped})
+		r.stop()
+	}
+}
+
+// active reports whether anything is recorded.
+func (r *recording[T]) active() bool {
+	if r.to == nil {
+		return false
+	}
+	_, wanted := r.to.now()
+	return wanted
+}
+
+func (r *recording[T]) add(f frame) {
+	if r.to == nil {
+		return
+	}
+	var wanted bool
+	if f.At, wanted = r.to.now(); wanted {
+		r.to.add(&f)
+	}
+}
+
+func (r *recording[T]) asked(f frame) { r.add(f) }
+
+// probeKey is the context key of lists that only ask how far the server is.
+type probeKey struct{}
+
+// page records what a list request brought.
+func (r *recording[T]) page(p page[T]) {
+	if !r.active() {
+		return
+	}
+	f := frame{Kind: framePage, ResourceVersion: p.resourceVersion, Continue: p.next, Items: make([]json.RawMessage, len(p.items))}
+	for i, object := range p.items {
+		var err error
+		if f.Items[i], err = r.encode(object); err != nil {
+			r.to.fail(err)
+			return
+		}
+	}
+	for _, bad := range p.lacking {
+		f.Lacking = append(f.Lacking, r.lacking(bad))
+	}
+	r.add(f)
+}
+
+// failed records that a request failed, unless that is because Run ended.
+func (r *recording[T]) failed(run context.Context, err error) {
+	if r.active() && run.Err() == nil {
+		r.add(frame{Kind: frameFailed, Failure: r.failure(err)})
+	}
+}
+
+func (r *recording[T]) happened(kind frameKind) { r.add(frame{Kind: kind}) }
+
+// received records events that came together.
+func (r *recording[T]) received(events []event[T]) {
+	if !r.active() {
+		return
+	}
+	for i := range events {
+		f, err := r.event(&events[i])
+		if err != nil {
+			r.to.fail(err)
+			return
+		}
+		f.More = i < len(events)-1
+		r.add(f)
+	}
+}
+
+func (r *recording[T]) event(e *event[T]) (f frame, err error) {
+	f = frame{Kind: frameEvent, Type: string(e.kind)}
+	switch {
+	case e.cut:
+		f.Cut, f.Failure = true, r.failure(e.err)
+	case e.err != nil:
+		f.Failure = r.failure(e.err)
+		f.Failure.Namespace, f.Failure.Name = e.key.Namespace, e.key.Name
+	case e.kind == watch.Bookmark:
+		f.ResourceVersion, f.InitialEventsEnd = e.version, e.closing
+	case e.lacking != nil:
+		f.Lacking = []lackingFrame{r.lacking(*e.lacking)}
+	default:
+		f.Object, err = r.encode(e.object)
+	}
+	return f, err
+}
+
+func (r *recording[T]) lacking(bad store.Rejection) lackingFrame {
+	return lackingFrame{
+		Namespace: bad.Key.Namespace, Name: bad.Key.Name,
+		UID: string(bad.Version.UID), ResourceVersion: bad.Version.ResourceVersion,
+		Failure: *r.failure(bad.Err),
+	}
+}
+
+// encode returns an object as it is recorded. A method of T's that panics ends the recording,
+// and nothing else.
+func (r *recording[T]) encode(object T) (data []byte, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v", store.ErrPanic, value)
+		}
+		if err != nil {
+			err = fmt.Errorf("recording ended: encode %T: %w", object, err)
+		}
+	}()
+	masks := &r.to.masks
+	if data, err = json.Marshal(object); err != nil || masks.ShowSecrets && len(masks.Paths) == 0 {
+		return data, err
+	}
+	tree, err := masking.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	masks.Object(tree, typeName(reflect.TypeFor[T]()))
+	return json.Marshal(tree)
+}
+
+func (r *recording[T]) failure(err error) *failureFrame {
+	return newFailureFrame(err, !r.to.masks.ShowSecrets)
+}
+
+// typeName returns a type with the path of its package.
+func typeName(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		return "*" + typeName(t.Elem())
+	}
+	if t.PkgPath() == "" {
+		return t.String()
+	}
+	return t.PkgPath() + "." + t.Name()
+}
+
+// record begins to record this Run.
+func (r *run[T]) record() {
+	if r.recorder == nil {
+		return
+	}
+	head := heading{Reflector: r.name, WatchList: r.protocol.streams}
+	if named, ok := r.source.(interface{ resourceName() string }); ok {
+		head.Resource = named.resourceName()
+	}
+	r.recording.begin(head, r.store.ResourceVersion())
+}
+
+// tellRecording reports that the recording ended, once.
+func (r *run[T]) tellRecording(ctx context.Context) {
+	if r.recorder == nil {
+		return
+	}
+	if err := r.recorder.untold(); err != nil {
+		r.report(ctx, r.newError(OpRecord, "", err))
+	}
+}
+
+func (r *run[T]) endRecording(ctx context.Context) {
+	r.recording.end()
+	r.tellRecording(ctx)
+}

@@ -1,0 +1,139 @@
+package reflector
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+var (
+	// ErrNotRecording means that a file is no recording of a [Recorder].
+	ErrNotRecording = errors.New("it is no recording: it has to begin with the line that a Recorder writes first")
+
+	// ErrRecordingVersion means that a recording was made by a newer version of this
+	// library.
+	ErrRecordingVersion = errors.New("version of the recording is unknown: read it with the library that made it, or a newer one")
+
+	// ErrRecordingType means that a recording is of other objects than T. If they are the same by
+	// another name, change type in its first line.
+	ErrRecordingType = errors.New("recording is of another type")
+
+	// ErrRecordingDamaged means that a line of a recording makes no sense. Only the last one may be cut off.
+	ErrRecordingDamaged = errors.New("line is damaged")
+
+	// ErrRecordingCut means that a recording ends before its reflector did, because the
+	// program was killed, or the recording ended for a reason of its own.
+	ErrRecordingCut = errors.New("recording ends before its reflector did")
+)
+
+// RecordingError means that a recording cannot be read, or not to its end.
+type RecordingError struct {
+	// Line is the line in question, from 1; 0 if it is not about one.
+	Line int
+	Err  error
+}
+
+// Error names the line and the cause.
+func (e *RecordingError) Error() string {
+	if e.Line == 0 {
+		return "recording: " + e.Err.Error()
+	}
+	return fmt.Sprintf("recording, line %d: %v", e.Line, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *RecordingError) Unwrap() error { return e.Err }
+
+// line is a frame with its place.
+type line struct {
+	frame
+	number int
+}
+
+// readRecording reads a whole recording. What is cut off at its end is left out.
+func readRecording(from io.Reader) (head heading, lines []line, err error) {
+	reader := bufio.NewReader(from)
+	for number := 1; ; number++ {
+		text, reading := reader.ReadBytes('\n')
+		if reading != nil && reading != io.EOF {
+			return head, nil, &RecordingError{Line: number, Err: reading}
+		}
+		cut := reading == io.EOF
+		if blank := len(bytes.TrimSpace(text)) == 0; blank && cut && number > 1 {
+			return head, lines, nil
+		}
+		if number == 1 {
+			if err := readHeading(text, &head); err != nil {
+				return head, nil, &RecordingError{Line: 1, Err: err}
+			}
+			continue
+		}
+		next := line{number: number}
+		if err := next.read(text); err == nil {
+			lines = append(lines, next)
+		} else if !cut {
+			return head, nil, &RecordingError{Line: number, Err: fmt.Errorf("%w: %w", ErrRecordingDamaged, err)}
+		}
+		if cut {
+			return head, lines, nil
+		}
+	}
+}
+
+func readHeading(text []byte, head *heading) error {
+	if err := json.Unmarshal(text, head); err != nil || head.Format != recordingFormat {
+		return ErrNotRecording
+	}
+	if head.Version != recordingVersion {
+		return fmt.Errorf("%w: it is %d, and this library knows %d", ErrRecordingVersion, head.Version, recordingVersion)
+	}
+	return nil
+}
+
+var (
+	errUnknownFrame = errors.New("frame is of no kind that there is")
+	errNoOptions    = errors.New("request has no options")
+	errNoFailure    = errors.New("failure does not say which")
+	errNoObject     = errors.New("event has no object")
+)
+
+func (l *line) read(text []byte) error {
+	if err := json.Unmarshal(text, &l.frame); err != nil {
+		return err
+	}
+	broken := l.Type == ""
+	switch {
+	case !l.Kind.known():
+		return fmt.Errorf("%w: %q", errUnknownFrame, l.Kind)
+	case l.Kind.asks() && l.Options == nil:
+		return errNoOptions
+	case (l.Kind == frameFailed || l.Kind == frameLost || l.Kind == frameEvent && broken) && l.Failure == nil:
+		return errNoFailure
+	case l.Kind == frameEvent && l.Type != "BOOKMARK" && l.Failure == nil && len(l.Object) == 0 && len(l.Lacking) != 1:
+		return errNoObject
+	}
+	return nil
+}
+
+// checkType reports whether objects of a type can be made of what was recorded.
+func checkType[T Object](recorded string) error {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return ErrNoStruct
+	}
+	// Both take whatever is an object.
+	if t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
+		return nil
+	}
+	if name := typeName(t); name != recorded {
+		return fmt.Errorf("%w: %s, and not %s", ErrRecordingType, recorded, name)
+	}
+	return nil
+}
