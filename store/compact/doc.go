@@ -54,8 +54,9 @@
 // # Learning
 //
 // The dictionary is made of what many of 64 objects have in common. That happens after the
-// first 16 objects, then after 128 and so on, ever more seldom, and the new one is taken if
-// it saves a tenth of what the old one needs. Objects are not packed anew for it.
+// first 16 objects, then after 128 and 1,024 more, and then after each 4,096, and the new one
+// is taken if it saves a tenth of what the old one needs. Objects are not packed anew for
+// it. To learn takes some ten milliseconds, of the goroutine that writes.
 //
 // # Followers
 //
@@ -67,8 +68,7 @@
 //
 // Everything may be called from any goroutine. Objects are shared between those who read
 // them and are read-only, as with any cache. Decoding happens outside of all locks, in the
-// goroutine that reads. A packer learns in the goroutine that writes, for some ten
-// milliseconds.
+// goroutine that reads.
 //
 // # Errors
 //

@@ -104,7 +104,7 @@ func (p *Packer[T]) pack(object T) (*Packed[T], error) {
 	s.frame = appendHeader(s.frame[:0], key, versionOf(object))
 	s.frame = c.encoder.EncodeAll(s.plain, s.frame)
 	packed := &Packed[T]{by: c.dictionary, data: string(s.frame)}
-	p.recent.keep(packed, object)
+	p.recent.stage(packed, object)
 	return packed, nil
 }
 

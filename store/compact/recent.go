@@ -17,24 +17,35 @@ type recent[T any] struct {
 	staged []*Packed[T]
 }
 
-// keep keeps an object decoded, and returns the one that is: somebody else may have been
-// quicker.
+// keep keeps an object decoded that was read, and returns the one that is: somebody else
+// may have been quicker.
 func (r *recent[T]) keep(p *Packed[T], object T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l := p.live.Load(); l != nil {
 		return l.object
 	}
+	if r.limit > 0 {
+		r.placeLocked(p)
+		p.live.Store(&live[T]{object: object})
+	}
+	return object
+}
+
+// stage keeps an object decoded that was just packed: for the write that it is part of, or
+// as one that was read.
+func (r *recent[T]) stage(p *Packed[T], object T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
 	case r.writes > 0:
 		r.staged = append(r.staged, p)
-	case r.limit == 0:
-		return object
-	default:
+	case r.limit > 0:
 		r.placeLocked(p)
+	default:
+		return
 	}
 	p.live.Store(&live[T]{object: object})
-	return object
 }
 
 // placeLocked finds room for one more.
@@ -73,11 +84,7 @@ func (r *recent[T]) written() {
 	}
 	staged := r.staged
 	r.staged = nil
-	kept := len(staged)
-	if kept > 1 {
-		kept = min(kept, max(1, r.limit/2))
-	}
-	kept = min(kept, r.limit)
+	kept := min(len(staged), (r.limit+1)/2)
 	for _, p := range staged[:len(staged)-kept] {
 		p.live.Store(nil)
 	}
