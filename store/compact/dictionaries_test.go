@@ -49,10 +49,11 @@ func TestDictionariesAreBoundedAndFreed(t *testing.T) {
 		}
 	}
 	all = nil
-	for p.dictionaries.Load() > 1 {
+	for cycle := 0; p.dictionaries.Load() > 1 && cycle < 100; cycle++ {
 		runtime.GC()
 		runtime.Gosched()
 	}
+	require.EqualValues(t, 1, p.dictionaries.Load(), "they went with their objects")
 	last := p.current.Load().dictionary
 	learned := learn(t, p, 100)
 	assert.NotSame(t, last, p.current.Load().dictionary, "there is room again")
@@ -76,7 +77,7 @@ func TestPackersAreFreed(t *testing.T) {
 		learn(t, p, 1)
 		require.EqualValues(t, 1, p.dictionaries.Load())
 	}()
-	for {
+	for range 100 {
 		runtime.GC()
 		select {
 		case <-freed:
@@ -85,4 +86,5 @@ func TestPackersAreFreed(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
+	t.Error("a packer that nobody has is still there")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
@@ -168,6 +169,20 @@ func TestPartitionsArePacked(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, "node-1", got.Spec.NodeName)
 	assert.Equal(t, 3, s.Len())
+}
+
+// Names of objects would be kept besides their bytes.
+func TestKeysAreThoseOfThePackedBytes(t *testing.T) {
+	s := compact.New(store.ObjectKey[*corev1.Pod])
+	all := pods(4)
+	require.NoError(t, s.Replace(all[:2], "300"))
+	require.NoError(t, s.Add(all[2]))
+	later := all[0].DeepCopy()
+	later.ResourceVersion = "301"
+	require.NoError(t, s.Update(later))
+	for key, packed := range s.Cache().All() {
+		assert.Same(t, unsafe.StringData(packed.GetName()), unsafe.StringData(key.Name), key)
+	}
 }
 
 func TestReadersWhileAWriterWrites(t *testing.T) {
