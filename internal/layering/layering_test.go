@@ -70,6 +70,12 @@ func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
 	}
 }
 
+func TestOnlyCompactStoresReachCompression(t *testing.T) {
+	const compression = "github.com/klauspost/compress/zstd"
+	assert.NotContains(t, dependencies(t, module+"store", module+"eventqueue", module+"informer", module+"controller"), compression)
+	assert.Contains(t, dependencies(t, module+"store/compact"), compression)
+}
+
 func TestFewPackagesReachClientGosCaches(t *testing.T) {
 	const caches = "k8s.io/client-go/tools/cache"
 	var packages []string
