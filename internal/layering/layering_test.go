@@ -20,6 +20,8 @@ var allowed = map[string][]string{
 	"controller": {"store", "eventqueue", "informer", "reflector", "internal/wire", "internal/wire/decode"},
 	"informer":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 
+	"store/compact": {"store", "internal/wire", "internal/wire/decode"},
+
 	"informer/inspect": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 
 	"informer/clientgo": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
@@ -71,6 +73,12 @@ func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
 	for _, dependency := range all {
 		assert.False(t, strings.HasPrefix(dependency, "k8s.io/client-go"), dependency)
 	}
+}
+
+func TestOnlyCompactStoresReachCompression(t *testing.T) {
+	const compression = "github.com/klauspost/compress/zstd"
+	assert.NotContains(t, dependencies(t, module+"store", module+"eventqueue", module+"informer", module+"controller"), compression)
+	assert.Contains(t, dependencies(t, module+"store/compact"), compression)
 }
 
 func TestFewPackagesReachClientGosCaches(t *testing.T) {
