@@ -103,6 +103,9 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 	case stopWatch:
 		r.close()
 	case latch:
+		if s, ok := r.store.(store.Resumer); ok {
+			s.Resumed()
+		}
 		r.status.latchSynced()
 	case report:
 		r.report(ctx, r.wrap(a))
