@@ -17,8 +17,11 @@ import (
 // Create one with [New], and make it work with [Informer.Run].
 type Informer[T any] struct {
 	options
-	cache *store.Cache[T]
-	feed  feed
+	cache   *store.Cache[T]
+	into    store.Store[T] // what is filled: the cache, or the backing
+	backing Backing[T]     // nil if there is none
+	broken  error          // what is wrong with the options
+	feed    feed
 
 	// mu protects the fields below it. It is never held while code of a user
 	// runs.
@@ -33,7 +36,7 @@ type Informer[T any] struct {
 // called; a nil client is reported by Run as well.
 func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *Informer[T] {
 	i := newInformer(store.ObjectKey[T], opts)
-	i.feed = newSource(reflector.New(client, i.cache, i.reflectorOptions()...))
+	i.feed = newSource(reflector.New(client, i.into, i.reflectorOptions()...))
 	return i
 }
 
@@ -47,17 +50,18 @@ func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Optio
 // after a back-off. What else there is to know of fn, [store.Transform] says.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
 	i := newInformer(key, opts)
-	i.feed = newSource(reflector.New(client, store.Transform(i.cache, store.ObjectKey[T], fn), i.reflectorOptions()...))
+	i.feed = newSource(reflector.New(client, store.Transform(i.into, store.ObjectKey[T], fn), i.reflectorOptions()...))
 	return i
 }
 
 // newInformer returns an informer without a feed.
 func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
-	return &Informer[T]{
+	i := &Informer[T]{
 		options: newOptions(reflect.TypeFor[T]().String(), opts),
-		cache:   store.New(key),
 		failure: newFailure(),
 	}
+	i.back(key)
+	return i
 }
 
 // Name returns the informer's name: see [WithName].

@@ -36,11 +36,24 @@ type header struct {
 	Codec    string `json:"codec"`
 }
 
+// checkHeader returns why a file cannot be used for what is wanted.
+func checkHeader(meta *bolt.Bucket, wanted header) error {
+	var h header
+	var only struct{ Format int } // all that a later version promises
+	if err := get(meta, headerKey, &only); err != nil {
+		return err
+	}
+	if only.Format != format {
+		return fmt.Errorf("%w: %d, and %d is known", ErrNewer, only.Format, format)
+	}
+	if err := get(meta, headerKey, &h); err != nil {
+		return err
+	}
+	return h.check(wanted)
+}
+
 // check returns why a file with this header cannot be used for what is wanted.
 func (h header) check(wanted header) error {
-	if h.Format != format {
-		return fmt.Errorf("%w: %d, and %d is known", ErrNewer, h.Format, format)
-	}
 	for _, p := range [...]struct{ what, file, wanted string }{
 		{"type", h.Type, wanted.Type},
 		{"resource", h.Resource, wanted.Resource},

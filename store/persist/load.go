@@ -27,10 +27,14 @@ type loaded[T any] struct {
 // load opens a file, or makes it, and reads what is in it. Nothing is written to a
 // file before it was read and found to be what was wanted.
 func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*bolt.DB, *loaded[T], error) {
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		if err := create(path, o.header()); err != nil {
 			return nil, nil, err
 		}
+	case err == nil && info.Size() == 0: // bbolt would take it for a new one
+		return nil, nil, fmt.Errorf("%w: it is empty", ErrForeign)
 	}
 	for {
 		l, err := read(path, o, keyOf)
@@ -107,11 +111,7 @@ func verify(tx *bolt.Tx, wanted header, state *fileState) ([]record, error) {
 	if meta == nil {
 		return nil, ErrForeign
 	}
-	var h header
-	if err := errors.Join(get(meta, headerKey, &h)); err != nil {
-		return nil, err
-	}
-	if err := h.check(wanted); err != nil {
+	if err := checkHeader(meta, wanted); err != nil {
 		return nil, err
 	}
 	if err := get(meta, stateKey, state); err != nil {
@@ -136,10 +136,42 @@ func verify(tx *bolt.Tx, wanted header, state *fileState) ([]record, error) {
 	if len(records) != state.Objects || sum != state.Sum {
 		return nil, fmt.Errorf("%w: its objects are not those that were written", ErrDamaged)
 	}
-	if state.Filling {
-		return nil, nil
+	if err := account(tx, meta, objects); err != nil || state.Filling {
+		return nil, err
 	}
 	return records, nil
+}
+
+// account compares the pages that are in use with those that bbolt holds for free: it
+// would write over one that is both.
+func account(tx *bolt.Tx, buckets ...*bolt.Bucket) error {
+	reachable := 1 // the names of the buckets
+	for _, b := range buckets {
+		stats := b.Stats()
+		reachable += stats.LeafPageN + stats.LeafOverflowN + stats.BranchPageN + stats.BranchOverflowN
+	}
+	used := 0
+	for id := 0; ; {
+		page, err := tx.Page(id)
+		if err != nil {
+			return err
+		}
+		if page == nil {
+			break
+		}
+		pages := 1
+		if page.Type != "free" {
+			pages += page.OverflowCount
+		}
+		if page.Type == "leaf" || page.Type == "branch" {
+			used += pages
+		}
+		id += pages
+	}
+	if used != reachable {
+		return fmt.Errorf("%w: %d pages are in use, not %d", ErrDamaged, reachable, used)
+	}
+	return nil
 }
 
 // decode makes objects of records.

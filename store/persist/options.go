@@ -14,6 +14,9 @@ const (
 	// DefaultMaxUnwritten is how many bytes of changes may be on their way to the
 	// file until those who write to the store wait.
 	DefaultMaxUnwritten = 16 << 20
+
+	// defaultChunk is how many objects one transaction writes while nothing can be lost.
+	defaultChunk = 4096
 )
 
 // Options say what is stored and how. The zero Options are those of most stores; set
@@ -50,6 +53,8 @@ type Options[T any] struct {
 	// ErrorHook is called with each failure to write, a [*FileError], from the
 	// goroutine that writes. It must be quick and must not write to the store. The default does nothing.
 	ErrorHook func(error)
+
+	chunk int // defaultChunk, but in tests
 }
 
 func (o Options[T]) withDefaults() (Options[T], error) {
@@ -65,6 +70,9 @@ func (o Options[T]) withDefaults() (Options[T], error) {
 	}
 	if o.MaxUnwritten <= 0 {
 		o.MaxUnwritten = DefaultMaxUnwritten
+	}
+	if o.chunk == 0 {
+		o.chunk = defaultChunk
 	}
 	if o.ErrorHook == nil {
 		o.ErrorHook = func(error) {}

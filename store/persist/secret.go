@@ -3,19 +3,31 @@ package persist
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// isSecretType reports whether a type is that of Secrets, or a pointer to it. It goes
-// by names, so that not every program has all types of k8s.io/api/core/v1.
+// secretNames are those of Secrets, and of lists of them. Types are told by their names,
+// so that not every program has all of k8s.io/api/core/v1.
+var secretNames = []string{"Secret", "SecretList"}
+
+const core = "k8s.io/api/core/v1"
+
+// isSecretType reports whether a type is that of Secrets, a pointer to it, or one that
+// has it as an argument, such as the metadata of Secrets.
 func isSecretType(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t.PkgPath() == "k8s.io/api/core/v1" && (t.Name() == "Secret" || t.Name() == "SecretList")
+	for _, name := range secretNames {
+		if t.PkgPath() == core && t.Name() == name || strings.Contains(t.Name(), "["+core+"."+name+"]") {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutSecrets rejects Secrets.

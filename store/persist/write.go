@@ -217,9 +217,6 @@ func (s *Store[T]) flush() error {
 	return err
 }
 
-// chunk is how many objects one transaction writes while nothing can be lost.
-const chunk = 4096
-
 // write puts a batch into the file, and returns what did that. The caller holds
 // writing.
 func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
@@ -233,7 +230,7 @@ func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
 	none := s.saved.Version == "" && len(s.saved.Scopes) == 0 && (s.saved.Objects == 0 || s.saved.Filling)
 	w = writer[T]{codec: s.options.Codec, state: s.saved, clear: s.saved.Filling}
 	keys := slices.SortedFunc(maps.Keys(batch.changes), store.Key.Compare)
-	for none && len(keys) > chunk {
+	for chunk := s.options.chunk; none && len(keys) > chunk; {
 		if err := s.file.Update(func(tx *bolt.Tx) error { return w.put(tx, keys[:chunk], batch.changes, nil) }); err != nil {
 			return w, err
 		}
