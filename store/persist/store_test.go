@@ -200,9 +200,14 @@ func TestFileIsForItsOwnerAlone(t *testing.T) {
 	assert.Len(t, entries, 1, "nothing else is left there")
 }
 
+// configMap returns a ConfigMap at a version; as it is created if that is 0.
 func configMap(name string, version int) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("u-" + name), ResourceVersion: fmt.Sprint(version)},
+	c := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name},
 		Data:       map[string]string{"version": fmt.Sprint(version)},
 	}
+	if version > 0 {
+		c.UID, c.ResourceVersion = types.UID("u-"+name), fmt.Sprint(version)
+	}
+	return c
 }
