@@ -35,7 +35,6 @@ const recordLength = 200
 // whoever knows a state and its version can go on from there.
 type history struct {
 	objects map[store.Key]*object
-	names   []string // of the objects, in no particular order
 	commit  int      // the last one; -1 before the first list
 	changes int      // how many there were, those of the first list aside
 }

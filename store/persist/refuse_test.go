@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -68,7 +69,7 @@ func refused[T store.Object](t *testing.T, path string, o Options[T], cause erro
 	require.Len(t, entries, 1, "something was left beside it")
 	// Whoever tries has let go of it.
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 1, ReadOnly: true})
-	require.NotErrorIs(t, err, bolt.ErrTimeout)
+	require.NotErrorIs(t, err, bolterrors.ErrTimeout)
 	if err == nil {
 		require.NoError(t, db.Close())
 	}
