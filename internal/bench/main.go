@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/kubereflector/kubereflector/internal/bench/informerbench"
+	"github.com/kubereflector/kubereflector/internal/bench/memorybench"
 	"github.com/kubereflector/kubereflector/internal/bench/queuebench"
 	"github.com/kubereflector/kubereflector/internal/bench/reconcilebench"
 	"github.com/kubereflector/kubereflector/internal/bench/storebench"
@@ -31,11 +32,13 @@ var subcommands = []subcommand{
 	{"informer", "from a watch to the handlers of an informer, beside client-go's shared informer", informerbench.Run},
 	{"reconcile", "from a watch to a reconciliation, beside controller-runtime: rate, latency and memory", reconcilebench.Run},
 	{"wire", "from the bytes of a server to a store and a handler, beside client-go's informers", wirebench.Run},
+	{"memory", "what a store keeps of each object, and what reading it costs, beside client-go's indexer", memorybench.Run},
 }
 
 func main() {
 	wirebench.Main()
 	reconcilebench.Main()
+	memorybench.Main()
 	os.Exit(bench(os.Args[1:], os.Stdout, os.Stderr))
 }
 

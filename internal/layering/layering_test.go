@@ -20,6 +20,7 @@ var allowed = map[string][]string{
 	"controller": {"store", "eventqueue", "informer", "reflector", "internal/wire", "internal/wire/decode"},
 	"informer":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 
+	"store/compact": {"store", "internal/wire", "internal/wire/decode"},
 	"store/persist": {"store"},
 
 	"informer/inspect": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},

@@ -42,7 +42,7 @@ func measureClient(a assignment) (s sample, err error) {
 		return s, fmt.Errorf("first list: %w", err)
 	}
 	defer func() { err = errors.Join(err, c.running.close()) }()
-	s.RSS = peakRSS()
+	s.RSS = measure.PeakRSS()
 	s.Peak = peakHeap()
 	s.Live = (float64(measure.LiveHeap()) - float64(empty)) / float64(a.Objects)
 	if err := c.Profiles.Heap("list"); err != nil {

@@ -1,0 +1,111 @@
+package memorybench
+
+import (
+	"context"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/compact"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// named is what is read, in whatever form it is kept.
+type named interface{ GetName() string }
+
+// ours is a store of this library behind a reflector of T, which reads S.
+type ours[T reflector.Object, S named] struct {
+	reflector *reflector.KubernetesResourceReflector[T]
+	reader    store.Reader[S]
+}
+
+// behind returns a store that is filled by a reflector of T.
+func behind[T reflector.Object, S named](config *rest.Config, to store.Store[T], reader store.Reader[S], opts ...reflector.ResourceOption) (contender, error) {
+	client, err := reflector.ForResource[T](config, corev1.SchemeGroupVersion.WithResource("pods"), "", opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &ours[T, S]{reflector.New(client, to), reader}, nil
+}
+
+func newPlain(config *rest.Config) (contender, error) {
+	return inCache(config, reflector.WithoutSharing())
+}
+
+func newInterned(config *rest.Config) (contender, error) { return inCache(config) }
+
+func newStripped(config *rest.Config) (contender, error) {
+	return inCache(config, reflector.WithoutManagedFields())
+}
+
+func inCache(config *rest.Config, opts ...reflector.ResourceOption) (contender, error) {
+	c := store.New(store.ObjectKey[*corev1.Pod])
+	return behind(config, c, c, opts...)
+}
+
+func newCompact(config *rest.Config) (contender, error) {
+	s := compact.New(store.ObjectKey[*corev1.Pod])
+	return behind(config, s, s)
+}
+
+// slim names the fields that are decoded, besides the metadata.
+type slim struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		NodeName string `json:"nodeName"`
+	} `json:"spec"`
+	Status struct {
+		Phase corev1.PodPhase `json:"phase"`
+		PodIP string          `json:"podIP"`
+	} `json:"status"`
+}
+
+// row is what is kept of a pod by somebody who wants to know where it runs.
+type row struct {
+	Namespace, Name, Node, IP string
+	Phase                     corev1.PodPhase
+}
+
+func (r *row) GetNamespace() string { return r.Namespace }
+func (r *row) GetName() string      { return r.Name }
+
+func newProjected(config *rest.Config) (contender, error) {
+	c := store.New(store.ObjectKey[*row])
+	rows := store.Transform(c, store.ObjectKey[*slim], func(s *slim) (*row, error) {
+		return &row{s.Namespace, s.Name, s.Spec.NodeName, s.Status.PodIP, s.Status.Phase}, nil
+	})
+	return behind(config, rows, c, reflector.WithoutManagedFields())
+}
+
+func (o *ours[T, S]) run(ctx context.Context) error { return o.reflector.Run(ctx) }
+
+func (o *ours[T, S]) synced() <-chan struct{} { return o.reflector.Synced() }
+
+func (o *ours[T, S]) len() int { return o.reader.Len() }
+
+func (o *ours[T, S]) keys() (keys []store.Key) {
+	for key := range o.reader.All() {
+		keys = append(keys, store.Key{Namespace: strings.Clone(key.Namespace), Name: strings.Clone(key.Name)})
+	}
+	return keys
+}
+
+func (o *ours[T, S]) read(keys []store.Key) (found int) {
+	for _, key := range keys {
+		if object, ok := o.reader.Get(key); ok && object.GetName() == key.Name {
+			found++
+		}
+	}
+	return found
+}
+
+func (o *ours[T, S]) walk() (found int) {
+	for _, object := range o.reader.All() {
+		if object.GetName() != "" {
+			found++
+		}
+	}
+	return found
+}

@@ -1,0 +1,147 @@
+package compact
+
+import (
+	"iter"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// Store is a [store.BatchStore] of T in little memory, and its [store.Reader]. Behind it is
+// a cache of packed objects, [Store.Cache], which has everything that a cache has.
+//
+// Create one with [New]. All methods are safe for concurrent use.
+type Store[T any] struct {
+	packer *Packer[T]
+	cache  *store.Cache[*Packed[T]]
+	pack   store.BatchStore[T] // in front of cache
+}
+
+var (
+	_ store.BatchStore[*struct{}] = (*Store[*struct{}])(nil)
+	_ store.Reader[*struct{}]     = (*Store[*struct{}])(nil)
+)
+
+// New returns an empty store of objects that keyOf gives their keys. Without a KeyFunc, or
+// with a T that is no pointer to a struct, every object is rejected.
+func New[T any](keyOf store.KeyFunc[T], opts ...Option) *Store[T] {
+	s := &Store[T]{packer: NewPacker(keyOf, opts...), cache: store.New(Key[T])}
+	s.pack = store.Batches(store.Transform(&telling[T]{s.cache}, keyOf, s.packer.Pack))
+	return s
+}
+
+// Cache returns the cache of packed objects: for snapshots, indexes, those who wait, watch
+// and follow, and for partitions, to which [store.Transform] with the Pack of
+// [Store.Packer] leads.
+func (s *Store[T]) Cache() *store.Cache[*Packed[T]] { return s.cache }
+
+// Packer returns what packs the store's objects.
+func (s *Store[T]) Packer() *Packer[T] { return s.packer }
+
+// Get implements [store.Reader]. It decodes the object unless it was read or written
+// lately: see [WithRecent].
+func (s *Store[T]) Get(key store.Key) (object T, ok bool) {
+	p, ok := s.cache.Get(key)
+	if ok {
+		object = p.Object()
+	}
+	return object, ok
+}
+
+// All implements [store.Reader]. A walk decodes each object as it comes to it, and does not
+// keep it.
+func (s *Store[T]) All() iter.Seq2[store.Key, T] { return Objects(s.cache.All()) }
+
+// Namespace implements [store.Reader]: see [Store.All].
+func (s *Store[T]) Namespace(namespace string) iter.Seq2[store.Key, T] {
+	return Objects(s.cache.Namespace(namespace))
+}
+
+// Len implements [store.Reader].
+func (s *Store[T]) Len() int { return s.cache.Len() }
+
+// ResourceVersion implements [store.Reader] and [store.Store].
+func (s *Store[T]) ResourceVersion() string { return s.cache.ResourceVersion() }
+
+// Add implements [store.Store].
+func (s *Store[T]) Add(object T) error {
+	defer s.packer.recent.write()()
+	return s.pack.Add(object)
+}
+
+// Update implements [store.Store].
+func (s *Store[T]) Update(object T) error {
+	defer s.packer.recent.write()()
+	return s.pack.Update(object)
+}
+
+// Delete implements [store.Store].
+func (s *Store[T]) Delete(object T) error {
+	defer s.packer.recent.write()()
+	return s.pack.Delete(object)
+}
+
+// DeleteKey implements [store.Store].
+func (s *Store[T]) DeleteKey(key store.Key) error { return s.pack.DeleteKey(key) }
+
+// Replace implements [store.Store].
+func (s *Store[T]) Replace(objects []T, resourceVersion string) error {
+	defer s.packer.recent.write()()
+	return s.pack.Replace(objects, resourceVersion)
+}
+
+// Bookmark implements [store.Store].
+func (s *Store[T]) Bookmark(resourceVersion string) error { return s.pack.Bookmark(resourceVersion) }
+
+// Apply implements [store.BatchStore].
+func (s *Store[T]) Apply(batch *store.Batch[T]) error {
+	defer s.packer.recent.write()()
+	return s.pack.Apply(batch)
+}
+
+// ReplaceAll implements [store.BatchStore].
+func (s *Store[T]) ReplaceAll(listing store.Listing[T]) error {
+	defer s.packer.recent.write()()
+	return s.pack.ReplaceAll(listing)
+}
+
+// Holds implements [store.BatchStore].
+func (s *Store[T]) Holds(key store.Key, version store.Version) bool {
+	return s.cache.Holds(key, version)
+}
+
+// Itself implements [store.BatchStore].
+func (s *Store[T]) Itself() store.Store[T] { return s }
+
+// KeyOf returns the key of an object, held or not.
+func (s *Store[T]) KeyOf(object T) (store.Key, error) {
+	if s.packer.failure != nil {
+		return store.Key{}, s.packer.failure
+	}
+	return s.packer.keyOf(object)
+}
+
+// telling is the cache with packed objects that are not told their keys and versions,
+// because they say them: so the cache keeps no other strings than theirs.
+type telling[T any] struct{ *store.Cache[*Packed[T]] }
+
+// Apply implements [store.BatchStore].
+func (t *telling[T]) Apply(batch *store.Batch[*Packed[T]]) error {
+	var told store.Batch[*Packed[T]]
+	for w := range batch.All() {
+		switch w.Type {
+		case store.WriteAdd, store.WriteUpdate, store.WriteDelete:
+			w.Key, w.Version = store.Key{}, store.Version{}
+		}
+		told.Append(w)
+	}
+	return t.Cache.Apply(&told)
+}
+
+// ReplaceAll implements [store.BatchStore].
+func (t *telling[T]) ReplaceAll(listing store.Listing[*Packed[T]]) error {
+	listing.Identities = nil
+	return t.Cache.ReplaceAll(listing)
+}
+
+// Itself implements [store.BatchStore].
+func (t *telling[T]) Itself() store.Store[*Packed[T]] { return t }

@@ -1,0 +1,206 @@
+package compact_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/compact"
+	"github.com/kubereflector/kubereflector/store/storetest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestConformance(t *testing.T) {
+	for name, opts := range map[string][]compact.Option{"": nil, "few": {compact.WithRecent(64)}} {
+		t.Run("store "+name, func(t *testing.T) {
+			storetest.Run(t, func() (store.Store[*storetest.Object], store.Reader[*storetest.Object]) {
+				s := compact.New(storetest.ClusterKey, opts...)
+				return s, s
+			})
+		})
+	}
+	t.Run("store with an index", func(t *testing.T) {
+		storetest.Run(t, func() (store.Store[*storetest.Object], store.Reader[*storetest.Object]) {
+			s := compact.New(storetest.ClusterKey)
+			_, err := store.AddIndex(s.Cache(), "payload", compact.By(func(o *storetest.Object) []string { return []string{o.Payload} }))
+			if err != nil {
+				panic(err)
+			}
+			return s, s
+		})
+	})
+}
+
+func TestStoreTakesBatches(t *testing.T) {
+	s := compact.New(store.ObjectKey[*corev1.Pod])
+	assert.Same(t, s, store.Batches(s).Itself())
+}
+
+// pods returns pods that differ in their names, in what goes with them, and in the node.
+func pods(n int) (all []*corev1.Pod) {
+	for i := range n {
+		p := pod(fmt.Sprintf("pod-%04d", i))
+		p.UID, p.ResourceVersion, p.Spec.NodeName = types.UID(fmt.Sprint("uid-", i)), fmt.Sprint(100+i), fmt.Sprint("node-", i%5)
+		all = append(all, p)
+	}
+	return all
+}
+
+func onNode(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }
+
+func TestIndexesFindWhatAPlainCacheFinds(t *testing.T) {
+	plain, s := store.New(store.ObjectKey[*corev1.Pod]), compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(4))
+	want, err := store.AddOrderedIndex(plain, "node", onNode)
+	require.NoError(t, err)
+	byNode, err := store.AddIndex(s.Cache(), "node", compact.By(onNode))
+	require.NoError(t, err)
+	all := pods(200)
+	for _, to := range []store.Store[*corev1.Pod]{plain, s} {
+		require.NoError(t, to.Replace(all, "300"))
+	}
+	late, err := store.AddOrderedIndex(s.Cache(), "late", compact.By(onNode))
+	require.NoError(t, err)
+	for _, p := range []*corev1.Pod{all[3].DeepCopy(), all[77].DeepCopy()} {
+		p.Spec.NodeName, p.ResourceVersion = "node-9", "301"
+		for _, to := range []store.Store[*corev1.Pod]{plain, s} {
+			require.NoError(t, to.Update(p))
+		}
+	}
+	for _, node := range []string{"node-0", "node-3", "node-9", "none"} {
+		var names, packed, ordered []string
+		for _, p := range want.Get(node) {
+			names = append(names, p.Name)
+		}
+		for key, p := range compact.Objects(byNode.Get(node)) {
+			assert.Equal(t, key.Name, p.Name)
+			assert.Equal(t, node, p.Spec.NodeName)
+			packed = append(packed, p.Name)
+		}
+		for _, p := range compact.Objects(late.Get(node)) {
+			ordered = append(ordered, p.Name)
+		}
+		assert.Equal(t, names, packed, node)
+		assert.Equal(t, names, ordered, node)
+	}
+}
+
+func TestIndexesOfAStoreDecodeNothing(t *testing.T) {
+	for _, limit := range []int{0, 8} {
+		all := pods(100)
+		written := map[string]*corev1.Pod{}
+		for _, p := range all {
+			written[p.Name] = p
+		}
+		s := compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(limit))
+		seen := 0
+		_, err := store.AddIndex(s.Cache(), "node", compact.By(func(p *corev1.Pod) []string {
+			seen++
+			assert.Same(t, written[p.Name], p, "it is the one that was written, not one that was decoded")
+			return nil
+		}))
+		require.NoError(t, err)
+		require.NoError(t, s.Replace(all, "300"))
+		assert.Equal(t, 100, seen)
+		later := all[1].DeepCopy()
+		later.ResourceVersion = "301"
+		written[later.Name] = later
+		require.NoError(t, s.Update(later))
+		var batch store.Batch[*corev1.Pod]
+		batch.Update(later)
+		require.NoError(t, s.Apply(&batch))
+		assert.Equal(t, 102, seen)
+	}
+}
+
+func TestFollowersHearOfPackedObjects(t *testing.T) {
+	s := compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(0))
+	c := eventqueue.Follow(s.Cache(), eventqueue.WithCompaction(eventqueue.KeepAll))
+	first := pods(1)[0]
+	second := first.DeepCopy()
+	second.ResourceVersion, second.Spec.NodeName = "200", "elsewhere"
+	require.NoError(t, s.Replace([]*corev1.Pod{first}, "100"))
+	require.NoError(t, s.Update(second))
+	require.NoError(t, s.Delete(second))
+	var nodes []string
+	for q := range c.Queues(t.Context()) {
+		for event := range q.Events() {
+			nodes = append(nodes, fmt.Sprint(event.Type, " ", event.Object.Object().Spec.NodeName))
+			if event.Type == store.Modification {
+				assert.Equal(t, "node-0", event.Prior.Object().Spec.NodeName)
+			}
+		}
+		break
+	}
+	assert.Equal(t, []string{"Addition node-0", "Modification elsewhere", "Deletion elsewhere"}, nodes)
+}
+
+func TestSnapshotsKeepTheirState(t *testing.T) {
+	s := compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(1))
+	all := pods(40)
+	require.NoError(t, s.Replace(all, "300"))
+	before := s.Cache().Snapshot()
+	for _, p := range all {
+		later := p.DeepCopy()
+		later.Spec.NodeName, later.ResourceVersion = "later", "301"
+		require.NoError(t, s.Update(later))
+	}
+	for key, p := range compact.Objects(before.All()) {
+		assert.NotEqual(t, "later", p.Spec.NodeName, key)
+	}
+	for key, p := range s.All() {
+		assert.Equal(t, "later", p.Spec.NodeName, key)
+	}
+}
+
+func TestPartitionsArePacked(t *testing.T) {
+	s := compact.New(store.ObjectKey[*corev1.Pod])
+	part, err := s.Cache().Partition(store.Scope{Cluster: "west"})
+	require.NoError(t, err)
+	west := store.Transform(part, store.ObjectKey[*corev1.Pod], s.Packer().Pack)
+	require.NoError(t, west.Replace(pods(3), "300"))
+	got, ok := s.Get(store.Key{Cluster: "west", Namespace: "shop", Name: "pod-0001"})
+	require.True(t, ok)
+	assert.Equal(t, "node-1", got.Spec.NodeName)
+	assert.Equal(t, 3, s.Len())
+}
+
+func TestReadersWhileAWriterWrites(t *testing.T) {
+	s := compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(16))
+	all := pods(100)
+	require.NoError(t, s.Replace(all, "300"))
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for {
+				for _, p := range all {
+					got, ok := s.Get(store.Key{Namespace: p.Namespace, Name: p.Name})
+					if !ok || got.Name != p.Name || got.Labels["app"] != "till" {
+						t.Errorf("Get(%s) returned %v, %t", p.Name, got, ok)
+						return
+					}
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for round := range 20 {
+		for _, p := range all {
+			later := p.DeepCopy()
+			later.ResourceVersion = fmt.Sprint(1000*(round+1) + slices.Index(all, p))
+			require.NoError(t, s.Update(later))
+		}
+	}
+	close(done)
+	readers.Wait()
+}
