@@ -35,8 +35,8 @@ const recordLength = 200
 // whoever knows a state and its version can go on from there.
 type history struct {
 	objects map[store.Key]*object
-	commit  int      // the last one; -1 before the first list
-	changes int      // how many there were, those of the first list aside
+	commit  int // the last one; -1 before the first list
+	changes int // how many there were, those of the first list aside
 }
 
 // first is how many objects there are at first: more than one transaction of a first list

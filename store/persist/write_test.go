@@ -221,6 +221,43 @@ type panicking struct{ none[*object] }
 
 func (panicking) Encode(*object) ([]byte, error) { panic("no way") }
 
+// breaking is JSON, but for one object.
+type breaking struct {
+	Codec[*object]
+	name string
+}
+
+func (b breaking) Encode(o *object) ([]byte, error) {
+	if o.Name == b.name {
+		return nil, errors.New("no way")
+	}
+	return b.Codec.Encode(o)
+}
+
+// A first list takes several transactions. One that was not finished is no state.
+func TestFirstListThatWasNotFinishedIsForgotten(t *testing.T) {
+	path := fresh(t)
+	s, err := Open(path, store.ObjectKey[*object], Options[*object]{Codec: breaking{JSON[*object](), "5"}, chunk: 2})
+	require.NoError(t, err)
+	var all []*object
+	for n := range 6 {
+		all = append(all, storetest.New("n", fmt.Sprint(n), "1", fmt.Sprint(n+1)))
+	}
+	require.NoError(t, s.Replace(all, "9"))
+	require.Error(t, s.Flush())
+	require.Equal(t, 4, s.saved.Objects, "the transactions before were made")
+	s.stop()
+	require.NoError(t, s.file.Close())
+
+	s = open(t, path)
+	assert.Zero(t, s.Len())
+	assert.Empty(t, s.ResourceVersion())
+	require.NoError(t, s.Replace(all[3:5], "10"))
+	want := held(s)
+	require.NoError(t, s.Close())
+	assert.Equal(t, want, held(open(t, path)), "nothing is left of it")
+}
+
 func TestCodecsKeepObjects(t *testing.T) {
 	want := configMap("a", 5)
 	want.Labels = map[string]string{"app": "web"}
