@@ -19,6 +19,9 @@
 //
 // [NewTransformed] caches what a function makes of the objects, [NewMetadata] their
 // metadata alone, and New over [reflector.Dynamic] objects without a Go type.
+// [WithStore] has something behind the cache, such as a file in which the next process
+// finds what this one held: package persist.
+//
 // [NewScoped] has several namespaces or clusters in one cache; [AddScope] and
 // [Informer.DropScope] change them while it runs.
 //
@@ -57,7 +60,8 @@
 //   - I9. When ctx ends, the reflector stops first; handlers get what is queued for
 //     them, but for what waits for its back-off, until the time for that is over. Run
 //     returns after the last call has returned, and may be called again: it resumes where
-//     the watch was. So does the first Run of a new process after [Informer.Restore].
+//     the watch was. So does the first Run of a new process after [Informer.Restore], or
+//     over a store that has what the old one held.
 //   - I10. What leaves the scopes of an informer is a deletion for every subscriber, and
 //     nothing is written to a scope after it was dropped.
 //
@@ -95,5 +99,6 @@
 // [WithErrorHook]. Run returns what the reflector returned, in a [*ScopeError] if there
 // are several, and a [*SubscriptionError] for each subscriber that had events left.
 // [*SyncError] and [*StaleError] say why an informer is not synced, or not ready.
-// [*ShareError] says why an informer cannot be shared.
+// [*ShareError] says why an informer cannot be shared, and [*BackingError] that it was
+// given a store of another type.
 package informer

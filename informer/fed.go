@@ -33,7 +33,7 @@ type Report func(ctx context.Context, err error)
 // meaning for such an informer.
 func NewFed[T any](key store.KeyFunc[T], makeFeed func(into store.Store[T], report Report) Feed, opts ...Option) *Informer[T] {
 	i := newInformer(key, opts)
-	i.feed = newSource(makeFeed(i.cache, i.report))
+	i.feed = newSource(makeFeed(i.into, i.report))
 	return i
 }
 

@@ -17,8 +17,11 @@ import (
 // Create one with [New], and make it work with [Informer.Run].
 type Informer[T any] struct {
 	options
-	cache *store.Cache[T]
-	feed  feed
+	cache   *store.Cache[T]
+	into    store.Store[T] // what is filled: the cache, or the backing
+	backing Backing[T]     // nil if there is none
+	broken  error          // what is wrong with the options
+	feed    feed
 
 	// mu protects the fields below it. It is never held while code of a user
 	// runs.
@@ -34,7 +37,7 @@ type Informer[T any] struct {
 // called; a nil client is reported by Run as well.
 func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *Informer[T] {
 	i := newInformer(store.ObjectKey[T], opts)
-	i.feed = newSource(reflector.New(client, i.cache, i.reflectorOptions()...))
+	i.feed = newSource(reflector.New(client, i.into, i.reflectorOptions()...))
 	return i
 }
 
@@ -48,7 +51,7 @@ func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Optio
 // after a back-off. What else there is to know of fn, [store.Transform] says.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
 	i := newInformer(key, opts)
-	i.feed = newSource(reflector.New(client, store.Transform(i.cache, store.ObjectKey[T], fn), i.reflectorOptions()...))
+	i.feed = newSource(reflector.New(client, store.Transform(i.into, store.ObjectKey[T], fn), i.reflectorOptions()...))
 	return i
 }
 
@@ -56,11 +59,11 @@ func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L],
 func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
 	i := &Informer[T]{
 		options: newOptions(reflect.TypeFor[T]().String(), opts),
-		cache:   store.New(key),
 		failure: newFailure(),
 		stopped: make(chan struct{}),
 	}
 	close(i.stopped)
+	i.back(key)
 	return i
 }
 

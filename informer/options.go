@@ -30,6 +30,8 @@ type options struct {
 	reflector    []reflector.Option
 	drainTimeout time.Duration
 	staleness    time.Duration // 0 or less for ever
+	// backing is a Backing of some type; nil for none. Options know no types.
+	backing any
 }
 
 // common is what both informers and subscriptions have.

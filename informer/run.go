@@ -55,15 +55,21 @@ type run[T any] struct {
 // It returns nil if the reflector ended without an error and no handler had
 // anything left to do.
 func (i *Informer[T]) Run(ctx context.Context) error {
+	if i.broken != nil {
+		return i.broken
+	}
 	r, err := i.start(ctx)
 	if err != nil {
 		return err
 	}
 	defer i.stop(r)
+	end, result := i.support(r)
+	defer end()
 	err = i.feed.Run(r.feeding)
 	i.noteFailure(err)
 	i.endFeeding(r)
-	return errors.Join(err, i.drain(r))
+	end() // it has time to do its work while handlers do theirs
+	return errors.Join(err, i.drain(r), result())
 }
 
 func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {

@@ -45,7 +45,7 @@ func (e *ScopeError) Unwrap() error { return e.Err }
 //	err := informer.AddScope(pods, store.Scope{Cluster: "west"}, west.CoreV1().Pods(""))
 func NewScoped[T any](key store.KeyFunc[T], opts ...Option) *Informer[T] {
 	i := newInformer(key, opts)
-	i.feed = &scopes[T]{name: i.name, cache: i.cache, synced: make(chan struct{})}
+	i.feed = &scopes[T]{name: i.name, cache: i.cache, part: i.part, synced: make(chan struct{})}
 	return i
 }
 

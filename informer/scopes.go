@@ -13,6 +13,7 @@ import (
 type scopes[T any] struct {
 	name  string
 	cache *store.Cache[T]
+	part  func(store.Scope) (store.Store[T], error) // of the cache
 
 	// admin is held while scopes are added and dropped, and while a reflector that is
 	// dropped ends. Lock order: admin, then mu.
@@ -39,7 +40,7 @@ func (s *scopes[T]) add(scope store.Scope, reflect func(store.Store[T]) Feed) er
 	if s.find(scope) != nil {
 		return store.ErrOverlap
 	}
-	part, err := s.cache.Partition(scope)
+	part, err := s.part(scope)
 	if err != nil {
 		return err
 	}

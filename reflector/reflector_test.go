@@ -554,6 +554,32 @@ func TestSyncedIsLatched(t *testing.T) {
 	})
 }
 
+// resumable is a store that counts how often it is told that it is in touch.
+type resumable struct {
+	store.Store[*corev1.ConfigMap]
+	resumed int
+}
+
+func (s *resumable) Resumed() { s.resumed++ }
+
+func TestStoreIsToldThatAWatchWasAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := store.New(store.ObjectKey[*corev1.ConfigMap])
+		require.NoError(t, inner.Replace(nil, "5"))
+		s := &resumable{Store: inner}
+		api := new(script).watchFails(errors.New("no"))
+		r := New(api, store.Store[*corev1.ConfigMap](s))
+		assert.Zero(t, s.resumed)
+		stop := running(t, r)
+		synctest.Wait()
+		assert.Zero(t, s.resumed, "the server refused it")
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		assert.Equal(t, 1, s.resumed)
+		assert.Equal(t, "5", s.ResourceVersion())
+	})
+}
+
 func TestStateTellsWhatHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := new(script)

@@ -105,6 +105,9 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 	case stopWatch:
 		r.close()
 	case latch:
+		if s, ok := r.store.(store.Resumer); ok {
+			s.Resumed()
+		}
 		if r.status.latchSynced() {
 			r.logger.Info("synced", zap.String("resourceVersion", r.store.ResourceVersion()))
 		}

@@ -29,7 +29,7 @@ func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[
 	// so it goes on to who wrote.
 	defer func() { err = c.finish(s, changes, report) }()
 	if len(c.followers) > 0 {
-		c.tell(s, changes)
+		c.tell(p, s, changes)
 	}
 	if !report {
 		return nil, nil
@@ -177,7 +177,7 @@ func (c *Cache[T]) compact() {
 }
 
 // tell hands a commit to the followers.
-func (c *Cache[T]) tell(s *step[T], changes []Change[T]) {
+func (c *Cache[T]) tell(p *Partition[T], s *step[T], changes []Change[T]) {
 	commit := &c.scratch.commit
 	*commit = Commit[T]{
 		Origin:          s.origin,
@@ -185,6 +185,9 @@ func (c *Cache[T]) tell(s *step[T], changes []Change[T]) {
 		Complete:        c.complete,
 		ResourceVersion: c.resourceVersionLocked(),
 		Changes:         changes,
+	}
+	if p != c.whole {
+		commit.Partition = p
 	}
 	tellEach(c.followers, commit)
 }
@@ -210,7 +213,7 @@ func (c *Cache[T]) reuse(edits []edit[T], changes []Change[T], reported bool) {
 		clear(edits)
 		c.scratch.edits = edits[:0]
 	}
-	c.scratch.commit.Changes = nil
+	c.scratch.commit.Changes, c.scratch.commit.Partition = nil, nil
 	if !reported && cap(changes) <= maxScratch {
 		clear(changes)
 		c.scratch.commit.Changes = changes[:0]

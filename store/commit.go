@@ -95,6 +95,10 @@ type Commit[T any] struct {
 	// ResourceVersion is the cache's resource version after the commit.
 	ResourceVersion string
 
+	// Partition is what was written to; nil if that was the cache itself. Its
+	// resource version is that after the commit.
+	Partition *Partition[T]
+
 	// Changes is what happened, in order: of a Replace, the objects that it
 	// found missing come first. It is empty if only the resource version moved.
 	// Read-only.

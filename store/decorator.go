@@ -54,6 +54,8 @@ func (d *decorator[T, S]) Apply(batch *Batch[T]) error {
 	return d.dst.Apply(&passed)
 }
 
+func (d *decorator[T, S]) Resumed() { resumed(d.dst.Itself()) }
+
 func (d *decorator[T, S]) Holds(key Key, version Version) bool { return d.dst.Holds(key, version) }
 
 // destination returns a store that a decorator can write to.

@@ -143,6 +143,14 @@ func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	return p, nil
 }
 
+// Partitions returns the partitions of the cache, in the order in which they came. A
+// follower may ask for them.
+func (c *Cache[T]) Partitions() []*Partition[T] {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Clone(c.partitions)
+}
+
 // Drop deletes everything in a scope in one commit, and forgets the partitions
 // that are in it: what is written to them from now on is refused with a
 // [*ScopeError] ([ErrDropped]), and who waits for their resource version gets it,

@@ -243,3 +243,21 @@ func TestFirstReplaceOfAPartitionTakesOverWhatIsThere(t *testing.T) {
 	require.NoError(t, p.Replace(nil, "2"))
 	assert.Equal(t, []string{"n2/b"}, names(c.All()))
 }
+
+func TestCommitTellsWhichPartitionWasWritten(t *testing.T) {
+	c := New(ObjectKey[*corev1.Pod])
+	r := follow(c)
+	require.NoError(t, c.Replace(nil, "1"))
+	west, err := c.Partition(Scope{Cluster: "west"})
+	require.NoError(t, err)
+	require.NoError(t, west.Replace(nil, "7"))
+	require.Len(t, c.Partitions(), 1)
+	_, err = c.Drop(Scope{Cluster: "west"})
+	require.NoError(t, err)
+	assert.Empty(t, c.Partitions())
+	require.Len(t, r.commits, 3)
+	assert.Nil(t, r.commits[0].Partition)
+	assert.Same(t, west, r.commits[1].Partition)
+	assert.Equal(t, "7", r.commits[1].Partition.ResourceVersion())
+	assert.Nil(t, r.commits[2].Partition)
+}

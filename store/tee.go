@@ -93,6 +93,12 @@ func (t *tee[T]) ReplaceAll(listing Listing[T]) error {
 	return t.all(func(s BatchStore[T]) error { return s.ReplaceAll(listing) })
 }
 
+func (t *tee[T]) Resumed() {
+	for _, s := range t.stores {
+		resumed(s.Itself())
+	}
+}
+
 func (t *tee[T]) Holds(key Key, version Version) bool {
 	for _, s := range t.stores {
 		if !s.Holds(key, version) {

@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"informer":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 
 	"store/compact": {"store", "internal/wire", "internal/wire/decode"},
+	"store/persist": {"store"},
 
 	"informer/inspect": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 
@@ -68,7 +69,7 @@ func TestPackagesReachOnlyThoseBelowThem(t *testing.T) {
 }
 
 func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
-	all := dependencies(t, module+"store", module+"eventqueue")
+	all := dependencies(t, module+"store", module+"store/persist", module+"eventqueue")
 	assert.Contains(t, all, "k8s.io/apimachinery/pkg/types", "go list said nothing of use")
 	for _, dependency := range all {
 		assert.False(t, strings.HasPrefix(dependency, "k8s.io/client-go"), dependency)
@@ -93,4 +94,16 @@ func TestFewPackagesReachClientGosCaches(t *testing.T) {
 	for _, name := range reaching {
 		assert.Contains(t, dependencies(t, module+name), caches)
 	}
+}
+
+func TestOnePackageReachesTheEmbeddedDatabase(t *testing.T) {
+	const database, user = "go.etcd.io/bbolt", "store/persist"
+	var packages []string
+	for name := range allowed {
+		if name != user {
+			packages = append(packages, module+name)
+		}
+	}
+	assert.NotContains(t, dependencies(t, packages...), database)
+	assert.Contains(t, dependencies(t, module+user), database)
 }

@@ -34,4 +34,5 @@ var contenders = map[string]builder{
 	"stripped":  newStripped,  // and managed fields are left out
 	"projected": newProjected, // a small struct for each object
 	"compact":   newCompact,
+	"persisted": newPersisted, // as interned, with all of it in a file as well
 }

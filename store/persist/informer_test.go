@@ -1,0 +1,245 @@
+package persist
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// process is what an informer over a file hears of.
+type process struct {
+	store    *Store[*corev1.ConfigMap]
+	informer *informer.Informer[*corev1.ConfigMap]
+	stop     func()
+
+	mu    sync.Mutex
+	heard []string // since the last look
+}
+
+func (p *process) handle(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	initial := ""
+	if e.Initial {
+		initial = "initial "
+	}
+	p.heard = append(p.heard, fmt.Sprintf("%s%v %v", initial, e.Type, e.Key))
+	return nil
+}
+
+// events returns what was heard since it was called last.
+func (p *process) events() []string {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	heard := p.heard
+	p.heard = nil
+	return heard
+}
+
+func clientOf(t *testing.T, server *reflectortest.Server) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	return client
+}
+
+func openMaps(t *testing.T, path string) *Store[*corev1.ConfigMap] {
+	t.Helper()
+	s, err := Open(path, store.ObjectKey[*corev1.ConfigMap], Options[*corev1.ConfigMap]{Resource: "configmaps"})
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// begin is a new process. It does not run yet.
+func begin(t *testing.T, path string, server *reflectortest.Server) *process {
+	t.Helper()
+	p := &process{store: openMaps(t, path)}
+	p.informer = informer.New(clientOf(t, server).CoreV1().ConfigMaps("n"), informer.WithStore(p.store))
+	p.informer.Handle(informer.HandlerFunc[*corev1.ConfigMap](p.handle))
+	return p
+}
+
+// end ends the process as a kill does: what is not in the file is lost.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	p.store.stop()
+	require.NoError(t, p.store.file.Close())
+	p.store.mu.Lock()
+	p.store.pending, p.store.closed = pending[*corev1.ConfigMap]{}, true
+	p.store.mu.Unlock()
+	p.stop()
+}
+
+// lists returns how often a server was asked for a list since it forgot its requests.
+func lists(server *reflectortest.Server) (n int) {
+	for _, r := range server.Requests() {
+		if r.Verb == "list" || r.Query.Get("sendInitialEvents") == "true" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestNextProcessServesAtOnceAndListsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, path := reflectortest.Start(t), fresh(t)
+		for _, name := range []string{"a", "b", "c"} {
+			require.NoError(t, server.Create(configMap(name, 0)))
+		}
+		p := begin(t, path, server)
+		assert.True(t, p.store.State().Stale)
+		p.stop = run(t, p.informer)
+		require.NoError(t, p.informer.WaitForSync(t.Context()))
+		assert.False(t, p.store.State().Stale)
+		assert.Equal(t, 1, lists(server))
+		<-time.After(2 * DefaultDelay)
+		p.end(t)
+
+		require.NoError(t, server.Delete(configMap("b", 0)))
+		require.NoError(t, server.Create(configMap("d", 0)))
+		server.ForgetRequests()
+		p = begin(t, path, server)
+		assert.Equal(t, 3, p.informer.Cache().Len(), "before Run")
+		assert.Equal(t, State{Loaded: 3, Stale: true, Lasting: true}, p.store.State())
+		p.stop = run(t, p.informer)
+		require.NoError(t, p.informer.WaitForSync(t.Context()))
+		synctest.Wait()
+		assert.False(t, p.store.State().Stale)
+		assert.Zero(t, lists(server))
+		assert.ElementsMatch(t, []string{
+			"initial Addition n/a", "initial Addition n/b", "initial Addition n/c", "Deletion n/b", "Addition n/d",
+		}, withMerged(p.events(), "Deletion n/b", "initial Addition n/b"))
+		p.stop()
+		require.NoError(t, p.store.Close())
+
+		require.NoError(t, server.Delete(configMap("c", 0)))
+		require.NoError(t, server.Create(configMap("e", 0)))
+		require.NoError(t, server.Compact(server.ResourceVersion()))
+		server.ForgetRequests()
+		p = begin(t, path, server)
+		assert.Equal(t, 3, p.informer.Cache().Len(), "what Run left is written")
+		assert.ElementsMatch(t, []string(nil), p.events())
+		p.stop = run(t, p.informer)
+		<-time.After(time.Minute)
+		assert.Equal(t, 1, lists(server), "history is lost")
+		assert.ElementsMatch(t, []string{
+			"initial Addition n/a", "initial Addition n/c", "initial Addition n/d", "Deletion n/c", "Addition n/e",
+		}, withMerged(p.events(), "Deletion n/c", "initial Addition n/c"))
+		assert.Equal(t, 3, p.informer.Cache().Len())
+	})
+}
+
+// withMerged adds an event that may have been merged into another one.
+func withMerged(events []string, other, merged string) []string {
+	had := false
+	for _, e := range events {
+		if e == merged {
+			return events
+		}
+		had = had || e == other
+	}
+	if had {
+		events = append(events, merged)
+	}
+	return events
+}
+
+func TestInformerOfScopesGoesOnWhereEachOfThemWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := fresh(t)
+		servers := map[store.Scope]*reflectortest.Server{
+			{Cluster: "east", Namespace: "n"}: reflectortest.Start(t),
+			{Cluster: "west", Namespace: "n"}: reflectortest.Start(t),
+		}
+		start := func() (*Store[*corev1.ConfigMap], *informer.Informer[*corev1.ConfigMap], func()) {
+			s := openMaps(t, path)
+			i := informer.NewScoped(store.ObjectKey[*corev1.ConfigMap], informer.WithStore(s))
+			for scope, server := range servers {
+				require.NoError(t, informer.AddScope(i, scope, clientOf(t, server).CoreV1().ConfigMaps("n")))
+			}
+			return s, i, run(t, i)
+		}
+		for _, server := range servers {
+			require.NoError(t, server.Create(configMap("a", 0)))
+		}
+		s, i, stop := start()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		stop()
+		require.NoError(t, s.Close())
+		for _, server := range servers {
+			require.NoError(t, server.Create(configMap("b", 0)))
+			server.ForgetRequests()
+		}
+
+		s, i, stop = start()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		synctest.Wait()
+		assert.Equal(t, 4, i.Cache().Len())
+		assert.False(t, s.State().Stale)
+		for scope, server := range servers {
+			assert.Zero(t, lists(server), scope)
+		}
+		require.NoError(t, i.DropScope(store.Scope{Cluster: "west", Namespace: "n"}))
+		stop()
+		require.NoError(t, s.Close())
+		s = openMaps(t, path)
+		assert.Equal(t, []store.Scope{{Cluster: "east", Namespace: "n"}}, s.Scopes())
+		assert.Equal(t, 2, s.Len())
+	})
+}
+
+func TestReflectorAloneResumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, path := reflectortest.Start(t), fresh(t)
+		require.NoError(t, server.Create(configMap("a", 0)))
+		for round := range 2 {
+			server.ForgetRequests()
+			s := openMaps(t, path)
+			r := reflector.New(clientOf(t, server).CoreV1().ConfigMaps("n"), s)
+			stop := run(t, r)
+			<-r.Synced()
+			synctest.Wait()
+			assert.Equal(t, 1-round, lists(server))
+			assert.False(t, s.State().Stale)
+			stop()
+			require.NoError(t, s.Close())
+		}
+	})
+}
+
+func TestInformerTakesAStoreOfItsTypeAlone(t *testing.T) {
+	s := open(t, fresh(t))
+	i := informer.New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, informer.WithStore(s))
+	failure, ok := i.Run(t.Context()).(*informer.BackingError)
+	require.True(t, ok)
+	assert.Equal(t, informer.BackingError{Informer: "*v1.ConfigMap", Have: "*persist.Store[*github.com/kubereflector/kubereflector/store/storetest.Object]", Want: "*v1.ConfigMap"}, *failure)
+}
+
+func TestStoreServesOneInformerAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		p := begin(t, fresh(t), server)
+		p.stop = run(t, p.informer)
+		synctest.Wait()
+		other := informer.New(clientOf(t, server).CoreV1().ConfigMaps("n"), informer.WithStore(p.store))
+		require.ErrorIs(t, other.Run(t.Context()), ErrRunning)
+		p.stop()
+	})
+}

@@ -1,0 +1,275 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// loaded is what was read from a file.
+type loaded[T any] struct {
+	state      fileState
+	keys       []store.Key
+	objects    []T
+	identities []store.Identity // of the objects that do not tell all; the others' are zero
+	bytes      int              // of all records
+}
+
+// load opens a file, or makes it, and reads what is in it. Nothing is written to a
+// file before it was read and found to be what was wanted.
+func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*bolt.DB, *loaded[T], error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := create(path, o.header()); err != nil {
+			return nil, nil, err
+		}
+	case err == nil && info.Size() == 0: // bbolt would take it for a new one
+		return nil, nil, fmt.Errorf("%w: it is empty", ErrForeign)
+	}
+	for {
+		l, err := read(path, o, keyOf)
+		if err != nil {
+			return nil, nil, err
+		}
+		db, err := openBolt(path, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		// Between the two somebody else may have had it.
+		state, err := stateOf(db)
+		if err == nil && state.Transaction == l.state.Transaction && state.Sum == l.state.Sum {
+			return db, l, nil
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// view runs f in a transaction that changes nothing. What goes wrong in there by
+// reading what is no file of bbolt's is an error.
+func view(db *bolt.DB, f func(*bolt.Tx) error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v", ErrDamaged, value)
+		}
+	}()
+	return db.View(f)
+}
+
+func stateOf(db *bolt.DB) (state fileState, err error) {
+	return state, view(db, func(tx *bolt.Tx) error {
+		meta := tx.Bucket(metaBucket)
+		if meta == nil {
+			return ErrForeign
+		}
+		return get(meta, stateKey, &state)
+	})
+}
+
+// read reads a file without changing it.
+func read[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*loaded[T], error) {
+	db, err := openBolt(path, true)
+	if err != nil {
+		return nil, err
+	}
+	l := &loaded[T]{}
+	err = view(db, func(tx *bolt.Tx) error {
+		records, err := verify(tx, o.header(), &l.state)
+		if err != nil {
+			return err
+		}
+		return l.decode(records, o.Codec, keyOf)
+	})
+	return l, errors.Join(err, db.Close())
+}
+
+// record is one of the file. It is valid until the transaction ends.
+type record struct{ key, content []byte }
+
+// verify reads everything in a file, and compares it with what was written.
+func verify(tx *bolt.Tx, wanted header, state *fileState) ([]record, error) {
+	info, err := os.Stat(tx.DB().Path())
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() < tx.Size() {
+		return nil, fmt.Errorf("%w: it has %d bytes of %d", ErrDamaged, info.Size(), tx.Size())
+	}
+	meta, objects := tx.Bucket(metaBucket), tx.Bucket(objectsBucket)
+	if meta == nil {
+		return nil, ErrForeign
+	}
+	if err := checkHeader(meta, wanted); err != nil {
+		return nil, err
+	}
+	if err := get(meta, stateKey, state); err != nil {
+		return nil, err
+	}
+	if objects == nil {
+		return nil, fmt.Errorf("%w: no objects", ErrDamaged)
+	}
+	var records []record
+	var sum uint64
+	cursor := objects.Cursor()
+	for key, sealed := cursor.First(); key != nil; key, sealed = cursor.Next() {
+		content, one, ok := unseal(key, sealed)
+		if !ok {
+			return nil, fmt.Errorf("%w: checksum of object %q", ErrDamaged, key)
+		}
+		sum += uint64(one)
+		if records = append(records, record{key, content}); len(records) > state.Objects {
+			break
+		}
+	}
+	if len(records) != state.Objects || sum != state.Sum {
+		return nil, fmt.Errorf("%w: its objects are not those that were written", ErrDamaged)
+	}
+	if err := account(tx, meta, objects); err != nil || state.Filling {
+		return nil, err
+	}
+	return records, nil
+}
+
+// account compares the pages that are in use with those that bbolt holds for free: it
+// would write over one that is both.
+func account(tx *bolt.Tx, buckets ...*bolt.Bucket) error {
+	reachable := 1 // the names of the buckets
+	for _, b := range buckets {
+		stats := b.Stats()
+		reachable += stats.LeafPageN + stats.LeafOverflowN + stats.BranchPageN + stats.BranchOverflowN
+	}
+	used := 0
+	for id := 0; ; {
+		page, err := tx.Page(id)
+		if err != nil {
+			return err
+		}
+		if page == nil {
+			break
+		}
+		pages := 1
+		if page.Type != "free" {
+			pages += page.OverflowCount
+		}
+		if page.Type == "leaf" || page.Type == "branch" {
+			used += pages
+		}
+		id += pages
+	}
+	if used != reachable {
+		return fmt.Errorf("%w: %d pages are in use, not %d", ErrDamaged, reachable, used)
+	}
+	return nil
+}
+
+// decode makes objects of records.
+func (l *loaded[T]) decode(records []record, codec Codec[T], keyOf store.KeyFunc[T]) error {
+	l.keys = make([]store.Key, len(records))
+	l.objects = make([]T, len(records))
+	l.identities = make([]store.Identity, len(records))
+	for _, r := range records {
+		l.bytes += len(r.key) + len(r.content)
+	}
+	parts := max(1, min(runtime.GOMAXPROCS(0), len(records)/100))
+	errs := make([]error, parts)
+	var group sync.WaitGroup
+	for part := range parts {
+		group.Go(func() {
+			for n := part * len(records) / parts; n < (part+1)*len(records)/parts && errs[part] == nil; n++ {
+				errs[part] = l.decodeOne(n, records[n], codec, keyOf)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func (l *loaded[T]) decodeOne(n int, r record, codec Codec[T], keyOf store.KeyFunc[T]) (err error) {
+	key, ok := keyOfBytes(r.key)
+	version, encoded, ok2 := contents(r.content)
+	if !ok || !ok2 {
+		return fmt.Errorf("%w: object %q", ErrDamaged, r.key)
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v: panic: %v", ErrUndecodable, key, value)
+		}
+	}()
+	object, err := codec.Decode(encoded)
+	if err != nil {
+		return fmt.Errorf("%w: %v: %w", ErrUndecodable, key, err)
+	}
+	l.keys[n], l.objects[n] = key, object
+	// What an object tells by itself need not be kept beside it.
+	if own, err := keyOf(object); err != nil || own.Name != key.Name || own.Namespace != key.Namespace {
+		l.identities[n].Key = key
+	}
+	if versionOf(object) != version {
+		l.identities[n].Version = version
+	}
+	return nil
+}
+
+// restore gives a cache what was read.
+func (l *loaded[T]) restore(c *store.Cache[T]) error {
+	rest := make([]int, len(l.keys))
+	for n := range rest {
+		rest[n] = n
+	}
+	for _, s := range l.state.Scopes {
+		part, err := c.Partition(s.scope())
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		in := func(n int) bool {
+			return l.keys[n].Cluster == s.Cluster && (s.Namespace == "" || l.keys[n].Namespace == s.Namespace)
+		}
+		var own []int
+		for _, n := range rest {
+			if in(n) {
+				own = append(own, n)
+			}
+		}
+		rest = slices.DeleteFunc(rest, in)
+		if err := l.restoreInto(part, own, s.Version); err != nil {
+			return err
+		}
+	}
+	return l.restoreInto(c, rest, l.state.Version)
+}
+
+func (l *loaded[T]) restoreInto(s store.BatchStore[T], which []int, version string) error {
+	var err error
+	if version == "" {
+		batch := &store.Batch[T]{}
+		for _, n := range which {
+			batch.Append(store.Write[T]{Type: store.WriteAdd, Object: l.objects[n], Key: l.identities[n].Key, Version: l.identities[n].Version})
+		}
+		if batch.Len() > 0 {
+			err = s.Apply(batch)
+		}
+	} else {
+		listing := store.Listing[T]{ResourceVersion: version}
+		for _, n := range which {
+			listing.Objects = append(listing.Objects, l.objects[n])
+			listing.Identities = append(listing.Identities, l.identities[n])
+		}
+		err = s.ReplaceAll(listing)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUndecodable, err)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package persist
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// secretNames are those of Secrets, and of lists of them. Types are told by their names,
+// so that not every program has all of k8s.io/api/core/v1.
+var secretNames = []string{"Secret", "SecretList"}
+
+const core = "k8s.io/api/core/v1"
+
+// isSecretType reports whether a type is that of Secrets, a pointer to it, or one that
+// has it as an argument, such as the metadata of Secrets.
+func isSecretType(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for _, name := range secretNames {
+		if t.PkgPath() == core && t.Name() == name || strings.Contains(t.Name(), "["+core+"."+name+"]") {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutSecrets rejects Secrets.
+func withoutSecrets[T any](keyOf store.KeyFunc[T]) store.KeyFunc[T] {
+	dynamic := reflect.TypeFor[T]().Kind() == reflect.Interface
+	return func(object T) (store.Key, error) {
+		key, err := keyOf(object)
+		if err != nil {
+			return key, err
+		}
+		if dynamic && isSecretType(reflect.TypeOf(object)) {
+			return key, fmt.Errorf("%q: %w", key, ErrSecret)
+		}
+		// Objects without a Go type of their own, and metadata alone, whose annotations
+		// may repeat what is secret, say what they are.
+		if o, ok := any(object).(interface{ GetObjectKind() schema.ObjectKind }); ok {
+			if kind := o.GetObjectKind().GroupVersionKind(); kind.Group == "" && kind.Kind == "Secret" {
+				return key, fmt.Errorf("%q: %w", key, ErrSecret)
+			}
+		}
+		return key, nil
+	}
+}
+
+// withShortKeys rejects what has no place in a file.
+func withShortKeys[T any](keyOf store.KeyFunc[T]) store.KeyFunc[T] {
+	return func(object T) (store.Key, error) {
+		key, err := keyOf(object)
+		if err == nil && len(key.Cluster)+len(key.Namespace)+len(key.Name) > MaxKeyLength {
+			return key, fmt.Errorf("%w: it has more than %d bytes", ErrKeyTooLong, MaxKeyLength)
+		}
+		return key, err
+	}
+}

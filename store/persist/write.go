@@ -1,0 +1,331 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// note takes in a commit. It runs under the lock of the cache's writer.
+func (s *Store[T]) note(commit *store.Commit[T]) {
+	var scope store.Scope
+	var version string
+	var parts []*store.Partition[T]
+	if commit.Partition != nil {
+		scope, version = commit.Partition.Scope(), commit.Partition.ResourceVersion()
+	} else {
+		parts = s.cache.Partitions()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.progress.version = commit.ResourceVersion
+	if commit.Partition != nil {
+		s.setScope(scope, version)
+	} else if len(s.progress.scopes) > 0 {
+		// Some may have been dropped.
+		maps.DeleteFunc(s.progress.scopes, func(scope store.Scope, _ string) bool {
+			return !slices.ContainsFunc(parts, func(p *store.Partition[T]) bool { return p.Scope() == scope })
+		})
+		maps.DeleteFunc(s.stale, func(scope store.Scope, _ bool) bool {
+			_, ok := s.progress.scopes[scope]
+			return !ok
+		})
+	}
+	p := &s.pending
+	for i := range commit.Changes {
+		p.add(&commit.Changes[i])
+	}
+	p.commits++
+	if p.since.IsZero() {
+		p.since = time.Now()
+	}
+	if p.commits == 1 || s.overLocked() {
+		s.wakeLocked()
+	}
+}
+
+// overLocked reports whether half of what may be unwritten is waiting, so that it is
+// time to write: the other half is for what comes meanwhile.
+func (s *Store[T]) overLocked() bool {
+	return s.bytesLocked(s.pending.weight) > s.options.MaxUnwritten/2
+}
+
+// bytesLocked estimates the size of some changes.
+func (s *Store[T]) bytesLocked(changes int) int {
+	mean := 1024
+	if s.written > 0 {
+		mean = max(1, s.bytes/s.written)
+	}
+	return changes * mean
+}
+
+func (s *Store[T]) wakeLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// throttle waits as long as too much is unwritten. Without anybody who writes, it
+// does so itself.
+func (s *Store[T]) throttle() {
+	for {
+		s.mu.Lock()
+		over := s.state.Lasting && !s.closed && s.bytesLocked(s.pending.weight+s.flight.weight) > s.options.MaxUnwritten
+		running, changed := s.running, s.changed
+		s.mu.Unlock()
+		if !over {
+			return
+		}
+		if !running {
+			s.flush()
+			continue
+		}
+		<-changed
+	}
+}
+
+// maxRetry is how long it takes at most until a write that failed is tried again.
+const maxRetry = time.Minute
+
+// Run writes what was changed to the file, until ctx ends. It then writes the rest and
+// returns nil, or what went wrong with that. While it cannot write, it goes on trying, after pauses that
+// grow to a minute: the store works all the same, and its [State] says that it does
+// not last. It returns [ErrRunning] if it runs already, and [ErrClosed] after Close;
+// it may be called again.
+func (s *Store[T]) Run(ctx context.Context) error {
+	s.mu.Lock()
+	if err := s.startLocked(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.running = false
+		s.wakeLocked()
+	}()
+	pause := max(s.options.Delay, 0)
+	for s.await(ctx, pause) {
+		if s.flush() == nil {
+			pause = max(s.options.Delay, 0)
+		} else {
+			pause = min(max(2*pause, 100*time.Millisecond), maxRetry)
+		}
+	}
+	if err := s.flush(); !errors.Is(err, ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func (s *Store[T]) startLocked() error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.running:
+		return ErrRunning
+	}
+	s.running = true
+	return nil
+}
+
+// await waits until it is time to write: a pause after the first change, or after the
+// last failure, or when there is too much. It returns false when ctx ends or the store is closed.
+func (s *Store[T]) await(ctx context.Context, pause time.Duration) bool {
+	begin := time.Now()
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		from, over, closed, changed := s.pending.since, s.overLocked(), s.closed, s.changed
+		if !s.state.Lasting {
+			from, over = begin, false
+		}
+		s.mu.Unlock()
+		if closed || ctx.Err() != nil {
+			return false
+		}
+		var due <-chan time.Time
+		if !from.IsZero() {
+			left := time.Until(from.Add(pause))
+			if over || left <= 0 {
+				return true
+			}
+			timer.Reset(left)
+			due = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-due:
+		}
+	}
+}
+
+// Flush writes what was changed before it was called, and returns when that is in the file, with what
+// went wrong: a [*FileError], or [ErrClosed].
+func (s *Store[T]) Flush() error { return s.flush() }
+
+// flush makes a transaction of what is pending.
+func (s *Store[T]) flush() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.file == nil {
+		return ErrClosed
+	}
+	s.mu.Lock()
+	if s.pending.commits == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	batch := s.pending
+	batch.progress = s.progress.clone()
+	s.flight, s.pending = batch, pending[T]{}
+	s.mu.Unlock()
+
+	w, err := s.write(batch)
+	if err != nil {
+		err = &FileError{s.path, err}
+	} else {
+		s.saved = w.state
+	}
+	s.mu.Lock()
+	s.flight = pending[T]{}
+	s.state.Lasting, s.state.Err = err == nil, err
+	if err == nil {
+		s.state.Written = time.Now()
+		s.written += w.records
+		s.bytes += w.bytes
+	} else {
+		s.pending = batch.followedBy(s.pending)
+	}
+	s.wakeLocked()
+	s.mu.Unlock()
+	if err != nil {
+		s.options.ErrorHook(err)
+	}
+	return err
+}
+
+// write puts a batch into the file, and returns what did that. The caller holds
+// writing.
+func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
+	defer func() {
+		if value := recover(); value != nil { // a codec's
+			err = fmt.Errorf("write: panic: %v", value)
+		}
+	}()
+	// A first list may be large. As long as the file has no state that is to be kept, it
+	// need not be one transaction.
+	none := s.saved.Version == "" && len(s.saved.Scopes) == 0 && (s.saved.Objects == 0 || s.saved.Filling)
+	w = writer[T]{codec: s.options.Codec, state: s.saved, clear: s.saved.Filling}
+	keys := slices.SortedFunc(maps.Keys(batch.changes), store.Key.Compare)
+	for chunk := s.options.chunk; none && len(keys) > chunk; {
+		if err := s.file.Update(func(tx *bolt.Tx) error { return w.put(tx, keys[:chunk], batch.changes, nil) }); err != nil {
+			return w, err
+		}
+		s.saved, keys = w.state, keys[chunk:]
+	}
+	return w, s.file.Update(func(tx *bolt.Tx) error { return w.put(tx, keys, batch.changes, &batch.progress) })
+}
+
+// writer puts objects into transactions.
+type writer[T any] struct {
+	codec Codec[T]
+	state fileState
+	clear bool // what is there is left from a list that was never completed
+
+	// records is how many were written, and bytes how long they were.
+	records, bytes int
+}
+
+// put makes one transaction: some changes, and where they lead to; nil if more are to
+// come.
+func (w *writer[T]) put(tx *bolt.Tx, keys []store.Key, changes map[store.Key]change[T], to *progress) error {
+	state := w.state
+	if w.clear {
+		if err := tx.DeleteBucket(objectsBucket); err != nil {
+			return err
+		}
+		if _, err := tx.CreateBucket(objectsBucket); err != nil {
+			return err
+		}
+		state.Objects, state.Sum = 0, 0
+	}
+	objects := tx.Bucket(objectsBucket)
+	if to == nil {
+		objects.FillPercent = 0.9 // they come in order
+	}
+	for _, key := range keys {
+		if err := w.putOne(objects, &state, key, changes[key]); err != nil {
+			return fmt.Errorf("write %v: %w", key, err)
+		}
+	}
+	state.Transaction++
+	state.Filling = to == nil
+	if to != nil {
+		state.Version, state.Scopes = to.version, to.list()
+	}
+	if err := put(tx.Bucket(metaBucket), stateKey, state); err != nil {
+		return err
+	}
+	tx.OnCommit(func() { w.state, w.clear = state, false })
+	return nil
+}
+
+func (w *writer[T]) putOne(objects *bolt.Bucket, state *fileState, key store.Key, c change[T]) error {
+	name := keyBytes(key)
+	if old := objects.Get(name); old != nil {
+		state.Objects--
+		state.Sum -= uint64(sumOf(old))
+	}
+	if c.gone {
+		return objects.Delete(name)
+	}
+	encoded, err := w.codec.Encode(c.object)
+	if err != nil {
+		return err
+	}
+	sealed := seal(name, content(c.version, encoded))
+	state.Objects++
+	state.Sum += uint64(sumOf(sealed))
+	w.records++
+	w.bytes += len(name) + len(sealed)
+	return objects.Put(name, sealed)
+}
+
+// Close writes what was changed, and closes the file, so that another store may open
+// it. The store is then a cache and nothing else: it can be read and written, and
+// nothing of that lasts. It returns what went wrong; a second call does nothing. Let Run
+// end before, or it ends by itself.
+func (s *Store[T]) Close() error {
+	s.stop()
+	err := s.flush()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	if closing := s.file.Close(); closing != nil {
+		err = errors.Join(err, &FileError{s.path, closing})
+	}
+	s.file = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed, s.state.Lasting = true, false
+	if s.state.Err == nil {
+		s.state.Err = ErrClosed
+	}
+	s.wakeLocked()
+	return err
+}

@@ -1,0 +1,283 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/storetest"
+)
+
+func TestRunWritesAfterTheDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, fresh(t))
+		stop := run(t, s)
+		synctest.Wait()
+		begin := time.Now()
+		require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+		<-time.After(DefaultDelay / 2)
+		require.NoError(t, s.Bookmark("10"))
+		synctest.Wait()
+		state := s.State()
+		assert.Equal(t, 1, state.Unwritten)
+		assert.Equal(t, begin, state.Since)
+		assert.True(t, state.Written.IsZero())
+		<-time.After(DefaultDelay / 2)
+		synctest.Wait()
+		state = s.State()
+		assert.Zero(t, state.Unwritten)
+		assert.Zero(t, state.UnwrittenBytes)
+		assert.Equal(t, begin.Add(DefaultDelay), state.Written)
+		assert.Equal(t, uint64(1), s.saved.Transaction, "one for both")
+		assert.Equal(t, "10", s.saved.Version)
+
+		<-time.After(time.Hour)
+		assert.Equal(t, uint64(1), s.saved.Transaction, "without a change nothing is written")
+		require.NoError(t, s.Bookmark("11"))
+		stop()
+		assert.Equal(t, "11", s.saved.Version, "the end of Run writes the rest")
+	})
+}
+
+func TestRunWritesAtOnceWhenThereIsMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(fresh(t), store.ObjectKey[*object], Options[*object]{Delay: time.Hour, MaxUnwritten: 8 << 10})
+		require.NoError(t, err)
+		defer s.Close()
+		defer run(t, s)()
+		begin := time.Now()
+		require.NoError(t, s.Replace(nil, "1"))
+		for n := range 100 {
+			require.NoError(t, s.Add(storetest.New("n", fmt.Sprint(n), "1", fmt.Sprint(n+5))))
+			require.LessOrEqual(t, s.State().UnwrittenBytes, 8<<10)
+		}
+		assert.Equal(t, begin, time.Now())
+	})
+}
+
+func TestWithoutRunTheWriterWritesWhenThereIsTooMuch(t *testing.T) {
+	s, err := Open(fresh(t), store.ObjectKey[*object], Options[*object]{MaxUnwritten: 8 << 10})
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.Replace(nil, "1"))
+	assert.Zero(t, s.saved.Transaction, "until then nobody does")
+	for n := range 100 {
+		require.NoError(t, s.Add(storetest.New("n", fmt.Sprint(n), "1", fmt.Sprint(n+5))))
+		require.LessOrEqual(t, s.State().UnwrittenBytes, 8<<10)
+	}
+	assert.NotZero(t, s.saved.Transaction)
+	require.NoError(t, s.Flush())
+	assert.Equal(t, 100, s.saved.Objects)
+}
+
+func TestRunRunsOnceAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, fresh(t))
+		stop := run(t, s)
+		synctest.Wait()
+		require.ErrorIs(t, s.Run(t.Context()), ErrRunning)
+		stop()
+		stop = run(t, s)
+		synctest.Wait()
+		require.NoError(t, s.Close())
+		stop()
+		require.ErrorIs(t, s.Run(t.Context()), ErrClosed)
+		require.ErrorIs(t, s.Flush(), ErrClosed)
+		require.NoError(t, s.Close(), "again")
+	})
+}
+
+func TestClosedStoreIsACacheAndNothingElse(t *testing.T) {
+	path := fresh(t)
+	s := open(t, path)
+	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Add(storetest.New("n", "b", "2", "10")))
+	assert.Len(t, held(s), 2)
+	state := s.State()
+	assert.False(t, state.Lasting)
+	require.ErrorIs(t, state.Err, ErrClosed)
+	assert.Len(t, held(open(t, path)), 1)
+}
+
+// What comes and goes between two transactions leaves nothing behind.
+func TestWhatNeedNotBeWrittenIsForgotten(t *testing.T) {
+	s := open(t, fresh(t))
+	require.NoError(t, s.Replace(nil, "1"))
+	for n := range 1000 {
+		o := storetest.New("n", fmt.Sprint(n), fmt.Sprint(n), fmt.Sprint(10+2*n))
+		require.NoError(t, s.Add(o))
+		require.NoError(t, s.Delete(o.At(fmt.Sprint(11+2*n))))
+	}
+	assert.Empty(t, s.pending.changes)
+	require.NoError(t, s.Flush())
+	assert.Equal(t, "2009", s.saved.Version)
+}
+
+// limitFiles lets no file grow beyond some bytes, until the returned function is called.
+func limitFiles(t *testing.T, bytes uint64) (lift func()) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: bytes, Max: before.Max}))
+	lift = sync.OnceFunc(func() { assert.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before)) })
+	t.Cleanup(lift)
+	return lift
+}
+
+// limitEnv is set in the process whose files are limited: go test writes files, too.
+const limitEnv = "KUBEREFLECTOR_PERSIST_LIMIT"
+
+func TestFileThatCannotGrowStopsNothing(t *testing.T) {
+	if os.Getenv(limitEnv) == "" {
+		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		child.Env = append(os.Environ(), limitEnv+"=yes")
+		output, err := child.CombinedOutput()
+		require.NoError(t, err, string(output))
+		require.Contains(t, string(output), "--- PASS: "+t.Name())
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		path := fresh(t)
+		var mu sync.Mutex
+		var failures []error
+		s, err := Open(path, store.ObjectKey[*object], Options[*object]{MaxUnwritten: 64 << 10, ErrorHook: func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			failures = append(failures, err)
+		}})
+		require.NoError(t, err)
+		stop := run(t, s)
+		require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+		require.NoError(t, s.Flush())
+		lift := limitFiles(t, 256<<10)
+		large := strings.Repeat("x", 1<<10)
+		for n := range 1000 {
+			o := storetest.New("n", fmt.Sprint(n), "1", fmt.Sprint(n+10))
+			o.Payload = large
+			require.NoError(t, s.Add(o))
+		}
+		state := s.State()
+		assert.False(t, state.Lasting)
+		require.ErrorContains(t, state.Err, syscall.EFBIG.Error())
+		assert.Equal(t, 1001, s.Len(), "it works from memory")
+		_, ok := errors.AsType[*FileError](state.Err)
+		assert.True(t, ok)
+		before := s.saved.Version
+		<-time.After(10 * time.Minute)
+		synctest.Wait()
+		assert.Equal(t, before, s.saved.Version, "the file is as it was")
+		mu.Lock()
+		assert.Greater(t, len(failures), 10, "it is tried again")
+		assert.Less(t, len(failures), 25, "more and more seldom")
+		mu.Unlock()
+		lift()
+		<-time.After(maxRetry)
+		synctest.Wait()
+		state = s.State()
+		assert.True(t, state.Lasting)
+		require.NoError(t, state.Err)
+		assert.Zero(t, state.Unwritten)
+		stop()
+		want := held(s)
+		require.NoError(t, s.Close())
+		assert.Equal(t, want, held(open(t, path)), "nothing is lacking")
+	})
+}
+
+func TestFailureOfACodecIsReported(t *testing.T) {
+	for name, codec := range map[string]Codec[*object]{"error": failing{}, "panic": panicking{}} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(fresh(t), store.ObjectKey[*object], Options[*object]{Codec: codec})
+			require.NoError(t, err)
+			require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+			require.ErrorContains(t, s.Flush(), "no way")
+			assert.False(t, s.State().Lasting)
+			assert.Equal(t, 1, s.State().Unwritten)
+			require.ErrorContains(t, s.Close(), "no way")
+		})
+	}
+}
+
+type failing struct{ none[*object] }
+
+func (failing) Encode(*object) ([]byte, error) { return nil, errors.New("no way") }
+
+type panicking struct{ none[*object] }
+
+func (panicking) Encode(*object) ([]byte, error) { panic("no way") }
+
+// breaking is JSON, but for one object.
+type breaking struct {
+	Codec[*object]
+	name string
+}
+
+func (b breaking) Encode(o *object) ([]byte, error) {
+	if o.Name == b.name {
+		return nil, errors.New("no way")
+	}
+	return b.Codec.Encode(o)
+}
+
+// A first list takes several transactions. One that was not finished is no state.
+func TestFirstListThatWasNotFinishedIsForgotten(t *testing.T) {
+	path := fresh(t)
+	s, err := Open(path, store.ObjectKey[*object], Options[*object]{Codec: breaking{JSON[*object](), "5"}, chunk: 2})
+	require.NoError(t, err)
+	var all []*object
+	for n := range 6 {
+		all = append(all, storetest.New("n", fmt.Sprint(n), "1", fmt.Sprint(n+1)))
+	}
+	require.NoError(t, s.Replace(all, "9"))
+	require.Error(t, s.Flush())
+	require.Equal(t, 4, s.saved.Objects, "the transactions before were made")
+	s.stop()
+	require.NoError(t, s.file.Close())
+
+	s = open(t, path)
+	assert.Zero(t, s.Len())
+	assert.Empty(t, s.ResourceVersion())
+	require.NoError(t, s.Replace(all[3:5], "10"))
+	want := held(s)
+	require.NoError(t, s.Close())
+	assert.Equal(t, want, held(open(t, path)), "nothing is left of it")
+}
+
+func TestCodecsKeepObjects(t *testing.T) {
+	want := configMap("a", 5)
+	want.Labels = map[string]string{"app": "web"}
+	want.TypeMeta.Kind, want.APIVersion = "ConfigMap", "v1"
+	protobuf, ok := Protobuf[*corev1.ConfigMap]()
+	require.True(t, ok)
+	_, ok = Protobuf[*object]()
+	assert.False(t, ok)
+	for _, codec := range []Codec[*corev1.ConfigMap]{protobuf, JSON[*corev1.ConfigMap]()} {
+		data, err := codec.Encode(want)
+		require.NoError(t, err)
+		got, err := codec.Decode(data)
+		require.NoError(t, err)
+		assert.Equal(t, want, got, codec.Name())
+		_, err = codec.Decode(data[:len(data)-1])
+		require.Error(t, err, codec.Name())
+		_, err = codec.Decode(nil)
+		require.Error(t, err, codec.Name())
+	}
+	own, err := defaultCodec[*corev1.ConfigMap]()
+	require.NoError(t, err)
+	assert.Equal(t, "protobuf", own.Name())
+}

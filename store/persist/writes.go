@@ -1,0 +1,118 @@
+package persist
+
+import "github.com/kubereflector/kubereflector/store"
+
+// wrote ends a write: the server was heard of, and what it said is to be written.
+func (s *Store[T]) wrote(scope store.Scope, err error) error {
+	s.contact(scope)
+	s.throttle()
+	return err
+}
+
+// Add implements [store.Store].
+func (s *Store[T]) Add(object T) error { return s.wrote(store.Scope{}, s.cache.Add(object)) }
+
+// Update implements [store.Store].
+func (s *Store[T]) Update(object T) error { return s.wrote(store.Scope{}, s.cache.Update(object)) }
+
+// Delete implements [store.Store].
+func (s *Store[T]) Delete(object T) error { return s.wrote(store.Scope{}, s.cache.Delete(object)) }
+
+// DeleteKey implements [store.Store].
+func (s *Store[T]) DeleteKey(key store.Key) error {
+	return s.wrote(store.Scope{}, s.cache.DeleteKey(key))
+}
+
+// Replace implements [store.Store].
+func (s *Store[T]) Replace(objects []T, resourceVersion string) error {
+	return s.wrote(store.Scope{}, s.cache.Replace(objects, resourceVersion))
+}
+
+// Bookmark implements [store.Store].
+func (s *Store[T]) Bookmark(resourceVersion string) error {
+	return s.wrote(store.Scope{}, s.cache.Bookmark(resourceVersion))
+}
+
+// Apply implements [store.BatchStore].
+func (s *Store[T]) Apply(batch *store.Batch[T]) error {
+	return s.wrote(store.Scope{}, s.cache.Apply(batch))
+}
+
+// ReplaceAll implements [store.BatchStore].
+func (s *Store[T]) ReplaceAll(listing store.Listing[T]) error {
+	return s.wrote(store.Scope{}, s.cache.ReplaceAll(listing))
+}
+
+// Holds implements [store.BatchStore].
+func (s *Store[T]) Holds(key store.Key, version store.Version) bool {
+	return s.cache.Holds(key, version)
+}
+
+// Itself implements [store.BatchStore].
+func (s *Store[T]) Itself() store.Store[T] { return s }
+
+// partition is a partition of the cache whose writes go to the file.
+type partition[T any] struct {
+	*store.Partition[T]
+	of *Store[T]
+}
+
+var (
+	_ store.BatchStore[any] = (*partition[any])(nil)
+	_ store.Resumer         = (*partition[any])(nil)
+)
+
+// Partition returns the door for one part of the store, with a resource version of its
+// own, which the file keeps as well: see [store.Cache.Partition], whose errors it
+// returns. Of the scopes that were read from the file, [Store.Drop] those that are not
+// wanted any more.
+func (s *Store[T]) Partition(scope store.Scope) (store.BatchStore[T], error) {
+	p, err := s.cache.Partition(scope)
+	if err != nil {
+		return nil, err
+	}
+	return &partition[T]{p, s}, nil
+}
+
+// Scopes returns the scopes of all partitions, those that were read from the file
+// first.
+func (s *Store[T]) Scopes() []store.Scope {
+	var all []store.Scope
+	for _, p := range s.cache.Partitions() {
+		all = append(all, p.Scope())
+	}
+	return all
+}
+
+// Drop is [store.Cache.Drop].
+func (s *Store[T]) Drop(scope store.Scope) ([]store.Change[T], error) {
+	changes, err := s.cache.Drop(scope)
+	s.throttle()
+	return changes, err
+}
+
+func (p *partition[T]) wrote(err error) error { return p.of.wrote(p.Scope(), err) }
+
+func (p *partition[T]) Add(object T) error    { return p.wrote(p.Partition.Add(object)) }
+func (p *partition[T]) Update(object T) error { return p.wrote(p.Partition.Update(object)) }
+func (p *partition[T]) Delete(object T) error { return p.wrote(p.Partition.Delete(object)) }
+
+func (p *partition[T]) DeleteKey(key store.Key) error { return p.wrote(p.Partition.DeleteKey(key)) }
+
+func (p *partition[T]) Replace(objects []T, resourceVersion string) error {
+	return p.wrote(p.Partition.Replace(objects, resourceVersion))
+}
+
+func (p *partition[T]) Bookmark(resourceVersion string) error {
+	return p.wrote(p.Partition.Bookmark(resourceVersion))
+}
+
+func (p *partition[T]) Apply(batch *store.Batch[T]) error { return p.wrote(p.Partition.Apply(batch)) }
+
+func (p *partition[T]) ReplaceAll(listing store.Listing[T]) error {
+	return p.wrote(p.Partition.ReplaceAll(listing))
+}
+
+func (p *partition[T]) Itself() store.Store[T] { return p }
+
+func (p *partition[T]) Resumed() { p.of.contact(p.Scope()) }
