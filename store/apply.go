@@ -29,7 +29,7 @@ func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[
 	// so it goes on to who wrote.
 	defer func() { err = c.finish(s, changes, report) }()
 	if len(c.followers) > 0 {
-		c.tell(s, changes)
+		c.tell(p, s, changes)
 	}
 	if !report {
 		return nil, nil
@@ -177,13 +177,15 @@ func (c *Cache[T]) compact() {
 }
 
 // tell hands a commit to the followers.
-func (c *Cache[T]) tell(s *step[T], changes []Change[T]) {
+func (c *Cache[T]) tell(p *Partition[T], s *step[T], changes []Change[T]) {
 	commit := &c.scratch.commit
 	*commit = Commit[T]{
 		Origin:          s.origin,
 		Initial:         s.initial,
 		Complete:        c.complete,
 		ResourceVersion: c.resourceVersionLocked(),
+		Scope:           p.Scope(),
+		Seen:            s.seen,
 		Changes:         changes,
 	}
 	tellEach(c.followers, commit)

@@ -95,6 +95,17 @@ type Commit[T any] struct {
 	// ResourceVersion is the cache's resource version after the commit.
 	ResourceVersion string
 
+	// Scope is that of the [Partition] which was written to; zero for the cache
+	// itself.
+	Scope Scope
+
+	// Seen is the resource version up to which everything in the scope was told by
+	// now: that of the list, or of the last single change or bookmark. Unlike
+	// ResourceVersion it does not stay before an object that is lacking, and is there
+	// for a partition, too. It is empty before the first Replace, and if the commit
+	// brought no version.
+	Seen string
+
 	// Changes is what happened, in order: of a Replace, the objects that it
 	// found missing come first. It is empty if only the resource version moved.
 	// Read-only.

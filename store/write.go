@@ -13,8 +13,10 @@ type step[T any] struct {
 	initial bool
 	edits   []edit[T]
 
-	// resourceVersion is where the commit leads to.
+	// resourceVersion is where the commit leads to, and seen how far it tells of
+	// everything, what is lacking included.
 	resourceVersion string
+	seen            string
 	replaced        bool
 	// lowered is true if the listing is older than what was seen before. Then the
 	// version of before is of a history that is lost: the commit has that of the
@@ -182,7 +184,11 @@ func (p *Partition[T]) moved(s *step[T], key Key, resourceVersion string) {
 	if key != (Key{}) {
 		p.found(key)
 	}
-	if p.complete && resourceVersion != "" && !p.lacking.any() {
+	if !p.complete || resourceVersion == "" {
+		return
+	}
+	s.seen = resourceVersion
+	if !p.lacking.any() {
 		s.resourceVersion = resourceVersion
 	}
 }
@@ -222,6 +228,7 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 		initial:         !p.complete,
 		edits:           append(r.deletions(), r.edits...),
 		resourceVersion: l.ResourceVersion,
+		seen:            l.ResourceVersion,
 		replaced:        true,
 		lowered:         lower(l.ResourceVersion, p.resourceVersion),
 	}
