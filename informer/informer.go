@@ -9,6 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/guard"
 )
 
 // Informer keeps a cache of one resource, and tells any number of subscribers what
@@ -19,6 +20,7 @@ type Informer[T any] struct {
 	options
 	cache *store.Cache[T]
 	feed  feed
+	guard *guard.Guard[T] // nil for none
 
 	// mu protects the fields below it. It is never held while code of a user
 	// runs.
@@ -53,11 +55,13 @@ func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L],
 
 // newInformer returns an informer without a feed.
 func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
-	return &Informer[T]{
+	i := &Informer[T]{
 		options: newOptions(reflect.TypeFor[T]().String(), opts),
 		cache:   store.New(key),
 		failure: newFailure(),
 	}
+	i.watchMutations()
+	return i
 }
 
 // Name returns the informer's name: see [WithName].

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store/guard"
 	"go.uber.org/zap"
 )
 
@@ -29,6 +30,7 @@ type options struct {
 	reflector    []reflector.Option
 	drainTimeout time.Duration
 	staleness    time.Duration // 0 or less for ever
+	guarding     *guard.Reporter
 }
 
 // common is what both informers and subscriptions have.

@@ -63,6 +63,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	err = i.feed.Run(r.feeding)
 	i.noteFailure(err)
 	r.stopFeeding()
+	defer i.checkMutations()
 	return errors.Join(err, i.drain(r))
 }
 
