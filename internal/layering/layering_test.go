@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 func init() {
 	allowed["store/guard"] = []string{"store"}
 	allowed["store/overlay"] = []string{"store"}
+	allowed["store/expiry"] = []string{"store"}
 	allowed["informer/ondemand"] = []string{"store"}
 	// Whoever has informers has their guards.
 	for name, below := range allowed {
