@@ -22,10 +22,11 @@ type Store[T any] struct {
 	// object is over and taking it out. Lock order: writing, then the cache's, then mu.
 	writing sync.Mutex
 
-	mu     sync.Mutex // protects the fields below it
-	queue  queue[T]
-	timer  *time.Timer // nil until there is something to do
-	closed bool
+	mu       sync.Mutex // protects the fields below it
+	queue    queue[T]
+	timer    *time.Timer // nil until there is something to do
+	sweeping bool        // what the queue does not have any more is being taken out
+	closed   bool
 }
 
 var (
@@ -81,7 +82,7 @@ func (s *Store[T]) sweep() {
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	over := s.queue.over(now(), most)
-	s.scheduleLocked()
+	s.sweeping = true
 	s.mu.Unlock()
 	var batch store.Batch[*item[T]]
 	for _, key := range over {
@@ -89,6 +90,10 @@ func (s *Store[T]) sweep() {
 	}
 	// Nothing of it can be rejected: the keys are those of what is held.
 	_ = s.cache.Apply(&batch)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweeping = false
+	s.scheduleLocked()
 }
 
 // scheduleLocked sets the timer for the next one that is over.
@@ -207,15 +212,15 @@ func (s *Store[T]) Namespace(namespace string) iter.Seq2[store.Key, T] {
 // Len implements [store.Reader]. It looks at all objects while some that are over have
 // not been taken out.
 func (s *Store[T]) Len() int {
-	state := s.cache.Snapshot()
 	s.mu.Lock()
 	due, ok := s.queue.next()
+	over := s.sweeping || ok && due < now()
 	s.mu.Unlock()
-	if !ok || due >= now() {
-		return state.Len()
+	if !over {
+		return s.cache.Len()
 	}
 	n := 0
-	for range living(state.All()) {
+	for range s.All() {
 		n++
 	}
 	return n
