@@ -14,6 +14,7 @@ import (
 // is made.
 func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
 	c.edit(p, s)
+	c.budget.committed(s.edits)
 	c.watches.committed(c, p, s.edits, s.lowered)
 
 	var changes []Change[T]
