@@ -98,6 +98,9 @@ func (r *run[T]) serve(s *Subscription[T]) {
 	if s.resync > 0 {
 		r.workers.Go(func() { s.resyncs(r.feeding) })
 	}
+	if s.limit > 0 {
+		r.workers.Go(func() { s.limits(r.feeding) })
+	}
 }
 
 // failure is how the feed failed in one call of Run, or in none.

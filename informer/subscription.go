@@ -22,7 +22,8 @@ type Subscription[T any] struct {
 	// mu protects the fields below it.
 	mu      sync.Mutex
 	closed  bool
-	working int // workers, and loops over Events
+	err     error // why it was ended; nil if by Close
+	working int   // workers, and loops over Events
 	done    chan struct{}
 }
 
