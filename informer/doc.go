@@ -22,6 +22,11 @@
 // [NewScoped] has several namespaces or clusters in one cache; [AddScope] and
 // [Informer.DropScope] change them while it runs.
 //
+// [store.AddBudget] bounds the memory of the cache: what is refused fails as every object
+// that cannot be stored, in the state, the log and the error hook. In tests,
+// [WithMutationGuard] finds who changes cached objects. Package ondemand has whole objects
+// beside an informer of their metadata.
+//
 // A program with many informers puts them into a [Group]. [Share] makes one of them
 // that ends with its last user.
 //
@@ -60,6 +65,8 @@
 //     the watch was. So does the first Run of a new process after [Informer.Restore].
 //   - I10. What leaves the scopes of an informer is a deletion for every subscriber, and
 //     nothing is written to a scope after it was dropped.
+//   - I11. A subscriber with [WithQueueLimit] whose queue takes more is ended, and told so;
+//     until then it misses nothing.
 //
 // # Synced and ready
 //
@@ -95,5 +102,6 @@
 // [WithErrorHook]. Run returns what the reflector returned, in a [*ScopeError] if there
 // are several, and a [*SubscriptionError] for each subscriber that had events left.
 // [*SyncError] and [*StaleError] say why an informer is not synced, or not ready.
-// [*ShareError] says why an informer cannot be shared.
+// [*ShareError] says why an informer cannot be shared, [*QueueLimitError] why a subscription
+// was ended.
 package informer
