@@ -101,6 +101,11 @@ func TestObjectIsNeverOlderThanItsMetadata(t *testing.T) {
 	assert.Equal(t, "9", got.ResourceVersion, "it may be newer")
 	require.NoError(t, cache.Update(at("u", "9")))
 	assert.Equal(t, 1, o.Stats().Kept)
+	require.NoError(t, cache.Update(at("another", "9")))
+	assert.Zero(t, o.Stats().Kept, "of two objects at one version neither is newer")
+	require.NoError(t, cache.Update(at("u", "9")))
+	_, err = o.Get(t.Context(), aKey)
+	require.NoError(t, err)
 	require.NoError(t, cache.Update(at("u", "not a number")))
 	assert.Zero(t, o.Stats().Kept, "nobody knows which is newer")
 }
@@ -299,6 +304,7 @@ func TestNoMoreIsKeptThanAllowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _ := on(t, b, metas, test.opt)
+			before := b.asked()
 			for i := range 9 {
 				_, err := o.Get(t.Context(), key(i))
 				require.NoError(t, err)
@@ -308,6 +314,7 @@ func TestNoMoreIsKeptThanAllowed(t *testing.T) {
 				}
 			}
 			assert.Equal(t, test.most, o.Stats().Kept)
+			assert.Equal(t, 9, b.asked()-before, "each one once")
 			_, ok := o.Peek(key(0))
 			assert.Equal(t, test.most > 0, ok)
 			_, ok = o.Peek(key(2))

@@ -152,6 +152,13 @@ func TestDeletionWhileTheResourceVersionStands(t *testing.T) {
 	}
 }
 
+func TestDeletionOfAnObjectWhoseUIDNobodyKnows(t *testing.T) {
+	cache, o := over(t, "1", pod("", "1"))
+	require.NoError(t, cache.DeleteKey(podKey))
+	require.NoError(t, o.Wrote(pod("u", "5")))
+	shows(t, o, nil)
+}
+
 func TestBookmarkEndsWrites(t *testing.T) {
 	cache, o := over(t, "1")
 	require.NoError(t, o.Wrote(pod("u", "2")))
