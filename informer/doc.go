@@ -25,6 +25,11 @@
 // [NewScoped] has several namespaces or clusters in one cache; [AddScope] and
 // [Informer.DropScope] change them while it runs.
 //
+// [store.AddBudget] bounds the memory of the cache: what is refused fails as every object
+// that cannot be stored, in the state, the log and the error hook. In tests,
+// [WithMutationGuard] finds who changes cached objects. Package ondemand has whole objects
+// beside an informer of their metadata.
+//
 // A program with many informers puts them into a [Group]. [Share] makes one of them
 // that ends with its last user.
 //
@@ -64,6 +69,8 @@
 //     over a store that has what the old one held.
 //   - I10. What leaves the scopes of an informer is a deletion for every subscriber, and
 //     nothing is written to a scope after it was dropped.
+//   - I11. A subscriber with [WithQueueLimit] whose queue takes more is ended, and told so;
+//     until then it misses nothing.
 //
 // # Synced and ready
 //
@@ -99,6 +106,6 @@
 // [WithErrorHook]. Run returns what the reflector returned, in a [*ScopeError] if there
 // are several, and a [*SubscriptionError] for each subscriber that had events left.
 // [*SyncError] and [*StaleError] say why an informer is not synced, or not ready.
-// [*ShareError] says why an informer cannot be shared, and [*BackingError] that it was
-// given a store of another type.
+// [*ShareError] says why an informer cannot be shared, [*QueueLimitError] why a subscription
+// was ended, and [*BackingError] that the informer was given a store of another type.
 package informer

@@ -9,6 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/guard"
 )
 
 // Informer keeps a cache of one resource, and tells any number of subscribers what
@@ -22,6 +23,7 @@ type Informer[T any] struct {
 	backing Backing[T]     // nil if there is none
 	broken  error          // what is wrong with the options
 	feed    feed
+	guard   *guard.Guard[T] // nil for none
 
 	// mu protects the fields below it. It is never held while code of a user
 	// runs.
@@ -64,6 +66,7 @@ func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
 	}
 	close(i.stopped)
 	i.back(key)
+	i.watchMutations()
 	return i
 }
 

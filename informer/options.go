@@ -8,6 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/guard"
 	"go.uber.org/zap"
 )
 
@@ -31,7 +32,8 @@ type options struct {
 	drainTimeout time.Duration
 	staleness    time.Duration // 0 or less for ever
 	// backing is a Backing of some type; nil for none. Options know no types.
-	backing any
+	backing  any
+	guarding *guard.Reporter
 }
 
 // common is what both informers and subscriptions have.

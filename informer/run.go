@@ -68,6 +68,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	err = i.feed.Run(r.feeding)
 	i.noteFailure(err)
 	i.endFeeding(r)
+	defer i.checkMutations()
 	end() // it has time to do its work while handlers do theirs
 	return errors.Join(err, i.drain(r), result())
 }
@@ -103,6 +104,9 @@ func (r *run[T]) serve(s *Subscription[T]) {
 	}
 	if s.resync > 0 {
 		r.workers.Go(func() { s.resyncs(r.feeding) })
+	}
+	if s.limit > 0 {
+		r.workers.Go(func() { s.limits(r.feeding) })
 	}
 }
 

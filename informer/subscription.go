@@ -22,7 +22,8 @@ type Subscription[T any] struct {
 	// mu protects the fields below it.
 	mu      sync.Mutex
 	closed  bool
-	working int // workers, and loops over Events
+	err     error // why it was ended; nil if by Close
+	working int   // workers, and loops over Events
 	done    chan struct{}
 }
 
@@ -62,7 +63,7 @@ func (s *Subscription[T]) CompactBy(compactor eventqueue.Compactor[T]) {
 // of them.
 func (s *Subscription[T]) Events(ctx context.Context) iter.Seq[eventqueue.Event[T]] {
 	return func(yield func(eventqueue.Event[T]) bool) {
-		s.while(func() { s.queues.Events(ctx)(yield) })
+		s.while(func() { s.queues.Events(ctx)(s.guarded(yield)) })
 	}
 }
 
@@ -115,6 +116,9 @@ func (s *Subscription[T]) while(fn func()) {
 }
 
 func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T]) error {
+	if s.of.guard != nil {
+		defer s.given(&event)()
+	}
 	if s.observer != nil {
 		return s.observed(ctx, event)
 	}

@@ -14,6 +14,7 @@ import (
 // is made.
 func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
 	c.edit(p, s)
+	c.budget.committed(s.edits)
 	c.watches.committed(c, p, s.edits, s.lowered)
 
 	var changes []Change[T]
@@ -184,6 +185,7 @@ func (c *Cache[T]) tell(p *Partition[T], s *step[T], changes []Change[T]) {
 		Initial:         s.initial,
 		Complete:        c.complete,
 		ResourceVersion: c.resourceVersionLocked(),
+		Seen:            s.seen,
 		Changes:         changes,
 	}
 	if p != c.whole {

@@ -27,6 +27,7 @@ type Cache[T any] struct {
 	// Lock order: writer, then watches.mu or trees, then mu.
 	writer    sync.Mutex
 	followers []*registration[T]
+	budget    *Budget[T] // nil for none
 	scratch   scratch[T]
 
 	// trees protects the trees: entries, epoch, indexes and their postings. A

@@ -99,6 +99,13 @@ type Commit[T any] struct {
 	// resource version is that after the commit.
 	Partition *Partition[T]
 
+	// Seen is the resource version up to which everything in what was written to was told
+	// by now: that of the list, or of the last single change or bookmark. Unlike
+	// ResourceVersion it does not stay before an object that is lacking, and is there
+	// for a partition, too. It is empty before the first Replace, and if the commit
+	// brought no version.
+	Seen string
+
 	// Changes is what happened, in order: of a Replace, the objects that it
 	// found missing come first. It is empty if only the resource version moved.
 	// Read-only.

@@ -245,3 +245,32 @@ func TestAFollowerThatPanicsKeepsTheOthersFromNothing(t *testing.T) {
 	}
 	checkIndex(t, &byNode.reader)
 }
+
+func TestCommitsSayWhereAndUpToWhichVersionEverythingWasTold(t *testing.T) {
+	c := newPods()
+	r := follow(c)
+	said := func() (all []string) {
+		for _, commit := range r.commits {
+			all = append(all, fmt.Sprintf("%v seen %q of %q", commit.Scope, commit.Seen, commit.ResourceVersion))
+		}
+		r.commits = nil
+		return all
+	}
+	require.NoError(t, c.Add(pod("n", "early", "u", "1")))
+	require.NoError(t, c.Replace(nil, "5"))
+	require.NoError(t, c.Add(pod("n", "a", "a", "6")))
+	require.NoError(t, c.DeleteKey(Key{Namespace: "n", Name: "a"}))
+	require.Error(t, c.ReplaceAll(Listing[*corev1.Pod]{ResourceVersion: "9", Lacking: []Rejection{{Key: Key{Namespace: "n", Name: "bad"}, Err: assert.AnError}}}))
+	require.NoError(t, c.Add(pod("n", "b", "b", "10")))
+	const all = "all namespaces"
+	assert.Equal(t, []string{
+		all + ` seen "" of ""`, all + ` seen "5" of "5"`, all + ` seen "6" of "6"`, all + ` seen "" of "6"`,
+		all + ` seen "9" of "6"`, all + ` seen "10" of "6"`,
+	}, said(), "what is lacking holds up the resource version alone")
+
+	p, err := c.Partition(Scope{Namespace: "n"})
+	require.NoError(t, err)
+	require.NoError(t, p.Replace(nil, "20"))
+	require.NoError(t, p.Bookmark("21"))
+	assert.Equal(t, []string{`namespace n seen "20" of ""`, `namespace n seen "21" of ""`}, said())
+}

@@ -46,6 +46,13 @@
 // [Cache.Drop] deletes what left. A [BatchStore] is a Store with these abilities,
 // and [Batches] finds out whether a Store is one.
 //
+// # Around a cache
+//
+// [AddBudget] says how much memory the objects take, and bounds it. Package overlay lies
+// over a cache and shows a program its own writes before the cache has them; package expiry
+// has a store whose objects live for a time; package guard finds, in tests, who changes
+// objects of a cache.
+//
 // # Decorators
 //
 // A decorator is a Store in front of others. It changes what they are told, and
@@ -98,6 +105,9 @@
 //   - S9. A Replace keeps the very object that it finds at the same UID and
 //     resource version, and reports nothing for it.
 //   - S10. What is written to a partition touches nothing outside of its scope.
+//   - S11. A cache with a [Budget] knows about how much memory its objects take, after
+//     every commit, and with a limit no write makes it more than that: what is too much is
+//     rejected with a [BudgetError].
 //
 // # Concurrency
 //
@@ -119,7 +129,7 @@
 // [RejectedError] names what could not be stored and why, one [Rejection] an
 // object. Causes can be told apart with errors.Is: [ErrNilObject], [ErrNoName],
 // [ErrNoKeyFunc], [ErrNoFunc], [ErrKeyMismatch], [ErrPanic], [ErrOutOfScope],
-// [ErrNotHeld], [ErrNoWrite], and what the function of a [Transform] returned. The
+// [ErrNotHeld], [ErrNoWrite], [ErrOverBudget], and what the function of a [Transform] returned. The
 // first two come from [ObjectKey] in a [KeyError], and a panic of an index function
 // in an [IndexError]. [RefusedError] says that, because of such objects, a Store
 // without batches was given nothing. Other errors are [IndexError], of an index that
@@ -136,5 +146,6 @@
 // pays for a snapshot, and the next commit copies the parts of the trees that it
 // changes; one of more than 1,024 changes and a quarter of the objects copies them
 // whole. A point read takes a read lock for its lookup; it waits for no more than
-// a commit of 1,024 changes. See docs/performance.md.
+// a commit of 1,024 changes. See docs/performance.md. A [Budget] measures each object when
+// it comes and when it goes; a cache without one pays nothing for that.
 package store

@@ -74,4 +74,8 @@ func (v *View[T]) WaitForDeletion(ctx context.Context, object T) error {
 // Snapshot returns the current state.
 func (v *View[T]) Snapshot() *Snapshot[T] { return v.of.Snapshot() }
 
+// Follow is [Cache.Follow]. The follower runs while the cache is written, as the function
+// of an index does.
+func (v *View[T]) Follow(follower Follower[T]) (stop func()) { return v.of.Follow(follower) }
+
 func (v *View[T]) cache() *Cache[T] { return v.of }

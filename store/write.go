@@ -13,8 +13,10 @@ type step[T any] struct {
 	initial bool
 	edits   []edit[T]
 
-	// resourceVersion is where the commit leads to.
+	// resourceVersion is where the commit leads to, and seen how far it tells of
+	// everything, what is lacking included.
 	resourceVersion string
+	seen            string
 	replaced        bool
 	// lowered is true if the listing is older than what was seen before. Then the
 	// version of before is of a history that is lost: the commit has that of the
@@ -93,6 +95,7 @@ func (p *Partition[T]) apply(writes []Write[T], report bool) ([]Change[T], error
 	}
 	s := step[T]{origin: Watch, resourceVersion: p.resourceVersion, edits: c.scratch.edits[:0]}
 	var rejections []Rejection
+	c.budget.begin()
 	for i := range writes {
 		w := &writes[i]
 		if r := p.stage(&s, w); r != nil {
@@ -117,7 +120,7 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 			err = p.own(key)
 		}
 		if err == nil {
-			e, err = p.of.prepare(key, w.Object, w.Version)
+			e, err = p.of.afford(key, w)
 		}
 		if err != nil {
 			p.lack(key)
@@ -137,8 +140,7 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 				return &Rejection{Key: key, Version: version, Err: err}
 			}
 			// The last state is bad, but the key is enough.
-			s.edits = append(s.edits, edit[T]{key: key})
-			p.moved(s, key, version.ResourceVersion)
+			p.takeOut(s, edit[T]{key: key}, version.ResourceVersion)
 			return nil
 		}
 		final := &entry[T]{object: w.Object}
@@ -146,8 +148,7 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 			told := w.Version
 			final.version = &told
 		}
-		s.edits = append(s.edits, edit[T]{key: key, final: final})
-		p.moved(s, key, version.ResourceVersion)
+		p.takeOut(s, edit[T]{key: key, final: final}, version.ResourceVersion)
 	case WriteDeleteKey:
 		key, err := p.place(w.Key)
 		if err == nil {
@@ -156,8 +157,7 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 		if err != nil {
 			return &Rejection{Key: w.Key, Err: err}
 		}
-		s.edits = append(s.edits, edit[T]{key: key})
-		p.moved(s, key, w.Version.ResourceVersion)
+		p.takeOut(s, edit[T]{key: key}, w.Version.ResourceVersion)
 	case WriteBookmark:
 		p.moved(s, Key{}, w.Version.ResourceVersion)
 	case WriteLack:
@@ -176,13 +176,37 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 	return nil
 }
 
+// takeOut adds a deletion to a step.
+func (p *Partition[T]) takeOut(s *step[T], e edit[T], resourceVersion string) {
+	p.of.budget.leave(p.of, e.key)
+	s.edits = append(s.edits, e)
+	p.moved(s, e.key, resourceVersion)
+}
+
+// afford prepares the entry of a write, if the budget allows it.
+func (c *Cache[T]) afford(key Key, w *Write[T]) (*entry[T], error) {
+	e, err := c.prepare(key, w.Object, w.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.budget.admit(c, key, w.Object); err != nil {
+		c.release(e.terms())
+		return nil, err
+	}
+	return e, nil
+}
+
 // moved notes that the partition has heard of everything up to a resource
 // version, if that is known, and of a key, if there is one.
 func (p *Partition[T]) moved(s *step[T], key Key, resourceVersion string) {
 	if key != (Key{}) {
 		p.found(key)
 	}
-	if p.complete && resourceVersion != "" && !p.lacking.any() {
+	if !p.complete || resourceVersion == "" {
+		return
+	}
+	s.seen = resourceVersion
+	if !p.lacking.any() {
 		s.resourceVersion = resourceVersion
 	}
 }
@@ -217,11 +241,14 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 		}
 		r.reject(rejection)
 	}
+	gone := r.deletions()
+	r.afford(gone)
 	s := step[T]{
 		origin:          List,
 		initial:         !p.complete,
-		edits:           append(r.deletions(), r.edits...),
+		edits:           append(gone, r.edits...),
 		resourceVersion: l.ResourceVersion,
+		seen:            l.ResourceVersion,
 		replaced:        true,
 		lowered:         lower(l.ResourceVersion, p.resourceVersion),
 	}

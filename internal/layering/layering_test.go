@@ -41,6 +41,19 @@ var allowed = map[string][]string{
 // anybody may reach these, which reach none of ours.
 var anybody = []string{"internal/masking"}
 
+func init() {
+	allowed["store/guard"] = []string{"store"}
+	allowed["store/overlay"] = []string{"store"}
+	allowed["store/expiry"] = []string{"store"}
+	allowed["informer/ondemand"] = []string{"store"}
+	// Whoever has informers has their guards.
+	for name, below := range allowed {
+		if name == "informer" || slices.Contains(below, "informer") {
+			allowed[name] = append(below, "store/guard")
+		}
+	}
+}
+
 // reaching are those that reach client-go's caches: to bridge to them, or because leader
 // election does.
 var reaching = []string{"informer/clientgo", "controller/leader", "controller/manager"}

@@ -1,0 +1,81 @@
+package eventqueue
+
+import (
+	"reflect"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// sample is how many objects are measured at most to estimate the size of all.
+const sample = 1024
+
+// Bytes estimates how much memory the queues take beyond the cache: the events, and those
+// of their objects that the cache does not hold, or not any more. An object is as large as
+// size says; nil is [store.SizeOf]. Of many objects only some are measured.
+//
+// It looks at all events, which are locked meanwhile, and so is for a look from time to
+// time. size is called without a lock.
+func (c *Collection[T]) Bytes(size func(T) int64) int64 {
+	if size == nil {
+		size = store.SizeOf[T]
+	}
+	objects, events := c.beyond()
+	bytes := int64(events) * int64(reflect.TypeFor[record[T]]().Size())
+	if len(objects) == 0 {
+		return bytes
+	}
+	step := (len(objects) + sample - 1) / sample
+	var measured, of int64
+	for i := 0; i < len(objects); i += step {
+		measured += size(objects[i])
+		of++
+	}
+	return bytes + measured*int64(len(objects))/of
+}
+
+// beyond returns the objects that are in queues and not in the cache, and the number of
+// events.
+func (c *Collection[T]) beyond() (objects []T, events int) {
+	c.lock()
+	defer c.mu.Unlock()
+	for l := range c.keys.all() {
+		held, ok := c.cache.Get(l.key)
+		first := len(objects)
+		add := func(object T) {
+			if ok && same(object, held) {
+				return
+			}
+			// The object of an event is the prior one of the next.
+			for _, before := range objects[max(first, len(objects)-2):] {
+				if same(object, before) {
+					return
+				}
+			}
+			objects = append(objects, object)
+		}
+		for _, q := range []*Queue[T]{l.out, l.waiting} {
+			if q == nil {
+				continue
+			}
+			events += len(q.events)
+			for i := range q.events {
+				if e := &q.events[i]; e.PriorKnown {
+					add(e.Prior)
+				}
+				add(q.events[i].Object)
+			}
+		}
+	}
+	return objects, events
+}
+
+// same reports whether two values are one object. Values that cannot be compared are not.
+func same[T any](a, b T) bool {
+	if reflect.TypeFor[T]().Kind() != reflect.Pointer {
+		v, w := reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem()
+		if !v.Comparable() || !w.Comparable() {
+			return false
+		}
+	}
+	return any(a) == any(b)
+}

@@ -1,0 +1,60 @@
+package ondemand
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+var (
+	// ErrNoClient means that [New] was given no function that returns clients, or that
+	// it returned none.
+	ErrNoClient = errors.New("no client: pass a function that returns one, such as clientset.CoreV1().Pods")
+
+	// ErrNoMetadata means that [New] was given no cache of the metadata.
+	ErrNoMetadata = errors.New("no cache of the metadata: pass that of an informer")
+
+	// ErrNotSynced means that the cache of the metadata was not filled yet, so that
+	// nobody knows which objects there are. Wait for its informer first.
+	ErrNotSynced = errors.New("the metadata is not synced: wait for its informer")
+
+	// ErrStale means that the server answered with an older state than the one whose
+	// metadata the cache has, again and again: something between is caching.
+	ErrStale = errors.New("server answers with an older state than it told before")
+
+	// ErrClosed means that [Objects.Close] was called.
+	ErrClosed = errors.New("closed")
+)
+
+// NotFoundError says that there is no such object.
+type NotFoundError struct {
+	Key store.Key
+	// Err is what the server answered; nil if the metadata says so.
+	Err error
+}
+
+// Error names the object.
+func (e *NotFoundError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%q not found by the server, though its metadata is still in the cache: %v", e.Key, e.Err)
+	}
+	return fmt.Sprintf("%q not found in the cache of the metadata", e.Key)
+}
+
+// Unwrap returns Err.
+func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// FetchError says that an object could not be fetched.
+type FetchError struct {
+	Key store.Key
+	// Err is what the client returned, [ErrStale], or a panic of the client, which
+	// wraps [store.ErrPanic].
+	Err error
+}
+
+// Error names the object and the cause.
+func (e *FetchError) Error() string { return fmt.Sprintf("fetching %q: %v", e.Key, e.Err) }
+
+// Unwrap returns Err.
+func (e *FetchError) Unwrap() error { return e.Err }

@@ -1,0 +1,61 @@
+package ondemand_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/ondemand"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+)
+
+// The metadata of all Secrets is cached, and whole only those that somebody needs.
+func Example() {
+	server, err := reflectortest.NewServer()
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	for _, name := range []string{"a", "b", "c"} {
+		if err := server.Create(secret(name, "token of "+name)); err != nil {
+			panic(err)
+		}
+	}
+	clients := kubernetes.NewForConfigOrDie(server.Config())
+	metas := informer.NewMetadata[corev1.Secret](
+		metadata.NewForConfigOrDie(server.Config()).Resource(corev1.SchemeGroupVersion.WithResource("secrets")))
+	secrets, err := ondemand.New(clients.CoreV1().Secrets, metas.Cache(), ondemand.WithMaxObjects(2))
+	if err != nil {
+		panic(err)
+	}
+	defer secrets.Close()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- metas.Run(ctx) }()
+	if err := metas.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	for range 3 {
+		got, err := secrets.Get(ctx, store.Key{Namespace: "default", Name: "b"})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(string(got.Data["token"]))
+	}
+	gets := server.Requests(reflectortest.Verb("get"), reflectortest.ForResource("secrets"))
+	fmt.Println(metas.Cache().Len(), "in the cache,", secrets.Stats().Kept, "whole,", len(gets), "request")
+	cancel()
+	if err := <-ended; err != nil {
+		panic(err)
+	}
+	// Output:
+	// token of b
+	// token of b
+	// token of b
+	// 3 in the cache, 1 whole, 1 request
+}

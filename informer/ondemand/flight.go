@@ -1,0 +1,117 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// errAbandoned means that a client ended its goroutine.
+var errAbandoned = errors.New("client ended by runtime.Goexit")
+
+// flight is a request for one object, and those who wait for its answer.
+type flight[T any] struct {
+	waiting int // guarded by Objects.mu
+	cancel  context.CancelFunc
+	done    chan struct{}
+	object  T     // set before done is closed, as is err
+	err     error // a *FetchError, or what the client returned
+}
+
+// fetch returns what the server has under a key, by a request of its own or somebody
+// else's.
+func (o *Objects[T]) fetch(ctx context.Context, key store.Key) (object T, err error) {
+	f, err := o.join(ctx, key)
+	if err != nil {
+		return object, err
+	}
+	defer o.leave(key, f)
+	select {
+	case <-f.done:
+		return f.object, f.err
+	case <-ctx.Done():
+		return object, context.Cause(ctx)
+	}
+}
+
+// join returns the request for a key that is under way, or begins one.
+func (o *Objects[T]) join(ctx context.Context, key store.Key) (*flight[T], error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, ErrClosed
+	}
+	f := o.flights[key]
+	if f == nil {
+		f = &flight[T]{done: make(chan struct{})}
+		// It has the first caller's values, such as a trace, and nobody's deadline.
+		var flying context.Context
+		flying, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		o.flights[key] = f
+		o.requests++
+		o.running.Go(func() { o.fly(flying, key, f) })
+	}
+	f.waiting++
+	return f, nil
+}
+
+// leave ends a request for which nobody waits any more. Who comes later begins another.
+func (o *Objects[T]) leave(key store.Key, f *flight[T]) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if f.waiting--; f.waiting == 0 {
+		f.cancel()
+		o.forgetLocked(key, f)
+	}
+}
+
+func (o *Objects[T]) forgetLocked(key store.Key, f *flight[T]) {
+	if o.flights[key] == f {
+		delete(o.flights, key)
+	}
+}
+
+// fly makes the request.
+func (o *Objects[T]) fly(ctx context.Context, key store.Key, f *flight[T]) {
+	f.err = errAbandoned // unless the client returns
+	defer o.land(key, f)
+	f.object, f.err = o.ask(ctx, key)
+}
+
+// land hands the answer to those who wait, and keeps it.
+func (o *Objects[T]) land(key store.Key, f *flight[T]) {
+	var size int64
+	if f.err == nil && o.limits.bytes > 0 {
+		size = store.SizeOf(f.object)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forgetLocked(key, f)
+	if f.err == nil && !o.closed && o.current(key, f.object) == nil {
+		o.recent.put(key, f.object, size)
+	}
+	close(f.done)
+}
+
+// ask calls the client. Its panic must not end the process: it would not, had the caller
+// called the client.
+func (o *Objects[T]) ask(ctx context.Context, key store.Key) (object T, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
+		}
+	}()
+	client := o.clients(key.Namespace)
+	if isNil(client) {
+		return object, ErrNoClient
+	}
+	object, err = client.Get(ctx, key.Name, metav1.GetOptions{})
+	if err == nil && isNil(object) {
+		err = store.ErrNilObject
+	}
+	return object, err
+}

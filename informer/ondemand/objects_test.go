@@ -1,0 +1,374 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/storetest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+type object = storetest.Object
+
+var aKey = store.Key{Namespace: "ns", Name: "a"}
+
+func at(uid, version string) *object { return storetest.New("ns", "a", uid, version) }
+
+// backend is a client of one namespace: answers says what it returns.
+type backend struct {
+	mu      sync.Mutex
+	gets    int
+	answers func(ctx context.Context, name string, nth int) (*object, error)
+}
+
+func (b *backend) Get(ctx context.Context, name string, _ metav1.GetOptions) (*object, error) {
+	b.mu.Lock()
+	b.gets++
+	nth := b.gets
+	b.mu.Unlock()
+	return b.answers(ctx, name, nth)
+}
+
+func (b *backend) asked() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.gets
+}
+
+// always is a backend that has one state of an object.
+func always(o *object) *backend {
+	return &backend{answers: func(context.Context, string, int) (*object, error) { return o, nil }}
+}
+
+// on returns objects over a backend, and the cache of the metadata with some in it.
+func on(t *testing.T, b *backend, metas []*object, opts ...Option) (*Objects[*object], *store.Cache[*object]) {
+	t.Helper()
+	cache := store.New(store.ObjectKey[*object])
+	require.NoError(t, cache.Replace(metas, "1000"))
+	o, err := New(Cluster(b), cache.View(), opts...)
+	require.NoError(t, err)
+	t.Cleanup(o.Close)
+	return o, cache
+}
+
+func TestObjectIsFetchedOnceAndKept(t *testing.T) {
+	b := always(at("u", "5"))
+	o, _ := on(t, b, []*object{at("u", "5")})
+	_, ok := o.Peek(aKey)
+	assert.False(t, ok)
+	for range 3 {
+		got, err := o.Get(t.Context(), aKey)
+		require.NoError(t, err)
+		assert.Equal(t, at("u", "5"), got)
+	}
+	_, ok = o.Peek(aKey)
+	assert.True(t, ok)
+	assert.Equal(t, 1, b.asked())
+	assert.Equal(t, Stats{Kept: 1, Hits: 2, Requests: 1}, o.Stats())
+}
+
+func TestObjectIsNeverOlderThanItsMetadata(t *testing.T) {
+	b := always(at("u", "5"))
+	o, cache := on(t, b, []*object{at("u", "5")})
+	_, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	require.NoError(t, cache.Update(at("u", "7")))
+	assert.Zero(t, o.Stats().Kept, "what is old is not kept")
+	_, ok := o.Peek(aKey)
+	assert.False(t, ok)
+
+	_, err = o.Get(t.Context(), aKey)
+	require.ErrorIs(t, err, ErrStale)
+	var failed *FetchError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, aKey, failed.Key)
+	assert.Equal(t, 1+attempts, b.asked())
+
+	b.answers = func(context.Context, string, int) (*object, error) { return at("u", "9"), nil }
+	got, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	assert.Equal(t, "9", got.ResourceVersion, "it may be newer")
+	require.NoError(t, cache.Update(at("u", "9")))
+	assert.Equal(t, 1, o.Stats().Kept)
+	require.NoError(t, cache.Update(at("another", "9")))
+	assert.Zero(t, o.Stats().Kept, "of two objects at one version neither is newer")
+	require.NoError(t, cache.Update(at("u", "9")))
+	_, err = o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	require.NoError(t, cache.Update(at("u", "not a number")))
+	assert.Zero(t, o.Stats().Kept, "nobody knows which is newer")
+}
+
+func TestMetadataThatMovesDuringAFetch(t *testing.T) {
+	var cache *store.Cache[*object]
+	server := 5
+	b := &backend{answers: func(context.Context, string, int) (*object, error) {
+		answer := at("u", strconv.Itoa(server))
+		server++ // somebody writes while the answer is on its way
+		if server < 8 {
+			_ = cache.Update(at("u", strconv.Itoa(server)))
+		}
+		return answer, nil
+	}}
+	o, c := on(t, b, []*object{at("u", "5")})
+	cache = c
+	got, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	assert.Equal(t, "7", got.ResourceVersion)
+	assert.Equal(t, 3, b.asked())
+}
+
+func TestObjectThatChangesAllTheTimeIsAsNewAsWhenItWasAskedFor(t *testing.T) {
+	var cache *store.Cache[*object]
+	b := &backend{answers: func(_ context.Context, _ string, nth int) (*object, error) {
+		answer := at("u", strconv.Itoa(5+nth))
+		_ = cache.Update(at("u", strconv.Itoa(6+nth)))
+		return answer, nil
+	}}
+	o, c := on(t, b, []*object{at("u", "5")})
+	cache = c
+	got, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	assert.Equal(t, strconv.Itoa(5+attempts), got.ResourceVersion)
+	assert.Zero(t, o.Stats().Kept)
+}
+
+func TestDeletedObjects(t *testing.T) {
+	var cache *store.Cache[*object]
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "a")
+	for name, test := range map[string]struct {
+		answers   func(context.Context, string, int) (*object, error)
+		byServer  bool
+		noRequest bool
+	}{
+		"on the server": {func(context.Context, string, int) (*object, error) { return nil, gone }, true, false},
+		"in the metadata, during the fetch": {func(context.Context, string, int) (*object, error) {
+			_ = cache.DeleteKey(aKey)
+			return at("u", "5"), nil
+		}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &backend{answers: test.answers}
+			o, c := on(t, b, []*object{at("u", "5")})
+			cache = c
+			_, err := o.Get(t.Context(), aKey)
+			var missing *NotFoundError
+			require.ErrorAs(t, err, &missing)
+			assert.Equal(t, aKey, missing.Key)
+			assert.Equal(t, test.byServer, apierrors.IsNotFound(err))
+			assert.Zero(t, o.Stats().Kept)
+		})
+	}
+	t.Run("in the metadata, while it is kept", func(t *testing.T) {
+		b := always(at("u", "5"))
+		o, cache := on(t, b, []*object{at("u", "5")})
+		_, err := o.Get(t.Context(), aKey)
+		require.NoError(t, err)
+		require.NoError(t, cache.Delete(at("u", "6")))
+		assert.Zero(t, o.Stats().Kept)
+		_, err = o.Get(t.Context(), aKey)
+		_, ok := errors.AsType[*NotFoundError](err)
+		assert.True(t, ok)
+		assert.Equal(t, 1, b.asked())
+	})
+}
+
+func TestObjectThatWasCreatedAnewIsFetchedAnew(t *testing.T) {
+	b := always(at("u", "5"))
+	o, cache := on(t, b, []*object{at("u", "5")})
+	_, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	require.NoError(t, cache.Delete(at("u", "6")))
+	require.NoError(t, cache.Add(at("other", "7")))
+	b.answers = func(context.Context, string, int) (*object, error) { return at("other", "7"), nil }
+	got, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	assert.Equal(t, at("other", "7"), got)
+
+	// The server knows of a third one, which the metadata does not show yet.
+	require.NoError(t, cache.Update(at("other", "8")))
+	b.answers = func(context.Context, string, int) (*object, error) { return at("third", "10"), nil }
+	got, err = o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	assert.Equal(t, at("third", "10"), got)
+	require.NoError(t, cache.Delete(at("other", "9")))
+	assert.Zero(t, o.Stats().Kept, "the metadata does not have it")
+}
+
+func TestNobodyKnowsBeforeTheMetadataIsThere(t *testing.T) {
+	cache := store.New(store.ObjectKey[*object])
+	o, err := New(Cluster(always(at("u", "1"))), cache.View())
+	require.NoError(t, err)
+	defer o.Close()
+	_, err = o.Get(t.Context(), aKey)
+	require.ErrorIs(t, err, ErrNotSynced)
+	require.NoError(t, cache.Replace(nil, "3"))
+	_, err = o.Get(t.Context(), aKey)
+	_, ok := errors.AsType[*NotFoundError](err)
+	assert.True(t, ok)
+}
+
+func TestCallersShareARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		b := &backend{answers: func(ctx context.Context, _ string, _ int) (*object, error) {
+			select {
+			case <-release:
+				return at("u", "5"), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}
+		o, _ := on(t, b, []*object{at("u", "5")})
+		first, leave := context.WithCancelCause(t.Context())
+		results := make(chan error, 10)
+		for i := range 10 {
+			ctx := t.Context()
+			if i == 0 {
+				ctx = first
+			}
+			go func() {
+				_, err := o.Get(ctx, aKey)
+				results <- err
+			}()
+			synctest.Wait()
+		}
+		leave(assert.AnError)
+		require.ErrorIs(t, <-results, assert.AnError, "who leaves does not wait")
+		close(release)
+		for range 9 {
+			require.NoError(t, <-results)
+		}
+		assert.Equal(t, 1, b.asked())
+	})
+}
+
+func TestRequestEndsWhenAllHaveLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		b := &backend{answers: func(ctx context.Context, _ string, nth int) (*object, error) {
+			if nth > 1 {
+				return at("u", "5"), nil
+			}
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return nil, ctx.Err()
+		}}
+		o, _ := on(t, b, []*object{at("u", "5")})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			synctest.Wait()
+			cancel()
+		}()
+		_, err := o.Get(ctx, aKey)
+		require.Equal(t, context.Canceled, err)
+		require.Error(t, <-ended)
+		_, err = o.Get(t.Context(), aKey)
+		require.NoError(t, err, "the next one begins another")
+	})
+}
+
+func TestNoMoreIsKeptThanAllowed(t *testing.T) {
+	var metas []*object
+	for i := range 10 {
+		metas = append(metas, storetest.New("ns", strconv.Itoa(i), "u"+strconv.Itoa(i), "5"))
+	}
+	b := &backend{}
+	b.answers = func(_ context.Context, name string, _ int) (*object, error) {
+		whole := storetest.New("ns", name, "u"+name, "5")
+		whole.Payload = strings.Repeat("x", 1000)
+		if name == "9" {
+			whole.Payload = strings.Repeat("x", 100_000)
+		}
+		return whole, nil
+	}
+	key := func(i int) store.Key { return store.Key{Namespace: "ns", Name: strconv.Itoa(i)} }
+	for name, test := range map[string]struct {
+		opt  Option
+		most int
+	}{
+		"objects": {WithMaxObjects(3), 3},
+		"bytes":   {WithMaxBytes(4500), 3},
+		"nothing": {WithMaxObjects(0), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _ := on(t, b, metas, test.opt)
+			before := b.asked()
+			for i := range 9 {
+				_, err := o.Get(t.Context(), key(i))
+				require.NoError(t, err)
+				if test.most > 0 {
+					_, err = o.Get(t.Context(), key(0)) // used again and again
+					require.NoError(t, err)
+				}
+			}
+			assert.Equal(t, test.most, o.Stats().Kept)
+			assert.Equal(t, 9, b.asked()-before, "each one once")
+			_, ok := o.Peek(key(0))
+			assert.Equal(t, test.most > 0, ok)
+			_, ok = o.Peek(key(2))
+			assert.False(t, ok, "it was used least recently")
+			if name == "bytes" {
+				assert.LessOrEqual(t, o.Stats().Bytes, int64(4500))
+				_, err := o.Get(t.Context(), key(9))
+				require.NoError(t, err)
+				assert.Equal(t, test.most, o.Stats().Kept, "one that is too large drives nobody out")
+			}
+		})
+	}
+}
+
+func TestFailuresOfTheClient(t *testing.T) {
+	for name, test := range map[string]struct {
+		fails func() (*object, error)
+		want  error
+	}{
+		"an error":    {func() (*object, error) { return nil, assert.AnError }, assert.AnError},
+		"a panic":     {func() (*object, error) { panic("bad client") }, store.ErrPanic},
+		"no object":   {func() (*object, error) { return nil, nil }, store.ErrNilObject},
+		"an ending":   {func() (*object, error) { runtime.Goexit(); return nil, nil }, errAbandoned},
+		"its own end": {func() (*object, error) { return nil, context.DeadlineExceeded }, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &backend{answers: func(_ context.Context, _ string, nth int) (*object, error) {
+				if nth == 1 {
+					return test.fails()
+				}
+				return at("u", "5"), nil
+			}}
+			o, _ := on(t, b, []*object{at("u", "5")})
+			_, err := o.Get(t.Context(), aKey)
+			var failed *FetchError
+			require.ErrorAs(t, err, &failed)
+			require.ErrorIs(t, err, test.want)
+			_, err = o.Get(t.Context(), aKey)
+			require.NoError(t, err, "a failure is not kept")
+		})
+	}
+}
+
+func TestClose(t *testing.T) {
+	o, cache := on(t, always(at("u", "5")), []*object{at("u", "5")})
+	_, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	o.Close()
+	_, err = o.Get(t.Context(), aKey)
+	require.ErrorIs(t, err, ErrClosed)
+	require.NoError(t, cache.Update(at("u", "6")))
+
+	_, err = New[*object, *backend](nil, cache.View())
+	require.ErrorIs(t, err, ErrNoClient)
+	_, err = New[*object, *backend, *object](Cluster(always(nil)), nil)
+	require.ErrorIs(t, err, ErrNoMetadata)
+}

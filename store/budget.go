@@ -1,0 +1,200 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+var (
+	// ErrOverBudget means that an object was rejected because the cache would have
+	// taken more memory than its [Budget] allows: see [BudgetError].
+	ErrOverBudget = errors.New("cache would be over its budget; raise the limit, store less of each object by a Transform, or select fewer")
+
+	// ErrBudgetExists means that a cache has a [Budget] already.
+	ErrBudgetExists = errors.New("cache has a budget already")
+)
+
+// BudgetError says why a [Budget] rejected an object: it wraps [ErrOverBudget].
+type BudgetError struct {
+	// Limit is that of the budget, in bytes.
+	Limit int64
+	// Bytes is what the cache held, without the object, and with it what would have
+	// been held.
+	Bytes, With int64
+}
+
+// Error says how much there is and would be.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("%v: about %d bytes are held, %d with this object, and %d are allowed", ErrOverBudget, e.Bytes, e.With, e.Limit)
+}
+
+// Unwrap returns [ErrOverBudget].
+func (e *BudgetError) Unwrap() error { return ErrOverBudget }
+
+// Budget knows about how much memory the objects of a cache take, and refuses what is too
+// much. Get one from [AddBudget]. All methods are safe for concurrent use.
+type Budget[T any] struct {
+	size    func(T) int64
+	limit   int64 // 0 for none
+	bytes   atomic.Int64
+	refused atomic.Uint64
+
+	// planned is what the objects will take after the writes that were staged, and staged
+	// what those of single keys will. Guarded by Cache.writer.
+	planned int64
+	staged  map[Key]int64
+}
+
+// AddBudget counts the memory of what a cache holds, from now on and for its life, as a
+// size function says that an object takes it, in bytes; nil is [SizeOf]. The cache's own
+// parts, some 180 bytes an object, are not in it, nor what its indexes take.
+//
+// With a positive limit, a write that would make more of it than that is refused: the
+// object is rejected with a [*BudgetError], what was held under its key stays, the resource
+// version stays before it (S5), and so whoever fills the cache has an error to tell. An
+// object of the same size as its older state, or a smaller one, is always taken, as is
+// every deletion; of a list, what goes makes room for what comes. Nothing that is held is
+// thrown out, also if it is over the limit already.
+//
+// The function runs under the writer's lock, as index functions do: once for an object that
+// comes and once for one that goes, and once more for each with a limit. It must be pure. An
+// object on which it panics is rejected ([ErrPanic]); so is AddBudget if it panics on what
+// is held. A second budget is [ErrBudgetExists].
+func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget[T], error) {
+	if size == nil {
+		size = SizeOf[T]
+	}
+	b := &Budget[T]{size: size, limit: max(limit, 0), staged: map[Key]int64{}}
+	c := to.cache()
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	if c.budget != nil {
+		return nil, ErrBudgetExists
+	}
+	var bytes int64
+	var err error
+	c.entries.Scan(func(e *entry[T]) bool {
+		var n int64
+		n, err = b.measure(e.object)
+		bytes += n
+		return err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.bytes.Store(bytes)
+	c.budget = b
+	return b, nil
+}
+
+// Bytes returns about how many bytes the objects take that are held now.
+func (b *Budget[T]) Bytes() int64 { return b.bytes.Load() }
+
+// Limit returns how many bytes they may take; 0 for as many as they like.
+func (b *Budget[T]) Limit() int64 { return b.limit }
+
+// Refused counts the writes that were refused, also those of one object again and again.
+func (b *Budget[T]) Refused() uint64 { return b.refused.Load() }
+
+func (b *Budget[T]) measure(object T) (n int64, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			n, err = 0, recovered(value)
+		}
+	}()
+	return b.size(object), nil
+}
+
+// of returns the size of an entry, 0 for none. It was measured before, when it came.
+func (b *Budget[T]) of(e *entry[T]) int64 {
+	if e == nil {
+		return 0
+	}
+	n, _ := b.measure(e.object)
+	return n
+}
+
+// begin forgets what was staged. A nil budget allows everything and counts nothing.
+func (b *Budget[T]) begin() {
+	if b == nil {
+		return
+	}
+	b.planned = b.bytes.Load()
+	clear(b.staged)
+}
+
+// admit stages an object, or returns why it cannot be stored.
+func (b *Budget[T]) admit(c *Cache[T], key Key, object T) error {
+	if b == nil {
+		return nil
+	}
+	n, err := b.measure(object)
+	if err != nil || b.limit == 0 {
+		return err
+	}
+	was := b.was(c, key)
+	if with := b.planned + n - was; n > was && with > b.limit {
+		b.refused.Add(1)
+		return &BudgetError{Limit: b.limit, Bytes: b.planned, With: with}
+	}
+	b.planned += n - was
+	b.staged[key] = n
+	return nil
+}
+
+// leave stages that nothing is held under a key any more.
+func (b *Budget[T]) leave(c *Cache[T], key Key) {
+	if b == nil || b.limit == 0 {
+		return
+	}
+	b.planned -= b.was(c, key)
+	b.staged[key] = 0
+}
+
+// was returns the size of what will be held under a key without another write.
+func (b *Budget[T]) was(c *Cache[T], key Key) int64 {
+	if n, ok := b.staged[key]; ok {
+		return n
+	}
+	object, held := c.table.get(key)
+	if !held {
+		return 0
+	}
+	n, _ := b.measure(object)
+	return n
+}
+
+// committed counts the edits of a commit.
+func (b *Budget[T]) committed(edits []edit[T]) {
+	if b == nil {
+		return
+	}
+	var more int64
+	for i := range edits {
+		more += b.of(edits[i].new) - b.of(edits[i].old)
+	}
+	b.bytes.Add(more)
+}
+
+// afford rejects what is too much of a listing, in its order, given what it takes out.
+func (r *replacement[T]) afford(gone []edit[T]) {
+	c := r.of.of
+	b := c.budget
+	if b == nil {
+		return
+	}
+	b.begin()
+	for i := range gone {
+		b.leave(c, gone[i].key)
+	}
+	for i := range r.edits {
+		e := r.edits[i]
+		if e.new == nil {
+			continue
+		}
+		if err := b.admit(c, e.key, e.new.object); err != nil {
+			r.reject(Rejection{Key: e.key, Version: e.new.known(), Err: err})
+		}
+	}
+}

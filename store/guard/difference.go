@@ -1,0 +1,117 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// absent is how a value that is not there is written.
+const absent = "absent"
+
+// firstDifference returns the path to the first field that differs in two encoded objects,
+// in the order of names, and what is there.
+func firstDifference(was, is []byte) (path, before, after string) {
+	a, b := decode(was), decode(is)
+	path, before, after, found := differ("", a, b)
+	if !found {
+		return "the order of its fields", "another", "this one"
+	}
+	if path == "" {
+		path = "the object"
+	}
+	return path, before, after
+}
+
+func decode(encoded []byte) (value any) {
+	d := json.NewDecoder(bytes.NewReader(encoded))
+	d.UseNumber() // a large number must not lose digits
+	_ = d.Decode(&value)
+	return value
+}
+
+// differ compares two decoded values, which are any because JSON may be anything.
+func differ(path string, a, b any) (at, was, is string, found bool) {
+	switch x := a.(type) {
+	case map[string]any:
+		if y, ok := b.(map[string]any); ok {
+			return differInFields(path, x, y)
+		}
+	case []any:
+		if y, ok := b.([]any); ok {
+			return differInElements(path, x, y)
+		}
+	default:
+		if a == b {
+			return "", "", "", false
+		}
+	}
+	return path, printed(a), printed(b), true
+}
+
+func differInFields(path string, a, b map[string]any) (at, was, is string, found bool) {
+	names := slices.Sorted(maps.Keys(a))
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		x, had := a[name]
+		y, has := b[name]
+		field := path + "." + name
+		switch {
+		case !plainName.MatchString(name):
+			field = path + "[" + strconv.Quote(name) + "]"
+		case path == "":
+			field = name
+		}
+		switch {
+		case !has:
+			return field, printed(x), absent, true
+		case !had:
+			return field, absent, printed(y), true
+		}
+		if at, was, is, found = differ(field, x, y); found {
+			return at, was, is, true
+		}
+	}
+	return "", "", "", false
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func differInElements(path string, a, b []any) (at, was, is string, found bool) {
+	for i := range max(len(a), len(b)) {
+		element := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case i >= len(a):
+			return element, absent, printed(b[i]), true
+		case i >= len(b):
+			return element, printed(a[i]), absent, true
+		}
+		if at, was, is, found = differ(element, a[i], b[i]); found {
+			return at, was, is, true
+		}
+	}
+	return "", "", "", false
+}
+
+// maxPrinted bounds how much of a value is in a message.
+const maxPrinted = 200
+
+func printed(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	if len(text) > maxPrinted {
+		return string(text[:maxPrinted]) + "…"
+	}
+	return string(text)
+}

@@ -1,0 +1,45 @@
+package guard
+
+import "github.com/kubereflector/kubereflector/store"
+
+// follower is a guard that hears what the cache holds.
+type follower[T any] Guard[T]
+
+// Start implements [store.Follower].
+func (f *follower[T]) Start(state *store.Snapshot[T]) {
+	g := (*Guard[T])(f)
+	var errs []error
+	g.mu.Lock()
+	for change := range state.Changes() {
+		g.addLocked(change.Key, change.Object, &errs).cached = true
+	}
+	g.mu.Unlock()
+	g.report(errs)
+}
+
+// Commit implements [store.Follower].
+func (f *follower[T]) Commit(commit *store.Commit[T]) {
+	g := (*Guard[T])(f)
+	var errs []error
+	g.mu.Lock()
+	for i := range commit.Changes {
+		change := &commit.Changes[i]
+		if change.Type != store.Addition {
+			if s := g.findLocked(change.Key, change.Prior); s != nil {
+				errs = append(errs, g.verifyLocked(s))
+				s.cached = false
+				g.forgetLocked(s)
+			}
+		}
+		if change.Type == store.Deletion {
+			continue
+		}
+		s := g.findLocked(change.Key, change.Object) // somebody may have it in hand
+		if s == nil {
+			s = g.addLocked(change.Key, change.Object, &errs)
+		}
+		s.cached = true
+	}
+	g.mu.Unlock()
+	g.report(errs)
+}

@@ -1,0 +1,58 @@
+package overlay
+
+import "github.com/kubereflector/kubereflector/store"
+
+// follower is an overlay that hears of what the cache was told.
+type follower[T Object] Overlay[T]
+
+// Start implements [store.Follower].
+func (f *follower[T]) Start(state *store.Snapshot[T]) {
+	o := (*Overlay[T])(f)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if version := state.ResourceVersion(); version != "" {
+		o.told.up(place{whole: true}, version)
+	}
+}
+
+// Commit implements [store.Follower].
+func (f *follower[T]) Commit(commit *store.Commit[T]) {
+	o := (*Overlay[T])(f)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if commit.Seen != "" {
+		// Only a cache without partitions has a version of its own.
+		where := place{whole: commit.ResourceVersion != ""}
+		if commit.Partition != nil {
+			where.scope = commit.Partition.Scope()
+		}
+		if o.told.up(where, commit.Seen) {
+			o.clearLocked() // these writes are of a history that is lost
+		}
+	}
+	for i := range commit.Changes {
+		change := &commit.Changes[i]
+		// Of a single deletion by its key nobody knows the version.
+		told := commit.Seen != "" && (change.FinalStateKnown || commit.Origin == store.List)
+		if change.Type == store.Deletion && !told {
+			o.told.bury(change.Key, change.Version.UID)
+		}
+		if w := o.writes[change.Key]; w != nil && supersedes(change, w.version) {
+			o.forgetLocked(w)
+		}
+	}
+	for _, w := range o.writes {
+		if o.told.of(w.key, w.version) {
+			o.forgetLocked(w)
+		}
+	}
+}
+
+// supersedes reports whether a change is to the state that was written or to a later
+// one, or the end of the object.
+func supersedes[T any](change *store.Change[T], written store.Version) bool {
+	if change.Type == store.Deletion && (change.Version.UID == "" || change.Version.UID == written.UID) {
+		return true
+	}
+	return reached(change.Version.ResourceVersion, written.ResourceVersion)
+}

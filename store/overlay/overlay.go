@@ -1,0 +1,293 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// DefaultLife is how long a write is shown that the cache does not catch up with.
+const DefaultLife = time.Minute
+
+// ErrNoUID means that a write has no UID, and so nobody could tell whether its object
+// was deleted since. Pass the object as the API server returned it.
+var ErrNoUID = errors.New("object has no UID: pass it as the API server returned it")
+
+// Object is what an overlay needs of the objects: every Kubernetes object has it.
+type Object interface {
+	GetUID() types.UID
+	GetResourceVersion() string
+}
+
+// Source is what an overlay lies over: a [store.Cache], or the [store.View] of one, such
+// as that of an informer.
+type Source[T any] interface {
+	store.Reader[T]
+	store.Indexable[T]
+	KeyOf(object T) (store.Key, error)
+	Snapshot() *store.Snapshot[T]
+	Follow(follower store.Follower[T]) (stop func())
+	WaitForObjectIn(ctx context.Context, cluster string, object T) error
+}
+
+var (
+	_ Source[Object] = (*store.Cache[Object])(nil)
+	_ Source[Object] = (*store.View[Object])(nil)
+)
+
+// Overlay reads a cache, and what was written and is not in the cache yet. See the
+// package documentation for what it guarantees.
+//
+// Create one with [New]. All methods are safe for concurrent use.
+type Overlay[T Object] struct {
+	of   Source[T]
+	life time.Duration
+	stop func()
+
+	// pending is the number of writes. It is changed under mu and read without.
+	pending atomic.Int64
+
+	// mu protects the fields below it. The cache's writer takes it inside its own lock;
+	// whoever holds it may read the cache, and runs no code of a user.
+	mu     sync.Mutex
+	writes map[store.Key]*write[T]
+	told   told
+	closed bool
+}
+
+var _ store.Reader[Object] = (*Overlay[Object])(nil)
+
+// write is an object that was written and that the cache may not show yet.
+type write[T any] struct {
+	key     store.Key
+	object  T
+	version store.Version
+	until   time.Time
+	// held is whether the cache held this very object when it was written: then it is
+	// deleted if the cache does not any more.
+	held bool
+}
+
+// New returns an overlay over a cache, in which a write is shown for the time of a life
+// at most; one that is not positive is [DefaultLife]. It follows the cache until it is
+// closed.
+func New[T Object](of Source[T], life time.Duration) *Overlay[T] {
+	if life <= 0 {
+		life = DefaultLife
+	}
+	o := &Overlay[T]{of: of, life: life, writes: map[store.Key]*write[T]{}}
+	o.stop = of.Follow((*follower[T])(o))
+	return o
+}
+
+// Close ends following the cache, and forgets all writes: from then on the overlay
+// shows what the cache does. It must not be called from a follower of that cache.
+func (o *Overlay[T]) Close() {
+	o.stop()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.clearLocked()
+}
+
+// Wrote shows an object, as the API server returned it from a create, an update or a
+// patch, until the cache has caught up with it. If the cache or an earlier call knows
+// better already, nothing changes.
+//
+// It returns an error for an object that cannot be compared, and does not show it then:
+// a [*store.WaitError] if it has no key or no resource version that is a number, or is in
+// no partition of a cache that has some, and [ErrNoUID].
+func (o *Overlay[T]) Wrote(object T) error { return o.WroteIn("", object) }
+
+// WroteIn is [Overlay.Wrote] for an object of a cluster, if the KeyFunc does not say
+// which one it is of.
+func (o *Overlay[T]) WroteIn(cluster string, object T) error {
+	key, err := o.of.KeyOf(object)
+	if err != nil {
+		return err
+	}
+	if key.Cluster == "" {
+		key.Cluster = cluster
+	}
+	w := &write[T]{key: key, object: object, version: versionOf(object)}
+	if w.version.UID == "" {
+		return ErrNoUID
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sweepLocked()
+	if seen, err := o.seen(w); err != nil || seen || o.closed || o.told.of(key, w.version) {
+		return err
+	}
+	held, ok := o.of.Get(key)
+	if ok && reached(versionOf(held).ResourceVersion, w.version.ResourceVersion) {
+		return nil
+	}
+	if other := o.writes[key]; other != nil && reached(other.version.ResourceVersion, w.version.ResourceVersion) {
+		return nil
+	}
+	w.held = ok && versionOf(held).UID == w.version.UID
+	w.until = time.Now().Add(o.life)
+	o.writes[key] = w
+	o.pending.Store(int64(len(o.writes)))
+	return nil
+}
+
+// Pending returns the number of writes that the cache may not show yet.
+func (o *Overlay[T]) Pending() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sweepLocked()
+	return len(o.writes)
+}
+
+// ended is a context with which nobody waits: waiting with it only asks.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// seen reports whether the cache has seen what happened up to a write, in the partition
+// that it belongs to.
+func (o *Overlay[T]) seen(w *write[T]) (bool, error) {
+	switch err := o.of.WaitForObjectIn(ended, w.key.Cluster, w.object); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, context.Canceled):
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// newerLocked reports whether a write is newer than the state of the cache in which its
+// key holds, or does not hold, an object. One that is not is forgotten.
+func (o *Overlay[T]) newerLocked(w *write[T], held T, ok bool) bool {
+	older := ok && reached(versionOf(held).ResourceVersion, w.version.ResourceVersion)
+	deleted := w.held && (!ok || versionOf(held).UID != w.version.UID)
+	if older || deleted || w.over() {
+		o.forgetLocked(w)
+		return false
+	}
+	return true
+}
+
+func (w *write[T]) over() bool { return !time.Now().Before(w.until) }
+
+func (o *Overlay[T]) forgetLocked(w *write[T]) {
+	if o.writes[w.key] == w {
+		delete(o.writes, w.key)
+		o.pending.Store(int64(len(o.writes)))
+	}
+}
+
+// sweepLocked forgets what is over.
+func (o *Overlay[T]) sweepLocked() {
+	for _, w := range o.writes {
+		if w.over() {
+			o.forgetLocked(w)
+		}
+	}
+}
+
+func (o *Overlay[T]) clearLocked() {
+	clear(o.writes)
+	o.pending.Store(0)
+}
+
+// Get implements [store.Reader].
+func (o *Overlay[T]) Get(key store.Key) (T, bool) {
+	if o.pending.Load() == 0 {
+		return o.of.Get(key)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	held, ok := o.of.Get(key)
+	if w := o.writes[key]; w != nil && o.newerLocked(w, held, ok) {
+		return w.object, true
+	}
+	return held, ok
+}
+
+// pin returns a state of the cache and the writes that are newer, in the order of keys.
+func (o *Overlay[T]) pin() (*store.Snapshot[T], []*write[T]) {
+	if o.pending.Load() == 0 {
+		return o.of.Snapshot(), nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// Under mu: a write that was forgotten is in this state.
+	state := o.of.Snapshot()
+	var newer []*write[T]
+	for key, w := range o.writes {
+		if held, ok := state.Get(key); o.newerLocked(w, held, ok) {
+			newer = append(newer, w)
+		}
+	}
+	slices.SortFunc(newer, func(a, b *write[T]) int { return a.key.Compare(b.key) })
+	return state, newer
+}
+
+// merge iterates over objects of the cache with the writes among them that are wanted.
+// What is under the key of any write is left out.
+func merge[T any](cached iter.Seq2[store.Key, T], writes []*write[T], wanted func(*write[T]) bool, yield func(store.Key, T) bool) {
+	for key, object := range cached {
+		for len(writes) > 0 && writes[0].key.Compare(key) < 0 {
+			if w := writes[0]; wanted(w) && !yield(w.key, w.object) {
+				return
+			}
+			writes = writes[1:]
+		}
+		if len(writes) > 0 && writes[0].key == key {
+			continue // it comes next, if at all
+		}
+		if !yield(key, object) {
+			return
+		}
+	}
+	for _, w := range writes {
+		if wanted(w) && !yield(w.key, w.object) {
+			return
+		}
+	}
+}
+
+// All implements [store.Reader].
+func (o *Overlay[T]) All() iter.Seq2[store.Key, T] {
+	return func(yield func(store.Key, T) bool) {
+		state, writes := o.pin()
+		merge(state.All(), writes, func(*write[T]) bool { return true }, yield)
+	}
+}
+
+// Namespace implements [store.Reader].
+func (o *Overlay[T]) Namespace(namespace string) iter.Seq2[store.Key, T] {
+	return func(yield func(store.Key, T) bool) {
+		state, writes := o.pin()
+		merge(state.Namespace(namespace), writes, func(w *write[T]) bool { return w.key.Namespace == namespace }, yield)
+	}
+}
+
+// Len implements [store.Reader].
+func (o *Overlay[T]) Len() int {
+	state, writes := o.pin()
+	n := state.Len()
+	for _, w := range writes {
+		if _, ok := state.Get(w.key); !ok {
+			n++
+		}
+	}
+	return n
+}
+
+// ResourceVersion implements [store.Reader]. It is that of the cache: single writes may
+// be newer.
+func (o *Overlay[T]) ResourceVersion() string { return o.of.ResourceVersion() }

@@ -1,0 +1,242 @@
+package overlay
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/storetest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type object = storetest.Object
+
+var podKey = store.Key{Namespace: "ns", Name: "pod"}
+
+func pod(uid, resourceVersion string) *object {
+	return storetest.New("ns", "pod", uid, resourceVersion)
+}
+
+// over returns a cache with some objects at a resource version, and an overlay of it.
+func over(t *testing.T, resourceVersion string, objects ...*object) (*store.Cache[*object], *Overlay[*object]) {
+	t.Helper()
+	cache := store.New(store.ObjectKey[*object])
+	require.NoError(t, cache.Replace(objects, resourceVersion))
+	o := New(cache, 0)
+	t.Cleanup(o.Close)
+	return cache, o
+}
+
+// shows checks what an overlay has under the key of the pod; nil for nothing.
+func shows(t *testing.T, o *Overlay[*object], want *object) {
+	t.Helper()
+	got, ok := o.Get(podKey)
+	assert.Equal(t, want != nil, ok)
+	assert.Equal(t, want, got)
+}
+
+func TestNewestOfCacheAndWritesIsRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		written, then *object
+		want          string
+	}{
+		"the cache has the same version":    {pod("u", "2"), pod("u", "2"), "2"},
+		"the cache has a newer version":     {pod("u", "2"), pod("u", "3"), "3"},
+		"the cache has an older version":    {pod("u", "4"), pod("u", "3"), "4"},
+		"the cache has a later object":      {pod("u", "2"), pod("other", "3"), "3"},
+		"an earlier object is in the cache": {pod("u", "4"), pod("earlier", "3"), "4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache, o := over(t, "1")
+			require.NoError(t, o.Wrote(test.written))
+			shows(t, o, test.written)
+			require.NoError(t, cache.Add(test.then))
+			got, ok := o.Get(podKey)
+			require.True(t, ok)
+			assert.Equal(t, test.want, got.ResourceVersion)
+			assert.Equal(t, test.want == test.written.ResourceVersion && test.written.UID != test.then.UID || test.want == "4", o.Pending() == 1)
+		})
+	}
+}
+
+// client-go's TestMutationCacheOnDelete.
+func TestDeletionsEndWrites(t *testing.T) {
+	for name, test := range map[string]struct {
+		deletion *object
+		stays    bool
+	}{
+		"of the same object, in an older state": {pod("u", "2"), false},
+		"of a later object":                     {pod("other", "5"), false},
+		"of an earlier object":                  {pod("earlier", "2"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache, o := over(t, "1")
+			written := pod("u", "4")
+			require.NoError(t, o.Wrote(written))
+			require.NoError(t, cache.Add(storetest.New("ns", "pod", string(test.deletion.UID), "2")))
+			require.NoError(t, cache.Delete(test.deletion))
+			if test.stays {
+				shows(t, o, written)
+			} else {
+				shows(t, o, nil)
+			}
+		})
+	}
+}
+
+// client-go's TestMutationCacheUpdateConcurrentDelete: the answer to an update comes
+// after the cache has seen the update and the deletion.
+func TestUpdateConcurrentDelete(t *testing.T) {
+	cache, o := over(t, "1", pod("u", "1"))
+	updated := pod("u", "2")
+	require.NoError(t, cache.Update(updated))
+	require.NoError(t, cache.Delete(pod("u", "3")))
+	require.NoError(t, o.Wrote(updated))
+	shows(t, o, nil)
+	assert.Zero(t, o.Pending())
+	assert.Empty(t, o.told.gone, "the resource version tells of it")
+}
+
+// client-go's TestMutationCacheUpdateConcurrentRecreate.
+func TestUpdateConcurrentRecreate(t *testing.T) {
+	cache, o := over(t, "1", pod("u", "1"))
+	updated, replacement := pod("u", "2"), pod("other", "4")
+	require.NoError(t, cache.Update(updated))
+	require.NoError(t, cache.Delete(pod("u", "3")))
+	require.NoError(t, cache.Add(replacement))
+	require.NoError(t, o.Wrote(updated))
+	shows(t, o, replacement)
+	assert.Zero(t, o.Pending())
+}
+
+// What client-go's MutationCache cannot tell: the cache never had the object, because it
+// was created and deleted between two lists.
+func TestCreationThatTheCacheNeverSaw(t *testing.T) {
+	cache, o := over(t, "1")
+	require.NoError(t, o.Wrote(pod("u", "2")))
+	require.NoError(t, cache.Replace(nil, "9"))
+	shows(t, o, nil)
+	require.NoError(t, o.Wrote(pod("u", "2")))
+	shows(t, o, nil)
+	assert.Zero(t, o.Len())
+}
+
+func TestDeletionWhileTheResourceVersionStands(t *testing.T) {
+	bad := store.Rejection{Key: store.Key{Namespace: "ns", Name: "bad"}, Err: assert.AnError}
+	for name, end := range map[string]func(*store.Cache[*object]) error{
+		"a watch": func(c *store.Cache[*object]) error { return c.Delete(pod("u", "7")) },
+		"a list": func(c *store.Cache[*object]) error {
+			return c.ReplaceAll(store.Listing[*object]{Lacking: []store.Rejection{bad}, ResourceVersion: "8"})
+		},
+		"nothing but a key": func(c *store.Cache[*object]) error { return c.DeleteKey(podKey) },
+	} {
+		t.Run("told by "+name, func(t *testing.T) {
+			cache, o := over(t, "1", pod("u", "1"))
+			var lack store.Batch[*object]
+			lack.Lack(bad)
+			require.Error(t, cache.Apply(&lack))
+			_ = end(cache)
+			require.Equal(t, "1", cache.ResourceVersion())
+			require.NoError(t, o.Wrote(pod("u", "5")))
+			shows(t, o, nil)
+			created := pod("new", "9")
+			require.NoError(t, o.Wrote(created))
+			shows(t, o, created)
+			require.NoError(t, cache.Replace([]*object{created}, "9"))
+			assert.Empty(t, o.told.gone, "the resource version tells of it now")
+			require.NoError(t, o.Wrote(pod("u", "5")))
+			shows(t, o, created)
+		})
+	}
+}
+
+func TestDeletionOfAnObjectWhoseUIDNobodyKnows(t *testing.T) {
+	cache, o := over(t, "1", pod("", "1"))
+	require.NoError(t, cache.DeleteKey(podKey))
+	require.NoError(t, o.Wrote(pod("u", "5")))
+	shows(t, o, nil)
+}
+
+func TestBookmarkEndsWrites(t *testing.T) {
+	cache, o := over(t, "1")
+	require.NoError(t, o.Wrote(pod("u", "2")))
+	require.NoError(t, cache.Bookmark("3"))
+	assert.Zero(t, o.Pending())
+	shows(t, o, nil)
+}
+
+func TestHistoryThatIsLostEndsWrites(t *testing.T) {
+	cache, o := over(t, "10")
+	require.NoError(t, o.Wrote(pod("u", "12")))
+	require.NoError(t, cache.Replace(nil, "5"))
+	shows(t, o, nil)
+}
+
+func TestWriteIsForgottenWhenItsLifeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, o := over(t, "1", pod("u", "1"))
+		require.NoError(t, o.Wrote(pod("u", "2")))
+		<-time.After(DefaultLife - 1)
+		shows(t, o, pod("u", "2"))
+		<-time.After(1)
+		shows(t, o, pod("u", "1"))
+		assert.Zero(t, o.Pending())
+	})
+}
+
+func TestPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := store.New(store.ObjectKey[*object])
+		partition, err := cache.Partition(store.Scope{Namespace: "ns"})
+		require.NoError(t, err)
+		require.NoError(t, partition.Replace([]*object{pod("u", "1")}, "1"))
+		o := New(cache.View(), time.Minute)
+		defer o.Close()
+		require.NoError(t, o.Wrote(pod("u", "3")))
+		shows(t, o, pod("u", "3"))
+		require.NoError(t, partition.Bookmark("3"))
+		shows(t, o, pod("u", "1"))
+		require.NoError(t, partition.Delete(pod("u", "5")))
+		assert.Empty(t, o.told.gone, "the partition's resource version tells of it")
+		require.NoError(t, partition.Add(pod("v", "6")))
+		require.NoError(t, partition.DeleteKey(podKey))
+		require.NoError(t, o.Wrote(pod("v", "8")))
+		shows(t, o, nil)
+		require.ErrorIs(t, o.Wrote(storetest.New("elsewhere", "pod", "x", "9")), store.ErrOutOfScope)
+	})
+}
+
+func TestWhatCannotBeComparedIsRefused(t *testing.T) {
+	_, o := over(t, "1")
+	require.ErrorIs(t, o.Wrote(pod("", "2")), ErrNoUID)
+	require.ErrorIs(t, o.Wrote(pod("u", "")), store.ErrNoVersion)
+	require.Error(t, o.Wrote(pod("u", "not a number")))
+	require.ErrorIs(t, o.Wrote(nil), store.ErrNilObject)
+	shows(t, o, nil)
+}
+
+func TestOlderWriteDoesNotReplaceANewerOne(t *testing.T) {
+	_, o := over(t, "1")
+	require.NoError(t, o.Wrote(pod("u", "3")))
+	require.NoError(t, o.Wrote(pod("u", "2")))
+	shows(t, o, pod("u", "3"))
+}
+
+func TestClosedOverlayShowsTheCache(t *testing.T) {
+	cache, o := over(t, "1")
+	require.NoError(t, o.Wrote(pod("u", "2")))
+	o.Close()
+	o.Close()
+	shows(t, o, nil)
+	require.NoError(t, o.Wrote(pod("u", "2")))
+	shows(t, o, nil)
+	require.NoError(t, cache.Add(pod("u", "2")))
+	shows(t, o, pod("u", "2"))
+}
+
+func TestReadingWithoutWritesCostsNothing(t *testing.T) {
+	_, o := over(t, "1", pod("u", "1"))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { o.Get(podKey) }))
+}

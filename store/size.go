@@ -1,0 +1,176 @@
+package store
+
+import (
+	"reflect"
+	"sync"
+	"time"
+	"unsafe"
+)
+
+// SizeOf estimates how many bytes of memory an object takes: itself and all that it
+// refers to, as if nothing of it were shared with other objects. For Kubernetes objects
+// with a Go type it is right within some 10 %, for unstructured ones up to a half too much,
+// and too much as well for those that a reflector decoded from the wire, which share equal
+// parts. It takes about half the time of a deep copy: some 15 µs for a pod of 13 kB, whose
+// encoded size would be a quarter of that. What channels, functions and unsafe pointers
+// lead to is not counted.
+func SizeOf[T any](object T) int64 {
+	v := reflect.ValueOf(&object).Elem()
+	w := walker{}
+	return int64(v.Type().Size()) + w.referred(v)
+}
+
+// walker adds up what values refer to. It knows the way from the object to where it is,
+// so that a cycle ends.
+type walker struct {
+	way   [64]unsafe.Pointer
+	depth int
+}
+
+// enter notes a step of the way, and reports whether it leads to something new.
+func (w *walker) enter(p unsafe.Pointer) bool {
+	if w.depth == len(w.way) {
+		return false
+	}
+	for _, before := range w.way[:w.depth] {
+		if before == p {
+			return false
+		}
+	}
+	w.way[w.depth] = p
+	w.depth++
+	return true
+}
+
+func (w *walker) leave() { w.depth-- }
+
+// referred returns the bytes that a value refers to, without its own.
+func (w *walker) referred(v reflect.Value) int64 {
+	switch v.Kind() {
+	case reflect.String:
+		return allocated(int64(v.Len()))
+	case reflect.Pointer:
+		if v.IsNil() || !w.enter(v.UnsafePointer()) {
+			return 0
+		}
+		defer w.leave()
+		return allocated(int64(v.Type().Elem().Size())) + w.referred(v.Elem())
+	case reflect.Interface:
+		if v.IsNil() {
+			return 0
+		}
+		inside := v.Elem()
+		n := w.referred(inside)
+		if inside.Kind() != reflect.Pointer && inside.Kind() != reflect.Map {
+			n += allocated(int64(inside.Type().Size()))
+		}
+		return n
+	case reflect.Struct:
+		var n int64
+		for _, field := range planOf(v.Type()).fields {
+			n += w.referred(v.Field(field))
+		}
+		return n
+	case reflect.Slice:
+		if v.IsNil() {
+			return 0
+		}
+		return allocated(int64(v.Cap())*int64(v.Type().Elem().Size())) + w.elements(v)
+	case reflect.Array:
+		return w.elements(v)
+	case reflect.Map:
+		return w.entries(v)
+	}
+	return 0
+}
+
+// elements returns what the elements of a slice or an array refer to.
+func (w *walker) elements(v reflect.Value) int64 {
+	if v.Len() == 0 || planOf(v.Type().Elem()).flat {
+		return 0
+	}
+	if v.Kind() == reflect.Slice {
+		if !w.enter(v.UnsafePointer()) {
+			return 0
+		}
+		defer w.leave()
+	}
+	var n int64
+	for i := range v.Len() {
+		n += w.referred(v.Index(i))
+	}
+	return n
+}
+
+// entries returns what a map takes. Its groups have room for 8 entries and a control
+// word, and are up to 7/8 full.
+func (w *walker) entries(v reflect.Value) int64 {
+	if v.IsNil() || !w.enter(v.UnsafePointer()) {
+		return 0
+	}
+	defer w.leave()
+	const header, group = 48, 8
+	t := v.Type()
+	groups := int64(1)
+	for v.Len() > group && groups*group*7/8 < int64(v.Len()) {
+		groups *= 2
+	}
+	n := header + groups*allocated(8+group*int64(t.Key().Size()+t.Elem().Size()))
+	if planOf(t.Key()).flat && planOf(t.Elem()).flat {
+		return n
+	}
+	for entry := v.MapRange(); entry.Next(); {
+		n += w.referred(entry.Key()) + w.referred(entry.Value())
+	}
+	return n
+}
+
+// allocated returns about as many bytes as are taken for some.
+func allocated(n int64) int64 {
+	switch {
+	case n <= 0:
+		return 0
+	case n <= 8:
+		return 8
+	}
+	return (n + 15) / 16 * 16
+}
+
+// plan says where the values of a type refer to something.
+type plan struct {
+	flat   bool
+	fields []int // of a struct, those that are not flat
+}
+
+var plans sync.Map // of plan, by reflect.Type
+
+func planOf(t reflect.Type) plan {
+	if found, ok := plans.Load(t); ok {
+		return found.(plan)
+	}
+	p := newPlan(t)
+	plans.Store(t, p)
+	return p
+}
+
+func newPlan(t reflect.Type) (p plan) {
+	switch t.Kind() {
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			return plan{flat: true} // its location is everybody's
+		}
+		for i := range t.NumField() {
+			// A struct does not contain itself, so that this ends.
+			if !planOf(t.Field(i).Type).flat {
+				p.fields = append(p.fields, i)
+			}
+		}
+		p.flat = len(p.fields) == 0
+	case reflect.Array:
+		p.flat = planOf(t.Elem()).flat
+	case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+	default:
+		p.flat = true
+	}
+	return p
+}
