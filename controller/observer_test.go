@@ -131,8 +131,8 @@ func TestObserverHearsOfWhatOthersDidDuringACallAndNotOfOwnWrites(t *testing.T) 
 		heard.triggers.take()
 		<-time.After(time.Minute)
 		assert.Equal(t, []string{"maps: ns/a by Addition ns/s (Watch), <nil>"}, heard.triggers.take())
-		assert.Equal(t, 3, calls)
 		require.NoError(t, stop())
+		assert.Equal(t, 3, calls)
 	})
 }
 
