@@ -2,6 +2,7 @@ package informerbench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -22,7 +23,7 @@ type wire struct {
 // newWire encodes all that is going to be sent, which is no part of what is measured.
 func newWire(s *server, rounds [][]*corev1.Pod) (*wire, error) {
 	w := &wire{encoded: map[*corev1.Pod][]byte{}, frames: make(chan []byte)}
-	list, err := s.List(nil, metav1.ListOptions{})
+	list, err := s.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
