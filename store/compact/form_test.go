@@ -185,7 +185,6 @@ func TestObjectThatCannotBeEncodedIsRejected(t *testing.T) {
 // broken is generated, and its methods do not fit each other.
 type broken struct {
 	metav1.ObjectMeta `json:"metadata"`
-	refuse            bool
 }
 
 func (b *broken) Size() int                                   { return len(b.Name) }

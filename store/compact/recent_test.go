@@ -24,7 +24,7 @@ func TestWhatWasReadLatelyIsTheSamePointer(t *testing.T) {
 	require.NoError(t, s.Replace(all, "300"))
 	first := get(t, s, all[0])
 	assert.Same(t, first, get(t, s, all[0]))
-	for _, other := range all[1:3] {
+	for _, other := range all[1:12] {
 		get(t, s, other)
 		assert.Same(t, first, get(t, s, all[0]), "what is used stays")
 	}
