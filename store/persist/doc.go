@@ -14,9 +14,12 @@
 //	err = informer.Run(ctx) // writes the file, too
 //
 // Without an informer, give the [Store] to a reflector, and let [Store.Run] write
-// while that runs. Both resume by themselves: from the version that the store has, or, if the
-// server does not know that any more, by a list, of which only the differences are
-// changes.
+// while that runs. Both resume by themselves: from the version that the store has, or,
+// if the server does not know that any more, by a list, of which only the differences
+// are changes.
+//
+// An informer of several scopes goes on where each of them was. A scope that the file
+// has and the program does not want any more stays until [Store.Drop].
 //
 // A program that has no place for Run calls [Store.Flush] when it likes. What comes
 // until then is kept in memory, up to [Options].MaxUnwritten: the write that goes
@@ -25,10 +28,12 @@
 // # Reading
 //
 // All reads are from memory, and are those of the cache: indexes, snapshots, waiting,
-// and followers of [Store.Cache]. Until the server was heard of, they answer what was so when the
-// file was written last: [State].Stale says so. A follower that comes then is
-// told of these objects as the state that it starts with, and of what happened while nobody
-// was there as changes: what is gone is a deletion.
+// and followers of [Store.Cache]. Until the server was heard of, they answer what was
+// so when the file was written last: [State].Stale says so. A server that accepts a
+// watch has been heard of, also if it says afterwards that it lacks the history. A
+// follower that comes before is told of these objects as the state that it starts
+// with, and of what happened while nobody was there as changes: what is gone is a
+// deletion.
 //
 // # Guarantees
 //
@@ -37,10 +42,10 @@
 //     commits changed, and where they led to.
 //   - P2. What is read from a file is what was written. All of it has checksums, and is
 //     compared with them before it is served.
-//   - P3. When a process is killed, the file lacks the latest changes at most: those
-//     of the last Delay and of the time that two transactions take while Run runs, and never
-//     more than MaxUnwritten bytes of them and one commit. The watch that begins at
-//     the file's version replays them.
+//   - P3. When a process is killed, the file lacks the latest changes at most: while
+//     Run runs, those of the last Delay and of the time that two transactions take;
+//     and never more than MaxUnwritten bytes of them and one commit, because who
+//     writes waits. The watch that begins at the file's version replays them.
 //   - P4. A file that is damaged, or of something else, is an error that says so, and
 //     is not changed.
 //   - P5. A file that cannot be written stops nothing: the store works from memory,
@@ -60,11 +65,12 @@
 // # The file
 //
 // One file of go.etcd.io/bbolt for each store: etcd keeps its own data in it, it has
-// atomic transactions and a lock, is written in Go alone, and starts no goroutines. A store of another shape, such as
-// cockroachdb/pebble, takes more writes a second; but this one is written once a second at most, is
-// read once, and is one file instead of a directory, of a fraction of the code. The
-// file grows to the size of what it holds, with a transaction beside it, and does not
-// shrink: the room is used again.
+// atomic transactions and a lock, is written in Go alone, and starts no goroutines.
+// cockroachdb/pebble, a log-structured tree, takes more writes a second; but this file
+// is written about once a second and read once, and pebble is a directory with
+// compactions in the background and many times the code. The file grows to the size of
+// what it holds, with a transaction beside it, and does not shrink: the room is used
+// again.
 //
 // It is readable by its owner alone, and in clear text. It may be deleted while no store
 // has it open: everything is then listed anew. The permissions of one that exists are
@@ -72,14 +78,15 @@
 //
 // Objects are written as protobuf if their type is one of k8s.io/api, and else as
 // JSON; see [Codec]. A program whose type has changed so that it cannot decode an
-// object gets [ErrUndecodable]; one that decodes it with fields missing, because it had none
-// for them, keeps it so until the object changes. Give Resource another name then.
+// object gets [ErrUndecodable]. One whose type has got new fields reads them as empty
+// until the object changes: give Resource another name then.
 //
 // # Secrets
 //
 // Open refuses *corev1.Secret and resources by the name of secrets with [ErrSecret],
 // and a store of a type without a kind of its own, such as unstructured.Unstructured,
-// rejects each object whose kind is Secret. What a Transform has made of one, nobody can tell.
+// rejects each object whose kind is Secret. What a Transform has made of one, nobody
+// can tell.
 //
 // # Concurrency
 //

@@ -143,15 +143,16 @@ func verify(tx *bolt.Tx, wanted header, state *fileState) ([]record, error) {
 }
 
 // account compares the pages that are in use with those that bbolt holds for free: it
-// would write over one that is both.
+// would write over one that is both. The numbers come first, because bbolt's own check
+// believes what a page says of its length.
 func account(tx *bolt.Tx, buckets ...*bolt.Bucket) error {
 	reachable := 1 // the names of the buckets
 	for _, b := range buckets {
 		stats := b.Stats()
 		reachable += stats.LeafPageN + stats.LeafOverflowN + stats.BranchPageN + stats.BranchOverflowN
 	}
-	used := 0
-	for id := 0; ; {
+	used, id := 0, 0
+	for {
 		page, err := tx.Page(id)
 		if err != nil {
 			return err
@@ -168,10 +169,16 @@ func account(tx *bolt.Tx, buckets ...*bolt.Bucket) error {
 		}
 		id += pages
 	}
-	if used != reachable {
+	if used != reachable || int64(id)*int64(tx.DB().Info().PageSize) != tx.Size() {
 		return fmt.Errorf("%w: %d pages are in use, not %d", ErrDamaged, reachable, used)
 	}
-	return nil
+	var first error
+	for err := range tx.Check() {
+		if first == nil {
+			first = fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+	}
+	return first
 }
 
 // decode makes objects of records.

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -178,6 +179,37 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	}
 	t.Logf("%d of 600 found", found)
 	assert.Greater(t, found, 50)
+}
+
+// A page that is in use and said to be free would be written over.
+func TestFilesWhoseFreePagesAreInUseAreRefused(t *testing.T) {
+	path, content := written(t)
+	number := binary.LittleEndian.Uint64
+	page := func(id uint64) []byte { return content[id*uint64(os.Getpagesize()):] }
+	const (
+		head = 16 // of a page: id, flags, count, overflow
+		leaf = 2
+	)
+	meta := page(0)[head:]
+	if other := page(1)[head:]; number(other[48:]) > number(meta[48:]) { // the transaction
+		meta = other
+	}
+	list := page(number(meta[32:]))
+	free := map[uint64]bool{}
+	for n := range binary.LittleEndian.Uint16(list[10:]) {
+		free[number(list[head+8*int(n):])] = true
+	}
+	require.NotEmpty(t, free)
+	var used uint64
+	for id := uint64(2); id < number(meta[40:]); id++ {
+		if !free[id] && number(page(id)) == id && binary.LittleEndian.Uint16(page(id)[8:]) == leaf {
+			used = id
+		}
+	}
+	require.NotZero(t, used)
+	binary.LittleEndian.PutUint64(list[head:], used)
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	refused(t, path, asked, ErrDamaged)
 }
 
 func TestFileThatIsInUseIsRefusedAtOnce(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -91,7 +92,7 @@ func (w *world) fill(n int) {
 // insist does something until the server does not refuse it: one that was just started again may for a moment.
 func (w *world) insist(do func(context.Context) error) {
 	w.Helper()
-	err := wait.PollUntilContextTimeout(w.Context(), wait.Jitter(100e6, 1), patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		return do(ctx) == nil, nil
 	})
 	require.NoError(w, err)
