@@ -41,7 +41,7 @@
 //
 // Each commit encodes its objects once more, under the writer's lock, and compares the ones
 // that it replaces; each event of a guarded subscriber encodes its objects twice. For a pod
-// of 6 kB that is some 40 µs each, and as much memory as its JSON. It is for tests: a cache
+// of 6 kB that is some 70 µs each, and as much memory as its JSON. It is for tests: a cache
 // without a guard pays nothing.
 //
 // # Concurrency
