@@ -251,7 +251,11 @@ func TestCommitsSayWhereAndUpToWhichVersionEverythingWasTold(t *testing.T) {
 	r := follow(c)
 	said := func() (all []string) {
 		for _, commit := range r.commits {
-			all = append(all, fmt.Sprintf("%v seen %q of %q", commit.Scope, commit.Seen, commit.ResourceVersion))
+			where := Scope{}
+			if commit.Partition != nil {
+				where = commit.Partition.Scope()
+			}
+			all = append(all, fmt.Sprintf("%v seen %q of %q", where, commit.Seen, commit.ResourceVersion))
 		}
 		r.commits = nil
 		return all

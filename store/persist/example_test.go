@@ -33,6 +33,7 @@ func program(path string, client kubernetes.Interface) error {
 
 	shop := informer.New(client.CoreV1().ConfigMaps("shop"), informer.WithStore(maps))
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	result := make(chan error, 1)
 	go func() { result <- shop.Run(ctx) }()
 	if err := shop.WaitForSync(ctx); err != nil {
