@@ -14,6 +14,7 @@ import (
 // is made.
 func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
 	c.edit(p, s)
+	p.settle(s.edits)
 	c.watches.committed(c, p, s.edits, s.lowered)
 
 	var changes []Change[T]
@@ -22,6 +23,7 @@ func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[
 			changes = c.scratch.commit.Changes[:0]
 		}
 		for i := range s.edits {
+			s.edits[i].left = s.edits[i].left || s.left
 			changes = s.edits[i].appendChanges(changes)
 		}
 	}
@@ -228,9 +230,10 @@ func (e *edit[T]) appendChanges(all []Change[T]) []Change[T] {
 	held := e.old.known()
 	if e.new == nil {
 		deletion := e.old.deletion(held)
+		deletion.Left = e.left
 		// The final state of another object says nothing about this one.
 		if e.final != nil {
-			if final := e.final.known(); !held.recreated(final) {
+			if final := e.final.known(); !held.recreated(final) && !e.left {
 				deletion.Object, deletion.FinalStateKnown = e.final.object, true
 				deletion.Version = final
 			}
