@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-
 var (
 	// ErrOutOfScope means that an object was written to a [Partition] that it is
 	// no part of.
