@@ -30,6 +30,7 @@ func (r *run[T]) takePending() input {
 			in.version = e.version
 		}
 		in.added = in.added || e.kind == watch.Added
+		r.learnEvent(e)
 	}
 	return in
 }
@@ -43,6 +44,7 @@ func (e *event[T]) changes() bool {
 func (r *run[T]) take(e event[T]) input {
 	r.one[0] = e
 	r.events = r.one[:]
+	r.learnEvent(&e)
 	switch {
 	case e.cut:
 		return input{kind: ended, err: r.newError(OpWatch, r.protocol.position, e.err)}

@@ -62,12 +62,8 @@ func Shards(by ShardKey, n int) []Shard {
 // lack what nobody controls all the same.
 func (s Shard) IsEverything() bool { return s.From == 0 && s.To == 0 }
 
-// Contains reports whether the hash of a value is in the shard: of the UID, of the
-// namespace, or of the UID of the owner, as By says.
-func (s Shard) Contains(value string) bool {
-	hash := shardHash(value)
-	return s.From <= hash && hash <= s.last()
-}
+// Contains reports whether a hash is in the shard: see [ShardHash].
+func (s Shard) Contains(hash uint64) bool { return s.From <= hash && hash <= s.last() }
 
 // last is the last hash of the shard; of one that is empty it is before From.
 func (s Shard) last() uint64 { return s.To - 1 }
@@ -90,8 +86,9 @@ func (s Shard) overlaps(other Shard) bool {
 	return s.By != other.By || s.From <= other.last() && other.From <= s.last()
 }
 
-// shardHash is FNV-1a. The one of hash/fnv takes bytes, and costs an allocation.
-func shardHash(value string) uint64 {
+// ShardHash returns the hash of what says which shard an object is in: its UID, its
+// namespace, or the UID of its owner, as the shard's By says.
+func ShardHash[V string | []byte](value V) uint64 {
 	hash := uint64(14695981039346656037)
 	for i := range len(value) {
 		hash = (hash ^ uint64(value[i])) * 1099511628211

@@ -15,7 +15,7 @@ func TestShardsHashAsAPIServersDo(t *testing.T) {
 	for _, value := range []string{"", "a", "default", string(uuid.NewUUID()), "ü\x00\xff"} {
 		want, err := strconv.ParseUint(sharding.HashField(value), 16, 64)
 		require.NoError(t, err)
-		assert.Equal(t, want, shardHash(value), "%q", value)
+		assert.Equal(t, want, ShardHash(value), "%q", value)
 	}
 }
 
@@ -35,7 +35,7 @@ func TestShardsHaveEverythingBetweenThemOnce(t *testing.T) {
 		for range 100 {
 			uid, in := string(uuid.NewUUID()), 0
 			for _, shard := range shards {
-				if shard.Contains(uid) {
+				if shard.Contains(ShardHash(uid)) {
 					in++
 				}
 			}

@@ -17,9 +17,9 @@ func (p *Partition[T]) mine(key Key, version Version) bool {
 		return true
 	}
 	if p.scope.Shard.By == ByNamespace {
-		return p.scope.Shard.Contains(key.Namespace)
+		return p.scope.Shard.Contains(ShardHash(key.Namespace))
 	}
-	return p.scope.Shard.Contains(string(version.UID))
+	return p.scope.Shard.Contains(ShardHash(string(version.UID)))
 }
 
 // foreign returns what is held under a key, if it belongs to another shard. The caller holds
