@@ -187,16 +187,15 @@ func (r *run[T]) learnPage(p *page[T]) error {
 	return nil
 }
 
-// learnEvent takes an event into account.
+// learnEvent takes an event into account, if it may change anything.
 func (r *run[T]) learnEvent(e *event[T]) {
-	if r.shards == nil || e.err != nil || e.kind == watch.Bookmark || e.foreign == 0 && r.sharding == ShardedByClient {
-		return
+	switch {
+	case r.shards == nil || e.err != nil || e.kind == watch.Bookmark:
+	case e.foreign > 0 && r.evidence.foreign == 0:
+		r.learn(0, e.foreign)
+	case e.foreign == 0 && r.evidence.own == 0:
+		r.learn(1, 0)
 	}
-	own := max(len(e.unchanged), 1)
-	if e.foreign > 0 {
-		own = 0
-	}
-	r.learn(own, e.foreign)
 }
 
 // isSharded reports whether a list says that it has a shard alone.

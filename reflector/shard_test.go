@@ -1,0 +1,460 @@
+package reflector_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+)
+
+// placed returns a ConfigMap of one of some namespaces.
+func placed(n int) *corev1.ConfigMap {
+	object := paint(fmt.Sprint("c-", n), "red")
+	object.Namespace = fmt.Sprint("space-", n%7, "-of-7")
+	return object
+}
+
+// shards runs a reflector for each shard through the life of some objects, and compares
+// what they hold between them with the server.
+func shards[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, client func() reflector.Client[T, L], by store.ShardKey, want reflector.Sharding, opts []reflector.Option) {
+	all := store.Shards(by, 3)
+	stores := make([]*store.Cache[T], len(all))
+	reflectors := make([]*reflector.KubernetesResourceReflector[T], len(all))
+	for i, shard := range all {
+		stores[i] = store.New(store.ObjectKey[T])
+		reflectors[i] = reflector.New(client(), stores[i], append(opts, reflector.WithShard(shard))...)
+		defer start(t, reflectors[i])()
+	}
+	compare := func(when string) {
+		t.Helper()
+		synctest.Wait()
+		expected := map[types.UID]string{}
+		objects, err := reflectortest.List[*corev1.ConfigMap](server, "")
+		require.NoError(t, err)
+		for _, o := range objects {
+			expected[o.UID] = o.ResourceVersion
+		}
+		held := map[types.UID]string{}
+		for i, s := range stores {
+			assert.NotZero(t, s.Len(), "%s: shard %d", when, i)
+			for key, o := range s.All() {
+				assert.NotContains(t, held, o.GetUID(), "%s: %v is in two shards", when, key)
+				held[o.GetUID()] = o.GetResourceVersion()
+				value := map[store.ShardKey]string{store.ByUID: string(o.GetUID()), store.ByNamespace: key.Namespace}[by]
+				assert.True(t, all[i].Contains(store.ShardHash(value)), when)
+			}
+			assert.Equal(t, want, reflectors[i].State().Sharding, when)
+			assert.NoError(t, reflectors[i].State().Err, when)
+		}
+		assert.Equal(t, expected, held, when)
+	}
+	compare("at first")
+	for n := range 60 {
+		switch object := placed(n); n % 4 {
+		case 0:
+			require.NoError(t, server.Delete(object))
+		case 1:
+			require.NoError(t, server.Delete(object))
+			require.NoError(t, server.Create(object), "with another UID")
+		case 2:
+			object.Data["color"] = "green"
+			require.NoError(t, server.Update(object))
+		}
+		require.NoError(t, server.Create(placed(100+n)))
+	}
+	compare("after changes")
+	if want == reflector.ShardedByClient {
+		for _, s := range stores {
+			assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "what happens to others counts")
+		}
+	}
+}
+
+func TestShardsOfEveryKindOfClient(t *testing.T) {
+	type how struct {
+		by     store.ShardKey
+		server bool
+		opts   []reflector.Option
+	}
+	for name, run := range map[string]func(*testing.T, *reflectortest.Server, how, reflector.Sharding){
+		"typed": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+			shards(t, server, func() reflector.Client[*corev1.ConfigMap, *corev1.ConfigMapList] { return client }, h.by, want, h.opts)
+		},
+		"dynamic": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			client := dynamic.NewForConfigOrDie(server.Config()).Resource(configMapResource)
+			shards(t, server, func() reflector.Client[*unstructured.Unstructured, *unstructured.UnstructuredList] {
+				return reflector.Dynamic(client)
+			}, h.by, want, h.opts)
+		},
+		"metadata": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			client := metadata.NewForConfigOrDie(server.Config()).Resource(configMapResource)
+			shards(t, server, func() reflector.Client[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList] {
+				return reflector.Metadata(client)
+			}, h.by, want, h.opts)
+		},
+		"JSON": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			shards(t, server, func() reflector.Client[*Paint, *reflector.ResourceList[*Paint]] {
+				client, err := reflector.ForResource[*Paint](server.Config(), configMapResource, "")
+				require.NoError(t, err)
+				return client
+			}, h.by, want, h.opts)
+		},
+		"protobuf": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			shards(t, server, func() reflector.Client[*corev1.ConfigMap, *reflector.ResourceList[*corev1.ConfigMap]] {
+				client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
+				require.NoError(t, err)
+				return client
+			}, h.by, want, h.opts)
+		},
+	} {
+		for _, by := range []store.ShardKey{store.ByUID, store.ByNamespace} {
+			for _, on := range []bool{true, false} {
+				for way, opts := range map[string][]reflector.Option{
+					"watch-lists": nil, "lists": {reflector.WithoutWatchList()}, "pages": {reflector.WithoutWatchList(), reflector.WithPageSize(7)},
+				} {
+					t.Run(fmt.Sprintf("%s/%v/%s, gate %t", name, by, way, on), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							server := reflectortest.Start(t)
+							server.SetSharding(on)
+							for n := range 60 {
+								require.NoError(t, server.Create(placed(n)))
+							}
+							want := reflector.ShardedByClient
+							if on {
+								want = reflector.ShardedByServer
+							}
+							run(t, server, how{by, on, opts}, want)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+func half(by store.ShardKey, n int) store.Shard { return store.Shards(by, 2)[n] }
+
+// namespaces returns two, one in each half of the shards of namespaces.
+func namespaces() (low, high string) {
+	for i := 0; low == "" || high == ""; i++ {
+		name := fmt.Sprint("n", i*i*7919)
+		if half(store.ByNamespace, 0).Contains(store.ShardHash(name)) {
+			low = name
+		} else {
+			high = name
+		}
+	}
+	return low, high
+}
+
+// Count is a ConfigMap as somebody sees it who does not expect words.
+type Count struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              struct {
+		Color int `json:"color"`
+	} `json:"data"`
+}
+
+func TestObjectsOfOtherShardsAreNotDecoded(t *testing.T) {
+	low, high := namespaces()
+	for _, watchList := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			put := func(namespace, name string) {
+				object := paint(name, "red, which is no number")
+				if object.Namespace = namespace; namespace == low {
+					object.Data = nil
+				}
+				require.NoError(t, server.Create(object))
+			}
+			put(low, "a")
+			put(high, "a")
+			client, err := reflector.ForResource[*Count](server.Config(), configMapResource, "")
+			require.NoError(t, err)
+			s := store.New(store.ObjectKey[*Count])
+			opts := []reflector.Option{
+				reflector.WithShard(half(store.ByNamespace, 0)),
+				reflector.WithErrorHook(func(_ context.Context, err error) { t.Error(err) }),
+			}
+			if !watchList {
+				opts = append(opts, reflector.WithoutWatchList())
+			}
+			r := reflector.New(client, s, opts...)
+			defer start(t, r)()
+			put(high, "b")
+			put(low, "b")
+			put(high, "c")
+			synctest.Wait()
+			assert.Equal(t, 2, s.Len())
+			assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
+			assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion())
+		})
+	}
+}
+
+func TestShardSelectorsAsAServerTakesThem(t *testing.T) {
+	for want, tt := range map[string][]store.Shard{
+		"":                             {},
+		"none, since it is everything": {{By: store.ByNamespace}},
+		"none, since one is":           {{From: 5}, {}},
+		"none, since no server can":    {{By: store.ByOwner, From: 5}},
+		"shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')":                                                                                 {half(store.ByUID, 0)},
+		"shardRange(object.metadata.namespace, '0x8000000000000000', '0x10000000000000000')":                                                                          {half(store.ByNamespace, 1)},
+		"shardRange(object.metadata.uid, '0x0000000000000005', '0x0000000000000006') || shardRange(object.metadata.uid, '0x0000000000000009', '0x10000000000000000')": {{From: 5, To: 6}, {From: 9}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			server.SetSharding(true)
+			client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+			stop := start(t, reflector.New(client, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(tt...), reflector.WithoutWatchList()))
+			stop()
+			requests := server.Requests()
+			require.Len(t, requests, 2, "a list and a watch")
+			if strings.HasPrefix(want, "none") {
+				want = ""
+			}
+			for _, request := range requests {
+				assert.Equal(t, want, request.Query.Get("shardSelector"))
+				assert.Equal(t, 200, request.Code)
+			}
+		})
+	}
+}
+
+func TestShardsOfTwoKindsAreRefused(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
+	r := reflector.New(client, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(half(store.ByUID, 0), half(store.ByNamespace, 0)))
+	require.ErrorIs(t, r.Run(t.Context()), reflector.ErrMixedShards)
+}
+
+// configMaps is a client that does something else to some requests.
+type configMaps struct {
+	reflector.Client[*corev1.ConfigMap, *corev1.ConfigMapList]
+	list  func(metav1.ListOptions) (*corev1.ConfigMapList, error)
+	watch func(metav1.ListOptions) (watch.Interface, error)
+}
+
+func (c configMaps) List(_ context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	return c.list(opts)
+}
+
+func (c configMaps) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return c.watch(opts)
+}
+
+func TestServerThatRefusesShardsIsAskedForEverything(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"400": apierrors.NewBadRequest("unknown parameter"),
+		"422": apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil),
+	} {
+		for _, watchList := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				for n := range 20 {
+					require.NoError(t, server.Create(placed(n)))
+				}
+				own := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+				refused := 0
+				refuses := func(opts metav1.ListOptions) bool {
+					if opts.ShardSelector != "" {
+						refused++
+					}
+					return opts.ShardSelector != ""
+				}
+				client := configMaps{own,
+					func(opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+						if refuses(opts) {
+							return nil, refusal
+						}
+						return own.List(t.Context(), opts)
+					},
+					func(opts metav1.ListOptions) (watch.Interface, error) {
+						if refuses(opts) {
+							return nil, refusal
+						}
+						return own.Watch(t.Context(), opts)
+					},
+				}
+				s := store.New(store.ObjectKey[*corev1.ConfigMap])
+				opts := []reflector.Option{reflector.WithShard(half(store.ByUID, 0)), reflector.WithErrorHook(func(_ context.Context, err error) { t.Error(name, err) })}
+				if !watchList {
+					opts = append(opts, reflector.WithoutWatchList())
+				}
+				r := reflector.New(client, s, opts...)
+				stop := start(t, r)
+				assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
+				assert.Positive(t, s.Len())
+				assert.Less(t, s.Len(), 20)
+				assert.Equal(t, 1, refused, "and not asked again before the next list")
+				assert.Len(t, server.Requests(reflectortest.Param("sendInitialEvents", "true")), map[bool]int{true: 1}[watchList])
+				stop()
+			})
+		}
+	}
+}
+
+func TestServerThatMeansOtherShardsIsAskedForEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		for n := range 20 {
+			require.NoError(t, server.Create(placed(n)))
+		}
+		own := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+		client := configMaps{own,
+			func(opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+				list, err := own.List(t.Context(), opts)
+				if opts.ShardSelector != "" {
+					list.Items = list.Items[:10] // an odd way to select
+					list.ShardInfo = &metav1.ShardInfo{Selector: opts.ShardSelector}
+				}
+				return list, err
+			},
+			func(opts metav1.ListOptions) (watch.Interface, error) { return own.Watch(t.Context(), opts) },
+		}
+		var failures []error
+		s := store.New(store.ObjectKey[*corev1.ConfigMap])
+		r := reflector.New(client, s, reflector.WithShard(half(store.ByUID, 0)), reflector.WithoutWatchList(),
+			reflector.WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+		stop := start(t, r)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		stop()
+		require.Len(t, failures, 1)
+		require.ErrorIs(t, failures[0], reflector.ErrShardMismatch)
+		want := 0
+		objects, err := reflectortest.List[*corev1.ConfigMap](server, "")
+		require.NoError(t, err)
+		for _, o := range objects {
+			if half(store.ByUID, 0).Contains(store.ShardHash(string(o.UID))) {
+				want++
+			}
+		}
+		assert.Equal(t, want, s.Len(), "nothing is missing")
+		assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
+	})
+}
+
+func TestServerIsUpgradedAndDowngraded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, reflectortest.WithWatchTimeout(time.Minute))
+		for n := range 20 {
+			require.NoError(t, server.Create(placed(n)))
+		}
+		client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
+		require.NoError(t, err)
+		s := store.New(store.ObjectKey[*corev1.ConfigMap])
+		r := reflector.New(client, s, reflector.WithShard(half(store.ByUID, 1)))
+		defer start(t, r)()
+		assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
+		for n, on := range []bool{true, false, true} {
+			server.SetSharding(on)
+			server.Inject(reflectortest.ErrorEvent(0, apierrors.NewResourceExpired("expired").ErrStatus).On("watch", "configmaps").Times(1))
+			<-time.After(20 * time.Minute) // the watch has ended, the next one was refused, and there was a list
+			for m := range 10 {
+				require.NoError(t, server.Create(placed(100*n+100+m)))
+			}
+			synctest.Wait()
+			want := map[types.UID]bool{}
+			objects, err := reflectortest.List[*corev1.ConfigMap](server, "")
+			require.NoError(t, err)
+			for _, o := range objects {
+				if half(store.ByUID, 1).Contains(store.ShardHash(string(o.UID))) {
+					want[o.UID] = true
+				}
+			}
+			got := map[types.UID]bool{}
+			for _, o := range s.All() {
+				got[o.UID] = true
+			}
+			assert.True(t, maps.Equal(want, got), "%d: %d of %d", n, len(got), len(want))
+			assert.Equal(t, map[bool]reflector.Sharding{true: reflector.ShardedByServer, false: reflector.ShardedByClient}[on], r.State().Sharding, "%d", n)
+		}
+	})
+}
+
+func TestResumeWithoutAListLeavesOutOtherShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(placed(0)))
+		client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+		s := store.New(store.ObjectKey[*corev1.ConfigMap])
+		require.NoError(t, s.Replace(nil, fmt.Sprint(server.ResourceVersion())))
+		r := reflector.New(client, s, reflector.WithShard(half(store.ByUID, 0)))
+		defer start(t, r)()
+		assert.Equal(t, reflector.ShardingUnknown, r.State().Sharding)
+		for n := range 30 {
+			require.NoError(t, server.Create(placed(100+n)))
+		}
+		synctest.Wait()
+		for _, o := range s.All() {
+			assert.True(t, half(store.ByUID, 0).Contains(store.ShardHash(string(o.UID))))
+		}
+		assert.Positive(t, s.Len())
+		assert.Less(t, s.Len(), 30)
+		assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
+		assert.Empty(t, server.Requests(reflectortest.Verb("list")))
+	})
+}
+
+func TestStoreThatHeldOtherShardsIsCleanedByTheNextList(t *testing.T) {
+	for _, watchList := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			for n := range 20 {
+				require.NoError(t, server.Create(placed(n)))
+			}
+			client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
+			require.NoError(t, err)
+			s := store.New(store.ObjectKey[*corev1.ConfigMap])
+			start(t, reflector.New(client, s))()
+			require.Equal(t, 20, s.Len())
+			for n := range 3 {
+				require.NoError(t, server.Create(placed(100+n)))
+			}
+			require.NoError(t, server.Compact(server.ResourceVersion()))
+			opts := []reflector.Option{reflector.WithShard(half(store.ByUID, 0))}
+			if !watchList {
+				opts = append(opts, reflector.WithoutWatchList())
+			}
+			stop := start(t, reflector.New(client, s, opts...))
+			<-time.After(time.Minute)
+			synctest.Wait()
+			stop()
+			for _, o := range s.All() {
+				assert.True(t, half(store.ByUID, 0).Contains(store.ShardHash(string(o.UID))))
+			}
+			assert.Positive(t, s.Len())
+		})
+	}
+}
+
+func TestShardsDecideWhatIsSelected(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
+	s := store.New(store.ObjectKey[*corev1.ConfigMap])
+	low, high := namespaces()
+	r := reflector.New(client, s, reflector.WithShard(half(store.ByNamespace, 1)))
+	assert.Equal(t, []store.Shard{half(store.ByNamespace, 1)}, r.Shards())
+	assert.True(t, r.Selects(&metav1.ObjectMeta{Namespace: high}))
+	assert.False(t, r.Selects(&metav1.ObjectMeta{Namespace: low}))
+	assert.Empty(t, reflector.New(client, s, reflector.WithShard(store.Shard{})).Shards())
+}
