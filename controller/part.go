@@ -38,7 +38,7 @@ func (s *shift) part(t trigger) {
 // abandons reports whether a key has no object here, and may be somebody else's. Then what is
 // known of it is forgotten.
 func (s *shift) abandons(key store.Key) bool {
-	if primary := s.sources[0]; !primary.lacks(key) || primary.covers(key) {
+	if len(s.sources) == 0 || !s.sources[0].lacks(key) || s.sources[0].covers(key) {
 		return false
 	}
 	s.mu.Lock()
