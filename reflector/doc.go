@@ -67,6 +67,12 @@
 //     it started has ended. A watch that the client does not end when told to is
 //     given up after five seconds. A mapper that resources share, by [WithRESTMapper], may
 //     make Run wait for as long as the requests of another that asks it.
+//   - R9. With [WithShard] the store gets what is in the shards and nothing else, whether
+//     the server knows shard selectors, does not, refuses them, or changes its mind, and after
+//     a resume without a list. What is in no shard is left out before it is decoded, if the
+//     client is a [Resource], and its resource versions count. A server that says that it
+//     selected, and meant other objects, is asked for everything: [ErrShardMismatch]. In a
+//     watch-list, which says nothing, that does not show.
 //
 // # How it works
 //

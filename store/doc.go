@@ -98,6 +98,11 @@
 //   - S9. A Replace keeps the very object that it finds at the same UID and
 //     resource version, and reports nothing for it.
 //   - S10. What is written to a partition touches nothing outside of its scope.
+//   - S11. Partitions may be shards of one place. Where an object is made anew under its
+//     key, and so belongs to another shard, a writer that is behind neither deletes nor
+//     replaces the new one, and brings back none that has ended.
+//   - S12. The deletion of an object that went on to exist, because its scope was dropped,
+//     says Left.
 //
 // # Concurrency
 //
