@@ -58,8 +58,9 @@
 //     them, but for what waits for its back-off, until the time for that is over. Run
 //     returns after the last call has returned, and may be called again: it resumes where
 //     the watch was. So does the first Run of a new process after [Informer.Restore].
-//   - I10. What leaves the scopes of an informer is a deletion for every subscriber, and
-//     nothing is written to a scope after it was dropped.
+//   - I10. What leaves the scopes of an informer is a deletion for every subscriber, which
+//     says Left, and nothing is written to a scope after it was dropped. Scopes may be shards,
+//     which come and go one by one: what stays is neither told nor listed again.
 //
 // # Synced and ready
 //
