@@ -132,28 +132,7 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 		s.edits = append(s.edits, edit[T]{key: key, new: e})
 		p.moved(s, key, version.ResourceVersion)
 	case WriteDelete:
-		key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
-		foreign := p.own(key, version)
-		if foreign != nil {
-			err = foreign // the key would be enough, if it were one of these
-		}
-		if err != nil {
-			if w.Key == (Key{}) || foreign != nil {
-				p.lack(key, version)
-				return &Rejection{Key: key, Version: version, Err: err}
-			}
-			// The last state is bad, but the key is enough.
-			p.remove(s, edit[T]{key: key, left: w.Left})
-			p.moved(s, key, version.ResourceVersion)
-			return nil
-		}
-		final := &entry[T]{object: w.Object}
-		if w.Version != (Version{}) {
-			told := w.Version
-			final.version = &told
-		}
-		p.remove(s, edit[T]{key: key, final: final, left: w.Left})
-		p.moved(s, key, version.ResourceVersion)
+		return p.stageDelete(s, w)
 	case WriteDeleteKey:
 		key, err := p.place(w.Key)
 		if err == nil {
@@ -179,6 +158,33 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 	default:
 		return &Rejection{Key: w.Key, Err: ErrNoWrite}
 	}
+	return nil
+}
+
+// stageDelete is stage for a Delete.
+func (p *Partition[T]) stageDelete(s *step[T], w *Write[T]) *Rejection {
+	key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
+	foreign := p.own(key, version)
+	if foreign != nil {
+		err = foreign // the key would be enough, if it were one of these
+	}
+	if err != nil {
+		if w.Key == (Key{}) || foreign != nil {
+			p.lack(key, version)
+			return &Rejection{Key: key, Version: version, Err: err}
+		}
+		// The last state is bad, but the key is enough.
+		p.remove(s, edit[T]{key: key, left: w.Left})
+		p.moved(s, key, version.ResourceVersion)
+		return nil
+	}
+	final := &entry[T]{object: w.Object}
+	if w.Version != (Version{}) {
+		told := w.Version
+		final.version = &told
+	}
+	p.remove(s, edit[T]{key: key, final: final, left: w.Left})
+	p.moved(s, key, version.ResourceVersion)
 	return nil
 }
 
