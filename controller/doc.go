@@ -86,6 +86,10 @@
 //     After [ErrHalt] there is no time for that.
 //   - R7. Run may be called again: every key is then reconciled anew.
 //   - R8. A panic in a mapping or a predicate is reported, and costs the event alone.
+//   - R9. What leaves an informer, because a scope is dropped or an object belongs to another
+//     shard, is not mistaken for a deletion: nobody is called for it, nor, where the primary
+//     informer has scopes or shards, for a key of which it has no object, unless that was
+//     deleted while it had it.
 //
 // Between two processes nothing of this holds: see package leader. A process that takes
 // over has caches that are as fresh as its watches are; what the other one wrote last

@@ -24,6 +24,10 @@ type job struct {
 	unseen   []wait        // what it is held for
 	shown    chan struct{} // closed when it is not held any more; nil if it never was
 
+	// gone is true if the object of the key was deleted, and no call has been made for that;
+	// ending, if the one that is being made is.
+	gone, ending bool
+
 	failures int
 	err      error // of the last call
 
@@ -46,7 +50,7 @@ func (s *shift) jobLocked(key store.Key) *job {
 
 // tidyLocked forgets a key of which there is nothing to know.
 func (s *shift) tidyLocked(key store.Key, j *job) {
-	if !j.running && !j.held && !j.due && j.err == nil && len(j.own) == 0 {
+	if !j.running && !j.held && !j.due && j.err == nil && len(j.own) == 0 && !j.gone {
 		delete(s.jobs, key)
 	}
 }
@@ -55,6 +59,13 @@ func (s *shift) tidyLocked(key store.Key, j *job) {
 func (s *shift) trigger(t trigger) {
 	if t.key == (store.Key{}) { // nothing has it
 		return
+	}
+	if t.left {
+		s.part(t)
+		return
+	}
+	if t.primary {
+		s.noteEnd(t)
 	}
 	if s.ignoreOwn && s.keep(t) {
 		return
@@ -95,6 +106,7 @@ func (s *shift) begin(key store.Key, p Priority) (attempt int, ok bool) {
 		return 0, false
 	}
 	j.running = true
+	j.gone, j.ending = false, j.gone
 	return j.failures + 1, true
 }
 
@@ -149,7 +161,10 @@ func (s *shift) note(key store.Key, writes []written, unseen []wait, err error) 
 	}
 	if err == nil || eventqueue.IsPermanent(err) {
 		j.failures, j.err = 0, nil
+	} else {
+		j.gone = j.gone || j.ending
 	}
+	j.ending = false
 	s.tidyLocked(key, j)
 	return failed, during
 }

@@ -82,6 +82,10 @@ func (s *shift) work() {
 func (s *shift) handle(key store.Key) {
 	defer s.queue.Done(key)
 	p := s.order.settle(key)
+	if s.abandons(key) {
+		s.queue.Forget(key)
+		return
+	}
 	attempt, ok := s.begin(key, p)
 	if !ok {
 		return

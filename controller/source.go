@@ -26,6 +26,10 @@ type source interface {
 	held(key store.Key) string
 	// has reports whether a written object is one of the source's.
 	has(w written) bool
+	// covers reports whether what the source's cache does not have under a key is not
+	// there at all, and not somebody else's; lacks, whether it has nothing there.
+	covers(key store.Key) bool
+	lacks(key store.Key) bool
 	// visible returns what waits until the cache shows a write for a key; nil if the
 	// object is none of the source's.
 	visible(key store.Key, w written) wait
@@ -44,6 +48,8 @@ type trigger struct {
 	priority Priority
 	of       version // of the object that changed
 	gone     bool    // it was deleted
+	left     bool    // and goes on to exist: it is somebody else's now
+	primary  bool    // it is the object of the key
 	listed   bool    // a list brought it to light: there may have been other changes before
 	cause    *cause  // nil if nobody observes
 }
@@ -71,6 +77,11 @@ type watching[S any] struct {
 //
 // Keys without a cluster are those of the cluster of the object.
 //
+// That objects left the informer, because a scope was dropped or they belong to another shard
+// now, is no reason to reconcile anything. Where the primary informer has scopes or shards, a
+// key of which it holds no object is reconciled only if one was deleted: there may be one that
+// is somebody else's.
+//
 // Events for which one of the predicates returns false are ignored; a nil one accepts
 // all. See [SpecChanged]. None of the functions may change objects. An event on which one of them panics is
 // reported and given up, but for the keys that were found before.
@@ -93,6 +104,13 @@ func (w *watching[S]) held(key store.Key) string {
 }
 
 func (w *watching[S]) complete() bool { return w.informer != nil }
+
+func (w *watching[S]) covers(key store.Key) bool { return w.informer.Covers(key) }
+
+func (w *watching[S]) lacks(key store.Key) bool {
+	_, held := w.informer.Cache().Get(key)
+	return !held
+}
 
 func (w *watching[S]) ready() error { return w.informer.Ready() }
 
@@ -123,11 +141,14 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 		}
 	}()
 	for _, accepts := range w.only {
-		if accepts != nil && !accepts(event) {
+		if accepts != nil && !event.Left && !accepts(event) {
 			return nil
 		}
 	}
-	t := trigger{of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, listed: event.Origin != eventqueue.Watch}
+	t := trigger{
+		of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.Left,
+		listed: event.Origin != eventqueue.Watch, primary: w.keys == nil,
+	}
 	if event.Initial || event.Origin == eventqueue.Resync {
 		t.priority = Low
 	}

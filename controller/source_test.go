@@ -143,11 +143,13 @@ func TestTriggersSayWhereTheyComeFrom(t *testing.T) {
 		"first":    {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.List, Initial: true}, trigger{of: base.of, listed: true, priority: Low}},
 		"relisted": {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.List, Prior: of}, trigger{of: base.of, listed: true}},
 		"resync":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Resync, Prior: of}, trigger{of: base.of, listed: true, priority: Low}},
+		"left":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch, Left: true}, trigger{of: base.of, gone: true, left: true}},
 		"gone":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch}, trigger{of: base.of, gone: true}},
 	} {
 		tc.event.Key, tc.event.Object = in, of
 		for kind, keys := range map[string]func(*corev1.Secret) []store.Key{"own": nil, "mapped": mapping} {
 			var want, got []trigger
+			tc.want.primary = keys == nil
 			if keys == nil {
 				tc.want.key = in
 				want = append(want, tc.want)

@@ -56,6 +56,8 @@
 //     state that is gone.
 //   - E8. [Collection.Synced] closes after every object of the first list was
 //     handed out and settled in some way, be it by a failure.
+//   - E9. A Deletion says Left if the object goes on to exist, because its scope was dropped
+//     or it belongs to another shard now; else it was deleted, or is not known to be there.
 //
 // # Order
 //
@@ -96,6 +98,10 @@
 // Deletion of b are the Deletion of a again if b was not tried, and both deletions if it
 // was. A resync never joins others, so that Resync is the origin of an event only if
 // nothing else happened.
+//
+// A Deletion that says Left, of an object that goes on to exist, is one like any other here:
+// what left and came back before anybody was told is a Modification, and what is deleted
+// after it came back was deleted.
 //
 // At most two events of a key are kept, beside those that nobody looked at yet, and three if some were tried: the deletion of the
 // acknowledged object, that of the newest one that was tried, and the current one. If

@@ -35,6 +35,7 @@ func newRecord[T any](c *store.Change[T], origin Origin, initial bool) record[T]
 			Origin:          origin,
 			Initial:         initial,
 			FinalStateKnown: c.FinalStateKnown,
+			Left:            c.Left,
 		},
 		uid: c.Version.UID,
 	}

@@ -51,7 +51,9 @@ func NewScoped[T any](key store.KeyFunc[T], opts ...Option) *Informer[T] {
 
 // AddScope makes a scoped informer hold, besides what it does, the objects of a client:
 // those of one namespace, of one cluster, or of one namespace of one cluster. Their keys
-// have the scope's cluster. The client must be of the scope's namespace, if it has one.
+// have the scope's cluster. The client must be of the scope's namespace, if it has one. If the
+// scope is a shard, its reflector asks for that: see [reflector.WithShard]. Shards come and go
+// one by one: what the others hold stays, and is not listed again.
 //
 // While Run runs it begins at once. Subscribers are told of the objects as initial
 // additions. It returns a [*ScopeError] if the informer is not scoped, or has a scope
@@ -78,6 +80,9 @@ func (i *Informer[T]) addScope(scope store.Scope, opts []reflector.Option, refle
 		return &ScopeError{i.name, scope, ErrNotScoped}
 	}
 	own := append(i.reflectorOptions(), reflector.WithName(fmt.Sprintf("%s, %v", i.name, scope)))
+	if scope.Shard != (store.Shard{}) {
+		own = append(own, reflector.WithShard(scope.Shard))
+	}
 	err := all.add(scope, func(part store.Store[T]) Feed { return reflect(part, append(own, opts...)) })
 	if err != nil {
 		return &ScopeError{i.name, scope, err}
@@ -86,7 +91,8 @@ func (i *Informer[T]) addScope(scope store.Scope, opts []reflector.Option, refle
 }
 
 // DropScope ends the watch of a scope and forgets what is in it: subscribers are told of
-// a deletion for each object. It returns when that is done, and [ErrNoScope] in a
+// a deletion for each object, which says [eventqueue.Event].Left, since it goes on to exist.
+// A reconciler of package controller is not called for them. It returns when that is done, and [ErrNoScope] in a
 // [*ScopeError] if there is no such scope. The scope may then be added again.
 //
 // It waits until the reflector has ended, so it must not be called from hooks of a

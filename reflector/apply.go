@@ -19,7 +19,7 @@ func (r *run[T]) apply() input {
 		return input{kind: stored}
 	}
 	failure := r.newError(OpStore, last.version, err)
-	if len(r.events) == 1 && last.kind != watch.Bookmark && last.lacking == nil && failure.Key == (store.Key{}) && last.object.GetName() != "" {
+	if len(r.events) == 1 && last.kind != watch.Bookmark && last.lacking == nil && last.foreign == 0 && failure.Key == (store.Key{}) && last.object.GetName() != "" {
 		failure.Key = store.Key{Namespace: last.object.GetNamespace(), Name: last.object.GetName()}
 	}
 	return input{kind: stored, err: failure}
@@ -31,6 +31,8 @@ func (r *run[T]) applyOne(e *event[T]) error {
 		if e.version != "" {
 			return r.store.Bookmark(e.version)
 		}
+	case e.foreign > 0:
+		return r.applyForeign(e)
 	case e.lacking != nil:
 		return r.applyUndecoded(e)
 	case e.unchanged != nil:
@@ -49,6 +51,8 @@ func (r *run[T]) applyAll() error {
 	defer r.batch.Reset()
 	for i := range r.events {
 		switch e := &r.events[i]; {
+		case e.foreign > 0:
+			e.append(&r.batch)
 		case e.unchanged != nil:
 		case e.kind == watch.Added:
 			r.batch.Add(e.object)
@@ -62,6 +66,27 @@ func (r *run[T]) applyAll() error {
 		return nil
 	}
 	return r.batches.Apply(&r.batch)
+}
+
+// applyForeign tells the store that something happened to others, and takes out what left the
+// shards.
+func (r *run[T]) applyForeign(e *event[T]) error {
+	if e.departed == nil && e.version != "" {
+		return r.store.Bookmark(e.version)
+	}
+	defer r.batch.Reset()
+	e.append(&r.batch)
+	return store.Batches(r.store).Apply(&r.batch)
+}
+
+// append appends what a foreign object means.
+func (e *event[T]) append(to *store.Batch[T]) {
+	switch d := e.departed; {
+	case d != nil:
+		to.Append(store.Write[T]{Type: store.WriteDeleteKey, Key: d.key, Version: d.version, Left: !d.gone})
+	case e.version != "":
+		to.Bookmark(e.version)
+	}
 }
 
 // applyUndecoded tells the store of an object that could not be decoded. Of one that was

@@ -33,11 +33,17 @@ type Client[T, L any] interface {
 type source[T Object] interface {
 	// check returns an error if the source cannot work.
 	check() error
-	// list and watch may leave out what holds says is held, if it is not nil.
-	list(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (page[T], error)
-	watch(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (feed[T], error)
+	// list and watch may leave out what is not wanted.
+	list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], error)
+	watch(ctx context.Context, opts metav1.ListOptions, w wants) (feed[T], error)
 	// streams reports whether the client can ask for watch-lists.
 	streams() bool
+}
+
+// wants says what a reflector needs of what a server sends.
+type wants struct {
+	holds  holdsFunc // not what is held, if it is not nil
+	shards *shardSet // not what is in none of these
 }
 
 // clientSource is the source that is made from a Client.
@@ -57,15 +63,17 @@ func (s *clientSource[T, L]) check() error {
 	return s.lists.err
 }
 
-func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions, _ holdsFunc) (page[T], error) {
+func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], error) {
 	list, err := s.client.List(ctx, opts)
 	if err != nil {
 		return page[T]{}, err
 	}
-	return s.lists.page(list)
+	p, err := s.lists.page(list)
+	siftPage(w.shards, &p)
+	return p, err
 }
 
-func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions, _ holdsFunc) (feed[T], error) {
+func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions, _ wants) (feed[T], error) {
 	w, err := s.client.Watch(ctx, opts)
 	if err == nil && isNil(w) {
 		err = errNoWatch

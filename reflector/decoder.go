@@ -195,14 +195,21 @@ func identify(format wire.Format, data []byte) (store.Key, store.Version, bool) 
 	return store.Key{Namespace: m.Namespace, Name: m.Name}, store.Version{UID: m.UID, ResourceVersion: m.ResourceVersion}, true
 }
 
+func (d *decoder[T]) keyOf(id wire.Identity) store.Key {
+	return store.Key{Namespace: d.names.text(id.Namespace), Name: d.names.text(id.Name)}
+}
+
+func (d *decoder[T]) versionOf(id wire.Identity) store.Version {
+	return store.Version{UID: types.UID(d.names.text(id.UID)), ResourceVersion: d.names.text(id.ResourceVersion)}
+}
+
 // peek returns what an undecoded object is, and false if it does not say so plainly.
 func (d *decoder[T]) peek(format wire.Format, data []byte) (store.Key, store.Version, bool) {
 	id, ok := wire.Peek(format, data)
 	if !ok {
 		return store.Key{}, store.Version{}, false
 	}
-	return store.Key{Namespace: d.names.text(id.Namespace), Name: d.names.text(id.Name)},
-		store.Version{UID: types.UID(d.names.text(id.UID)), ResourceVersion: d.names.text(id.ResourceVersion)}, true
+	return d.keyOf(id), d.versionOf(id), true
 }
 
 // arena makes strings of bytes, many in one piece of memory.

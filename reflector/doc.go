@@ -73,6 +73,12 @@
 //   - R10. A [Replay] brings about the commits that the recorded reflector made, in their order. Where
 //     the reflector asks for something that the recording does not have, there is a
 //     [*DifferenceError].
+//   - R11. With [WithShard] the store gets what is in the shards and nothing else, whether
+//     the server knows shard selectors, does not, refuses them, or changes its mind, and after
+//     a resume without a list. What is in no shard is left out before it is decoded, if the
+//     client is a [Resource], and its resource versions count. A server that says that it
+//     selected, and meant other objects, is asked for everything: [ErrShardMismatch]. In a
+//     watch-list, which says nothing, that does not show.
 //
 // # How it works
 //

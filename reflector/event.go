@@ -31,6 +31,7 @@ func (r *run[T]) takePending() input {
 			in.version = e.version
 		}
 		in.added = in.added || e.kind == watch.Added
+		r.learnEvent(e)
 	}
 	return in
 }
@@ -45,6 +46,7 @@ func (r *run[T]) take(e event[T]) input {
 	r.one[0] = e
 	r.events = r.one[:]
 	r.recording.received(r.events)
+	r.learnEvent(&e)
 	switch {
 	case e.cut:
 		return input{kind: ended, err: r.newError(OpWatch, r.protocol.position, e.err)}

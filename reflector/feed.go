@@ -16,8 +16,12 @@ type event[T Object] struct {
 	lacking *store.Rejection
 	// unchanged takes the place of objects that are held as they are.
 	unchanged []store.Key
-	key       store.Key
-	closing   bool // the bookmark ends the initial events
+	// foreign is how many objects that are not in the shards the event stands for instead;
+	// departed is the one, if the store may hold it all the same.
+	foreign  int
+	departed *departure
+	key      store.Key
+	closing  bool // the bookmark ends the initial events
 	// err makes the watch useless; it is about the object under key, if that is known. If
 	// cut is true, it is only why the watch ended.
 	err error

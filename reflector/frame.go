@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -51,6 +53,39 @@ type frame struct {
 	Failure *failureFrame     `json:"failure,omitempty"`
 	// Cut is true if the failure is only why the watch ended.
 	Cut bool `json:"cut,omitempty"`
+	// Foreign is how many objects of other shards an event stands for, and Departed the one
+	// that may have been in the reflector's.
+	Foreign  int            `json:"foreign,omitempty"`
+	Departed *departedFrame `json:"departed,omitempty"`
+}
+
+// departedFrame is an object that is not in the reflector's shards any more.
+type departedFrame struct {
+	Namespace       string `json:"namespace,omitempty"`
+	Name            string `json:"name,omitempty"`
+	UID             string `json:"uid,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Gone            bool   `json:"gone,omitempty"`
+}
+
+func departedFrameOf(d *departure) *departedFrame {
+	if d == nil {
+		return nil
+	}
+	return &departedFrame{
+		Namespace: d.key.Namespace, Name: d.key.Name,
+		UID: string(d.version.UID), ResourceVersion: d.version.ResourceVersion, Gone: d.gone,
+	}
+}
+
+func (f *departedFrame) departure() *departure {
+	if f == nil {
+		return nil
+	}
+	return &departure{
+		key:     store.Key{Namespace: f.Namespace, Name: f.Name},
+		version: store.Version{UID: types.UID(f.UID), ResourceVersion: f.ResourceVersion}, gone: f.Gone,
+	}
 }
 
 // lackingFrame is an object that could not be decoded.

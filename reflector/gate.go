@@ -86,7 +86,7 @@ func (g *gate[T]) ask(s *wireWatch[T], d *decoder[T], format wire.Format, frame 
 	if !ok || !frame.Single() {
 		return false, false
 	}
-	if _, met := g.met[key]; kind == watch.Added && !met && g.holds(key, version) {
+	if _, met := g.met[key]; kind == watch.Added && !met && g.holds(key, version) && s.domestic(format, frame.Object) {
 		if g.kept == nil {
 			g.kept = make([]store.Key, 0, mostKept)
 		}

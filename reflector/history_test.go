@@ -34,6 +34,8 @@ func TestWhateverHappensTheStoreEndsLikeTheServer(t *testing.T) {
 			client:    rapid.SampledFrom([]string{"generated", "JSON", "protobuf", "REST"}).Draw(rt, "client"),
 			pageSize:  rapid.SampledFrom([]int{0, 1, 2, 500}).Draw(rt, "page size"),
 			watchList: rapid.Bool().Draw(rt, "watch-list"),
+			shards:    rapid.IntRange(1, 3).Draw(rt, "shards"),
+			sharding:  rapid.Bool().Draw(rt, "sharding"),
 			seeded:    rapid.IntRange(0, 5).Draw(rt, "seeded"),
 			steps:     rapid.SliceOfN(rapid.Custom(drawStep), 0, 30).Draw(rt, "steps"),
 		}
@@ -57,7 +59,7 @@ func drawStep(rt *rapid.T) event {
 	return event{
 		Kind: rapid.SampledFrom([]string{
 			"write", "write", "write", "delete", "delete", "recreate", "pause", "pause",
-			"fault", "fault", "compact", "bookmarks", "restart", "restore",
+			"fault", "fault", "compact", "bookmarks", "restart", "restore", "sharding",
 		}).Draw(rt, "kind"),
 		Number: rapid.IntRange(0, 99).Draw(rt, "number"),
 		Verb:   rapid.SampledFrom([]string{"list", "watch", ""}).Draw(rt, "verb"),
@@ -96,6 +98,8 @@ type life struct {
 	client    string
 	pageSize  int
 	watchList bool
+	shards    int  // of which the reflector has the first
+	sharding  bool // the server knows them
 	seeded    int
 	steps     []event
 	opts      []reflector.Option
@@ -108,12 +112,13 @@ type life struct {
 
 func (l *life) live(t *testing.T) error {
 	l.server = reflectortest.Start(t, reflectortest.WithWatchTimeout(10*time.Minute))
+	l.server.SetSharding(l.sharding)
 	for i := range l.seeded {
 		if err := l.server.Create(numbered(i)); err != nil {
 			return err
 		}
 	}
-	opts := append(l.opts, reflector.WithPageSize(l.pageSize))
+	opts := append(l.opts, reflector.WithPageSize(l.pageSize), reflector.WithShard(l.shard()))
 	if !l.watchList {
 		opts = append(opts, reflector.WithoutWatchList())
 	}
@@ -159,6 +164,9 @@ func (l *life) live(t *testing.T) error {
 	return err
 }
 
+// shard returns what the reflector has of the objects.
+func (l *life) shard() store.Shard { return store.Shards(store.ByUID, l.shards)[0] }
+
 func (l *life) reflector(opts []reflector.Option) (*reflector.KubernetesResourceReflector[*corev1.ConfigMap], error) {
 	clientset, err := kubernetes.NewForConfig(l.server.Config())
 	if err != nil {
@@ -203,6 +211,8 @@ func (l *life) happen(e event) error {
 		return l.server.Compact(l.server.ResourceVersion())
 	case "bookmarks":
 		l.server.SendBookmarks()
+	case "sharding":
+		l.server.SetSharding(e.Number%2 == 0)
 	case "restore":
 		// A client cannot tell a restored server from another unless it looks
 		// before the server has come as far again: it gets the time to.
@@ -244,6 +254,9 @@ func (l *life) compare() error {
 	}
 	want, got := map[string]string{}, map[string]string{}
 	for _, o := range objects {
+		if !l.shard().Contains(store.ShardHash(string(o.UID))) {
+			continue
+		}
 		want[o.Name] = fmt.Sprint(o.UID, o.ResourceVersion, o.Data)
 	}
 	for key, o := range l.store.All() {

@@ -70,6 +70,7 @@ func (t listType[T, L]) page(list L) (page[T], error) {
 		items:           make([]T, items.Len()),
 		resourceVersion: metadata.GetResourceVersion(),
 		next:            metadata.GetContinue(),
+		sharded:         isSharded(list),
 	}
 	for i := range p.items {
 		item := items.Index(i)

@@ -105,7 +105,7 @@ func received[T Object](o *observing, in input, events []event[T]) {
 		o.ended = in.err
 	case changed, marked:
 		for i := range events {
-			o.watch.Events += max(len(events[i].unchanged), 1)
+			o.watch.Events += max(len(events[i].unchanged), events[i].foreign, 1)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/fields"
@@ -25,6 +26,7 @@ type options struct {
 	fieldSelector string
 	labels        labels.Selector // what labelSelector says; nil for everything
 	fields        fields.Selector // what fieldSelector says; nil for everything
+	shards        *shardSet       // nil for everything
 	errorHook     func(context.Context, error)
 	retry         func(error) bool
 	observer      Observer // nil for nobody
@@ -127,7 +129,7 @@ func (o *options) selector(selector interface {
 	}
 	text := selector.String()
 	if text == "" && !selector.Empty() {
-		o.err = ErrNothingSelected
+		o.err = errors.Join(o.err, ErrNothingSelected)
 	}
 	return text
 }

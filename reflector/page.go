@@ -16,12 +16,14 @@ type page[T any] struct {
 	items           []T
 	lacking         []store.Rejection // objects that could not be decoded
 	unchanged       []store.Key       // objects that are held as they are
+	foreign         int               // objects that were left out, since they are in no shard of the reflector's
+	sharded         bool              // the server says that it left out such objects
 	resourceVersion string
 	next            string // the token of the next page; empty on the last one
 }
 
 // list reads a page object by object, as it comes. Those that are held are not decoded.
-func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (page[T], wire.ListMeta, error) {
+func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], wire.ListMeta, error) {
 	a, err := r.open(ctx, &opts)
 	if err != nil {
 		return page[T]{}, wire.ListMeta{}, err
@@ -32,7 +34,7 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds h
 		return page[T]{}, wire.ListMeta{}, err
 	}
 	list := wire.NewList(body, format, r.options.frameLimit)
-	p, err := r.items(list, format, holds)
+	p, err := r.items(list, format, w)
 	meta := list.Meta()
 	if isTableKind(meta.TypeMeta) {
 		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), ErrTable)
@@ -44,17 +46,17 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, holds h
 	for _, object := range p.items {
 		setKind(object, kind)
 	}
-	p.resourceVersion, p.next = meta.ResourceVersion, meta.Continue
+	p.resourceVersion, p.next, p.sharded = meta.ResourceVersion, meta.Continue, meta.ShardInfo != nil
 	return p, meta, nil
 }
 
 // items reads the items of a list.
-func (r *Resource[T]) items(list *wire.List, format wire.Format, holds holdsFunc) (whole page[T], err error) {
+func (r *Resource[T]) items(list *wire.List, format wire.Format, w wants) (whole page[T], err error) {
 	var parts []*part[page[T]]
 	r.keepAll()
 	decoding := newPipeline(r, false, func(d *decoder[T], p *page[T], batch *wire.Batch) {
 		for i := range batch.Frames {
-			d.item(p, format, batch.Frames[i].Object)
+			d.item(p, format, batch.Frames[i].Object, w.shards)
 		}
 	})
 	var unchanged []store.Key
@@ -63,7 +65,7 @@ func (r *Resource[T]) items(list *wire.List, format wire.Format, holds holdsFunc
 		if batch, err = list.Next(); err != nil {
 			break
 		}
-		if unchanged = decoding.own.dropHeld(batch, format, holds, unchanged); len(batch.Frames) == 0 {
+		if unchanged = decoding.own.dropHeld(batch, format, w, unchanged); len(batch.Frames) == 0 {
 			batch.Release()
 			continue
 		}
@@ -82,14 +84,17 @@ func (r *Resource[T]) items(list *wire.List, format wire.Format, holds holdsFunc
 
 // dropHeld takes the items that are held out of a batch, and appends their keys. To look is
 // quicker than to hand them to somebody who does.
-func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, holds holdsFunc, keys []store.Key) []store.Key {
-	if holds == nil {
+func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w wants, keys []store.Key) []store.Key {
+	if w.holds == nil {
 		return keys
 	}
 	batch.Frames = slices.DeleteFunc(batch.Frames, func(frame wire.Frame) bool {
 		key, version, ok := d.peek(format, frame.Object)
-		if !ok || !holds(key, version) {
+		if !ok || !w.holds(key, version) {
 			return false
+		}
+		if from, _ := w.shards.sift(format, frame.Object); from != domestic {
+			return false // the store was filled with something else before
 		}
 		keys = append(keys, key)
 		return true
@@ -111,13 +116,23 @@ func joined[T any](parts []*part[page[T]]) page[T] {
 	for _, p := range parts {
 		whole.items = append(whole.items, p.result.items...)
 		whole.lacking = append(whole.lacking, p.result.lacking...)
+		whole.foreign += p.result.foreign
 	}
 	return whole
 }
 
 // item takes an item of a list.
-func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte) {
+func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, shards *shardSet) {
+	from, _ := shards.sift(format, data)
+	if from == foreign {
+		p.foreign++
+		return
+	}
 	decoded, err := d.decode(format, data)
+	if from == unclear && shards.siftPartly(format, data) == foreign {
+		p.foreign++
+		return
+	}
 	if err != nil {
 		bad, _ := d.reject(format, data, err)
 		p.lacking = append(p.lacking, bad)

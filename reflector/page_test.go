@@ -34,7 +34,7 @@ func TestItemsThatAreHeldCostNextToNothing(t *testing.T) {
 	r := someResource(t)
 	body := configMaps(n)
 	read := func() {
-		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, func(store.Key, store.Version) bool { return true })
+		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, wants{holds: func(store.Key, store.Version) bool { return true }})
 		require.NoError(t, err)
 		assert.Empty(t, p.items)
 		require.Len(t, p.unchanged, n)
@@ -58,14 +58,14 @@ func TestItemsOfWhichSomeAreHeld(t *testing.T) {
 	odd := func(key store.Key, version store.Version) bool {
 		return strings.HasSuffix(key.Name, "1") && version.UID != "" && version.ResourceVersion != ""
 	}
-	p, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, odd)
+	p, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, wants{holds: odd})
 	require.NoError(t, err)
 	assert.Len(t, p.unchanged, n/10)
 	assert.Len(t, p.items, n-n/10)
 	for _, item := range p.items {
 		assert.False(t, strings.HasSuffix(item.Name, "1"), item.Name)
 	}
-	_, err = r.items(wire.NewList(strings.NewReader(configMaps(n)[:1000]), wire.JSON, 0), wire.JSON, odd)
+	_, err = r.items(wire.NewList(strings.NewReader(configMaps(n)[:1000]), wire.JSON, 0), wire.JSON, wants{holds: odd})
 	assert.ErrorIs(t, err, ErrTruncated)
 	assert.NotErrorIs(t, err, io.EOF)
 }

@@ -114,6 +114,8 @@ func (r *recording[T]) event(e *event[T]) (f frame, err error) {
 		f.Failure.Namespace, f.Failure.Name = e.key.Namespace, e.key.Name
 	case e.kind == watch.Bookmark:
 		f.ResourceVersion, f.InitialEventsEnd = e.version, e.closing
+	case e.foreign > 0:
+		f.Foreign, f.ResourceVersion, f.Departed = e.foreign, e.version, departedFrameOf(e.departed)
 	case e.lacking != nil:
 		f.Lacking = []lackingFrame{r.lacking(*e.lacking)}
 	default:

@@ -282,11 +282,11 @@ func (s replaySource[T]) check() error {
 	return nil
 }
 
-func (s replaySource[T]) list(ctx context.Context, opts metav1.ListOptions, _ holdsFunc) (page[T], error) {
+func (s replaySource[T]) list(ctx context.Context, opts metav1.ListOptions, _ wants) (page[T], error) {
 	return s.Replay.list(ctx, opts)
 }
 
-func (s replaySource[T]) watch(ctx context.Context, opts metav1.ListOptions, _ holdsFunc) (feed[T], error) {
+func (s replaySource[T]) watch(ctx context.Context, opts metav1.ListOptions, _ wants) (feed[T], error) {
 	w, err := s.Watch(ctx, opts)
 	return feed[T]{watch: w}, err
 }

@@ -159,6 +159,8 @@ func readRecordedEvent[T Object](f *frame) (e event[T], err error) {
 		e.key = store.Key{Namespace: f.Failure.Namespace, Name: f.Failure.Name}
 	case e.kind == watch.Bookmark:
 		e.version, e.closing = f.ResourceVersion, f.InitialEventsEnd
+	case f.Foreign > 0:
+		e.foreign, e.version, e.departed = f.Foreign, f.ResourceVersion, f.Departed.departure()
 	case len(f.Lacking) > 0:
 		bad := f.Lacking[0].rejection()
 		e.lacking, e.version = &bad, bad.Version.ResourceVersion

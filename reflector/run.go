@@ -43,6 +43,9 @@ type run[T Object] struct {
 	batch   store.Batch[T] // empty, with the memory of the last one
 	alarm   alarm
 
+	evidence evidence // of who selects the shards
+	sharding Sharding // as the state says
+
 	observing observing
 	recording recording[T]
 }
@@ -54,6 +57,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 	}
 	version := r.store.ResourceVersion()
 	r.status.stored(version)
+	r.learn(0, 0)
 	in := input{kind: started, version: version}
 	for ctx.Err() == nil || in.kind == stored {
 		in.at, in.dice = time.Now(), rand.Float64()
@@ -128,6 +132,10 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	if a.next == "" && r.protocol.phase != probing {
 		r.observing.beginList(r.name, false)
 	}
+	probing := r.protocol.phase == probing
+	if a.next == "" && !probing {
+		r.evidence.anew()
+	}
 	opts := r.listOptions()
 	opts.Limit, opts.ResourceVersion, opts.Continue = a.limit, a.version, a.next
 	if a.version != "" && a.version != "0" {
@@ -138,11 +146,19 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, answerTimeout, ErrNoAnswer)
 	defer cancel()
-	if r.protocol.phase == probing {
+	if probing {
+		opts.ShardSelector = ""
 		limited = context.WithValue(limited, probeKey{}, true) // for a Replay
 	}
-	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: r.protocol.phase == probing})
-	p, err := r.source.list(limited, opts, r.holds())
+	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: probing})
+	wanted := wants{r.holds(), r.shards}
+	p, err := r.source.list(limited, opts, wanted)
+	if r.refusesShards(&opts, err) {
+		p, err = r.source.list(limited, opts, wanted)
+	}
+	if err == nil && !probing {
+		err = r.learnPage(&p)
+	}
 	if err != nil {
 		err = withCause(limited, err)
 		r.recording.failed(ctx, err)
@@ -164,11 +180,13 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	timeout := int64((minWatch + rand.N(maxWatch-minWatch)).Seconds())
 	opts.TimeoutSeconds = &timeout
 	phase := Watching
-	var holds holdsFunc
+	wanted := wants{shards: r.shards}
 	if a.do == askStream {
 		phase = Listing
+		r.evidence.anew()
+		opts.ShardSelector = r.shardSelector()
 		r.observing.beginList(r.name, true)
-		holds = r.holds()
+		wanted.holds = r.holds()
 		all := true
 		opts.SendInitialEvents = &all
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
@@ -177,7 +195,10 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	limited, cancel := context.WithCancelCause(ctx)
 	unanswered := time.AfterFunc(answerTimeout, func() { cancel(ErrNoAnswer) })
 	r.recording.asked(frame{Kind: frameWatch, Options: &opts})
-	f, err := r.source.watch(limited, opts, holds)
+	f, err := r.source.watch(limited, opts, wanted)
+	if r.refusesShards(&opts, err) {
+		f, err = r.source.watch(limited, opts, wanted)
+	}
 	unanswered.Stop()
 	if err != nil {
 		err = withCause(limited, err)
@@ -239,7 +260,9 @@ func (r *run[T]) receive(ctx context.Context) input {
 				r.pending = several.events
 				continue
 			}
-			return r.take(readEvent[T](event))
+			e := readEvent[T](event)
+			siftEvent(r.shards, &e)
+			return r.take(e)
 		case part, open := <-r.feed.parts():
 			r.status.contact()
 			if !open {
@@ -375,5 +398,5 @@ func (r *run[T]) close() {
 }
 
 func (r *run[T]) listOptions() metav1.ListOptions {
-	return metav1.ListOptions{LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector}
+	return metav1.ListOptions{LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector, ShardSelector: r.shardSelector()}
 }

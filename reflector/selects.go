@@ -9,8 +9,8 @@ import (
 
 // Selects reports whether the store may come to hold an object in the given state. It
 // returns false where that is certain not to be: if the label selector does not match,
-// if a field selector of the name or the namespace does not, or if the client is a
-// [Resource] of another namespace. Of other fields, and of the namespace of another
+// if a field selector of the name or the namespace does not, if it is in no shard of
+// [WithShard], or if the client is a [Resource] of another namespace. Of other fields, and of the namespace of another
 // client, it knows nothing.
 func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
 	if of, ok := r.source.(resourceSource[T]); ok && of.Resource != nil {
@@ -19,7 +19,7 @@ func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
 		}
 	}
 	return (r.labels == nil || r.labels.Matches(labels.Set(object.GetLabels()))) &&
-		(r.fields == nil || mayMatch(r.fields, object))
+		(r.fields == nil || mayMatch(r.fields, object)) && r.shards.has(object)
 }
 
 // mayMatch reports whether a selector may match an object of which only the name and the

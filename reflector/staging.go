@@ -43,6 +43,10 @@ func (s *staging[T]) keep(p page[T]) {
 // take applies an event of a watch-list.
 func (s *staging[T]) take(e event[T]) {
 	switch {
+	case e.departed != nil:
+		delete(s.lacking, e.departed.key)
+		s.remove(e.departed.key)
+	case e.foreign > 0:
 	case e.unchanged != nil:
 		for _, key := range e.unchanged {
 			s.unstage(key)

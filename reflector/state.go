@@ -34,6 +34,9 @@ type State struct {
 	// bookmark. A watch with nothing to report is heard of about once a minute.
 	Contact time.Time
 
+	// Sharding is who leaves out what is not in the shards of [WithShard].
+	Sharding Sharding
+
 	// Err is what failed last. It is nil again once the server accepted a
 	// watch, unless an object could not be stored: that stays until a list
 	// without rejections.

@@ -22,6 +22,7 @@ type wireWatch[T Object] struct {
 	of      *Resource[T]
 	answer  *answer
 	held    gate[T]
+	shards  *shardSet
 	parts   chan *part[[]event[T]] // in order; what is in them may not be there yet
 	stopped <-chan struct{}        // closed when nobody wants more
 	cancel  context.CancelFunc
@@ -34,7 +35,7 @@ const partsAhead = 4
 
 // watch opens a watch. Until the first objects have come, those that are held are not
 // decoded.
-func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds holdsFunc) (*wireWatch[T], error) {
+func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants) (*wireWatch[T], error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
 	a, err := r.open(ctx, &opts)
@@ -43,7 +44,7 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, holds 
 		return nil, err
 	}
 	s := &wireWatch[T]{
-		of: r, answer: a, held: gate[T]{holds: holds},
+		of: r, answer: a, held: gate[T]{holds: w.holds}, shards: w.shards,
 		parts: make(chan *part[[]event[T]], partsAhead), stopped: ctx.Done(), cancel: cancel,
 	}
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
@@ -136,8 +137,53 @@ func (s *wireWatch[T]) send(ctx context.Context, p *part[[]event[T]]) bool {
 func (s *wireWatch[T]) decode(d *decoder[T], events *[]event[T], format wire.Format, batch *wire.Batch) {
 	*events = slices.Grow(*events, len(batch.Frames))
 	for i := range batch.Frames {
-		s.frame(d, events, format, &batch.Frames[i])
+		if frame := &batch.Frames[i]; !s.foreign(d, events, format, frame) {
+			s.frame(d, events, format, frame)
+		}
 	}
+}
+
+// foreign appends an event that takes the place of an object that is in no shard, without
+// decoding it, and reports whether it did. Those of one kind in a row are one event.
+func (s *wireWatch[T]) foreign(d *decoder[T], events *[]event[T], format wire.Format, frame *wire.Frame) bool {
+	kind := watch.EventType(frame.Type)
+	if s.shards == nil || kind != watch.Added && kind != watch.Modified && kind != watch.Deleted {
+		return false
+	}
+	if frame.Object == nil || !frame.Single() {
+		return false
+	}
+	from, id := s.shards.sift(format, frame.Object)
+	if from != foreign {
+		return false
+	}
+	e := event[T]{kind: kind}
+	e.abroad(s.shards, d.keyOf(id), d.versionOf(id))
+	if n := len(*events); n > 0 && e.departed == nil {
+		if last := &(*events)[n-1]; last.foreign > 0 && last.departed == nil && last.kind == kind {
+			last.foreign++
+			last.version = e.version
+			return true
+		}
+	}
+	*events = append(*events, e)
+	return true
+}
+
+// domestic reports whether it is certain that an object is in one of the shards.
+func (s *wireWatch[T]) domestic(format wire.Format, data []byte) bool {
+	from, _ := s.shards.sift(format, data)
+	return from == domestic
+}
+
+// undecidedForeign reports whether an object is in no shard whose bytes do not say so plainly.
+func (s *wireWatch[T]) undecidedForeign(format wire.Format, data []byte) bool {
+	if s.shards == nil {
+		return false
+	}
+	from, _ := s.shards.sift(format, data)
+	key, _, ok := identify(format, data)
+	return from == unclear && ok && key.Name != "" && s.shards.siftPartly(format, data) == foreign
 }
 
 // frame appends the event of a frame, or those that it turns out to hold.
@@ -180,6 +226,11 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 		return e, true
 	}
 	decoded, err := d.decode(format, frame.Object)
+	if s.undecidedForeign(format, frame.Object) {
+		key, version, _ := identify(format, frame.Object)
+		e.abroad(s.shards, key, version)
+		return e, true
+	}
 	if err == nil && decoded.key.Name != "" {
 		setKind(decoded.object, d.kinds.of(frame))
 		e.object, e.version = decoded.object, decoded.version

@@ -15,6 +15,7 @@ import (
 func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
 	c.edit(p, s)
 	c.budget.committed(s.edits)
+	p.settle(s.edits)
 	c.watches.committed(c, p, s.edits, s.lowered)
 
 	var changes []Change[T]
@@ -23,6 +24,7 @@ func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[
 			changes = c.scratch.commit.Changes[:0]
 		}
 		for i := range s.edits {
+			s.edits[i].left = s.edits[i].left || s.left
 			changes = s.edits[i].appendChanges(changes)
 		}
 	}
@@ -233,9 +235,10 @@ func (e *edit[T]) appendChanges(all []Change[T]) []Change[T] {
 	held := e.old.known()
 	if e.new == nil {
 		deletion := e.old.deletion(held)
+		deletion.Left = e.left
 		// The final state of another object says nothing about this one.
 		if e.final != nil {
-			if final := e.final.known(); !held.recreated(final) {
+			if final := e.final.known(); !held.recreated(final) && !e.left {
 				deletion.Object, deletion.FinalStateKnown = e.final.object, true
 				deletion.Version = final
 			}

@@ -112,6 +112,10 @@ type Write[T any] struct {
 	// for a DeleteKey that of the deletion, if it is known.
 	Version Version
 
+	// Left says of a Delete or a DeleteKey that the object goes on to exist: see
+	// [Change]. What a Delete has as its last state is then none.
+	Left bool
+
 	// Rejection is what cannot be had; nil but for Lack.
 	Rejection *Rejection
 }

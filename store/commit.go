@@ -74,6 +74,11 @@ type Change[T any] struct {
 	// in which the object was deleted. It is false for one that was only found
 	// missing: states between Object and the end may have gone unseen.
 	FinalStateKnown bool
+
+	// Left is true for a Deletion of what went on to exist: it left what the cache is for,
+	// because a scope was dropped or the object belongs to another shard now. What becomes
+	// of it is somebody else's business.
+	Left bool
 }
 
 // Commit is one step of a cache from one state to the next. Its changes become

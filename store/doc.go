@@ -108,6 +108,11 @@
 //   - S11. A cache with a [Budget] knows about how much memory its objects take, after
 //     every commit, and with a limit no write makes it more than that: what is too much is
 //     rejected with a [BudgetError].
+//   - S12. Partitions may be shards of one place. Where an object is made anew under its
+//     key, and so belongs to another shard, a writer that is behind neither deletes nor
+//     replaces the new one, and brings back none that has ended.
+//   - S13. The deletion of an object that went on to exist, because its scope was dropped,
+//     says Left.
 //
 // # Concurrency
 //

@@ -36,7 +36,7 @@ func TestDroppingWhatEverybodyWaitedForCompletesTheCache(t *testing.T) {
 
 func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 	c := newPods()
-	one, two, other := partition(t, c, Scope{"west", "n1"}), partition(t, c, Scope{"west", "n2"}), partition(t, c, Scope{"east", "n1"})
+	one, two, other := partition(t, c, Scope{Cluster: "west", Namespace: "n1"}), partition(t, c, Scope{Cluster: "west", Namespace: "n2"}), partition(t, c, Scope{Cluster: "east", Namespace: "n1"})
 	require.NoError(t, one.Replace([]*corev1.Pod{pod("n1", "a", "u1", "1"), pod("n1", "b", "u2", "1")}, "1"))
 	require.NoError(t, two.Replace([]*corev1.Pod{pod("n2", "a", "u3", "1")}, "1"))
 	require.NoError(t, other.Replace([]*corev1.Pod{pod("n1", "a", "u4", "1")}, "1"))
@@ -70,7 +70,7 @@ func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 	assert.Equal(t, 2, c.Len())
 	assert.Empty(t, dropped(t, c, Scope{Cluster: "west"}), "there is nothing left")
 
-	again := partition(t, c, Scope{"west", "n1"})
+	again := partition(t, c, Scope{Cluster: "west", Namespace: "n1"})
 	assert.NotSame(t, one, again)
 	assert.Empty(t, again.ResourceVersion())
 	require.NoError(t, again.Replace([]*corev1.Pod{pod("n1", "a", "u1", "1")}, "1"))
@@ -164,11 +164,11 @@ func TestDropOfAPartOfAPartitionIsRefused(t *testing.T) {
 	require.NoError(t, west.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
 	require.NoError(t, n.Replace([]*corev1.Pod{pod("n", "a", "u2", "1")}, "1"))
 	rec := follow(c)
-	changes, err := c.Drop(Scope{"west", "n"})
+	changes, err := c.Drop(Scope{Cluster: "west", Namespace: "n"})
 	require.ErrorIs(t, err, ErrOverlap)
 	var scopeError *ScopeError
 	require.ErrorAs(t, err, &scopeError)
-	assert.Equal(t, Scope{"west", "n"}, scopeError.Scope)
+	assert.Equal(t, Scope{Cluster: "west", Namespace: "n"}, scopeError.Scope)
 	assert.EqualError(t, err, "scope of namespace west|n: "+ErrOverlap.Error())
 	assert.Empty(t, changes)
 	assert.Empty(t, rec.commits)

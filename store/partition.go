@@ -7,40 +7,6 @@ import (
 	"slices"
 )
 
-// Scope is a part of what a cache holds: one namespace of one cluster, or all of
-// a cluster if Namespace is empty. The empty Cluster is the one whose keys have
-// no cluster.
-type Scope struct {
-	Cluster   string
-	Namespace string
-}
-
-// String returns "cluster|namespace", without what is empty.
-func (s Scope) String() string {
-	switch {
-	case s.Cluster == "" && s.Namespace == "":
-		return "all namespaces"
-	case s.Cluster == "":
-		return "namespace " + s.Namespace
-	case s.Namespace == "":
-		return "cluster " + s.Cluster
-	}
-	return "namespace " + s.Cluster + "|" + s.Namespace
-}
-
-func (s Scope) contains(key Key) bool {
-	return key.Cluster == s.Cluster && (s.Namespace == "" || key.Namespace == s.Namespace)
-}
-
-// covers reports whether everything in another scope is in this one.
-func (s Scope) covers(other Scope) bool {
-	return s.Cluster == other.Cluster && (s.Namespace == "" || s.Namespace == other.Namespace)
-}
-
-func (s Scope) overlaps(other Scope) bool {
-	return s.Cluster == other.Cluster && (s.Namespace == other.Namespace || s.Namespace == "" || other.Namespace == "")
-}
-
 var (
 	// ErrOutOfScope means that an object was written to a [Partition] that it is
 	// no part of.
@@ -55,13 +21,17 @@ var (
 	// had been dropped.
 	ErrDropped = errors.New("partition was dropped")
 
+	// ErrOwnerShard means that a partition was wanted of a shard [ByOwner]: a cache does
+	// not know the owners of what it holds.
+	ErrOwnerShard = errors.New("a scope cannot be a shard by owner: give that to a reflector of its own, by reflector.WithShard")
+
 	// ErrNotHeld means that a list named an object as unchanged which the store
 	// does not hold.
 	ErrNotHeld = errors.New("object was listed as unchanged, but is not held")
 )
 
 // ScopeError says that something cannot be done because of a partition: Err is
-// [ErrOverlap] or [ErrDropped].
+// [ErrOverlap], [ErrDropped] or [ErrOwnerShard].
 type ScopeError struct {
 	// Scope is the one that was asked for. Of a single write through the cache
 	// itself, it is that of the partition which the object belongs to.
@@ -97,6 +67,11 @@ type Partition[T any] struct {
 	resourceVersion string
 	complete        bool
 
+	// displaced has, of objects of this shard whose keys another shard's objects took,
+	// the resource version at which that happened: see Partition.outdated. Guarded by
+	// Cache.writer.
+	displaced map[Key]string
+
 	// waiters are those who wait for a resource version, the lowest first.
 	// Guarded by watches.mu.
 	waiters []*waiter
@@ -122,7 +97,14 @@ var _ BatchStore[any] = (*Partition[any])(nil)
 // replaced anew to get one when all are dropped. It is complete when all of them
 // had their first Replace, or those that had none are dropped, and stays so when
 // others are added.
+//
+// Of partitions that are shards, each holds the objects that its shard contains. Where
+// one of another shard takes a key over, because an object was made anew, it stays,
+// whenever the writer of the old one's shard hears of that one's end.
 func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
+	if scope.Shard.By == ByOwner {
+		return nil, &ScopeError{Scope: scope, Err: ErrOwnerShard}
+	}
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	for _, p := range c.partitions {
@@ -151,8 +133,8 @@ func (c *Cache[T]) Partitions() []*Partition[T] {
 	return slices.Clone(c.partitions)
 }
 
-// Drop deletes everything in a scope in one commit, and forgets the partitions
-// that are in it: what is written to them from now on is refused with a
+// Drop deletes everything in a scope in one commit, whose deletions say Left, and forgets
+// the partitions that are in it: what is written to them from now on is refused with a
 // [*ScopeError] ([ErrDropped]), and who waits for their resource version gets it,
 // too. It returns what it deleted.
 //
@@ -186,13 +168,15 @@ func (c *Cache[T]) Drop(scope Scope) ([]Change[T], error) {
 		c.whole.forgetLocked()
 		c.complete = false
 	}
-	c.whole.lacking.forget(scope)
+	if scope.Shard.whole() { // else nobody knows which of them are in it
+		c.whole.lacking.forget(scope)
+	}
 	c.partitions = rest
 	// The one that everybody waited for may be gone.
 	c.complete = c.complete || len(c.partitions) > 0 && c.allComplete(nil)
 	c.mu.Unlock()
 
-	s := step[T]{origin: Watch, edits: gone, resourceVersion: c.whole.resourceVersion}
+	s := step[T]{origin: Watch, left: true, edits: gone, resourceVersion: c.whole.resourceVersion}
 	return c.commit(c.whole, &s, true)
 }
 
@@ -231,11 +215,14 @@ func (p *Partition[T]) place(key Key) (Key, error) {
 	return key, nil
 }
 
-// own returns why a key is none of those that are written here, or nil. The caller
-// holds writer.
-func (p *Partition[T]) own(key Key) error {
+// own returns why an object is none of those that are written here, or nil. Of an object of
+// which only the key is known, the shard is not. The caller holds writer.
+func (p *Partition[T]) own(key Key, version Version) error {
 	if p.scope != nil || key == (Key{}) {
-		_, err := p.place(key)
+		key, err := p.place(key)
+		if err == nil && version != (Version{}) && !p.mine(key, version) {
+			err = fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
+		}
 		return err
 	}
 	for _, other := range p.of.partitions {
@@ -249,8 +236,8 @@ func (p *Partition[T]) own(key Key) error {
 // lack notes that an object was told and not taken, unless it is none of those
 // that are written here: nothing could ever make up for it. The caller holds
 // writer.
-func (p *Partition[T]) lack(key Key) {
-	if p.own(key) != nil {
+func (p *Partition[T]) lack(key Key, version Version) {
+	if p.own(key, version) != nil {
 		return
 	}
 	p.of.mu.Lock()
@@ -277,7 +264,7 @@ func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 		}
 		from := pivot[T](Key{Cluster: p.scope.Cluster, Namespace: p.scope.Namespace})
 		p.of.entries.Ascend(from, func(e *entry[T]) bool {
-			return p.scope.contains(e.key()) && yield(e)
+			return p.scope.contains(e.key()) && (!p.mine(e.key(), e.known()) || yield(e))
 		})
 	}
 }

@@ -145,7 +145,7 @@ func TestScopesOfPartitionsDoNotOverlap(t *testing.T) {
 	partition(t, c, Scope{Namespace: "m"})
 	partition(t, c, Scope{Cluster: "east", Namespace: "n"})
 	assert.Equal(t, "namespace n", Scope{Namespace: "n"}.String())
-	assert.Equal(t, "namespace west|n", Scope{"west", "n"}.String())
+	assert.Equal(t, "namespace west|n", Scope{Cluster: "west", Namespace: "n"}.String())
 	assert.Equal(t, "cluster west", Scope{Cluster: "west"}.String())
 	assert.Equal(t, "all namespaces", Scope{}.String())
 }

@@ -187,7 +187,7 @@ func (c *Cache[T]) waitIn(cluster string, object T, wait func(*Partition[T]) err
 		key.Cluster = cluster
 	}
 	for {
-		p := c.partOf(key)
+		p := c.partOf(key, version)
 		if p == nil {
 			return c.whole.waitError(key, version.ResourceVersion, fmt.Errorf("%w: it is in none; wait through the one that it was written to", ErrOutOfScope))
 		}
@@ -197,16 +197,16 @@ func (c *Cache[T]) waitIn(cluster string, object T, wait func(*Partition[T]) err
 	}
 }
 
-// partOf returns the partition that a key is in, the whole of a cache without
+// partOf returns the partition that an object is in, the whole of a cache without
 // partitions, or nil.
-func (c *Cache[T]) partOf(key Key) *Partition[T] {
+func (c *Cache[T]) partOf(key Key, version Version) *Partition[T] {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if len(c.partitions) == 0 {
 		return c.whole
 	}
 	for _, p := range c.partitions {
-		if p.scope.contains(key) {
+		if p.scope.contains(key) && p.mine(key, version) {
 			return p
 		}
 	}

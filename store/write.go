@@ -11,6 +11,7 @@ import (
 type step[T any] struct {
 	origin  Origin
 	initial bool
+	left    bool // what is deleted goes on to exist
 	edits   []edit[T]
 
 	// resourceVersion is where the commit leads to, and seen how far it tells of
@@ -31,6 +32,7 @@ type step[T any] struct {
 type edit[T any] struct {
 	key             Key
 	old, new, final *entry[T]
+	left            bool // what is taken out goes on to exist
 }
 
 // scratch is memory that one commit leaves to the next. Guarded by Cache.writer.
@@ -117,47 +119,32 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 		key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
 		var e *entry[T]
 		if err == nil {
-			err = p.own(key)
+			err = p.own(key, version)
+		}
+		if err == nil && p.outdated(key, version) {
+			p.moved(s, key, version.ResourceVersion)
+			return nil
 		}
 		if err == nil {
 			e, err = p.of.afford(key, w)
 		}
 		if err != nil {
-			p.lack(key)
+			p.lack(key, version)
 			return &Rejection{Key: key, Version: version, Err: err}
 		}
 		s.edits = append(s.edits, edit[T]{key: key, new: e})
 		p.moved(s, key, version.ResourceVersion)
 	case WriteDelete:
-		key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
-		foreign := p.own(key)
-		if foreign != nil {
-			err = foreign // the key would be enough, if it were one of these
-		}
-		if err != nil {
-			if w.Key == (Key{}) || foreign != nil {
-				p.lack(key)
-				return &Rejection{Key: key, Version: version, Err: err}
-			}
-			// The last state is bad, but the key is enough.
-			p.takeOut(s, edit[T]{key: key}, version.ResourceVersion)
-			return nil
-		}
-		final := &entry[T]{object: w.Object}
-		if w.Version != (Version{}) {
-			told := w.Version
-			final.version = &told
-		}
-		p.takeOut(s, edit[T]{key: key, final: final}, version.ResourceVersion)
+		return p.stageDelete(s, w)
 	case WriteDeleteKey:
 		key, err := p.place(w.Key)
 		if err == nil {
-			err = p.own(key)
+			err = p.own(key, Version{})
 		}
 		if err != nil {
 			return &Rejection{Key: w.Key, Err: err}
 		}
-		p.takeOut(s, edit[T]{key: key}, w.Version.ResourceVersion)
+		p.remove(s, edit[T]{key: key, left: w.Left}, w.Version.ResourceVersion)
 	case WriteBookmark:
 		p.moved(s, Key{}, w.Version.ResourceVersion)
 	case WriteLack:
@@ -165,22 +152,15 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 		if key, err := p.place(r.Key); err == nil {
 			r.Key = key
 		}
-		if foreign := p.own(r.Key); foreign != nil {
+		if foreign := p.own(r.Key, r.Version); foreign != nil {
 			r.Err = errors.Join(foreign, r.Err)
 		}
-		p.lack(r.Key)
+		p.lack(r.Key, r.Version)
 		return &r
 	default:
 		return &Rejection{Key: w.Key, Err: ErrNoWrite}
 	}
 	return nil
-}
-
-// takeOut adds a deletion to a step.
-func (p *Partition[T]) takeOut(s *step[T], e edit[T], resourceVersion string) {
-	p.of.budget.leave(p.of, e.key)
-	s.edits = append(s.edits, e)
-	p.moved(s, e.key, resourceVersion)
 }
 
 // afford prepares the entry of a write, if the budget allows it.
@@ -194,6 +174,31 @@ func (c *Cache[T]) afford(key Key, w *Write[T]) (*entry[T], error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// stageDelete is stage for a Delete.
+func (p *Partition[T]) stageDelete(s *step[T], w *Write[T]) *Rejection {
+	key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
+	foreign := p.own(key, version)
+	if foreign != nil {
+		err = foreign // the key would be enough, if it were one of these
+	}
+	if err != nil {
+		if w.Key == (Key{}) || foreign != nil {
+			p.lack(key, version)
+			return &Rejection{Key: key, Version: version, Err: err}
+		}
+		// The last state is bad, but the key is enough.
+		p.remove(s, edit[T]{key: key, left: w.Left}, version.ResourceVersion)
+		return nil
+	}
+	final := &entry[T]{object: w.Object}
+	if w.Version != (Version{}) {
+		told := w.Version
+		final.version = &told
+	}
+	p.remove(s, edit[T]{key: key, final: final, left: w.Left}, version.ResourceVersion)
+	return nil
 }
 
 // moved notes that the partition has heard of everything up to a resource
@@ -279,7 +284,7 @@ type replacement[T any] struct {
 
 func (r *replacement[T]) reject(rejection Rejection) {
 	r.rejections = append(r.rejections, rejection)
-	if r.of.own(rejection.Key) == nil {
+	if r.of.own(rejection.Key, rejection.Version) == nil {
 		r.missing.add(rejection.Key)
 	}
 	r.withdraw(rejection.Key)
@@ -299,7 +304,7 @@ func (r *replacement[T]) standing() []Rejection {
 	slices.Reverse(all)
 	all = slices.DeleteFunc(all, func(rejection Rejection) bool {
 		key := rejection.Key
-		stored := r.of.own(key) == nil && !r.missing.keys[key]
+		stored := r.of.own(key, rejection.Version) == nil && !r.missing.keys[key]
 		superseded := key != (Key{}) && (seen[key] || stored)
 		seen[key] = true
 		return superseded
@@ -320,7 +325,8 @@ func (r *replacement[T]) withdraw(key Key) {
 func (r *replacement[T]) unchanged(key Key) {
 	key, err := r.of.place(key)
 	if err == nil {
-		if _, held := r.of.of.table.get(key); !held {
+		_, held := r.of.of.table.get(key)
+		if _, displaced := r.of.displaced[key]; !held && !displaced {
 			err = ErrNotHeld
 		}
 	}
@@ -334,11 +340,14 @@ func (r *replacement[T]) unchanged(key Key) {
 func (r *replacement[T]) object(object T, told Identity) {
 	c := r.of.of
 	key, version, err := r.of.recognise(object, told)
+	if err == nil {
+		err = r.of.own(key, version)
+	}
 	if err != nil {
 		r.reject(Rejection{Key: key, Version: version, Err: err})
 		return
 	}
-	if old, held := c.held(key); held && old.Equal(version) {
+	if old, held := c.held(key); held && old.Equal(version) || r.of.outdated(key, version) {
 		r.withdraw(key)
 		r.listed[key] = -1
 		r.missing.remove(key)

@@ -84,6 +84,7 @@ type page struct {
 	records []*record
 	next    string // where the rest starts, relative to the namespace; empty at the end
 	rest    int64
+	shards  *shardSelection // that were selected; nil if none were
 }
 
 func (c *call) list() error {
@@ -102,12 +103,20 @@ func (c *call) list() error {
 			meta.RemainingItemCount = &p.rest
 		}
 	}
+	if p.shards != nil && c.resource.typed {
+		// Lists of custom resources have no place for it in the real server.
+		meta.ShardInfo = &metav1.ShardInfo{Selector: p.shards.text}
+	}
 	return c.answerList(meta, p.records)
 }
 
 // page decides on the state that the list shows, as the API concepts page
 // defines it, and cuts the page out of it.
 func (c *call) page(opts *internalversion.ListOptions) (*page, error) {
+	shards, err := c.shardSelector(opts.ShardSelector)
+	if err != nil {
+		return nil, err
+	}
 	wanted, err := parseVersion(opts.ResourceVersion)
 	if err != nil {
 		return nil, apierrors.NewBadRequest("invalid resource version: " + err.Error())
@@ -140,7 +149,11 @@ func (c *call) page(opts *internalversion.ListOptions) (*page, error) {
 	case c.expireContinue:
 		return nil, errContinueExpired(start)
 	}
-	return cut(state, version, c.selection(opts), start, limit), nil
+	selected := c.selection(opts)
+	selected.shards = shards
+	p := cut(state, version, selected, start, limit)
+	p.shards = shards
+	return p, nil
 }
 
 // state gives the objects at a version: exactly at it, or now if that is

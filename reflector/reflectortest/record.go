@@ -176,13 +176,14 @@ type selection struct {
 	namespace string // all if empty
 	labels    labels.Selector
 	fields    fields.Selector
+	shards    *shardSelection // nil for everything
 }
 
 func (s selection) matches(rec *record) bool {
 	if s.namespace != "" && rec.namespace != s.namespace {
 		return false
 	}
-	if s.labels != nil && !s.labels.Matches(rec.labels) {
+	if s.labels != nil && !s.labels.Matches(rec.labels) || !s.shards.matches(rec) {
 		return false
 	}
 	return s.fields == nil || s.fields.Matches(fields.Set{"metadata.name": rec.name, "metadata.namespace": rec.namespace})

@@ -36,6 +36,7 @@ type Server struct {
 	version uint64
 	// bookmarks is closed and replaced to ask every watch for a bookmark.
 	bookmarks chan struct{}
+	sharding  bool // shard selectors are known
 	// restored is closed and replaced when the state goes back in time.
 	restored chan struct{}
 }

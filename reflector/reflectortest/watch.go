@@ -37,6 +37,10 @@ func (c *call) watch() error {
 	if err != nil {
 		return err
 	}
+	shards, err := c.shardSelector(opts.ShardSelector)
+	if err != nil {
+		return err
+	}
 	w := &watcher{
 		call:      c,
 		selection: c.selection(opts),
@@ -44,6 +48,7 @@ func (c *call) watch() error {
 		interval:  c.server.options.bookmarkInterval,
 		deadline:  time.Now().Add(c.server.watchTimeout(opts)),
 	}
+	w.selection.shards = shards
 	c.out.start(http.StatusOK, c.encoding.contentType(true))
 	// An empty frame: a fault may act before the first event.
 	if err := w.frame(nil, false); err != nil {

@@ -89,10 +89,44 @@ type scopeState struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Version   string `json:"version,omitempty"`
+	// Shard is nil for everything in the scope.
+	Shard *shardState `json:"shard,omitempty"`
+}
+
+// shardState is a [store.Shard].
+type shardState struct {
+	By   store.ShardKey `json:"by"`
+	From uint64         `json:"from"`
+	To   uint64         `json:"to"`
+}
+
+func newScopeState(scope store.Scope, version string) scopeState {
+	s := scopeState{Cluster: scope.Cluster, Namespace: scope.Namespace, Version: version}
+	if shard := scope.Shard; shard != (store.Shard{}) {
+		s.Shard = &shardState{shard.By, shard.From, shard.To}
+	}
+	return s
 }
 
 func (s scopeState) scope() store.Scope {
-	return store.Scope{Cluster: s.Cluster, Namespace: s.Namespace}
+	scope := store.Scope{Cluster: s.Cluster, Namespace: s.Namespace}
+	if s.Shard != nil {
+		scope.Shard = store.Shard{By: s.Shard.By, From: s.Shard.From, To: s.Shard.To}
+	}
+	return scope
+}
+
+// contains reports whether an object at a version is in the scope.
+func (s scopeState) contains(key store.Key, version store.Version) bool {
+	if key.Cluster != s.Cluster || s.Namespace != "" && key.Namespace != s.Namespace {
+		return false
+	}
+	switch shard := s.scope().Shard; shard.By {
+	case store.ByNamespace:
+		return shard.Contains(store.ShardHash(key.Namespace))
+	default:
+		return shard.IsEverything() || shard.Contains(store.ShardHash(string(version.UID)))
+	}
 }
 
 // openBolt opens a file that exists. A file that is not what it seems can make bbolt

@@ -241,7 +241,11 @@ func (l *loaded[T]) restore(c *store.Cache[T]) error {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		in := func(n int) bool {
-			return l.keys[n].Cluster == s.Cluster && (s.Namespace == "" || l.keys[n].Namespace == s.Namespace)
+			version := l.identities[n].Version
+			if version == (store.Version{}) {
+				version = versionOf(l.objects[n])
+			}
+			return s.contains(l.keys[n], version)
 		}
 		var own []int
 		for _, n := range rest {

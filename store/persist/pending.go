@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -45,10 +46,12 @@ func (p progress) clone() progress {
 func (p progress) list() []scopeState {
 	var all []scopeState
 	for scope, version := range p.scopes {
-		all = append(all, scopeState{scope.Cluster, scope.Namespace, version})
+		all = append(all, newScopeState(scope, version))
 	}
 	slices.SortFunc(all, func(a, b scopeState) int {
-		return store.Key{Cluster: a.Cluster, Namespace: a.Namespace}.Compare(store.Key{Cluster: b.Cluster, Namespace: b.Namespace})
+		return cmp.Or(
+			store.Key{Cluster: a.Cluster, Namespace: a.Namespace}.Compare(store.Key{Cluster: b.Cluster, Namespace: b.Namespace}),
+			cmp.Compare(a.scope().Shard.From, b.scope().Shard.From))
 	})
 	return all
 }

@@ -13,6 +13,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// TestTablesWithShards holds the same against a server that knows shard selectors.
+func TestTablesWithShards(t *testing.T) {
+	server := apiserver.Start(t, apiserver.Options{APIServerFlags: map[string][]string{
+		"feature-gates":  {"ShardedListAndWatch=true"},
+		"runtime-config": {"api/all=true"},
+	}})
+	client, err := rest.HTTPClientFor(server.Config())
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	conformance.Run(t, func(*testing.T) *rest.Config { return server.Config() }, conformance.Options{Sharding: true})
+}
+
 // TestTables holds against the real server what reflectortest promises to do as it does.
 func TestTables(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{APIServerFlags: map[string][]string{

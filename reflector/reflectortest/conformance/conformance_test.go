@@ -20,6 +20,15 @@ func TestInMemory(t *testing.T) {
 	run(t)
 }
 
+func TestInMemoryWithShards(t *testing.T) {
+	t.Parallel()
+	conformance.Run(t, func(t *testing.T) *rest.Config {
+		s := reflectortest.Start(t)
+		s.SetSharding(true)
+		return s.Config()
+	}, conformance.Options{Sharding: true})
+}
+
 func TestOnPort(t *testing.T) {
 	t.Parallel()
 	run(t, reflectortest.OnPort())

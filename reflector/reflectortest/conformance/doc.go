@@ -1,5 +1,5 @@
 // Package conformance says in tables what an API server answers: to lists,
-// pages, versions, selectors, watches, bookmarks, compactions, conflicts,
+// pages, versions, selectors, watches, bookmarks, shards, compactions, conflicts,
 // finalizers and patches. The same tables are run against reflectortest and
 // against kube-apiserver; where they differ the double is wrong.
 //
@@ -23,5 +23,6 @@
 //	CLOSE w                                                gives it up
 //	NEWER $b $a                                            compares two versions
 //	TOKEN $t {"v":"meta.k8s.io/v1","rv":1,"start":"a"}     makes a continue token
+//	SHARD $in $out uid $a                                  makes selectors of the shard with a hash, and of the rest
 //	COMPACT                                                forgets the history so far
 package conformance

@@ -22,6 +22,9 @@ type Options struct {
 	// Compact makes the server forget every version before a version. Tables that
 	// need it are skipped where it is nil.
 	Compact func(t *testing.T, version string)
+	// Sharding says that the server knows shard selectors, as one does whose feature gate
+	// ShardedListAndWatch is on.
+	Sharding bool
 	// Widgets says that the kind of Widget is served.
 	Widgets bool
 }
@@ -46,8 +49,11 @@ func Run(t *testing.T, config func(*testing.T) *rest.Config, options Options) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				if name == "widgets" && !options.Widgets {
+				switch {
+				case name == "widgets" && !options.Widgets:
 					t.Skip("the server does not serve widgets")
+				case name == "shards" && !options.Sharding, name == "noshards" && options.Sharding:
+					t.Skip("it is about servers whose feature gate ShardedListAndWatch is another")
 				}
 				newRunner(t, config(t), options).run(script)
 			})
@@ -157,6 +163,10 @@ func (r *runner) command(where, word, rest string, header http.Header) {
 		require.Greater(r.t, a, b, where)
 	case "TOKEN":
 		r.values[strings.TrimPrefix(name, "$")] = token(r.values.expand(rest))
+	case "SHARD":
+		words := strings.Fields(rest)
+		require.Len(r.t, words, 3, where)
+		r.shard(strings.TrimPrefix(name, "$"), strings.TrimPrefix(words[0], "$"), words[1], r.values.expand(words[2]))
 	case "COMPACT":
 		// The version of a fresh list, so that everything before it is forgotten.
 		a := r.do(http.MethodGet, "/api/v1/namespaces/"+r.values["ns"]+"/configmaps", nil, "")

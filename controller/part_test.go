@@ -1,0 +1,170 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// callLog notes for which keys a function is called, and whether their objects are there.
+type callLog struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func (l *callLog) add(key store.Key, held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, fmt.Sprintf("%s %t", key.Name, held))
+}
+
+func (l *callLog) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	calls := l.calls
+	l.calls = nil
+	slices.Sort(calls)
+	return calls
+}
+
+// partly is a world whose ConfigMaps are of an informer that a test scopes.
+func partly(t *testing.T, primary *informer.Informer[*corev1.ConfigMap]) (*world, *callLog, *Reconciler[*corev1.ConfigMap]) {
+	w := newWorld(t)
+	if primary != nil {
+		w.configMaps = primary
+	}
+	log := &callLog{}
+	r := NewReconciler("parts", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+		_, held := w.configMaps.Cache().Get(key)
+		log.add(key, held)
+		return Result{RequeueAfter: time.Hour}, nil
+	}, w.ofSecrets)
+	return w, log, r
+}
+
+func TestKeysThatLeftAreNotReconciled(t *testing.T) {
+	for name, scope := range map[string]store.Scope{
+		"a namespace": {Namespace: "ns"},
+		"a shard":     {Shard: store.Shard{By: store.ByNamespace, To: store.ShardHash("ns") + 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, log, r := partly(t, informer.NewScoped(store.ObjectKey[*corev1.ConfigMap]))
+				add := func() {
+					require.NoError(t, informer.AddScope(w.configMaps, scope, w.client.CoreV1().ConfigMaps(scope.Namespace)))
+					require.NoError(t, w.configMaps.WaitForSync(t.Context()))
+				}
+				require.NoError(t, informer.AddScope(w.configMaps, store.Scope{Cluster: "other"}, w.client.CoreV1().ConfigMaps("none")))
+				w.create(configMap("a"), configMap("b"), secret("of-a", "a"))
+				stop := w.run(r)
+				add()
+				synctest.Wait()
+				assert.Equal(t, []string{"a true", "b true"}, log.take())
+
+				w.delete(configMap("b"))
+				synctest.Wait()
+				assert.Equal(t, []string{"b false"}, log.take(), "what is deleted is")
+
+				require.NoError(t, w.configMaps.DropScope(scope))
+				synctest.Wait()
+				assert.Empty(t, log.take(), "what left is not")
+				w.create(secret("also-of-a", "a"))
+				synctest.Wait()
+				assert.Empty(t, log.take(), "nor because of a secondary object")
+				<-time.After(2 * time.Hour)
+				synctest.Wait()
+				assert.Empty(t, log.take(), "nor because it was to be reconciled again")
+
+				add()
+				synctest.Wait()
+				assert.Equal(t, []string{"a true"}, log.take(), "what came back is")
+				w.create(secret("once-more-of-a", "a"))
+				synctest.Wait()
+				assert.Equal(t, []string{"a true"}, log.take())
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+func TestSecondaryObjectsOfAnotherShardsKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, log, _ := partly(t, nil)
+		mine := store.Shard{By: store.ByNamespace, To: store.ShardHash("ns")} // all but this namespace
+		w.configMaps = informer.New(w.client.CoreV1().ConfigMaps(""), informer.WithReflector(reflector.WithShard(mine)))
+		r := NewReconciler("parts", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+			log.add(key, false)
+			return Result{}, nil
+		}, w.ofSecrets)
+		w.create(configMap("a"), secret("of-a", "a"))
+		stop := w.run(r)
+		synctest.Wait()
+		assert.Empty(t, log.take(), "its owner is somebody else's, and exists")
+		require.NoError(t, stop())
+	})
+}
+
+func TestOrphansAreReconciledWhereEverythingIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, log, r := partly(t, nil)
+		w.create(secret("of-a", "a"))
+		stop := w.run(r)
+		synctest.Wait()
+		assert.Equal(t, []string{"a false"}, log.take(), "there is no such owner at all")
+		require.NoError(t, stop())
+	})
+}
+
+func TestDeletionInAShardIsReconciledUntilItSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.configMaps = informer.New(w.client.CoreV1().ConfigMaps(""),
+			informer.WithReflector(reflector.WithShard(store.Shard{By: store.ByNamespace, To: store.ShardHash("ns") + 1})))
+		var log callLog
+		var failing sync.Map
+		r := NewReconciler("parts", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+			_, held := w.configMaps.Cache().Get(key)
+			log.add(key, held)
+			if _, fail := failing.Load("now"); fail {
+				return Result{}, errors.New("no")
+			}
+			return Result{}, nil
+		}, w.ofSecrets)
+		w.create(configMap("a"))
+		stop := w.run(r)
+		synctest.Wait()
+		failing.Store("now", true)
+		w.delete(configMap("a"))
+		<-time.After(time.Minute)
+		synctest.Wait()
+		calls := log.take()
+		assert.Greater(t, len(calls), 3, "it is tried again")
+		assert.Equal(t, "a false", calls[0])
+		failing.Delete("now")
+		<-time.After(time.Hour)
+		synctest.Wait()
+		assert.NotEmpty(t, log.take())
+		w.create(secret("of-a", "a"))
+		synctest.Wait()
+		assert.Empty(t, log.take(), "after it succeeded, the key is nobody's, or somebody else's")
+		require.NoError(t, stop())
+	})
+}
+
+func (w *world) delete(object metav1.Object) {
+	w.t.Helper()
+	require.NoError(w.t, w.server.Delete(object))
+}

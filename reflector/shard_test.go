@@ -1,0 +1,255 @@
+package reflector_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+)
+
+// placed returns a ConfigMap of one of some namespaces.
+func placed(n int) *corev1.ConfigMap {
+	object := paint(fmt.Sprint("c-", n), "red")
+	object.Namespace = fmt.Sprint("space-", n%7, "-of-7")
+	return object
+}
+
+// shards runs a reflector for each shard through the life of some objects, and compares
+// what they hold between them with the server.
+func shards[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, client func() reflector.Client[T, L], by store.ShardKey, want reflector.Sharding, opts []reflector.Option) {
+	all := store.Shards(by, 3)
+	stores := make([]*store.Cache[T], len(all))
+	reflectors := make([]*reflector.KubernetesResourceReflector[T], len(all))
+	for i, shard := range all {
+		stores[i] = store.New(store.ObjectKey[T])
+		reflectors[i] = reflector.New(client(), stores[i], append(opts, reflector.WithShard(shard))...)
+		defer start(t, reflectors[i])()
+	}
+	compare := func(when string) {
+		t.Helper()
+		synctest.Wait()
+		expected := map[types.UID]string{}
+		objects, err := reflectortest.List[*corev1.ConfigMap](server, "")
+		require.NoError(t, err)
+		for _, o := range objects {
+			expected[o.UID] = o.ResourceVersion
+		}
+		held := map[types.UID]string{}
+		for i, s := range stores {
+			assert.NotZero(t, s.Len(), "%s: shard %d", when, i)
+			for key, o := range s.All() {
+				assert.NotContains(t, held, o.GetUID(), "%s: %v is in two shards", when, key)
+				held[o.GetUID()] = o.GetResourceVersion()
+				value := map[store.ShardKey]string{store.ByUID: string(o.GetUID()), store.ByNamespace: key.Namespace}[by]
+				assert.True(t, all[i].Contains(store.ShardHash(value)), when)
+			}
+			assert.Equal(t, want, reflectors[i].State().Sharding, when)
+			assert.NoError(t, reflectors[i].State().Err, when)
+		}
+		assert.Equal(t, expected, held, when)
+	}
+	compare("at first")
+	for n := range 60 {
+		switch object := placed(n); n % 4 {
+		case 0:
+			require.NoError(t, server.Delete(object))
+		case 1:
+			require.NoError(t, server.Delete(object))
+			require.NoError(t, server.Create(object), "with another UID")
+		case 2:
+			object.Data["color"] = "green"
+			require.NoError(t, server.Update(object))
+		}
+		require.NoError(t, server.Create(placed(100+n)))
+	}
+	compare("after changes")
+	if want == reflector.ShardedByClient {
+		for _, s := range stores {
+			assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "what happens to others counts")
+		}
+	}
+}
+
+func TestShardsOfEveryKindOfClient(t *testing.T) {
+	type how struct {
+		by     store.ShardKey
+		server bool
+		opts   []reflector.Option
+	}
+	for name, run := range map[string]func(*testing.T, *reflectortest.Server, how, reflector.Sharding){
+		"typed": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+			shards(t, server, func() reflector.Client[*corev1.ConfigMap, *corev1.ConfigMapList] { return client }, h.by, want, h.opts)
+		},
+		"dynamic": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			client := dynamic.NewForConfigOrDie(server.Config()).Resource(configMapResource)
+			shards(t, server, func() reflector.Client[*unstructured.Unstructured, *unstructured.UnstructuredList] {
+				return reflector.Dynamic(client)
+			}, h.by, want, h.opts)
+		},
+		"metadata": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			client := metadata.NewForConfigOrDie(server.Config()).Resource(configMapResource)
+			shards(t, server, func() reflector.Client[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList] {
+				return reflector.Metadata(client)
+			}, h.by, want, h.opts)
+		},
+		"JSON": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			shards(t, server, func() reflector.Client[*Paint, *reflector.ResourceList[*Paint]] {
+				client, err := reflector.ForResource[*Paint](server.Config(), configMapResource, "")
+				require.NoError(t, err)
+				return client
+			}, h.by, want, h.opts)
+		},
+		"protobuf": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
+			shards(t, server, func() reflector.Client[*corev1.ConfigMap, *reflector.ResourceList[*corev1.ConfigMap]] {
+				client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
+				require.NoError(t, err)
+				return client
+			}, h.by, want, h.opts)
+		},
+	} {
+		for _, by := range []store.ShardKey{store.ByUID, store.ByNamespace} {
+			for _, on := range []bool{true, false} {
+				for way, opts := range map[string][]reflector.Option{
+					"watch-lists": nil, "lists": {reflector.WithoutWatchList()}, "pages": {reflector.WithoutWatchList(), reflector.WithPageSize(7)},
+				} {
+					t.Run(fmt.Sprintf("%s/%v/%s, gate %t", name, by, way, on), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							server := reflectortest.Start(t)
+							server.SetSharding(on)
+							for n := range 60 {
+								require.NoError(t, server.Create(placed(n)))
+							}
+							want := reflector.ShardedByClient
+							if on {
+								want = reflector.ShardedByServer
+							}
+							run(t, server, how{by, on, opts}, want)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+func half(by store.ShardKey, n int) store.Shard { return store.Shards(by, 2)[n] }
+
+// namespaces returns two, one in each half of the shards of namespaces.
+func namespaces() (low, high string) {
+	for i := 0; low == "" || high == ""; i++ {
+		name := fmt.Sprint("n", i*i*7919)
+		if half(store.ByNamespace, 0).Contains(store.ShardHash(name)) {
+			low = name
+		} else {
+			high = name
+		}
+	}
+	return low, high
+}
+
+// Count is a ConfigMap as somebody sees it who does not expect words.
+type Count struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              struct {
+		Color int `json:"color"`
+	} `json:"data"`
+}
+
+func TestObjectsOfOtherShardsAreNotDecoded(t *testing.T) {
+	low, high := namespaces()
+	for _, watchList := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			put := func(namespace, name string) {
+				object := paint(name, "red, which is no number")
+				if object.Namespace = namespace; namespace == low {
+					object.Data = nil
+				}
+				require.NoError(t, server.Create(object))
+			}
+			put(low, "a")
+			put(high, "a")
+			client, err := reflector.ForResource[*Count](server.Config(), configMapResource, "")
+			require.NoError(t, err)
+			s := store.New(store.ObjectKey[*Count])
+			opts := []reflector.Option{
+				reflector.WithShard(half(store.ByNamespace, 0)),
+				reflector.WithErrorHook(func(_ context.Context, err error) { t.Error(err) }),
+			}
+			if !watchList {
+				opts = append(opts, reflector.WithoutWatchList())
+			}
+			r := reflector.New(client, s, opts...)
+			defer start(t, r)()
+			put(high, "b")
+			put(low, "b")
+			put(high, "c")
+			synctest.Wait()
+			assert.Equal(t, 2, s.Len())
+			assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
+			assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion())
+		})
+	}
+}
+
+func TestShardSelectorsAsAServerTakesThem(t *testing.T) {
+	for want, tt := range map[string][]store.Shard{
+		"":                             {},
+		"none, since it is everything": {{By: store.ByNamespace}},
+		"none, since one is":           {{From: 5}, {}},
+		"none, since no server can":    {{By: store.ByOwner, From: 5}},
+		"shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')":                                                                                 {half(store.ByUID, 0)},
+		"shardRange(object.metadata.namespace, '0x8000000000000000', '0x10000000000000000')":                                                                          {half(store.ByNamespace, 1)},
+		"shardRange(object.metadata.uid, '0x0000000000000005', '0x0000000000000006') || shardRange(object.metadata.uid, '0x0000000000000009', '0x10000000000000000')": {{From: 5, To: 6}, {From: 9}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			server.SetSharding(true)
+			client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+			stop := start(t, reflector.New(client, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(tt...), reflector.WithoutWatchList()))
+			stop()
+			requests := server.Requests()
+			require.Len(t, requests, 2, "a list and a watch")
+			if strings.HasPrefix(want, "none") {
+				want = ""
+			}
+			for _, request := range requests {
+				assert.Equal(t, want, request.Query.Get("shardSelector"))
+				assert.Equal(t, 200, request.Code)
+			}
+		})
+	}
+}
+
+func TestShardsOfTwoKindsAreRefused(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
+	r := reflector.New(client, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(half(store.ByUID, 0), half(store.ByNamespace, 0)))
+	require.ErrorIs(t, r.Run(t.Context()), reflector.ErrMixedShards)
+}
+
+func TestShardsDecideWhatIsSelected(t *testing.T) {
+	client := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
+	s := store.New(store.ObjectKey[*corev1.ConfigMap])
+	low, high := namespaces()
+	r := reflector.New(client, s, reflector.WithShard(half(store.ByNamespace, 1)))
+	assert.Equal(t, []store.Shard{half(store.ByNamespace, 1)}, r.Shards())
+	assert.True(t, r.Selects(&metav1.ObjectMeta{Namespace: high}))
+	assert.False(t, r.Selects(&metav1.ObjectMeta{Namespace: low}))
+	assert.Empty(t, reflector.New(client, s, reflector.WithShard(store.Shard{})).Shards())
+}

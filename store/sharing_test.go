@@ -1,0 +1,303 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// halves returns a cache with two shards, and a function that makes a UID of the first or the
+// second one.
+func halves(t require.TestingT) (c *Cache[*corev1.Pod], low, high *Partition[*corev1.Pod], uid func(shard, n int) string) {
+	c = newPods()
+	shards := Shards(ByUID, 2)
+	var parts [2]*Partition[*corev1.Pod]
+	for i, shard := range shards {
+		var err error
+		parts[i], err = c.Partition(Scope{Shard: shard})
+		require.NoError(t, err)
+	}
+	uid = func(shard, n int) string {
+		for i := 0; ; i++ {
+			if uid := fmt.Sprintf("%d-%d", n, i); shards[shard].Contains(ShardHash(uid)) {
+				return uid
+			}
+		}
+	}
+	return c, parts[0], parts[1], uid
+}
+
+func TestReplaceOfAShardTouchesNoOther(t *testing.T) {
+	c, low, high, uid := halves(t)
+	require.NoError(t, low.Replace([]*corev1.Pod{pod("n", "a", uid(0, 1), "1"), pod("n", "b", uid(0, 2), "1")}, "1"))
+	require.NoError(t, high.Replace([]*corev1.Pod{pod("n", "c", uid(1, 3), "1")}, "1"))
+	require.NoError(t, low.Replace([]*corev1.Pod{pod("n", "b", uid(0, 2), "1")}, "2"))
+	assert.Equal(t, []string{"n/b", "n/c"}, names(c.All()))
+	require.NoError(t, high.Replace(nil, "3"))
+	assert.Equal(t, []string{"n/b"}, names(c.All()))
+	assert.Equal(t, "2", low.ResourceVersion())
+	checkCache(t, c)
+}
+
+func TestObjectOfAnotherShardIsRejectedAndHoldsUpNothing(t *testing.T) {
+	c, low, _, uid := halves(t)
+	require.ErrorIs(t, low.Replace([]*corev1.Pod{pod("n", "a", uid(1, 1), "1")}, "1"), ErrOutOfScope)
+	require.ErrorIs(t, low.Add(pod("n", "a", uid(1, 1), "2")), ErrOutOfScope)
+	require.ErrorIs(t, low.Delete(pod("n", "a", uid(1, 1), "3")), ErrOutOfScope)
+	require.NoError(t, low.Bookmark("4"))
+	assert.Equal(t, "4", low.ResourceVersion())
+	assert.Zero(t, c.Len())
+}
+
+func TestShardsOfNamespaces(t *testing.T) {
+	c := newPods()
+	shards := Shards(ByNamespace, 2)
+	in := map[bool]string{}
+	for i := 0; len(in) < 2; i++ {
+		name := strconv.Itoa(i * i * 7919)
+		in[shards[0].Contains(ShardHash(name))] = name
+	}
+	low, high := partition(t, c, Scope{Shard: shards[0]}), partition(t, c, Scope{Shard: shards[1]})
+	require.NoError(t, low.Replace([]*corev1.Pod{pod(in[true], "a", "u1", "1")}, "1"))
+	require.NoError(t, high.Replace([]*corev1.Pod{pod(in[false], "a", "u2", "1")}, "1"))
+	require.ErrorIs(t, low.Add(pod(in[false], "b", "u3", "2")), ErrOutOfScope)
+	require.NoError(t, low.Replace(nil, "3"))
+	assert.Equal(t, []string{in[false] + "/a"}, names(c.All()))
+}
+
+func TestShardByOwnerIsNoScope(t *testing.T) {
+	_, err := newPods().Partition(Scope{Shard: Shard{By: ByOwner}})
+	require.ErrorIs(t, err, ErrOwnerShard)
+}
+
+func TestShardsOverlapOtherShardsAndTheWholePlace(t *testing.T) {
+	c, _, _, _ := halves(t)
+	for _, scope := range []Scope{{}, {Namespace: "n"}, {Shard: Shard{From: 5, To: 9}}, {Shard: Shards(ByNamespace, 9)[3]}} {
+		_, err := c.Partition(scope)
+		require.ErrorIs(t, err, ErrOverlap, "%v", scope)
+	}
+	partition(t, c, Scope{Cluster: "west"})
+	require.ErrorIs(t, c.Add(pod("n", "a", "u", "1")), ErrOverlap, "what is in shards is written through them")
+}
+
+func TestRecreationInAnotherShard(t *testing.T) {
+	setUp := func(t *testing.T) (*Cache[*corev1.Pod], *Partition[*corev1.Pod], *Partition[*corev1.Pod], *recorder, *corev1.Pod, *corev1.Pod) {
+		c, low, high, uid := halves(t)
+		old, anew := pod("n", "a", uid(0, 1), "5"), pod("n", "a", uid(1, 2), "9")
+		require.NoError(t, low.Replace([]*corev1.Pod{pod("n", "a", uid(0, 1), "1")}, "1"))
+		require.NoError(t, high.Replace(nil, "1"))
+		rec := follow(c)
+		require.NoError(t, high.Add(anew))
+		return c, low, high, rec, old, anew
+	}
+	told := []string{"Deletion n/a 1", "Addition n/a 9"}
+	for name, late := range map[string]func(*Partition[*corev1.Pod], *corev1.Pod) error{
+		"a late deletion": func(p *Partition[*corev1.Pod], old *corev1.Pod) error { return p.Delete(old) },
+		"a late deletion by key": func(p *Partition[*corev1.Pod], _ *corev1.Pod) error {
+			return p.DeleteKey(Key{Namespace: "n", Name: "a"})
+		},
+		"a late change": func(p *Partition[*corev1.Pod], old *corev1.Pod) error { return p.Update(old) },
+		"a late list":   func(p *Partition[*corev1.Pod], old *corev1.Pod) error { return p.Replace([]*corev1.Pod{old}, "6") },
+		"a late unchanged": func(p *Partition[*corev1.Pod], _ *corev1.Pod) error {
+			return p.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Namespace: "n", Name: "a"}}, ResourceVersion: "6"})
+		},
+		"a list without it": func(p *Partition[*corev1.Pod], _ *corev1.Pod) error { return p.Replace(nil, "6") },
+	} {
+		t.Run(name+" of the old one", func(t *testing.T) {
+			c, low, _, rec, old, anew := setUp(t)
+			require.NoError(t, late(low, old))
+			held, _ := c.Get(Key{Namespace: "n", Name: "a"})
+			assert.Same(t, anew, held)
+			assert.Equal(t, told, rec.changes())
+			checkCache(t, c)
+		})
+		t.Run(name+" of the old one after the end of the new one", func(t *testing.T) {
+			c, low, high, rec, old, anew := setUp(t)
+			require.NoError(t, high.Delete(anew))
+			require.NoError(t, late(low, old))
+			assert.Zero(t, c.Len(), "nothing comes back")
+			assert.Equal(t, append(told, "Deletion n/a 9"), rec.changes())
+		})
+	}
+	t.Run("what comes later counts", func(t *testing.T) {
+		c, low, _, _, old, _ := setUp(t)
+		again := pod("n", "a", string(old.UID), "12")
+		require.NoError(t, low.Add(again))
+		held, _ := c.Get(Key{Namespace: "n", Name: "a"})
+		assert.Same(t, again, held)
+		assert.Empty(t, low.displaced, "the writer has caught up")
+	})
+	t.Run("of one that was not known", func(t *testing.T) {
+		c, low, high, uid := halves(t)
+		require.NoError(t, low.Replace(nil, "1"))
+		require.NoError(t, high.Replace([]*corev1.Pod{pod("n", "a", uid(1, 2), "9")}, "9"))
+		rec := follow(c)
+		require.NoError(t, low.Add(pod("n", "a", uid(0, 1), "5")))
+		require.NoError(t, low.Delete(pod("n", "a", uid(0, 1), "6")))
+		assert.Equal(t, []string{"n/a"}, names(c.All()))
+		assert.Empty(t, rec.all)
+		assert.Equal(t, "6", low.ResourceVersion(), "the writer goes on")
+	})
+	t.Run("in one batch", func(t *testing.T) {
+		c, low, _, _, old, _ := setUp(t)
+		var batch Batch[*corev1.Pod]
+		batch.Delete(old)
+		batch.Add(pod("n", "a", string(old.UID), "12"))
+		batch.Delete(pod("n", "a", string(old.UID), "13"))
+		require.NoError(t, low.Apply(&batch))
+		assert.Zero(t, c.Len(), "the last deletion is of the batch's own")
+	})
+}
+
+func TestDropOfAShardSaysThatItsObjectsLeft(t *testing.T) {
+	c, low, high, uid := halves(t)
+	require.NoError(t, low.Replace([]*corev1.Pod{pod("n", "a", uid(0, 1), "1")}, "1"))
+	require.NoError(t, high.Replace([]*corev1.Pod{pod("n", "b", uid(1, 2), "1"), pod("n", "c", uid(1, 3), "1")}, "1"))
+	require.NoError(t, high.Delete(pod("n", "c", uid(1, 3), "2")))
+	rec := follow(c)
+	changes := dropped(t, c, high.Scope())
+	require.Len(t, changes, 1)
+	assert.Equal(t, Key{Namespace: "n", Name: "b"}, changes[0].Key)
+	assert.True(t, changes[0].Left)
+	assert.False(t, changes[0].FinalStateKnown)
+	require.NoError(t, low.Delete(pod("n", "a", uid(0, 1), "3")))
+	require.Len(t, rec.all, 2)
+	assert.True(t, rec.all[0].Left, "followers are told as well")
+	assert.False(t, rec.all[1].Left, "this one is gone from the cluster")
+	assert.Zero(t, c.Len())
+}
+
+func TestDeletionOfWhatLeft(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("n", "b", "u2", "1")}, "1"))
+	rec := follow(c)
+	var batch Batch[*corev1.Pod]
+	batch.Append(Write[*corev1.Pod]{Type: WriteDeleteKey, Key: Key{Namespace: "n", Name: "a"}, Version: Version{"u1", "5"}, Left: true})
+	batch.Append(Write[*corev1.Pod]{Type: WriteDelete, Object: pod("n", "b", "u2", "6")})
+	require.NoError(t, c.Apply(&batch))
+	require.Len(t, rec.all, 2)
+	assert.True(t, rec.all[0].Left)
+	assert.False(t, rec.all[1].Left)
+	assert.Equal(t, "6", c.ResourceVersion())
+}
+
+// TestWritersOfShardsMayBeBehindEachOther lets the writers of shards follow one history of
+// the server's, each at its own pace and with lists in between.
+func TestWritersOfShardsMayBeBehindEachOther(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newPods()
+		shards := Shards(ByUID, rapid.IntRange(2, 4).Draw(t, "shards"))
+		history := serverHistory(t)
+		rec := follow(c)
+		writers := make([]*lagging, len(shards))
+		for i, shard := range shards {
+			p, err := c.Partition(Scope{Shard: shard})
+			require.NoError(t, err)
+			writers[i] = &lagging{p: p, shard: shard, history: history}
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			writers[rapid.IntRange(0, len(writers)-1).Draw(t, "writer")].step(t, rapid.Bool().Draw(t, "list"))
+		}
+		for _, w := range writers {
+			for w.at < len(history) {
+				w.step(t, w.p.ResourceVersion() == "")
+			}
+		}
+		got := map[string]types.UID{}
+		for key, p := range c.All() {
+			got[key.Name] = p.UID
+		}
+		assert.Equal(t, stateAt(history, len(history)), got)
+		assert.Empty(t, rec.illegal)
+		ended := map[types.UID]bool{}
+		for _, change := range rec.all {
+			require.False(t, ended[change.Version.UID], "%s came back", change.Version.UID)
+			if change.Type == Deletion {
+				ended[change.Version.UID] = true
+			}
+		}
+		checkCache(t, c)
+	})
+}
+
+// serverEvent is what happened at a resource version: its place in the history, counted from 1.
+type serverEvent struct {
+	name string
+	uid  string
+	kind ChangeType
+}
+
+func serverHistory(t *rapid.T) (history []serverEvent) {
+	held := map[string]string{}
+	for i := range rapid.IntRange(0, 40).Draw(t, "history") {
+		name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")
+		uid, exists := held[name]
+		switch {
+		case !exists:
+			held[name] = fmt.Sprint("uid-", i)
+			history = append(history, serverEvent{name, held[name], Addition})
+		case rapid.Bool().Draw(t, "delete"):
+			delete(held, name)
+			history = append(history, serverEvent{name, uid, Deletion})
+		default:
+			history = append(history, serverEvent{name, uid, Modification})
+		}
+	}
+	return history
+}
+
+func stateAt(history []serverEvent, n int) map[string]types.UID {
+	state := map[string]types.UID{}
+	for _, e := range history[:n] {
+		state[e.name] = types.UID(e.uid)
+		if e.kind == Deletion {
+			delete(state, e.name)
+		}
+	}
+	return state
+}
+
+// lagging is the writer of a shard, that has come as far as a place in the history.
+type lagging struct {
+	p       *Partition[*corev1.Pod]
+	shard   Shard
+	history []serverEvent
+	at      int
+}
+
+func (w *lagging) step(t *rapid.T, list bool) {
+	if list || w.p.ResourceVersion() == "" {
+		w.at = min(len(w.history), w.at+rapid.IntRange(0, 5).Draw(t, "ahead"))
+		last := map[string]int{}
+		for i, e := range w.history[:w.at] {
+			last[e.name] = i + 1
+		}
+		var listed []*corev1.Pod
+		state := stateAt(w.history, w.at)
+		for name := range maps.Keys(state) {
+			if uid := string(state[name]); w.shard.Contains(ShardHash(uid)) {
+				listed = append(listed, pod("", name, uid, strconv.Itoa(last[name])))
+			}
+		}
+		require.NoError(t, w.p.Replace(listed, strconv.Itoa(max(w.at, 1))))
+		return
+	}
+	if w.at == len(w.history) {
+		return
+	}
+	e := w.history[w.at]
+	w.at++
+	if !w.shard.Contains(ShardHash(e.uid)) {
+		return
+	}
+	object := pod("", e.name, e.uid, strconv.Itoa(w.at))
+	write := map[ChangeType]func(*corev1.Pod) error{Addition: w.p.Add, Modification: w.p.Update, Deletion: w.p.Delete}[e.kind]
+	require.NoError(t, write(object))
+}
