@@ -68,7 +68,7 @@ func (h *host) now() time.Time {
 
 // after implements clock.
 func (h *host) after(d time.Duration, f func()) func() {
-	timer := time.AfterFunc(time.Duration(float64(d)/h.rate), func() {
+	timer := time.AfterFunc(time.Duration(float64(d)/h.rate)+1, func() { // never too early
 		_ = h.wait(nil, h.asleep)
 		f()
 	})

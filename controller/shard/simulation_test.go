@@ -244,8 +244,10 @@ func (s *simulation) run() {
 		pass(time.Duration(s.intn(12000)) * time.Millisecond)
 		s.happen()
 	}
-	for _, a := range s.there() {
-		a.heal()
+	for _, a := range s.all {
+		if !a.crashed {
+			a.heal() // also who leaves
+		}
 	}
 	if len(s.there()) == 0 {
 		s.join()
