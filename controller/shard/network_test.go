@@ -24,6 +24,7 @@ type host struct {
 	cut     bool          // nothing goes through
 	paused  bool          // nothing happens
 	rough   bool          // each request may go wrong
+	fading  bool          // one more answer arrives, late
 	late    sync.WaitGroup
 	end     chan struct{} // closed at the end
 }
@@ -84,11 +85,16 @@ const (
 	lateAnswer
 	refused
 	fates
+	lastAnswer // nothing goes through after it
 )
 
 func (h *host) fate() (fate int, delay time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.fading {
+		h.fading = false
+		return lastAnswer, 3500 * time.Millisecond
+	}
 	if !h.rough || h.random.IntN(2) == 0 {
 		return fine, 0
 	}
@@ -127,12 +133,16 @@ func (h *host) RoundTrip(request *http.Request) (*http.Response, error) {
 	case lostAnswer:
 		<-gone
 		return nil, request.Context().Err()
-	case lateAnswer:
+	case lateAnswer, lastAnswer:
 		select {
 		case <-time.After(delay):
 		case <-gone:
 			return nil, request.Context().Err()
 		}
+	}
+	if fate == lastAnswer {
+		h.set(func() { h.cut = true })
+		return response, nil
 	}
 	if err := h.wait(gone, h.stuck); err != nil { // the answer does not arrive
 		return nil, err

@@ -120,7 +120,7 @@ func (a *actor) hold(ctx context.Context, shard Shard) error {
 	s.active[shard.Index][one] = true
 	s.takes++
 	drain := time.Duration(s.random.IntN(6000)) * time.Millisecond
-	stop := time.Duration(s.random.IntN(int(stops)))
+	stop := min(stops, time.Duration(s.random.IntN(2*int(stops))))
 	s.note("%s begins %s term %d", a.name, shard, shard.Term)
 	s.mu.Unlock()
 	s.act(one)
@@ -183,8 +183,9 @@ func (a *actor) is(note string, change func()) {
 func (a *actor) pause()  { a.is("pauses", func() { a.host.paused = true; a.pauses++ }) }
 func (a *actor) cutOff() { a.is("is cut off", func() { a.host.cut = true }) }
 func (a *actor) storm()  { a.is("has a bad network", func() { a.host.rough = true }) }
+func (a *actor) fade()   { a.is("fades away", func() { a.host.fading = true }) }
 func (a *actor) heal() {
-	a.is("is well", func() { a.host.paused, a.host.cut, a.host.rough = false, false, false })
+	a.is("is well", func() { a.host.paused, a.host.cut, a.host.rough, a.host.fading = false, false, false, false })
 }
 func (a *actor) leave() { a.is("leaves", func() { a.leaving = true }); a.cancel() }
 func (a *actor) crash() {
@@ -218,7 +219,7 @@ func (s *simulation) happen() {
 		return
 	}
 	a := there[s.intn(len(there))]
-	switch s.intn(8) {
+	switch s.intn(9) {
 	case 0:
 		a.leave()
 	case 1:
@@ -229,6 +230,8 @@ func (s *simulation) happen() {
 		a.cutOff()
 	case 5:
 		a.storm()
+	case 6:
+		a.fade()
 	default:
 		a.heal()
 	}
