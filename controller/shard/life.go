@@ -24,6 +24,7 @@ type life struct {
 	tenures []*tenure
 	ending  map[string]attempt // at the leases of others, by name
 	joined  bool               // the cache has shown our own lease
+	passed  bool               // nobody comes first who knows of another number of shards
 	leaving bool
 	err     error // what a Hold returned by itself
 	quit    time.Time
@@ -176,13 +177,15 @@ func (l *life) step(v *view, now time.Time, lost bool) (next time.Time) {
 		lost = true
 	}
 	target := make([]string, l.group.Shards)
-	// Who reads less than there was when it came cannot see who came before.
-	waiting := own == nil || own.joined == "" || newer(l.created, v.version) || l.behind(v, own, now)
+	if !l.passed {
+		// Who reads less than there was when it came cannot see who came before.
+		l.passed = own != nil && own.joined != "" && !newer(l.created, v.version) && !l.behind(v, own, now)
+	}
 	if !lost {
 		target = assign(v.candidates(l.group), l.holders(v, now))
 	}
 	for i, t := range l.tenures {
-		mine := !lost && !l.leaving && !waiting && target[i] == l.id
+		mine := !lost && !l.leaving && l.passed && target[i] == l.id
 		if at := t.step(v, now, mine, lost); !at.IsZero() {
 			next = earlier(next, at)
 		}
@@ -191,7 +194,7 @@ func (l *life) step(v *view, now time.Time, lost bool) (next time.Time) {
 		next = earlier(next, l.fence(v, now))
 		l.sweep(v, now)
 	}
-	l.publish(v, target, waiting, lost)
+	l.publish(v, target, lost)
 	return next
 }
 
@@ -220,12 +223,16 @@ func (l *life) holders(v *view, now time.Time) []string {
 	return holders
 }
 
-// behind reports whether members that know of another number of shards come first: those
-// who joined before. Whoever joins later sees them, as one sees all that was there before
-// oneself.
+// behind reports whether members come first that know of another number of shards: those
+// who were there before. All of them can be seen; of one that has not said yet when it came
+// nobody knows. Whoever comes later waits for us, so that this is asked until it is false,
+// and never again.
 func (l *life) behind(v *view, own *peer, now time.Time) bool {
+	if v.behind(own) {
+		return true
+	}
 	for _, p := range v.alive() {
-		if p.of != l.group.Shards && (p.joined == "" || newer(own.joined, p.joined)) {
+		if p.of != own.of && p.joined == "" {
 			return true
 		}
 	}

@@ -25,6 +25,7 @@ type host struct {
 	paused  bool          // nothing happens
 	rough   bool          // each request may go wrong
 	fading  bool          // one more answer arrives, late
+	healed  int           // how often all was well again
 	late    sync.WaitGroup
 	end     chan struct{} // closed at the end
 }
@@ -88,17 +89,17 @@ const (
 	lastAnswer // nothing goes through after it
 )
 
-func (h *host) fate() (fate int, delay time.Duration) {
+func (h *host) fate() (fate int, delay time.Duration, healed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.fading {
 		h.fading = false
-		return lastAnswer, 3500 * time.Millisecond
+		return lastAnswer, 3500 * time.Millisecond, h.healed
 	}
 	if !h.rough || h.random.IntN(2) == 0 {
-		return fine, 0
+		return fine, 0, h.healed
 	}
-	return h.random.IntN(fates), time.Duration(h.random.IntN(12000)) * time.Millisecond
+	return h.random.IntN(fates), time.Duration(h.random.IntN(12000)) * time.Millisecond, h.healed
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -115,7 +116,7 @@ func (h *host) RoundTrip(request *http.Request) (*http.Response, error) {
 		response.Body = &slowBody{ReadCloser: response.Body, host: h, done: gone}
 		return response, nil
 	}
-	fate, delay := h.fate()
+	fate, delay, healed := h.fate()
 	switch fate {
 	case lostRequest:
 		<-gone
@@ -141,7 +142,7 @@ func (h *host) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 	}
 	if fate == lastAnswer {
-		h.set(func() { h.cut = true })
+		h.set(func() { h.cut = h.cut || healed == h.healed })
 		return response, nil
 	}
 	if err := h.wait(gone, h.stuck); err != nil { // the answer does not arrive

@@ -185,7 +185,10 @@ func (a *actor) cutOff() { a.is("is cut off", func() { a.host.cut = true }) }
 func (a *actor) storm()  { a.is("has a bad network", func() { a.host.rough = true }) }
 func (a *actor) fade()   { a.is("fades away", func() { a.host.fading = true }) }
 func (a *actor) heal() {
-	a.is("is well", func() { a.host.paused, a.host.cut, a.host.rough, a.host.fading = false, false, false, false })
+	a.is("is well", func() {
+		a.host.paused, a.host.cut, a.host.rough, a.host.fading = false, false, false, false
+		a.host.healed++
+	})
 }
 func (a *actor) leave() { a.is("leaves", func() { a.leaving = true }); a.cancel() }
 func (a *actor) crash() {

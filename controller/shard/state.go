@@ -116,7 +116,7 @@ func (s *status) renewed(at time.Time) {
 }
 
 // publish says what the leases and the tenures say.
-func (l *life) publish(v *view, target []string, waiting, lost bool) {
+func (l *life) publish(v *view, target []string, lost bool) {
 	phase := Sharing
 	own := v.members[l.id]
 	switch {
@@ -124,7 +124,7 @@ func (l *life) publish(v *view, target []string, waiting, lost bool) {
 		phase = Joining
 	case l.leaving:
 		phase = Leaving
-	case waiting:
+	case !l.passed:
 		phase = Waiting
 	}
 	held := map[string]int{}

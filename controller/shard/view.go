@@ -93,11 +93,22 @@ func (v *view) alive() []*peer {
 func (v *view) candidates(group Group) []string {
 	var ids []string
 	for _, p := range v.alive() {
-		if p.joined != "" && !p.leaving && p.of == group.Shards {
+		if p.joined != "" && !p.leaving && p.of == group.Shards && !v.behind(p) {
 			ids = append(ids, p.id)
 		}
 	}
 	return ids
+}
+
+// behind reports whether somebody joined before an incarnation that knows of another
+// number of shards.
+func (v *view) behind(p *peer) bool {
+	for _, other := range v.members {
+		if !other.ended && other.of != p.of && other.joined != "" && newer(p.joined, other.joined) {
+			return true
+		}
+	}
+	return false
 }
 
 // named reports whether a shard has an incarnation for its holder.
