@@ -58,6 +58,7 @@ func (k *keeper) create(ctx context.Context) error {
 
 // wrote notes a write that succeeded, and sets the deadline anew.
 func (k *keeper) wrote(lease *coordinationv1.Lease, begun time.Time) {
+	now := k.of.clock.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.lost != nil {
@@ -67,14 +68,13 @@ func (k *keeper) wrote(lease *coordinationv1.Lease, begun time.Time) {
 	if k.stop != nil {
 		k.stop()
 	}
-	k.armLocked()
+	k.armLocked(now)
 	k.of.status.renewed(begun)
 }
 
 // armLocked has the deadline checked when it has passed.
-func (k *keeper) armLocked() {
-	left := k.renewed.Add(k.of.deadline).Sub(k.of.clock.now())
-	k.stop = k.of.clock.after(left, k.check)
+func (k *keeper) armLocked(now time.Time) {
+	k.stop = k.of.clock.after(k.renewed.Add(k.of.deadline).Sub(now), k.check)
 }
 
 // check ends the incarnation if its time is over.
@@ -83,10 +83,11 @@ func (k *keeper) check() {
 		k.lose(err)
 		return
 	}
+	now := k.of.clock.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.lost == nil && !k.wound {
-		k.armLocked()
+		k.armLocked(now)
 	}
 }
 
