@@ -35,7 +35,6 @@ type keeper struct {
 	leaving bool
 	lost    error
 	stop    func() // of the timer of the deadline
-	wound   bool   // it is not needed any more
 
 	nudged chan struct{} // there is something to write at once
 }
@@ -68,27 +67,22 @@ func (k *keeper) wrote(lease *coordinationv1.Lease, begun time.Time) {
 	if k.stop != nil {
 		k.stop()
 	}
-	k.armLocked(now)
+	k.stop = k.of.clock.after(begun.Add(k.of.deadline).Sub(now), k.check) // whatever else goes on
 	k.of.status.renewed(begun)
-}
-
-// armLocked has the deadline checked when it has passed.
-func (k *keeper) armLocked(now time.Time) {
-	k.stop = k.of.clock.after(k.renewed.Add(k.of.deadline).Sub(now), k.check)
 }
 
 // check ends the incarnation if its time is over.
 func (k *keeper) check() {
 	if err := k.valid(); err != nil {
 		k.lose(err)
-		return
 	}
-	now := k.of.clock.now()
+}
+
+// due returns when the incarnation ends if nothing is renewed until then.
+func (k *keeper) due() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.lost == nil && !k.wound {
-		k.armLocked(now)
-	}
+	return k.renewed.Add(k.of.deadline)
 }
 
 // valid returns an error unless the lease is held for certain.
@@ -125,7 +119,6 @@ func (k *keeper) lose(err error) {
 func (k *keeper) wind() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.wound = true
 	k.stop()
 }
 

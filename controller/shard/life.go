@@ -121,14 +121,19 @@ func (l *life) run(ctx context.Context) error {
 func (l *life) loop(ctx context.Context) (clean bool) {
 	for {
 		l.receive()
-		lost := l.keeper.err() != nil
 		if !l.leaving && (ctx.Err() != nil || l.err != nil) {
 			l.leaving = true
 			l.quit = l.clock.now().Add(l.deadline)
 			l.keeper.leave()
 		}
 		v, now := l.sight.look(&l.options, l.group)
+		// A process that has slept may come here before its timer does.
+		l.keeper.check()
+		lost := l.keeper.err() != nil
 		next := l.step(v, now, lost)
+		if !lost {
+			next = earlier(next, l.keeper.due())
+		}
 		idle := !l.busy()
 		if idle && lost {
 			return false

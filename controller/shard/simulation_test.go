@@ -114,6 +114,9 @@ func (a *actor) hold(ctx context.Context, shard Shard) error {
 	s := a.simulation
 	s.mu.Lock()
 	one := &action{of: a, ctx: ctx, shard: shard, pauses: a.pauses}
+	if a.host.isPaused() {
+		one.pauses = -1 // it begins when the machine wakes up
+	}
 	if s.active[shard.Index] == nil {
 		s.active[shard.Index] = map[*action]bool{}
 	}

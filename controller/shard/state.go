@@ -250,10 +250,11 @@ var errNotJoined = errors.New("it has no lease")
 // Alive returns an error if the work of a shard that was told to end at once has not done
 // so for as long as a lease lasts: nobody gets the shard before this process ends.
 func (m *Member) Alive() error {
+	now := m.clock.now()
 	m.status.mu.Lock()
 	defer m.status.mu.Unlock()
-	if since := m.status.overdue; !since.IsZero() && m.clock.now().Sub(since) >= m.lease {
-		return fmt.Errorf("member of %s: work of a shard has not ended for %v after it had to", m.group.Name, m.clock.now().Sub(since).Round(time.Second))
+	if since := m.status.overdue; !since.IsZero() && now.Sub(since) >= m.lease {
+		return fmt.Errorf("member of %s: work of a shard has not ended for %v after it had to", m.group.Name, now.Sub(since).Round(time.Second))
 	}
 	return nil
 }
