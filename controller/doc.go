@@ -86,7 +86,7 @@
 //   - R7. Run may be called again: every key is then reconciled anew.
 //   - R8. A panic in a mapping or a predicate is reported, and costs the event alone.
 //
-// Between two processes nothing of this holds: see package leader. A process that takes
+// Between two processes nothing of this holds: see packages leader and shard. A process that takes
 // over has caches that are as fresh as its watches are; what the other one wrote last
 // may not be in them yet. Writes that must not be made twice need a name or a resource
 // version that lets the API server refuse the second.
