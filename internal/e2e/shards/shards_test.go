@@ -310,6 +310,28 @@ func (w *world) owned(replicas []*process, when string) {
 	}
 }
 
+// begin creates the plots, and waits until all are done. It measures what the replicas receive meanwhile.
+func (w *world) begin(replicas []*process, selected bool) {
+	w.Helper()
+	base := make([]int64, len(replicas))
+	for n, p := range replicas {
+		base[n] = p.line.received.Load()
+	}
+	all := w.line.received.Load()
+	w.create()
+	eventually(w.T, "all to be done", w.finished)
+	w.owned(replicas, "at first")
+	// Whoever follows all plots, as the test does, which gets the answers to its creations besides.
+	all = w.line.received.Load() - all
+	for n, p := range replicas {
+		share := float64(p.line.received.Load()-base[n]) / float64(all)
+		w.Logf("%s received %.2f of what the test did", p.identity, share)
+		if selected {
+			assert.Less(w, share, 0.6, "of three states of a plot and the answer to its creation: those of a quarter, and two answers")
+		}
+	}
+}
+
 func TestProcessesShareObjects(t *testing.T) {
 	for name, gates := range map[string][]string{"selected by the server": {"ShardedListAndWatch=true"}, "filtered by themselves": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -319,23 +341,7 @@ func TestProcessesShareObjects(t *testing.T) {
 				replicas = append(replicas, w.start(fmt.Sprint("replica-", n)))
 			}
 			w.balanced(replicas)
-			base := make([]int64, len(replicas))
-			for n, p := range replicas {
-				base[n] = p.line.received.Load()
-			}
-			all := w.line.received.Load()
-			w.create()
-			eventually(t, "all to be done", w.finished)
-			w.owned(replicas, "at first")
-			// Whoever follows all plots, as the test does, which gets the answers to its creations besides.
-			all = w.line.received.Load() - all
-			for n, p := range replicas {
-				share := float64(p.line.received.Load()-base[n]) / float64(all)
-				t.Logf("%s received %.2f of what the test did", p.identity, share)
-				if gates != nil {
-					assert.Less(t, share, 0.6, "of three states of a plot and the answer to its creation: those of a quarter, and two answers")
-				}
-			}
+			w.begin(replicas, gates != nil)
 			stop := w.want()
 			defer stop()
 
