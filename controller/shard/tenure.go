@@ -111,7 +111,8 @@ func (t *tenure) begin(c claim) {
 		err := error(&eventqueue.PanicError{Value: eventqueue.ErrAbandoned}) // Goexit
 		defer func() {
 			h.over.Store(true)
-			t.of.post(func() { t.ended(err) })
+			told := over(ctx) // which the goroutine of the life may hear of later
+			t.of.post(func() { t.ended(err, told) })
 		}()
 		err = t.of.hold(ctx, h.shard)
 	})
@@ -137,8 +138,20 @@ func (t *tenure) end(cause error) {
 	t.give(cause)
 }
 
+// over reports whether a Hold was told to end.
+func over(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-controller.Halted(ctx):
+		return true
+	default:
+		return false
+	}
+}
+
 // ended notes that the Hold has returned.
-func (t *tenure) ended(err error) {
+func (t *tenure) ended(err error, told bool) {
 	if t.stop != nil {
 		t.stop()
 		t.stop = nil
@@ -147,7 +160,7 @@ func (t *tenure) ended(err error) {
 	t.give(nil)
 	t.running = false
 	l := t.of
-	if !t.told && l.keeper.err() == nil && !l.leaving {
+	if !told {
 		if err == nil {
 			err = ErrReturned
 		}
