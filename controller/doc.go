@@ -91,7 +91,7 @@
 //     informer has scopes or shards, for a key of which it has no object, unless that was
 //     deleted while it had it.
 //
-// Between two processes nothing of this holds: see package leader. A process that takes
+// Between two processes nothing of this holds: see packages leader and shard. A process that takes
 // over has caches that are as fresh as its watches are; what the other one wrote last
 // may not be in them yet. Writes that must not be made twice need a name or a resource
 // version that lets the API server refuse the second.

@@ -43,3 +43,8 @@ func onHalt(ctx context.Context, halt func()) (stop func()) {
 	})
 	return func() { stopHalted(); stopEnded() }
 }
+
+// Halted returns a channel that is closed when there is no time to finish: for something
+// of your own that finishes what it has begun after ctx has ended, where the cause of that
+// end may have been another. It is never closed if ctx does not come from [WithHalt].
+func Halted(ctx context.Context) <-chan struct{} { return haltOf(ctx).Done() }

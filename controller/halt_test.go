@@ -69,3 +69,18 @@ func TestHaltIsTheCauseOfTheEnd(t *testing.T) {
 	halt()
 	assert.Equal(t, ErrHalt, context.Cause(ctx))
 }
+
+func TestHaltedTellsWhoeverFinishes(t *testing.T) {
+	assert.Nil(t, Halted(t.Context()))
+	ended, cancel := context.WithCancel(t.Context())
+	ctx, halt := WithHalt(ended)
+	cancel()
+	select {
+	case <-Halted(ctx):
+		assert.Fail(t, "there is time to finish")
+	default:
+	}
+	halt()
+	<-Halted(ctx)
+	assert.ErrorIs(t, context.Cause(ctx), context.Canceled, "which says nothing of it")
+}

@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 
 	"reflector/mapper":    {},
 	"controller/leader":   {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
+	"controller/shard":    {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
 	"controller/recorder": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 	"controller/write":    {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
 	"controller/manager": {

@@ -1,0 +1,67 @@
+package shard_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/shard"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Each shard has a reconciler of its own, for as long as it is held. This one is the only
+// member, and so holds all of them.
+func ExampleWorking() {
+	server, err := reflectortest.NewServer() // in place of a cluster
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		panic(err)
+	}
+	var sites sync.WaitGroup
+	for _, namespace := range []string{"blue", "green", "red"} {
+		sites.Add(1)
+		site := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "site"}}
+		if err := server.Create(site); err != nil {
+			panic(err)
+		}
+	}
+
+	namespaces := []string{"blue", "green", "red"} // a shard is a namespace here
+	group := shard.Group{Namespace: "default", Name: "sites", Shards: len(namespaces)}
+	member, err := shard.New(clientset.CoordinationV1(), group, "pod-1", // usually the pod's name
+		shard.Working(func(_ context.Context, s shard.Shard) (shard.Work, error) {
+			maps := informer.New(clientset.CoreV1().ConfigMaps(namespaces[s.Index]))
+			r := controller.NewReconciler("sites", maps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+				s, _ := shard.From(ctx)
+				fmt.Println(key, "is in shard", s)
+				sites.Done()
+				return controller.Result{}, nil
+			})
+			return shard.Work{Caches: maps, Led: r}, nil
+		}))
+	if err != nil {
+		panic(err)
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		sites.Wait()
+		stop() // usually it goes on
+	}()
+	fmt.Println(member.Run(ctx))
+	// Unordered output:
+	// blue/site is in shard 0/3
+	// green/site is in shard 1/3
+	// red/site is in shard 2/3
+	// <nil>
+}

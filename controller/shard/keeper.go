@@ -1,0 +1,256 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// errLost means that the lease of an incarnation is lost: it never comes back.
+var errLost = errors.New("lease lost")
+
+// joinError is why a member could not join. Nobody knows whether its lease was created:
+// the next attempt is another incarnation.
+type joinError struct{ err error }
+
+func (e *joinError) Error() string { return fmt.Sprintf("create the lease of a member: %v", e.err) }
+func (e *joinError) Unwrap() error { return e.err }
+
+// keeper keeps the lease of an incarnation. What it says of time counts from when the last
+// request was begun that succeeded: others see it written later than that.
+type keeper struct {
+	of *life
+
+	// mu protects the fields below it.
+	mu      sync.Mutex
+	lease   *coordinationv1.Lease // as of the last answer
+	renewed time.Time             // when the last write that succeeded was begun
+	leaving bool
+	lost    error
+	stop    func() // of the timer of the deadline
+
+	nudged chan struct{} // there is something to write at once
+}
+
+func newKeeper(l *life) *keeper { return &keeper{of: l, nudged: make(chan struct{}, 1)} }
+
+// create creates the lease.
+func (k *keeper) create(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, k.of.patience())
+	defer cancel()
+	begun := k.of.clock.now()
+	lease, err := k.of.client.Create(ctx, k.of.newMemberLease(), metav1.CreateOptions{})
+	if err != nil {
+		return &joinError{err}
+	}
+	k.wrote(lease, begun)
+	k.nudge() // others are to know when it came
+	return nil
+}
+
+// wrote notes a write that succeeded, and sets the deadline anew.
+func (k *keeper) wrote(lease *coordinationv1.Lease, begun time.Time) {
+	now := k.of.clock.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lost != nil {
+		return // too late: what has ended stays so
+	}
+	k.lease, k.renewed = lease, begun
+	if k.stop != nil {
+		k.stop()
+	}
+	k.stop = k.of.clock.after(begun.Add(k.of.deadline).Sub(now), k.check) // whatever else goes on
+	k.of.status.renewed(begun)
+}
+
+// check ends the incarnation if its time is over.
+func (k *keeper) check() {
+	if err := k.valid(); err != nil {
+		k.lose(err)
+	}
+}
+
+// due returns when the incarnation ends if nothing is renewed until then.
+func (k *keeper) due() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.renewed.Add(k.of.deadline)
+}
+
+// valid returns an error unless the lease is held for certain.
+func (k *keeper) valid() error {
+	now := k.of.clock.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lost != nil {
+		return k.lost
+	}
+	if since := now.Sub(k.renewed); since >= k.of.deadline {
+		return fmt.Errorf("%w: not renewed for %v", errLost, since.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// lose ends the incarnation.
+func (k *keeper) lose(err error) {
+	k.mu.Lock()
+	first := k.lost == nil
+	if first {
+		k.lost = err
+	}
+	k.stop()
+	k.mu.Unlock()
+	if first {
+		k.of.halt()
+		k.of.hush()
+		k.of.sight.poke()
+	}
+}
+
+// wind stops the timer of the deadline.
+func (k *keeper) wind() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stop()
+}
+
+// err returns why the incarnation has ended, or nil.
+func (k *keeper) err() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lost
+}
+
+// leave tells others that this member wants nothing any more.
+func (k *keeper) leave() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.leaving {
+		k.leaving = true
+		k.nudge()
+	}
+}
+
+func (k *keeper) nudge() {
+	select {
+	case k.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// run renews the lease until ctx ends or it is lost.
+func (k *keeper) run(ctx context.Context) {
+	for ctx.Err() == nil && k.err() == nil {
+		k.rest(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		begun := k.of.clock.now()
+		lease, err := k.renew(ctx)
+		switch {
+		case err == nil:
+			k.wrote(lease, begun)
+			k.of.post(func() { k.of.sight.known[lease.Name] = lease })
+		case errors.Is(err, errLost):
+			k.lose(err)
+		case ctx.Err() == nil:
+			k.of.status.note(err)
+			k.of.logger.Warn("lease not renewed", zap.String("incarnation", k.of.id), zap.Error(err))
+		}
+	}
+}
+
+// rest waits until the next renewal is due.
+func (k *keeper) rest(ctx context.Context) {
+	due := make(chan struct{})
+	defer k.of.clock.after(k.of.period, func() { close(due) })()
+	select {
+	case <-due:
+	case <-k.nudged:
+	case <-ctx.Done():
+	}
+}
+
+// renew writes the lease. Each write is of the last version, so that it cannot undo that
+// somebody else has ended the incarnation.
+func (k *keeper) renew(ctx context.Context) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.of.patience())
+	defer cancel()
+	lease, err := k.update(ctx)
+	if apierrors.IsConflict(err) {
+		// A renewal without an answer came through; or the lease was ended.
+		if err = k.refresh(ctx); err == nil {
+			lease, err = k.update(ctx)
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%w: somebody deleted it", errLost)
+	}
+	return lease, err
+}
+
+func (k *keeper) update(ctx context.Context) (*coordinationv1.Lease, error) {
+	k.mu.Lock()
+	lease := k.lease.DeepCopy()
+	created, leaving := k.of.created, k.leaving
+	k.mu.Unlock()
+	k.of.mark(lease)
+	lease.Annotations[joinedAnnotation] = created
+	if leaving {
+		lease.Annotations[leavingAnnotation] = "true"
+	}
+	before := lease.ResourceVersion
+	lease, err := k.of.client.Update(ctx, lease, metav1.UpdateOptions{})
+	if err == nil && lease.ResourceVersion == before {
+		return nil, errors.New("renewal changed nothing, so that others see none")
+	}
+	return lease, err
+}
+
+// refresh reads the lease.
+func (k *keeper) refresh(ctx context.Context) error {
+	lease, err := k.of.client.Get(ctx, k.current().Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if holderOf(lease) != k.of.id {
+		return fmt.Errorf("%w: somebody ended it", errLost)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.lease = lease
+	return nil
+}
+
+func (k *keeper) current() *coordinationv1.Lease {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lease
+}
+
+// end gives up the lease, when nothing is done under it any more: all that it holds is
+// free. If that fails, it ends by itself.
+func (k *keeper) end(ctx context.Context, clean bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.of.patience())
+	defer cancel()
+	lease, err := k.of.client.Update(ctx, freed(k.current()), metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) {
+		if err = k.refresh(ctx); err == nil {
+			lease, err = k.of.client.Update(ctx, freed(k.current()), metav1.UpdateOptions{})
+		}
+	}
+	if err == nil && clean {
+		err = k.of.remove(ctx, lease)
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, errLost) {
+		k.of.logger.Warn("lease not given up", zap.String("incarnation", k.of.id), zap.Error(err))
+	}
+}

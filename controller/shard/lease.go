@@ -1,0 +1,101 @@
+package shard
+
+import (
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// Labels and annotations of the leases.
+const (
+	groupLabel = "shards.kubereflector.github.io/group" // of all leases: the name of the group
+	shardLabel = "shards.kubereflector.github.io/shard" // of those of shards: the index
+
+	ofAnnotation      = "shards.kubereflector.github.io/of"      // how many shards whoever wrote it knows of
+	joinedAnnotation  = "shards.kubereflector.github.io/joined"  // the resource version at which the member came
+	leavingAnnotation = "shards.kubereflector.github.io/leaving" // the member wants nothing any more
+)
+
+func memberLease(group, incarnation string) string { return group + "-" + incarnation }
+
+func shardLease(group string, index int) string { return group + "-" + strconv.Itoa(index) }
+
+// newMemberLease returns the lease by which an incarnation of a member is known.
+func (l *life) newMemberLease() *coordinationv1.Lease {
+	lease := &coordinationv1.Lease{}
+	lease.Namespace, lease.Name = l.group.Namespace, memberLease(l.group.Name, l.id)
+	l.mark(lease)
+	return lease
+}
+
+// mark writes into a lease whose it is.
+func (l *life) mark(lease *coordinationv1.Lease) {
+	if lease.Labels == nil {
+		lease.Labels = map[string]string{}
+	}
+	if lease.Annotations == nil {
+		lease.Annotations = map[string]string{}
+	}
+	lease.Labels[groupLabel] = l.group.Name
+	lease.Annotations[ofAnnotation] = strconv.Itoa(l.group.Shards)
+	seconds := int32(l.lease / time.Second)
+	// Nobody counts from it: it is for people, and makes each renewal a change.
+	now := metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &l.id, &seconds, &now
+}
+
+// claimed returns what the lease of a shard becomes when this incarnation takes it. The
+// lease may be nil, if there is none yet.
+func (l *life) claimed(index int, lease *coordinationv1.Lease) *coordinationv1.Lease {
+	if lease == nil {
+		lease = &coordinationv1.Lease{}
+		lease.Namespace, lease.Name = l.group.Namespace, shardLease(l.group.Name, index)
+	} else {
+		lease = lease.DeepCopy()
+	}
+	l.mark(lease)
+	lease.Labels[shardLabel] = strconv.Itoa(index)
+	term := int32(termOf(lease) + 1)
+	lease.Spec.LeaseTransitions, lease.Spec.AcquireTime = &term, lease.Spec.RenewTime
+	return lease
+}
+
+// freed returns what a lease becomes when nobody has it any more.
+func freed(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	lease = lease.DeepCopy()
+	nobody, now := "", metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &nobody, &now
+	return lease
+}
+
+func holderOf(lease *coordinationv1.Lease) string {
+	if lease == nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+func termOf(lease *coordinationv1.Lease) int {
+	if lease == nil || lease.Spec.LeaseTransitions == nil {
+		return 0
+	}
+	return int(*lease.Spec.LeaseTransitions)
+}
+
+// durationOf returns how long a lease lasts that is not renewed.
+func durationOf(lease *coordinationv1.Lease, otherwise time.Duration) time.Duration {
+	if lease.Spec.LeaseDurationSeconds == nil || *lease.Spec.LeaseDurationSeconds <= 0 {
+		return otherwise
+	}
+	return time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+}
+
+// newer reports whether a resource version came after another one. Of what is no number
+// it knows nothing, and says yes.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || order > 0
+}

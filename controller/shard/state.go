@@ -1,0 +1,260 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Phase is what a member is doing.
+type Phase string
+
+const (
+	// Stopped means that Run has not been called, or has returned.
+	Stopped Phase = "Stopped"
+	// Joining means that the member has no lease yet, or none any more.
+	Joining Phase = "Joining"
+	// Waiting means that members are there that know of another number of shards, and
+	// came first.
+	Waiting Phase = "Waiting"
+	// Sharing means that the member takes and gives shards.
+	Sharing Phase = "Sharing"
+	// Leaving means that the member gives up its shards.
+	Leaving Phase = "Leaving"
+)
+
+// State says what a member does, and what it knows of others. It is a value; its slices
+// are not to be changed.
+type State struct {
+	Phase Phase
+	// Incarnation is the identity with something that makes it unique: a member that
+	// has lost its lease comes back as another one.
+	Incarnation string
+	// Renewed is when the last renewal of the lease was begun that succeeded.
+	Renewed time.Time
+	// Err is what failed last; nil again after the next renewal.
+	Err error
+	// Members are those whose leases have not ended, in the order of their incarnations.
+	Members []MemberState
+	// Shards are all shards, in their order.
+	Shards []ShardState
+
+	change int // counts the changes of everything but Renewed
+}
+
+// MemberState is a member as its lease says.
+type MemberState struct {
+	Incarnation string
+	Shards      int  // how many it holds
+	Of          int  // how many shards it knows of
+	Leaving     bool // it wants none any more
+}
+
+// ShardState is a shard as its lease says, and what this member has to do with it.
+type ShardState struct {
+	Shard
+	// Holder is the incarnation that has the shard; "" if none has.
+	Holder string
+	// Target is the incarnation that is to have it, as this member computes it.
+	Target string
+	// Held means that the work of this shard goes on in this process, Ending that it was
+	// told to end, and Overdue that it did not do so in time.
+	Held, Ending, Overdue bool
+}
+
+// status is the State of a member, shared with those who look at it.
+type status struct {
+	// mu protects state, changed and overdue.
+	mu      sync.Mutex
+	state   State
+	changed chan struct{} // closed by the next change; nil if nobody waits
+	overdue time.Time     // since when work does not end; zero if all does
+
+	synced chan struct{}
+	once   sync.Once
+}
+
+func newStatus() *status {
+	return &status{state: State{Phase: Stopped}, synced: make(chan struct{})}
+}
+
+func (s *status) set(change func(*State)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.state
+	change(&s.state)
+	if s.state.Phase == old.Phase && s.state.Incarnation == old.Incarnation && reflect.DeepEqual(s.state.Err, old.Err) &&
+		slices.Equal(s.state.Members, old.Members) && slices.Equal(s.state.Shards, old.Shards) {
+		return
+	}
+	s.state.change++
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+func (s *status) begin(incarnation string) {
+	s.set(func(s *State) { s.Incarnation, s.Phase, s.Err = incarnation, Joining, nil })
+}
+
+func (s *status) stop() {
+	s.set(func(state *State) { *state = State{Phase: Stopped, Err: state.Err, change: state.change} })
+}
+
+func (s *status) note(err error) {
+	s.set(func(s *State) { s.Err = err })
+}
+
+func (s *status) renewed(at time.Time) {
+	s.set(func(s *State) { s.Renewed, s.Err = at, nil })
+}
+
+// publish says what the leases and the tenures say.
+func (l *life) publish(v *view, target []string, lost bool) {
+	phase := Sharing
+	own := v.members[l.id]
+	switch {
+	case lost || own == nil || own.joined == "":
+		phase = Joining
+	case l.leaving:
+		phase = Leaving
+	case !l.passed:
+		phase = Waiting
+	}
+	held := map[string]int{}
+	shards := make([]ShardState, len(v.claims))
+	overdue := false
+	for i, c := range v.claims {
+		t := l.tenures[i]
+		held[c.holder]++
+		shards[i] = ShardState{
+			Shard: Shard{Index: i, Of: len(v.claims), Term: termOf(c.lease)}, Holder: c.holder, Target: target[i],
+			Held: t.running, Ending: t.running && (t.told || lost), Overdue: t.running && t.overdue,
+		}
+		if p := v.members[c.holder]; p != nil && p.ended {
+			shards[i].Holder = ""
+		}
+		overdue = overdue || shards[i].Overdue
+	}
+	var members []MemberState
+	for _, p := range v.alive() {
+		members = append(members, MemberState{Incarnation: p.id, Shards: held[p.id], Of: p.of, Leaving: p.leaving})
+	}
+	slices.SortFunc(members, func(a, b MemberState) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
+	l.status.set(func(s *State) { s.Phase, s.Members, s.Shards = phase, members, shards })
+	l.status.late(overdue, l.clock.now())
+	if phase != Joining {
+		l.status.once.Do(func() { close(l.status.synced) })
+	}
+}
+
+// late notes whether work does not end.
+func (s *status) late(overdue bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !overdue:
+		s.overdue = time.Time{}
+	case s.overdue.IsZero():
+		s.overdue = now
+	}
+}
+
+// State returns what the member does now.
+func (m *Member) State() State {
+	m.status.mu.Lock()
+	defer m.status.mu.Unlock()
+	return m.status.state
+}
+
+// Changed returns a channel that is closed when the state is another than seen, but for
+// Renewed.
+func (m *Member) Changed(seen State) <-chan struct{} {
+	s := m.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.change != seen.change {
+		c := make(chan struct{})
+		close(c)
+		return c
+	}
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.changed
+}
+
+// Owned returns the shards whose work goes on in this process, in their order.
+func (m *Member) Owned() []Shard {
+	var owned []Shard
+	for _, s := range m.State().Shards {
+		if s.Held {
+			owned = append(owned, s.Shard)
+		}
+	}
+	return owned
+}
+
+// Synced returns a channel that is closed when the member has joined its group for the
+// first time, be it that it waits or that there are no shards left for it.
+func (m *Member) Synced() <-chan struct{} { return m.status.synced }
+
+// WaitForSync waits for [Member.Synced]. When ctx ends before, it returns why, as
+// [Member.Ready] does, and the cause of ctx.
+func (m *Member) WaitForSync(ctx context.Context) error {
+	select {
+	case <-m.status.synced:
+		return nil
+	default:
+	}
+	select {
+	case <-m.status.synced:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(m.Ready(), context.Cause(ctx))
+	}
+}
+
+// Ready returns nil if the member takes part, or waits for those that came first, and
+// else what is wrong. A member without shards is ready.
+func (m *Member) Ready() error {
+	s := m.State()
+	switch s.Phase {
+	case Sharing, Waiting, Leaving:
+	default:
+		err := s.Err
+		if err == nil {
+			err = errNotJoined
+		}
+		if leases := m.leases.Load(); leases != nil {
+			err = errors.Join(err, leases.Ready())
+		}
+		return fmt.Errorf("member of %s is %s: %w", m.group.Name, s.Phase, err)
+	}
+	for _, one := range s.Shards {
+		if one.Overdue {
+			return fmt.Errorf("member of %s: work of shard %s does not end", m.group.Name, one.Shard)
+		}
+	}
+	return nil
+}
+
+var errNotJoined = errors.New("it has no lease")
+
+// Alive returns an error if the work of a shard that was told to end at once has not done
+// so for as long as a lease lasts: nobody gets the shard before this process ends.
+func (m *Member) Alive() error {
+	now := m.clock.now()
+	m.status.mu.Lock()
+	defer m.status.mu.Unlock()
+	if since := m.status.overdue; !since.IsZero() && now.Sub(since) >= m.lease {
+		return fmt.Errorf("member of %s: work of a shard has not ended for %v after it had to", m.group.Name, now.Sub(since).Round(time.Second))
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"go.uber.org/zap"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// tenure is what one incarnation has to do with one shard. All fields belong to the
+// goroutine of its life.
+type tenure struct {
+	of    *life
+	shard Shard
+
+	running bool   // the Hold has not returned
+	told    bool   // it was told to
+	overdue bool   // and does not
+	version string // of the lease when the Hold began
+	give    context.CancelCauseFunc
+	halt    func()
+	stop    func() // of the timer of the drain; nil if there is none
+
+	writing bool // a request is under way
+	// given is the version of the lease that was tried to be given back: nobody knows
+	// what became of that, and it may still come true. What was claimed then is never
+	// worked again.
+	given string
+	retry time.Time // when the next request may be made
+}
+
+// errGiven is why the context of a Hold ends that is to hand over its shard.
+var errGiven = errors.New("shard is given to another member")
+
+// step does what there is to do for the shard. It returns when to do so again though
+// nothing happens; zero is never.
+func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Time) {
+	c := v.claims[t.shard.Index]
+	mine := c.holder == t.of.id
+	switch {
+	case t.running:
+		switch {
+		case !mine && c.version() != t.version && !t.told:
+			// Somebody changed the lease by hand.
+			t.of.logger.Error("shard was taken away", zap.Stringer("shard", t.shard), zap.String("holder", c.holder))
+			t.end(errGiven)
+			t.halt()
+		case !wanted && !t.told:
+			t.end(errGiven)
+		}
+	case lost || t.writing:
+	case mine && wanted && t.given != c.version():
+		t.begin(c)
+	case now.Before(t.retry):
+		return t.retry
+	case mine:
+		t.given = c.version()
+		t.write("release", now, func(ctx context.Context) (*coordinationv1.Lease, error) {
+			return t.of.client.Update(ctx, freed(c.lease), metav1.UpdateOptions{})
+		})
+	case wanted && t.of.dead(v, c, now):
+		claimed := t.of.claimed(t.shard.Index, c.lease)
+		t.write("take", now, func(ctx context.Context) (*coordinationv1.Lease, error) {
+			if c.lease == nil {
+				return t.of.client.Create(ctx, claimed, metav1.CreateOptions{})
+			}
+			return t.of.client.Update(ctx, claimed, metav1.UpdateOptions{})
+		})
+	case wanted && c.holder != "" && v.members[c.holder] == nil:
+		return t.of.sight.since(t.of.group, c.holder).Add(c.duration)
+	}
+	return time.Time{}
+}
+
+// write writes the lease of the shard. What comes of it is seen in the lease, sooner or
+// later; until then it is not tried again too often.
+func (t *tenure) write(what string, now time.Time, write func(context.Context) (*coordinationv1.Lease, error)) {
+	t.writing = true
+	t.retry = now.Add(t.of.period)
+	t.of.task(func(ctx context.Context) {
+		lease, err := write(ctx)
+		t.of.post(func() {
+			t.writing = false
+			if err != nil {
+				t.of.logger.Info("shard not written", zap.String("to", what), zap.Stringer("shard", t.shard), zap.Error(err))
+				return
+			}
+			t.retry = time.Time{}
+			t.of.sight.known[lease.Name] = lease
+		})
+	})
+}
+
+// begin calls the Hold.
+func (t *tenure) begin(c claim) {
+	t.shard.Term = termOf(c.lease)
+	t.running, t.told, t.overdue, t.version = true, false, false, c.version()
+	h := &held{shard: t.shard, keeper: t.of.keeper}
+	var ctx context.Context
+	ctx, t.give = context.WithCancelCause(t.of.working)
+	ctx, t.halt = controller.WithHalt(ctx)
+	ctx = context.WithValue(ctx, heldKey{}, h)
+	t.of.logger.Info("shard taken", zap.Stringer("shard", h.shard), zap.Int("term", h.shard.Term))
+	t.of.tasks.Go(func() {
+		err := error(&eventqueue.PanicError{Value: eventqueue.ErrAbandoned}) // Goexit
+		defer func() {
+			h.over.Store(true)
+			told := over(ctx) // which the goroutine of the life may hear of later
+			t.of.post(func() { t.ended(err, told) })
+		}()
+		err = t.of.hold(ctx, h.shard)
+	})
+}
+
+// end tells the Hold to end.
+func (t *tenure) end(cause error) {
+	t.told = true
+	late := func() {
+		t.of.post(func() {
+			if !t.running || !t.told {
+				return
+			}
+			t.overdue = true
+			t.of.logger.Warn("work of a shard does not end: it is kept until it does", zap.Stringer("shard", t.shard))
+			t.halt()
+		})
+	}
+	if t.of.drain <= 0 {
+		t.halt()
+	}
+	t.stop = t.of.clock.after(max(t.of.drain, 0), late)
+	t.give(cause)
+}
+
+// over reports whether a Hold was told to end.
+func over(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-controller.Halted(ctx):
+		return true
+	default:
+		return false
+	}
+}
+
+// ended notes that the Hold has returned.
+func (t *tenure) ended(err error, told bool) {
+	if t.stop != nil {
+		t.stop()
+		t.stop = nil
+	}
+	t.halt()
+	t.give(nil)
+	t.running = false
+	l := t.of
+	if !told {
+		if err == nil {
+			err = ErrReturned
+		}
+		if l.err == nil {
+			l.err = fmt.Errorf("shard %s: %w", t.shard, err)
+		}
+		return
+	}
+	l.logger.Info("shard is not worked any more", zap.Stringer("shard", t.shard), zap.NamedError("left", err))
+}

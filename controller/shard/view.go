@@ -1,0 +1,117 @@
+package shard
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+)
+
+// view is what the leases said at one moment. All members see the same history of them,
+// some of it later than others: it is one resource, and so one watch.
+type view struct {
+	members map[string]*peer // by incarnation; also those that have ended
+	claims  []claim          // by the index of the shard
+	strange []claim          // those of somebody who knows of another number of shards
+	version string           // nothing is missing up to it
+}
+
+// peer is an incarnation of a member.
+type peer struct {
+	id       string
+	lease    *coordinationv1.Lease
+	of       int
+	joined   string // "" as long as it does not say
+	leaving  bool
+	ended    bool
+	duration time.Duration
+}
+
+// claim is what the lease of a shard says.
+type claim struct {
+	lease    *coordinationv1.Lease // nil if there is none
+	holder   string                // the incarnation; "" for nobody
+	duration time.Duration
+}
+
+func (c claim) version() string {
+	if c.lease == nil {
+		return ""
+	}
+	return c.lease.ResourceVersion
+}
+
+// newView reads the leases of a group.
+func newView(group Group, leases func(yield func(*coordinationv1.Lease) bool), otherwise time.Duration) *view {
+	v := &view{members: map[string]*peer{}, claims: make([]claim, group.Shards)}
+	for lease := range leases {
+		of, _ := strconv.Atoi(lease.Annotations[ofAnnotation])
+		duration := durationOf(lease, otherwise)
+		label, isShard := lease.Labels[shardLabel]
+		if !isShard {
+			v.add(group, &peer{
+				lease: lease, of: of, joined: lease.Annotations[joinedAnnotation],
+				leaving: lease.Annotations[leavingAnnotation] != "", ended: holderOf(lease) == "", duration: duration,
+			})
+			continue
+		}
+		c := claim{lease: lease, holder: holderOf(lease), duration: duration}
+		if of != group.Shards && c.holder != "" {
+			v.strange = append(v.strange, c)
+		}
+		if index, err := strconv.Atoi(label); err == nil && index >= 0 && index < group.Shards {
+			v.claims[index] = c
+		}
+	}
+	return v
+}
+
+// add adds the incarnation that a lease is named after: one that has ended is not in it.
+func (v *view) add(group Group, p *peer) {
+	if prefix := memberLease(group.Name, ""); len(p.lease.Name) > len(prefix) && p.lease.Name[:len(prefix)] == prefix {
+		p.id = p.lease.Name[len(prefix):]
+		v.members[p.id] = p
+	}
+}
+
+// alive returns the incarnations that have not ended, in an order that is the same for
+// all who look.
+func (v *view) alive() []*peer {
+	var alive []*peer
+	for _, p := range v.members {
+		if !p.ended {
+			alive = append(alive, p)
+		}
+	}
+	slices.SortFunc(alive, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
+	return alive
+}
+
+// candidates returns the incarnations that want shards of a group.
+func (v *view) candidates(group Group) []string {
+	var ids []string
+	for _, p := range v.alive() {
+		if p.joined != "" && !p.leaving && p.of == group.Shards && !v.behind(p) {
+			ids = append(ids, p.id)
+		}
+	}
+	return ids
+}
+
+// behind reports whether somebody joined before an incarnation that knows of another
+// number of shards.
+func (v *view) behind(p *peer) bool {
+	for _, other := range v.members {
+		if !other.ended && other.of != p.of && other.joined != "" && newer(p.joined, other.joined) {
+			return true
+		}
+	}
+	return false
+}
+
+// named reports whether a shard has an incarnation for its holder.
+func (v *view) named(id string) bool {
+	return slices.ContainsFunc(v.claims, func(c claim) bool { return c.holder == id })
+}
