@@ -112,7 +112,7 @@ func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
 }
 
 // AddMember shows, until remove is called, whether something else is ready: a reconciler,
-// a group, a manager.
+// a group, a manager; and what else it tells of itself, if it is an [informer.Describer].
 func (p *Page) AddMember(name string, member informer.Member) (remove func()) {
 	added := &namedMember{name, member}
 	p.mu.Lock()
@@ -158,6 +158,9 @@ func (p *Page) look() *view {
 		m := Member{Name: one.id, Ready: true}
 		if err := one.member.Ready(); err != nil {
 			m.Ready, m.Reason = false, err.Error()
+		}
+		if describer, ok := one.member.(informer.Describer); ok {
+			m.Facts = describer.Facts()
 		}
 		s.Members = append(s.Members, m)
 	}

@@ -253,6 +253,10 @@ func (m member) Run(context.Context) error         { return nil }
 func (m member) WaitForSync(context.Context) error { return nil }
 func (m member) Ready() error                      { return m.err }
 
+type talkative struct{ member }
+
+func (talkative) Facts() []informer.Fact { return []informer.Fact{{Name: "colour", Value: "<blue>"}} }
+
 func TestMembersAreReadyOrNot(t *testing.T) {
 	p := inspect.New()
 	p.AddMember("good", member{})
@@ -261,6 +265,10 @@ func TestMembersAreReadyOrNot(t *testing.T) {
 	assert.Contains(t, get(p, "/").Body.String(), "it has begun to rain")
 	remove()
 	assert.Len(t, p.State().Members, 1)
+
+	p.AddMember("talkative", talkative{})
+	assert.Equal(t, []informer.Fact{{Name: "colour", Value: "<blue>"}}, p.State().Members[1].Facts)
+	assert.Contains(t, get(p, "/").Body.String(), "<dt>colour</dt><dd>&lt;blue&gt;</dd>")
 }
 
 func TestWhatIsShownIsEscapedAndOnlyRead(t *testing.T) {

@@ -1,6 +1,10 @@
 package inspect
 
-import "time"
+import (
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+)
 
 // State is all that the overview shows.
 type State struct {
@@ -16,6 +20,8 @@ type Member struct {
 	Ready bool   `json:"ready"`
 	// Reason is why it is not ready.
 	Reason string `json:"reason,omitempty"`
+	// Facts are what else it tells of itself: see [informer.Describer].
+	Facts []informer.Fact `json:"facts,omitempty"`
 }
 
 // Informer is the state of one informer.
@@ -70,6 +76,8 @@ type Change struct {
 type Reflector struct {
 	// Scope is what the reflector fills; empty unless the informer has scopes.
 	Scope string `json:"scope,omitempty"`
+	// Sharding is who leaves out what is in other shards; empty unless it has shards.
+	Sharding string `json:"sharding,omitempty"`
 	// Phase is what it does, and Since when it began.
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since"`

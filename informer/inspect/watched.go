@@ -74,7 +74,8 @@ func (w *watched[T]) state() Informer {
 func newReflector(scope informer.ScopeState) Reflector {
 	r := Reflector{
 		Phase: string(scope.State.Phase), Since: scope.State.Since, Synced: scope.Synced, Contact: scope.State.Contact,
-		Broken: scope.Broken, Attempt: scope.State.Attempt, RetryAt: scope.State.RetryAt,
+		Sharding: string(scope.State.Sharding),
+		Broken:   scope.Broken, Attempt: scope.State.Attempt, RetryAt: scope.State.RetryAt,
 	}
 	if scope.Scope != (store.Scope{}) {
 		r.Scope = scope.Scope.String()

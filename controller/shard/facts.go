@@ -1,0 +1,55 @@
+package shard
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/informer"
+)
+
+var _ informer.Describer = (*Member)(nil)
+
+// Facts returns what [Member.State] says, in words: what the member does, which shards it
+// works, which do not end, which nobody holds, and who takes part.
+func (m *Member) Facts() []informer.Fact {
+	s := m.State()
+	facts := []informer.Fact{{Name: "does", Value: string(s.Phase)}}
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, informer.Fact{Name: name, Value: value})
+		}
+	}
+	var held, ending, free []string
+	for _, one := range s.Shards {
+		index := strconv.Itoa(one.Index)
+		if one.Held {
+			held = append(held, index)
+		}
+		if one.Ending {
+			ending = append(ending, index)
+		}
+		if one.Holder == "" {
+			free = append(free, index)
+		}
+	}
+	var members []string
+	for _, other := range s.Members {
+		text := fmt.Sprintf("%s: %d", other.Incarnation, other.Shards)
+		if other.Leaving {
+			text += ", leaving"
+		}
+		members = append(members, text)
+	}
+	if len(s.Shards) > 0 {
+		add("has", fmt.Sprintf("%d of %d shards", len(held), len(s.Shards)))
+	}
+	add("shards", strings.Join(held, " "))
+	add("told to end", strings.Join(ending, " "))
+	add("held by nobody", strings.Join(free, " "))
+	add("members", strings.Join(members, "; "))
+	if s.Err != nil {
+		add("last failure", s.Err.Error())
+	}
+	return facts
+}
