@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -270,11 +271,27 @@ func TestFilesThatAreNoRecordings(t *testing.T) {
 		require.ErrorIs(t, err, c.want, c.text)
 		assert.Equal(t, c.line, failure.Line, c.text)
 	}
-	_, err := reflector.NewReplay[*corev1.ConfigMap](failing{})
+	endless := &zeros{}
+	_, err := reflector.NewReplay[*corev1.ConfigMap](endless)
+	require.ErrorIs(t, err, reflector.ErrNotRecording)
+	assert.LessOrEqual(t, endless.read, 1<<20, "what is no recording is not read into memory")
+	_, err = reflector.NewReplay[*corev1.ConfigMap](failing{})
 	require.ErrorIs(t, err, errDisk)
 }
 
 var errDisk = errors.New("disk is broken")
+
+// zeros is a file of 64 MiB without lines.
+type zeros struct{ read int }
+
+func (z *zeros) Read(to []byte) (int, error) {
+	if z.read > 64<<20 {
+		return 0, io.EOF
+	}
+	clear(to)
+	z.read += len(to)
+	return len(to), nil
+}
 
 type failing struct{}
 

@@ -57,11 +57,27 @@ type line struct {
 	number int
 }
 
+// maxHeading is how many bytes the first line may have, so that a file that is something else
+// is not read into memory to find that out.
+const maxHeading = 64 << 10
+
+// readLine returns a line, with its end if that is there.
+func readLine(from *bufio.Reader, number int) ([]byte, error) {
+	if number > 1 {
+		return from.ReadBytes('\n')
+	}
+	text, err := from.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = ErrNotRecording
+	}
+	return text, err
+}
+
 // readRecording reads a whole recording. What is cut off at its end is left out.
 func readRecording(from io.Reader) (head heading, lines []line, err error) {
-	reader := bufio.NewReader(from)
+	reader := bufio.NewReaderSize(from, maxHeading)
 	for number := 1; ; number++ {
-		text, reading := reader.ReadBytes('\n')
+		text, reading := readLine(reader, number)
 		if reading != nil && reading != io.EOF {
 			return head, nil, &RecordingError{Line: number, Err: reading}
 		}
@@ -116,7 +132,7 @@ func (l *line) read(text []byte) error {
 		return errNoOptions
 	case (l.Kind == frameFailed || l.Kind == frameLost || l.Kind == frameEvent && broken) && l.Failure == nil:
 		return errNoFailure
-	case l.Kind == frameEvent && l.Type != "BOOKMARK" && l.Failure == nil && len(l.Object) == 0 && len(l.Lacking) != 1:
+	case l.Kind == frameEvent && l.Type != "BOOKMARK" && l.Failure == nil && l.Foreign <= 0 && len(l.Object) == 0 && len(l.Lacking) != 1:
 		return errNoObject
 	}
 	return nil

@@ -40,7 +40,7 @@ func (w *replayWatch[T]) run() {
 
 // next gives what is next, and returns false when the watch has ended.
 func (w *replayWatch[T]) next() bool {
-	lines, over := w.of.upcoming()
+	lines, behind, over := w.of.upcoming()
 	if over {
 		w.settle()
 		if w.ctx.Err() == nil {
@@ -64,7 +64,7 @@ func (w *replayWatch[T]) next() bool {
 		err = w.of.pace.pass(w.ctx, last, func() bool {
 			given = w.send(carriedTogether[T]{events})
 			if given {
-				w.of.pass(len(lines))
+				w.of.pass(behind)
 			}
 			if w.of.pace.steps != nil {
 				w.settle()
@@ -74,7 +74,7 @@ func (w *replayWatch[T]) next() bool {
 		return err == nil && given
 	case last.Kind == frameEnded:
 		w.settle()
-		_ = w.of.pace.pass(w.ctx, last, func() bool { w.of.pass(1); return true })
+		_ = w.of.pace.pass(w.ctx, last, func() bool { w.of.pass(behind); return true })
 		return false
 	}
 	// The recorded reflector closed the watch. So will this one.
@@ -96,8 +96,8 @@ func (w *replayWatch[T]) send(events carriedTogether[T]) bool {
 func (w *replayWatch[T]) settle() { w.send(carriedTogether[T]{}) }
 
 // upcoming returns the next lines of a watch, of which there are several if events came
-// together, and true if there is nothing more to come.
-func (r *Replay[T]) upcoming() (lines []line, over bool) {
+// together, and where the one behind them is, or true if there is nothing more to come.
+func (r *Replay[T]) upcoming() (lines []line, behind int, over bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.at
@@ -110,9 +110,9 @@ func (r *Replay[T]) upcoming() (lines []line, over bool) {
 	rest := r.lines[r.at:]
 	if len(rest) == 0 || rest[0].Kind == frameStopped || rest[0].Kind == frameLost ||
 		rest[0].Kind == frameClosed && (len(rest) == 1 || rest[1].Kind == frameLost || rest[1].Kind == frameStopped && len(rest) == 2) {
-		return nil, true
+		return nil, r.at, true
 	}
-	return r.lines[r.at:n], false
+	return r.lines[r.at:n], n, false
 }
 
 // goesOn reports whether a watch that the recorded reflector closed is to end as if the server
@@ -132,11 +132,12 @@ func (r *Replay[T]) goesOn() bool {
 	return false
 }
 
-// pass notes that lines were given.
-func (r *Replay[T]) pass(lines int) {
+// pass notes that what is before a line was given. The reflector may have asked for something
+// else as soon as it was, and is further then.
+func (r *Replay[T]) pass(behind int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.at += lines
+	r.at = max(r.at, behind)
 }
 
 // readRecorded returns the events of lines.

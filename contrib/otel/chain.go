@@ -79,9 +79,12 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 func (f *follower[T]) begin(key store.Key, version string, change store.ChangeType, origin store.Origin) {
 	at := time.Now()
 	_, span := f.tracer.Start(context.Background(), "commit "+f.name, trace.WithTimestamp(at), trace.WithSpanKind(trace.SpanKindProducer),
-		trace.WithAttributes(attribute.String("kubereflector.informer", f.name)), trace.WithAttributes(eventAttributes(key, change, origin)...))
-	if version != "" {
-		span.SetAttributes(attribute.String("kubereflector.resource_version", version))
+		trace.WithAttributes(attribute.String("kubereflector.informer", f.name)))
+	if span.IsRecording() {
+		span.SetAttributes(eventAttributes(key, change, origin)...)
+		if version != "" {
+			span.SetAttributes(attribute.String("kubereflector.resource_version", version))
+		}
 	}
 	span.End(trace.WithTimestamp(at))
 	if of := span.SpanContext(); of.IsSampled() && version != "" {

@@ -32,7 +32,8 @@
 // kubereflector.streamed, kubereflector.attempt, kubereflector.priority and
 // kubereflector.requeue_after, and the object's k8s.namespace.name, k8s.cluster.name and
 // kubereflector.object.name. Failures are recorded, and set the span's status. The names of
-// spans have no keys in them.
+// spans have no keys in them. What is said of an object is set when a span has begun, and only
+// if it is recorded: a sampler sees the names of informer, subscriber and reconciler alone.
 //
 // Spans of lists and watches are made when they have ended, with the time at which they
 // began: a watch that runs has none yet.

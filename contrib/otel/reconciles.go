@@ -59,21 +59,27 @@ func (r *reconciles) Triggered(ctx context.Context, t controller.Trigger) {
 
 // Reconciling implements [controller.Observer].
 func (r *reconciles) Reconciling(ctx context.Context, call controller.Reconciling) (context.Context, func(controller.Result, error)) {
-	attributes := append(keyAttributes(call.Key), attribute.String("kubereflector.reconciler", call.Reconciler))
-	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attributes...),
-		trace.WithAttributes(attribute.Int("kubereflector.attempt", call.Attempt), attribute.Stringer("kubereflector.priority", call.Priority))}
+	named := trace.WithAttributes(attribute.String("kubereflector.reconciler", call.Reconciler))
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), named}
 	if of, ok := r.triggers.take(waiting{call.Reconciler, call.Key}); ok {
 		if runs := trace.SpanContextFromContext(ctx); runs.IsValid() {
 			of.more = append(of.more, trace.Link{SpanContext: runs})
 		}
 		ctx = trace.ContextWithSpanContext(ctx, of.first)
 		options = append(options, trace.WithLinks(of.more...))
-		_, queue := r.tracer.Start(ctx, "queue "+call.Reconciler, trace.WithTimestamp(of.at), trace.WithAttributes(attributes...))
+		_, queue := r.tracer.Start(ctx, "queue "+call.Reconciler, trace.WithTimestamp(of.at), named)
+		if queue.IsRecording() {
+			queue.SetAttributes(keyAttributes(call.Key)...)
+		}
 		queue.End()
 	}
 	ctx, span := r.tracer.Start(ctx, "reconcile "+call.Reconciler, options...)
+	if span.IsRecording() {
+		span.SetAttributes(append(keyAttributes(call.Key),
+			attribute.Int("kubereflector.attempt", call.Attempt), attribute.Stringer("kubereflector.priority", call.Priority))...)
+	}
 	return ctx, func(result controller.Result, err error) {
-		if result.RequeueAfter > 0 && err == nil {
+		if result.RequeueAfter > 0 && err == nil && span.IsRecording() {
 			span.SetAttributes(attribute.Stringer("kubereflector.requeue_after", result.RequeueAfter))
 		}
 		fail(span, err)

@@ -93,8 +93,10 @@ func (o observer) Handling(ctx context.Context, call informer.Handling) (context
 	ctx, span := o.tracer.Start(ctx, "handle "+o.name+"/"+call.Subscription, append(links,
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 			attribute.String("kubereflector.informer", o.name),
-			attribute.String("kubereflector.subscriber", call.Subscription)),
-		trace.WithAttributes(eventAttributes(call.Key, call.Type, call.Origin)...))...)
+			attribute.String("kubereflector.subscriber", call.Subscription)))...)
+	if span.IsRecording() {
+		span.SetAttributes(eventAttributes(call.Key, call.Type, call.Origin)...)
+	}
 	return ctx, func(err error) {
 		fail(span, err)
 		span.End()
@@ -104,7 +106,7 @@ func (o observer) Handling(ctx context.Context, call informer.Handling) (context
 // fail records a failure. Exporters drop all that they were about to send with a text that
 // is not UTF-8, and errors may quote what a server sent.
 func fail(span trace.Span, err error) {
-	if err == nil {
+	if err == nil || !span.IsRecording() {
 		return
 	}
 	text := err.Error()

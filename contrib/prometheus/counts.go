@@ -50,8 +50,9 @@ func (c *counts[T]) Commit(commit *store.Commit[T]) {
 }
 
 // writtenAt returns when an object was written last, as far as the server says: in whole
-// seconds, beside the fields that somebody manages. Objects without Go fields for their
-// metadata are not asked: that would take too long where the cache is written.
+// seconds, beside the fields that somebody manages, and by when it is to be gone, since a
+// deletion that waits is in no manager's name. Objects without Go fields for their metadata
+// are not asked: that would take too long where the cache is written.
 func writtenAt(object any) (last time.Time) {
 	accessor, ok := object.(metav1.ObjectMetaAccessor)
 	if !ok {
@@ -64,6 +65,15 @@ func writtenAt(object any) (last time.Time) {
 	for i := range meta.ManagedFields {
 		if at := meta.ManagedFields[i].Time; at != nil && at.After(last) {
 			last = at.Time
+		}
+	}
+	if at := meta.DeletionTimestamp; at != nil && !last.IsZero() {
+		var grace int64
+		if meta.DeletionGracePeriodSeconds != nil {
+			grace = *meta.DeletionGracePeriodSeconds
+		}
+		if asked := at.Add(-time.Duration(grace) * time.Second); asked.After(last) {
+			last = asked
 		}
 	}
 	return last

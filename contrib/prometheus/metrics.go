@@ -127,8 +127,9 @@ func (m *Metrics) Options(name string) []informer.Option {
 
 // Add shows the state of an informer, and counts the changes of its cache, until remove is
 // called; call it when the informer's Run has returned. It deletes all that was measured of
-// the informer, as that of a subscriber is deleted when it is closed. An informer that has the name of another one is shown as
-// name#2, and so on; so is a subscriber that has the name of another one of its informer.
+// the informer, as that of a subscriber is deleted when it is closed. An informer that has
+// the name of another one is shown as name#2, and so on; so is a subscriber that has the name
+// of another one of its informer.
 func Add[T any](m *Metrics, i *informer.Informer[T]) (remove func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,9 +163,7 @@ func (m *Metrics) deleteLocked(s *source) {
 	m.lists.DeletePartialMatch(of)
 	m.listed.DeletePartialMatch(of)
 	m.watches.DeletePartialMatch(of)
-	m.handlers.DeletePartialMatch(of)
-	m.waits.DeletePartialMatch(of)
-	m.subscribers.forget(s.label)
+	m.forgetAll(s.label)
 }
 
 // label returns a name that can be a label: one that is not UTF-8 makes Prometheus' client
@@ -203,20 +202,19 @@ func (o observer) Watched(watch reflector.Watch) {
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
 	began := time.Now()
 	return ctx, func(err error) {
-		of := subscriber{o.name, label(call.Subscription)}
-		o.of.subscribers.note(of)
-		o.of.handlers.WithLabelValues(of.informer, of.name, resultOf(err)).Observe(time.Since(began).Seconds())
+		took := time.Since(began)
+		o.of.observerOf(subscriber{o.name, label(call.Subscription)}, resultOf(err)).Observe(took.Seconds())
 	}
 }
 
-func resultOf(err error) string {
+func resultOf(err error) measure {
 	switch {
 	case err == nil:
-		return "ok"
+		return succeeded
 	case errors.Is(err, informer.ErrPanicked):
-		return "panic"
+		return panicked
 	case eventqueue.IsPermanent(err):
-		return "permanent"
+		return givenUp
 	}
-	return "error"
+	return failed
 }

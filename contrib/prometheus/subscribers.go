@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -17,39 +18,88 @@ func (s subscriber) labels() prom.Labels {
 	return prom.Labels{"informer": s.informer, "subscriber": s.name}
 }
 
-// subscribers are those of which something was measured.
-type subscribers struct{ measured sync.Map } // of subscriber
+// measure is something that is measured of a subscriber.
+type measure uint8
 
-// note notes that something is measured.
-func (s *subscribers) note(of subscriber) {
-	if _, known := s.measured.Load(of); !known {
-		s.measured.Store(of, nil)
-	}
+const (
+	waited measure = iota
+	succeeded
+	failed
+	givenUp
+	panicked
+	measures
+)
+
+// results are the labels of the calls of handlers.
+var results = [measures]string{succeeded: "ok", failed: "error", givenUp: "permanent", panicked: "panic"}
+
+// series are those of one subscriber that have been used, so that none is looked up for each
+// event.
+type series [measures]atomic.Pointer[prom.Observer]
+
+// subscribers are those of which something was measured.
+type subscribers struct {
+	// mu is held while series are made and deleted: none is known that was deleted, and none
+	// is there that is not known.
+	mu    sync.Mutex
+	known sync.Map // the *series of a subscriber
 }
 
-// gone forgets those that are not there any more, and returns them. there says of the
-// names of an informer's subscribers which are, or nothing if it does not know the
-// informer.
-func (s *subscribers) gone(there func(informer string) (names map[string]bool, known bool)) []subscriber {
-	var all, gone []subscriber
-	for key := range s.measured.Range {
+// observerOf returns where something is measured of a subscriber. What is not used at once may
+// have been deleted meanwhile, with a subscriber that is gone.
+func (m *Metrics) observerOf(of subscriber, what measure) prom.Observer {
+	if known, ok := m.subscribers.known.Load(of); ok {
+		if o := known.(*series)[what].Load(); o != nil {
+			return *o
+		}
+	}
+	m.subscribers.mu.Lock()
+	defer m.subscribers.mu.Unlock()
+	known, _ := m.subscribers.known.LoadOrStore(of, &series{})
+	place := &known.(*series)[what]
+	if o := place.Load(); o != nil {
+		return *o
+	}
+	var o prom.Observer
+	if what == waited {
+		o = m.waits.WithLabelValues(of.informer, of.name)
+	} else {
+		o = m.handlers.WithLabelValues(of.informer, of.name, results[what])
+	}
+	place.Store(&o)
+	return o
+}
+
+// gone returns those that are not there any more. there says of the names of an informer's
+// subscribers which are, or nothing if it does not know the informer.
+func (s *subscribers) gone(there func(informer string) (names map[string]bool, known bool)) (gone []subscriber) {
+	var all []subscriber
+	for key := range s.known.Range {
 		all = append(all, key.(subscriber))
 	}
 	for _, one := range all {
 		// Asked after the fact: who was measured before was there, or is gone.
 		if names, known := there(one.informer); known && !names[one.name] {
-			s.measured.Delete(one)
 			gone = append(gone, one)
 		}
 	}
 	return gone
 }
 
-// forget forgets those of an informer.
-func (s *subscribers) forget(informer string) {
-	for key := range s.measured.Range {
-		if key.(subscriber).informer == informer {
-			s.measured.Delete(key)
+// forget deletes what was measured of a subscriber.
+func (m *Metrics) forget(one subscriber) {
+	m.subscribers.mu.Lock()
+	defer m.subscribers.mu.Unlock()
+	m.subscribers.known.Delete(one)
+	m.handlers.DeletePartialMatch(one.labels())
+	m.waits.DeletePartialMatch(one.labels())
+}
+
+// forgetAll deletes what was measured of the subscribers of an informer.
+func (m *Metrics) forgetAll(informer string) {
+	for key := range m.subscribers.known.Range {
+		if one := key.(subscriber); one.informer == informer {
+			m.forget(one)
 		}
 	}
 }
@@ -64,8 +114,7 @@ func (m *Metrics) tidy(sources []*source) {
 		all[informer] = namesOf(sources, informer)
 		return all[informer], all[informer] != nil
 	}) {
-		m.handlers.DeletePartialMatch(one.labels())
-		m.waits.DeletePartialMatch(one.labels())
+		m.forget(one)
 	}
 }
 
@@ -102,8 +151,7 @@ func (q queues) Taken(t eventqueue.Taking) {
 	if t.Attempt > 1 {
 		return
 	}
-	q.of.subscribers.note(q.subscriber)
-	q.of.waits.WithLabelValues(q.subscriber.informer, q.subscriber.name).Observe(t.Waited.Seconds())
+	q.of.observerOf(q.subscriber, waited).Observe(t.Waited.Seconds())
 }
 
 // Settled implements [eventqueue.Observer].

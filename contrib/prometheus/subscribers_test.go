@@ -153,14 +153,18 @@ func TestLagIsTheTimeFromAWriteToTheCache(t *testing.T) {
 			return made
 		}
 		require.NoError(t, server.Create(written("listed", time.Hour)))
+		leaves := written("leaves", time.Hour)
+		leaves.Finalizers = []string{"example.com/wait"}
+		require.NoError(t, server.Create(leaves))
 		stop := running(t, maps)
 		<-time.After(time.Second)
 		require.NoError(t, server.Create(written("a", time.Hour, 7*time.Second, time.Minute)))
 		require.NoError(t, server.Create(written("early", -time.Hour)))
 		require.NoError(t, server.Create(written("unknown")))
+		require.NoError(t, server.Delete(configMap("leaves"))) // which its finalizer holds up
 		require.NoError(t, server.Delete(configMap("listed")))
 		synctest.Wait()
-		assert.Equal(t, "event_lag_seconds informer=maps 2", values(t, registry, "kubereflector_event_lag_seconds"))
+		assert.Equal(t, "event_lag_seconds informer=maps 3", values(t, registry, "kubereflector_event_lag_seconds"))
 		assert.InDelta(t, 7, sumOf(t, registry, "kubereflector_event_lag_seconds"), 0.1, "since the last write, and never negative")
 		stop()
 	})
