@@ -186,6 +186,17 @@ func TestWriteIsForgottenWhenItsLifeIsOver(t *testing.T) {
 	})
 }
 
+// Even if nobody reads any more.
+func TestCommitForgetsWritesWhoseLifeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache, o := over(t, "1")
+		require.NoError(t, o.Wrote(pod("u", "5")))
+		<-time.After(DefaultLife)
+		require.NoError(t, cache.Bookmark("2"))
+		assert.Empty(t, o.writes)
+	})
+}
+
 func TestPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := store.New(store.ObjectKey[*object])
