@@ -42,11 +42,11 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	}
 	// What other places were told of is no news.
 	for _, w := range o.writes {
-		seen := where.contains(w.key, w.version.UID) && reached(commit.Seen, w.version.ResourceVersion)
-		if seen || w.over() {
+		if where.contains(w.key, w.version.UID) && reached(commit.Seen, w.version.ResourceVersion) {
 			o.forgetLocked(w)
 		}
 	}
+	o.sweepLocked()
 }
 
 // supersedes reports whether a change is to the state that was written or to a later

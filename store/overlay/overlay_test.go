@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,6 +195,21 @@ func TestCommitForgetsWritesWhoseLifeIsOver(t *testing.T) {
 		<-time.After(DefaultLife)
 		require.NoError(t, cache.Bookmark("2"))
 		assert.Empty(t, o.writes)
+	})
+}
+
+func TestWritesOfSeveralTimesAreForgottenEachInItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, o := over(t, "1")
+		for n := range 3 {
+			require.NoError(t, o.Wrote(storetest.New("ns", fmt.Sprint(n), "u", "5")))
+			<-time.After(DefaultLife / 4)
+		}
+		<-time.After(DefaultLife / 4)
+		for left := 2; left >= 0; left-- {
+			assert.Equal(t, left, o.Pending())
+			<-time.After(DefaultLife / 4)
+		}
 	})
 }
 
