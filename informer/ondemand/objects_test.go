@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/storetest"
@@ -249,6 +250,28 @@ func TestCloseTellsThoseWhoWait(t *testing.T) {
 		synctest.Wait()
 		o.Close()
 		require.ErrorIs(t, <-ended, ErrClosed)
+	})
+}
+
+func TestCloseWaitsForRequestsAndKeepsNothingOfThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answered := make(chan struct{})
+		b := &backend{answers: func(ctx context.Context, _ string, _ int) (*object, error) {
+			<-ctx.Done()
+			<-time.After(time.Second) // too late to stop
+			close(answered)
+			return at("u", "5"), nil
+		}}
+		o, _ := on(t, b, []*object{at("u", "5")})
+		go func() { _, _ = o.Get(t.Context(), aKey) }()
+		synctest.Wait()
+		o.Close()
+		select {
+		case <-answered:
+		default:
+			t.Error("the request goes on")
+		}
+		assert.Zero(t, o.Stats().Kept)
 	})
 }
 
