@@ -47,6 +47,9 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 	}
 	f = o.flights[key]
 	if own = f == nil; own {
+		if object, ok := o.peekLocked(key); ok {
+			return o.landedLocked(key, object), own, nil // since the caller looked
+		}
 		f = &flight[T]{done: make(chan struct{})}
 		// It has the first caller's values, such as a trace, and nobody's deadline.
 		var flying context.Context
@@ -57,6 +60,15 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 	}
 	f.waiting++
 	return f, own, nil
+}
+
+// landedLocked returns a request that was answered by an object which is kept.
+func (o *Objects[T]) landedLocked(key store.Key, object T) *flight[T] {
+	o.recent.use(key)
+	o.hits++
+	f := &flight[T]{waiting: 1, cancel: func() {}, done: make(chan struct{}), object: object}
+	close(f.done)
+	return f
 }
 
 // leave ends a request for which nobody waits any more. Who comes later begins another.

@@ -79,6 +79,18 @@ func TestObjectIsFetchedOnceAndKept(t *testing.T) {
 	assert.Equal(t, Stats{Kept: 1, Hits: 2, Requests: 1}, o.Stats())
 }
 
+// The request of another caller may be answered after one found nothing, and before it asks.
+func TestObjectThatCameMeanwhileIsNotFetched(t *testing.T) {
+	b := always(at("u", "5"))
+	o, _ := on(t, b, []*object{at("u", "5")})
+	_, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	got, _, err := o.fetch(t.Context(), aKey)
+	require.NoError(t, err)
+	assert.Equal(t, at("u", "5"), got)
+	assert.Equal(t, 1, b.asked())
+}
+
 func TestObjectIsNeverOlderThanItsMetadata(t *testing.T) {
 	b := always(at("u", "5"))
 	o, cache := on(t, b, []*object{at("u", "5")})
