@@ -24,10 +24,12 @@
 //     that was re-created is fetched again.
 //   - D2. An object that the metadata does not have, or the server, is a
 //     [*NotFoundError], and is not kept: a deletion in the metadata drops the whole object
-//     at once, and a change drops what it made old.
+//     at once, and a change drops what it made old. A list drops what is ahead of it as
+//     well, which may be of a history that is lost.
 //   - D3. Callers who want the same object at the same time share one request. When the
 //     context of one of them ends, the others go on; when all have left, the request
-//     ends.
+//     ends. Who came while it was under way does not believe it that there is no such
+//     object, and asks once more.
 //   - D4. No more is kept than [WithMaxObjects] and [WithMaxBytes] allow, the least
 //     recently used going first.
 //   - D5. As long as the metadata does not change, an object that is kept costs no

@@ -22,31 +22,34 @@ type flight[T any] struct {
 	err     error // a *FetchError, or what the client returned
 }
 
-// fetch returns what the server has under a key, by a request of its own or somebody
-// else's.
-func (o *Objects[T]) fetch(ctx context.Context, key store.Key) (object T, err error) {
-	f, err := o.join(ctx, key)
+// fetch returns what the server has under a key, by a request of its own, which it says, or
+// somebody else's.
+func (o *Objects[T]) fetch(ctx context.Context, key store.Key) (object T, own bool, err error) {
+	f, own, err := o.join(ctx, key)
 	if err != nil {
-		return object, err
+		return object, own, err
 	}
 	defer o.leave(key, f)
 	select {
 	case <-f.done:
-		return f.object, f.err
+		return f.object, own, f.err
 	case <-ctx.Done():
-		return object, context.Cause(ctx)
+		return object, own, context.Cause(ctx)
 	}
 }
 
 // join returns the request for a key that is under way, or begins one.
-func (o *Objects[T]) join(ctx context.Context, key store.Key) (*flight[T], error) {
+func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
-		return nil, ErrClosed
+		return nil, false, ErrClosed
 	}
-	f := o.flights[key]
-	if f == nil {
+	f = o.flights[key]
+	if own = f == nil; own {
+		if object, ok := o.peekLocked(key); ok {
+			return o.landedLocked(key, object), own, nil // since the caller looked
+		}
 		f = &flight[T]{done: make(chan struct{})}
 		// It has the first caller's values, such as a trace, and nobody's deadline.
 		var flying context.Context
@@ -56,7 +59,16 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (*flight[T], error
 		o.running.Go(func() { o.fly(flying, key, f) })
 	}
 	f.waiting++
-	return f, nil
+	return f, own, nil
+}
+
+// landedLocked returns a request that was answered by an object which is kept.
+func (o *Objects[T]) landedLocked(key store.Key, object T) *flight[T] {
+	o.recent.use(key)
+	o.hits++
+	f := &flight[T]{waiting: 1, cancel: func() {}, done: make(chan struct{}), object: object}
+	close(f.done)
+	return f
 }
 
 // leave ends a request for which nobody waits any more. Who comes later begins another.

@@ -8,7 +8,8 @@ type follower[T, M Object] struct{ of *Objects[T] }
 // Start implements [store.Follower].
 func (*follower[T, M]) Start(*store.Snapshot[M]) {}
 
-// Commit implements [store.Follower].
+// Commit implements [store.Follower]. After a list, an object that was ahead of its metadata
+// may be of a history that is lost, because the server was put back to a backup.
 func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o := f.of
 	o.mu.Lock()
@@ -18,5 +19,11 @@ func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 		if object, ok := o.recent.get(key); ok && o.current(key, object) != nil {
 			o.recent.drop(key)
 		}
+	}
+	if commit.Origin == store.List {
+		o.recent.dropUnless(func(key store.Key, object T) bool {
+			wanted, ok := o.meta(key)
+			return ok && versionOf(object).Equal(wanted)
+		})
 	}
 }

@@ -110,10 +110,16 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 	if object, ok := o.hit(key); ok {
 		return object, nil
 	}
-	for range attempts {
-		object, err = o.fetch(ctx, key)
+	for attempt := range attempts {
+		var own bool
+		object, own, err = o.fetch(ctx, key)
 		switch {
 		case apierrors.IsNotFound(err):
+			// A request of before this call may have been answered between the end of
+			// one object and the beginning of the next.
+			if _, ok := o.meta(key); ok && !own && attempt == 0 {
+				continue
+			}
 			return none, &NotFoundError{Key: key, Err: err}
 		case err != nil:
 			return none, o.failed(ctx, key, err)
@@ -134,7 +140,13 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 
 // failed says why a request failed.
 func (o *Objects[T]) failed(ctx context.Context, key store.Key, err error) error {
-	if errors.Is(err, ErrClosed) || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+	o.mu.Lock()
+	closed := o.closed
+	o.mu.Unlock()
+	if closed {
+		return ErrClosed // which ends the requests
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return err
 	}
 	return &FetchError{Key: key, Err: err}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/storetest"
@@ -76,6 +77,18 @@ func TestObjectIsFetchedOnceAndKept(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, 1, b.asked())
 	assert.Equal(t, Stats{Kept: 1, Hits: 2, Requests: 1}, o.Stats())
+}
+
+// The request of another caller may be answered after one found nothing, and before it asks.
+func TestObjectThatCameMeanwhileIsNotFetched(t *testing.T) {
+	b := always(at("u", "5"))
+	o, _ := on(t, b, []*object{at("u", "5")})
+	_, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	got, _, err := o.fetch(t.Context(), aKey)
+	require.NoError(t, err)
+	assert.Equal(t, at("u", "5"), got)
+	assert.Equal(t, 1, b.asked())
 }
 
 func TestObjectIsNeverOlderThanItsMetadata(t *testing.T) {
@@ -181,6 +194,96 @@ func TestDeletedObjects(t *testing.T) {
 		_, ok := errors.AsType[*NotFoundError](err)
 		assert.True(t, ok)
 		assert.Equal(t, 1, b.asked())
+	})
+}
+
+// An answer that was on its way before an object was made anew says nothing of that.
+func TestWhoComesLaterIsNotToldOfAnEarlierEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		b := &backend{answers: func(_ context.Context, _ string, nth int) (*object, error) {
+			if nth > 1 {
+				return at("new", "8"), nil
+			}
+			<-release
+			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "a")
+		}}
+		o, cache := on(t, b, []*object{at("u", "5")})
+		first, second := make(chan error, 1), make(chan error, 1)
+		get := func(to chan error) {
+			_, err := o.Get(t.Context(), aKey)
+			to <- err
+		}
+		go get(first)
+		synctest.Wait()
+		require.NoError(t, cache.Update(at("new", "8")))
+		go get(second)
+		synctest.Wait()
+		close(release)
+		require.True(t, apierrors.IsNotFound(<-first))
+		require.NoError(t, <-second)
+		assert.Equal(t, 2, b.asked())
+	})
+}
+
+// The server was put back to a backup: what is kept has later versions, of a history that
+// is lost.
+func TestHistoryThatIsLostIsNotKept(t *testing.T) {
+	for name, listed := range map[string]string{"a state of before": "4", "the state that the metadata has": "5"} {
+		t.Run(name, func(t *testing.T) {
+			b := always(at("u", "7"))
+			o, cache := on(t, b, []*object{at("u", "5")})
+			_, err := o.Get(t.Context(), aKey)
+			require.NoError(t, err)
+			require.NoError(t, cache.Replace([]*object{at("u", listed)}, "6"))
+			assert.Zero(t, o.Stats().Kept)
+			b.answers = func(context.Context, string, int) (*object, error) { return at("u", listed), nil }
+			got, err := o.Get(t.Context(), aKey)
+			require.NoError(t, err)
+			assert.Equal(t, listed, got.ResourceVersion)
+			require.NoError(t, cache.Replace([]*object{at("u", listed)}, "9"))
+			assert.Equal(t, 1, o.Stats().Kept, "a list that says the same changes nothing")
+		})
+	}
+}
+
+func TestCloseTellsThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backend{answers: func(ctx context.Context, _ string, _ int) (*object, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		o, _ := on(t, b, []*object{at("u", "5")})
+		ended := make(chan error, 1)
+		go func() {
+			_, err := o.Get(t.Context(), aKey)
+			ended <- err
+		}()
+		synctest.Wait()
+		o.Close()
+		require.ErrorIs(t, <-ended, ErrClosed)
+	})
+}
+
+func TestCloseWaitsForRequestsAndKeepsNothingOfThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answered := make(chan struct{})
+		b := &backend{answers: func(ctx context.Context, _ string, _ int) (*object, error) {
+			<-ctx.Done()
+			<-time.After(time.Second) // too late to stop
+			close(answered)
+			return at("u", "5"), nil
+		}}
+		o, _ := on(t, b, []*object{at("u", "5")})
+		go func() { _, _ = o.Get(t.Context(), aKey) }()
+		synctest.Wait()
+		o.Close()
+		select {
+		case <-answered:
+		default:
+			t.Error("the request goes on")
+		}
+		assert.Zero(t, o.Stats().Kept)
 	})
 }
 

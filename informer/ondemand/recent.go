@@ -59,3 +59,12 @@ func (r *recent[T]) drop(key store.Key) {
 		delete(r.byKey, key)
 	}
 }
+
+// dropUnless lets go of what a function says no to.
+func (r *recent[T]) dropUnless(stays func(store.Key, T) bool) {
+	for key, e := range r.byKey {
+		if !stays(key, e.Value.(*kept[T]).object) {
+			r.drop(key)
+		}
+	}
+}

@@ -25,7 +25,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	for i := range commit.Changes {
 		change := &commit.Changes[i]
 		if change.Type != store.Addition {
-			if s := g.findLocked(change.Key, change.Prior); s != nil {
+			if s := g.heldLocked(change.Key); s != nil {
 				errs = append(errs, g.verifyLocked(s))
 				s.cached = false
 				g.forgetLocked(s)

@@ -55,24 +55,21 @@ func Watch[T any](name string, source Source[T], to *Reporter) *Guard[T] {
 
 // Check compares all objects now. It returns a [*MutationError] for each that was changed
 // since the last comparison, joined, and does not tell the [Reporter].
-func (g *Guard[T]) Check() error {
+func (g *Guard[T]) Check() error { return errors.Join(g.check()...) }
+
+func (g *Guard[T]) check() (errs []error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var errs []error
 	for _, key := range slices.SortedFunc(maps.Keys(g.states), store.Key.Compare) {
 		for _, s := range g.states[key] {
 			errs = append(errs, g.verifyLocked(s))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
-// Report is Check that tells the [Reporter].
-func (g *Guard[T]) Report() {
-	if err := g.Check(); err != nil {
-		g.to.tell(err)
-	}
-}
+// Report is Check that tells the [Reporter] of each change.
+func (g *Guard[T]) Report() { g.report(g.check()) }
 
 // Stop ends guarding, and returns what [Guard.Check] does.
 func (g *Guard[T]) Stop() error {
@@ -137,6 +134,17 @@ func (g *Guard[T]) report(errs []error) {
 func (g *Guard[T]) findLocked(key store.Key, object T) *state[T] {
 	for _, s := range g.states[key] {
 		if same(s.object, object) {
+			return s
+		}
+	}
+	return nil
+}
+
+// heldLocked returns the state that the cache holds under a key, which cannot be found by an
+// object that cannot be compared.
+func (g *Guard[T]) heldLocked(key store.Key) *state[T] {
+	for _, s := range g.states[key] {
+		if s.cached {
 			return s
 		}
 	}

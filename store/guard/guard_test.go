@@ -218,3 +218,41 @@ func TestTestFails(t *testing.T) {
 	require.Len(t, d.errors, 2, "what nobody looked at is found at the end")
 	assert.Contains(t, d.errors[1], `spec.nodeName was "a", is "b"`)
 }
+
+// A struct with a map cannot be compared, so that nobody tells by the value which one it is.
+func TestValuesThatCannotBeCompared(t *testing.T) {
+	type small struct {
+		Name   string
+		Labels map[string]string
+	}
+	cache := store.New(func(s small) (store.Key, error) { return store.Key{Name: s.Name}, nil })
+	var told []error
+	g := Watch("small", cache, Report(func(err error) { told = append(told, err) }))
+	labels := map[string]string{}
+	require.NoError(t, cache.Add(small{"a", labels}))
+	for range 3 {
+		require.NoError(t, cache.Update(small{"a", labels}))
+	}
+	assert.Len(t, g.states[store.Key{Name: "a"}], 1, "one state is held")
+	labels["x"] = "y"
+	require.NoError(t, cache.Update(small{"a", nil}))
+	require.Len(t, told, 1, "the next commit finds it")
+	require.NoError(t, cache.DeleteKey(store.Key{Name: "a"}))
+	assert.Empty(t, g.states)
+	require.Len(t, told, 1)
+}
+
+func TestReportTellsOfEachChange(t *testing.T) {
+	cache, g, told := watching(t)
+	other := pod("1")
+	other.Name = "other"
+	require.NoError(t, cache.Add(other))
+	held(t, cache).Spec.NodeName = "a"
+	other.Spec.NodeName = "b"
+	g.Report()
+	all := told()
+	require.Len(t, all, 2)
+	for _, err := range all {
+		assert.IsType(t, &MutationError{}, err)
+	}
+}

@@ -20,32 +20,33 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	o := (*Overlay[T])(f)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	where := place{whole: true}
+	if commit.Partition != nil {
+		where = place{scope: commit.Partition.Scope()}
+	}
 	if commit.Seen != "" {
-		// Only a cache without partitions has a version of its own.
-		where := place{whole: commit.ResourceVersion != ""}
-		if commit.Partition != nil {
-			where.scope = commit.Partition.Scope()
-		}
 		if o.told.up(where, commit.Seen) {
 			o.clearLocked() // these writes are of a history that is lost
 		}
 	}
 	for i := range commit.Changes {
 		change := &commit.Changes[i]
-		// Of a single deletion by its key nobody knows the version.
+		// Of a single deletion by its key nobody knows the version. What left is not deleted.
 		told := commit.Seen != "" && (change.FinalStateKnown || commit.Origin == store.List)
-		if change.Type == store.Deletion && !told {
+		if change.Type == store.Deletion && !told && !change.Left {
 			o.told.bury(change.Key, change.Version.UID)
 		}
 		if w := o.writes[change.Key]; w != nil && supersedes(change, w.version) {
 			o.forgetLocked(w)
 		}
 	}
+	// What other places were told of is no news.
 	for _, w := range o.writes {
-		if o.told.of(w.key, w.version) {
+		if where.contains(w.key, w.version.UID) && reached(commit.Seen, w.version.ResourceVersion) {
 			o.forgetLocked(w)
 		}
 	}
+	o.sweepLocked()
 }
 
 // supersedes reports whether a change is to the state that was written or to a later

@@ -58,6 +58,7 @@ type Overlay[T Object] struct {
 	// whoever holds it may read the cache, and runs no code of a user.
 	mu     sync.Mutex
 	writes map[store.Key]*write[T]
+	due    time.Time // no write is over before
 	told   told
 	closed bool
 }
@@ -189,11 +190,21 @@ func (o *Overlay[T]) forgetLocked(w *write[T]) {
 	}
 }
 
-// sweepLocked forgets what is over.
+// sweepLocked forgets what is over. It looks at the writes only if one of them may be.
 func (o *Overlay[T]) sweepLocked() {
+	if len(o.writes) == 0 {
+		return
+	}
+	now := time.Now()
+	if now.Before(o.due) {
+		return
+	}
+	o.due = now.Add(o.life) // when the next one is, at the earliest
 	for _, w := range o.writes {
 		if w.over() {
 			o.forgetLocked(w)
+		} else if w.until.Before(o.due) {
+			o.due = w.until
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,6 +185,63 @@ func TestWriteIsForgottenWhenItsLifeIsOver(t *testing.T) {
 		shows(t, o, pod("u", "1"))
 		assert.Zero(t, o.Pending())
 	})
+}
+
+// Even if nobody reads any more.
+func TestCommitForgetsWritesWhoseLifeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache, o := over(t, "1")
+		require.NoError(t, o.Wrote(pod("u", "5")))
+		<-time.After(DefaultLife)
+		require.NoError(t, cache.Bookmark("2"))
+		assert.Empty(t, o.writes)
+	})
+}
+
+func TestWritesOfSeveralTimesAreForgottenEachInItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, o := over(t, "1")
+		for n := range 3 {
+			require.NoError(t, o.Wrote(storetest.New("ns", fmt.Sprint(n), "u", "5")))
+			<-time.After(DefaultLife / 4)
+		}
+		<-time.After(DefaultLife / 4)
+		for left := 2; left >= 0; left-- {
+			assert.Equal(t, left, o.Pending())
+			<-time.After(DefaultLife / 4)
+		}
+		require.NoError(t, o.Wrote(pod("u", "6")))
+		<-time.After(DefaultLife)
+		assert.Zero(t, o.Pending(), "one that came after all were over")
+	})
+}
+
+// reader is a follower that reads an overlay, which may not have heard of the commit yet.
+type reader struct{ read func() }
+
+func (*reader) Start(*store.Snapshot[*object])  {}
+func (r *reader) Commit(*store.Commit[*object]) { r.read() }
+
+func TestFollowerBeforeTheOverlaySeesNoDeletedObject(t *testing.T) {
+	cache := store.New(store.ObjectKey[*object])
+	require.NoError(t, cache.Replace([]*object{pod("u", "1")}, "1"))
+	var o *Overlay[*object]
+	defer cache.Follow(&reader{func() { shows(t, o, nil) }})()
+	o = New(cache, 0)
+	defer o.Close()
+	require.NoError(t, o.Wrote(pod("u", "2")))
+	require.NoError(t, cache.Delete(pod("u", "3")))
+}
+
+func TestWriteForWhichAnIndexPanicsHasNoValue(t *testing.T) {
+	_, o := over(t, "1")
+	index, err := AddIndex(o, "bad", func(o *object) []string { panic("bad index") })
+	require.NoError(t, err)
+	require.NoError(t, o.Wrote(pod("u", "2")))
+	for range index.Get("x") {
+		t.Error("it has no value")
+	}
+	assert.Equal(t, 1, o.Len())
 }
 
 func TestPartitions(t *testing.T) {

@@ -20,8 +20,19 @@ type place struct {
 	whole bool
 }
 
-func (p place) contains(key store.Key) bool {
-	return p.whole || p.scope.Cluster == key.Cluster && (p.scope.Namespace == "" || p.scope.Namespace == key.Namespace)
+// contains reports whether an object belongs to a place: of shards only one speaks for it.
+func (p place) contains(key store.Key, uid types.UID) bool {
+	if p.whole {
+		return true
+	}
+	if p.scope.Cluster != key.Cluster || p.scope.Namespace != "" && p.scope.Namespace != key.Namespace {
+		return false
+	}
+	shard := p.scope.Shard
+	if shard.By == store.ByNamespace {
+		return shard.Contains(store.ShardHash(key.Namespace))
+	}
+	return shard.Contains(store.ShardHash(string(uid)))
 }
 
 // grave is an object that is gone. One without a UID stands for every object that its
@@ -38,7 +49,7 @@ func (t *told) of(key store.Key, version store.Version) bool {
 		return true
 	}
 	for where, seen := range t.seen {
-		if where.contains(key) && reached(seen, version.ResourceVersion) {
+		if where.contains(key, version.UID) && reached(seen, version.ResourceVersion) {
 			return true
 		}
 	}
@@ -57,7 +68,7 @@ func (t *told) up(where place, to string) (lowered bool) {
 	}
 	t.seen[where] = to
 	for one := range t.gone {
-		if where.contains(one.key) {
+		if where.contains(one.key, one.uid) {
 			delete(t.gone, one)
 		}
 	}
