@@ -6,8 +6,10 @@ import (
 	"errors"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Codec turns objects into bytes and back. Its methods are called from several
@@ -22,8 +24,32 @@ type Codec[T any] interface {
 	Decode(data []byte) (T, error)
 }
 
-// JSON returns a codec for every type that encoding/json reads as it was written.
-func JSON[T any]() Codec[T] { return jsonCodec[T]{} }
+// JSON returns a codec for every type that encoding/json reads as it was written, and for
+// *unstructured.Unstructured, with or without a kind.
+func JSON[T any]() Codec[T] {
+	if reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]() {
+		return untypedCodec[T]{}
+	}
+	return jsonCodec[T]{}
+}
+
+// untypedCodec is JSON for objects without a Go type. Their own methods do not read one
+// without a kind, which the items of lists are.
+type untypedCodec[T any] struct{}
+
+func (untypedCodec[T]) Name() string { return "json" }
+
+func (untypedCodec[T]) Encode(object T) ([]byte, error) {
+	return json.Marshal(any(object).(*unstructured.Unstructured).Object)
+}
+
+func (untypedCodec[T]) Decode(data []byte) (object T, err error) {
+	var content map[string]any
+	if err := utiljson.Unmarshal(data, &content); err != nil {
+		return object, err
+	}
+	return any(&unstructured.Unstructured{Object: content}).(T), nil
+}
 
 type jsonCodec[T any] struct{}
 

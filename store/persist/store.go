@@ -68,7 +68,7 @@ func Open[T any](path string, keyOf store.KeyFunc[T], options Options[T]) (*Stor
 	if keyOf != nil {
 		keyOf = withShortKeys(keyOf)
 		if !options.AllowSecrets {
-			keyOf = withoutSecrets(keyOf)
+			keyOf = withoutSecrets(keyOf, options.Resource)
 		}
 	}
 	file, l, err := load(path, options, keyOf)
