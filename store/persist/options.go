@@ -51,7 +51,8 @@ type Options[T any] struct {
 	MaxUnwritten int
 
 	// ErrorHook is called with each failure to write, a [*FileError], from the
-	// goroutine that writes. It must be quick and must not write to the store. The default does nothing.
+	// goroutine that writes. It must be quick and must not write to the store; it may
+	// close it. The default does nothing.
 	ErrorHook func(error)
 
 	chunk int // defaultChunk, but in tests
