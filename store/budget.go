@@ -121,6 +121,10 @@ func (b *Budget[T]) begin() {
 		return
 	}
 	b.planned = b.bytes.Load()
+	if len(b.staged) > maxScratch {
+		b.staged = map[Key]int64{} // that of a list would stay as large for ever
+		return
+	}
 	clear(b.staged)
 }
 

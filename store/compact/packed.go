@@ -3,6 +3,7 @@ package compact
 import (
 	"encoding/binary"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,6 +89,16 @@ func (p *Packed[T]) GetResourceVersion() string { return p.part(version) }
 // Size returns how many bytes the object takes as it is packed, its key and version
 // included.
 func (p *Packed[T]) Size() int { return len(p.data) }
+
+// MemorySize is what [store.SizeOf] and so a [store.Budget] take for the size: that of the
+// packed object in memory. What all share, such as dictionaries, and what is decoded at the
+// moment are not in it.
+func (p *Packed[T]) MemorySize() int64 {
+	if p == nil {
+		return 0
+	}
+	return int64(unsafe.Sizeof(*p)) + int64(len(p.data))
+}
 
 // Object returns the object. It is read-only: others may be given the same one. As long as
 // it is among those that are kept decoded (see [WithRecent]), it is the same pointer.

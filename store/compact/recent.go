@@ -1,6 +1,9 @@
 package compact
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // recent bounds how many objects are kept decoded. What was used since room was last
 // needed stays for one more round: the clock algorithm, which costs a reader one flag.
@@ -11,10 +14,12 @@ type recent[T any] struct {
 	mu    sync.Mutex
 	slots []*Packed[T] // those that are kept, at most limit
 	hand  int
-	// writes counts those who write now: what they pack stays decoded until the last of
-	// them is done, for the indexes.
-	writes int
+	// writes has, of those who write now, how much was staged when they began, since ever:
+	// what they pack stays decoded until they are done, for the indexes. What was staged
+	// before all of them is released, so that writers who take turns keep no more and more.
+	writes []int
 	staged []*Packed[T]
+	before int // how much was staged and released
 }
 
 // keep keeps an object decoded that was read, and returns the one that is: somebody else
@@ -38,7 +43,7 @@ func (r *recent[T]) stage(p *Packed[T], object T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.writes > 0:
+	case len(r.writes) > 0:
 		r.staged = append(r.staged, p)
 	case r.limit > 0:
 		r.placeLocked(p)
@@ -70,25 +75,36 @@ func (r *recent[T]) placeLocked(p *Packed[T]) {
 func (r *recent[T]) write() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.writes++
-	return r.written
+	began := r.before + len(r.staged)
+	r.writes = append(r.writes, began)
+	return func() { r.written(began) }
 }
 
-// written ends a write. Of what was staged, the last are kept: their events are still to be
-// handled. They do not drive out more than half of what was read.
-func (r *recent[T]) written() {
+// written ends a write that began after so much was staged. Of what nobody needs any more,
+// the last are kept: their events are still to be handled. They do not drive out more than
+// half of what was read.
+func (r *recent[T]) written(began int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.writes--; r.writes > 0 {
-		return
+	if at := slices.Index(r.writes, began); at >= 0 {
+		r.writes = slices.Delete(r.writes, at, at+1)
 	}
-	staged := r.staged
-	r.staged = nil
-	kept := min(len(staged), (r.limit+1)/2)
-	for _, p := range staged[:len(staged)-kept] {
+	over := len(r.staged)
+	if len(r.writes) > 0 {
+		over = slices.Min(r.writes) - r.before
+	}
+	released := r.staged[:over]
+	kept := min(over, (r.limit+1)/2)
+	for _, p := range released[:over-kept] {
 		p.live.Store(nil)
 	}
-	for _, p := range staged[len(staged)-kept:] {
+	for _, p := range released[over-kept:] {
 		r.placeLocked(p)
 	}
+	r.before += over
+	if over == len(r.staged) {
+		r.staged = nil
+		return
+	}
+	r.staged = slices.Clone(r.staged[over:])
 }

@@ -85,8 +85,10 @@
 //
 // Open refuses *corev1.Secret and resources by the name of secrets with [ErrSecret],
 // and a store of a type without a kind of its own, such as unstructured.Unstructured,
-// rejects each object whose kind is Secret. What a Transform has made of one, nobody
-// can tell.
+// rejects each object whose kind is Secret. The items of a list do not say their kind, and
+// metadata says only that it is that: without a Resource they are rejected with
+// [ErrKindUnknown], with one they are what that says. What a Transform has made of a Secret,
+// nobody can tell.
 //
 // # Concurrency
 //

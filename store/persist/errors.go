@@ -33,6 +33,11 @@ var (
 	// AllowSecrets.
 	ErrSecret = errors.New("secrets are not written to disk unless Options.AllowSecrets says so")
 
+	// ErrKindUnknown means that a store without a Resource was given an object that may
+	// be a Secret: it has no Go type of its own and does not say its kind. It is an
+	// ErrSecret.
+	ErrKindUnknown = fmt.Errorf("%w, and this object does not say its kind: set Options.Resource", ErrSecret)
+
 	// ErrKeyTooLong means that the parts of a key have more than [MaxKeyLength]
 	// bytes. The object is rejected.
 	ErrKeyTooLong = errors.New("key is too long")

@@ -51,7 +51,8 @@ type Options[T any] struct {
 	MaxUnwritten int
 
 	// ErrorHook is called with each failure to write, a [*FileError], from the
-	// goroutine that writes. It must be quick and must not write to the store. The default does nothing.
+	// goroutine that writes. It must be quick and must not write to the store; it may
+	// close it. The default does nothing.
 	ErrorHook func(error)
 
 	chunk int // defaultChunk, but in tests
@@ -94,9 +95,21 @@ func isSecretResource(resource string) bool {
 func (o Options[T]) header() header {
 	return header{
 		Format:   format,
-		Type:     reflect.TypeFor[T]().String(),
+		Type:     nameOf(reflect.TypeFor[T]()),
 		Resource: o.Resource,
 		Cluster:  o.Cluster,
 		Codec:    o.Codec.Name(),
 	}
+}
+
+// nameOf returns the name of a type with the whole path of its package: there is more than one
+// *v1.Event.
+func nameOf(t reflect.Type) string {
+	switch {
+	case t.PkgPath() != "":
+		return t.PkgPath() + "." + t.Name()
+	case t.Kind() == reflect.Pointer && t.Name() == "":
+		return "*" + nameOf(t.Elem())
+	}
+	return t.String()
 }

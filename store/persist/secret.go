@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -30,8 +32,9 @@ func isSecretType(t reflect.Type) bool {
 	return false
 }
 
-// withoutSecrets rejects Secrets.
-func withoutSecrets[T any](keyOf store.KeyFunc[T]) store.KeyFunc[T] {
+// withoutSecrets rejects Secrets, and what may be one as long as nobody named the
+// resource.
+func withoutSecrets[T any](keyOf store.KeyFunc[T], resource string) store.KeyFunc[T] {
 	dynamic := reflect.TypeFor[T]().Kind() == reflect.Interface
 	return func(object T) (store.Key, error) {
 		key, err := keyOf(object)
@@ -44,12 +47,28 @@ func withoutSecrets[T any](keyOf store.KeyFunc[T]) store.KeyFunc[T] {
 		// Objects without a Go type of their own, and metadata alone, whose annotations
 		// may repeat what is secret, say what they are.
 		if o, ok := any(object).(interface{ GetObjectKind() schema.ObjectKind }); ok {
-			if kind := o.GetObjectKind().GroupVersionKind(); kind.Group == "" && kind.Kind == "Secret" {
+			kind := o.GetObjectKind().GroupVersionKind()
+			if kind.Group == "" && kind.Kind == "Secret" {
 				return key, fmt.Errorf("%q: %w", key, ErrSecret)
+			}
+			if resource == "" && kindless(object, kind.Kind) {
+				return key, fmt.Errorf("%q: %w", key, ErrKindUnknown)
 			}
 		}
 		return key, nil
 	}
+}
+
+// kindless reports whether nothing says what an object is. Items of a list do not repeat
+// their kind, and a server says of metadata only that it is that.
+func kindless(object any, kind string) bool {
+	switch object.(type) {
+	case *unstructured.Unstructured:
+		return kind == ""
+	case *metav1.PartialObjectMetadata:
+		return kind == "" || kind == "PartialObjectMetadata"
+	}
+	return false
 }
 
 // withShortKeys rejects what has no place in a file.

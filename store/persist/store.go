@@ -25,8 +25,10 @@ type Store[T any] struct {
 	// order: writing, then mu. The cache's writer holds mu for moments, and never
 	// writing.
 	writing sync.Mutex
-	file    *bolt.DB // nil after Close
+	file    *bolt.DB                         // nil after Close
+	update  func(func(*bolt.Tx) error) error // that of file, but in tests
 	saved   fileState
+	unsure  bool // whether saved is what the file has
 
 	// mu protects the fields below it.
 	mu       sync.Mutex
@@ -68,7 +70,7 @@ func Open[T any](path string, keyOf store.KeyFunc[T], options Options[T]) (*Stor
 	if keyOf != nil {
 		keyOf = withShortKeys(keyOf)
 		if !options.AllowSecrets {
-			keyOf = withoutSecrets(keyOf)
+			keyOf = withoutSecrets(keyOf, options.Resource)
 		}
 	}
 	file, l, err := load(path, options, keyOf)
@@ -86,6 +88,7 @@ func Open[T any](path string, keyOf store.KeyFunc[T], options Options[T]) (*Stor
 		path:    path,
 		options: options,
 		file:    file,
+		update:  file.Update,
 		saved:   l.state,
 		written: len(l.keys),
 		bytes:   l.bytes,

@@ -176,8 +176,19 @@ func (s *Store[T]) await(ctx context.Context, pause time.Duration) bool {
 // went wrong: a [*FileError], or [ErrClosed].
 func (s *Store[T]) Flush() error { return s.flush() }
 
-// flush makes a transaction of what is pending.
+// flush makes a transaction of what is pending, and tells of a failure.
 func (s *Store[T]) flush() error {
+	err := s.transact()
+	if err != nil && !errors.Is(err, ErrClosed) {
+		s.options.ErrorHook(err) // which may close the store
+	}
+	return err
+}
+
+// errEnded is the failure of a transaction in which a codec ended the goroutine.
+var errEnded = errors.New("codec ended the goroutine")
+
+func (s *Store[T]) transact() (err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.file == nil {
@@ -193,13 +204,23 @@ func (s *Store[T]) flush() error {
 	s.flight, s.pending = batch, pending[T]{}
 	s.mu.Unlock()
 
-	w, err := s.write(batch)
+	var w writer[T]
+	err = errEnded
+	defer func() { err = s.settle(batch, w, err) }()
+	w, err = s.write(batch)
+	return err
+}
+
+// settle notes how a transaction ended. The caller holds writing.
+func (s *Store[T]) settle(batch pending[T], w writer[T], err error) error {
 	if err != nil {
 		err = &FileError{s.path, err}
+		batch = s.left(batch)
 	} else {
 		s.saved = w.state
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.flight = pending[T]{}
 	s.state.Lasting, s.state.Err = err == nil, err
 	if err == nil {
@@ -210,11 +231,25 @@ func (s *Store[T]) flush() error {
 		s.pending = batch.followedBy(s.pending)
 	}
 	s.wakeLocked()
-	s.mu.Unlock()
-	if err != nil {
-		s.options.ErrorHook(err)
-	}
 	return err
+}
+
+// left returns what of a batch is to be written again. A transaction that failed at its
+// very end may be in the file nevertheless. The caller holds writing.
+func (s *Store[T]) left(batch pending[T]) pending[T] {
+	made, err := stateOf(s.file)
+	if s.unsure = err != nil; s.unsure {
+		for key, c := range batch.changes {
+			c.fresh = false
+			batch.changes[key] = c
+		}
+		return batch
+	}
+	if made.Transaction != s.saved.Transaction && !made.Filling {
+		batch.changes, batch.weight = nil, 0 // it takes another transaction to make them last
+	}
+	s.saved = made
+	return batch
 }
 
 // write puts a batch into the file, and returns what did that. The caller holds
@@ -225,18 +260,24 @@ func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
 			err = fmt.Errorf("write: panic: %v", value)
 		}
 	}()
+	if s.unsure {
+		if s.saved, err = stateOf(s.file); err != nil {
+			return w, err
+		}
+		s.unsure = false
+	}
 	// A first list may be large. As long as the file has no state that is to be kept, it
 	// need not be one transaction.
 	none := s.saved.Version == "" && len(s.saved.Scopes) == 0 && (s.saved.Objects == 0 || s.saved.Filling)
 	w = writer[T]{codec: s.options.Codec, state: s.saved, clear: s.saved.Filling}
 	keys := slices.SortedFunc(maps.Keys(batch.changes), store.Key.Compare)
 	for chunk := s.options.chunk; none && len(keys) > chunk; {
-		if err := s.file.Update(func(tx *bolt.Tx) error { return w.put(tx, keys[:chunk], batch.changes, nil) }); err != nil {
+		if err := s.update(func(tx *bolt.Tx) error { return w.put(tx, keys[:chunk], batch.changes, nil) }); err != nil {
 			return w, err
 		}
 		s.saved, keys = w.state, keys[chunk:]
 	}
-	return w, s.file.Update(func(tx *bolt.Tx) error { return w.put(tx, keys, batch.changes, &batch.progress) })
+	return w, s.update(func(tx *bolt.Tx) error { return w.put(tx, keys, batch.changes, &batch.progress) })
 }
 
 // writer puts objects into transactions.
@@ -310,7 +351,7 @@ func (w *writer[T]) putOne(objects *bolt.Bucket, state *fileState, key store.Key
 // end before, or it ends by itself.
 func (s *Store[T]) Close() error {
 	s.stop()
-	err := s.flush()
+	err := s.transact() // whoever closes has the error, and may be the hook
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.file == nil {
