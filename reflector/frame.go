@@ -53,8 +53,10 @@ type frame struct {
 	Failure *failureFrame     `json:"failure,omitempty"`
 	// Cut is true if the failure is only why the watch ended.
 	Cut bool `json:"cut,omitempty"`
-	// Foreign is how many objects of other shards an event stands for, and Departed the one
-	// that may have been in the reflector's.
+	// Sharded is true for a page of which the server says that it is of some shards alone.
+	Sharded bool `json:"sharded,omitempty"`
+	// Foreign is how many objects of other shards were left out of a page, or an event stands
+	// for, and Departed the one that may have been in the reflector's.
 	Foreign  int            `json:"foreign,omitempty"`
 	Departed *departedFrame `json:"departed,omitempty"`
 }

@@ -65,7 +65,10 @@ func (r *recording[T]) page(p page[T]) {
 	if !r.active() {
 		return
 	}
-	f := frame{Kind: framePage, ResourceVersion: p.resourceVersion, Continue: p.next, Items: make([]json.RawMessage, len(p.items))}
+	f := frame{
+		Kind: framePage, ResourceVersion: p.resourceVersion, Continue: p.next, Sharded: p.sharded, Foreign: p.foreign,
+		Items: make([]json.RawMessage, len(p.items)),
+	}
 	for i, object := range p.items {
 		var err error
 		if f.Items[i], err = r.encode(object); err != nil {

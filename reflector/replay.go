@@ -24,7 +24,7 @@ var ErrReplayEnded = errors.New("recording has ended")
 // how old a list may be, as long as the recorded answer is new enough. Changes that the reflector
 // does not wait for, because it lists earlier, are left out. All else is a
 // [*DifferenceError]: another order of requests, another selector, a watch from another
-// version. Of what the recorded reflector did by itself, such as giving up a silent watch, the replay waits
+// version. A reflector with shards replays a recording of the same ones, or one of everything. Of what the recorded reflector did by itself, such as giving up a silent watch, the replay waits
 // until this one does it, too.
 //
 // An open watch at the end of the recording stays open, and silent; whoever asks for more
@@ -126,7 +126,7 @@ func (r *Replay[T]) list(ctx context.Context, opts metav1.ListOptions) (p page[T
 	if answer.Kind == frameOpened {
 		return p, r.differs(r.damaged(answer, errOtherAnswer))
 	}
-	p = page[T]{resourceVersion: answer.ResourceVersion, next: answer.Continue}
+	p = page[T]{resourceVersion: answer.ResourceVersion, next: answer.Continue, sharded: answer.Sharded, foreign: answer.Foreign}
 	for _, item := range answer.Items {
 		object, err := decodeRecorded[T](item)
 		if err != nil {
@@ -282,8 +282,10 @@ func (s replaySource[T]) check() error {
 	return nil
 }
 
-func (s replaySource[T]) list(ctx context.Context, opts metav1.ListOptions, _ wants) (page[T], error) {
-	return s.Replay.list(ctx, opts)
+func (s replaySource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], error) {
+	p, err := s.Replay.list(ctx, opts)
+	siftPage(w.shards, &p) // more may have been recorded
+	return p, err
 }
 
 func (s replaySource[T]) watch(ctx context.Context, opts metav1.ListOptions, _ wants) (feed[T], error) {

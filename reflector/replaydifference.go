@@ -40,7 +40,9 @@ type request struct {
 // compare says whether an answer is one to a request: nil if it is.
 func (r request) compare(recorded, answer *line) error {
 	then := recorded.Options
-	same := r.verb == recorded.Kind &&
+	// Who was sent everything, may take a part of it.
+	part := then.ShardSelector == "" || r.probe || r.opts.ShardSelector == then.ShardSelector
+	same := r.verb == recorded.Kind && part &&
 		r.opts.LabelSelector == then.LabelSelector && r.opts.FieldSelector == then.FieldSelector &&
 		initial(&r.opts) == initial(then) && r.opts.Continue == then.Continue &&
 		(r.probe || r.opts.ResourceVersion == then.ResourceVersion || r.served(then, answer))
@@ -94,6 +96,9 @@ func inWords(verb frameKind, opts *metav1.ListOptions) string {
 	}
 	if opts.FieldSelector != "" {
 		details = append(details, fmt.Sprintf("with fields %q", opts.FieldSelector))
+	}
+	if opts.ShardSelector != "" {
+		details = append(details, fmt.Sprintf("of shards %q", opts.ShardSelector))
 	}
 	return strings.Join(append([]string{text}, details...), " ")
 }

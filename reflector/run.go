@@ -257,6 +257,9 @@ func (r *run[T]) receive(ctx context.Context) input {
 				return input{kind: ended}
 			}
 			if several, ok := event.Object.(carriedTogether[T]); ok {
+				for i := range several.events {
+					siftEvent(r.shards, &several.events[i])
+				}
 				r.pending = several.events
 				continue
 			}

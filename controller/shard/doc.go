@@ -72,7 +72,8 @@
 //     needs a resource version, or a name, by which the server refuses it. The term of a
 //     [Shard] grows, and can be written into objects to tell. A clock that stands still
 //     meanwhile, as where a virtual machine is suspended, shows nothing.
-//   - Nobody restores an old state of the server while members run.
+//   - Nobody restores an old state of the server while members run, nor changes or deletes
+//     the lease of a shard by hand: who held it is told to end at once, but nobody waits.
 //
 // Who deletes the lease of a member by hand has it join anew; others take its shards when
 // the lease would have been over. Leases that nobody needs are deleted by the members.

@@ -53,6 +53,7 @@ type actor struct {
 	*Member
 	*host
 	name   string
+	number int
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error
@@ -122,8 +123,10 @@ func (a *actor) hold(ctx context.Context, shard Shard) error {
 	}
 	s.active[shard.Index][one] = true
 	s.takes++
-	drain := time.Duration(s.random.IntN(6000)) * time.Millisecond
-	stop := min(stops, time.Duration(s.random.IntN(2*int(stops))))
+	// Not by the random numbers of the schedule, which would depend on who comes first.
+	random := rand.New(rand.NewPCG(s.seed, uint64(a.number)<<40|uint64(shard.Index)<<32|uint64(shard.Term)))
+	drain := time.Duration(random.IntN(6000)) * time.Millisecond
+	stop := min(stops, time.Duration(random.IntN(2*int(stops))))
 	s.note("%s begins %s term %d", a.name, shard, shard.Term)
 	s.mu.Unlock()
 	s.act(one)
@@ -151,7 +154,7 @@ func (s *simulation) join() *actor {
 	s.mu.Lock()
 	name := fmt.Sprintf("m%d", len(s.all))
 	a := &actor{
-		simulation: s, name: name, ended: make(chan struct{}),
+		simulation: s, name: name, number: len(s.all), ended: make(chan struct{}),
 		host: newHost(rand.New(rand.NewPCG(s.seed, uint64(len(s.all))+100)), 1+drift*(2*s.random.Float64()-1)),
 	}
 	s.all = append(s.all, a)

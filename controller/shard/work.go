@@ -52,7 +52,8 @@ func (w Work) run(ctx context.Context) error {
 	if w.Caches != nil {
 		read = make(chan error, 1)
 		go func() {
-			defer stop() // without caches the rest cannot go on
+			defer close(read) // also if Goexit ends it
+			defer stop()      // without caches the rest cannot go on
 			read <- w.Caches.Run(reading)
 		}()
 	}

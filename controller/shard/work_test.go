@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -150,5 +151,31 @@ func TestCachesOutliveWhatReadsThem(t *testing.T) {
 		assert.ErrorIs(t, hold(t.Context(), Shard{}), ouch)
 		hold = Working(func(context.Context, Shard) (Work, error) { return Work{}, nil })
 		assert.ErrorIs(t, hold(t.Context(), Shard{}), ErrNoWork)
+	})
+}
+
+// runs is a Runner of a function.
+type runs func(ctx context.Context) error
+
+func (f runs) Run(ctx context.Context) error { return f(ctx) }
+
+func TestWorkEndsWithCachesThatEndTheirGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := Working(func(context.Context, Shard) (Work, error) {
+			return Work{
+				Caches: runs(func(context.Context) error { runtime.Goexit(); return nil }),
+				Led:    runs(func(ctx context.Context) error { <-ctx.Done(); return nil }),
+			}, nil
+		})
+		ended := make(chan error, 1)
+		go func() { ended <- hold(t.Context(), Shard{Of: 1}) }()
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		default:
+			t.Error("nobody would get the shard")
+			// Nothing ends it: the bubble says so.
+		}
 	})
 }

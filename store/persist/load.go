@@ -235,30 +235,39 @@ func (l *loaded[T]) restore(c *store.Cache[T]) error {
 	for n := range rest {
 		rest[n] = n
 	}
-	for _, s := range l.state.Scopes {
+	own := make([][]int, len(l.state.Scopes))
+	for i, s := range l.state.Scopes {
+		rest = slices.DeleteFunc(rest, func(n int) bool {
+			in := s.contains(l.keys[n], l.version(n))
+			if in {
+				own[i] = append(own[i], n)
+			}
+			return in
+		})
+	}
+	// Before there are partitions: what is in the place of one, and in the shard of none, is
+	// not taken afterwards.
+	if err := l.restoreInto(c, rest, l.state.Version); err != nil {
+		return err
+	}
+	for i, s := range l.state.Scopes {
 		part, err := c.Partition(s.scope())
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
-		in := func(n int) bool {
-			version := l.identities[n].Version
-			if version == (store.Version{}) {
-				version = versionOf(l.objects[n])
-			}
-			return s.contains(l.keys[n], version)
-		}
-		var own []int
-		for _, n := range rest {
-			if in(n) {
-				own = append(own, n)
-			}
-		}
-		rest = slices.DeleteFunc(rest, in)
-		if err := l.restoreInto(part, own, s.Version); err != nil {
+		if err := l.restoreInto(part, own[i], s.Version); err != nil {
 			return err
 		}
 	}
-	return l.restoreInto(c, rest, l.state.Version)
+	return nil
+}
+
+// version returns that of an object.
+func (l *loaded[T]) version(n int) store.Version {
+	if version := l.identities[n].Version; version != (store.Version{}) {
+		return version
+	}
+	return versionOf(l.objects[n])
 }
 
 func (l *loaded[T]) restoreInto(s store.BatchStore[T], which []int, version string) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -204,6 +205,33 @@ func TestShardsHaveTheirVersionsInTheFile(t *testing.T) {
 			assert.Len(t, held(s), 40-len(in[1]))
 		})
 	}
+}
+
+func TestWhatIsInNoShardIsReadFromTheFile(t *testing.T) {
+	path := fresh(t)
+	s := open(t, path)
+	var all []*object
+	for n := range 20 {
+		all = append(all, storetest.New("n", fmt.Sprint("o", n), fmt.Sprint("uid", n*n), fmt.Sprint(n+1)))
+	}
+	require.NoError(t, s.Replace(all, "50"))
+	shard := store.Shards(store.ByUID, 2)[0]
+	part, err := s.Partition(store.Scope{Shard: shard})
+	require.NoError(t, err)
+	mine := slices.DeleteFunc(slices.Clone(all), func(o *object) bool { return !shard.Contains(store.ShardHash(string(o.GetUID()))) })
+	require.NotEmpty(t, mine)
+	require.Less(t, len(mine), len(all))
+	require.NoError(t, part.Replace(mine, "60"))
+	want := held(s)
+	require.Len(t, want, len(all))
+	require.NoError(t, s.Close())
+
+	s = open(t, path)
+	assert.Equal(t, want, held(s))
+	part, err = s.Partition(store.Scope{Shard: shard})
+	require.NoError(t, err)
+	assert.Equal(t, "60", part.ResourceVersion())
+	assert.Empty(t, s.ResourceVersion())
 }
 
 func TestStaleUntilTheServerWasHeardOf(t *testing.T) {

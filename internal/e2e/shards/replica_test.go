@@ -21,6 +21,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/shard"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -106,7 +107,8 @@ func (r *replica) report(member *shard.Member) report {
 
 // work is what there is to do for a shard.
 func (r *replica) work(_ context.Context, s shard.Shard) (shard.Work, error) {
-	objects := informer.New(partOf(r.plots, s), informer.WithName(s.String()))
+	objects := informer.New(reflector.Dynamic(r.plots), informer.WithName(s.String()),
+		informer.WithReflector(reflector.WithShard(store.Shards(store.ByUID, s.Of)[s.Index])))
 	reconciler := controller.NewReconciler("plots "+s.String(), objects, func(ctx context.Context, key store.Key) (controller.Result, error) {
 		return r.reconcile(ctx, objects, key)
 	}, controller.WithWorkers(2), controller.WithDrainTimeout(2*time.Second))

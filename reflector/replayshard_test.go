@@ -1,0 +1,146 @@
+package reflector_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// sharedLife is what a reflector of shards made of what it was sent.
+type sharedLife struct {
+	objects  []*corev1.ConfigMap
+	version  string
+	told     []string // the deletions
+	sharding reflector.Sharding
+}
+
+// recordShards lets a reflector live through objects that come, go and leave.
+func recordShards(t *testing.T, server *reflectortest.Server, made makeReflector, opts ...reflector.Option) (recording string, lived sharedLife) {
+	t.Helper()
+	here, there := owners()
+	for name, owner := range map[string]types.UID{"mine": here, "theirs": there, "nobodys": "", "lost": here, "deleted": here, "adopted": ""} {
+		require.NoError(t, server.Create(owned(name, owner)))
+	}
+	var file bytes.Buffer
+	s := store.New(store.ObjectKey[*corev1.ConfigMap])
+	var told departures
+	s.Follow(&told)
+	r := made(s, append(opts, reflector.WithRecorder(reflector.NewRecorder(&file)))...)
+	stop := running(t, r)
+	synctest.Wait()
+	require.NoError(t, server.Update(owned("lost", there)))
+	require.NoError(t, server.Update(owned("adopted", here)))
+	require.NoError(t, server.Delete(owned("deleted", "")))
+	require.NoError(t, server.Delete(owned("theirs", "")))
+	for n := range 8 {
+		require.NoError(t, server.Create(placed(n)))
+	}
+	synctest.Wait()
+	sharding := r.State().Sharding
+	stop()
+	return file.String(), sharedLife{all(s), s.ResourceVersion(), told.words, sharding}
+}
+
+// replayShards lets a reflector live through what was recorded.
+func replayShards(t *testing.T, recording string, opts ...reflector.Option) (sharedLife, error) {
+	t.Helper()
+	replay, err := reflector.NewReplay[*corev1.ConfigMap](strings.NewReader(recording))
+	require.NoError(t, err)
+	s := store.New(store.ObjectKey[*corev1.ConfigMap])
+	var told departures
+	s.Follow(&told)
+	r := reflector.New(replay, s, opts...)
+	stop := running(t, r)
+	<-replay.Done()
+	sharding := r.State().Sharding
+	stop()
+	return sharedLife{all(s), s.ResourceVersion(), told.words, sharding}, replay.Err()
+}
+
+func TestRecordingsOfShardsCanBeReplayed(t *testing.T) {
+	for name, made := range map[string]func(*reflectortest.Server) makeReflector{
+		"typed": func(server *reflectortest.Server) makeReflector {
+			return func(s *store.Cache[*corev1.ConfigMap], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
+				return reflector.New(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""), s, opts...)
+			}
+		},
+		"resource": func(server *reflectortest.Server) makeReflector { return resourceOf(t, server) },
+	} {
+		for _, by := range []store.ShardKey{store.ByUID, store.ByNamespace, store.ByOwner} {
+			for _, selects := range []bool{true, false} {
+				for _, watchList := range []bool{true, false} {
+					t.Run(fmt.Sprintf("%s, %v, server selects %t, watch-list %t", name, by, selects, watchList), func(t *testing.T) {
+						bubble(t, func(t *testing.T, server *reflectortest.Server) {
+							server.SetSharding(selects)
+							opts := []reflector.Option{reflector.WithShard(half(by, 0))}
+							if !watchList {
+								opts = append(opts, reflector.WithoutWatchList())
+							}
+							recording, want := recordShards(t, server, made(server), opts...)
+							require.NotEmpty(t, want.objects)
+							assert.Equal(t, !selects || by == store.ByOwner, strings.Contains(recording, `"foreign":`))
+							assert.Equal(t, by == store.ByOwner, strings.Contains(recording, `"departed":`))
+							got, err := replayShards(t, recording, opts...)
+							require.NoError(t, err)
+							assert.Equal(t, want, got)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+func TestRecordingOfEverythingIsReplayedToAShard(t *testing.T) {
+	for _, watchList := range []bool{true, false} {
+		bubble(t, func(t *testing.T, server *reflectortest.Server) {
+			var opts []reflector.Option
+			if !watchList {
+				opts = append(opts, reflector.WithoutWatchList())
+			}
+			recording, everything := recordShards(t, server, resourceOf(t, server), opts...)
+			for _, by := range []store.ShardKey{store.ByUID, store.ByOwner} {
+				half := half(by, 0)
+				part := reflector.WithShard(half)
+				selects := reflector.New(reflector.Client[*corev1.ConfigMap, *corev1.ConfigMapList](nil), store.New(store.ObjectKey[*corev1.ConfigMap]), part).Selects
+				var want []*corev1.ConfigMap
+				for _, o := range everything.objects {
+					if selects(o) {
+						want = append(want, o)
+					}
+				}
+				got, err := replayShards(t, recording, append(opts, part)...)
+				require.NoError(t, err)
+				assert.Equal(t, want, got.objects, by)
+				assert.Less(t, len(want), len(everything.objects))
+				assert.Equal(t, everything.version, got.version)
+				assert.Equal(t, reflector.ShardedByClient, got.sharding)
+			}
+		})
+	}
+}
+
+func TestRecordingOfAShardIsNotThatOfAnother(t *testing.T) {
+	bubble(t, func(t *testing.T, server *reflectortest.Server) {
+		server.SetSharding(true)
+		recording, _ := recordShards(t, server, resourceOf(t, server), reflector.WithShard(half(store.ByUID, 0)))
+		for name, opts := range map[string][]reflector.Option{"another": {reflector.WithShard(half(store.ByUID, 1))}, "none": nil} {
+			got, err := replayShards(t, recording, opts...)
+			var difference *reflector.DifferenceError
+			require.ErrorAs(t, err, &difference, name)
+			assert.Contains(t, difference.Recorded, "object.metadata.uid")
+			assert.Empty(t, got.objects)
+		}
+	})
+}
