@@ -99,21 +99,6 @@ func fromRecording[T reflector.Object](t *testing.T, recording string, opts ...r
 }
 
 // What is of other shards is recorded as nothing but a version, and replayed as that.
-func TestRecordingsOfShardsCanBeReplayed(t *testing.T) {
-	bubble(t, func(t *testing.T, server *reflectortest.Server) {
-		client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
-		require.NoError(t, err)
-		other := half(store.ByNamespace, 0)
-		if other.Contains(store.ShardHash("default")) {
-			other = half(store.ByNamespace, 1)
-		}
-		none := reflector.WithShard(other)
-		recording, want := recordOf(t, server, client, none)
-		require.Empty(t, want)
-		assert.Contains(t, recording, `"foreign":1`)
-		assert.Empty(t, fromRecording[*corev1.ConfigMap](t, recording, none))
-	})
-}
 
 func TestRecordingsOfAllClientsCanBeReplayed(t *testing.T) {
 	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "lists": {reflector.WithoutWatchList(), reflector.WithPageSize(1)}} {
