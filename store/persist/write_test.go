@@ -177,10 +177,15 @@ func TestFileThatCannotGrowStopsNothing(t *testing.T) {
 		assert.Equal(t, 1001, s.Len(), "it works from memory")
 		_, ok := errors.AsType[*FileError](state.Err)
 		assert.True(t, ok)
-		before := s.saved.Version
+		saved := func() string {
+			s.writing.Lock()
+			defer s.writing.Unlock()
+			return s.saved.Version
+		}
+		before := saved()
 		<-time.After(10 * time.Minute)
 		synctest.Wait()
-		assert.Equal(t, before, s.saved.Version, "the file is as it was")
+		assert.Equal(t, before, saved(), "the file is as it was")
 		mu.Lock()
 		assert.Greater(t, len(failures), 10, "it is tried again")
 		assert.Less(t, len(failures), 25, "more and more seldom")
