@@ -135,13 +135,7 @@ func record(t *testing.T) (text string, recording []byte) {
 		var file bytes.Buffer
 		recorder := reflector.NewRecorder(&file)
 		pods := informer.New(clientset.CoreV1().Pods("default"), informer.WithReflector(reflector.WithRecorder(recorder)))
-		text = live(t, pods, func(s step) error {
-			if s.Title == "History is lost" {
-				// The reflector comes back after all has happened, and not in between.
-				server.Inject(reflectortest.Refuse().Times(1))
-			}
-			return s.happens(server)
-		})
+		text = live(t, pods, func(s step) error { return s.happens(server) })
 		require.NoError(t, recorder.Err())
 		recording = file.Bytes()
 	})

@@ -51,7 +51,9 @@ var script = []step{
 		}},
 	{"History is lost", "The watch breaks again, and the API server has forgotten what happened since: 410 Gone. The reflector lists anew. It finds a pod missing, which is a Deletion whose last state nobody saw; of objects that did not change, nobody hears.",
 		func(s *reflectortest.Server) error {
-			s.Inject(reflectortest.LoseHistory().On("watch", "pods").Times(1))
+			refused := s.Inject(reflectortest.Refuse()) // until there is something to miss
+			defer refused.Remove()
+			s.Inject(reflectortest.LoseHistory().On("watch", "pods").Times(1)) // of the first watch that is not refused
 			if err := s.Restore(s.ResourceVersion()); err != nil {
 				return err
 			}

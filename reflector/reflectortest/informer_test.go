@@ -48,11 +48,12 @@ func randomChanges(t *testing.T, s *reflectortest.Server, n int) {
 }
 
 // losingItsPlace breaks the informer's first watch and answers the second one with
-// 410: by the time that it is let through, its version is compacted away.
-func losingItsPlace(t *testing.T, s *reflectortest.Server, release chan<- struct{}) {
+// 410: by the time that it is let through, its version is compacted away. The informer
+// is synced when it has told of "first": a watch that breaks before begins anew.
+func losingItsPlace(t *testing.T, s *reflectortest.Server, first <-chan struct{}, release chan<- struct{}) {
 	t.Helper()
-	_, err := s.WaitForRequests(t.Context(), 1, reflectortest.Verb("watch"))
-	require.NoError(t, err)
+	require.NoError(t, s.Create(configMap("first")))
+	<-first
 	for i := range breakAfter + 50 {
 		require.NoError(t, s.Create(configMap(fmt.Sprint("early-", i))))
 	}
@@ -92,9 +93,12 @@ func TestClientGoInformersEndWithTheServersState(t *testing.T) {
 			release := make(chan struct{})
 			s.Inject(reflectortest.Stall(release).On("watch", "configmaps").After(1).Times(1))
 			informer, shutdown := newInformer(t, s, kind)
-			last := make(chan struct{})
+			first, last := make(chan struct{}), make(chan struct{})
 			_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-				if obj.(metav1.Object).GetName() == "last" {
+				switch obj.(metav1.Object).GetName() {
+				case "first":
+					close(first)
+				case "last":
 					close(last)
 				}
 			}})
@@ -104,7 +108,7 @@ func TestClientGoInformersEndWithTheServersState(t *testing.T) {
 			go func() { informer.Run(stop); close(done) }()
 			defer func() { close(stop); <-done; shutdown() }()
 
-			losingItsPlace(t, s, release)
+			losingItsPlace(t, s, first, release)
 			randomChanges(t, s, n)
 			<-last
 			require.NotEmpty(t, s.Requests(isList), "410 makes it list again")
