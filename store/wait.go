@@ -10,7 +10,8 @@ import (
 // WaitFor waits until the partition has seen everything up to a resource version,
 // such as that of an object which was just written to the server: then it is
 // visible, deletions included. Objects and bookmarks both count, so that with a
-// selector it does not matter whether the object is in it.
+// selector it does not matter whether the object is in it. Followers, and with them
+// the queues of subscribers, may be told of it a moment later.
 //
 // It returns nil, also if ctx has ended already and the resource version is
 // reached, or a [*WaitError]: when ctx ends, when a Replace lowers the resource

@@ -172,9 +172,21 @@ func (s *Store[T]) await(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// Flush writes what was changed before it was called, and returns when that is in the file, with what
-// went wrong: a [*FileError], or [ErrClosed].
-func (s *Store[T]) Flush() error { return s.flush() }
+// Flush writes what could be read before it was called, and returns when that is in the file, with what
+// went wrong: a [*FileError], or [ErrClosed]. Do not call it from a follower of the cache.
+func (s *Store[T]) Flush() error {
+	// Readers see a commit before the followers of the cache are told of it, and one of them notes what
+	// is to be written.
+	s.cache.Follow(nobody[T]{})()
+	return s.flush()
+}
+
+// nobody is a follower that has come and gone when all commits that can be read have been told.
+type nobody[T any] struct{}
+
+func (nobody[T]) Start(*store.Snapshot[T]) {}
+
+func (nobody[T]) Commit(*store.Commit[T]) {}
 
 // flush makes a transaction of what is pending, and tells of a failure.
 func (s *Store[T]) flush() error {

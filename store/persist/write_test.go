@@ -113,6 +113,30 @@ func TestClosedStoreIsACacheAndNothingElse(t *testing.T) {
 	assert.Len(t, held(open(t, path)), 1)
 }
 
+// late is told of commits after a while, as one after a slow follower is.
+type late struct{ of follower[*object] }
+
+func (l late) Start(*store.Snapshot[*object]) {}
+
+func (l late) Commit(commit *store.Commit[*object]) {
+	<-time.After(50 * time.Millisecond)
+	l.of.Commit(commit)
+}
+
+func TestFlushWritesWhatCanBeRead(t *testing.T) {
+	path := fresh(t)
+	s := open(t, path)
+	require.NoError(t, s.Replace(nil, "1"))
+	s.stop()
+	s.stop = s.cache.Follow(late{follower[*object]{s}})
+	added := make(chan error, 1)
+	go func() { added <- s.Add(storetest.New("n", "a", "1", "5")) }()
+	require.NoError(t, s.WaitFor(t.Context(), "5"))
+	require.NoError(t, s.Flush())
+	assert.Equal(t, "5", s.saved.Version)
+	require.NoError(t, <-added)
+}
+
 // What comes and goes between two transactions leaves nothing behind.
 func TestWhatNeedNotBeWrittenIsForgotten(t *testing.T) {
 	s := open(t, fresh(t))

@@ -70,7 +70,8 @@ func follow(path string) error {
 	}
 	fmt.Println("loaded", s.State().Loaded, s.Len())
 	fmt.Println("opened in", time.Since(begin))
-	defer s.Cache().Follow(notes{})()
+	unfollow := s.Cache().Follow(notes{})
+	defer unfollow()
 	i := informer.New(client.CoreV1().ConfigMaps(os.Getenv(namespaceEnv)), informer.WithStore(s))
 	initial := 0
 	i.Handle(informer.HandlerFuncs[*configMap]{
@@ -91,6 +92,7 @@ func follow(path string) error {
 	if err := i.Cache().WaitFor(ctx, os.Getenv(versionEnv)); err != nil {
 		return err
 	}
+	unfollow() // it returns when all have been told of what can be read
 	for s.State().Unwritten > 0 || i.Subscriptions()[0].Lag() > 0 {
 		select {
 		case <-time.After(10 * time.Millisecond):
@@ -141,6 +143,6 @@ func (w *world) start(name, version string) said {
 	}
 	require.ErrorContains(w, program.Wait(), "killed", "%s said: %v", name, all)
 	require.Contains(w, all, "done", "%s", name)
-	w.Logf("%s: loaded %v, opened %v, synced %v", name, all.about("loaded"), all.about("opened"), all.about("synced"))
+	w.Logf("%s: %d lines, loaded %v, opened %v, synced %v", name, len(all), all.about("loaded"), all.about("opened"), all.about("synced"))
 	return all
 }

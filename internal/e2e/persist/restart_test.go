@@ -192,10 +192,6 @@ func TestProgramThatIsKilledAndStartedAgainListsNothing(t *testing.T) {
 	assert.Zero(t, asked.lists, "full lists, as the server noted them")
 	assert.Positive(t, asked.watches)
 
-	if os.Getenv("KUBEREFLECTOR_STORM") != "full" {
-		return // under load the third program was seen to hear of nothing, and why is not known yet
-	}
-
 	// It does not: what happened comes from comparing a list with the file.
 	changes, gone = w.change(1)
 	version := w.version()
