@@ -133,23 +133,9 @@ func (c *chains) of(call informer.Handling) (found chain, first bool) {
 	return found, first
 }
 
-// queued returns the context for a handler: that of the commit, if a trace has begun with
-// it. The time in between is a span of its own.
-func (o observer) queued(ctx context.Context, call informer.Handling) (context.Context, []trace.SpanStartOption) {
-	of, first := o.chains.of(call)
-	if !of.commit.IsValid() {
-		return ctx, nil
-	}
-	var links []trace.SpanStartOption
-	if runs := trace.SpanContextFromContext(ctx); runs.IsValid() {
-		links = append(links, trace.WithLinks(trace.Link{SpanContext: runs}))
-	}
-	ctx = trace.ContextWithSpanContext(ctx, of.commit)
-	if first {
-		_, span := o.tracer.Start(ctx, "queue "+o.name+"/"+call.Subscription, trace.WithTimestamp(of.at), trace.WithAttributes(
-			attribute.String("kubereflector.informer", o.name), attribute.String("kubereflector.subscriber", call.Subscription)),
-			trace.WithAttributes(keyAttributes(call.Key)...))
-		span.End()
-	}
-	return ctx, links
+// queued makes a span of the time between a commit, whose trace the context has, and the first call of a handler
+// for it.
+func (o observer) queued(ctx context.Context, of chain, call informer.Handling, named *named) {
+	_, span := o.tracer.Start(ctx, named.queue, trace.WithTimestamp(of.at), named.attributes, trace.WithAttributes(keyAttributes(call.Key)...))
+	span.End()
 }

@@ -4,6 +4,9 @@
 //	pods := informer.New(client, tracing.Options("pods")...)
 //	otel.Add(tracing, pods, 100) // one change in a hundred is followed to its end
 //
+// Each call of a handler has a span, which is for the provider's sampler to take or to drop. Where that costs too
+// much, [WithChosenOnly] makes spans of those calls alone that the changes which Add chose lead to.
+//
 // # Spans
 //
 //	list pods               a list, or the beginning of a watch-list

@@ -16,13 +16,14 @@ const maxLinks = 8
 
 // ReconcilerOptions returns what a reconciler is to be made with, so that it is traced.
 func (t *Tracing) ReconcilerOptions() []controller.ReconcilerOption {
-	return []controller.ReconcilerOption{controller.WithObserver(&reconciles{tracer: t.tracer})}
+	return []controller.ReconcilerOption{controller.WithObserver(&reconciles{tracer: t.tracer, chosenOnly: t.chosenOnly})}
 }
 
 // reconciles traces the calls of reconcile functions.
 type reconciles struct {
-	tracer   trace.Tracer
-	triggers recent[waiting, triggers]
+	tracer     trace.Tracer
+	chosenOnly bool
+	triggers   recent[waiting, triggers]
 }
 
 // waiting is a key that waits for a reconciler.
@@ -59,9 +60,13 @@ func (r *reconciles) Triggered(ctx context.Context, t controller.Trigger) {
 
 // Reconciling implements [controller.Observer].
 func (r *reconciles) Reconciling(ctx context.Context, call controller.Reconciling) (context.Context, func(controller.Result, error)) {
+	of, triggered := r.triggers.take(waiting{call.Reconciler, call.Key})
+	if r.chosenOnly && !triggered {
+		return ctx, nil
+	}
 	named := trace.WithAttributes(attribute.String("kubereflector.reconciler", call.Reconciler))
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), named}
-	if of, ok := r.triggers.take(waiting{call.Reconciler, call.Key}); ok {
+	if triggered {
 		if runs := trace.SpanContextFromContext(ctx); runs.IsValid() {
 			of.more = append(of.more, trace.Link{SpanContext: runs})
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	api "go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -58,5 +60,43 @@ func TestNothingIsSaidOfAnObjectUnlessTheSpanIsRecorded(t *testing.T) {
 		assert.Equal(t, []string{"kubereflector.informer"}, sampler.seen["commit maps"])
 		assert.Equal(t, []string{"kubereflector.informer", "kubereflector.subscriber"}, sampler.seen["handle maps/painter"])
 		assert.Equal(t, []string{"kubereflector.reconciler"}, sampler.seen["reconcile painter"])
+	})
+}
+
+// A retry belongs to the trace of its change; what nobody chose has no span, and its context none either.
+func TestOnlyWhatBelongsToAChosenChangeHasSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		spans := tracetest.NewSpanRecorder()
+		tracing := otel.New(trace.NewTracerProvider(trace.WithSpanProcessor(spans)), otel.WithChosenOnly())
+		p := &traced{t: t, server: server, maps: informer.New(clientset.CoreV1().ConfigMaps(""), tracing.Options("maps")...)}
+		defer otel.Add(tracing, p.maps, 3)()
+		var mu sync.Mutex
+		within := map[string]bool{}
+		r := controller.NewReconciler("painter", p.maps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			within[key.Name] = api.SpanContextFromContext(ctx).IsValid()
+			return controller.Result{}, nil
+		}, tracing.ReconcilerOptions()...)
+		stop := p.run(p.maps, r)
+		for _, name := range []string{"a", "b", "c", "d"} {
+			require.NoError(t, server.Create(named(name)))
+			synctest.Wait()
+		}
+		stop()
+		count := map[string]int{}
+		for _, span := range spans.Ended() {
+			count[span.Name()]++
+		}
+		assert.Equal(t, map[string]int{
+			"list maps": 1, "watch maps": 1,
+			"commit maps": 1, "queue maps/painter": 1, "handle maps/painter": 1, "queue painter": 1, "reconcile painter": 1,
+		}, count)
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Equal(t, map[string]bool{"a": false, "b": false, "c": true, "d": false}, within)
 	})
 }

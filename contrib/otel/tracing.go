@@ -21,16 +21,34 @@ const scope = "github.com/kubereflector/kubereflector/contrib/otel"
 //
 // Create one with [New].
 type Tracing struct {
-	tracer trace.Tracer
+	tracer     trace.Tracer
+	chosenOnly bool
 
 	// mu protects chains, which are those of informers by their names.
 	mu     sync.Mutex
 	chains map[string]*chains
 }
 
+// Option is an option of [New].
+type Option interface{ apply(*Tracing) }
+
+type optionFunc func(*Tracing)
+
+func (f optionFunc) apply(t *Tracing) { f(t) }
+
+// WithChosenOnly makes spans of calls of handlers and reconcile functions only where they
+// belong to the trace of a change that [Add] chose. A call that does not belong to one then costs a
+// look into a map; otherwise each call has a span, and one that a sampler drops takes about
+// half a microsecond. Lists and watches have their spans all the same.
+func WithChosenOnly() Option { return optionFunc(func(t *Tracing) { t.chosenOnly = true }) }
+
 // New returns what makes spans by a provider.
-func New(provider trace.TracerProvider) *Tracing {
-	return &Tracing{tracer: provider.Tracer(scope), chains: map[string]*chains{}}
+func New(provider trace.TracerProvider, opts ...Option) *Tracing {
+	t := &Tracing{tracer: provider.Tracer(scope), chains: map[string]*chains{}}
+	for _, opt := range opts {
+		opt.apply(t)
+	}
+	return t
 }
 
 // chainsOf returns the traces that changes of an informer have begun.
@@ -48,7 +66,7 @@ func (t *Tracing) chainsOf(informer string) *chains {
 // Options returns what an informer is to be made with, so that it is traced. name becomes
 // its name.
 func (t *Tracing) Options(name string) []informer.Option {
-	o := observer{t.tracer, name, t.chainsOf(name)}
+	o := observer{t.tracer, t.chosenOnly, name, t.chainsOf(name), &calls{informer: name}}
 	return []informer.Option{
 		informer.WithName(name), informer.WithObserver(o), informer.WithReflector(reflector.WithObserver(o)),
 	}
@@ -56,9 +74,11 @@ func (t *Tracing) Options(name string) []informer.Option {
 
 // observer traces one informer.
 type observer struct {
-	tracer trace.Tracer
-	name   string
-	chains *chains
+	tracer     trace.Tracer
+	chosenOnly bool
+	name       string
+	chains     *chains
+	calls      *calls
 }
 
 var (
@@ -89,11 +109,22 @@ func (o observer) Watched(watch reflector.Watch) {
 
 // Handling implements [informer.Observer].
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
-	ctx, links := o.queued(ctx, call)
-	ctx, span := o.tracer.Start(ctx, "handle "+o.name+"/"+call.Subscription, append(links,
-		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-			attribute.String("kubereflector.informer", o.name),
-			attribute.String("kubereflector.subscriber", call.Subscription)))...)
+	of, first := o.chains.of(call)
+	if o.chosenOnly && !of.commit.IsValid() {
+		return ctx, nil
+	}
+	named := o.calls.of(call.Subscription)
+	options := named.options
+	if of.commit.IsValid() {
+		if runs := trace.SpanContextFromContext(ctx); runs.IsValid() {
+			options = append(options, trace.WithLinks(trace.Link{SpanContext: runs}))
+		}
+		ctx = trace.ContextWithSpanContext(ctx, of.commit)
+	}
+	if first {
+		o.queued(ctx, of, call, named)
+	}
+	ctx, span := o.tracer.Start(ctx, named.handle, options...)
 	if span.IsRecording() {
 		span.SetAttributes(eventAttributes(call.Key, call.Type, call.Origin)...)
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var tiny = scale{size: pods.Size{Pods: 50, Namespaces: 3, Nodes: 5}, busy: 10, calls: 200, idle: 3}
+var tiny = scale{size: pods.Size{Pods: 50, Namespaces: 3, Nodes: 5}, busy: 10, calls: 200, wired: 40, idle: 3}
 
 func TestEveryCaseRunsOnBothSides(t *testing.T) {
 	measuretest.EveryCaseRuns(t, newWorld(tiny).cases(), 1, nil)

@@ -3,7 +3,6 @@ package informerbench
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,15 +21,25 @@ import (
 
 // instruments is what looks at an informer while it is measured.
 type instruments struct {
-	page    bool    // is open, in somebody's browser
-	metrics bool    // are scraped
-	sampled float64 // of the traces, if traced
-	traced  bool
+	page    bool // is open, in somebody's browser
+	metrics bool // are scraped
+	traces  traces
 }
 
-// glance is how often the page is renewed and metrics are scraped: four times as often as usual, so that it happens
-// several times while something is measured.
-const glance = 250 * time.Millisecond
+// traces says which calls of handlers have spans that are kept.
+type traces string
+
+const (
+	noTraces traces = ""
+	// chosenTraces are those of one change in a hundred, from the commit on. Other calls have no spans.
+	chosenTraces traces = "traces-1%"
+	// sampledTraces are one in a hundred, by the sampler. All calls have spans.
+	sampledTraces traces = "sampler-1%"
+	allTraces     traces = "traces-100%"
+)
+
+// glance is how often the page is renewed, which is what it does by default, and metrics are scraped, which is more often than anybody does.
+const glance = time.Second
 
 // name is what the instruments are called in a table.
 func (i instruments) name() string {
@@ -38,7 +47,7 @@ func (i instruments) name() string {
 	for _, part := range []struct {
 		on   bool
 		name string
-	}{{i.page, "page"}, {i.metrics, "metrics"}, {i.traced, fmt.Sprintf("traces-%g%%", 100*i.sampled)}} {
+	}{{i.page, "page"}, {i.metrics, "metrics"}, {i.traces != noTraces, string(i.traces)}} {
 		if part.on {
 			name += "+" + part.name
 		}
@@ -57,7 +66,8 @@ type watched struct {
 	page   *inspect.Page
 	remove []func()
 	users  sync.WaitGroup
-	traces *trace.TracerProvider
+
+	provider *trace.TracerProvider
 }
 
 var _ subject = (*watched)(nil)
@@ -68,6 +78,19 @@ type nowhere struct{}
 func (nowhere) ExportSpans(context.Context, []trace.ReadOnlySpan) error { return nil }
 func (nowhere) Shutdown(context.Context) error                          { return nil }
 
+// tracing returns what makes the spans, and what is to be shut down after it.
+func (t traces) tracing() (*trace.TracerProvider, *otel.Tracing) {
+	sampler, opts := trace.AlwaysSample(), []otel.Option(nil)
+	switch t {
+	case chosenTraces:
+		opts = append(opts, otel.WithChosenOnly())
+	case sampledTraces:
+		sampler = trace.TraceIDRatioBased(0.01)
+	}
+	provider := trace.NewTracerProvider(trace.WithBatcher(nowhere{}), trace.WithSampler(sampler))
+	return provider, otel.New(provider, opts...)
+}
+
 func newWatched(with instruments, handlers int, server *server) (subject, error) {
 	w := &watched{}
 	ctx, stop := context.WithCancel(context.Background())
@@ -77,9 +100,10 @@ func newWatched(with instruments, handlers int, server *server) (subject, error)
 	if with.metrics {
 		opts = append(opts, metrics.Options("pods")...)
 	}
-	if with.traced {
-		w.traces = trace.NewTracerProvider(trace.WithBatcher(nowhere{}), trace.WithSampler(trace.TraceIDRatioBased(with.sampled)))
-		opts = append(opts, otel.New(w.traces).Options("pods")...)
+	var tracing *otel.Tracing
+	if with.traces != noTraces {
+		w.provider, tracing = with.traces.tracing()
+		opts = append(opts, tracing.Options("pods")...)
 	}
 	var err error
 	w.ours, err = openOurs(handlers, server, opts, func(pods *informer.Informer[*corev1.Pod]) {
@@ -88,6 +112,9 @@ func newWatched(with instruments, handlers int, server *server) (subject, error)
 			w.page = inspect.New(inspect.WithInterval(glance))
 			w.remove = append(w.remove, inspect.Add(w.page, pods))
 			routes.Handle("/page/", http.StripPrefix("/page", w.page))
+		}
+		if with.traces == chosenTraces {
+			w.remove = append(w.remove, otel.Add(tracing, pods, 100))
 		}
 		if with.metrics {
 			registry := prom.NewRegistry()
@@ -164,7 +191,7 @@ func (w *watched) close() {
 		remove()
 	}
 	w.ours.close()
-	if w.traces != nil {
-		_ = w.traces.Shutdown(context.Background())
+	if w.provider != nil {
+		_ = w.provider.Shutdown(context.Background())
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,14 +17,23 @@ import (
 // wire is a transport that has the answers of a server as bytes: what comes out has to be cut and decoded, and no socket
 // is between.
 type wire struct {
-	list    []byte
-	encoded map[*corev1.Pod][]byte // as events
-	frames  chan []byte
+	list     []byte
+	modified map[*corev1.Pod]template
+	version  int
+	frames   chan []byte
+	// buffers have a frame in turn: when one is received, all of the one before was read.
+	buffers [2][]byte
 }
 
-// newWire encodes all that is going to be sent, which is no part of what is measured.
-func newWire(s *server, rounds [][]*corev1.Pod) (*wire, error) {
-	w := &wire{encoded: map[*corev1.Pod][]byte{}, frames: make(chan []byte)}
+// template is an event without the object's resource version.
+type template struct{ before, after []byte }
+
+// firstVersion is higher than those of all objects, and has as many digits as all that are sent.
+const firstVersion = 1_000_000_000
+
+// newWire encodes the pods that are going to change, which is no part of what is measured.
+func newWire(s *server, pods []*corev1.Pod) (*wire, error) {
+	w := &wire{modified: map[*corev1.Pod]template{}, version: firstVersion, frames: make(chan []byte)}
 	list, err := s.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -31,21 +42,33 @@ func newWire(s *server, rounds [][]*corev1.Pod) (*wire, error) {
 	if w.list, err = json.Marshal(list); err != nil {
 		return nil, err
 	}
-	for _, changed := range rounds {
-		for _, pod := range changed {
-			object, err := json.Marshal(pod)
-			if err != nil {
-				return nil, err
-			}
-			w.encoded[pod] = append(append([]byte(`{"type":"MODIFIED","object":`), object...), "}\n"...)
+	for _, pod := range pods {
+		object, err := json.Marshal(pod)
+		if err != nil {
+			return nil, err
+		}
+		version := []byte(`"resourceVersion":"` + pod.ResourceVersion)
+		before, after, ok := bytes.Cut(object, version)
+		if !ok {
+			return nil, fmt.Errorf("%s/%s has no resource version", pod.Namespace, pod.Name)
+		}
+		w.modified[pod] = template{
+			before: append(append([]byte(`{"type":"MODIFIED","object":`), before...), `"resourceVersion":"`...),
+			after:  append(after, "}\n"...),
 		}
 	}
 	return w, nil
 }
 
 func (w *wire) send(pods []*corev1.Pod) {
-	for _, pod := range pods {
-		w.frames <- w.encoded[pod]
+	for i, pod := range pods {
+		event := w.modified[pod]
+		w.version++
+		frame := append(w.buffers[i%2][:0], event.before...)
+		frame = strconv.AppendInt(frame, int64(w.version), 10)
+		frame = append(frame, event.after...)
+		w.buffers[i%2] = frame
+		w.frames <- frame
 	}
 }
 

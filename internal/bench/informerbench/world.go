@@ -2,6 +2,7 @@ package informerbench
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
@@ -14,10 +15,11 @@ type scale struct {
 	size  pods.Size
 	busy  int // pods that change all the time
 	calls int // of all handlers together in a measurement, about
+	wired int // changes that come as bytes in a measurement
 	idle  int // handlers that have nothing to do
 }
 
-var full = scale{size: pods.Size{Pods: 5_000, Namespaces: 50, Nodes: 100}, busy: 1_000, calls: 300_000, idle: 100}
+var full = scale{size: pods.Size{Pods: 5_000, Namespaces: 50, Nodes: 100}, busy: 1_000, calls: 300_000, wired: 300_000, idle: 100}
 
 type world struct {
 	scale
@@ -59,12 +61,15 @@ func (w *world) between(handlers int, g gauge, wired bool, one, other func(int, 
 	with := func(open func(int, *server) (subject, error)) measure.Round {
 		return func() (figure float64, err error) {
 			// As many again that do not change: the rest of a large cache is in nobody's way.
-			rounds := w.changes(handlers)
+			var rounds [][]*corev1.Pod
 			from := newServer(w.set.Pods[:2*w.busy], w.set.Version())
 			if wired {
-				if from.wire, err = newWire(from, rounds); err != nil {
+				rounds = slices.Repeat([][]*corev1.Pod{w.set.Pods[:w.busy]}, w.wired/w.busy)
+				if from.wire, err = newWire(from, w.set.Pods[:w.busy]); err != nil {
 					return 0, err
 				}
+			} else {
+				rounds = w.changes(handlers)
 			}
 			s, err := open(handlers, from)
 			defer s.close()

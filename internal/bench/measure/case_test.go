@@ -60,7 +60,15 @@ func TestSidesAreMeasuredInTurnAndTheMedianCounts(t *testing.T) {
 	result, err := c.measure(3, 0)
 	require.NoError(t, err)
 	assert.Equal(t, Result{Ours: 2, Peer: 20}, result)
-	assert.Equal(t, []string{"ours", "peer", "ours", "peer", "ours", "peer"}, *calls)
+	assert.Equal(t, []string{"ours", "peer", "peer", "ours", "ours", "peer"}, *calls)
+}
+
+func TestTheLeastCountsWhereTheBestIsTaken(t *testing.T) {
+	c, _ := scripted("x", Goal{}, []float64{3, 100, 2}, []float64{30, 10, 20})
+	c.Best = true
+	result, err := c.measure(3, 0)
+	require.NoError(t, err)
+	assert.Equal(t, Result{Ours: 2, Peer: 10}, result)
 }
 
 func TestRoundsOfACaseCountMoreThanThoseOfTheTable(t *testing.T) {
