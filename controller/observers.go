@@ -29,18 +29,24 @@ func (o observers) Triggered(ctx context.Context, trigger Trigger) {
 
 // Reconciling implements [Observer]. They hear of the end in the opposite order.
 func (o observers) Reconciling(ctx context.Context, call Reconciling) (context.Context, func(Result, error)) {
-	var all []func(Result, error)
+	var last func(Result, error) // most calls have one at most
+	var before []func(Result, error)
 	for _, one := range o {
 		var done func(Result, error)
-		if ctx, done = one.Reconciling(ctx, call); done != nil {
-			all = append(all, done)
+		if ctx, done = one.Reconciling(ctx, call); done == nil {
+			continue
 		}
+		if last != nil {
+			before = append(before, last)
+		}
+		last = done
 	}
-	if len(all) == 0 {
-		return ctx, nil
+	if len(before) == 0 {
+		return ctx, last
 	}
 	return ctx, func(result Result, err error) {
-		for _, done := range slices.Backward(all) {
+		last(result, err)
+		for _, done := range slices.Backward(before) {
 			done(result, err)
 		}
 	}

@@ -22,18 +22,24 @@ func withObserver(first, second Observer) Observer {
 
 // Handling implements [Observer]. They hear of the end in the opposite order.
 func (o observers) Handling(ctx context.Context, call Handling) (context.Context, func(error)) {
-	var all []func(error)
+	var last func(error) // most calls have one at most
+	var before []func(error)
 	for _, one := range o {
 		var done func(error)
-		if ctx, done = one.Handling(ctx, call); done != nil {
-			all = append(all, done)
+		if ctx, done = one.Handling(ctx, call); done == nil {
+			continue
 		}
+		if last != nil {
+			before = append(before, last)
+		}
+		last = done
 	}
-	if len(all) == 0 {
-		return ctx, nil
+	if len(before) == 0 {
+		return ctx, last
 	}
 	return ctx, func(err error) {
-		for _, done := range slices.Backward(all) {
+		last(err)
+		for _, done := range slices.Backward(before) {
 			done(err)
 		}
 	}

@@ -200,10 +200,10 @@ func (o observer) Watched(watch reflector.Watch) {
 
 // Handling implements [informer.Observer].
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
-	began := time.Now()
+	of, began, name := o.of, time.Now(), subscriber{o.name, label(call.Subscription)} // and not all of the call in the closure
 	return ctx, func(err error) {
 		took := time.Since(began)
-		o.of.observerOf(subscriber{o.name, label(call.Subscription)}, resultOf(err)).Observe(took.Seconds())
+		of.observerOf(name, resultOf(err)).Observe(took.Seconds())
 	}
 }
 
