@@ -60,6 +60,9 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 		t.begin(c)
 	case c.version() == t.tried && now.Before(t.retry):
 		return t.retry
+	case mine && t.of.leaving && !t.of.keeper.left():
+		// Others are to know first, or they count with this member, and share out anew what
+		// they hold themselves when they see that it has less. It is said at once.
 	case mine:
 		t.given = c.version()
 		t.write("release", c, now, func(ctx context.Context) (*coordinationv1.Lease, error) {
