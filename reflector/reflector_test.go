@@ -557,10 +557,10 @@ func TestSyncedIsLatched(t *testing.T) {
 // resumable is a store that counts how often it is told that it is in touch.
 type resumable struct {
 	store.Store[*corev1.ConfigMap]
-	resumed int
+	resumed atomic.Int32
 }
 
-func (s *resumable) Resumed() { s.resumed++ }
+func (s *resumable) Resumed() { s.resumed.Add(1) }
 
 func TestStoreIsToldThatAWatchWasAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -569,13 +569,13 @@ func TestStoreIsToldThatAWatchWasAccepted(t *testing.T) {
 		s := &resumable{Store: inner}
 		api := new(script).watchFails(errors.New("no"))
 		r := New(api, store.Store[*corev1.ConfigMap](s))
-		assert.Zero(t, s.resumed)
+		assert.Zero(t, s.resumed.Load())
 		stop := running(t, r)
 		synctest.Wait()
-		assert.Zero(t, s.resumed, "the server refused it")
+		assert.Zero(t, s.resumed.Load(), "the server refused it")
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
-		assert.Equal(t, 1, s.resumed)
+		assert.EqualValues(t, 1, s.resumed.Load())
 		assert.Equal(t, "5", s.ResourceVersion())
 	})
 }

@@ -239,7 +239,7 @@ func TestManyWaitersNeedNoGoroutinesAndWakeInOrder(t *testing.T) {
 		require.NoError(t, err)
 		waiters = append(waiters, w)
 	}
-	assert.Equal(t, before, runtime.NumGoroutine())
+	assert.LessOrEqual(t, runtime.NumGoroutine(), before, "one of another test may have ended since")
 	for _, version := range []int{2, 10, 500, 1001} {
 		require.NoError(t, c.Bookmark(strconv.Itoa(version)))
 		for _, w := range waiters {

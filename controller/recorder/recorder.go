@@ -27,10 +27,13 @@ const (
 	// earlyLimit is how many Events wait for Run. client-go has as many wait for the server.
 	earlyLimit = 1000
 
-	// quiet is how long nothing must have happened until everything counts as written:
-	// client-go has a goroutine for each Event, of which nothing is seen until it begins to
-	// write.
-	quiet = 100 * time.Millisecond
+	// Nothing must have happened at so many looks in a row, with so long between two, until
+	// everything counts as written: client-go has a goroutine for each Event, of which
+	// nothing is seen until it begins to write. One look after all of the time would not
+	// do: a process that has not run for as long, on a machine that is busy or because its
+	// CPU time is limited, may come to that before it comes to the goroutine.
+	looks = 10
+	pause = 10 * time.Millisecond
 )
 
 var (

@@ -118,6 +118,17 @@ func TestEventsThatNobodyHeardOfAreUnwritten(t *testing.T) {
 	})
 }
 
+func TestWhatHappensLateIsWaitedForAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &run{happened: make(chan struct{}, 1), told: 1, heard: 1}
+		begin, late := time.Now(), looks*pause-pause/2
+		time.AfterFunc(late, func() { n.count(&n.writing, 1) })
+		time.AfterFunc(late+time.Second, func() { n.count(&n.writing, -1) })
+		require.NoError(t, n.drain(time.Minute))
+		assert.Equal(t, late+time.Second+looks*pause, time.Since(begin))
+	})
+}
+
 func TestSameOfTheSameObjectIsOneEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, r := newRecorder(t)

@@ -102,21 +102,22 @@ func (n *run) drain(timeout time.Duration) error {
 	if silent {
 		return nil
 	}
-	over, calm := time.NewTimer(timeout), time.NewTimer(quiet)
+	over, next := time.NewTimer(timeout), time.NewTimer(pause)
 	defer over.Stop()
-	defer calm.Stop()
-	for {
+	defer next.Stop()
+	for calm := 0; calm < looks; next.Reset(pause) {
 		select {
 		case <-n.happened:
-		case <-calm.C:
-			if n.idle() {
-				return nil
+			calm = 0
+		case <-next.C:
+			if calm++; !n.idle() {
+				calm = 0
 			}
 		case <-over.C:
 			return ErrUnwritten
 		}
-		calm.Reset(quiet)
 	}
+	return nil
 }
 
 // close ends the broadcaster, whose context has ended, and waits for the requests.

@@ -52,9 +52,10 @@
 //     another or one more. Nothing moves then.
 //   - P5. When a member comes, shards move to it and nowhere else; when one goes, its shards
 //     move and no others.
-//   - P6. When ctx ends, each shard is given back as soon as its work has ended, and taken by
-//     another member at once. If a process is killed, its shards are taken when its lease
-//     is over: that is what a lease lasts after the last renewal that others saw.
+//   - P6. When ctx ends, the member says so to the others, and then gives back each shard as
+//     soon as its work has ended: another member takes it at once. If a process is killed,
+//     its shards are taken when its lease is over: that is what a lease lasts after the last
+//     renewal that others saw.
 //   - P7. Members that know of different numbers of shards never work at the same time.
 //     Those who joined first work, the others wait, and are ready.
 //   - P8. Run returns after all its goroutines, and may be called again.

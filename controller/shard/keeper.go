@@ -139,6 +139,9 @@ func (k *keeper) leave() {
 	}
 }
 
+// left reports whether others can see that this member wants nothing any more.
+func (k *keeper) left() bool { return k.current().Annotations[leavingAnnotation] != "" }
+
 func (k *keeper) nudge() {
 	select {
 	case k.nudged <- struct{}{}:

@@ -59,10 +59,7 @@ func (w *world) away(identity string, opts ...Option) (*started, *host) {
 	require.NoError(w, err)
 	m, err := New(clientset.CoordinationV1(), w.group, identity, w.hold(identity), append(opts, optionFunc(func(o *options) { o.clock = h }))...)
 	require.NoError(w, err)
-	ctx, cancel := context.WithCancel(w.Context())
-	s := &started{Member: m, cancel: cancel, ended: make(chan error, 1)}
-	go func() { s.ended <- m.Run(ctx) }()
-	return s, h
+	return w.run(m), h
 }
 
 func TestMemberThatIsCutOffEndsBeforeOthersTakeItsShards(t *testing.T) {

@@ -32,7 +32,8 @@ type tenure struct {
 	// what became of that, and it may still come true. What was claimed then is never
 	// worked again.
 	given string
-	retry time.Time // when the next request may be made
+	tried string    // the version of the lease at the last request
+	retry time.Time // when the next one at that version may be made
 }
 
 // errGiven is why the context of a Hold ends that is to hand over its shard.
@@ -57,16 +58,19 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 	case lost || t.writing:
 	case mine && wanted && t.given != c.version():
 		t.begin(c)
-	case now.Before(t.retry):
+	case c.version() == t.tried && now.Before(t.retry):
 		return t.retry
+	case mine && t.of.leaving && !t.of.keeper.left():
+		// Others are to know first, or they count with this member, and share out anew what
+		// they hold themselves when they see that it has less. It is said at once.
 	case mine:
 		t.given = c.version()
-		t.write("release", now, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		t.write("release", c, now, func(ctx context.Context) (*coordinationv1.Lease, error) {
 			return t.of.client.Update(ctx, freed(c.lease), metav1.UpdateOptions{})
 		})
 	case wanted && t.of.dead(v, c, now):
 		claimed := t.of.claimed(t.shard.Index, c.lease)
-		t.write("take", now, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		t.write("take", c, now, func(ctx context.Context) (*coordinationv1.Lease, error) {
 			if c.lease == nil {
 				return t.of.client.Create(ctx, claimed, metav1.CreateOptions{})
 			}
@@ -79,10 +83,11 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 }
 
 // write writes the lease of the shard. What comes of it is seen in the lease, sooner or
-// later; until then it is not tried again too often.
-func (t *tenure) write(what string, now time.Time, write func(context.Context) (*coordinationv1.Lease, error)) {
+// later; until then it is not tried again too often. A lease that has changed since is
+// another matter: whoever was faster may have given it back.
+func (t *tenure) write(what string, c claim, now time.Time, write func(context.Context) (*coordinationv1.Lease, error)) {
 	t.writing = true
-	t.retry = now.Add(t.of.period)
+	t.tried, t.retry = c.version(), now.Add(t.of.period)
 	t.of.task(func(ctx context.Context) {
 		lease, err := write(ctx)
 		t.of.post(func() {

@@ -77,7 +77,10 @@ func (w *world) member(identity string, opts ...Option) *Member {
 }
 
 func (w *world) start(identity string, opts ...Option) *started {
-	m := w.member(identity, opts...)
+	return w.run(w.member(identity, opts...))
+}
+
+func (w *world) run(m *Member) *started {
 	ctx, cancel := context.WithCancel(w.Context())
 	s := &started{Member: m, cancel: cancel, ended: make(chan error, 1)}
 	go func() { s.ended <- m.Run(ctx) }()

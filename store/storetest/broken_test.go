@@ -79,7 +79,11 @@ func childResults(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), self, "-test.run=^TestSuiteCatchesBrokenStores$", "-test.v", "-test.timeout=5m",
+	limit := time.Duration(0) // none, or what is left for this process, whose end would not end the other one
+	if deadline, ok := t.Deadline(); ok {
+		limit = max(time.Until(deadline)-10*time.Second, time.Second)
+	}
+	command := exec.CommandContext(t.Context(), self, "-test.run=^TestSuiteCatchesBrokenStores$", "-test.v", "-test.timeout="+limit.String(),
 		// The same sequences each time, and no search for shorter ones.
 		"-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
 	command.Env = append(os.Environ(), inChild+"=yes")
