@@ -13,7 +13,6 @@ import (
 
 // haul is what came of a watch at once: a batch of a Resource's, or the events of another client.
 type haul struct {
-	format wire.Format // of the batch
 	batch  *wire.Batch
 	events []watch.Event
 	// passed is how many objects of other shards came after that, and were left out, and version
@@ -49,7 +48,10 @@ func (f *answerFrames) next(context.Context) (haul, error) {
 	if err != nil && err != io.EOF {
 		err = f.answer.fail(f.watch.Head(), err)
 	}
-	return haul{format: f.format, batch: batch}, err
+	if batch != nil {
+		batch.Format = f.format
+	}
+	return haul{batch: batch}, err
 }
 
 func (f *answerFrames) close() { f.answer.close() }
@@ -139,7 +141,7 @@ func (h *haul) size() int {
 // notice looks at an event.
 func (h *haul) notice(i int, by store.ShardKey) notice {
 	if h.batch != nil {
-		return noticeFrame(h.format, &h.batch.Frames[i], by)
+		return noticeFrame(h.batch.Format, &h.batch.Frames[i], by)
 	}
 	return noticeEvent(&h.events[i], by)
 }

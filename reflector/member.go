@@ -26,7 +26,6 @@ type member struct {
 	// has no order, and everything if it is not a shard alone.
 	begun, odd, everything bool
 	at                     revision // own brought everything up to here
-	format                 wire.Format
 
 	// The hub's mu protects these.
 
@@ -77,7 +76,6 @@ func (m *member) next(ctx context.Context) (haul, error) {
 
 // heed looks at what its own watch brought.
 func (m *member) heed(came *haul) {
-	m.format = came.format
 	for i := range came.size() {
 		n := came.notice(i, m.asks.by)
 		if n.kind == changing && !m.shards.contains(n.hash) {
@@ -100,8 +98,12 @@ func (m *member) heed(came *haul) {
 func (m *member) approach(ctx context.Context) {
 	h := m.hub
 	h.mu.Lock()
-	if m.trunk == nil || m.trunk.ended {
-		m.trunk = nil
+	if m.trunk != nil && m.trunk.ended {
+		h.mu.Unlock()
+		h.leave(m)
+		h.mu.Lock()
+	}
+	if m.trunk == nil {
 		t := h.trunkLocked(m.asks)
 		if t == nil && !h.aloneLocked(m.asks) {
 			t = h.beginLocked(ctx, m)
@@ -111,7 +113,7 @@ func (m *member) approach(ctx context.Context) {
 		}
 	}
 	t := m.trunk
-	caughtUp := t != nil && t.formed && t.format == m.format && m.at >= m.since
+	caughtUp := t != nil && !t.opened.IsZero() && m.at >= m.since
 	if caughtUp {
 		m.joined, m.floor = true, m.at
 		m.skipLocked()
@@ -198,7 +200,8 @@ func (m *member) putLocked(came *haul, i int, taken bool) {
 			tail.passed = 0
 			return
 		}
-		tail.format, tail.batch, tail.passed = came.format, wire.NewBatch(), 0
+		tail.batch, tail.passed = wire.NewBatch(), 0
+		tail.batch.Format = came.batch.Format
 		tail.batch.Append(frame)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubereflector/kubereflector/internal/wire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -32,8 +31,6 @@ type trunk struct {
 
 	members  []*member
 	position revision // what is newer goes to all who are members
-	format   wire.Format
-	formed   bool // format is known
 	ended    bool
 	err      error // why it ended
 
@@ -54,10 +51,6 @@ func (t *trunk) run(ctx context.Context, opts metav1.ListOptions) {
 			t.hub.alone[t.asks] = time.Now().Add(unavailable) // they have watches of their own
 		}
 		t.endLocked(err)
-	} else if a := source.of(); a == nil {
-		t.formed = true
-	} else if format, named := a.named(); named && a.contentType != "" {
-		t.format, t.formed = format, true
 	}
 	t.hub.mu.Unlock()
 	close(t.answered)
@@ -131,9 +124,6 @@ func (t *trunk) place(came *haul) (full, more bool) {
 		default: // it has not caught up, and has to come as far as this now
 			m.inbox, m.since = nil, t.position
 		}
-	}
-	if came.batch != nil {
-		t.format, t.formed = came.format, true
 	}
 	defer t.wakeLocked()
 	for i, n := range t.notices {

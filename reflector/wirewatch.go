@@ -92,9 +92,8 @@ const (
 
 // read reads until the watch ends, and returns why.
 func (s *wireWatch[T]) read(ctx context.Context) error {
-	var format wire.Format // of all of them
 	decoding := newPipeline(s.of, true, func(d *decoder[T], events *[]event[T], batch *wire.Batch) {
-		s.decode(d, events, format, batch)
+		s.decode(d, events, batch.Format, batch)
 	})
 	defer func() { decoding.close(ctx.Err() == nil) }()
 	for {
@@ -102,10 +101,7 @@ func (s *wireWatch[T]) read(ctx context.Context) error {
 		came, err := s.frames.next(ctx)
 		now := time.Now()
 		if came.batch != nil {
-			if came.format != format {
-				format = came.format // before anything is decoded
-			}
-			s.held.keepBack(s, decoding.own, format, came.batch)
+			s.held.keepBack(s, decoding.own, came.batch.Format, came.batch)
 		}
 		if e, ok := s.held.pass(now, err != nil || came.size() > 0 || came.passed > 0); ok && !s.send(ctx, decoding.ready([]event[T]{e})) {
 			return ctx.Err()

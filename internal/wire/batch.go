@@ -20,6 +20,8 @@ type Frame struct {
 type Batch struct {
 	// Frames has at least one element.
 	Frames []Frame
+	// Format is for whoever hands batches of several bodies over. It is not set here.
+	Format Format
 
 	buf  []byte
 	used int // of buf, by Append
