@@ -20,6 +20,8 @@ type hub struct {
 
 	mu     sync.Mutex // protects the fields below, and what trunks and members say that it does
 	trunks map[demand]*trunk
+	// gatherings are those who wait for watch-lists.
+	gatherings map[roll]*gathering
 	// alone says until when some requests are not shared, since what came could not be put
 	// into an order, or there was no trunk to be had.
 	alone map[demand]time.Time
@@ -38,7 +40,7 @@ const (
 )
 
 func newHub(open func(context.Context, metav1.ListOptions) (tap, error)) *hub {
-	return &hub{open: open, trunks: map[demand]*trunk{}, alone: map[demand]time.Time{}}
+	return &hub{open: open, trunks: map[demand]*trunk{}, gatherings: map[roll]*gathering{}, alone: map[demand]time.Time{}}
 }
 
 // enter opens a watch for somebody, and returns when the server has accepted it. The member goes
@@ -48,23 +50,19 @@ func (h *hub) enter(ctx context.Context, opts metav1.ListOptions, w wants) (*mem
 		hub: h, opts: opts, shards: w.shards, wake: make(chan struct{}, 1),
 		asks: demand{opts.LabelSelector, opts.FieldSelector, w.shards.by},
 	}
+	if initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents; initial {
+		return m.begins(h.gather(ctx, m))
+	}
 	from, numbered := revisionOf(opts.ResourceVersion)
-	if initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents; !initial {
-		m.begun, m.odd, m.at = true, !numbered, from
-		if numbered && w.sharding == ShardedByClient {
-			m.everything = true
-			m.opts.ShardSelector = "" // which one server of several may take all the same
-			if done, err := h.enterTrunk(ctx, m); done {
-				return m.opened(), err
-			}
+	m.begun, m.odd, m.at = true, !numbered, from
+	if numbered && w.sharding == ShardedByClient {
+		m.everything = true
+		m.opts.ShardSelector = "" // which one server of several may take all the same
+		if done, err := h.enterTrunk(ctx, m); done {
+			return m.begins(nil, err)
 		}
 	}
-	own, err := h.open(ctx, m.opts)
-	if err != nil {
-		return nil, err
-	}
-	m.own = own
-	return m.opened(), nil
+	return m.begins(h.open(ctx, m.opts))
 }
 
 // enterTrunk makes somebody take part in what is shared. It returns false if that begins later than
@@ -75,7 +73,7 @@ func (h *hub) enterTrunk(ctx context.Context, m *member) (bool, error) {
 		t := h.trunkLocked(m.asks)
 		began := t == nil && !h.aloneLocked(m.asks)
 		if began {
-			t = h.beginLocked(ctx, m)
+			t = h.startLocked(ctx, m)
 		}
 		if t == nil || m.at < t.position {
 			h.mu.Unlock()
@@ -112,21 +110,28 @@ func (h *hub) trunkLocked(asks demand) *trunk {
 
 func (h *hub) aloneLocked(asks demand) bool { return time.Now().Before(h.alone[asks]) }
 
-// beginLocked begins a trunk where a member is. It has nobody yet.
-func (h *hub) beginLocked(ctx context.Context, m *member) *trunk {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the one who begins it
+// startLocked begins a trunk where a member is. It has nobody yet.
+func (h *hub) startLocked(ctx context.Context, m *member) *trunk {
+	t := h.newTrunk(ctx, m)
+	t.position = m.at
+	t.opts.ResourceVersion, t.opts.ResourceVersionMatch = m.at.String(), ""
+	t.opts.ShardSelector, t.opts.SendInitialEvents = "", nil
+	h.trunks[m.asks] = t
+	t.beginLocked()
+	return t
+}
+
+// newTrunk returns a trunk that asks for what a member does, and outlives it.
+func (h *hub) newTrunk(ctx context.Context, m *member) *trunk {
+	life := maxWatch
+	if seconds := m.opts.TimeoutSeconds; seconds != nil {
+		life = time.Duration(*seconds) * time.Second
+	}
 	t := &trunk{
-		hub: h, asks: m.asks, position: m.at, until: time.Now().Add(maxWatch), cancel: cancel,
+		hub: h, asks: m.asks, opts: m.opts, until: time.Now().Add(life),
 		answered: make(chan struct{}), done: make(chan struct{}), room: make(chan struct{}, 1),
 	}
-	opts := m.opts
-	opts.ResourceVersion, opts.ResourceVersionMatch = m.at.String(), ""
-	opts.ShardSelector, opts.SendInitialEvents = "", nil
-	if seconds := opts.TimeoutSeconds; seconds != nil {
-		t.until = time.Now().Add(time.Duration(*seconds) * time.Second)
-	}
-	h.trunks[m.asks] = t
-	go t.run(ctx, opts)
+	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return t
 }
 

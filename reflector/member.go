@@ -44,10 +44,10 @@ const (
 	haulEvents = 64
 )
 
-// opened notes when the server accepted the watch.
-func (m *member) opened() *member {
-	m.began = time.Now()
-	return m
+// begins takes what came of asking for the watch: own is nil if it takes part in another.
+func (m *member) begins(own tap, err error) (*member, error) {
+	m.own, m.began = own, time.Now()
+	return m, err
 }
 
 // answer returns whose text errors have.
@@ -92,6 +92,10 @@ func (m *member) heed(came *haul) {
 			m.at = n.version
 		}
 	}
+	if came.passed > 0 {
+		m.everything = true
+		m.at = max(m.at, came.version)
+	}
 }
 
 // approach takes part in what is shared, if its own watch has brought all that was before.
@@ -106,7 +110,7 @@ func (m *member) approach(ctx context.Context) {
 	if m.trunk == nil {
 		t := h.trunkLocked(m.asks)
 		if t == nil && !h.aloneLocked(m.asks) {
-			t = h.beginLocked(ctx, m)
+			t = h.startLocked(ctx, m)
 		}
 		if t != nil {
 			t.registerLocked(m)

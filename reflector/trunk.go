@@ -15,7 +15,9 @@ import (
 type trunk struct {
 	hub      *hub
 	asks     demand
-	until    time.Time // nobody joins later: it may have stalled
+	opts     metav1.ListOptions
+	until    time.Time       // nobody joins later: it may have stalled
+	ctx      context.Context // of the watch, which outlives whoever begins it
 	cancel   context.CancelFunc
 	answered chan struct{} // closed when the server has answered
 	done     chan struct{} // closed when all has ended
@@ -29,21 +31,32 @@ type trunk struct {
 
 	// The hub's mu protects these.
 
+	begun    bool
 	members  []*member
 	position revision // what is newer goes to all who are members
 	ended    bool
 	err      error // why it ended
 
 	notices []notice // of the goroutine that reads
+
+	// Of a watch-list that is shared: what is asked for, and whose shards. See gathering.
+
+	roll  *roll
+	union *shardSet
 }
 
 // memberPatience is how long all others wait for one who takes nothing.
 const memberPatience = 5 * time.Second
 
-func (t *trunk) run(ctx context.Context, opts metav1.ListOptions) {
+func (t *trunk) beginLocked() {
+	t.begun = true
+	go t.run(t.opts)
+}
+
+func (t *trunk) run(opts metav1.ListOptions) {
 	defer close(t.done)
 	defer t.cancel()
-	source, err := t.hub.open(ctx, opts)
+	source, err := t.hub.open(t.ctx, opts)
 	t.hub.mu.Lock()
 	t.source, t.refusal, t.opened = source, err, time.Now()
 	if err != nil {
@@ -54,11 +67,14 @@ func (t *trunk) run(ctx context.Context, opts metav1.ListOptions) {
 	}
 	t.hub.mu.Unlock()
 	close(t.answered)
+	if t.roll != nil {
+		t.hub.gathered(*t.roll)
+	}
 	if err != nil {
 		return
 	}
 	defer source.close()
-	err = t.read(ctx)
+	err = t.read(t.ctx)
 	t.hub.mu.Lock()
 	defer t.hub.mu.Unlock()
 	t.endLocked(err)
@@ -139,6 +155,8 @@ func (t *trunk) place(came *haul) (full, more bool) {
 // can be said of what comes next.
 func (t *trunk) placeLocked(came *haul, i int, n notice) bool {
 	switch {
+	case t.union != nil:
+		return t.placeListedLocked(came, i, n)
 	case n.kind == changing && n.version >= t.position:
 		taken := false
 		for _, m := range t.members {
@@ -194,7 +212,7 @@ func (t *trunk) registerLocked(m *member) {
 // dropLocked takes a member out, and reports whether nobody is left for whom to go on.
 func (t *trunk) dropLocked(m *member) bool {
 	t.removeLocked(m)
-	if len(t.members) > 0 {
+	if len(t.members) > 0 || !t.begun {
 		return false
 	}
 	t.hub.forgetLocked(t)
