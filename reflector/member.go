@@ -35,6 +35,7 @@ type member struct {
 	joined bool
 	floor  revision
 	inbox  []haul
+	told   bool // a haul that says that others' objects came was left as it is
 	cast   bool // it was too slow
 }
 
@@ -195,6 +196,9 @@ func (m *member) last(ctx context.Context, err error) error {
 // putLocked puts an event into the inbox, or a copy of it if another member has it.
 func (m *member) putLocked(came *haul, i int, taken bool) {
 	tail := m.tailLocked()
+	if tail != nil && tail.passed > 0 && !m.told {
+		m.told, tail = true, nil // else nobody would see that others' objects come
+	}
 	if came.batch != nil {
 		frame := &came.batch.Frames[i]
 		if tail == nil || tail.batch != nil && !tail.batch.Append(frame) {
