@@ -113,7 +113,7 @@ func TestServerThatSelectsIsLeftToIt(t *testing.T) {
 	})
 }
 
-func TestSharedWatchThatExpiresIsListedAnew(t *testing.T) {
+func TestSharedWatchThatFailsIsNoLossToAnybody(t *testing.T) {
 	for name, fault := range map[string]reflectortest.Fault{
 		"410":   reflectortest.ErrorEvent(3, apierrors.NewResourceExpired("expired").ErrStatus),
 		"500":   reflectortest.ErrorEvent(3, apierrors.NewInternalError(errors.New("internal")).ErrStatus),
