@@ -94,23 +94,25 @@ func TestNobodyWaitsLongForTheListOfAnother(t *testing.T) {
 }
 
 func TestServerThatSelectsIsLeftToIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := reflectortest.Start(t), &meter{}
-		server.SetSharding(true)
-		client := sites(t, server, m)
-		shards := newTeam(t, client, store.ByUID, 4)
-		defer shards.stop()
-		m.bytes()
-		change(t, server, 0, 20)
-		synctest.Wait()
-		for _, r := range shards.own {
-			assert.Equal(t, reflector.ShardedByServer, r.State().Sharding)
-		}
-		assert.Equal(t, 4, m.watches(), "of one shard each")
-		for _, r := range server.Requests(reflectortest.Verb("watch")) {
-			assert.NotEmpty(t, r.Query.Get("shardSelector"))
-		}
-	})
+	for _, opts := range [][]reflector.Option{nil, {reflector.WithoutWatchList()}} {
+		synctest.Test(t, func(t *testing.T) {
+			server, m := reflectortest.Start(t), &meter{}
+			server.SetSharding(true)
+			client := sites(t, server, m)
+			shards := newTeam(t, client, store.ByUID, 4, opts...)
+			defer shards.stop()
+			m.bytes()
+			change(t, server, 0, 20)
+			synctest.Wait()
+			for _, r := range shards.own {
+				assert.Equal(t, reflector.ShardedByServer, r.State().Sharding)
+			}
+			assert.Equal(t, 4, m.watches(), "of one shard each")
+			for _, r := range server.Requests(reflectortest.Verb("watch")) {
+				assert.NotEmpty(t, r.Query.Get("shardSelector"))
+			}
+		})
+	}
 }
 
 func TestSharedWatchThatFailsIsNoLossToAnybody(t *testing.T) {
@@ -193,15 +195,21 @@ func TestOnlyThoseShareWhoAskAlike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := reflectortest.Start(t), &meter{}
 		client := sites(t, server, m)
+		colored := func(n int) *corev1.ConfigMap {
+			object := placed(n)
+			object.Labels = map[string]string{"color": map[bool]string{true: "red", false: "blue"}[n%2 == 0]}
+			return object
+		}
+		for n := range 20 {
+			require.NoError(t, server.Create(colored(900+n)))
+		}
 		all := store.Shards(store.ByUID, 2)
 		red, everything := newCache(), newCache()
 		defer start(t, reflector.New(client, red, reflector.WithShard(all[0]), reflector.WithoutWatchList(),
 			reflector.WithLabelSelector(labels.SelectorFromSet(labels.Set{"color": "red"}))))()
 		defer start(t, reflector.New(client, everything, reflector.WithShard(all[0]), reflector.WithoutWatchList()))()
 		for n := range 40 {
-			object := placed(1000 + n)
-			object.Labels = map[string]string{"color": map[bool]string{true: "red", false: "blue"}[n%2 == 0]}
-			require.NoError(t, server.Create(object))
+			require.NoError(t, server.Create(colored(1000+n)))
 		}
 		synctest.Wait()
 		want := map[bool]int{}

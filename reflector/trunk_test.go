@@ -3,7 +3,10 @@ package reflector
 import (
 	"context"
 	"fmt"
+	"io"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/store"
@@ -134,4 +137,54 @@ func TestVersionsThatAreNoNumbers(t *testing.T) {
 	n, ok := revisionOf([]byte("1234567890123456789"))
 	assert.True(t, ok)
 	assert.Equal(t, "1234567890123456789", n.String())
+}
+
+// Somebody who listed later than the last event knows what comes until then.
+func TestWhoIsAheadIsToldNothingOld(t *testing.T) {
+	here, there := uids()
+	trunk, members := sharedTrunk()
+	ahead := members[0]
+	ahead.floor = 20
+	came := haul{batch: framesOf(here, there, 15, 20)}
+	came.batch.Append(&wire.Frame{Type: string(watch.Bookmark), Object: []byte(`{"metadata":{"resourceVersion":"15"}}`)})
+	frames := came.batch.Frames
+	frames[2], frames[3], frames[4] = frames[4], frames[2], frames[3] // the bookmark in between
+	more, err := trunk.deliver(t.Context(), &came)
+	require.NoError(t, err)
+	require.True(t, more)
+	assert.Empty(t, ahead.inbox)
+	assert.Len(t, members[1].inbox, 2)
+}
+
+// A bookmark that goes back is for everybody to judge, also for who is ahead.
+func TestServerThatWentBackIsShownToAll(t *testing.T) {
+	trunk, members := sharedTrunk()
+	trunk.position, members[0].floor = 20, 30
+	came := haul{batch: wire.NewBatch()}
+	came.batch.Append(&wire.Frame{Type: string(watch.Bookmark), Object: []byte(`{"metadata":{"resourceVersion":"15"}}`)})
+	more, err := trunk.deliver(t.Context(), &came)
+	assert.Equal(t, io.EOF, err)
+	assert.False(t, more)
+	for _, m := range members {
+		assert.Len(t, m.inbox, 1)
+	}
+	assert.False(t, trunk.hub.aloneLocked(trunk.asks), "it has an order")
+}
+
+func TestWhatHasNoOrderIsNotSharedForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := uids()
+		trunk, members := sharedTrunk()
+		trunk.position = 20
+		came := haul{batch: framesOf(here, there, 15)}
+		more, err := trunk.deliver(t.Context(), &came)
+		assert.Equal(t, io.EOF, err)
+		assert.False(t, more)
+		for _, m := range members {
+			assert.Len(t, m.inbox, 1, "whose it is, each finds out by itself")
+		}
+		assert.True(t, trunk.hub.aloneLocked(trunk.asks))
+		<-time.After(orderless)
+		assert.False(t, trunk.hub.aloneLocked(trunk.asks))
+	})
 }
