@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 )
 
 // shardDiary notes what a subscriber of shards is told.
@@ -71,12 +72,23 @@ func inShards(t *testing.T, server *reflectortest.Server, cache *store.View[*cor
 	return len(want)
 }
 
+func podClient(server *reflectortest.Server) reflector.Client[*corev1.Pod, *corev1.PodList] {
+	return kubernetes.NewForConfigOrDie(server.Config()).CoreV1().Pods("")
+}
+
 func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
-	for _, gate := range []bool{true, false} {
-		t.Run(fmt.Sprint("gate ", gate), func(t *testing.T) {
+	for name, c := range map[string]struct{ gate, shared bool }{
+		"gate": {gate: true}, "no gate": {}, "gate, one client": {gate: true, shared: true}, "no gate, one client": {shared: true},
+	} {
+		gate := c.gate
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
 				server.SetSharding(gate)
+				client := podClient(server)
+				if c.shared {
+					client = reflector.ForShards(client)
+				}
 				for n := range 60 {
 					require.NoError(t, server.Create(onNode(fmt.Sprint("a-", n), "n")))
 				}
@@ -85,8 +97,8 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				pods.Handle(HandlerFunc[*corev1.Pod](d.Handle), WithCompaction(eventqueue.KeepAll))
 				all := store.Shards(store.ByUID, 4)
 				scope := func(n int) store.Scope { return store.Scope{Shard: all[n]} }
-				addScope(t, pods, scope(0), server)
-				addScope(t, pods, scope(1), server)
+				require.NoError(t, AddScope(pods, scope(0), client))
+				require.NoError(t, AddScope(pods, scope(1), client))
 				stop := start(t, pods)
 				require.NoError(t, pods.WaitForSync(t.Context()))
 				synctest.Wait()
@@ -94,7 +106,7 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				assert.Equal(t, map[string]int{"Addition": first}, d.take())
 
 				server.ForgetRequests()
-				addScope(t, pods, scope(2), server)
+				require.NoError(t, AddScope(pods, scope(2), client))
 				require.NoError(t, pods.WaitForSync(t.Context()))
 				synctest.Wait()
 				second := inShards(t, server, pods.Cache(), all[:3]...)
@@ -115,8 +127,8 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				fourth := inShards(t, server, pods.Cache(), all[1:3]...)
 				assert.Equal(t, map[string]int{"Deletion": third, "Addition": fourth}, d.take())
 
-				addScope(t, pods, scope(0), server)
-				addScope(t, pods, scope(3), server)
+				require.NoError(t, AddScope(pods, scope(0), client))
+				require.NoError(t, AddScope(pods, scope(3), client))
 				require.NoError(t, pods.WaitForSync(t.Context()))
 				synctest.Wait()
 				assert.Equal(t, 60, inShards(t, server, pods.Cache(), all...))

@@ -44,6 +44,22 @@ type source[T Object] interface {
 type wants struct {
 	holds  holdsFunc // not what is held, if it is not nil
 	shards *shardSet // not what is in none of these
+	// sharding says who leaves that out, as far as the last list told.
+	sharding Sharding
+}
+
+// newSource returns the source that is made from a client. Resource and Replay are told by their
+// types, and not by an interface: whoever wraps one wants the wrapper to be called.
+func newSource[T Object, L any](client Client[T, L]) source[T] {
+	switch client := any(client).(type) {
+	case *Resource[T]:
+		return resourceSource[T]{client}
+	case *Replay[T]:
+		return replaySource[T]{client}
+	case *SharedClient[T, L]:
+		return sharedSource[T]{client.sharing()}
+	}
+	return newClientSource(client)
 }
 
 // clientSource is the source that is made from a Client.

@@ -33,15 +33,7 @@ type KubernetesResourceReflector[T Object] struct {
 // New returns a reflector that fills a store from a client. Nothing happens
 // until Run is called; a nil client or store is reported by Run as well.
 func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option) *KubernetesResourceReflector[T] {
-	if resource, ok := any(client).(*Resource[T]); ok {
-		// The type itself, and not an interface: whoever wraps a Resource wants
-		// the wrapper to be called.
-		return newReflector(resourceSource[T]{resource}, s, opts)
-	}
-	if replay, ok := any(client).(*Replay[T]); ok {
-		return newReflector(replaySource[T]{replay}, s, opts)
-	}
-	return newReflector(newClientSource(client), s, opts)
+	return newReflector(newSource(client), s, opts)
 }
 
 func newReflector[T Object](from source[T], s store.Store[T], opts []Option) *KubernetesResourceReflector[T] {

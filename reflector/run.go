@@ -151,7 +151,7 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		limited = context.WithValue(limited, probeKey{}, true) // for a Replay
 	}
 	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: probing})
-	wanted := wants{r.holds(), r.shards}
+	wanted := wants{holds: r.holds(), shards: r.shards}
 	p, err := r.source.list(limited, opts, wanted)
 	if r.refusesShards(&opts, err) {
 		p, err = r.source.list(limited, opts, wanted)
@@ -180,8 +180,9 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	timeout := int64((minWatch + rand.N(maxWatch-minWatch)).Seconds())
 	opts.TimeoutSeconds = &timeout
 	phase := Watching
-	wanted := wants{shards: r.shards}
+	wanted := wants{shards: r.shards, sharding: r.sharding}
 	if a.do == askStream {
+		wanted.sharding = ShardingUnknown
 		phase = Listing
 		r.evidence.anew()
 		opts.ShardSelector = r.shardSelector()

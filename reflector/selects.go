@@ -13,7 +13,11 @@ import (
 // [WithShard], or if the client is a [Resource] of another namespace. Of other fields, and of the namespace of another
 // client, it knows nothing.
 func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
-	if of, ok := r.source.(resourceSource[T]); ok && of.Resource != nil {
+	from := r.source
+	if shared, ok := from.(sharedSource[T]); ok {
+		from = shared.source()
+	}
+	if of, ok := from.(resourceSource[T]); ok && of.Resource != nil {
 		if namespace := of.namespace; namespace != "" && namespace != object.GetNamespace() {
 			return false
 		}

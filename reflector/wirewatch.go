@@ -20,7 +20,8 @@ import (
 // has others help it while more comes than it can.
 type wireWatch[T Object] struct {
 	of      *Resource[T]
-	answer  *answer
+	answer  *answer     // for the text of errors
+	frames  frameSource // the answer's, if it is nil
 	held    gate[T]
 	shards  *shardSet
 	parts   chan *part[[]event[T]] // in order; what is in them may not be there yet
@@ -43,8 +44,13 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w want
 		cancel()
 		return nil, err
 	}
+	return r.follow(ctx, cancel, a, nil, opts, w), nil
+}
+
+// follow starts to read a watch that ends with its context.
+func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *answer, frames frameSource, opts metav1.ListOptions, w wants) *wireWatch[T] {
 	s := &wireWatch[T]{
-		of: r, answer: a, held: gate[T]{holds: w.holds}, shards: w.shards,
+		of: r, answer: a, frames: frames, held: gate[T]{holds: w.holds}, shards: w.shards,
 		parts: make(chan *part[[]event[T]], partsAhead), stopped: ctx.Done(), cancel: cancel,
 	}
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
@@ -53,7 +59,7 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w want
 		r.keepFew()
 	}
 	go s.run(ctx)
-	return s, nil
+	return s
 }
 
 // stop ends the stream: parts is closed soon.
@@ -67,7 +73,10 @@ func (s *wireWatch[T]) unreadable() bool {
 
 func (s *wireWatch[T]) run(ctx context.Context) {
 	defer close(s.parts)
-	defer s.answer.close()
+	if s.frames == nil {
+		s.frames = &answerFrames{answer: s.answer, limit: s.of.options.frameLimit}
+	}
+	defer s.frames.close()
 	err := s.read(ctx)
 	if err != io.EOF && ctx.Err() == nil {
 		s.err = err
@@ -81,46 +90,51 @@ const (
 	little   = partSize / 4
 )
 
-// read reads until the body ends, and returns why.
+// read reads until the watch ends, and returns why.
 func (s *wireWatch[T]) read(ctx context.Context) error {
-	format, body, err := s.answer.open()
-	if err != nil {
-		return err
-	}
 	decoding := newPipeline(s.of, true, func(d *decoder[T], events *[]event[T], batch *wire.Batch) {
-		s.decode(d, events, format, batch)
+		s.decode(d, events, batch.Format, batch)
 	})
 	defer func() { decoding.close(ctx.Err() == nil) }()
-	frames := wire.NewWatch(body, format, s.of.options.frameLimit)
 	for {
 		asked := time.Now()
-		batch, err := frames.Next()
-		came := time.Now()
-		if err == nil {
-			s.held.keepBack(s, decoding.own, format, batch)
+		came, err := s.frames.next(ctx)
+		now := time.Now()
+		if came.batch != nil {
+			s.held.keepBack(s, decoding.own, came.batch.Format, came.batch)
 		}
-		if e, ok := s.held.pass(came, err != nil || len(batch.Frames) > 0); ok && !s.send(ctx, decoding.ready([]event[T]{e})) {
+		if e, ok := s.held.pass(now, err != nil || came.size() > 0 || came.passed > 0); ok && !s.send(ctx, decoding.ready([]event[T]{e})) {
 			return ctx.Err()
 		}
-		switch {
-		case err == io.EOF:
+		if err != nil {
 			return err
-		case err != nil:
-			return s.answer.fail(frames.Head(), err)
-		case len(batch.Frames) == 0:
-			batch.Release()
-			continue
 		}
-		var p *part[[]event[T]]
-		if came.Sub(asked) >= caughtUp && batch.Size() <= little {
-			p = decoding.now(batch)
-		} else if p = decoding.add(batch); p == nil {
-			continue // it went into a part that is on its way
+		if !s.sendFrames(ctx, decoding, came.batch, now.Sub(asked)) {
+			return ctx.Err()
 		}
-		if !s.send(ctx, p) {
+		if came.passed > 0 && !s.send(ctx, decoding.ready([]event[T]{passedEvent[T](came)})) {
 			return ctx.Err()
 		}
 	}
+}
+
+// sendFrames passes on what becomes of a batch that came after a while, and returns false if
+// nobody wants it any more.
+func (s *wireWatch[T]) sendFrames(ctx context.Context, decoding *pipeline[T, []event[T]], batch *wire.Batch, after time.Duration) bool {
+	if batch == nil {
+		return true
+	}
+	if len(batch.Frames) == 0 {
+		batch.Release()
+		return true
+	}
+	var p *part[[]event[T]]
+	if after >= caughtUp && batch.Size() <= little {
+		p = decoding.now(batch)
+	} else if p = decoding.add(batch); p == nil {
+		return true // it went into a part that is on its way
+	}
+	return s.send(ctx, p)
 }
 
 // send passes a part on, and returns false if nobody wants it any more.

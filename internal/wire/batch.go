@@ -20,8 +20,11 @@ type Frame struct {
 type Batch struct {
 	// Frames has at least one element.
 	Frames []Frame
+	// Format is for whoever hands batches of several bodies over. It is not set here.
+	Format Format
 
-	buf []byte
+	buf  []byte
+	used int // of buf, by Append
 }
 
 const (
@@ -36,6 +39,33 @@ var batches = sync.Pool{New: func() any { return &Batch{buf: make([]byte, chunkS
 
 func newBatch() *Batch { return batches.Get().(*Batch) }
 
+// NewBatch returns an empty batch for [Batch.Append].
+func NewBatch() *Batch { return newBatch() }
+
+// Append appends a copy of a frame that is [Frame.Single], and reports whether there is room
+// for it: a batch without frames has room for any.
+func (b *Batch) Append(f *Frame) bool {
+	size := len(f.Object) + len(f.APIVersion) + len(f.Kind)
+	if len(b.buf)-b.used < size {
+		if len(b.Frames) > 0 {
+			return false
+		}
+		b.buf = make([]byte, size)
+	}
+	b.Frames = append(b.Frames, Frame{Type: f.Type, Object: b.keep(f.Object), APIVersion: b.keep(f.APIVersion), Kind: b.keep(f.Kind)})
+	return true
+}
+
+// keep copies bytes for which there is room.
+func (b *Batch) keep(bytes []byte) []byte {
+	if bytes == nil {
+		return nil
+	}
+	start := b.used
+	b.used += copy(b.buf[start:], bytes)
+	return b.buf[start:b.used:b.used]
+}
+
 // Release gives the batch's memory back: no object of it may be used any more. A batch that
 // is not released costs garbage and nothing else.
 func (b *Batch) Release() {
@@ -43,7 +73,7 @@ func (b *Batch) Release() {
 		return
 	}
 	clear(b.Frames)
-	b.Frames = b.Frames[:0]
+	b.Frames, b.used = b.Frames[:0], 0
 	batches.Put(b)
 }
 

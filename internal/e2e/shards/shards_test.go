@@ -328,6 +328,8 @@ func (w *world) begin(replicas []*process, selected bool) {
 		w.Logf("%s received %.2f of what the test did", p.identity, share)
 		if selected {
 			assert.Less(w, share, 0.6, "of three states of a plot and the answer to its creation: those of a quarter, and two answers")
+		} else {
+			assert.Less(w, share, 1.6, "those of all once, whatever the number of shards, and two answers for a quarter")
 		}
 	}
 }

@@ -1,0 +1,135 @@
+package reflector
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// roll is what those ask for alike who share a watch-list.
+type roll struct {
+	demand
+	version string
+	match   metav1.ResourceVersionMatch
+	selects bool // the server is asked for shards
+}
+
+// gathering is those who wait while somebody asks for a watch-list. They ask for the next one
+// together, with the shards of all of them: so whoever selects, all comes once, and each finds out
+// by it who does. It lasts for as long as each of them needs to join a trunk, or stays what they
+// have, if the server selects.
+type gathering struct {
+	next *trunk // not begun yet; nil if nobody waits
+}
+
+const (
+	// gatherPatience is how long the next watch-list waits for the answer to the one before.
+	gatherPatience = time.Second
+	// gatherMost limits the length of a selector: it is in a URL.
+	gatherMost = 32
+)
+
+// gather asks for a watch-list.
+func (h *hub) gather(ctx context.Context, m *member) (tap, error) {
+	key := roll{m.asks, m.opts.ResourceVersion, m.opts.ResourceVersionMatch, m.opts.ShardSelector != ""}
+	h.mu.Lock()
+	g := h.gatherings[key]
+	if g == nil {
+		h.gatherings[key] = &gathering{}
+		h.mu.Unlock()
+		defer h.gathered(key)
+		return h.open(ctx, m.opts)
+	}
+	if g.next == nil {
+		g.next = h.newTrunk(ctx, m)
+		g.next.roll = &key
+	}
+	t := g.next
+	if len(t.members) >= gatherMost {
+		h.mu.Unlock()
+		return h.open(ctx, m.opts)
+	}
+	part := &member{hub: h, asks: m.asks, shards: m.shards, wake: make(chan struct{}, 1)}
+	t.registerLocked(part)
+	part.joined = true
+	h.mu.Unlock()
+	if err := h.await(ctx, t); err != nil {
+		h.leave(part)
+		return nil, err
+	}
+	return relay{part}, nil
+}
+
+// await waits until the server has answered, and sees to it that it is asked soon.
+func (h *hub) await(ctx context.Context, t *trunk) error {
+	patience := time.NewTimer(gatherPatience)
+	defer patience.Stop()
+	for {
+		select {
+		case <-t.answered:
+			return t.refusal
+		case <-patience.C:
+			h.mu.Lock()
+			late := h.gatherings[*t.roll]
+			waits := late != nil && late.next == t
+			h.mu.Unlock()
+			if waits {
+				h.gathered(*t.roll)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// gathered lets those ask who have waited for that.
+func (h *hub) gathered(key roll) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g := h.gatherings[key]
+	if g == nil {
+		return
+	}
+	t := g.next
+	g.next = nil
+	if t == nil || len(t.members) == 0 {
+		delete(h.gatherings, key)
+		return
+	}
+	t.union = &shardSet{by: key.by}
+	for _, m := range t.members {
+		t.union.all = append(t.union.all, m.shards.all...)
+	}
+	if key.selects {
+		t.opts.ShardSelector = t.union.selector()
+	}
+	t.beginLocked()
+}
+
+// placeListedLocked puts an event of a watch-list where it belongs. What none of its members
+// wanted says that the server does not select; what another wanted says nothing.
+func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
+	if n.kind == changing {
+		taken, wanted := false, t.union.contains(n.hash)
+		for _, m := range t.members {
+			switch {
+			case m.shards.contains(n.hash):
+				m.putLocked(came, i, taken)
+				taken = true
+			case !wanted:
+				m.passLocked(n.version)
+			}
+		}
+		return true
+	}
+	for _, m := range t.members {
+		m.putLocked(came, i, true)
+	}
+	return n.kind == marking
+}
+
+// relay is what somebody gets of a watch-list that is shared, in the place of one of its own.
+type relay struct{ *member }
+
+func (r relay) of() *answer { return r.answer() }

@@ -1,0 +1,222 @@
+package reflector
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// haul is what came of a watch at once: a batch of a Resource's, or the events of another client.
+type haul struct {
+	batch  *wire.Batch
+	events []watch.Event
+	// passed is how many objects of other shards came after that, and were left out, and version
+	// that of the last one.
+	passed  int
+	version revision
+}
+
+// frameSource is where a watch of a Resource gets its frames from.
+type frameSource interface {
+	// next waits for more. It returns io.EOF when there is no more.
+	next(ctx context.Context) (haul, error)
+	close()
+}
+
+// answerFrames is the frames of an answer.
+type answerFrames struct {
+	answer *answer
+	limit  int
+	format wire.Format
+	watch  *wire.Watch // nil before the first frame
+}
+
+func (f *answerFrames) next(context.Context) (haul, error) {
+	if f.watch == nil {
+		format, body, err := f.answer.open()
+		if err != nil {
+			return haul{}, err
+		}
+		f.format, f.watch = format, wire.NewWatch(body, format, f.limit)
+	}
+	batch, err := f.watch.Next()
+	if err != nil && err != io.EOF {
+		err = f.answer.fail(f.watch.Head(), err)
+	}
+	if batch != nil {
+		batch.Format = f.format
+	}
+	return haul{batch: batch}, err
+}
+
+func (f *answerFrames) close() { f.answer.close() }
+
+// clientEvents is the events of a client's watch.
+type clientEvents struct {
+	watch watch.Interface
+	one   [1]watch.Event // that came last
+}
+
+func (c *clientEvents) next(ctx context.Context) (haul, error) {
+	select {
+	case e, open := <-c.watch.ResultChan():
+		if !open {
+			return haul{}, io.EOF
+		}
+		c.one[0] = e
+		return haul{events: c.one[:]}, nil
+	case <-ctx.Done():
+		return haul{}, ctx.Err()
+	}
+}
+
+// close waits for what produces the events, if that does not take too long.
+func (c *clientEvents) close() {
+	c.watch.Stop()
+	timeout := time.NewTimer(closeTimeout)
+	defer timeout.Stop()
+	for {
+		select {
+		case _, open := <-c.watch.ResultChan():
+			if !open {
+				return
+			}
+		case <-timeout.C:
+			return
+		}
+	}
+}
+
+// revision is a resource version as a number.
+type revision uint64
+
+// revisionOf returns false if a version is no number as API servers write them: versions that are
+// not cannot be compared.
+func revisionOf[V string | []byte](version V) (revision, bool) {
+	const digits = 19 // that fit
+	if len(version) == 0 || len(version) > digits || version[0] == '0' {
+		return 0, false
+	}
+	n := revision(0)
+	for i := range len(version) {
+		digit := version[i] - '0'
+		if digit > 9 {
+			return 0, false
+		}
+		n = 10*n + revision(digit)
+	}
+	return n, true
+}
+
+// notice is what can be said of an event without decoding it.
+type notice struct {
+	kind    noticeKind
+	version revision
+	hash    uint64 // of what says in which shard a changed object is
+	closing bool   // the bookmark ends the first objects
+}
+
+type noticeKind uint8
+
+const (
+	strange  noticeKind = iota // nobody can tell
+	changing                   // an object was changed
+	marking                    // a bookmark
+	refusing                   // an ERROR event
+)
+
+// size returns how many events there are.
+func (h *haul) size() int {
+	if h.batch != nil {
+		return len(h.batch.Frames)
+	}
+	return len(h.events)
+}
+
+// notice looks at an event.
+func (h *haul) notice(i int, by store.ShardKey) notice {
+	if h.batch != nil {
+		return noticeFrame(h.batch.Format, &h.batch.Frames[i], by)
+	}
+	return noticeEvent(&h.events[i], by)
+}
+
+func noticeFrame(format wire.Format, frame *wire.Frame, by store.ShardKey) notice {
+	switch watch.EventType(frame.Type) {
+	case watch.Error:
+		return notice{kind: refusing}
+	case watch.Bookmark:
+		var m metav1.PartialObjectMetadata
+		if frame.Object == nil || unmarshal(format, frame.Object, &m) != nil {
+			return notice{}
+		}
+		return noticeBookmark(&m)
+	case watch.Added, watch.Modified, watch.Deleted:
+	default:
+		return notice{}
+	}
+	if frame.Object == nil || !frame.Single() {
+		return notice{}
+	}
+	id, ok := wire.Peek(format, frame.Object)
+	if !ok {
+		var m metav1.PartialObjectMetadata
+		if unmarshal(format, frame.Object, &m) != nil || m.Name == "" {
+			return notice{}
+		}
+		return noticeObject(&m, by)
+	}
+	version, ok := revisionOf(id.ResourceVersion)
+	if !ok {
+		return notice{}
+	}
+	n := notice{kind: changing, version: version}
+	if by == store.ByNamespace {
+		n.hash = store.ShardHash(id.Namespace)
+	} else {
+		n.hash = store.ShardHash(id.UID)
+	}
+	return n
+}
+
+func noticeEvent(e *watch.Event, by store.ShardKey) notice {
+	if e.Type == watch.Error {
+		return notice{kind: refusing}
+	}
+	m := metadataOf(e.Object)
+	switch {
+	case m == nil:
+	case e.Type == watch.Bookmark:
+		return noticeBookmark(m)
+	case e.Type == watch.Added || e.Type == watch.Modified || e.Type == watch.Deleted:
+		return noticeObject(m, by)
+	}
+	return notice{}
+}
+
+func noticeBookmark(m metav1.Object) notice {
+	version, ok := revisionOf(m.GetResourceVersion())
+	if !ok {
+		return notice{}
+	}
+	return notice{kind: marking, version: version, closing: m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"}
+}
+
+func noticeObject(m metav1.Object, by store.ShardKey) notice {
+	version, ok := revisionOf(m.GetResourceVersion())
+	if !ok {
+		return notice{}
+	}
+	n := notice{kind: changing, version: version}
+	if by == store.ByNamespace {
+		n.hash = store.ShardHash(m.GetNamespace())
+	} else {
+		n.hash = store.ShardHash(string(m.GetUID()))
+	}
+	return n
+}

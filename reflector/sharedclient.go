@@ -1,0 +1,236 @@
+package reflector
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// SharedClient is a [Client] for the reflectors and informers of several shards of one resource
+// in one process. While the API server sends each of them everything, since it does not select
+// shards, one watch is open for all of them, and each gets what is in its shards. See [ForShards].
+type SharedClient[T Object, L any] struct {
+	client Client[T, L]
+
+	once sync.Once
+	of   *sharing[T]
+}
+
+// ForShards makes a client of one that several reflectors with [WithShard], or scopes of shards of
+// one informer, are given in its place:
+//
+//	sites := reflector.ForShards(client)
+//	a := reflector.New(sites, first, reflector.WithShard(shards[0]))
+//	b := reflector.New(sites, second, reflector.WithShard(shards[1]))
+//
+// They may come and go. One that comes lists by itself, and takes part once it has caught up with
+// the others. Those with other selectors have a watch of their own, and so has everyone whom the
+// server sends nothing but its shards; reflectors without shards, or with shards
+// [store.ByOwner], do as with the client itself. One that does not take what it gets for
+// five seconds, while others wait for it, goes on with a watch of its own.
+//
+// Nothing is started, and nothing is left when all have ended. All methods are safe for concurrent use.
+func ForShards[T Object, L any](client Client[T, L]) *SharedClient[T, L] {
+	return &SharedClient[T, L]{client: client}
+}
+
+// Get asks the client.
+func (c *SharedClient[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (object T, err error) {
+	if isNil(c.client) {
+		return object, ErrNoClient
+	}
+	return c.client.Get(ctx, name, opts)
+}
+
+// List asks the client.
+func (c *SharedClient[T, L]) List(ctx context.Context, opts metav1.ListOptions) (list L, err error) {
+	if isNil(c.client) {
+		return list, ErrNoClient
+	}
+	return c.client.List(ctx, opts)
+}
+
+// Watch asks the client: only reflectors share.
+func (c *SharedClient[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if isNil(c.client) {
+		return nil, ErrNoClient
+	}
+	return c.client.Watch(ctx, opts)
+}
+
+// IsWatchListSemanticsUnSupported says what the client would.
+func (c *SharedClient[T, L]) IsWatchListSemanticsUnSupported() bool { return !canStream(c.client) }
+
+// sharing returns what the reflectors of this client have in common; nil without a client.
+func (c *SharedClient[T, L]) sharing() *sharing[T] {
+	if c == nil {
+		return nil
+	}
+	c.once.Do(func() {
+		from := newSource(c.client)
+		c.of = &sharing[T]{source: from}
+		if taps, ok := from.(tapping[T]); ok {
+			c.of.taps, c.of.hub = taps, newHub(taps.tap)
+		}
+	})
+	return c.of
+}
+
+// sharing is a source that several reflectors have.
+type sharing[T Object] struct {
+	source source[T]
+	taps   tapping[T] // the same; nil if watches of it cannot be shared
+	hub    *hub
+}
+
+// tapping is a source whose watches can be shared.
+type tapping[T Object] interface {
+	// tap opens a watch.
+	tap(ctx context.Context, opts metav1.ListOptions) (tap, error)
+	// share makes a feed of what somebody gets.
+	share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants) feed[T]
+}
+
+// sharedSource is the source that is made from a SharedClient.
+type sharedSource[T Object] struct{ of *sharing[T] }
+
+func (s sharedSource[T]) check() error {
+	if s.of == nil {
+		return ErrNoClient
+	}
+	return s.of.source.check()
+}
+
+func (s sharedSource[T]) streams() bool { return s.of != nil && s.of.source.streams() }
+
+// source returns that of the client.
+func (s sharedSource[T]) source() source[T] {
+	if s.of == nil {
+		return nil
+	}
+	return s.of.source
+}
+
+func (s sharedSource[T]) resourceName() string {
+	if named, ok := s.source().(interface{ resourceName() string }); ok {
+		return named.resourceName()
+	}
+	return ""
+}
+
+func (s sharedSource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], error) {
+	return s.of.source.list(ctx, opts, w)
+}
+
+func (s sharedSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants) (feed[T], error) {
+	if s.of.taps == nil || w.shards == nil || w.shards.moving() {
+		return s.of.source.watch(ctx, opts, w)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	m, err := s.of.hub.enter(ctx, opts, w)
+	if err != nil {
+		cancel()
+		return feed[T]{}, err
+	}
+	return s.of.taps.share(ctx, cancel, m, opts, w), nil
+}
+
+// tap is an open watch whose events are still to be looked at.
+type tap interface {
+	frameSource
+	// of returns the answer that is read; nil if that is a client's.
+	of() *answer
+}
+
+func (f *answerFrames) of() *answer { return f.answer }
+
+func (c *clientEvents) of() *answer { return nil }
+
+// ending is a tap that ends with a function.
+type ending struct {
+	tap
+	cancel context.CancelFunc
+}
+
+func (e ending) close() {
+	e.cancel()
+	e.tap.close()
+}
+
+func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (tap, error) {
+	opts.Watch = true
+	ctx, cancel := context.WithCancel(ctx)
+	a, err := s.open(ctx, &opts)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return ending{&answerFrames{answer: a, limit: s.options.frameLimit}, cancel}, nil
+}
+
+func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants) feed[T] {
+	return feed[T]{stream: s.follow(ctx, cancel, m.answer(), m, opts, w)}
+}
+
+func (s *clientSource[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (tap, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	f, err := s.watch(ctx, opts, wants{})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return ending{&clientEvents{watch: f.watch}, cancel}, nil
+}
+
+func (s *clientSource[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *member, _ metav1.ListOptions, _ wants) feed[T] {
+	w := &memberWatch[T]{member: m, events: make(chan watch.Event), cancel: cancel}
+	go w.run(ctx)
+	return feed[T]{watch: w}
+}
+
+// memberWatch is what somebody gets, as a watch.Interface.
+type memberWatch[T Object] struct {
+	member *member
+	events chan watch.Event
+	cancel context.CancelFunc
+}
+
+func (w *memberWatch[T]) Stop() { w.cancel() }
+
+func (w *memberWatch[T]) ResultChan() <-chan watch.Event { return w.events }
+
+func (w *memberWatch[T]) run(ctx context.Context) {
+	defer close(w.events)
+	defer w.member.close()
+	for {
+		came, err := w.member.next(ctx)
+		for _, e := range came.events {
+			if !w.send(ctx, e) {
+				return
+			}
+		}
+		if came.passed > 0 && !w.send(ctx, watch.Event{Type: watch.Modified, Object: carried[T]{passedEvent[T](came)}}) {
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (w *memberWatch[T]) send(ctx context.Context, e watch.Event) bool {
+	select {
+	case w.events <- e:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// passedEvent is the event of what came of other shards.
+func passedEvent[T Object](of haul) event[T] {
+	return event[T]{kind: watch.Modified, version: strconv.FormatUint(uint64(of.version), 10), foreign: of.passed}
+}

@@ -1,0 +1,160 @@
+package reflector_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+// team is the reflectors of all shards, and what they hold.
+type team[T reflector.Object] struct {
+	all    []store.Shard
+	stores []*store.Cache[T]
+	own    []*reflector.KubernetesResourceReflector[T]
+	stops  []func()
+}
+
+// newTeam starts reflectors of some shards with one client.
+func newTeam[T reflector.Object, L any](t *testing.T, client reflector.Client[T, L], by store.ShardKey, n int, opts ...reflector.Option) *team[T] {
+	m := &team[T]{all: store.Shards(by, n)}
+	for _, shard := range m.all {
+		s := store.New(store.ObjectKey[T])
+		r := reflector.New(client, s, append(opts, reflector.WithShard(shard))...)
+		m.stores, m.own, m.stops = append(m.stores, s), append(m.own, r), append(m.stops, start(t, r))
+	}
+	return m
+}
+
+func (m *team[T]) stop() {
+	for _, stop := range m.stops {
+		stop()
+	}
+}
+
+// compare holds what they have between them to the server.
+func (m *team[T]) compare(t *testing.T, server *reflectortest.Server, when string) {
+	t.Helper()
+	synctest.Wait()
+	want, got := map[types.UID]string{}, map[types.UID]string{}
+	objects, err := reflectortest.List[*corev1.ConfigMap](server, "")
+	require.NoError(t, err)
+	for _, o := range objects {
+		want[o.UID] = o.ResourceVersion
+	}
+	for i, s := range m.stores {
+		for key, o := range s.All() {
+			assert.NotContains(t, got, o.GetUID(), "%s: %v is in two shards", when, key)
+			got[o.GetUID()] = o.GetResourceVersion()
+		}
+		assert.Equal(t, reflector.ShardedByClient, m.own[i].State().Sharding, "%s: shard %d", when, i)
+		assert.NoError(t, m.own[i].State().Err, "%s: shard %d", when, i)
+		assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "%s: what happens to others counts", when)
+	}
+	assert.Equal(t, want, got, when)
+}
+
+// change changes some objects, and adds others.
+func change(t *testing.T, server *reflectortest.Server, from, to int) {
+	t.Helper()
+	for n := from; n < to; n++ {
+		switch object := placed(n); n % 4 {
+		case 0:
+			require.NoError(t, server.Delete(object))
+		case 1:
+			require.NoError(t, server.Delete(object))
+			require.NoError(t, server.Create(object), "with another UID")
+		case 2:
+			object.Data["color"] = "green"
+			require.NoError(t, server.Update(object))
+		}
+		require.NoError(t, server.Create(placed(1000+n)))
+	}
+}
+
+// onlyOneWatch runs the reflectors of 8 shards, and counts.
+func onlyOneWatch[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, m *meter, client reflector.Client[T, L], by store.ShardKey, opts ...reflector.Option) {
+	for n := range 80 {
+		require.NoError(t, server.Create(placed(n)))
+	}
+	sites := reflector.ForShards(client)
+	reflectors := newTeam(t, sites, by, 8, opts...)
+	defer reflectors.stop()
+	reflectors.compare(t, server, "at first")
+	change(t, server, 0, 20)
+	reflectors.compare(t, server, "after changes")
+	assert.Equal(t, 1, m.watches(), "those who listed by a watch have joined")
+
+	m.bytes()
+	change(t, server, 20, 40)
+	reflectors.compare(t, server, "after more")
+	shared := m.bytes()
+	alone := reflector.New(client, store.New(store.ObjectKey[T]), reflector.WithoutWatchList())
+	stop := start(t, alone)
+	m.bytes()
+	change(t, server, 40, 60)
+	synctest.Wait()
+	both := m.bytes()
+	stop()
+	assert.InEpsilon(t, both, 2*shared, 0.1, "all shards take as much as one reflector of everything")
+
+	reflectors.stops[0]()
+	reflectors.stops[0] = func() {}
+	synctest.Wait()
+	assert.Equal(t, 1, m.watches(), "also when the one who opened it has left")
+	change(t, server, 60, 80)
+	again := store.New(store.ObjectKey[T])
+	reflectors.own[0] = reflector.New(sites, again, append(opts, reflector.WithShard(reflectors.all[0]))...)
+	reflectors.stores[0] = again
+	reflectors.stops[0] = start(t, reflectors.own[0])
+	reflectors.compare(t, server, "after one came back")
+}
+
+func TestShardsShareOneWatch(t *testing.T) {
+	for name, run := range map[string]func(*testing.T, *reflectortest.Server, *meter, store.ShardKey, ...reflector.Option){
+		"typed": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
+			client := kubernetes.NewForConfigOrDie(m.of(server.Config())).CoreV1().ConfigMaps("")
+			onlyOneWatch[*corev1.ConfigMap, *corev1.ConfigMapList](t, server, m, client, by, opts...)
+		},
+		"dynamic": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
+			client := dynamic.NewForConfigOrDie(m.of(server.Config())).Resource(configMapResource)
+			onlyOneWatch[*unstructured.Unstructured, *unstructured.UnstructuredList](t, server, m, reflector.Dynamic(client), by, opts...)
+		},
+		"JSON": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
+			client, err := reflector.ForResource[*Paint](m.of(server.Config()), configMapResource, "")
+			require.NoError(t, err)
+			onlyOneWatch[*Paint, *reflector.ResourceList[*Paint]](t, server, m, client, by, opts...)
+		},
+		"protobuf": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
+			client, err := reflector.ForResource[*corev1.ConfigMap](m.of(server.Config()), configMapResource, "")
+			require.NoError(t, err)
+			onlyOneWatch[*corev1.ConfigMap, *reflector.ResourceList[*corev1.ConfigMap]](t, server, m, client, by, opts...)
+		},
+		"REST": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
+			clientset := kubernetes.NewForConfigOrDie(m.of(server.Config()))
+			client, err := reflector.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "")
+			require.NoError(t, err)
+			onlyOneWatch[*corev1.ConfigMap, *reflector.ResourceList[*corev1.ConfigMap]](t, server, m, client, by, opts...)
+		},
+	} {
+		for _, by := range []store.ShardKey{store.ByUID, store.ByNamespace} {
+			for _, opts := range [][]reflector.Option{nil, {reflector.WithoutWatchList()}} {
+				t.Run(fmt.Sprintf("%s,%v,lists:%d", name, by, len(opts)), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						run(t, reflectortest.Start(t), &meter{}, by, opts...)
+					})
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package reflector
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// sharedTrunk returns a trunk with members of two shards.
+func sharedTrunk() (*trunk, []*member) {
+	h := newHub(nil)
+	asks := demand{by: store.ByUID}
+	t := h.newTrunk(context.Background(), &member{asks: asks})
+	t.begun, t.position = true, 10
+	var members []*member
+	for _, shard := range store.Shards(store.ByUID, 2) {
+		m := &member{hub: h, asks: asks, shards: &shardSet{by: store.ByUID, all: []store.Shard{shard}}, wake: make(chan struct{}, 1)}
+		t.registerLocked(m)
+		m.joined, m.floor = true, 10
+		members = append(members, m)
+	}
+	return t, members
+}
+
+// framesOf returns a batch of an event of each shard for each version.
+func framesOf(here, there string, versions ...int) *wire.Batch {
+	batch := wire.NewBatch()
+	for _, version := range versions {
+		for _, uid := range []string{here, there} {
+			object := fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"}}`, uid, version)
+			batch.Append(&wire.Frame{Type: string(watch.Modified), Object: object})
+		}
+	}
+	return batch
+}
+
+func TestHandingOutCostsNoMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes pools forget")
+	}
+	here, there := uids()
+	trunk, members := sharedTrunk()
+	came := haul{batch: framesOf(here, there, 20, 20, 20, 20, 20, 20, 20, 20)}
+	const want = 8
+	each := func() {
+		more, err := trunk.deliver(t.Context(), &came)
+		require.NoError(t, err)
+		require.True(t, more)
+		for _, m := range members {
+			frames := 0
+			for len(m.inbox) > 0 {
+				got, err := m.take(t.Context())
+				require.NoError(t, err)
+				if got.batch != nil {
+					frames += len(got.batch.Frames)
+					got.batch.Release()
+				}
+			}
+			if frames != want {
+				t.Errorf("%d events, want %d", frames, want)
+			}
+		}
+	}
+	each()
+	assert.Less(t, testing.AllocsPerRun(100, each), 1.0, "of 16 events")
+}
+
+func TestWhatWasKeptIsSkippedUpToWhereSomebodyIs(t *testing.T) {
+	here, there := uids()
+	trunk, members := sharedTrunk()
+	late := members[0]
+	late.joined, late.floor = false, 0
+	for _, version := range []int{11, 12, 13} {
+		came := haul{batch: framesOf(here, there, version)}
+		_, err := trunk.deliver(t.Context(), &came)
+		require.NoError(t, err)
+	}
+	late.floor = 12
+	late.skipLocked()
+	var versions []revision
+	passed := 0
+	for len(late.inbox) > 0 {
+		got, err := late.take(t.Context())
+		require.NoError(t, err)
+		for i := range got.size() {
+			n := got.notice(i, store.ByUID)
+			versions = append(versions, n.version)
+		}
+		if passed += got.passed; got.passed > 0 {
+			assert.Equal(t, revision(13), got.version)
+		}
+	}
+	assert.Equal(t, []revision{13}, versions)
+	assert.Equal(t, 1, passed, "and what happened to another since")
+}
+
+func TestWhoDoesNotCatchUpBeginsAnew(t *testing.T) {
+	here, there := uids()
+	trunk, members := sharedTrunk()
+	late := members[0]
+	late.joined, late.floor = false, 0
+	var large []int
+	for range 400 { // more than half of a buffer
+		large = append(large, 0)
+	}
+	for version := 11; version < 60; version++ {
+		for i := range large {
+			large[i] = version
+		}
+		came := haul{batch: framesOf(here, there, large...)}
+		_, err := trunk.deliver(t.Context(), &came)
+		require.NoError(t, err)
+		for len(members[1].inbox) > 0 {
+			_, err = members[1].take(t.Context())
+			require.NoError(t, err)
+		}
+		require.LessOrEqual(t, len(late.inbox), inboxSize)
+	}
+	assert.Greater(t, late.since, revision(40), "what came before that is not kept")
+	assert.NotEmpty(t, late.inbox)
+}
+
+func TestVersionsThatAreNoNumbers(t *testing.T) {
+	for _, text := range []string{"", "0", "01", "x", "1x", "-1", "12345678901234567890"} {
+		_, ok := revisionOf(text)
+		assert.False(t, ok, text)
+	}
+	n, ok := revisionOf([]byte("1234567890123456789"))
+	assert.True(t, ok)
+	assert.Equal(t, "1234567890123456789", n.String())
+}
+
+// Somebody who listed later than the last event knows what comes until then.
+func TestWhoIsAheadIsToldNothingOld(t *testing.T) {
+	here, there := uids()
+	trunk, members := sharedTrunk()
+	ahead := members[0]
+	ahead.floor = 20
+	came := haul{batch: framesOf(here, there, 15, 20)}
+	came.batch.Append(&wire.Frame{Type: string(watch.Bookmark), Object: []byte(`{"metadata":{"resourceVersion":"15"}}`)})
+	frames := came.batch.Frames
+	frames[2], frames[3], frames[4] = frames[4], frames[2], frames[3] // the bookmark in between
+	more, err := trunk.deliver(t.Context(), &came)
+	require.NoError(t, err)
+	require.True(t, more)
+	assert.Empty(t, ahead.inbox)
+	assert.Len(t, members[1].inbox, 2)
+}
+
+// A bookmark that goes back is for everybody to judge, also for who is ahead.
+func TestServerThatWentBackIsShownToAll(t *testing.T) {
+	trunk, members := sharedTrunk()
+	trunk.position, members[0].floor = 20, 30
+	came := haul{batch: wire.NewBatch()}
+	came.batch.Append(&wire.Frame{Type: string(watch.Bookmark), Object: []byte(`{"metadata":{"resourceVersion":"15"}}`)})
+	more, err := trunk.deliver(t.Context(), &came)
+	assert.Equal(t, io.EOF, err)
+	assert.False(t, more)
+	for _, m := range members {
+		assert.Len(t, m.inbox, 1)
+	}
+	assert.False(t, trunk.hub.aloneLocked(trunk.asks), "it has an order")
+}
+
+func TestWhatHasNoOrderIsNotSharedForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := uids()
+		trunk, members := sharedTrunk()
+		trunk.position = 20
+		came := haul{batch: framesOf(here, there, 15)}
+		more, err := trunk.deliver(t.Context(), &came)
+		assert.Equal(t, io.EOF, err)
+		assert.False(t, more)
+		for _, m := range members {
+			assert.Len(t, m.inbox, 1, "whose it is, each finds out by itself")
+		}
+		assert.True(t, trunk.hub.aloneLocked(trunk.asks))
+		<-time.After(orderless)
+		assert.False(t, trunk.hub.aloneLocked(trunk.asks))
+	})
+}
