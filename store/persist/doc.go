@@ -39,7 +39,7 @@
 //
 //   - P1. The file holds a state that the store had, with the resource versions of
 //     that state, whenever the process ends: each transaction has all that some whole
-//     commits changed, and where they led to.
+//     commits changed, and where they led to. Only P8 takes something from that.
 //   - P2. What is read from a file is what was written. All of it has checksums, and is
 //     compared with them before it is served.
 //   - P3. When a process is killed, the file lacks the latest changes at most: while
@@ -53,6 +53,11 @@
 //     soon as that is possible.
 //   - P6. No Secret gets into a file unless AllowSecrets says so.
 //   - P7. Nothing is done in the background but by Run.
+//   - P8. An object that cannot be encoded stops no other: the error hook and
+//     [State].Lacking say so. The file has its last state that could be encoded, or
+//     none, and no version for the scope that it is in until that changes, so that the
+//     next process lists the scope and finds what differs. It is tried again when it
+//     changes, by Flush, and by what ends Run and Close.
 //
 // A machine that loses power keeps P1 as far as its disk does what fsync asks for.
 //
@@ -99,6 +104,6 @@
 //
 // What is wrong with a file is a [*FileError] with its path: [ErrForeign],
 // [ErrDamaged], [ErrNewer], [ErrUndecodable], [ErrLocked], a [*MismatchError], or
-// what the system said. Rejections are those of package store, with the causes
+// what the system said. What cannot be encoded is an [*EncodeError] in one. Rejections are those of package store, with the causes
 // [ErrSecret] and [ErrKeyTooLong].
 package persist
