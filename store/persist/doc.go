@@ -23,7 +23,9 @@
 //
 // A program that has no place for Run calls [Store.Flush] when it likes. What comes
 // until then is kept in memory, up to [Options].MaxUnwritten: the write that goes
-// beyond it writes the file itself, before it returns.
+// beyond it writes the file itself, before it returns. If that fails, it is Flush and Close
+// that try again, and nobody else: until one succeeds, what comes is kept in memory
+// without a bound.
 //
 // # Reading
 //
@@ -50,7 +52,7 @@
 //     is not changed.
 //   - P5. A file that cannot be written stops nothing: the store works from memory,
 //     and the error hook and [State].Lasting say so. What is lacking is written as
-//     soon as that is possible.
+//     soon as that is possible, if Run runs, and else by Flush or Close.
 //   - P6. No Secret gets into a file unless AllowSecrets says so.
 //   - P7. Nothing is done in the background but by Run.
 //   - P8. An object that cannot be encoded stops no other: the error hook and
@@ -60,6 +62,10 @@
 //     changes, by Flush, and by what ends Run and Close.
 //
 // A machine that loses power keeps P1 as far as its disk does what fsync asks for.
+//
+// The file is read through a mapping. If the disk fails while it is opened, that is
+// [ErrDamaged]. If it fails later, when a transaction looks for where to write, the system
+// ends the process, as it does if somebody else shortens the file then.
 //
 // # What is not in a file
 //
