@@ -19,7 +19,8 @@
 // are changes.
 //
 // An informer of several scopes goes on where each of them was. A scope that the file
-// has and the program does not want any more stays until [Store.Drop].
+// has and the program does not want any more stays until [Store.Drop]; until then a
+// program without scopes, or with one that overlaps it, has a [*ScopesError].
 //
 // A program that has no place for Run calls [Store.Flush] when it likes. What comes
 // until then is kept in memory, up to [Options].MaxUnwritten: the write that goes
