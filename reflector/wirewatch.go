@@ -35,7 +35,7 @@ const partsAhead = 4
 
 // watch opens a watch. Until the first objects have come, those that are held are not
 // decoded.
-func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants) (*wireWatch[T], error) {
+func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (*wireWatch[T], error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
 	a, err := r.open(ctx, &opts)
