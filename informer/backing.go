@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -34,6 +35,10 @@ type Backing[T any] interface {
 func WithStore[T any](backing Backing[T]) Option {
 	return optionFunc(func(o *options) { o.backing = backing })
 }
+
+// ErrBackingEnded means that the Run of a [Backing] did not return but ended its goroutine, as
+// runtime.Goexit does. The informer ends.
+var ErrBackingEnded = errors.New("store of WithStore ended the goroutine that its Run was called on")
 
 // BackingError says that an informer was given a store for objects of another type.
 type BackingError struct {
@@ -79,11 +84,15 @@ func (i *Informer[T]) support(r *run[T]) (end func(), result func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.feeding))
 	ended := make(chan error, 1)
 	go func() {
-		err := i.backing.Run(ctx)
-		if err != nil {
-			r.stopFeeding()
-		}
-		ended <- err
+		// Also if it ends the goroutine: nobody would end the feed otherwise, nor Run.
+		err := ErrBackingEnded
+		defer func() {
+			if err != nil {
+				r.stopFeeding()
+			}
+			ended <- err
+		}()
+		err = i.backing.Run(ctx)
 	}()
 	return cancel, func() error { return <-ended }
 }

@@ -108,5 +108,6 @@
 // are several, and a [*SubscriptionError] for each subscriber that had events left.
 // [*SyncError] and [*StaleError] say why an informer is not synced, or not ready.
 // [*ShareError] says why an informer cannot be shared, [*QueueLimitError] why a subscription
-// was ended, and [*BackingError] that the informer was given a store of another type.
+// was ended, [*BackingError] that the informer was given a store of another type, and [ErrBackingEnded]
+// that the Run of its store did not return.
 package informer

@@ -34,18 +34,21 @@ type source[T Object] interface {
 	// check returns an error if the source cannot work.
 	check() error
 	// list and watch may leave out what is not wanted.
-	list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], error)
-	watch(ctx context.Context, opts metav1.ListOptions, w wants) (feed[T], error)
+	list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error)
+	watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (feed[T], error)
 	// streams reports whether the client can ask for watch-lists.
 	streams() bool
 }
 
 // wants says what a reflector needs of what a server sends.
-type wants struct {
+type wants[T Object] struct {
 	holds  holdsFunc // not what is held, if it is not nil
 	shards *shardSet // not what is in none of these
 	// sharding says who leaves that out, as far as the last list told.
 	sharding Sharding
+	// take, if it is not nil, may be given the items of a list while it comes, in their order,
+	// instead of having them in its page. What it was given of a list that fails is void.
+	take func(T)
 }
 
 // newSource returns the source that is made from a client. Resource and Replay are told by their
@@ -79,7 +82,7 @@ func (s *clientSource[T, L]) check() error {
 	return s.lists.err
 }
 
-func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], error) {
+func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
 	list, err := s.client.List(ctx, opts)
 	if err != nil {
 		return page[T]{}, err
@@ -89,7 +92,7 @@ func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions, 
 	return p, err
 }
 
-func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions, _ wants) (feed[T], error) {
+func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions, _ wants[T]) (feed[T], error) {
 	w, err := s.client.Watch(ctx, opts)
 	if err == nil && isNil(w) {
 		err = errNoWatch

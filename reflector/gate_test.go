@@ -182,7 +182,7 @@ func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
 			}
 		}
 		s.stop()
-		require.Empty(t, all.objects)
+		require.Zero(t, all.put)
 		require.Len(t, all.unchanged, n)
 		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, all.unchanged[n-1])
 	}

@@ -45,17 +45,17 @@ func newHub(open func(context.Context, metav1.ListOptions) (tap, error)) *hub {
 
 // enter opens a watch for somebody, and returns when the server has accepted it. The member goes
 // on until ctx ends, or the watch does, and must be closed.
-func (h *hub) enter(ctx context.Context, opts metav1.ListOptions, w wants) (*member, error) {
+func (h *hub) enter(ctx context.Context, opts metav1.ListOptions, shards *shardSet, sharding Sharding) (*member, error) {
 	m := &member{
-		hub: h, opts: opts, shards: w.shards, wake: make(chan struct{}, 1),
-		asks: demand{opts.LabelSelector, opts.FieldSelector, w.shards.by},
+		hub: h, opts: opts, shards: shards, wake: make(chan struct{}, 1),
+		asks: demand{opts.LabelSelector, opts.FieldSelector, shards.by},
 	}
 	if initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents; initial {
 		return m.begins(h.gather(ctx, m))
 	}
 	from, numbered := revisionOf(opts.ResourceVersion)
 	m.begun, m.odd, m.at = true, !numbered, from
-	if numbered && w.sharding == ShardedByClient {
+	if numbered && sharding == ShardedByClient {
 		m.everything = true
 		m.opts.ShardSelector = "" // which one server of several may take all the same
 		if done, err := h.enterTrunk(ctx, m); done {

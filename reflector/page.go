@@ -14,6 +14,7 @@ import (
 // page is one answer to a list request.
 type page[T any] struct {
 	items           []T
+	passed          int               // items that were passed on while the page came
 	lacking         []store.Rejection // objects that could not be decoded
 	unchanged       []store.Key       // objects that are held as they are
 	foreign         int               // objects that were left out, since they are in no shard of the reflector's
@@ -23,7 +24,7 @@ type page[T any] struct {
 }
 
 // list reads a page object by object, as it comes. Those that are held are not decoded.
-func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], wire.ListMeta, error) {
+func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], wire.ListMeta, error) {
 	a, err := r.open(ctx, &opts)
 	if err != nil {
 		return page[T]{}, wire.ListMeta{}, err
@@ -42,7 +43,7 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants
 	if err != nil {
 		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
 	}
-	kind := metav1.TypeMeta{Kind: strings.TrimSuffix(meta.Kind, "List"), APIVersion: meta.APIVersion}
+	kind := itemKind(meta)
 	for _, object := range p.items {
 		setKind(object, kind)
 	}
@@ -50,8 +51,13 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants
 	return p, meta, nil
 }
 
+// itemKind returns the kind of the items of a list.
+func itemKind(meta wire.ListMeta) metav1.TypeMeta {
+	return metav1.TypeMeta{Kind: strings.TrimSuffix(meta.Kind, "List"), APIVersion: meta.APIVersion}
+}
+
 // items reads the items of a list.
-func (r *Resource[T]) items(list *wire.List, format wire.Format, w wants) (whole page[T], err error) {
+func (r *Resource[T]) items(list *wire.List, format wire.Format, w wants[T]) (whole page[T], err error) {
 	var parts []*part[page[T]]
 	r.keepAll()
 	decoding := newPipeline(r, false, func(d *decoder[T], p *page[T], batch *wire.Batch) {
@@ -60,6 +66,7 @@ func (r *Resource[T]) items(list *wire.List, format wire.Format, w wants) (whole
 		}
 	})
 	var unchanged []store.Key
+	passing := passing[T]{take: w.take}
 	for err == nil {
 		var batch *wire.Batch
 		if batch, err = list.Next(); err != nil {
@@ -72,19 +79,45 @@ func (r *Resource[T]) items(list *wire.List, format wire.Format, w wants) (whole
 		if p := decoding.add(batch); p != nil {
 			parts = append(parts, p)
 		}
+		passing.pass(parts, itemKind(list.Meta()))
 	}
 	decoding.close(err == io.EOF)
 	if err != io.EOF {
 		return page[T]{}, err
 	}
+	passing.pass(parts, itemKind(list.Meta()))
 	whole = joined(parts)
-	whole.unchanged = unchanged
+	whole.unchanged, whole.passed = unchanged, passing.passed
 	return whole, nil
+}
+
+// passing passes on what was decoded, so that not all of it is there at once.
+type passing[T any] struct {
+	take   func(T) // nil if nobody wants it
+	parts  int     // that were passed on
+	passed int     // objects
+}
+
+// pass passes on the parts that are done, in order, once it is known what kind they are of.
+func (s *passing[T]) pass(parts []*part[page[T]], kind metav1.TypeMeta) {
+	if s.take == nil || kind.Kind == "" {
+		return
+	}
+	for s.parts < len(parts) && parts[s.parts].isDone() {
+		p := &parts[s.parts].result
+		for _, object := range p.items {
+			setKind(object, kind)
+			s.take(object)
+		}
+		s.parts++
+		s.passed += len(p.items)
+		p.items = nil
+	}
 }
 
 // dropHeld takes the items that are held out of a batch, and appends their keys. To look is
 // quicker than to hand them to somebody who does.
-func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w wants, keys []store.Key) []store.Key {
+func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w wants[T], keys []store.Key) []store.Key {
 	if w.holds == nil {
 		return keys
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // configMaps returns the body of a list of n objects.
@@ -34,7 +35,7 @@ func TestItemsThatAreHeldCostNextToNothing(t *testing.T) {
 	r := someResource(t)
 	body := configMaps(n)
 	read := func() {
-		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, wants{holds: func(store.Key, store.Version) bool { return true }})
+		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{holds: func(store.Key, store.Version) bool { return true }})
 		require.NoError(t, err)
 		assert.Empty(t, p.items)
 		require.Len(t, p.unchanged, n)
@@ -58,14 +59,14 @@ func TestItemsOfWhichSomeAreHeld(t *testing.T) {
 	odd := func(key store.Key, version store.Version) bool {
 		return strings.HasSuffix(key.Name, "1") && version.UID != "" && version.ResourceVersion != ""
 	}
-	p, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, wants{holds: odd})
+	p, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{holds: odd})
 	require.NoError(t, err)
 	assert.Len(t, p.unchanged, n/10)
 	assert.Len(t, p.items, n-n/10)
 	for _, item := range p.items {
 		assert.False(t, strings.HasSuffix(item.Name, "1"), item.Name)
 	}
-	_, err = r.items(wire.NewList(strings.NewReader(configMaps(n)[:1000]), wire.JSON, 0), wire.JSON, wants{holds: odd})
+	_, err = r.items(wire.NewList(strings.NewReader(configMaps(n)[:1000]), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{holds: odd})
 	assert.ErrorIs(t, err, ErrTruncated)
 	assert.NotErrorIs(t, err, io.EOF)
 }

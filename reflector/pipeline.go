@@ -31,6 +31,19 @@ func (p *part[R]) takes(size int) bool {
 	return p.size+size <= partSize && len(p.batches) < partBatches
 }
 
+// isDone reports whether the result is there.
+func (p *part[R]) isDone() bool {
+	if p.done == nil {
+		return true
+	}
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // wait waits for the result, and returns false if something else happens before.
 func (p *part[R]) wait(or <-chan struct{}) bool {
 	if p.done == nil {

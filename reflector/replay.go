@@ -282,13 +282,13 @@ func (s replaySource[T]) check() error {
 	return nil
 }
 
-func (s replaySource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], error) {
+func (s replaySource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
 	p, err := s.Replay.list(ctx, opts)
 	siftPage(w.shards, &p) // more may have been recorded
 	return p, err
 }
 
-func (s replaySource[T]) watch(ctx context.Context, opts metav1.ListOptions, _ wants) (feed[T], error) {
+func (s replaySource[T]) watch(ctx context.Context, opts metav1.ListOptions, _ wants[T]) (feed[T], error) {
 	w, err := s.Watch(ctx, opts)
 	return feed[T]{watch: w}, err
 }

@@ -172,7 +172,7 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*Resou
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	p, meta, err := r.list(ctx, opts, wants{})
+	p, meta, err := r.list(ctx, opts, wants[T]{})
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	s, err := r.watch(ctx, opts, wants{})
+	s, err := r.watch(ctx, opts, wants[T]{})
 	if err != nil {
 		return nil, err
 	}
@@ -206,12 +206,12 @@ func (r *Resource[T]) check() error {
 // fit T does not keep the others of its list from coming.
 type resourceSource[T Object] struct{ *Resource[T] }
 
-func (s resourceSource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], error) {
+func (s resourceSource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
 	p, _, err := s.Resource.list(ctx, opts, w)
 	return p, err
 }
 
-func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants) (feed[T], error) {
+func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (feed[T], error) {
 	stream, err := s.Resource.watch(ctx, opts, w)
 	return feed[T]{stream: stream}, err
 }

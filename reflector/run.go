@@ -56,6 +56,8 @@ func (r *run[T]) loop(ctx context.Context) error {
 		r.batches = own
 	}
 	version := r.store.ResourceVersion()
+	r.staging.to = r.store
+	defer r.staging.discard()
 	r.status.stored(version)
 	r.learn(0, 0)
 	in := input{kind: started, version: version}
@@ -151,15 +153,21 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		limited = context.WithValue(limited, probeKey{}, true) // for a Replay
 	}
 	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: probing})
-	wanted := wants{holds: r.holds(), shards: r.shards}
+	wanted := wants[T]{holds: r.holds(), shards: r.shards}
+	before := r.staging.put
+	if !probing && !r.recording.active() {
+		wanted.take = func(object T) { r.staging.add(object) }
+	}
 	p, err := r.source.list(limited, opts, wanted)
 	if r.refusesShards(&opts, err) {
+		r.staging.shrink(before)
 		p, err = r.source.list(limited, opts, wanted)
 	}
 	if err == nil && !probing {
 		err = r.learnPage(&p)
 	}
 	if err != nil {
+		r.staging.shrink(before)
 		err = withCause(limited, err)
 		r.recording.failed(ctx, err)
 		err = r.newError(OpList, a.version, err)
@@ -167,7 +175,7 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		return input{kind: failed, err: err}
 	}
 	r.status.contact()
-	r.logger.Debug("listed", zap.Int("objects", len(p.items)), zap.String("resourceVersion", p.resourceVersion))
+	r.logger.Debug("listed", zap.Int("objects", len(p.items)+p.passed), zap.String("resourceVersion", p.resourceVersion))
 	r.recording.page(p)
 	r.page = p
 	return input{kind: answered, version: p.resourceVersion, next: p.next}
@@ -180,7 +188,7 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	timeout := int64((minWatch + rand.N(maxWatch-minWatch)).Seconds())
 	opts.TimeoutSeconds = &timeout
 	phase := Watching
-	wanted := wants{shards: r.shards, sharding: r.sharding}
+	wanted := wants[T]{shards: r.shards, sharding: r.sharding}
 	if a.do == askStream {
 		wanted.sharding = ShardingUnknown
 		phase = Listing
@@ -304,7 +312,7 @@ func (r *run[T]) holds() holdsFunc {
 func (r *run[T]) replace(version string) input {
 	r.feed.complete()
 	objects := r.staging.size()
-	err := r.staging.replace(r.store, version)
+	err := r.staging.replace(version)
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
 	verdict := judge(err)

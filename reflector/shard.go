@@ -179,7 +179,7 @@ func (r *run[T]) learn(own, foreign int) {
 // mean the same shards.
 func (r *run[T]) learnPage(p *page[T]) error {
 	r.evidence.said = r.evidence.said || p.sharded
-	r.learn(len(p.items)+len(p.unchanged)+len(p.lacking), p.foreign)
+	r.learn(len(p.items)+p.passed+len(p.unchanged)+len(p.lacking), p.foreign)
 	if p.sharded && p.foreign > 0 {
 		r.evidence.mismatched = true
 		return ErrShardMismatch

@@ -91,7 +91,7 @@ type tapping[T Object] interface {
 	// tap opens a watch.
 	tap(ctx context.Context, opts metav1.ListOptions) (tap, error)
 	// share makes a feed of what somebody gets.
-	share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants) feed[T]
+	share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants[T]) feed[T]
 }
 
 // sharedSource is the source that is made from a SharedClient.
@@ -121,16 +121,16 @@ func (s sharedSource[T]) resourceName() string {
 	return ""
 }
 
-func (s sharedSource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants) (page[T], error) {
+func (s sharedSource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
 	return s.of.source.list(ctx, opts, w)
 }
 
-func (s sharedSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants) (feed[T], error) {
+func (s sharedSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (feed[T], error) {
 	if s.of.taps == nil || w.shards == nil || w.shards.moving() {
 		return s.of.source.watch(ctx, opts, w)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m, err := s.of.hub.enter(ctx, opts, w)
+	m, err := s.of.hub.enter(ctx, opts, w.shards, w.sharding)
 	if err != nil {
 		cancel()
 		return feed[T]{}, err
@@ -171,13 +171,13 @@ func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (ta
 	return ending{&answerFrames{answer: a, limit: s.options.frameLimit}, cancel}, nil
 }
 
-func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants) feed[T] {
+func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants[T]) feed[T] {
 	return feed[T]{stream: s.follow(ctx, cancel, m.answer(), m, opts, w)}
 }
 
 func (s *clientSource[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (tap, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	f, err := s.watch(ctx, opts, wants{})
+	f, err := s.watch(ctx, opts, wants[T]{})
 	if err != nil {
 		cancel()
 		return nil, err
@@ -185,7 +185,7 @@ func (s *clientSource[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (
 	return ending{&clientEvents{watch: f.watch}, cancel}, nil
 }
 
-func (s *clientSource[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *member, _ metav1.ListOptions, _ wants) feed[T] {
+func (s *clientSource[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *member, _ metav1.ListOptions, _ wants[T]) feed[T] {
 	w := &memberWatch[T]{member: m, events: make(chan watch.Event), cancel: cancel}
 	go w.run(ctx)
 	return feed[T]{watch: w}

@@ -37,7 +37,7 @@ func TestItemsThatDoNotSayPlainlyWhoTheyAre(t *testing.T) {
 	}, ",") + "]}"
 	r := someResource(t)
 	shards := &shardSet{by: store.ByUID, all: store.Shards(store.ByUID, 2)[:1]}
-	p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, wants{shards: shards})
+	p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{shards: shards})
 	require.NoError(t, err)
 	require.Len(t, p.items, 1)
 	assert.Equal(t, "a", p.items[0].Name)

@@ -10,8 +10,12 @@ import (
 
 // staging collects the objects of a list or of a watch-list until it is complete.
 type staging[T Object] struct {
-	objects []T
-	// places says where the objects of a watch-list are, since later events of it
+	to store.Store[T]
+	// gathering has the objects, in the form in which the store gathers them; nil before the first.
+	gathering store.Stage[T]
+	put       int // how many it was given
+	taken     int // how many of them it was to drop
+	// places says which numbers the objects of a watch-list have, since later events of it
 	// can change and delete them. Lists need none.
 	places map[store.Key]int
 	// lacking is what could not be decoded, by key.
@@ -25,17 +29,45 @@ type staging[T Object] struct {
 	nameless []store.Rejection
 }
 
-func (s *staging[T]) discard() { *s = staging[T]{} }
+func (s *staging[T]) discard() {
+	if s.gathering != nil {
+		s.gathering.Discard()
+	}
+	*s = staging[T]{to: s.to}
+}
 
-// keep adds a page of a list.
+// add takes an object, and returns its number.
+func (s *staging[T]) add(object T) int {
+	if s.gathering == nil {
+		s.gathering = store.StageOf(s.to)
+	}
+	s.gathering.Put(object, store.Identity{})
+	s.put++
+	return s.put - 1
+}
+
+// drop takes back the object of a number.
+func (s *staging[T]) drop(number int) {
+	s.gathering.Drop(number)
+	s.taken++
+}
+
+// shrink takes back what came after so many objects.
+func (s *staging[T]) shrink(to int) {
+	for number := to; number < s.put; number++ {
+		s.drop(number)
+	}
+}
+
+// keep adds a page of a list, but for the items that were added while it came.
 func (s *staging[T]) keep(p page[T]) {
 	for _, r := range p.lacking {
 		s.lack(watch.Added, r)
 	}
-	if s.objects == nil {
-		s.objects = p.items
-	} else {
-		s.objects = append(s.objects, p.items...)
+	for i, object := range p.items {
+		s.add(object)
+		var none T
+		p.items[i] = none // the stage may have made something smaller of it
 	}
 	s.unchanged = append(s.unchanged, p.unchanged...)
 }
@@ -67,21 +99,19 @@ func (s *staging[T]) stage(event watch.EventType, object T) {
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 	delete(s.lacking, key)
 	delete(s.gone, key)
-	place, known := s.places[key]
-	switch {
-	case event == watch.Deleted:
+	if event == watch.Deleted {
 		s.remove(key)
-	case known:
-		s.objects[place] = object
-	default:
-		if s.places == nil {
-			s.places = make(map[store.Key]int)
-		}
-		if key.Name != "" {
-			s.places[key] = len(s.objects)
-		}
-		s.objects = append(s.objects, object)
+		return
 	}
+	s.unstage(key)
+	number := s.add(object)
+	if key.Name == "" {
+		return
+	}
+	if s.places == nil {
+		s.places = make(map[store.Key]int)
+	}
+	s.places[key] = number
 }
 
 // remove applies a deletion.
@@ -95,20 +125,12 @@ func (s *staging[T]) remove(key store.Key) {
 	}
 }
 
-// unstage drops the object of a key, if there is one: the last one takes its place.
+// unstage drops the object of a key, if there is one.
 func (s *staging[T]) unstage(key store.Key) {
-	place, known := s.places[key]
-	if !known {
-		return
+	if number, known := s.places[key]; known {
+		s.drop(number)
+		delete(s.places, key)
 	}
-	last := len(s.objects) - 1
-	moved := s.objects[last]
-	s.objects[place] = moved
-	if moved.GetName() != "" {
-		s.places[store.Key{Namespace: moved.GetNamespace(), Name: moved.GetName()}] = place
-	}
-	s.objects = s.objects[:last]
-	delete(s.places, key)
 }
 
 // lack applies an event whose object could not be decoded. What is staged of the object
@@ -133,17 +155,18 @@ func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
 
 // size returns how many objects came.
 func (s *staging[T]) size() int {
-	return len(s.objects) + len(s.lacking) + len(s.nameless) + len(s.unchanged)
+	return s.put - s.taken + len(s.lacking) + len(s.nameless) + len(s.unchanged)
 }
 
-// replace gives a store what is staged.
-func (s *staging[T]) replace(to store.Store[T], version string) error {
+// replace gives the store what is staged.
+func (s *staging[T]) replace(version string) error {
 	lacking := slices.SortedFunc(maps.Values(s.lacking), func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })
 	lacking = append(lacking, s.nameless...)
 	if len(s.gone) > 0 {
 		s.unchanged = slices.DeleteFunc(s.unchanged, func(key store.Key) bool { return s.gone[key] })
 	}
-	return store.Batches(to).ReplaceAll(store.Listing[T]{
-		Objects: s.objects, Unchanged: s.unchanged, Lacking: lacking, ResourceVersion: version,
-	})
+	if s.gathering == nil {
+		s.gathering = store.StageOf(s.to)
+	}
+	return s.gathering.Commit(store.Listing[T]{Unchanged: s.unchanged, Lacking: lacking, ResourceVersion: version})
 }

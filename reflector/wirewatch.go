@@ -36,7 +36,7 @@ const partsAhead = 4
 
 // watch opens a watch. Until the first objects have come, those that are held are not
 // decoded.
-func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants) (*wireWatch[T], error) {
+func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (*wireWatch[T], error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
 	a, err := r.open(ctx, &opts)
@@ -48,7 +48,7 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w want
 }
 
 // follow starts to read a watch that ends with its context.
-func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *answer, frames frameSource, opts metav1.ListOptions, w wants) *wireWatch[T] {
+func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *answer, frames frameSource, opts metav1.ListOptions, w wants[T]) *wireWatch[T] {
 	s := &wireWatch[T]{
 		of: r, answer: a, frames: frames, held: gate[T]{holds: w.holds}, shards: w.shards,
 		parts: make(chan *part[[]event[T]], partsAhead), stopped: ctx.Done(), cancel: cancel,

@@ -12,9 +12,16 @@ import (
 // the followers hear of it. The caller holds writer. It returns the changes if
 // asked for; else their memory is used again. An error is that of a hook: the step
 // is made.
-func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
+func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (changes []Change[T], err error) {
 	c.edit(p, s)
+	// Also if the budget's function ends the goroutine: everybody can read the new state.
+	defer func() { changes, err = c.announce(p, s, report) }()
 	c.budget.committed(s.edits)
+	return nil, nil
+}
+
+// announce tells of a commit.
+func (c *Cache[T]) announce(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
 	p.settle(s.edits)
 	c.watches.committed(c, p, s.edits, s.lowered)
 

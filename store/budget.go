@@ -169,16 +169,23 @@ func (b *Budget[T]) was(c *Cache[T], key Key) int64 {
 	return n
 }
 
-// committed counts the edits of a commit.
+// committed counts the edits of a commit, also those after one for which the size function
+// ends the goroutine.
 func (b *Budget[T]) committed(edits []edit[T]) {
 	if b == nil {
 		return
 	}
-	var more int64
-	for i := range edits {
-		more += b.of(edits[i].new) - b.of(edits[i].old)
+	done := 0
+	defer func() {
+		if done < len(edits) {
+			b.committed(edits[done:])
+		}
+	}()
+	for done < len(edits) {
+		e := &edits[done]
+		done++
+		b.bytes.Add(b.of(e.new) - b.of(e.old))
 	}
-	b.bytes.Add(more)
 }
 
 // afford rejects what is too much of a listing, in its order, given what it takes out.

@@ -113,6 +113,9 @@
 //     replaces the new one, and brings back none that has ended.
 //   - S13. The deletion of an object that went on to exist, because its scope was dropped,
 //     says Left.
+//   - S14. A list that is put into a [Stage] object by object ends as ReplaceAll would
+//     have. The Stage of a [Transform] keeps nothing of an object but what its function
+//     made of it; that of a cache has the index functions called when an object is put.
 //
 // # Concurrency
 //

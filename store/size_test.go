@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
@@ -75,4 +76,31 @@ func TestSizeOfWhatRefersToNothing(t *testing.T) {
 	assert.EqualValues(t, 8, SizeOf[*corev1.Pod](nil))
 	assert.EqualValues(t, 24, SizeOf([]string(nil)))
 	assert.EqualValues(t, 16, SizeOf[any](nil))
+}
+
+// node is one of a graph in which there are 2 to the power of its depth ways, or of a list.
+type node struct {
+	next [2]*node
+	text string
+}
+
+func TestSizeOfDenseAndOfDeepGraphs(t *testing.T) {
+	var dense, deep *node
+	for range 40 {
+		dense = &node{next: [2]*node{dense, dense}}
+	}
+	for range 1000 {
+		deep = &node{next: [2]*node{deep, nil}}
+	}
+	each := int64(unsafe.Sizeof(node{}))
+	assert.Equal(t, 8+40*each, SizeOf(dense))
+	assert.Equal(t, 8+1000*each, SizeOf(deep))
+}
+
+func TestSizeOfAMapThatIsNotExported(t *testing.T) {
+	type holder struct{ all map[string]string }
+	type shown struct{ All map[string]string }
+	m := map[string]string{"a": strings.Repeat("x", 100)}
+	assert.Equal(t, SizeOf(shown{m}), SizeOf(holder{m}))
+	assert.Greater(t, SizeOf(holder{m}), int64(100))
 }

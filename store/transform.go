@@ -1,9 +1,6 @@
 package store
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Transform returns a store of T that keeps what fn makes of each object in dst,
 // such as a copy with fewer fields, or a smaller type. It is a [BatchStore], and
@@ -28,7 +25,9 @@ import (
 //
 // fn must not change the object that it is given if others may have it, such as
 // another store behind a [Tee]. It runs in the goroutine that writes, before dst
-// is called and so outside of its locks. The Transform has no state: it may be
+// is called and so outside of its locks. A reflector has it called for each object of a
+// list as it comes, so that no more is kept of a large list than what fn makes of it;
+// what comes of a list that breaks off is dropped. The Transform has no state: it may be
 // used as concurrently as dst, fn and key can be.
 func Transform[T, S any](dst Store[S], key KeyFunc[T], fn func(T) (S, error)) Store[T] {
 	t := &transform[T, S]{keyOf: key, fn: fn, versioned: mayHaveVersion[T](), nilable: mayBeNil[S]()}
@@ -43,7 +42,7 @@ type transform[T, S any] struct {
 	versioned, nilable bool
 }
 
-var _ BatchStore[any] = (*transform[any, any])(nil)
+var _ Stager[any] = (*transform[any, any])(nil)
 
 func (t *transform[T, S]) Itself() Store[T] { return t }
 
@@ -106,39 +105,9 @@ func (t *transform[T, S]) Replace(objects []T, resourceVersion string) error {
 }
 
 func (t *transform[T, S]) ReplaceAll(l Listing[T]) error {
-	var objects []S
-	var identities []Identity
-	var unchanged []Key
-	var lacking []Rejection
-	changedAt, unchangedAt, lackingAt := make([]int, 0, len(l.Objects)), []int(nil), []int(nil)
+	stage := t.Stage(t)
 	for i, object := range l.Objects {
-		key, version, err := t.recognise(object, l.identity(i))
-		if err == nil && t.dst.Holds(key, version) {
-			unchanged, unchangedAt = append(unchanged, key), append(unchangedAt, i)
-			continue
-		}
-		var result S
-		if err == nil {
-			result, err = t.call(object)
-		}
-		if err != nil {
-			lacking = append(lacking, Rejection{Key: key, Version: version, Err: err})
-			lackingAt = append(lackingAt, i)
-			continue
-		}
-		objects, changedAt = append(objects, result), append(changedAt, i)
-		identities = append(identities, Identity{key, version})
+		stage.Put(object, l.identity(i))
 	}
-
-	inChanged := group{changedAt, func(n int) Key { return identities[n].Key }}
-	inUnchanged := group{unchangedAt, func(n int) Key { return unchanged[n] }}
-	inLacking := group{lackingAt, func(n int) Key { return lacking[n].Key }}
-	out := superseded(inChanged, inUnchanged, inLacking)
-	return t.dst.ReplaceAll(Listing[S]{
-		Objects:         drop(objects, inChanged, out),
-		Identities:      drop(identities, inChanged, out),
-		Unchanged:       slices.Concat(l.Unchanged, unchanged), // Objects come before it anyway
-		Lacking:         slices.Concat(l.Lacking, drop(lacking, inLacking, out)),
-		ResourceVersion: l.ResourceVersion,
-	})
+	return stage.Commit(l)
 }

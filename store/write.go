@@ -216,11 +216,13 @@ func (p *Partition[T]) moved(s *step[T], key Key, resourceVersion string) {
 	}
 }
 
-// replace makes a listing what the partition holds.
-func (p *Partition[T]) replace(l Listing[T]) error {
+// replace makes a listing what the partition holds. If it was staged, staged has what was
+// prepared of its objects.
+func (p *Partition[T]) replace(l Listing[T], staged *cacheStage[T]) error {
 	c := p.of
 	c.writer.Lock()
 	defer c.writer.Unlock()
+	defer staged.releaseLocked()
 	if p.dropped {
 		return p.droppedError()
 	}
@@ -238,7 +240,7 @@ func (p *Partition[T]) replace(l Listing[T]) error {
 		r.unchanged(key)
 	}
 	for i, object := range l.Objects {
-		r.object(object, l.identity(i))
+		r.object(object, l.identity(i), func() *entry[T] { return staged.take(i) })
 	}
 	for _, rejection := range l.Lacking {
 		if key, err := p.place(rejection.Key); err == nil {
@@ -337,7 +339,7 @@ func (r *replacement[T]) unchanged(key Key) {
 	r.listed[key] = -1
 }
 
-func (r *replacement[T]) object(object T, told Identity) {
+func (r *replacement[T]) object(object T, told Identity, prepared func() *entry[T]) {
 	c := r.of.of
 	key, version, err := r.of.recognise(object, told)
 	if err == nil {
@@ -353,10 +355,12 @@ func (r *replacement[T]) object(object T, told Identity) {
 		r.missing.remove(key)
 		return
 	}
-	e, err := c.prepare(key, object, told.Version)
-	if err != nil {
-		r.reject(Rejection{Key: key, Version: version, Err: err})
-		return
+	e := prepared()
+	if e == nil {
+		if e, err = c.prepare(key, object, told.Version); err != nil {
+			r.reject(Rejection{Key: key, Version: version, Err: err})
+			return
+		}
 	}
 	r.missing.remove(key)
 	if at, listed := r.listed[key]; listed && at >= 0 {

@@ -75,7 +75,7 @@ func (p *Partition[T]) DeleteKey(key Key) error {
 // Replace implements [Store]: see [Cache.Replace]. What is outside of the scope
 // is not touched.
 func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
-	return p.replace(Listing[T]{Objects: objects, ResourceVersion: resourceVersion})
+	return p.replace(Listing[T]{Objects: objects, ResourceVersion: resourceVersion}, nil)
 }
 
 // Bookmark implements [Store].
@@ -103,7 +103,7 @@ func (p *Partition[T]) Commit(batch *Batch[T]) ([]Change[T], error) {
 }
 
 // ReplaceAll implements [BatchStore].
-func (p *Partition[T]) ReplaceAll(listing Listing[T]) error { return p.replace(listing) }
+func (p *Partition[T]) ReplaceAll(listing Listing[T]) error { return p.replace(listing, nil) }
 
 // Holds implements [BatchStore].
 func (p *Partition[T]) Holds(key Key, version Version) bool {

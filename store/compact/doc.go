@@ -46,10 +46,12 @@
 //   - C3. The number of objects that are kept decoded is bounded: see [WithRecent]. As long
 //     as one is, every read returns the same pointer, which S9 asks for; later reads return
 //     another one.
-//   - C4. Index values are found when an object is committed. A [Store] decodes nothing for
-//     them.
+//   - C4. Index values are found when an object is written, or comes in a list. A [Store]
+//     decodes nothing for them.
 //   - C5. An object can be read with the dictionary that it was packed with, however many
 //     were learned since. No more than eight are in use at once, beside none.
+//   - C6. A reflector's list is packed object by object as it comes, so that of the objects
+//     themselves there are no more at a time than C3 says and those that are being decoded.
 //
 // # Learning
 //

@@ -17,8 +17,8 @@ type Store[T any] struct {
 }
 
 var (
-	_ store.BatchStore[*struct{}] = (*Store[*struct{}])(nil)
-	_ store.Reader[*struct{}]     = (*Store[*struct{}])(nil)
+	_ store.Stager[*struct{}] = (*Store[*struct{}])(nil)
+	_ store.Reader[*struct{}] = (*Store[*struct{}])(nil)
 )
 
 // New returns an empty store of objects that keyOf gives their keys. Without a KeyFunc, or
@@ -119,29 +119,3 @@ func (s *Store[T]) KeyOf(object T) (store.Key, error) {
 	}
 	return s.packer.keyOf(object)
 }
-
-// telling is the cache with packed objects that are not told their keys and versions,
-// because they say them: so the cache keeps no other strings than theirs.
-type telling[T any] struct{ *store.Cache[*Packed[T]] }
-
-// Apply implements [store.BatchStore].
-func (t *telling[T]) Apply(batch *store.Batch[*Packed[T]]) error {
-	var told store.Batch[*Packed[T]]
-	for w := range batch.All() {
-		switch w.Type {
-		case store.WriteAdd, store.WriteUpdate, store.WriteDelete:
-			w.Key, w.Version = store.Key{}, store.Version{}
-		}
-		told.Append(w)
-	}
-	return t.Cache.Apply(&told)
-}
-
-// ReplaceAll implements [store.BatchStore].
-func (t *telling[T]) ReplaceAll(listing store.Listing[*Packed[T]]) error {
-	listing.Identities = nil
-	return t.Cache.ReplaceAll(listing)
-}
-
-// Itself implements [store.BatchStore].
-func (t *telling[T]) Itself() store.Store[*Packed[T]] { return t }

@@ -14,7 +14,8 @@
 //   - X1. No read returns an object whose time is over: neither Get nor a walk that began
 //     before it was. Exactly at the end of its time an object still lives.
 //   - X2. The time begins at each write of an object, and at each Replace that lists it,
-//     changed or not. A write that fails leaves it as it was.
+//     changed or not, also if it is a shorter one by then. A write that fails leaves it as
+//     it was.
 //   - X3. Memory is released without anybody reading or writing: a timer takes out what is
 //     over, no more than 256 objects in a commit, and no later than the next one is due.
 //     There is a timer only while something is going to be over.

@@ -44,9 +44,20 @@ func (s *Store[T]) renew(err error) {
 	} else if err != nil {
 		return // nothing was stored
 	}
+	renewed := map[store.Key]*item[T]{}
 	for key, i := range s.cache.All() {
 		if !rejected[key] {
 			i.renew(s.life(i.object))
+			renewed[key] = i
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, _ := s.queue.next()
+	for key, i := range renewed {
+		s.queue.hasten(key, i)
+	}
+	if after, ok := s.queue.next(); ok && after != before {
+		s.scheduleLocked()
 	}
 }

@@ -15,7 +15,7 @@ type item[T any] struct {
 }
 
 func (i *item[T]) renew(life time.Duration) {
-	if life <= 0 {
+	if life == 0 {
 		i.until.Store(never)
 		return
 	}

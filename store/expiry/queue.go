@@ -7,8 +7,8 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// queue has what is held and will be over, the first one on top. The end of an item may
-// have moved since it was put: that is found out when its turn comes.
+// queue has what is held and will be over, the first one on top. The end of an item may be
+// later than when it was put: that is found out when its turn comes.
 type queue[T any] struct {
 	order  order[T]
 	places map[store.Key]*place[T]
@@ -36,6 +36,13 @@ func (q *queue[T]) put(key store.Key, i *item[T]) {
 	p := &place[T]{key: key, item: i, due: time.Duration(until)}
 	q.places[key] = p
 	heap.Push(&q.order, p)
+}
+
+// hasten puts an item whose end may be earlier now.
+func (q *queue[T]) hasten(key store.Key, i *item[T]) {
+	if p := q.places[key]; p == nil || i.until.Load() < int64(p.due) {
+		q.put(key, i)
+	}
 }
 
 func (q *queue[T]) remove(key store.Key) {

@@ -237,3 +237,43 @@ func againstModel(t *rapid.T) {
 	}
 
 }
+
+// An object that a list has unchanged may have a shorter time by then, or have one at all.
+func TestListMakesATimeShorter(t *testing.T) {
+	for name, before := range map[string]time.Duration{"that was longer": time.Hour, "that had no end": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				life := before
+				s := New(store.ObjectKey[*object], func(*object) time.Duration { return life })
+				defer s.Close()
+				all := []*object{named("a", "1"), named("b", "2")}
+				require.NoError(t, s.Replace(all, "9"))
+				life = time.Minute
+				require.NoError(t, s.Replace(all, "9"))
+				<-time.After(time.Minute)
+				synctest.Wait()
+				assert.Equal(t, 2, s.Len())
+				<-time.After(1)
+				assert.Zero(t, s.Len())
+				synctest.Wait()
+				assert.Zero(t, s.cache.Len(), "and its memory is released")
+			})
+		})
+	}
+}
+
+func TestObjectWhoseTimeIsOverAlreadyIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends := time.Now()
+		s := New(store.ObjectKey[*object], func(*object) time.Duration { return time.Until(ends) })
+		defer s.Close()
+		<-time.After(time.Second)
+		require.NoError(t, s.Add(named("a", "1")))
+		_, ok := s.Get(keyOf("a"))
+		assert.False(t, ok)
+		assert.Zero(t, s.Len())
+		<-time.After(1)
+		synctest.Wait()
+		assert.Zero(t, s.cache.Len())
+	})
+}

@@ -19,11 +19,14 @@
 // are changes.
 //
 // An informer of several scopes goes on where each of them was. A scope that the file
-// has and the program does not want any more stays until [Store.Drop].
+// has and the program does not want any more stays until [Store.Drop]; until then a
+// program without scopes, or with one that overlaps it, has a [*ScopesError].
 //
 // A program that has no place for Run calls [Store.Flush] when it likes. What comes
 // until then is kept in memory, up to [Options].MaxUnwritten: the write that goes
-// beyond it writes the file itself, before it returns.
+// beyond it writes the file itself, before it returns. If that fails, it is Flush and Close
+// that try again, and nobody else: until one succeeds, what comes is kept in memory
+// without a bound.
 //
 // # Reading
 //
@@ -39,7 +42,7 @@
 //
 //   - P1. The file holds a state that the store had, with the resource versions of
 //     that state, whenever the process ends: each transaction has all that some whole
-//     commits changed, and where they led to.
+//     commits changed, and where they led to. Only P8 takes something from that.
 //   - P2. What is read from a file is what was written. All of it has checksums, and is
 //     compared with them before it is served.
 //   - P3. When a process is killed, the file lacks the latest changes at most: while
@@ -50,11 +53,20 @@
 //     is not changed.
 //   - P5. A file that cannot be written stops nothing: the store works from memory,
 //     and the error hook and [State].Lasting say so. What is lacking is written as
-//     soon as that is possible.
+//     soon as that is possible, if Run runs, and else by Flush or Close.
 //   - P6. No Secret gets into a file unless AllowSecrets says so.
 //   - P7. Nothing is done in the background but by Run.
+//   - P8. An object that cannot be encoded stops no other: the error hook and
+//     [State].Lacking say so. The file has its last state that could be encoded, or
+//     none, and no version for the scope that it is in until that changes, so that the
+//     next process lists the scope and finds what differs. It is tried again when it
+//     changes, by Flush, and by what ends Run and Close.
 //
 // A machine that loses power keeps P1 as far as its disk does what fsync asks for.
+//
+// The file is read through a mapping. If the disk fails while it is opened, that is
+// [ErrDamaged]. If it fails later, when a transaction looks for where to write, the system
+// ends the process, as it does if somebody else shortens the file then.
 //
 // # What is not in a file
 //
@@ -99,6 +111,6 @@
 //
 // What is wrong with a file is a [*FileError] with its path: [ErrForeign],
 // [ErrDamaged], [ErrNewer], [ErrUndecodable], [ErrLocked], a [*MismatchError], or
-// what the system said. Rejections are those of package store, with the causes
+// what the system said. What cannot be encoded is an [*EncodeError] in one. Rejections are those of package store, with the causes
 // [ErrSecret] and [ErrKeyTooLong].
 package persist

@@ -3,6 +3,8 @@ package persist
 import (
 	"errors"
 	"fmt"
+
+	"github.com/kubereflector/kubereflector/store"
 )
 
 var (
@@ -52,6 +54,25 @@ var (
 	// ErrRunning means that Run was called while it runs already.
 	ErrRunning = errors.New("store is running already")
 )
+
+// ScopesError says that what is to be filled overlaps scopes that the store has, in most cases
+// because an earlier program had them and the file still does. [Store.Drop] those that are not
+// wanted any more, or fill these scopes. It wraps what package store said, and so
+// [store.ErrOverlap].
+type ScopesError struct {
+	Path string
+	// Scopes are all that the store has.
+	Scopes []store.Scope
+	Err    error
+}
+
+// Error names the scopes, and what to do.
+func (e *ScopesError) Error() string {
+	return fmt.Sprintf("%s: %v; the file has the scopes %v: Drop those that are not wanted any more, or fill these", e.Path, e.Err, e.Scopes)
+}
+
+// Unwrap returns Err.
+func (e *ScopesError) Unwrap() error { return e.Err }
 
 // FileError says what is wrong with a file. Err is or wraps one of the errors of
 // this package, or one of the operating system.

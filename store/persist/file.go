@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -129,9 +130,22 @@ func (s scopeState) contains(key store.Key, version store.Version) bool {
 	}
 }
 
+// patience is how long somebody may go on reading a file who cannot have it any more: one
+// that is about to refuse it, or a process that is being started and has a copy of what was
+// open, with its lock. bbolt looks again every 50 milliseconds.
+const patience = 2 * time.Second
+
 // openBolt opens a file that exists. A file that is not what it seems can make bbolt
 // panic, or read where nothing is.
+//
+// Many may read at once, and who reads keeps out who is to write. So a file that cannot be
+// read is another store's, and is given up at once; one that can be read, and not be
+// written, is waited for.
 func openBolt(path string, readOnly bool) (db *bolt.DB, err error) {
+	wait := patience
+	if readOnly {
+		wait = 1 // one attempt
+	}
 	var opened *os.File
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -143,7 +157,7 @@ func openBolt(path string, readOnly bool) (db *bolt.DB, err error) {
 		}
 	}()
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
-		Timeout:         1, // one attempt
+		Timeout:         wait,
 		ReadOnly:        readOnly,
 		PreLoadFreelist: true,
 		FreelistType:    bolt.FreelistMapType,

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -241,5 +242,37 @@ func TestStoreServesOneInformerAtATime(t *testing.T) {
 		other := informer.New(clientOf(t, server).CoreV1().ConfigMaps("n"), informer.WithStore(p.store))
 		require.ErrorIs(t, other.Run(t.Context()), ErrRunning)
 		p.stop()
+	})
+}
+
+func TestInformerWithoutScopesIsToldOfThoseInTheFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, path := reflectortest.Start(t), fresh(t)
+		s := openMaps(t, path)
+		scope := store.Scope{Namespace: "n"}
+		part, err := s.Partition(scope)
+		require.NoError(t, err)
+		require.NoError(t, part.Replace([]*corev1.ConfigMap{configMap("a", 5)}, "9"))
+		require.NoError(t, s.Close())
+
+		p := begin(t, path, server)
+		defer func() { require.NoError(t, p.store.Close()) }()
+		_, err = p.store.Partition(store.Scope{})
+		wanted, ok := errors.AsType[*ScopesError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, []store.Scope{scope}, wanted.Scopes)
+		stop := run(t, p.informer)
+		defer stop()
+		synctest.Wait()
+		wanted, ok = errors.AsType[*ScopesError](p.informer.State().Err)
+		require.True(t, ok, "%v", p.informer.State().Err)
+		assert.Equal(t, path, wanted.Path)
+		require.ErrorIs(t, wanted, store.ErrOverlap)
+		assert.ErrorContains(t, wanted, "namespace n")
+		for _, scope := range wanted.Scopes {
+			_, err := p.store.Drop(scope)
+			require.NoError(t, err)
+		}
+		require.NoError(t, p.informer.WaitForSync(t.Context()))
 	})
 }

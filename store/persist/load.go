@@ -194,6 +194,9 @@ func (l *loaded[T]) decode(records []record, codec Codec[T], keyOf store.KeyFunc
 	var group sync.WaitGroup
 	for part := range parts {
 		group.Go(func() {
+			// The disk may fail after the checksums were compared. This is asked for each
+			// goroutine by itself.
+			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 			for n := part * len(records) / parts; n < (part+1)*len(records)/parts && errs[part] == nil; n++ {
 				errs[part] = l.decodeOne(n, records[n], codec, keyOf)
 			}
@@ -204,16 +207,22 @@ func (l *loaded[T]) decode(records []record, codec Codec[T], keyOf store.KeyFunc
 }
 
 func (l *loaded[T]) decodeOne(n int, r record, codec Codec[T], keyOf store.KeyFunc[T]) (err error) {
-	key, ok := keyOfBytes(r.key)
+	var key store.Key
+	var ok bool
+	defer func() {
+		switch value := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }: // of memory that could not be read
+			err = fmt.Errorf("%w: %v: %v", ErrDamaged, key, value)
+		default:
+			err = fmt.Errorf("%w: %v: panic: %v", ErrUndecodable, key, value)
+		}
+	}()
+	key, ok = keyOfBytes(r.key)
 	version, encoded, ok2 := contents(r.content)
 	if !ok || !ok2 {
 		return fmt.Errorf("%w: object %q", ErrDamaged, r.key)
 	}
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: %v: panic: %v", ErrUndecodable, key, value)
-		}
-	}()
 	object, err := codec.Decode(encoded)
 	if err != nil {
 		return fmt.Errorf("%w: %v: %w", ErrUndecodable, key, err)

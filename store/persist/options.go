@@ -51,7 +51,8 @@ type Options[T any] struct {
 	MaxUnwritten int
 
 	// ErrorHook is called with each failure to write, a [*FileError], from the
-	// goroutine that writes. It must be quick and must not write to the store; it may
+	// goroutine that writes; with an [*EncodeError] in it if all was written but some
+	// objects that cannot be encoded. It must be quick and must not write to the store; it may
 	// close it. The default does nothing.
 	ErrorHook func(error)
 

@@ -295,3 +295,27 @@ func TestKeysWithoutAPlaceAreRejected(t *testing.T) {
 	require.ErrorIs(t, s.Add(storetest.New("n", string(make([]byte, MaxKeyLength)), "1", "5")), ErrKeyTooLong)
 	assert.Zero(t, s.Len())
 }
+
+// vanishing shortens the file when the first object is decoded, as a disk does that fails
+// after the checksums were compared.
+type vanishing struct {
+	Codec[*object]
+	path string
+}
+
+func (v vanishing) Decode(data []byte) (*object, error) {
+	if err := os.Truncate(v.path, 0); err != nil {
+		return nil, err
+	}
+	return v.Codec.Decode(data)
+}
+
+func TestFileThatCannotBeReadAnyMoreIsRefused(t *testing.T) {
+	path, _ := written(t)
+	o := asked
+	o.Codec = vanishing{JSON[*object](), path}
+	_, err := Open(path, store.ObjectKey[*object], o)
+	require.ErrorIs(t, err, ErrDamaged)
+	_, ok := errors.AsType[*FileError](err)
+	assert.True(t, ok)
+}

@@ -22,6 +22,12 @@ type State struct {
 	Lasting bool
 	Err     error
 
+	// Lacking is how many objects are not in the file as they are, because their codec could
+	// not encode them: see P8. LackingKeys are the first ten of their keys, in order; they are
+	// read-only. All else lasts.
+	Lacking     int
+	LackingKeys []store.Key
+
 	// Written is when something was written last; zero if nothing was.
 	Written time.Time
 

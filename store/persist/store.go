@@ -29,6 +29,9 @@ type Store[T any] struct {
 	update  func(func(*bolt.Tx) error) error // that of file, but in tests
 	saved   fileState
 	unsure  bool // whether saved is what the file has
+	// lacking is what could not be encoded, by key, and named has the first keys.
+	lacking map[store.Key]change[T]
+	named   []store.Key
 
 	// mu protects the fields below it.
 	mu       sync.Mutex

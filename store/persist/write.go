@@ -86,7 +86,7 @@ func (s *Store[T]) throttle() {
 			return
 		}
 		if !running {
-			s.flush()
+			s.flush(false)
 			continue
 		}
 		<-changed
@@ -116,13 +116,14 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	}()
 	pause := max(s.options.Delay, 0)
 	for s.await(ctx, pause) {
-		if s.flush() == nil {
+		s.flush(false)
+		if s.State().Lasting {
 			pause = max(s.options.Delay, 0)
 		} else {
 			pause = min(max(2*pause, 100*time.Millisecond), maxRetry)
 		}
 	}
-	if err := s.flush(); !errors.Is(err, ErrClosed) {
+	if err := s.flush(true); !errors.Is(err, ErrClosed) {
 		return err
 	}
 	return nil
@@ -173,12 +174,14 @@ func (s *Store[T]) await(ctx context.Context, pause time.Duration) bool {
 }
 
 // Flush writes what could be read before it was called, and returns when that is in the file, with what
-// went wrong: a [*FileError], or [ErrClosed]. Do not call it from a follower of the cache.
+// went wrong: a [*FileError], or [ErrClosed]. It tries again to encode what could not be encoded before,
+// and returns an [*EncodeError] in a FileError if that fails; all else is in the file then. Do not call it
+// from a follower of the cache.
 func (s *Store[T]) Flush() error {
 	// Readers see a commit before the followers of the cache are told of it, and one of them notes what
 	// is to be written.
 	s.cache.Follow(nobody[T]{})()
-	return s.flush()
+	return s.flush(true)
 }
 
 // nobody is a follower that has come and gone when all commits that can be read have been told.
@@ -189,8 +192,8 @@ func (nobody[T]) Start(*store.Snapshot[T]) {}
 func (nobody[T]) Commit(*store.Commit[T]) {}
 
 // flush makes a transaction of what is pending, and tells of a failure.
-func (s *Store[T]) flush() error {
-	err := s.transact()
+func (s *Store[T]) flush(all bool) error {
+	err := s.transact(all)
 	if err != nil && !errors.Is(err, ErrClosed) {
 		s.options.ErrorHook(err) // which may close the store
 	}
@@ -200,16 +203,26 @@ func (s *Store[T]) flush() error {
 // errEnded is the failure of a transaction in which a codec ended the goroutine.
 var errEnded = errors.New("codec ended the goroutine")
 
-func (s *Store[T]) transact() (err error) {
+// transact writes what is pending, with all that could not be encoded before if that is
+// wanted. Otherwise it is tried again when it changes: it may be much.
+func (s *Store[T]) transact(all bool) (err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.file == nil {
 		return ErrClosed
 	}
 	s.mu.Lock()
-	if s.pending.commits == 0 {
+	all = all && len(s.lacking) > 0
+	if s.pending.commits == 0 && !all {
 		s.mu.Unlock()
 		return nil
+	}
+	if all {
+		again := pending[T]{changes: maps.Clone(s.lacking), commits: 1, since: s.pending.since}
+		if again.since.IsZero() {
+			again.since = time.Now()
+		}
+		s.pending = again.followedBy(s.pending)
 	}
 	batch := s.pending
 	batch.progress = s.progress.clone()
@@ -227,14 +240,16 @@ func (s *Store[T]) transact() (err error) {
 func (s *Store[T]) settle(batch pending[T], w writer[T], err error) error {
 	if err != nil {
 		err = &FileError{s.path, err}
-		batch = s.left(batch)
+		batch = s.left(batch, w)
 	} else {
 		s.saved = w.state
+		s.noteLacking(batch, w)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flight = pending[T]{}
 	s.state.Lasting, s.state.Err = err == nil, err
+	s.state.Lacking, s.state.LackingKeys = len(s.lacking), s.named
 	if err == nil {
 		s.state.Written = time.Now()
 		s.written += w.records
@@ -243,12 +258,15 @@ func (s *Store[T]) settle(batch pending[T], w writer[T], err error) error {
 		s.pending = batch.followedBy(s.pending)
 	}
 	s.wakeLocked()
+	if lack := w.failures.error(); err == nil && lack != nil {
+		return &FileError{s.path, lack}
+	}
 	return err
 }
 
 // left returns what of a batch is to be written again. A transaction that failed at its
 // very end may be in the file nevertheless. The caller holds writing.
-func (s *Store[T]) left(batch pending[T]) pending[T] {
+func (s *Store[T]) left(batch pending[T], w writer[T]) pending[T] {
 	made, err := stateOf(s.file)
 	if s.unsure = err != nil; s.unsure {
 		for key, c := range batch.changes {
@@ -258,6 +276,7 @@ func (s *Store[T]) left(batch pending[T]) pending[T] {
 		return batch
 	}
 	if made.Transaction != s.saved.Transaction && !made.Filling {
+		s.noteLacking(batch, w)
 		batch.changes, batch.weight = nil, 0 // it takes another transaction to make them last
 	}
 	s.saved = made
@@ -268,7 +287,7 @@ func (s *Store[T]) left(batch pending[T]) pending[T] {
 // writing.
 func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
 	defer func() {
-		if value := recover(); value != nil { // a codec's
+		if value := recover(); value != nil {
 			err = fmt.Errorf("write: panic: %v", value)
 		}
 	}()
@@ -281,7 +300,7 @@ func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
 	// A first list may be large. As long as the file has no state that is to be kept, it
 	// need not be one transaction.
 	none := s.saved.Version == "" && len(s.saved.Scopes) == 0 && (s.saved.Objects == 0 || s.saved.Filling)
-	w = writer[T]{codec: s.options.Codec, state: s.saved, clear: s.saved.Filling}
+	w = writer[T]{codec: s.options.Codec, state: s.saved, clear: s.saved.Filling, lacking: s.lacking, failures: failures{}}
 	keys := slices.SortedFunc(maps.Keys(batch.changes), store.Key.Compare)
 	for chunk := s.options.chunk; none && len(keys) > chunk; {
 		if err := s.update(func(tx *bolt.Tx) error { return w.put(tx, keys[:chunk], batch.changes, nil) }); err != nil {
@@ -292,78 +311,13 @@ func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
 	return w, s.update(func(tx *bolt.Tx) error { return w.put(tx, keys, batch.changes, &batch.progress) })
 }
 
-// writer puts objects into transactions.
-type writer[T any] struct {
-	codec Codec[T]
-	state fileState
-	clear bool // what is there is left from a list that was never completed
-
-	// records is how many were written, and bytes how long they were.
-	records, bytes int
-}
-
-// put makes one transaction: some changes, and where they lead to; nil if more are to
-// come.
-func (w *writer[T]) put(tx *bolt.Tx, keys []store.Key, changes map[store.Key]change[T], to *progress) error {
-	state := w.state
-	if w.clear {
-		if err := tx.DeleteBucket(objectsBucket); err != nil {
-			return err
-		}
-		if _, err := tx.CreateBucket(objectsBucket); err != nil {
-			return err
-		}
-		state.Objects, state.Sum = 0, 0
-	}
-	objects := tx.Bucket(objectsBucket)
-	if to == nil {
-		objects.FillPercent = 0.9 // they come in order
-	}
-	for _, key := range keys {
-		if err := w.putOne(objects, &state, key, changes[key]); err != nil {
-			return fmt.Errorf("write %v: %w", key, err)
-		}
-	}
-	state.Transaction++
-	state.Filling = to == nil
-	if to != nil {
-		state.Version, state.Scopes = to.version, to.list()
-	}
-	if err := put(tx.Bucket(metaBucket), stateKey, state); err != nil {
-		return err
-	}
-	tx.OnCommit(func() { w.state, w.clear = state, false })
-	return nil
-}
-
-func (w *writer[T]) putOne(objects *bolt.Bucket, state *fileState, key store.Key, c change[T]) error {
-	name := keyBytes(key)
-	if old := objects.Get(name); old != nil {
-		state.Objects--
-		state.Sum -= uint64(sumOf(old))
-	}
-	if c.gone {
-		return objects.Delete(name)
-	}
-	encoded, err := w.codec.Encode(c.object)
-	if err != nil {
-		return err
-	}
-	sealed := seal(name, content(c.version, encoded))
-	state.Objects++
-	state.Sum += uint64(sumOf(sealed))
-	w.records++
-	w.bytes += len(name) + len(sealed)
-	return objects.Put(name, sealed)
-}
-
 // Close writes what was changed, and closes the file, so that another store may open
 // it. The store is then a cache and nothing else: it can be read and written, and
 // nothing of that lasts. It returns what went wrong; a second call does nothing. Let Run
 // end before, or it ends by itself.
 func (s *Store[T]) Close() error {
 	s.stop()
-	err := s.transact() // whoever closes has the error, and may be the hook
+	err := s.transact(true) // whoever closes has the error, and may be the hook
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.file == nil {

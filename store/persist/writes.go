@@ -1,6 +1,10 @@
 package persist
 
-import "github.com/kubereflector/kubereflector/store"
+import (
+	"errors"
+
+	"github.com/kubereflector/kubereflector/store"
+)
 
 // wrote ends a write: the server was heard of, and what it said is to be written.
 func (s *Store[T]) wrote(scope store.Scope, err error) error {
@@ -23,9 +27,18 @@ func (s *Store[T]) DeleteKey(key store.Key) error {
 	return s.wrote(store.Scope{}, s.cache.DeleteKey(key))
 }
 
-// Replace implements [store.Store].
+// apart makes an overlap with the scopes of the store an error that says what to do.
+func (s *Store[T]) apart(err error) error {
+	if scope, ok := errors.AsType[*store.ScopeError](err); ok && errors.Is(scope, store.ErrOverlap) {
+		return &ScopesError{Path: s.path, Scopes: s.Scopes(), Err: err}
+	}
+	return err
+}
+
+// Replace implements [store.Store]. While the store has scopes, it is refused with a
+// [*ScopesError].
 func (s *Store[T]) Replace(objects []T, resourceVersion string) error {
-	return s.wrote(store.Scope{}, s.cache.Replace(objects, resourceVersion))
+	return s.wrote(store.Scope{}, s.apart(s.cache.Replace(objects, resourceVersion)))
 }
 
 // Bookmark implements [store.Store].
@@ -38,9 +51,10 @@ func (s *Store[T]) Apply(batch *store.Batch[T]) error {
 	return s.wrote(store.Scope{}, s.cache.Apply(batch))
 }
 
-// ReplaceAll implements [store.BatchStore].
+// ReplaceAll implements [store.BatchStore]. While the store has scopes, it is refused with a
+// [*ScopesError].
 func (s *Store[T]) ReplaceAll(listing store.Listing[T]) error {
-	return s.wrote(store.Scope{}, s.cache.ReplaceAll(listing))
+	return s.wrote(store.Scope{}, s.apart(s.cache.ReplaceAll(listing)))
 }
 
 // Holds implements [store.BatchStore].
@@ -64,12 +78,12 @@ var (
 
 // Partition returns the door for one part of the store, with a resource version of its
 // own, which the file keeps as well: see [store.Cache.Partition], whose errors it
-// returns. Of the scopes that were read from the file, [Store.Drop] those that are not
+// returns, that of an overlap in a [*ScopesError]. Of the scopes that were read from the file, [Store.Drop] those that are not
 // wanted any more.
 func (s *Store[T]) Partition(scope store.Scope) (store.BatchStore[T], error) {
 	p, err := s.cache.Partition(scope)
 	if err != nil {
-		return nil, err
+		return nil, s.apart(err)
 	}
 	return &partition[T]{p, s}, nil
 }

@@ -1,0 +1,98 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Items are passed on while the list comes, in their order and with their kind, and are not in
+// its page then.
+func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
+	const n = 3000
+	for _, decoders := range []int{1, 2} {
+		r := someResource(t, WithDecoders(decoders))
+		var taken []string
+		body := strings.NewReader(configMaps(n))
+		early := false
+		p, err := r.items(wire.NewList(body, wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{take: func(object *corev1.ConfigMap) {
+			early = early || body.Len() > 0
+			assert.Equal(t, "ConfigMap", object.Kind)
+			taken = append(taken, object.Name)
+		}})
+		require.NoError(t, err)
+		assert.True(t, early, "the rest has not come yet")
+		assert.Empty(t, p.items)
+		assert.Equal(t, n, p.passed)
+		whole, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{})
+		require.NoError(t, err)
+		var want []string
+		for _, item := range whole.items {
+			want = append(want, item.Name)
+		}
+		assert.Equal(t, want, taken)
+	}
+}
+
+// A list that says its kind after its items has them in its page.
+func TestItemsWithoutAKindAreNotPassedOn(t *testing.T) {
+	p, err := someResource(t).items(wire.NewList(strings.NewReader(`{"items":[{"metadata":{"name":"a"}}],"metadata":{}}`), wire.JSON, 0), wire.JSON,
+		wants[*corev1.ConfigMap]{take: func(*corev1.ConfigMap) { t.Error("passed on") }})
+	require.NoError(t, err)
+	assert.Len(t, p.items, 1)
+}
+
+// breaking is a client whose first lists break off after some items.
+type breaking struct {
+	source[*corev1.ConfigMap]
+	lists int
+}
+
+func (b *breaking) list(_ context.Context, _ metav1.ListOptions, w wants[*corev1.ConfigMap]) (page[*corev1.ConfigMap], error) {
+	b.lists++
+	for n := range 3 {
+		w.take(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(b.lists, "-", n), ResourceVersion: "5"}})
+	}
+	if b.lists < 3 {
+		return page[*corev1.ConfigMap]{}, errors.New("broken off")
+	}
+	return page[*corev1.ConfigMap]{passed: 3, resourceVersion: "9"}, nil
+}
+
+func (b *breaking) watch(context.Context, metav1.ListOptions, wants[*corev1.ConfigMap]) (feed[*corev1.ConfigMap], error) {
+	return feed[*corev1.ConfigMap]{watch: watch.NewFake()}, nil
+}
+
+func (b *breaking) check() error  { return nil }
+func (b *breaking) streams() bool { return false }
+
+func TestWhatCameOfAListThatBrokeOffIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := store.New(store.ObjectKey[*corev1.ConfigMap])
+		small := store.Transform(c, store.ObjectKey[*corev1.ConfigMap], func(m *corev1.ConfigMap) (*corev1.ConfigMap, error) { return m, nil })
+		r := New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, small)
+		r.source = &breaking{}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		<-r.Synced()
+		var names []string
+		for key := range c.All() {
+			names = append(names, key.Name)
+		}
+		assert.Equal(t, []string{"3-0", "3-1", "3-2"}, names)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}

@@ -1,0 +1,54 @@
+package compact_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"weak"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/compact"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A list is packed as it comes: of the objects themselves there are no more at any time than
+// the store keeps decoded.
+func TestListIsPackedAsItComes(t *testing.T) {
+	for _, limit := range []int{0, 8} {
+		s := compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(limit))
+		var asked *corev1.Pod
+		byNode, err := store.AddIndex(s.Cache(), "node", compact.By(func(p *corev1.Pod) []string {
+			asked = p
+			return []string{p.Spec.NodeName}
+		}))
+		require.NoError(t, err)
+		stage := store.StageOf[*corev1.Pod](s)
+		var whole []weak.Pointer[corev1.Pod]
+		for n := range 100 {
+			p := pod(fmt.Sprint(n))
+			p.Spec.NodeName = "x"
+			stage.Put(p, store.Identity{})
+			require.Same(t, p, asked, "it is not decoded for the index")
+			whole = append(whole, weak.Make(p))
+		}
+		asked = nil
+		runtime.GC()
+		live := 0
+		for _, p := range whole {
+			if p.Value() != nil {
+				live++
+			}
+		}
+		assert.LessOrEqual(t, live, limit)
+		require.NoError(t, stage.Commit(store.Listing[*corev1.Pod]{ResourceVersion: "200"}))
+		assert.Nil(t, asked, "nor asked again")
+		assert.Equal(t, 100, s.Len())
+		n := 0
+		for range byNode.Get("x") {
+			n++
+		}
+		assert.Equal(t, 100, n)
+	}
+}
