@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -187,4 +189,28 @@ func TestWhatHasNoOrderIsNotSharedForAWhile(t *testing.T) {
 		<-time.After(orderless)
 		assert.False(t, trunk.hub.aloneLocked(trunk.asks))
 	})
+}
+
+// quiet is a watch of somebody's own that brings nothing.
+type quiet struct{ tap }
+
+func (quiet) close() {}
+
+func TestTrunkThatEndedIsLeftForAnother(t *testing.T) {
+	trunk, members := sharedTrunk()
+	refused := errors.New("refused")
+	trunk.hub.open = func(context.Context, metav1.ListOptions) (tap, error) { return nil, refused }
+	late := members[0]
+	late.joined, late.own, late.at = false, quiet{}, 20
+	trunk.hub.mu.Lock()
+	trunk.endLocked(io.EOF)
+	trunk.hub.mu.Unlock()
+	late.approach(t.Context())
+	other := late.trunk
+	require.NotNil(t, other)
+	assert.NotSame(t, trunk, other)
+	<-other.done
+	assert.NotNil(t, late.own, "that was refused, so it goes on by itself")
+	late.approach(t.Context())
+	assert.Nil(t, late.trunk, "and is not asked for again at once")
 }
