@@ -235,6 +235,14 @@ func (m *member) passLocked(version revision) {
 	tail.version = version
 }
 
+// stirLocked notes that an object of somebody else was added, of which nothing else is to be known.
+func (m *member) stirLocked() {
+	if m.tailLocked() == nil {
+		m.inbox = append(m.inbox, haul{})
+	}
+	m.tailLocked().added = true
+}
+
 // tailLocked returns what came last; nil if it was taken.
 func (m *member) tailLocked() *haul {
 	if len(m.inbox) == 0 {

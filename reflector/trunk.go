@@ -41,8 +41,10 @@ type trunk struct {
 
 	// Of a watch-list that is shared: what is asked for, and whose shards. See gathering.
 
-	roll  *roll
-	union *shardSet
+	roll    *roll
+	union   *shardSet
+	stirred time.Time // when all were told last that objects of others come
+	stirs   bool      // they are told that in what is placed now
 }
 
 // memberPatience is how long all others wait for one who takes nothing.
@@ -142,6 +144,10 @@ func (t *trunk) place(came *haul) (full, more bool) {
 		}
 	}
 	defer t.wakeLocked()
+	now := time.Now()
+	if t.stirs = now.Sub(t.stirred) >= stirEvery; t.stirs {
+		t.stirred = now
+	}
 	for i, n := range t.notices {
 		if !t.placeLocked(came, i, n) {
 			t.hub.forgetLocked(t)
