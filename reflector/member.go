@@ -103,7 +103,7 @@ func (m *member) heed(came *haul) {
 func (m *member) approach(ctx context.Context) {
 	h := m.hub
 	h.mu.Lock()
-	if m.trunk != nil && m.trunk.ended {
+	if m.trunk != nil && !m.trunk.joinableLocked() {
 		h.mu.Unlock()
 		h.leave(m)
 		h.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -173,6 +174,57 @@ func TestVersionsWithoutAnOrderInASharedWatchList(t *testing.T) {
 			assert.Equal(t, want, shards.stores[i].Len())
 		}
 		assert.Equal(t, "zz", shards.stores[2].ResourceVersion())
+	})
+}
+
+func TestRefusalIsHeardByAllAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &dictated{
+			list: func() (*corev1.ConfigMapList, error) {
+				return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}, Items: []corev1.ConfigMap{
+					*inShard(store.Shards(store.ByUID, 8)[0], 0, "5"), *inShard(store.Shards(store.ByUID, 8)[7], 0, "6"),
+				}}, nil
+			},
+			watch: func(_ int, ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+				select {
+				case <-time.After(30 * time.Second):
+					return nil, errors.New("dial: timeout")
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			},
+		}
+		shards := newTeam(t, reflector.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](client), store.ByUID, 8, reflector.WithoutWatchList())
+		defer shards.stop()
+		<-time.After(65 * time.Second)
+		synctest.Wait()
+		for i, r := range shards.own {
+			assert.Error(t, r.State().Err, i)
+		}
+	})
+}
+
+func TestClientThatEndsTheGoroutineHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := store.Shards(store.ByUID, 2)
+		client := &dictated{
+			list: func() (*corev1.ConfigMapList, error) {
+				return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}, Items: []corev1.ConfigMap{*inShard(all[0], 0, "5"), *inShard(all[1], 0, "6")}}, nil
+			},
+			watch: func(n int, ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+				if n == 1 {
+					runtime.Goexit()
+				}
+				return tell(ctx, func(send func(watch.EventType, *corev1.ConfigMap)) { send(watch.Bookmark, closing("101")) }), nil
+			},
+		}
+		shards := newTeam(t, reflector.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](client), store.ByUID, 2, reflector.WithoutWatchList())
+		defer shards.stop()
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		for _, s := range shards.stores {
+			assert.Equal(t, "101", s.ResourceVersion())
+		}
 	})
 }
 

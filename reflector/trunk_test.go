@@ -267,3 +267,33 @@ func TestLineOfTwoEventsStaysOne(t *testing.T) {
 		assert.Len(t, frames, 2)
 	}
 }
+
+func TestNobodyIsLeftBehindForWhomNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, _ := uids()
+		trunk, members := sharedTrunk()
+		trunk.dropLocked(members[1])
+		large := strings.Repeat("x", 40_000)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for version := 11; version < 21; version++ {
+				came := haul{batch: wire.NewBatch()}
+				came.batch.Append(&wire.Frame{Type: string(watch.Modified), Object: fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"},"data":%q}`, here, version, large)})
+				if _, err := trunk.deliver(ctx, &came); err != nil {
+					return
+				}
+			}
+		}()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		for range 10 {
+			got, err := members[0].take(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 1, got.size())
+		}
+		cancel()
+		<-ended
+	})
+}
