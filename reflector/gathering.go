@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -26,12 +27,17 @@ type gathering struct {
 const (
 	// gatherPatience is how long the next watch-list waits for the answer to the one before.
 	gatherPatience = time.Second
-	// gatherMost limits the length of a selector: it is in a URL.
+	// gatherMost is how many shards a selector may have of several members: it is in a URL.
 	gatherMost = 32
+	// stirEvery is how often those are told that a watch-list goes on for whom nothing comes.
+	stirEvery = time.Second
 )
 
 // gather asks for a watch-list.
 func (h *hub) gather(ctx context.Context, m *member) (tap, error) {
+	if len(m.shards.all) > gatherMost {
+		return h.open(ctx, m.opts)
+	}
 	key := roll{m.asks, m.opts.ResourceVersion, m.opts.ResourceVersionMatch, m.opts.ShardSelector != ""}
 	h.mu.Lock()
 	g := h.gatherings[key]
@@ -41,15 +47,14 @@ func (h *hub) gather(ctx context.Context, m *member) (tap, error) {
 		defer h.gathered(key)
 		return h.open(ctx, m.opts)
 	}
+	if g.next != nil && len(g.next.wanted())+len(m.shards.all) > gatherMost {
+		g.beginLocked()
+	}
 	if g.next == nil {
 		g.next = h.newTrunk(ctx, m)
 		g.next.roll = &key
 	}
 	t := g.next
-	if len(t.members) >= gatherMost {
-		h.mu.Unlock()
-		return h.open(ctx, m.opts)
-	}
 	part := &member{hub: h, asks: m.asks, shards: m.shards, wake: make(chan struct{}, 1)}
 	t.registerLocked(part)
 	part.joined = true
@@ -91,24 +96,37 @@ func (h *hub) gathered(key roll) {
 	if g == nil {
 		return
 	}
-	t := g.next
-	g.next = nil
-	if t == nil || len(t.members) == 0 {
+	if g.next == nil || len(g.next.members) == 0 {
 		delete(h.gatherings, key)
 		return
 	}
-	t.union = &shardSet{by: key.by}
-	for _, m := range t.members {
-		t.union.all = append(t.union.all, m.shards.all...)
-	}
-	if key.selects {
+	g.beginLocked()
+}
+
+// beginLocked lets those ask who wait.
+func (g *gathering) beginLocked() {
+	t := g.next
+	g.next = nil
+	t.union = &shardSet{by: t.asks.by, all: t.wanted()}
+	if t.roll.selects {
 		t.opts.ShardSelector = t.union.selector()
 	}
 	t.beginLocked()
 }
 
+// wanted returns the shards of all members.
+func (t *trunk) wanted() []store.Shard {
+	var all []store.Shard
+	for _, m := range t.members {
+		all = append(all, m.shards.all...)
+	}
+	return all
+}
+
 // placeListedLocked puts an event of a watch-list where it belongs. What none of its members
-// wanted says that the server does not select; what another wanted says nothing.
+// wanted says that the server does not select; what another wanted says nothing, but that the
+// server has not come to the end. What nobody can tell is for each to judge: there is no order
+// here that it could break.
 func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 	if n.kind == changing {
 		taken, wanted := false, t.union.contains(n.hash)
@@ -117,8 +135,12 @@ func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 			case m.shards.contains(n.hash):
 				m.putLocked(came, i, taken)
 				taken = true
+				continue
 			case !wanted:
 				m.passLocked(n.version)
+			}
+			if n.added && t.stirs {
+				m.stirLocked()
 			}
 		}
 		return true
@@ -126,7 +148,7 @@ func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 	for _, m := range t.members {
 		m.putLocked(came, i, true)
 	}
-	return n.kind == marking
+	return n.kind != refusing
 }
 
 // relay is what somebody gets of a watch-list that is shared, in the place of one of its own.

@@ -19,6 +19,8 @@ type haul struct {
 	// that of the last one.
 	passed  int
 	version revision
+	// added is true if objects of others were added, and a watch-list goes on.
+	added bool
 }
 
 // frameSource is where a watch of a Resource gets its frames from.
@@ -118,6 +120,7 @@ type notice struct {
 	kind    noticeKind
 	version revision
 	hash    uint64 // of what says in which shard a changed object is
+	added   bool   // the object is new
 	closing bool   // the bookmark ends the first objects
 }
 
@@ -141,9 +144,13 @@ func (h *haul) size() int {
 // notice looks at an event.
 func (h *haul) notice(i int, by store.ShardKey) notice {
 	if h.batch != nil {
-		return noticeFrame(h.batch.Format, &h.batch.Frames[i], by)
+		n := noticeFrame(h.batch.Format, &h.batch.Frames[i], by)
+		n.added = h.batch.Frames[i].Type == string(watch.Added)
+		return n
 	}
-	return noticeEvent(&h.events[i], by)
+	n := noticeEvent(&h.events[i], by)
+	n.added = h.events[i].Type == watch.Added
+	return n
 }
 
 func noticeFrame(format wire.Format, frame *wire.Frame, by store.ShardKey) notice {

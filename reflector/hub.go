@@ -66,43 +66,42 @@ func (h *hub) enter(ctx context.Context, opts metav1.ListOptions, shards *shardS
 }
 
 // enterTrunk makes somebody take part in what is shared. It returns false if that begins later than
-// is needed.
+// is needed, or was refused to somebody else, which need not be so for this one: if all asked for
+// it again, one after the other, the last would know late that the server does not answer.
 func (h *hub) enterTrunk(ctx context.Context, m *member) (bool, error) {
-	for {
-		h.mu.Lock()
-		t := h.trunkLocked(m.asks)
-		began := t == nil && !h.aloneLocked(m.asks)
-		if began {
-			t = h.startLocked(ctx, m)
-		}
-		if t == nil || m.at < t.position {
-			h.mu.Unlock()
-			return false, nil
-		}
-		t.registerLocked(m)
-		m.joined, m.floor = true, m.at
-		h.mu.Unlock()
-		select {
-		case <-t.answered:
-		case <-ctx.Done():
-			h.leave(m)
-			return true, ctx.Err()
-		}
-		if t.refusal == nil {
-			return true, nil
-		}
-		h.leave(m)
-		if began {
-			return true, t.refusal
-		}
-		// What was refused to somebody else need not be to this one.
+	h.mu.Lock()
+	t := h.trunkLocked(m.asks)
+	began := t == nil && !h.aloneLocked(m.asks)
+	if began {
+		t = h.startLocked(ctx, m)
 	}
+	if t == nil || m.at < t.position {
+		h.mu.Unlock()
+		return false, nil
+	}
+	t.registerLocked(m)
+	m.joined, m.floor = true, m.at
+	h.mu.Unlock()
+	select {
+	case <-t.answered:
+	case <-ctx.Done():
+		h.leave(m)
+		return true, ctx.Err()
+	}
+	if t.refusal == nil {
+		return true, nil
+	}
+	h.leave(m)
+	if !began {
+		return false, nil
+	}
+	return true, t.refusal
 }
 
 // trunkLocked returns what is shared by those who ask for something, if there is anything that
 // one can join.
 func (h *hub) trunkLocked(asks demand) *trunk {
-	if t := h.trunks[asks]; t != nil && time.Now().Before(t.until) {
+	if t := h.trunks[asks]; t != nil && t.joinableLocked() {
 		return t
 	}
 	return nil

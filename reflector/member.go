@@ -103,7 +103,7 @@ func (m *member) heed(came *haul) {
 func (m *member) approach(ctx context.Context) {
 	h := m.hub
 	h.mu.Lock()
-	if m.trunk != nil && m.trunk.ended {
+	if m.trunk != nil && !m.trunk.joinableLocked() {
 		h.mu.Unlock()
 		h.leave(m)
 		h.mu.Lock()
@@ -233,6 +233,14 @@ func (m *member) passLocked(version revision) {
 	tail := m.tailLocked()
 	tail.passed++
 	tail.version = version
+}
+
+// stirLocked notes that an object of somebody else was added, of which nothing else is to be known.
+func (m *member) stirLocked() {
+	if m.tailLocked() == nil {
+		m.inbox = append(m.inbox, haul{})
+	}
+	m.tailLocked().added = true
 }
 
 // tailLocked returns what came last; nil if it was taken.

@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"context"
-	"strconv"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -212,7 +211,7 @@ func (w *memberWatch[T]) run(ctx context.Context) {
 				return
 			}
 		}
-		if came.passed > 0 && !w.send(ctx, watch.Event{Type: watch.Modified, Object: carried[T]{passedEvent[T](came)}}) {
+		if e, ok := othersEvent[T](came); ok && !w.send(ctx, watch.Event{Type: e.kind, Object: carried[T]{e}}) {
 			return
 		}
 		if err != nil {
@@ -230,7 +229,16 @@ func (w *memberWatch[T]) send(ctx context.Context, e watch.Event) bool {
 	}
 }
 
-// passedEvent is the event of what came of other shards.
-func passedEvent[T Object](of haul) event[T] {
-	return event[T]{kind: watch.Modified, version: strconv.FormatUint(uint64(of.version), 10), foreign: of.passed}
+// othersEvent returns the event of what came of other shards. One that only says that a watch-list
+// goes on is a bookmark without a version.
+func othersEvent[T Object](of haul) (event[T], bool) {
+	e := event[T]{kind: watch.Modified, foreign: of.passed}
+	switch {
+	case of.passed == 0:
+		return event[T]{kind: watch.Bookmark}, of.added
+	case of.added:
+		e.kind = watch.Added
+	}
+	e.version = of.version.String()
+	return e, true
 }

@@ -143,6 +143,23 @@ func TestSharedWatchThatFailsIsNoLossToAnybody(t *testing.T) {
 	}
 }
 
+func TestNobodyJoinsASharedWatchThatIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		client := sites(t, server, &meter{})
+		server.Inject(reflectortest.StallAfterEvents(3, nil).On("watch", "configmaps").Times(1))
+		shards := newTeam(t, client, store.ByUID, 4, reflector.WithoutWatchList())
+		defer shards.stop()
+		change(t, server, 0, 20)
+		<-time.After(3 * time.Minute)
+		late := newCache()
+		defer start(t, reflector.New(client, late, reflector.WithShard(shards.all[0]), reflector.WithoutWatchList()))()
+		change(t, server, 20, 40)
+		synctest.Wait()
+		assert.Equal(t, fmt.Sprint(server.ResourceVersion()), late.ResourceVersion())
+	})
+}
+
 // stuck is a store that takes nothing for a while.
 type stuck struct {
 	*store.Cache[*corev1.ConfigMap]

@@ -33,7 +33,8 @@ type trunk struct {
 
 	begun    bool
 	members  []*member
-	position revision // what is newer goes to all who are members
+	position revision  // what is newer goes to all who are members
+	heard    time.Time // when something came last
 	ended    bool
 	err      error // why it ended
 
@@ -41,8 +42,10 @@ type trunk struct {
 
 	// Of a watch-list that is shared: what is asked for, and whose shards. See gathering.
 
-	roll  *roll
-	union *shardSet
+	roll    *roll
+	union   *shardSet
+	stirred time.Time // when all were told last that objects of others come
+	stirs   bool      // they are told that in what is placed now
 }
 
 // memberPatience is how long all others wait for one who takes nothing.
@@ -56,27 +59,45 @@ func (t *trunk) beginLocked() {
 func (t *trunk) run(opts metav1.ListOptions) {
 	defer close(t.done)
 	defer t.cancel()
-	source, err := t.hub.open(t.ctx, opts)
-	t.hub.mu.Lock()
-	t.source, t.refusal, t.opened = source, err, time.Now()
-	if err != nil {
-		if len(t.members) > 0 && !slices.ContainsFunc(t.members, func(m *member) bool { return m.joined }) {
-			t.hub.alone[t.asks] = time.Now().Add(unavailable) // they have watches of their own
-		}
-		t.endLocked(err)
-	}
-	t.hub.mu.Unlock()
-	close(t.answered)
-	if t.roll != nil {
-		t.hub.gathered(*t.roll)
-	}
-	if err != nil {
+	if t.ask(opts) != nil {
 		return
 	}
-	defer source.close()
+	defer t.source.close()
+	err := io.EOF // also if a client ends the goroutine
+	defer func() {
+		t.hub.mu.Lock()
+		defer t.hub.mu.Unlock()
+		t.endLocked(err)
+	}()
 	err = t.read(t.ctx)
+}
+
+// ask opens the watch, and tells those who wait for it what came of that.
+func (t *trunk) ask(opts metav1.ListOptions) error {
+	var source tap
+	err := errNoWatch // also if a client ends the goroutine
+	defer func() {
+		t.answer(source, err)
+		if t.roll != nil {
+			t.hub.gathered(*t.roll)
+		}
+	}()
+	source, err = t.hub.open(t.ctx, opts)
+	return err
+}
+
+func (t *trunk) answer(source tap, err error) {
+	defer close(t.answered)
 	t.hub.mu.Lock()
 	defer t.hub.mu.Unlock()
+	now := time.Now()
+	t.source, t.refusal, t.opened, t.heard = source, err, now, now
+	if err == nil {
+		return
+	}
+	if len(t.members) > 0 && !slices.ContainsFunc(t.members, func(m *member) bool { return m.joined }) {
+		t.hub.alone[t.asks] = now.Add(unavailable) // they have watches of their own
+	}
 	t.endLocked(err)
 }
 
@@ -142,6 +163,10 @@ func (t *trunk) place(came *haul) (full, more bool) {
 		}
 	}
 	defer t.wakeLocked()
+	t.heard = time.Now()
+	if t.stirs = t.heard.Sub(t.stirred) >= stirEvery; t.stirs {
+		t.stirred = t.heard
+	}
 	for i, n := range t.notices {
 		if !t.placeLocked(came, i, n) {
 			t.hub.forgetLocked(t)
@@ -192,16 +217,27 @@ func (t *trunk) placeLocked(came *haul, i int, n notice) bool {
 	return false
 }
 
-// castOff leaves those behind for whom all others wait.
+// castOff leaves those behind for whom others wait.
 func (t *trunk) castOff() {
 	t.hub.mu.Lock()
 	defer t.hub.mu.Unlock()
+	full := func(m *member) bool { return m.joined && len(m.inbox) >= inboxSize }
+	if !slices.ContainsFunc(t.members, func(m *member) bool { return m.joined && !full(m) }) {
+		return // nobody waits for them
+	}
 	for _, m := range slices.Clone(t.members) {
-		if m.joined && len(m.inbox) >= inboxSize {
+		if full(m) {
 			m.cast = true
 			t.removeLocked(m)
 		}
 	}
+}
+
+// joinableLocked reports whether somebody may still join. One that has been silent for so long may
+// have stalled: bookmarks come every minute.
+func (t *trunk) joinableLocked() bool {
+	now := time.Now()
+	return !t.ended && now.Before(t.until) && (t.opened.IsZero() || now.Sub(t.heard) < silence)
 }
 
 func (t *trunk) registerLocked(m *member) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,4 +214,86 @@ func TestTrunkThatEndedIsLeftForAnother(t *testing.T) {
 	assert.NotNil(t, late.own, "that was refused, so it goes on by itself")
 	late.approach(t.Context())
 	assert.Nil(t, late.trunk, "and is not asked for again at once")
+}
+
+func TestWhatFollowsWhatWasSkippedIsWhole(t *testing.T) {
+	here, there := uids()
+	trunk, members := sharedTrunk()
+	late := members[0]
+	late.joined, late.floor = false, 0
+	var many []int
+	for range 400 {
+		many = append(many, 11)
+	}
+	came := haul{batch: framesOf(here, there, many...)}
+	_, err := trunk.deliver(t.Context(), &came)
+	require.NoError(t, err)
+	late.joined, late.floor = true, 11
+	late.skipLocked()
+	object := fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"12"},"data":%q}`, here, strings.Repeat("x", 40_000))
+	came = haul{batch: wire.NewBatch()}
+	came.batch.Append(&wire.Frame{Type: string(watch.Modified), Object: object})
+	_, err = trunk.deliver(t.Context(), &came)
+	require.NoError(t, err)
+	got, err := late.take(t.Context())
+	for err == nil && got.size() == 0 {
+		got, err = late.take(t.Context())
+	}
+	require.NoError(t, err)
+	assert.Equal(t, string(object), string(got.batch.Frames[0].Object))
+}
+
+func TestLineOfTwoEventsStaysOne(t *testing.T) {
+	here, there := uids()
+	event := `{"type":"MODIFIED","object":{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"}}}`
+	body := fmt.Sprintf(event+"\n"+event+" "+event+"\n", here, 11, there, 12, here, 13)
+	events := wire.NewWatch(strings.NewReader(body), wire.JSON, 0)
+	batch, err := events.Next()
+	require.NoError(t, err)
+	require.Len(t, batch.Frames, 2)
+	trunk, members := sharedTrunk()
+	_, err = trunk.deliver(t.Context(), &haul{batch: batch})
+	require.ErrorIs(t, err, io.EOF)
+	for _, m := range members {
+		got, err := m.take(t.Context())
+		for err == nil && got.batch == nil {
+			got, err = m.take(t.Context())
+		}
+		require.NoError(t, err)
+		frame := &got.batch.Frames[len(got.batch.Frames)-1]
+		assert.False(t, frame.Single())
+		frames, err := frame.Recut()
+		require.NoError(t, err)
+		assert.Len(t, frames, 2)
+	}
+}
+
+func TestNobodyIsLeftBehindForWhomNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, _ := uids()
+		trunk, members := sharedTrunk()
+		trunk.dropLocked(members[1])
+		large := strings.Repeat("x", 40_000)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for version := 11; version < 21; version++ {
+				came := haul{batch: wire.NewBatch()}
+				came.batch.Append(&wire.Frame{Type: string(watch.Modified), Object: fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"},"data":%q}`, here, version, large)})
+				if _, err := trunk.deliver(ctx, &came); err != nil {
+					return
+				}
+			}
+		}()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		for range 10 {
+			got, err := members[0].take(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 1, got.size())
+		}
+		cancel()
+		<-ended
+	})
 }

@@ -112,7 +112,7 @@ func (s *wireWatch[T]) read(ctx context.Context) error {
 		if !s.sendFrames(ctx, decoding, came.batch, now.Sub(asked)) {
 			return ctx.Err()
 		}
-		if came.passed > 0 && !s.send(ctx, decoding.ready([]event[T]{passedEvent[T](came)})) {
+		if e, ok := othersEvent[T](came); ok && !s.send(ctx, decoding.ready([]event[T]{e})) {
 			return ctx.Err()
 		}
 	}

@@ -42,17 +42,28 @@ func newBatch() *Batch { return batches.Get().(*Batch) }
 // NewBatch returns an empty batch for [Batch.Append].
 func NewBatch() *Batch { return newBatch() }
 
-// Append appends a copy of a frame that is [Frame.Single], and reports whether there is room
-// for it: a batch without frames has room for any.
+// Append appends a copy of a frame, and reports whether there is room for it: a batch without
+// frames has room for any.
 func (b *Batch) Append(f *Frame) bool {
-	size := len(f.Object) + len(f.APIVersion) + len(f.Kind)
+	size := max(len(f.Object), len(f.line)) + len(f.APIVersion) + len(f.Kind)
+	if len(b.Frames) == 0 {
+		b.used = 0 // some may have been taken out
+	}
 	if len(b.buf)-b.used < size {
 		if len(b.Frames) > 0 {
 			return false
 		}
 		b.buf = make([]byte, size)
 	}
-	b.Frames = append(b.Frames, Frame{Type: f.Type, Object: b.keep(f.Object), APIVersion: b.keep(f.APIVersion), Kind: b.keep(f.Kind)})
+	own := Frame{Type: f.Type, APIVersion: b.keep(f.APIVersion), Kind: b.keep(f.Kind)}
+	if f.line == nil {
+		own.Object = b.keep(f.Object)
+	} else {
+		own.line = b.keep(f.line)
+		end := len(own.line) - len("}")
+		own.Object = own.line[end-len(f.Object) : end : end]
+	}
+	b.Frames = append(b.Frames, own)
 	return true
 }
 
