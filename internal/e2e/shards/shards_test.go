@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
+	"github.com/kubereflector/kubereflector/store"
 )
 
 var (
@@ -75,7 +77,15 @@ type world struct {
 	writes  map[string][]write   // of each plot, by those who hold its shard, in order
 	now     map[string][2]string // what is wanted of each plot, and what is done
 	shards  map[string]string    // who holds each
+	indexes map[string]string    // of the shards
 	claimed map[string]time.Time // when that changed
+	worked  map[string]work      // on the plots of each shard, by the holder whose term is the newest
+}
+
+// work is when somebody began to work on a shard.
+type work struct {
+	write
+	since time.Time
 }
 
 type write struct {
@@ -91,7 +101,7 @@ func newWorld(t *testing.T, gates ...string) *world {
 	server := apiserver.Start(t, options)
 	w := &world{
 		T: t, server: server, namespace: server.Namespace(t), n: count(t), line: newLine(t, server),
-		writes: map[string][]write{}, now: map[string][2]string{}, shards: map[string]string{}, claimed: map[string]time.Time{},
+		writes: map[string][]write{}, now: map[string][2]string{}, shards: map[string]string{}, indexes: map[string]string{}, claimed: map[string]time.Time{}, worked: map[string]work{},
 	}
 	config := server.Config()
 	config.Host = "https://" + w.line.listener.Addr().String()
@@ -157,16 +167,26 @@ func (w *world) note(event watch.Event) {
 			number, err := strconv.Atoi(field(object, term))
 			assert.NoError(w, err)
 			w.writes[name] = append(w.writes[name], write{who, number})
+			w.noteWorkLocked(object, write{who, number})
 		}
 	case *metav1.Status:
 		w.Errorf("the history is not complete: %s", object.Message)
 	case *coordinationv1.Lease:
 		if _, ok := object.Labels["shards.kubereflector.github.io/shard"]; ok && object.Spec.HolderIdentity != nil {
 			if holder := *object.Spec.HolderIdentity; holder != w.shards[object.Name] {
-				w.shards[object.Name] = holder
+				w.shards[object.Name], w.indexes[object.Name] = holder, object.Labels["shards.kubereflector.github.io/shard"]
 				w.claimed[object.Name] = time.Now()
 			}
 		}
+	}
+}
+
+// noteWorkLocked notes who writes to the plots of a shard, if that is somebody new.
+func (w *world) noteWorkLocked(plot *unstructured.Unstructured, by write) {
+	hash := store.ShardHash(string(plot.GetUID()))
+	index := strconv.Itoa(slices.IndexFunc(store.Shards(store.ByUID, shards), func(s store.Shard) bool { return s.Contains(hash) }))
+	if by.term > w.worked[index].term {
+		w.worked[index] = work{by, time.Now()}
 	}
 }
 
@@ -270,6 +290,25 @@ func (w *world) takenOver(names []string, from string, since time.Time) (gap tim
 	return gap
 }
 
+// workedOn waits until the new holders of shards have written to a plot of each, and returns how long after since the last of them did first.
+func (w *world) workedOn(names []string, from string, since time.Time) (gap time.Duration) {
+	w.Helper()
+	eventually(w.T, "the plots of "+from+" to be worked on", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		gap = 0
+		for _, name := range names {
+			work := w.worked[w.indexes[name]]
+			if work.author == from || work.since.Before(since) {
+				return false
+			}
+			gap = max(gap, work.since.Sub(since))
+		}
+		return true
+	})
+	return gap
+}
+
 // check holds the histories to that nobody writes after somebody with a newer term has.
 func (w *world) check() {
 	w.mu.Lock()
@@ -351,7 +390,7 @@ func TestProcessesShareObjects(t *testing.T) {
 			replicas[0].kill()
 			replicas = replicas[1:]
 			gap := w.takenOver(names, "replica-0", killed)
-			t.Logf("killed: the last of %d shards was taken after %v", len(names), gap)
+			t.Logf("killed: the last of %d shards was taken after %v, and worked on after %v", len(names), gap, w.workedOn(names, "replica-0", killed))
 			assert.Less(t, gap, leaseDuration+5*time.Second)
 			w.balanced(replicas)
 			w.owned(replicas, "after one was killed")
@@ -363,7 +402,7 @@ func TestProcessesShareObjects(t *testing.T) {
 			names, cut := w.held("replica-1"), time.Now()
 			replicas[0].line.cut()
 			gap = w.takenOver(names, "replica-1", cut)
-			t.Logf("cut off: the last of %d shards was taken after %v", len(names), gap)
+			t.Logf("cut off: the last of %d shards was taken after %v, and worked on after %v", len(names), gap, w.workedOn(names, "replica-1", cut))
 			assert.Less(t, gap, leaseDuration+5*time.Second)
 			w.balanced(replicas[1:])
 			replicas[0].line.mend()
