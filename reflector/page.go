@@ -100,7 +100,7 @@ type passing[T any] struct {
 
 // pass passes on the parts that are done, in order, once it is known what kind they are of.
 func (s *passing[T]) pass(parts []*part[page[T]], kind metav1.TypeMeta) {
-	if s.take == nil || kind.Kind == "" {
+	if s.take == nil || kind.Kind == "" || kind.APIVersion == "" {
 		return
 	}
 	for s.parts < len(parts) && parts[s.parts].isDone() {

@@ -167,7 +167,7 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		err = r.learnPage(&p)
 	}
 	if err != nil {
-		r.staging.shrink(before)
+		r.staging.discard() // no list goes on after a failure
 		err = withCause(limited, err)
 		r.recording.failed(ctx, err)
 		err = r.newError(OpList, a.version, err)

@@ -96,3 +96,26 @@ func TestWhatCameOfAListThatBrokeOffIsForgotten(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// A list may say its apiVersion last.
+func TestItemsAreNotPassedOnBeforeTheirKindIsKnownInFull(t *testing.T) {
+	body := strings.Replace(configMaps(3000), `"apiVersion":"v1",`, "", 1)
+	require.Less(t, len(body), len(configMaps(3000)))
+	body = strings.TrimSuffix(strings.TrimSpace(body), "}") + `,"apiVersion":"v1"}`
+	n := 0
+	_, err := someResource(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{take: func(object *corev1.ConfigMap) {
+		n++
+		require.Equal(t, metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, object.TypeMeta)
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, 3000, n)
+}
+
+// The next attempt may be minutes away.
+func TestNothingIsKeptOfAListThatBrokeOff(t *testing.T) {
+	c := store.New(store.ObjectKey[*corev1.ConfigMap])
+	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, c)}
+	r.source, r.staging.to = &breaking{}, c
+	assert.Equal(t, failed, r.askPage(t.Context(), action{do: askPage}).kind)
+	assert.Equal(t, staging[*corev1.ConfigMap]{to: c}, r.staging)
+}

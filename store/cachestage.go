@@ -48,6 +48,9 @@ func (s *cacheStage[T]) Put(object T, told Identity) {
 	}
 	// What is wrong with it is found out again when all is there.
 	key, version, err := s.of.recognise(object, told)
+	if held, ok := c.held(key); ok && held.Equal(version) {
+		return // it is going to stay, in most cases
+	}
 	if err == nil && s.of.own(key, version) == nil {
 		if e, err := c.prepare(key, object, told.Version); err == nil {
 			number := len(s.objects) - 1
@@ -103,5 +106,13 @@ func (s *cacheStage[T]) take(place int) *entry[T] {
 	}
 	e := s.ready[place]
 	s.ready[place] = nil
+	if e != nil {
+		for _, t := range e.terms() {
+			// Others may have got its value while the list came, and it gets it now.
+			if x := s.of.of.indexes[t.index]; x.clashes != nil {
+				x.claim(t)
+			}
+		}
+	}
 	return e
 }

@@ -151,6 +151,7 @@ func (r *reader[I, T]) add(to Indexable[T], name string, v *vocabulary[I, T], le
 		tree:     btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: postingDegree}),
 		terms:    v.find,
 		release:  v.release,
+		claim:    v.claim,
 		clashes:  clashes,
 	}
 	if err := c.fill(x); err != nil {

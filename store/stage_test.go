@@ -165,3 +165,80 @@ func TestStageFindsTheValuesOfIndexesAtOnce(t *testing.T) {
 	assert.Len(t, names(late.Get("a3")), 1)
 	check()
 }
+
+// Who comes with a list gets a value when the list is complete, and not before others who got it
+// while the list came.
+func TestStageClaimsValuesWhenItIsCommitted(t *testing.T) {
+	c := newPods()
+	var clashes []string
+	byNode, err := AddUniqueIndex(c, "node", func(p *corev1.Pod) (string, bool) { return p.Spec.NodeName, true },
+		func(clash Clash[string, *corev1.Pod]) {
+			clashes = append(clashes, clash.Key.Name+" "+clash.OtherKey.Name)
+		})
+	require.NoError(t, err)
+	one, err := c.Partition(Scope{Namespace: "n"})
+	require.NoError(t, err)
+	other, err := c.Partition(Scope{Namespace: "m"})
+	require.NoError(t, err)
+
+	stage := StageOf[*corev1.Pod](one)
+	stage.Put(sized("listed", 3, 5), Identity{})
+	meanwhile := pod("m", "meanwhile", "u", "6")
+	meanwhile.Spec.NodeName = "xxx"
+	require.NoError(t, other.Add(meanwhile))
+	require.NoError(t, stage.Commit(Listing[*corev1.Pod]{ResourceVersion: "9"}))
+
+	assert.Equal(t, []string{"listed meanwhile"}, clashes)
+	key, _, ok := byNode.Get("xxx")
+	assert.True(t, ok)
+	assert.Equal(t, "listed", key.Name)
+	checkCache(t, c)
+	checkIndex(t, &byNode.reader)
+}
+
+// Functions that end the goroutine leave nothing of a list that is not made.
+func TestWhatEndsTheGoroutineLeavesNoValues(t *testing.T) {
+	for name, ends := range map[string]string{"the transform": "transform", "another index": "index"} {
+		t.Run(name, func(t *testing.T) {
+			c := newPods()
+			byNode, err := AddIndex(c, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+			require.NoError(t, err)
+			_, err = AddIndex(c, "ending", func(p *corev1.Pod) []string {
+				if p.Labels["ends"] == "index" {
+					runtime.Goexit()
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			into := Transform(c, ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*corev1.Pod, error) {
+				if p.Labels["ends"] == "transform" {
+					runtime.Goexit()
+				}
+				return p, nil
+			})
+			bad := sized("b", 2, 5)
+			bad.Labels = map[string]string{"ends": ends}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = into.Replace([]*corev1.Pod{sized("a", 1, 5), bad}, "9")
+			}()
+			<-ended
+			assert.Zero(t, c.Len())
+			assert.Empty(t, byNode.vocabulary.terms)
+		})
+	}
+}
+
+func TestStageAsksNothingOfWhatIsHeld(t *testing.T) {
+	c, asked := newPods(), 0
+	_, err := AddIndex(c, "node", func(p *corev1.Pod) []string { asked++; return []string{p.Spec.NodeName} })
+	require.NoError(t, err)
+	for range 2 {
+		stage := StageOf[*corev1.Pod](c)
+		stage.Put(sized("a", 1, 5), Identity{})
+		require.NoError(t, stage.Commit(Listing[*corev1.Pod]{ResourceVersion: "9"}))
+		assert.Equal(t, 1, asked)
+	}
+	checkCache(t, c)
+}

@@ -82,6 +82,8 @@ type postings[T any] struct {
 	// it acquires; release gives one back. They are called under Cache.writer.
 	terms   func(into []*term, key Key, object T) ([]*term, error)
 	release func(*term)
+	// claim makes a term, which is in no tree yet, newer than all others.
+	claim func(*term)
 
 	// clashes is not nil in a unique index, whose terms each belong to one
 	// entry.
@@ -143,7 +145,11 @@ func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error
 		return e, nil
 	}
 	terms := c.scratch.terms[:0]
+	ended := true // by a function that ended the goroutine
 	defer func() {
+		if ended {
+			c.release(terms)
+		}
 		c.scratch.terms = nil
 		if cap(terms) <= maxScratch {
 			clear(terms)
@@ -155,11 +161,13 @@ func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error
 		var err error
 		if terms, err = x.terms(terms, key, object); err != nil {
 			c.release(terms)
+			ended = false
 			return nil, err
 		}
 		terms = terms[:start+len(x.arrange(terms[start:]))]
 	}
 	e.setTerms(terms)
+	ended = false
 	return e, nil
 }
 

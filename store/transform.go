@@ -106,6 +106,7 @@ func (t *transform[T, S]) Replace(objects []T, resourceVersion string) error {
 
 func (t *transform[T, S]) ReplaceAll(l Listing[T]) error {
 	stage := t.Stage(t)
+	defer stage.Discard() // if the function ends the goroutine
 	for i, object := range l.Objects {
 		stage.Put(object, l.identity(i))
 	}

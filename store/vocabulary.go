@@ -65,6 +65,11 @@ func (v *vocabulary[I, T]) acquire(value I) *term {
 	return t
 }
 
+func (v *vocabulary[I, T]) claim(t *term) {
+	v.seq++
+	t.seq = v.seq
+}
+
 func (v *vocabulary[I, T]) release(t *term) {
 	if t.uses--; t.uses == 0 && v.shared {
 		delete(v.terms, valueOf[I](t))

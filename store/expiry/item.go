@@ -14,12 +14,15 @@ type item[T any] struct {
 	until  atomic.Int64 // see now
 }
 
+// longest is more than anybody waits, and so little that what is computed with it is a duration.
+const longest = 100 * 365 * 24 * time.Hour
+
 func (i *item[T]) renew(life time.Duration) {
-	if life == 0 {
+	if life == 0 || life > longest {
 		i.until.Store(never)
 		return
 	}
-	i.until.Store(int64(now() + life))
+	i.until.Store(int64(now() + max(life, -1)))
 }
 
 func (i *item[T]) over(at time.Duration) bool { return int64(at) > i.until.Load() }

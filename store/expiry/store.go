@@ -35,8 +35,8 @@ var (
 )
 
 // New returns an empty store of objects that keyOf gives their keys and life their time,
-// from each write on. A time of 0 never ends, as all do if life is nil; a negative one is over
-// at once, so that the time until some moment can be given.
+// from each write on. A time of 0 never ends, as all do if life is nil, nor does one of more than
+// a hundred years; a negative one is over at once, so that the time until some moment can be given.
 func New[T any](keyOf store.KeyFunc[T], life func(T) time.Duration) *Store[T] {
 	if life == nil {
 		life = func(T) time.Duration { return 0 }

@@ -277,3 +277,25 @@ func TestObjectWhoseTimeIsOverAlreadyIsNotRead(t *testing.T) {
 		assert.Zero(t, s.cache.Len())
 	})
 }
+
+// The time until a moment that is very far away is as long as a duration can be.
+func TestTimesAsLongAsTheyCanBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends := time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
+		s := New(store.ObjectKey[*object], func(*object) time.Duration { return time.Until(ends) })
+		defer s.Close()
+		<-time.After(time.Second)
+		require.NoError(t, s.Add(named("a", "1")))
+		assert.Equal(t, 1, s.Len())
+		_, ok := s.Get(keyOf("a"))
+		assert.True(t, ok)
+
+		ends = time.Time{}
+		require.NoError(t, s.Update(named("a", "2")))
+		_, ok = s.Get(keyOf("a"))
+		assert.False(t, ok)
+		<-time.After(time.Second)
+		synctest.Wait()
+		assert.Zero(t, s.cache.Len(), "and its memory is released")
+	})
+}
