@@ -368,7 +368,7 @@ func (w *world) begin(replicas []*process, selected bool) {
 		if selected {
 			assert.Less(w, share, 0.6, "of three states of a plot and the answer to its creation: those of a quarter, and two answers")
 		} else {
-			assert.Less(w, share, 1.6, "those of all once, whatever the number of shards, and two answers for a quarter")
+			assert.Less(w, share, 2.2, "those of all once, whatever the number of shards, two answers for a quarter, and a list more on a busy machine; four shards by themselves have three times as much")
 		}
 	}
 }
