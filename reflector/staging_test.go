@@ -54,10 +54,7 @@ func TestItemsWithoutAKindAreNotPassedOn(t *testing.T) {
 }
 
 // breaking is a client whose first lists break off after some items.
-type breaking struct {
-	source[*corev1.ConfigMap]
-	lists int
-}
+type breaking struct{ lists int }
 
 func (b *breaking) list(_ context.Context, _ metav1.ListOptions, w wants[*corev1.ConfigMap]) (page[*corev1.ConfigMap], error) {
 	b.lists++

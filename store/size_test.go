@@ -79,10 +79,7 @@ func TestSizeOfWhatRefersToNothing(t *testing.T) {
 }
 
 // node is one of a graph in which there are 2 to the power of its depth ways, or of a list.
-type node struct {
-	next [2]*node
-	text string
-}
+type node struct{ next [2]*node }
 
 func TestSizeOfDenseAndOfDeepGraphs(t *testing.T) {
 	var dense, deep *node
