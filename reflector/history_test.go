@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 )
 
@@ -172,18 +173,22 @@ func (l *life) reflector(opts []reflector.Option) (*reflector.KubernetesResource
 	if err != nil {
 		return nil, err
 	}
-	var client *reflector.Resource[*corev1.ConfigMap]
-	switch l.client {
-	case "JSON":
-		client, err = reflector.ForResource[*corev1.ConfigMap](l.server.Config(), configMapResource, "default", reflector.WithoutProtobuf())
-	case "protobuf":
-		client, err = reflector.ForResource[*corev1.ConfigMap](l.server.Config(), configMapResource, "default")
-	case "REST":
-		client, err = reflector.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
-	default:
+	if l.client == "generated" {
 		return reflector.New(clientset.CoreV1().ConfigMaps("default"), l.store, opts...), nil
 	}
+	client, err := clientFor(l.client, l.server.Config(), clientset)
 	return reflector.New(client, l.store, opts...), err
+}
+
+// clientFor returns one of our clients.
+func clientFor(name string, config *rest.Config, clientset kubernetes.Interface) (*reflector.Resource[*corev1.ConfigMap], error) {
+	switch name {
+	case "JSON":
+		return reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default", reflector.WithoutProtobuf())
+	case "protobuf":
+		return reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
+	}
+	return reflector.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
 }
 
 // most returns how many requests there may have been: a few for each thing that
@@ -248,25 +253,32 @@ func (l *life) remove(n int) error {
 
 // compare holds the store to the server.
 func (l *life) compare() error {
-	objects, err := reflectortest.List[*corev1.ConfigMap](l.server, "default")
+	if err := compareShard(l.server, l.shard(), l.store); err != nil {
+		return err
+	}
+	if version := fmt.Sprint(l.server.ResourceVersion()); l.store.ResourceVersion() != version {
+		return fmt.Errorf("the server is at version %s, the store at %s", version, l.store.ResourceVersion())
+	}
+	return nil
+}
+
+// compareShard holds what a store has to what the server has of a shard.
+func compareShard(server *reflectortest.Server, shard store.Shard, cache *store.Cache[*corev1.ConfigMap]) error {
+	objects, err := reflectortest.List[*corev1.ConfigMap](server, "default")
 	if err != nil {
 		return err
 	}
 	want, got := map[string]string{}, map[string]string{}
 	for _, o := range objects {
-		if !l.shard().Contains(store.ShardHash(string(o.UID))) {
-			continue
+		if shard.Contains(store.ShardHash(string(o.UID))) {
+			want[o.Name] = fmt.Sprint(o.UID, o.ResourceVersion, o.Data)
 		}
-		want[o.Name] = fmt.Sprint(o.UID, o.ResourceVersion, o.Data)
 	}
-	for key, o := range l.store.All() {
+	for key, o := range cache.All() {
 		got[key.Name] = fmt.Sprint(o.UID, o.ResourceVersion, o.Data)
 	}
 	if !maps.Equal(want, got) {
 		return fmt.Errorf("the server holds %v, the store %v", want, got)
-	}
-	if version := fmt.Sprint(l.server.ResourceVersion()); l.store.ResourceVersion() != version {
-		return fmt.Errorf("the server is at version %s, the store at %s", version, l.store.ResourceVersion())
 	}
 	return nil
 }

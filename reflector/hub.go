@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -108,6 +109,14 @@ func (h *hub) trunkLocked(asks demand) *trunk {
 }
 
 func (h *hub) aloneLocked(asks demand) bool { return time.Now().Before(h.alone[asks]) }
+
+// separateLocked makes those who ask for something do so alone for some time. Selectors come and
+// go: what is over is forgotten.
+func (h *hub) separateLocked(asks demand, lasting time.Duration) {
+	now := time.Now()
+	maps.DeleteFunc(h.alone, func(_ demand, until time.Time) bool { return !now.Before(until) })
+	h.alone[asks] = now.Add(lasting)
+}
 
 // startLocked begins a trunk where a member is. It has nobody yet.
 func (h *hub) startLocked(ctx context.Context, m *member) *trunk {

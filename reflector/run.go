@@ -3,26 +3,12 @@ package reflector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// minWatch is the least time after which the server is asked to end a watch, and
-// maxWatch the most. The time is drawn at random, so that the watches that began
-// together when a server came up do not end together.
-const (
-	minWatch = 5 * time.Minute
-	maxWatch = 2 * minWatch
-)
-
-// answerTimeout is how long the answer to a list, or the beginning of one to a watch, may
-// take: much longer than the minute that API servers give themselves.
-const answerTimeout = 10 * time.Minute
 
 // closeTimeout is how long a watch may take to end after it was told to.
 const closeTimeout = 5 * time.Second
@@ -127,125 +113,6 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 	return input{}, nil
 }
 
-func (r *run[T]) askPage(ctx context.Context, a action) input {
-	if a.next == "" {
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Listing, 0, time.Time{} })
-	}
-	if a.next == "" && r.protocol.phase != probing {
-		r.observing.beginList(r.name, false)
-	}
-	probing := r.protocol.phase == probing
-	if a.next == "" && !probing {
-		r.evidence.anew()
-	}
-	opts := r.listOptions()
-	opts.Limit, opts.ResourceVersion, opts.Continue = a.limit, a.version, a.next
-	if a.version != "" && a.version != "0" {
-		// Said aloud: with a limit, the server otherwise takes a version for the
-		// very one that is wanted, and answers with a state from which nobody can
-		// watch any more.
-		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, answerTimeout, ErrNoAnswer)
-	defer cancel()
-	if probing {
-		opts.ShardSelector = ""
-		limited = context.WithValue(limited, probeKey{}, true) // for a Replay
-	}
-	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: probing})
-	wanted := wants[T]{holds: r.holds(), shards: r.shards}
-	before := r.staging.put
-	if !probing && !r.recording.active() {
-		wanted.take = func(object T) { r.staging.add(object) }
-	}
-	p, err := r.source.list(limited, opts, wanted)
-	if r.refusesShards(&opts, err) {
-		r.staging.shrink(before)
-		p, err = r.source.list(limited, opts, wanted)
-	}
-	if err == nil && !probing {
-		err = r.learnPage(&p)
-	}
-	if err != nil {
-		r.staging.discard() // no list goes on after a failure
-		err = withCause(limited, err)
-		r.recording.failed(ctx, err)
-		err = r.newError(OpList, a.version, err)
-		r.observing.failList(ctx, err)
-		return input{kind: failed, err: err}
-	}
-	r.status.contact()
-	r.logger.Debug("listed", zap.Int("objects", len(p.items)+p.passed), zap.String("resourceVersion", p.resourceVersion))
-	r.recording.page(p)
-	r.page = p
-	return input{kind: answered, version: p.resourceVersion, next: p.next}
-}
-
-func (r *run[T]) askWatch(ctx context.Context, a action) input {
-	opts := r.listOptions()
-	opts.ResourceVersion = a.version
-	opts.AllowWatchBookmarks = true
-	timeout := int64((minWatch + rand.N(maxWatch-minWatch)).Seconds())
-	opts.TimeoutSeconds = &timeout
-	phase := Watching
-	wanted := wants[T]{shards: r.shards, sharding: r.sharding}
-	if a.do == askStream {
-		wanted.sharding = ShardingUnknown
-		phase = Listing
-		r.evidence.anew()
-		opts.ShardSelector = r.shardSelector()
-		r.observing.beginList(r.name, true)
-		wanted.holds = r.holds()
-		all := true
-		opts.SendInitialEvents = &all
-		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = phase, 0, time.Time{} })
-	}
-	limited, cancel := context.WithCancelCause(ctx)
-	unanswered := time.AfterFunc(answerTimeout, func() { cancel(ErrNoAnswer) })
-	r.recording.asked(frame{Kind: frameWatch, Options: &opts})
-	f, err := r.source.watch(limited, opts, wanted)
-	if r.refusesShards(&opts, err) {
-		f, err = r.source.watch(limited, opts, wanted)
-	}
-	unanswered.Stop()
-	if err != nil {
-		err = withCause(limited, err)
-		r.recording.failed(ctx, err)
-		err = r.newError(OpWatch, a.version, err)
-		cancel(nil)
-		r.observing.failList(ctx, err)
-		return input{kind: failed, err: err}
-	}
-	f.cancel = cancel
-	r.feed = f
-	r.recording.happened(frameOpened)
-	r.observing.beginWatch(r.name)
-	r.status.contact()
-	r.logger.Debug("watching", zap.String("resourceVersion", a.version), zap.Bool("initialEvents", a.do == askStream))
-	if phase == Watching {
-		r.watches()
-	}
-	return input{kind: accepted}
-}
-
-// withCause says of an error that it comes from a server that did not answer.
-func withCause(ctx context.Context, err error) error {
-	if context.Cause(ctx) == ErrNoAnswer {
-		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
-	}
-	return err
-}
-
-// watches notes that the reflector is in step, but for what the store lacks.
-func (r *run[T]) watches() {
-	failed := r.status.get().Err != nil
-	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.RetryAt = Watching, r.lacking, 0, time.Time{} })
-	if failed && r.lacking == nil {
-		r.logger.Info("well again", zap.String("resourceVersion", r.store.ResourceVersion()))
-	}
-}
-
 // receive waits for an event, for the end of the watch, or for the alarm.
 func (r *run[T]) receive(ctx context.Context) input {
 	for ctx.Err() == nil {
@@ -296,16 +163,6 @@ func (r *run[T]) endOfStream() input {
 		return input{kind: ended}
 	}
 	return r.take(e)
-}
-
-// holds returns the question whether an object need not be decoded, for a list that is no
-// older than the store. Without that promise the same version may be that of another state:
-// a server that was restored from a backup gives versions twice.
-func (r *run[T]) holds() holdsFunc {
-	if r.batches == nil || r.protocol.unavailable || r.protocol.position == "" || r.recording.active() {
-		return nil
-	}
-	return r.batches.Holds
 }
 
 // replace gives the store what is staged.
@@ -407,8 +264,4 @@ func (r *run[T]) close() {
 			return
 		}
 	}
-}
-
-func (r *run[T]) listOptions() metav1.ListOptions {
-	return metav1.ListOptions{LabelSelector: r.labelSelector, FieldSelector: r.fieldSelector, ShardSelector: r.shardSelector()}
 }

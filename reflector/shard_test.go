@@ -63,19 +63,7 @@ func shards[T reflector.Object, L any](t *testing.T, server *reflectortest.Serve
 		assert.Equal(t, expected, held, when)
 	}
 	compare("at first")
-	for n := range 60 {
-		switch object := placed(n); n % 4 {
-		case 0:
-			require.NoError(t, server.Delete(object))
-		case 1:
-			require.NoError(t, server.Delete(object))
-			require.NoError(t, server.Create(object), "with another UID")
-		case 2:
-			object.Data["color"] = "green"
-			require.NoError(t, server.Update(object))
-		}
-		require.NoError(t, server.Create(placed(100+n)))
-	}
+	change(t, server, 0, 60)
 	compare("after changes")
 	if want == reflector.ShardedByClient {
 		for _, s := range stores {

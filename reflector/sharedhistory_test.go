@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -152,15 +151,7 @@ func (l *company) settle() error {
 	if err != nil {
 		return err
 	}
-	var client *reflector.Resource[*corev1.ConfigMap]
-	switch l.client {
-	case "JSON":
-		client, err = reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default", reflector.WithoutProtobuf())
-	case "protobuf":
-		client, err = reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
-	case "REST":
-		client, err = reflector.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
-	}
+	client, err := clientFor(l.client, config, clientset)
 	generated := reflector.ForShards(clientset.CoreV1().ConfigMaps("default"))
 	shared := reflector.ForShards(client)
 	for i, shard := range store.Shards(store.ByUID, companySize) {
@@ -281,22 +272,9 @@ func (l *company) remove(n int) error {
 
 // compare holds the stores to the server.
 func (l *company) compare() error {
-	objects, err := reflectortest.List[*corev1.ConfigMap](l.server, "default")
-	if err != nil {
-		return err
-	}
 	for i, p := range l.places {
-		want, got := map[string]string{}, map[string]string{}
-		for _, o := range objects {
-			if p.shard.Contains(store.ShardHash(string(o.UID))) {
-				want[o.Name] = fmt.Sprint(o.UID, o.ResourceVersion, o.Data)
-			}
-		}
-		for key, o := range p.cache.All() {
-			got[key.Name] = fmt.Sprint(o.UID, o.ResourceVersion, o.Data)
-		}
-		if !maps.Equal(want, got) {
-			return fmt.Errorf("shard %d: the server holds %v, the store %v", i, want, got)
+		if err := compareShard(l.server, p.shard, p.cache); err != nil {
+			return fmt.Errorf("shard %d: %w", i, err)
 		}
 		if err := p.reflector.State().Err; err != nil {
 			return fmt.Errorf("shard %d: %w", i, err)

@@ -96,7 +96,7 @@ func (t *trunk) answer(source tap, err error) {
 		return
 	}
 	if len(t.members) > 0 && !slices.ContainsFunc(t.members, func(m *member) bool { return m.joined }) {
-		t.hub.alone[t.asks] = now.Add(unavailable) // they have watches of their own
+		t.hub.separateLocked(t.asks, unavailable) // they have watches of their own
 	}
 	t.endLocked(err)
 }
@@ -212,7 +212,7 @@ func (t *trunk) placeLocked(came *haul, i int, n notice) bool {
 		}
 	}
 	if n.kind == strange || n.kind == changing {
-		t.hub.alone[t.asks] = time.Now().Add(orderless)
+		t.hub.separateLocked(t.asks, orderless)
 	}
 	return false
 }

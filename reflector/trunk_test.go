@@ -189,6 +189,8 @@ func TestWhatHasNoOrderIsNotSharedForAWhile(t *testing.T) {
 		assert.True(t, trunk.hub.aloneLocked(trunk.asks))
 		<-time.After(orderless)
 		assert.False(t, trunk.hub.aloneLocked(trunk.asks))
+		trunk.hub.separateLocked(demand{labels: "another"}, unavailable)
+		assert.Len(t, trunk.hub.alone, 1, "what is over is not kept")
 	})
 }
 

@@ -37,12 +37,17 @@ type traced struct {
 }
 
 func newTraced(t *testing.T) *traced {
-	p := &traced{t: t, server: reflectortest.Start(t), spans: tracetest.NewSpanRecorder()}
+	spans := tracetest.NewSpanRecorder()
+	p := newTracedBy(t, trace.NewTracerProvider(trace.WithSpanProcessor(spans)))
+	p.spans = spans
+	return p
+}
+
+// newTracedBy returns a program whose spans a provider keeps, or does not.
+func newTracedBy(t *testing.T, provider *trace.TracerProvider, opts ...otel.Option) *traced {
+	p := &traced{t: t, server: reflectortest.Start(t), tracer: provider.Tracer("test"), tracing: otel.New(provider, opts...)}
 	clientset, err := kubernetes.NewForConfig(p.server.Config())
 	require.NoError(t, err)
-	provider := trace.NewTracerProvider(trace.WithSpanProcessor(p.spans))
-	p.tracer = provider.Tracer("test")
-	p.tracing = otel.New(provider)
 	p.maps = informer.New(clientset.CoreV1().ConfigMaps(""), p.tracing.Options("maps")...)
 	return p
 }

@@ -10,15 +10,12 @@ import (
 	"github.com/kubereflector/kubereflector/contrib/otel"
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	api "go.opentelemetry.io/otel/trace"
-	"k8s.io/client-go/kubernetes"
 )
 
 // refusing is a sampler that takes nothing, and keeps what it was told.
@@ -41,18 +38,14 @@ func (r *refusing) Description() string { return "refusing" }
 
 func TestNothingIsSaidOfAnObjectUnlessTheSpanIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		clientset, err := kubernetes.NewForConfig(server.Config())
-		require.NoError(t, err)
 		sampler := &refusing{seen: map[string][]string{}}
-		tracing := otel.New(trace.NewTracerProvider(trace.WithSampler(sampler)))
-		p := &traced{t: t, server: server, maps: informer.New(clientset.CoreV1().ConfigMaps(""), tracing.Options("maps")...)}
-		defer otel.Add(tracing, p.maps, 1)()
+		p := newTracedBy(t, trace.NewTracerProvider(trace.WithSampler(sampler)))
+		defer otel.Add(p.tracing, p.maps, 1)()
 		r := controller.NewReconciler("painter", p.maps, func(context.Context, store.Key) (controller.Result, error) {
 			return controller.Result{}, eventqueue.Permanent(errors.New("no"))
-		}, tracing.ReconcilerOptions()...)
+		}, p.tracing.ReconcilerOptions()...)
 		stop := p.run(p.maps, r)
-		require.NoError(t, server.Create(named("a")))
+		require.NoError(t, p.server.Create(named("a")))
 		synctest.Wait()
 		stop()
 		sampler.mu.Lock()
@@ -66,13 +59,9 @@ func TestNothingIsSaidOfAnObjectUnlessTheSpanIsRecorded(t *testing.T) {
 // A retry belongs to the trace of its change; what nobody chose has no span, and its context none either.
 func TestOnlyWhatBelongsToAChosenChangeHasSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		clientset, err := kubernetes.NewForConfig(server.Config())
-		require.NoError(t, err)
 		spans := tracetest.NewSpanRecorder()
-		tracing := otel.New(trace.NewTracerProvider(trace.WithSpanProcessor(spans)), otel.WithChosenOnly())
-		p := &traced{t: t, server: server, maps: informer.New(clientset.CoreV1().ConfigMaps(""), tracing.Options("maps")...)}
-		defer otel.Add(tracing, p.maps, 3)()
+		p := newTracedBy(t, trace.NewTracerProvider(trace.WithSpanProcessor(spans)), otel.WithChosenOnly())
+		defer otel.Add(p.tracing, p.maps, 3)()
 		var mu sync.Mutex
 		within := map[string]bool{}
 		r := controller.NewReconciler("painter", p.maps, func(ctx context.Context, key store.Key) (controller.Result, error) {
@@ -80,10 +69,10 @@ func TestOnlyWhatBelongsToAChosenChangeHasSpans(t *testing.T) {
 			defer mu.Unlock()
 			within[key.Name] = api.SpanContextFromContext(ctx).IsValid()
 			return controller.Result{}, nil
-		}, tracing.ReconcilerOptions()...)
+		}, p.tracing.ReconcilerOptions()...)
 		stop := p.run(p.maps, r)
 		for _, name := range []string{"a", "b", "c", "d"} {
-			require.NoError(t, server.Create(named(name)))
+			require.NoError(t, p.server.Create(named(name)))
 			synctest.Wait()
 		}
 		stop()

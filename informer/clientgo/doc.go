@@ -29,6 +29,9 @@
 //
 // docs/from-client-go.md shows a program moving over.
 //
+// An object is an any where a method is one of client-go's interfaces, which have no type
+// parameter, and nowhere else.
+//
 // # Guarantees
 //
 // Of a SharedIndexInformer, on top of those of package informer:
