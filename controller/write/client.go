@@ -60,12 +60,22 @@ func Delete[T metav1.Object](ctx context.Context, client Deleter, held T) error 
 	}
 	only := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(held.GetUID()))}
 	err := client.Delete(ctx, held.GetName(), only)
-	// The UID is the only thing that there can be a conflict about.
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !apierrors.IsNotFound(err) && !replaced(err) {
 		return failed("delete", held, err)
 	}
 	controller.Deleted(ctx, held)
 	return nil
+}
+
+// replaced reports whether the server says that another object has the name. A webhook may answer
+// with a conflict, too: that one is not about an object, and the object is still there.
+func replaced(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsConflict(err) || !errors.As(err, &answer) {
+		return false
+	}
+	details := answer.Status().Details
+	return details != nil && details.Name != ""
 }
 
 func failed(what string, object metav1.Object, err error) error {

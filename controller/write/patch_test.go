@@ -2,9 +2,11 @@ package write
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -187,6 +189,10 @@ func TestDeletionIsOfTheObjectThatIsHeld(t *testing.T) {
 		require.NoError(t, Delete(t.Context(), w.configMaps, first))
 		assert.Equal(t, second.UID, w.get().UID, "another one has its name")
 		assert.Equal(t, 2, w.writes())
+
+		denied := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "denied by a webhook"}
+		w.server.Inject(reflectortest.AnswerStatus(denied).On("delete", "configmaps").Times(1))
+		require.True(t, apierrors.IsConflict(Delete(t.Context(), w.configMaps, second)), "it is still there")
 
 		require.NoError(t, Delete(t.Context(), w.configMaps, second))
 		_, err := w.configMaps.Get(t.Context(), "c", metav1.GetOptions{})
