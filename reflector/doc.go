@@ -82,7 +82,7 @@
 //   - R12. Reflectors of shards that share a client by [ForShards] read one watch while the server
 //     sends each of them everything, and what is promised above holds for each as if
 //     it had its own: whoever comes or leaves, and whatever becomes of that watch. One
-//     that takes nothing makes the others wait for five seconds, and goes on
+//     that falls behind makes the others wait for five seconds in all, and goes on
 //     with a watch of its own. What waits for a reflector is bounded: by half a megabyte of
 //     a [Resource]'s, or 512 events of another client, and what came last.
 //

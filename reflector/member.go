@@ -35,8 +35,9 @@ type member struct {
 	joined bool
 	floor  revision
 	inbox  []haul
-	told   bool // a haul that says that others' objects came was left as it is
-	cast   bool // it was too slow
+	told   bool          // a haul that says that others' objects came was left as it is
+	delay  time.Duration // how long others have waited for it, since it had taken all that there was
+	cast   bool          // it was too slow
 }
 
 // inboxSize is how many hauls may wait for a member: each is a buffer of 64 kB, or so many events.
@@ -156,7 +157,9 @@ func (m *member) take(ctx context.Context) (haul, error) {
 		t := m.trunk
 		if len(m.inbox) > 0 {
 			next := m.inbox[0]
-			m.inbox = slices.Delete(m.inbox, 0, 1)
+			if m.inbox = slices.Delete(m.inbox, 0, 1); len(m.inbox) == 0 {
+				m.delay = 0
+			}
 			m.hub.mu.Unlock()
 			t.makeRoom()
 			return next, nil

@@ -28,8 +28,8 @@ type SharedClient[T Object, L any] struct {
 // They may come and go. One that comes lists by itself, and takes part once it has caught up with
 // the others. Those with other selectors have a watch of their own, and so has everyone whom the
 // server sends nothing but its shards; reflectors without shards, or with shards
-// [store.ByOwner], do as with the client itself. One that does not take what it gets for
-// five seconds, while others wait for it, goes on with a watch of its own.
+// [store.ByOwner], do as with the client itself. One that falls behind, so that others have waited for it for five
+// seconds before it has taken all that it gets, goes on with a watch of its own.
 //
 // Nothing is started, and nothing is left when all have ended. All methods are safe for concurrent use.
 func ForShards[T Object, L any](client Client[T, L]) *SharedClient[T, L] {

@@ -38,7 +38,10 @@ type trunk struct {
 	ended    bool
 	err      error // why it ended
 
-	notices []notice // of the goroutine that reads
+	// These are of the goroutine that reads.
+
+	notices []notice
+	slow    []*member // for whom the others wait
 
 	// Of a watch-list that is shared: what is asked for, and whose shards. See gathering.
 
@@ -48,7 +51,7 @@ type trunk struct {
 	stirs   bool      // they are told that in what is placed now
 }
 
-// memberPatience is how long all others wait for one who takes nothing.
+// memberPatience is how long others wait for one, all in all, until it has taken all there is for it.
 const memberPatience = 5 * time.Second
 
 func (t *trunk) beginLocked() {
@@ -124,27 +127,25 @@ func (t *trunk) deliver(ctx context.Context, came *haul) (bool, error) {
 	for i := range came.size() {
 		t.notices = append(t.notices, came.notice(i, t.asks.by))
 	}
-	var patience <-chan time.Time
 	for {
-		if full, more := t.place(came); !full {
-			if !more {
-				return false, io.EOF
-			}
+		full, more := t.place(came)
+		if !full && !more {
+			return false, io.EOF
+		}
+		if !full {
 			return true, nil
 		}
-		if patience == nil {
-			timer := time.NewTimer(memberPatience)
-			defer timer.Stop()
-			patience = timer.C
-		}
+		began := time.Now()
+		timer := time.NewTimer(t.patience())
 		select {
 		case <-t.room:
-		case <-patience:
-			t.castOff()
-			patience = nil
+		case <-timer.C:
 		case <-ctx.Done():
+			timer.Stop()
 			return false, ctx.Err()
 		}
+		timer.Stop()
+		t.castOff(time.Since(began))
 	}
 }
 
@@ -217,20 +218,44 @@ func (t *trunk) placeLocked(came *haul, i int, n notice) bool {
 	return false
 }
 
-// castOff leaves those behind for whom others wait.
-func (t *trunk) castOff() {
+// patience notes for whom others wait, and returns for how long they still do.
+func (t *trunk) patience() time.Duration {
 	t.hub.mu.Lock()
 	defer t.hub.mu.Unlock()
-	full := func(m *member) bool { return m.joined && len(m.inbox) >= inboxSize }
-	if !slices.ContainsFunc(t.members, func(m *member) bool { return m.joined && !full(m) }) {
-		return // nobody waits for them
+	t.slow = t.slow[:0]
+	least, others := memberPatience, false
+	for _, m := range t.members {
+		switch {
+		case !m.joined:
+		case len(m.inbox) < inboxSize:
+			others = true
+		default:
+			t.slow = append(t.slow, m)
+			least = min(least, memberPatience-m.delay)
+		}
 	}
-	for _, m := range slices.Clone(t.members) {
-		if full(m) {
+	if !others {
+		clear(t.slow) // nobody waits for them
+		t.slow = t.slow[:0]
+		return memberPatience
+	}
+	return least
+}
+
+// castOff leaves those behind for whom others have waited long enough.
+func (t *trunk) castOff(waited time.Duration) {
+	t.hub.mu.Lock()
+	defer t.hub.mu.Unlock()
+	for _, m := range t.slow {
+		if m.trunk != t || !m.joined {
+			continue // it has left
+		}
+		if m.delay += waited; m.delay >= memberPatience {
 			m.cast = true
 			t.removeLocked(m)
 		}
 	}
+	clear(t.slow)
 }
 
 // joinableLocked reports whether somebody may still join. One that has been silent for so long may

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,4 +299,56 @@ func TestNobodyIsLeftBehindForWhomNobodyWaits(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+func TestOthersWaitFiveSecondsInAllForWhoTakesALittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := uids()
+		trunk, members := sharedTrunk()
+		large := strings.Repeat("x", 40_000)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { // takes what there is at once
+			for {
+				if _, err := members[1].take(ctx); err != nil {
+					return
+				}
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				select {
+				case <-time.After(memberPatience - time.Second):
+					_, _ = members[0].take(ctx)
+				case <-ctx.Done():
+				}
+			}
+		})
+		began := time.Now()
+		for version := 11; version < 41; version++ {
+			came := haul{batch: wire.NewBatch()}
+			for _, uid := range []string{here, there} {
+				came.batch.Append(&wire.Frame{Type: string(watch.Modified), Object: fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"},"data":%q}`, uid, version, large)})
+			}
+			_, err := trunk.deliver(ctx, &came)
+			require.NoError(t, err)
+		}
+		assert.Equal(t, memberPatience, time.Since(began))
+		cancel()
+		all.Wait()
+		assert.True(t, members[0].cast)
+		assert.False(t, members[1].cast)
+	})
+}
+
+func TestWhoHasTakenAllIsNotBehind(t *testing.T) {
+	_, members := sharedTrunk()
+	m := members[0]
+	m.inbox, m.delay = make([]haul, 2), time.Second
+	_, err := m.take(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, time.Second, m.delay)
+	_, err = m.take(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, m.delay)
 }
