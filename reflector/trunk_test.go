@@ -275,7 +275,7 @@ func TestNobodyIsLeftBehindForWhomNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, _ := uids()
 		trunk, members := sharedTrunk()
-		trunk.dropLocked(members[1])
+		members[1].joined = false // it has a watch of its own
 		large := strings.Repeat("x", 40_000)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -351,4 +351,80 @@ func TestWhoHasTakenAllIsNotBehind(t *testing.T) {
 	_, err = m.take(t.Context())
 	require.NoError(t, err)
 	assert.Zero(t, m.delay)
+}
+
+// still is a watch that brings some hauls, and then nothing.
+type still struct {
+	quiet
+	hauls []haul
+}
+
+func (s *still) next(ctx context.Context) (haul, error) {
+	if len(s.hauls) > 0 {
+		next := s.hauls[0]
+		s.hauls = s.hauls[1:]
+		return next, nil
+	}
+	<-ctx.Done()
+	return haul{}, ctx.Err()
+}
+
+func TestWhoCatchesUpByItselfAsksForEverything(t *testing.T) {
+	var asked []metav1.ListOptions
+	h := newHub(func(_ context.Context, opts metav1.ListOptions) (tap, error) {
+		asked = append(asked, opts)
+		return &still{}, nil
+	})
+	shards := &shardSet{by: store.ByUID, all: store.Shards(store.ByUID, 2)[:1]}
+	first, err := h.enter(t.Context(), metav1.ListOptions{ResourceVersion: "20", ShardSelector: "half"}, shards, ShardedByClient)
+	require.NoError(t, err)
+	late, err := h.enter(t.Context(), metav1.ListOptions{ResourceVersion: "10", ShardSelector: "half"}, shards, ShardedByClient)
+	require.NoError(t, err)
+	unknown, err := h.enter(t.Context(), metav1.ListOptions{ResourceVersion: "10", ShardSelector: "half"}, shards, ShardingUnknown)
+	require.NoError(t, err)
+	for _, m := range []*member{first, late, unknown} {
+		m.close()
+	}
+	var selectors []string
+	for _, opts := range asked {
+		selectors = append(selectors, opts.ShardSelector)
+	}
+	assert.Equal(t, []string{"", "", "half"}, selectors, "one server of several may select, and others not")
+}
+
+func TestWhatHasNoOrderIsNotJoined(t *testing.T) {
+	here, there := uids()
+	for name, versions := range map[string][]int{"in order": {21, 22}, "backwards": {22, 21}} {
+		t.Run(name, func(t *testing.T) {
+			trunk, members := sharedTrunk()
+			trunk.hub.trunks[trunk.asks], trunk.opened, trunk.heard = trunk, time.Now(), time.Now()
+			trunk.until = time.Now().Add(time.Hour)
+			late := members[0]
+			trunk.hub.leave(late)
+			late.begun, late.own = true, &still{hauls: []haul{{batch: framesOf(here, there, versions...)}}}
+			_, err := late.next(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, name == "in order", late.joined)
+		})
+	}
+}
+
+// The end of a watch that was old looks like the failure of one to whom it is new.
+func TestEndIsPutOffForWhoCameLate(t *testing.T) {
+	for name, age := range map[string]time.Duration{"old": time.Hour, "new": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				trunk, members := sharedTrunk()
+				trunk.opened = time.Now().Add(-age)
+				late := members[0]
+				late.began = time.Now()
+				trunk.hub.mu.Lock()
+				trunk.endLocked(io.EOF)
+				trunk.hub.mu.Unlock()
+				_, err := late.take(t.Context())
+				assert.Equal(t, io.EOF, err)
+				assert.Equal(t, map[string]time.Duration{"old": shortWatch, "new": 0}[name], time.Since(late.began))
+			})
+		})
+	}
 }

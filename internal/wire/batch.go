@@ -43,16 +43,15 @@ func newBatch() *Batch { return batches.Get().(*Batch) }
 func NewBatch() *Batch { return newBatch() }
 
 // Append appends a copy of a frame, and reports whether there is room for it: a batch without
-// frames has room for any.
+// frames has room for any, and another for 64 kB in all, whatever it held before.
 func (b *Batch) Append(f *Frame) bool {
 	size := max(len(f.Object), len(f.line)) + len(f.APIVersion) + len(f.Kind)
 	if len(b.Frames) == 0 {
 		b.used = 0 // some may have been taken out
+	} else if b.used+size > chunkSize {
+		return false
 	}
-	if len(b.buf)-b.used < size {
-		if len(b.Frames) > 0 {
-			return false
-		}
+	if len(b.buf) < size {
 		b.buf = make([]byte, size)
 	}
 	own := Frame{Type: f.Type, APIVersion: b.keep(f.APIVersion), Kind: b.keep(f.Kind)}
