@@ -43,7 +43,8 @@ type Watch struct {
 	Began  time.Time
 	Lasted time.Duration
 	// Events is how many events came, bookmarks and those of a watch-list's beginning
-	// included.
+	// included. Of a watch that is shared by [ForShards], those of objects of other shards
+	// may be missing.
 	Events int
 	// Err is why it broke; nil if it ended in the ordinary way, or Run ended.
 	Err error

@@ -87,5 +87,6 @@
 // # Errors
 //
 // [New] refuses what cannot work. Run returns what a Hold returned although its shard was
-// held; the rest is tried again, logged, and in [State].
+// held; the rest is tried again, logged, and in [State]. What a panic in a Hold does, says
+// [Hold].
 package shard

@@ -25,11 +25,14 @@ func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Of) }
 // Hold does the work of a shard while it is held. It is called in a goroutine of its own
 // when the shard was taken, and ctx ends when it is to be given up: without haste to hand
 // it over, so that Hold may finish what it has begun, or by controller.WithHalt, when
-// nothing may go on; see controller.Halted for one that turns into the other. Nobody else has the shard before Hold has returned, unless the
-// lease was lost: see the package documentation.
+// nothing may go on; see controller.Halted for one that turns into the other. Nobody else
+// has the shard before Hold has returned, unless the lease was lost: see the package
+// documentation.
 //
 // What it returns when ctx has ended is logged. If it returns before, the member gives up
-// all its shards, and Run returns the error.
+// all its shards, and Run returns the error. A panic in it ends the process, as in any
+// goroutine, and others have its shards when its lease is over; reconcilers and
+// controllers catch those of their functions.
 type Hold func(ctx context.Context, s Shard) error
 
 var (
