@@ -18,8 +18,8 @@
 //   - V2. Events that are told before Run has begun are written when it has, a thousand at
 //     most. Of those that are told while it runs, client-go drops what is more than a
 //     thousand behind.
-//   - V3. The same of the same object is one Event, with a count, whatever else has changed
-//     about the object.
+//   - V3. What is told of one object with the same type, reason and action is one Event, with
+//     a count and one of the notes, whatever else has changed about the object.
 //   - V4. When ctx ends, what was told before is written, as far as the server takes it in
 //     the time of [WithDrainTimeout]; what it refused is not tried again then. Run returns
 //     after the last request has ended.
