@@ -81,7 +81,7 @@ func (h *hub) enterTrunk(ctx context.Context, m *member) (bool, error) {
 		return false, nil
 	}
 	t.registerLocked(m)
-	m.joined, m.floor = true, m.at
+	t.joinLocked(m)
 	h.mu.Unlock()
 	select {
 	case <-t.answered:

@@ -121,7 +121,7 @@ func (m *member) approach(ctx context.Context) {
 	t := m.trunk
 	caughtUp := t != nil && !t.opened.IsZero() && m.at >= m.since
 	if caughtUp {
-		m.joined, m.floor = true, m.at
+		t.joinLocked(m)
 		m.skipLocked()
 	}
 	h.mu.Unlock()

@@ -188,8 +188,11 @@ func (r *run[T]) replace(version string) input {
 	return input{kind: stored, err: err}
 }
 
-// wait reports a failure and waits until it is tried again, unless it is final.
+// wait reports a failure and waits until it is tried again, unless it is final. No list goes on
+// after it, and it may take minutes.
 func (r *run[T]) wait(ctx context.Context, a action) (input, error) {
+	r.staging.discard()
+	r.page = page[T]{}
 	err := r.wrap(a)
 	if !r.retry(err) {
 		r.status.set(func(s *State) { s.Err = err })

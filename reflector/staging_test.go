@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -114,5 +115,21 @@ func TestNothingIsKeptOfAListThatBrokeOff(t *testing.T) {
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, c)}
 	r.source, r.staging.to = &breaking{}, c
 	assert.Equal(t, failed, r.askPage(t.Context(), action{do: askPage}).kind)
+	assert.Equal(t, staging[*corev1.ConfigMap]{to: c}, r.staging)
+}
+
+// A server that is busy may break off a watch-list, and ask for ten minutes of patience.
+func TestNothingIsKeptOfAWatchListWhileItsFailureIsWaitedFor(t *testing.T) {
+	c := store.New(store.ObjectKey[*corev1.ConfigMap])
+	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, c)}
+	r.staging.to = c
+	r.staging.stage(watch.Added, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "5"}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, todo := step(protocol{phase: streaming}, input{kind: failed, err: apierrors.NewTooManyRequests("busy", 600)})
+	for _, a := range todo {
+		_, err := r.do(ctx, a)
+		require.NoError(t, err)
+	}
 	assert.Equal(t, staging[*corev1.ConfigMap]{to: c}, r.staging)
 }

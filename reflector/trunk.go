@@ -21,7 +21,7 @@ type trunk struct {
 	cancel   context.CancelFunc
 	answered chan struct{} // closed when the server has answered
 	done     chan struct{} // closed when all has ended
-	room     chan struct{} // something comes when a member took something, or left
+	room     chan struct{} // something comes when a member took something, joined or left
 
 	// These are set when answered is closed.
 
@@ -268,6 +268,13 @@ func (t *trunk) joinableLocked() bool {
 func (t *trunk) registerLocked(m *member) {
 	m.trunk, m.since, m.floor, m.joined, m.inbox = t, t.position, 0, false, nil
 	t.members = append(t.members, m)
+}
+
+// joinLocked makes a registered member take part from where it is. Those of whom there is too much
+// already hold it up from now on: before, there may have been nobody to wait for them.
+func (t *trunk) joinLocked(m *member) {
+	m.joined, m.floor = true, m.at
+	t.makeRoom()
 }
 
 // dropLocked takes a member out, and reports whether nobody is left for whom to go on.

@@ -71,19 +71,28 @@ func (r *recent[T]) placeLocked(p *Packed[T]) {
 	r.hand = (r.hand + 1) % len(r.slots)
 }
 
+// series is what some writes that belong together keep decoded, such as those of one list.
+type series[T any] struct {
+	kept []*Packed[T]
+	next int // the place of the oldest
+}
+
 // write lets what is packed stay decoded until done is called.
-func (r *recent[T]) write() (done func()) {
+func (r *recent[T]) write() (done func()) { return r.writeOf(new(series[T])) }
+
+// writeOf is write for one write of several that belong together.
+func (r *recent[T]) writeOf(s *series[T]) (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	began := r.before + len(r.staged)
 	r.writes = append(r.writes, began)
-	return func() { r.written(began) }
+	return func() { r.written(began, s) }
 }
 
 // written ends a write that began after so much was staged. Of what nobody needs any more,
-// the last are kept: their events are still to be handled. They do not drive out more than
-// half of what was read.
-func (r *recent[T]) written(began int) {
+// the last are kept: their events are still to be handled. Those of one series do not drive
+// out more than half of what was read.
+func (r *recent[T]) written(began int, of *series[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at := slices.Index(r.writes, began); at >= 0 {
@@ -94,12 +103,12 @@ func (r *recent[T]) written(began int) {
 		over = slices.Min(r.writes) - r.before
 	}
 	released := r.staged[:over]
-	kept := min(over, (r.limit+1)/2)
+	kept := min(over, r.half())
 	for _, p := range released[:over-kept] {
 		p.live.Store(nil)
 	}
 	for _, p := range released[over-kept:] {
-		r.placeLocked(p)
+		r.followLocked(of, p)
 	}
 	r.before += over
 	if over == len(r.staged) {
@@ -107,4 +116,24 @@ func (r *recent[T]) written(began int) {
 		return
 	}
 	r.staged = slices.Clone(r.staged[over:])
+}
+
+func (r *recent[T]) half() int { return (r.limit + 1) / 2 }
+
+// followLocked finds room for the next one of a series: that of the oldest, if it has enough.
+func (r *recent[T]) followLocked(s *series[T], p *Packed[T]) {
+	if len(s.kept) < r.half() {
+		s.kept = append(s.kept, p)
+		r.placeLocked(p)
+		return
+	}
+	oldest := s.kept[s.next]
+	s.kept[s.next] = p
+	s.next = (s.next + 1) % len(s.kept)
+	if at := slices.Index(r.slots, oldest); at >= 0 {
+		oldest.live.Store(nil)
+		r.slots[at] = p
+		return
+	}
+	r.placeLocked(p)
 }

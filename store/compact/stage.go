@@ -5,7 +5,8 @@ import "github.com/kubereflector/kubereflector/store"
 // stage is a list of which each object is packed as it comes.
 type stage[T any] struct {
 	store.Stage[T]
-	of *Store[T]
+	of     *Store[T]
+	series series[T]
 }
 
 // Stage implements [store.Stager].
@@ -13,11 +14,11 @@ func (s *Store[T]) Stage(of store.Store[T]) store.Stage[T] {
 	if of != store.Store[T](s) {
 		return nil
 	}
-	return stage[T]{store.StageOf[T](s.pack), s}
+	return &stage[T]{Stage: store.StageOf[T](s.pack), of: s}
 }
 
 // Put keeps the object decoded until the indexes of the cache have its values.
-func (s stage[T]) Put(object T, told store.Identity) {
-	defer s.of.packer.recent.write()()
+func (s *stage[T]) Put(object T, told store.Identity) {
+	defer s.of.packer.recent.writeOf(&s.series)()
 	s.Stage.Put(object, told)
 }

@@ -52,3 +52,28 @@ func TestListIsPackedAsItComes(t *testing.T) {
 		assert.Equal(t, 100, n)
 	}
 }
+
+func TestListDrivesOutNoMoreThanHalfOfWhatWasRead(t *testing.T) {
+	const limit = 16
+	s := compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(limit))
+	for n := range limit {
+		require.NoError(t, s.Add(pod(fmt.Sprint(n))))
+	}
+	read := map[store.Key]*corev1.Pod{}
+	for key := range s.All() {
+		read[key], _ = s.Get(key)
+	}
+	stage := store.StageOf[*corev1.Pod](s)
+	for n := range 100 {
+		p := pod(fmt.Sprint(n)) // of which the first are as they were
+		stage.Put(p, store.Identity{})
+	}
+	require.NoError(t, stage.Commit(store.Listing[*corev1.Pod]{ResourceVersion: "200"}))
+	decoded := 0
+	for key, p := range s.All() { // which keeps nothing decoded
+		if p == read[key] {
+			decoded++
+		}
+	}
+	assert.Equal(t, limit/2, decoded)
+}
