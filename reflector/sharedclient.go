@@ -31,6 +31,9 @@ type SharedClient[T Object, L any] struct {
 // [store.ByOwner], do as with the client itself. One that falls behind, so that others have waited for it for five
 // seconds before it has taken all that it gets, goes on with a watch of its own.
 //
+// Where the client decodes, and several have the same shard, each but one gets what DeepCopyObject
+// makes, which is called while all wait: it must not call a reflector.
+//
 // Nothing is started, and nothing is left when all have ended. All methods are safe for concurrent use.
 func ForShards[T Object, L any](client Client[T, L]) *SharedClient[T, L] {
 	return &SharedClient[T, L]{client: client}
