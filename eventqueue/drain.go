@@ -64,6 +64,14 @@ func (c *Collection[T]) leftLocked(cause error) error {
 		}
 		e.Left = append(e.Left, left)
 	}
-	slices.SortFunc(e.Left, func(a, b Left) int { return a.Key.Compare(b.Key) })
+	e.sort()
 	return e
+}
+
+// sort orders what is left by key. It is not inlined where somebody has a queue, since it would be
+// compiled there once more.
+//
+//go:noinline
+func (e *DrainError) sort() {
+	slices.SortFunc(e.Left, func(a, b Left) int { return a.Key.Compare(b.Key) })
 }

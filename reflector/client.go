@@ -8,11 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Object is what a reflector needs of the objects that it reflects: that they
-// can be compared, as pointers can, and that they have a Kubernetes object's
-// metadata.
+// Object is what a reflector needs of the objects that it reflects: a Kubernetes
+// object's metadata. It has no comparable besides, without which one piece of
+// machine code serves all types that are pointers.
 type Object interface {
-	comparable
 	metav1.Object
 }
 

@@ -93,12 +93,11 @@ func readEvent[T Object](from watch.Event) event[T] {
 // read takes the object of an event. One that is not a T says that the server and this
 // program do not mean the same resource.
 func (e *event[T]) read(from runtime.Object) {
-	var none T
 	object, ok := any(from).(T)
 	switch {
 	case isTable(from):
 		e.err = ErrTable
-	case !ok || object == none:
+	case !ok || isNil(object):
 		e.err = newTypeError[T](from)
 	default:
 		e.object, e.version = object, object.GetResourceVersion()

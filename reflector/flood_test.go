@@ -20,7 +20,10 @@ import (
 )
 
 // history notes what a cache did.
-type history[T reflector.Object] struct {
+type history[T interface {
+	comparable
+	reflector.Object
+}] struct {
 	commits  int
 	versions []string
 }

@@ -158,10 +158,17 @@ func (s *staging[T]) size() int {
 	return s.put - s.taken + len(s.lacking) + len(s.nameless) + len(s.unchanged)
 }
 
+// inOrder returns what is rejected in the order of keys. It is not inlined where somebody has a
+// reflector, since it would be compiled there once more.
+//
+//go:noinline
+func inOrder(all map[store.Key]store.Rejection) []store.Rejection {
+	return slices.SortedFunc(maps.Values(all), func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })
+}
+
 // replace gives the store what is staged.
 func (s *staging[T]) replace(version string) error {
-	lacking := slices.SortedFunc(maps.Values(s.lacking), func(a, b store.Rejection) int { return a.Key.Compare(b.Key) })
-	lacking = append(lacking, s.nameless...)
+	lacking := append(inOrder(s.lacking), s.nameless...)
 	if len(s.gone) > 0 {
 		s.unchanged = slices.DeleteFunc(s.unchanged, func(key store.Key) bool { return s.gone[key] })
 	}

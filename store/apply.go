@@ -79,7 +79,7 @@ func (c *Cache[T]) edit(p *Partition[T], s *step[T]) {
 	defer c.trees.Unlock()
 	c.editTrees(s.edits)
 	if large {
-		if len(s.edits) >= c.entries.Len()/4 {
+		if len(s.edits) >= c.entries.len()/4 {
 			c.compact()
 		}
 		c.mu.Lock()
@@ -114,8 +114,8 @@ func (c *Cache[T]) editTrees(edits []edit[T]) {
 		kept := false
 		if e.new != nil {
 			kept = c.put(e, &place)
-		} else if old, held := c.entries.DeleteHint(pivot[T](e.key), &place); held {
-			e.old = old
+		} else if old := c.entries.remove(pivot(e.key), &place); old != nil {
+			e.old = entryOf[T](old)
 		} else {
 			continue
 		}
@@ -147,15 +147,15 @@ func (c *Cache[T]) editTable(edits []edit[T]) {
 // same commit has put is left to that edit, which is still to be told.
 func (c *Cache[T]) put(e *edit[T], place *btree.PathHint) (kept bool) {
 	e.new.space = c.spaceOf(e.key)
-	old, held := c.entries.GetHint(e.new, place)
-	if held && old.epoch == c.epoch {
+	old := entryOf[T](c.entries.get(&e.new.header, place))
+	if old != nil && old.epoch == c.epoch {
 		old.swap(e.new)
 		e.old, e.new = e.new, old
 		old.epoch = unfinished
 		return true
 	}
 	e.new.epoch = unfinished
-	e.old, _ = c.entries.SetHint(e.new, place)
+	e.old = entryOf[T](c.entries.put(&e.new.header, place))
 	return false
 }
 
@@ -178,11 +178,9 @@ const unfinished = math.MaxUint64
 // larger than need be. It costs as much as the cache holds, whatever the commit: it
 // pays only for one that made a good part of the nodes.
 func (c *Cache[T]) compact() {
-	c.entries.Copy()
-	c.entries.ScanMut(func(*entry[T]) bool { return true })
+	c.entries.compact()
 	for _, x := range c.indexes {
-		x.tree.Copy()
-		x.tree.ScanMut(func(posting[T]) bool { return true })
+		x.tree.compact()
 	}
 }
 

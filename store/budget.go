@@ -74,9 +74,9 @@ func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget
 	}
 	var bytes int64
 	var err error
-	c.entries.Scan(func(e *entry[T]) bool {
+	c.entries.scan(func(h *header) bool {
 		var n int64
-		n, err = b.measure(e.object)
+		n, err = b.measure(entryOf[T](h).object)
 		bytes += n
 		return err == nil
 	})

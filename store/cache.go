@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tidwall/btree"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -35,7 +34,7 @@ type Cache[T any] struct {
 	// They change only under writer as well, so that the writer may read them
 	// without it.
 	trees   sync.Mutex
-	entries *btree.BTreeG[*entry[T]] // the objects in order
+	entries entryTree // the objects in order
 	indexes []*postings[T]
 	epoch   uint64 // counts the snapshots
 
@@ -73,18 +72,11 @@ func New[T any](keyOf KeyFunc[T]) *Cache[T] {
 		keyOf:     keyOf,
 		versioned: mayHaveVersion[T](),
 		table:     newTable[T](),
-		entries:   btree.NewBTreeGOptions(lessEntry[T], btree.Options{NoLocks: true, Degree: entryDegree}),
+		entries:   newEntryTree(),
 	}
 	c.whole = &Partition[T]{of: c}
 	return c
 }
-
-// The degrees of the trees weigh commits without snapshots, which gain from
-// large nodes, against those between two snapshots, which copy nodes.
-const (
-	entryDegree   = 32
-	postingDegree = 32
-)
 
 // mayHaveVersion reports whether a T can tell its UID or its resource version.
 func mayHaveVersion[T any]() bool {
@@ -119,8 +111,8 @@ func (c *Cache[T]) held(key Key) (Version, bool) {
 		}
 		return versionOf(object), true
 	}
-	e, ok := c.Snapshot().entries.Get(pivot[T](key))
-	if !ok {
+	e := c.Snapshot().entry(key)
+	if e == nil {
 		return Version{}, false
 	}
 	return e.known(), true
@@ -190,15 +182,15 @@ func (c *Cache[T]) Snapshot() *Snapshot[T] {
 	}
 	s := &Snapshot[T]{
 		of:              c,
-		entries:         c.entries.Copy(),
+		entries:         c.entries.copy(),
 		resourceVersion: c.resourceVersionLocked(),
 		complete:        c.complete,
 		generation:      c.generation,
 	}
 	if len(c.indexes) > 0 {
-		s.indexes = make([]*btree.BTreeG[posting[T]], len(c.indexes))
+		s.indexes = make([]postingTree, len(c.indexes))
 		for i, x := range c.indexes {
-			s.indexes[i] = x.tree.Copy()
+			s.indexes[i] = x.tree.copy()
 		}
 	}
 	c.epoch++
@@ -220,7 +212,8 @@ func (c *Cache[T]) Resync(follower Follower[T]) {
 		ResourceVersion: state.resourceVersion,
 		Changes:         make([]Change[T], 0, state.Len()),
 	}
-	state.entries.Scan(func(e *entry[T]) bool {
+	state.entries.scan(func(h *header) bool {
+		e := entryOf[T](h)
 		again := e.addition()
 		again.Type, again.Prior = Modification, e.object
 		commit.Changes = append(commit.Changes, again)

@@ -8,8 +8,6 @@ import (
 	"hash/maphash"
 	"iter"
 	"slices"
-
-	"github.com/tidwall/btree"
 )
 
 // Indexable is what an index can be added to: a [Cache] or a [View] of one.
@@ -80,7 +78,7 @@ func AddIndex[T any, I comparable](to Indexable[T], name string, fn func(T) []I)
 func AddIndexAppend[T any, I comparable](to Indexable[T], name string, fn func(values []I, object T) []I) (*Index[I, T], error) {
 	x := &Index[I, T]{seed: maphash.MakeSeed()}
 	v := &vocabulary[I, T]{values: fn, hash: x.hash, shared: true, terms: make(map[I]*term)}
-	if err := x.add(to, name, v, lessByHash[T], nil); err != nil {
+	if err := x.add(to, name, v, lessByHash, nil); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -99,8 +97,8 @@ func (x *Index[I, T]) On(snapshot *Snapshot[T]) *Index[I, T] {
 // Get iterates over the objects that have a value, in the order of their keys.
 func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		s, tree := x.tree()
-		if tree == nil {
+		s, tree, indexed := x.tree()
+		if !indexed {
 			x.scan(s, func(v I) bool { return v == value }, yield)
 			return
 		}
@@ -108,14 +106,14 @@ func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 		var last *term
 		found := false
 		next := bundle[T]{yield: yield}
-		tree.Ascend(posting[T]{term: &term{hash: hash}}, func(p posting[T]) bool {
+		tree.ascend(posting{term: &term{hash: hash}}, func(p posting) bool {
 			if p.term != last {
 				if p.term.hash != hash {
 					return false
 				}
 				last, found = p.term, valueOf[I](p.term) == value
 			}
-			return !found || next.add(p.entry)
+			return !found || next.add(entryOf[T](p.entry))
 		})
 		next.flush()
 	}
@@ -134,7 +132,7 @@ type reader[I comparable, T any] struct {
 }
 
 // add makes an index part of a cache.
-func (r *reader[I, T]) add(to Indexable[T], name string, v *vocabulary[I, T], less func(a, b posting[T]) bool, clashes *clashes[T]) error {
+func (r *reader[I, T]) add(to Indexable[T], name string, v *vocabulary[I, T], less func(a, b posting) bool, clashes *clashes[T]) error {
 	if v.values == nil {
 		return &IndexError{Index: name, Err: ErrNoIndexFunc}
 	}
@@ -148,7 +146,7 @@ func (r *reader[I, T]) add(to Indexable[T], name string, v *vocabulary[I, T], le
 	x := &postings[T]{
 		name:     name,
 		position: v.position,
-		tree:     btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: postingDegree}),
+		tree:     newPostingTree(less),
 		terms:    v.find,
 		release:  v.release,
 		claim:    v.claim,
@@ -177,7 +175,8 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 		terms []*term
 	}
 	all := make([]found, 0, c.table.len)
-	c.entries.Scan(func(e *entry[T]) bool {
+	c.entries.scan(func(h *header) bool {
+		e := entryOf[T](h)
 		var terms []*term
 		if terms, err = x.terms(nil, e.key(), e.object); err != nil {
 			return false
@@ -203,17 +202,17 @@ func (r *reader[I, T]) Watch(ctx context.Context, value I) iter.Seq[*Snapshot[T]
 	return r.of.watch(ctx, indexTopic{r.postings.position, value})
 }
 
-// tree returns the state to read from and the tree of the index in it, or nil if
+// tree returns the state to read from and the tree of the index in it, and false if
 // the index was not there.
-func (r *reader[I, T]) tree() (*Snapshot[T], *btree.BTreeG[posting[T]]) {
-	s := r.at
+func (r *reader[I, T]) tree() (s *Snapshot[T], tree postingTree, ok bool) {
+	s = r.at
 	if s == nil {
 		s = r.of.Snapshot()
 	}
 	if s.of != r.of || r.postings.position >= len(s.indexes) {
-		return s, nil
+		return s, tree, false
 	}
-	return s, s.indexes[r.postings.position]
+	return s, s.indexes[r.postings.position], true
 }
 
 // scan reads an index from a state that does not have it.
@@ -228,8 +227,8 @@ func (r *reader[I, T]) scan(s *Snapshot[T], match func(I) bool, yield func(Key, 
 // values iterates over the distinct values, in the order of the tree.
 func (r *reader[I, T]) values() iter.Seq[I] {
 	return func(yield func(I) bool) {
-		s, tree := r.tree()
-		if tree == nil {
+		s, tree, indexed := r.tree()
+		if !indexed {
 			seen := make(map[I]bool)
 			for _, object := range s.All() {
 				for _, value := range r.vocabulary.of(object) {
@@ -243,7 +242,7 @@ func (r *reader[I, T]) values() iter.Seq[I] {
 			return
 		}
 		var last *term
-		tree.Scan(func(p posting[T]) bool {
+		tree.scan(func(p posting) bool {
 			if p.term == last {
 				return true
 			}

@@ -21,8 +21,8 @@ func checkCache[T any](t require.TestingT, c *Cache[T]) {
 			require.NotEmpty(t, s.objects, "an empty namespace is not kept")
 			require.Equal(t, space{cluster, namespace}, *s.space)
 			for name, object := range s.objects {
-				e, ok := c.entries.Get(&entry[T]{space: s.space, name: name})
-				require.True(t, ok)
+				e := entryOf[T](c.entries.get(&header{space: s.space, name: name}, nil))
+				require.NotNil(t, e)
 				require.Same(t, s.space, e.space)
 				require.Equal(t, object, e.object)
 			}
@@ -35,10 +35,11 @@ func checkCache[T any](t require.TestingT, c *Cache[T]) {
 		count(cluster, shelves)
 	}
 	require.Equal(t, c.table.len, shelved)
-	require.Equal(t, c.table.len, c.entries.Len())
+	require.Equal(t, c.table.len, c.entries.len())
 
 	var last *entry[T]
-	c.entries.Scan(func(e *entry[T]) bool {
+	c.entries.scan(func(h *header) bool {
+		e := entryOf[T](h)
 		require.True(t, last == nil || last.key().Compare(e.key()) < 0, "in order")
 		require.LessOrEqual(t, e.epoch, c.epoch)
 		require.True(t, slices.IsSortedFunc(e.terms(), func(a, b *term) int {
@@ -74,15 +75,16 @@ func checkIndex[I comparable, T any](t require.TestingT, r *reader[I, T]) {
 
 	uses := map[*term]int{}
 	postings := 0
-	c.entries.Scan(func(e *entry[T]) bool {
+	c.entries.scan(func(h *header) bool {
+		e := entryOf[T](h)
 		var values []I
-		for _, term := range r.postings.section(e) {
+		for _, term := range e.section(r.postings.position) {
 			uses[term]++
 			postings++
 			values = append(values, valueOf[I](term))
-			found, ok := r.postings.tree.Get(posting[T]{term, e})
+			found, ok := postingsOf(r.postings.tree).Get(posting{term, h})
 			require.True(t, ok, "no posting of %v for %v", term.value, e.key())
-			require.Same(t, e, found.entry)
+			require.Same(t, h, found.entry)
 			require.Same(t, term, found.term)
 			if r.vocabulary.shared {
 				require.Same(t, r.vocabulary.terms[valueOf[I](term)], term)
@@ -91,7 +93,7 @@ func checkIndex[I comparable, T any](t require.TestingT, r *reader[I, T]) {
 		require.ElementsMatch(t, r.vocabulary.of(e.object), values, "values of %v", e.key())
 		return true
 	})
-	require.Equal(t, postings, r.postings.tree.Len(), "the tree has what the entries have, and no more")
+	require.Equal(t, postings, postingsOf(r.postings.tree).Len(), "the tree has what the entries have, and no more")
 	if r.vocabulary.shared {
 		require.Len(t, r.vocabulary.terms, len(uses), "a value that nothing has is forgotten")
 	}

@@ -53,14 +53,13 @@ type KeyFunc[T any] func(T) (Key, error)
 // Object is what [ObjectKey] needs: every Kubernetes object has it. It is the
 // constraint of the same name in client-go's tools/cache.
 type Object interface {
-	comparable
 	GetName() string
 	GetNamespace() string
 }
 
 var (
 	// ErrNilObject means that there was no object where one was expected: a
-	// nil, typed or not, or the zero value of T.
+	// nil, typed or not.
 	ErrNilObject = errors.New("object is nil")
 
 	// ErrNoName means that an object has no name, and so no key.
@@ -94,10 +93,7 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // returns a [*KeyError] for a nil object, also one whose nil has a type, and
 // for an object without a name.
 func ObjectKey[T Object](object T) (Key, error) {
-	var none T
-	// Of the zero values only that of an interface is a nil any: a pointer does not
-	// pay for reflection.
-	if object == none || any(none) == nil && isNil(object) {
+	if isNil(object) {
 		return Key{}, &KeyError{Type: reflect.TypeFor[T]().String(), Err: ErrNilObject}
 	}
 	key := Key{Namespace: object.GetNamespace(), Name: object.GetName()}

@@ -27,7 +27,7 @@ func AddOrderedIndex[T any, I cmp.Ordered](to Indexable[T], name string, fn func
 func AddOrderedIndexAppend[T any, I cmp.Ordered](to Indexable[T], name string, fn func(values []I, object T) []I) (*OrderedIndex[I, T], error) {
 	x := &OrderedIndex[I, T]{}
 	v := &vocabulary[I, T]{values: fn, shared: true, terms: make(map[I]*term)}
-	less := func(a, b posting[T]) bool {
+	less := func(a, b posting) bool {
 		if c := compareValues[I](a.term, b.term); c != 0 {
 			return c < 0
 		}
@@ -72,8 +72,8 @@ func (x *OrderedIndex[I, T]) All() iter.Seq2[Key, T] {
 // first, and the greatest key of a value first.
 func (x *OrderedIndex[I, T]) Backward() iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		s, tree := x.tree()
-		if tree == nil {
+		s, tree, indexed := x.tree()
+		if !indexed {
 			for _, f := range slices.Backward(x.sorted(s)) {
 				if !yield(f.key, f.object) {
 					return
@@ -81,15 +81,15 @@ func (x *OrderedIndex[I, T]) Backward() iter.Seq2[Key, T] {
 			}
 			return
 		}
-		tree.Reverse(func(p posting[T]) bool { return yield(p.entry.key(), p.entry.object) })
+		tree.reverse(func(p posting) bool { return yield(p.entry.key(), entryOf[T](p.entry).object) })
 	}
 }
 
 // Values iterates over the distinct values that any object has, in order.
 func (x *OrderedIndex[I, T]) Values() iter.Seq[I] {
 	return func(yield func(I) bool) {
-		s, tree := x.tree()
-		if tree != nil {
+		s, _, indexed := x.tree()
+		if indexed {
 			x.values()(yield)
 			return
 		}
@@ -105,8 +105,8 @@ func (x *OrderedIndex[I, T]) Values() iter.Seq[I] {
 // ascend iterates from a value on, or from the least, for as long as within says.
 func (x *OrderedIndex[I, T]) ascend(from *I, within func(I) bool) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		s, tree := x.tree()
-		if tree == nil {
+		s, tree, indexed := x.tree()
+		if !indexed {
 			for _, f := range x.sorted(s) {
 				if from != nil && f.value < *from {
 					continue
@@ -118,20 +118,20 @@ func (x *OrderedIndex[I, T]) ascend(from *I, within func(I) bool) iter.Seq2[Key,
 			return
 		}
 		var last *term
-		visit := func(p posting[T]) bool {
+		visit := func(p posting) bool {
 			if p.term != last {
 				if !within(p.term.value.(I)) {
 					return false
 				}
 				last = p.term
 			}
-			return yield(p.entry.key(), p.entry.object)
+			return yield(p.entry.key(), entryOf[T](p.entry).object)
 		}
 		if from == nil {
-			tree.Scan(visit)
+			tree.scan(visit)
 			return
 		}
-		tree.Ascend(posting[T]{term: &term{value: *from}}, visit)
+		tree.ascend(posting{term: &term{value: *from}}, visit)
 	}
 }
 

@@ -259,11 +259,12 @@ func (p *Partition[T]) found(key Key) {
 func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 	return func(yield func(*entry[T]) bool) {
 		if p.scope == nil {
-			p.of.entries.Scan(yield)
+			p.of.entries.scan(func(h *header) bool { return yield(entryOf[T](h)) })
 			return
 		}
-		from := pivot[T](Key{Cluster: p.scope.Cluster, Namespace: p.scope.Namespace})
-		p.of.entries.Ascend(from, func(e *entry[T]) bool {
+		from := pivot(Key{Cluster: p.scope.Cluster, Namespace: p.scope.Namespace})
+		p.of.entries.ascend(from, func(h *header) bool {
+			e := entryOf[T](h)
 			return p.scope.contains(e.key()) && (!p.mine(e.key(), e.known()) || yield(e))
 		})
 	}

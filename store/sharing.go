@@ -28,8 +28,8 @@ func (p *Partition[T]) foreign(key Key) (Version, bool) {
 	if !p.sharded() {
 		return Version{}, false
 	}
-	e, ok := p.of.entries.Get(pivot[T](key)) // not Cache.held: a snapshot for each write is too much
-	if !ok {
+	e := entryOf[T](p.of.entries.get(pivot(key), nil)) // not Cache.held: a snapshot for each write is too much
+	if e == nil {
 		return Version{}, false
 	}
 	held := e.known()

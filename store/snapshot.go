@@ -3,8 +3,6 @@ package store
 import (
 	"iter"
 	"strings"
-
-	"github.com/tidwall/btree"
 )
 
 // Snapshot is one committed state of a cache. It never changes, and reading it
@@ -15,8 +13,8 @@ import (
 // of everything. A snapshot that nobody refers to any more costs nothing.
 type Snapshot[T any] struct {
 	of              *Cache[T]
-	entries         *btree.BTreeG[*entry[T]]
-	indexes         []*btree.BTreeG[posting[T]] // by postings.position
+	entries         entryTree
+	indexes         []postingTree // by postings.position
 	resourceVersion string
 	complete        bool
 	generation      uint64
@@ -38,20 +36,23 @@ func (s *Snapshot[T]) Get(key Key) (T, bool) {
 }
 
 func (s *Snapshot[T]) search(key Key) (object T, ok bool) {
-	e, ok := s.entries.Get(pivot[T](key))
-	if ok {
-		object = e.object
+	e := s.entry(key)
+	if e == nil {
+		return object, false
 	}
-	return object, ok
+	return e.object, true
 }
+
+// entry returns what is held under a key; nil if there is nothing.
+func (s *Snapshot[T]) entry(key Key) *entry[T] { return entryOf[T](s.entries.get(pivot(key), nil)) }
 
 // All implements [Reader].
 func (s *Snapshot[T]) All() iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
 		// By whole nodes: one call less for each object.
-		s.entries.Walk(func(entries []*entry[T]) bool {
-			for _, e := range entries {
-				if !yield(e.key(), e.object) {
+		s.entries.walk(func(entries []*header) bool {
+			for _, h := range entries {
+				if !yield(h.key(), entryOf[T](h).object) {
 					return false
 				}
 			}
@@ -69,15 +70,15 @@ func (s *Snapshot[T]) Namespace(namespace string) iter.Seq2[Key, T] {
 		seek, more := Key{Namespace: namespace}, true
 		for more {
 			more = false
-			s.entries.Ascend(pivot[T](seek), func(e *entry[T]) bool {
+			s.entries.ascend(pivot(seek), func(h *header) bool {
 				switch {
-				case e.space.cluster == seek.Cluster && e.space.namespace == namespace:
-					return yield(e.key(), e.object)
-				case e.space.namespace > namespace:
+				case h.space.cluster == seek.Cluster && h.space.namespace == namespace:
+					return yield(h.key(), entryOf[T](h).object)
+				case h.space.namespace > namespace:
 					// The least string that is greater than this cluster.
-					seek, more = Key{Cluster: e.space.cluster + "\x00", Namespace: namespace}, true
+					seek, more = Key{Cluster: h.space.cluster + "\x00", Namespace: namespace}, true
 				default:
-					seek, more = Key{Cluster: e.space.cluster, Namespace: namespace}, true
+					seek, more = Key{Cluster: h.space.cluster, Namespace: namespace}, true
 				}
 				return false
 			})
@@ -89,9 +90,9 @@ func (s *Snapshot[T]) Namespace(namespace string) iter.Seq2[Key, T] {
 // to, in the order of their keys: see [Key.Compare].
 func (s *Snapshot[T]) Range(from, to Key) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		end := pivot[T](to)
-		s.entries.Ascend(pivot[T](from), func(e *entry[T]) bool {
-			return lessEntry(e, end) && yield(e.key(), e.object)
+		end := pivot(to)
+		s.entries.ascend(pivot(from), func(h *header) bool {
+			return lessEntry(h, end) && yield(h.key(), entryOf[T](h).object)
 		})
 	}
 }
@@ -100,15 +101,15 @@ func (s *Snapshot[T]) Range(from, to Key) iter.Seq2[Key, T] {
 // with that of the given key, in the order of their keys.
 func (s *Snapshot[T]) Prefix(prefix Key) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		s.entries.Ascend(pivot[T](prefix), func(e *entry[T]) bool {
-			return e.space.cluster == prefix.Cluster && e.space.namespace == prefix.Namespace &&
-				strings.HasPrefix(e.name, prefix.Name) && yield(e.key(), e.object)
+		s.entries.ascend(pivot(prefix), func(h *header) bool {
+			return h.space.cluster == prefix.Cluster && h.space.namespace == prefix.Namespace &&
+				strings.HasPrefix(h.name, prefix.Name) && yield(h.key(), entryOf[T](h).object)
 		})
 	}
 }
 
 // Len implements [Reader].
-func (s *Snapshot[T]) Len() int { return s.entries.Len() }
+func (s *Snapshot[T]) Len() int { return s.entries.len() }
 
 // ResourceVersion implements [Reader].
 func (s *Snapshot[T]) ResourceVersion() string { return s.resourceVersion }
@@ -117,7 +118,7 @@ func (s *Snapshot[T]) ResourceVersion() string { return s.resourceVersion }
 // order of keys: what a follower that starts from nothing has to do to get here.
 func (s *Snapshot[T]) Changes() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
-		s.entries.Scan(func(e *entry[T]) bool { return yield(e.addition()) })
+		s.entries.scan(func(h *header) bool { return yield(entryOf[T](h).addition()) })
 	}
 }
 

@@ -147,7 +147,7 @@ func TestStageFindsTheValuesOfIndexesAtOnce(t *testing.T) {
 	assert.Equal(t, 10, asked)
 	stage.Discard()
 	check()
-	assert.Zero(t, c.indexes[0].tree.Len())
+	assert.Zero(t, postingsOf(c.indexes[0].tree).Len())
 
 	stage = list()
 	stage.Drop(3)

@@ -14,8 +14,7 @@ func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
 		_, held := table.get(key)
 		assert.False(t, held)
 		table.remove(key)
-		e := pivot[int](key)
-		e.object = i
+		e := &entry[int]{header: *pivot(key), object: i}
 		table.put(key, e)
 		if i != 2 {
 			assert.Same(t, e.space, table.shelf(key).space)
@@ -46,9 +45,9 @@ func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
 func TestEntriesOfOldSpacesAreInOrderWithNewOnes(t *testing.T) {
 	// A namespace that comes back has another space than entries from before,
 	// which snapshots still hold.
-	a := &entry[int]{space: &space{"", "n"}, name: "a"}
-	b := &entry[int]{space: &space{"", "n"}, name: "b"}
-	other := &entry[int]{space: &space{"c", ""}, name: "a"}
+	a := &header{space: &space{"", "n"}, name: "a"}
+	b := &header{space: &space{"", "n"}, name: "b"}
+	other := &header{space: &space{"c", ""}, name: "a"}
 	assert.True(t, lessEntry(a, b))
 	assert.False(t, lessEntry(b, a))
 	assert.True(t, lessEntry(b, other))

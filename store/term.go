@@ -1,10 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"math"
 	"slices"
-
-	"github.com/tidwall/btree"
 )
 
 // term is a value that an index found, once for all the objects that have it.
@@ -24,13 +23,13 @@ type term struct {
 }
 
 // posting says that an object has a value.
-type posting[T any] struct {
+type posting struct {
 	term  *term
-	entry *entry[T] // nil only in searches: before all others of its term
+	entry *header // nil only in searches: before all others of its term
 }
 
 // lessEntryOf orders the postings of one value.
-func lessEntryOf[T any](a, b posting[T]) bool {
+func lessEntryOf(a, b posting) bool {
 	if a.entry == nil || b.entry == nil {
 		return a.entry == nil && b.entry != nil
 	}
@@ -39,7 +38,7 @@ func lessEntryOf[T any](a, b posting[T]) bool {
 
 // lessByHash orders the postings of values that have no order themselves. Two
 // values of one hash are told apart by their seq.
-func lessByHash[T any](a, b posting[T]) bool {
+func lessByHash(a, b posting) bool {
 	if a.term != b.term {
 		if a.term.hash != b.term.hash {
 			return a.term.hash < b.term.hash
@@ -52,7 +51,7 @@ func lessByHash[T any](a, b posting[T]) bool {
 }
 
 // lessByClaim is lessByHash with the newest term of a hash in front.
-func lessByClaim[T any](a, b posting[T]) bool {
+func lessByClaim(a, b posting) bool {
 	if a.term != b.term {
 		if a.term.hash != b.term.hash {
 			return a.term.hash < b.term.hash
@@ -76,7 +75,7 @@ type postings[T any] struct {
 
 	// tree has one element for each value of each object. Guarded by Cache.mu
 	// as Cache.entries is.
-	tree *btree.BTreeG[posting[T]]
+	tree postingTree
 
 	// terms runs the user's function and appends the terms of its values, which
 	// it acquires; release gives one back. They are called under Cache.writer.
@@ -90,43 +89,26 @@ type postings[T any] struct {
 	clashes *clashes[T]
 }
 
-// section returns the terms of the index among those of an entry.
-func (x *postings[T]) section(e *entry[T]) []*term {
-	if e == nil {
-		return nil
-	}
-	terms := e.terms()
-	from := 0
-	for from < len(terms) && terms[from].index < x.position {
-		from++
-	}
-	to := from
-	for to < len(terms) && terms[to].index == x.position {
-		to++
-	}
-	return terms[from:to]
-}
-
 // move makes the postings of one entry those of another under the same key;
 // either may be nil. If kept is true, the postings have the new one already. The
 // caller holds writer, and may edit the tree.
 func (x *postings[T]) move(old, new *entry[T], kept bool) {
-	from, to := x.section(old), x.section(new)
+	from, to := old.section(x.position), new.section(x.position)
 	if x.clashes != nil {
 		x.clashes.claim(from, to, old, new)
 	}
 	for len(from) > 0 || len(to) > 0 {
 		switch {
 		case len(to) == 0 || len(from) > 0 && from[0].seq < to[0].seq:
-			x.tree.Delete(posting[T]{from[0], old})
+			x.tree.remove(posting{from[0], &old.header})
 			from = from[1:]
 		case len(from) > 0 && from[0] == to[0]:
 			if !kept {
-				x.tree.Set(posting[T]{to[0], new})
+				x.tree.put(posting{to[0], &new.header})
 			}
 			from, to = from[1:], to[1:]
 		default:
-			x.tree.Set(posting[T]{to[0], new})
+			x.tree.put(posting{to[0], &new.header})
 			to = to[1:]
 		}
 	}
@@ -135,7 +117,7 @@ func (x *postings[T]) move(old, new *entry[T], kept bool) {
 // prepare does everything of a put that needs code of the user, once the key is
 // known: it finds the values for the indexes. The caller holds writer.
 func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
-	e := &entry[T]{name: key.Name, object: object}
+	e := &entry[T]{header: header{name: key.Name}, object: object}
 	if version != (Version{}) && (!c.versioned || version != knownVersion(object)) {
 		told := version // so that a version is on the heap only here
 		e.version = &told
@@ -176,12 +158,7 @@ func (x *postings[T]) arrange(terms []*term) []*term {
 	if len(terms) < 2 {
 		return terms
 	}
-	slices.SortFunc(terms, func(a, b *term) int {
-		if a.seq < b.seq {
-			return -1
-		}
-		return 1
-	})
+	sortTerms(terms)
 	kept := terms[:1]
 	for _, t := range terms[1:] {
 		if t == kept[len(kept)-1] {
@@ -191,6 +168,14 @@ func (x *postings[T]) arrange(terms []*term) []*term {
 		kept = append(kept, t)
 	}
 	return kept
+}
+
+// sortTerms orders terms of one index. It is not inlined where somebody has a cache, since it would
+// be compiled there once more.
+//
+//go:noinline
+func sortTerms(terms []*term) {
+	slices.SortFunc(terms, func(a, b *term) int { return cmp.Compare(a.seq, b.seq) })
 }
 
 // release gives back the terms of an entry that is not held any more, or never

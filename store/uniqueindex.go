@@ -78,7 +78,7 @@ func AddUniqueIndex[T any, I comparable](to Indexable[T], name string, fn func(T
 			clashed(Clash[I, T]{Value: valueOf[I](claim), Key: holder.key(), Object: holder.object, OtherKey: other.key(), Other: other.object})
 		}
 	}
-	err := x.add(to, name, v, lessByClaim[T], c)
+	err := x.add(to, name, v, lessByClaim, c)
 	if x.of == nil {
 		return nil, err
 	}
@@ -98,8 +98,8 @@ func (x *UniqueIndex[I, T]) On(snapshot *Snapshot[T]) *UniqueIndex[I, T] {
 
 // Get returns the object that holds a value, its key, and whether there is one.
 func (x *UniqueIndex[I, T]) Get(value I) (key Key, object T, ok bool) {
-	s, tree := x.tree()
-	if tree == nil {
+	s, tree, indexed := x.tree()
+	if !indexed {
 		x.scan(s, func(v I) bool { return v == value }, func(k Key, o T) bool {
 			key, object, ok = k, o, true
 			return true
@@ -107,9 +107,9 @@ func (x *UniqueIndex[I, T]) Get(value I) (key Key, object T, ok bool) {
 		return key, object, ok
 	}
 	hash := x.hash(value)
-	tree.Ascend(posting[T]{term: &term{hash: hash, seq: firstClaim}}, func(p posting[T]) bool {
+	tree.ascend(posting{term: &term{hash: hash, seq: firstClaim}}, func(p posting) bool {
 		if p.term.hash == hash && valueOf[I](p.term) == value {
-			key, object, ok = p.entry.key(), p.entry.object, true
+			key, object, ok = p.entry.key(), entryOf[T](p.entry).object, true
 		}
 		return !ok && p.term.hash == hash
 	})
@@ -139,7 +139,7 @@ func (x *UniqueIndex[I, T]) Values() iter.Seq[I] {
 type clashes[T any] struct {
 	hook func(claim *term, holder, other *entry[T])
 	// claimed are the claims of this commit.
-	claimed []posting[T]
+	claimed []posting
 }
 
 // claim notes what an entry claims that takes the place of another one. A value
@@ -152,7 +152,7 @@ func (c *clashes[T]) claim(from, to []*term, old, new *entry[T]) {
 			from[0].uses++
 			continue
 		}
-		c.claimed = append(c.claimed, posting[T]{t, new})
+		c.claimed = append(c.claimed, posting{t, &new.header})
 	}
 }
 
@@ -177,14 +177,14 @@ func (c *clashes[T]) report(x *postings[T]) error {
 func (c *clashes[T]) rivals(x *postings[T], claim *term) (holder, other *entry[T]) {
 	// The newest claim of a hash comes first, so the search can begin at this
 	// one: however many others there are on its value, it looks at one of them.
-	x.tree.Ascend(posting[T]{term: claim}, func(p posting[T]) bool {
+	x.tree.ascend(posting{term: claim}, func(p posting) bool {
 		switch {
 		case p.term.hash != claim.hash:
 			return false
 		case p.term == claim:
-			holder = p.entry
+			holder = entryOf[T](p.entry)
 		case holder != nil && p.term.value == claim.value:
-			other = p.entry
+			other = entryOf[T](p.entry)
 		}
 		return holder != nil && other == nil
 	})

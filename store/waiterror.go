@@ -73,11 +73,16 @@ func (e *WaitError) Unwrap() error { return e.Err }
 // maxLacking bounds WaitError.Lacking.
 const maxLacking = 16
 
+// sortKeys is not inlined where somebody has a cache, since it would be compiled there once more.
+//
+//go:noinline
+func sortKeys(keys []Key) { slices.SortFunc(keys, Key.Compare) }
+
 func (p *Partition[T]) waitError(key Key, wanted string, err error) error {
 	p.of.mu.RLock()
 	reached, missing := p.resourceVersion, p.lacking.all()
 	p.of.mu.RUnlock()
-	slices.SortFunc(missing, Key.Compare)
+	sortKeys(missing)
 	missing = slices.Clip(missing[:min(len(missing), maxLacking)])
 	if len(missing) == 0 {
 		missing = nil

@@ -61,6 +61,7 @@ var reaching = []string{"informer/clientgo", "controller/leader", "controller/ma
 
 func dependencies(t *testing.T, packages ...string) []string {
 	t.Helper()
+	sources(t)
 	command := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, packages...)...)
 	out, err := command.Output()
 	require.NoError(t, err)

@@ -60,13 +60,23 @@ func (g *Guard[T]) Check() error { return errors.Join(g.check()...) }
 func (g *Guard[T]) check() (errs []error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, key := range slices.SortedFunc(maps.Keys(g.states), store.Key.Compare) {
+	keys := make([]store.Key, 0, len(g.states))
+	for key := range g.states {
+		keys = append(keys, key)
+	}
+	sortKeys(keys)
+	for _, key := range keys {
 		for _, s := range g.states[key] {
 			errs = append(errs, g.verifyLocked(s))
 		}
 	}
 	return errs
 }
+
+// sortKeys is not inlined where somebody has a guard, since it would be compiled there once more.
+//
+//go:noinline
+func sortKeys(keys []store.Key) { slices.SortFunc(keys, store.Key.Compare) }
 
 // Report is Check that tells the [Reporter] of each change.
 func (g *Guard[T]) Report() { g.report(g.check()) }
@@ -191,19 +201,26 @@ func (g *Guard[T]) verifyLocked(s *state[T]) error {
 		}
 		return nil
 	}
-	e := &MutationError{Guard: g.name, Key: s.key, Suspects: slices.Sorted(maps.Keys(s.since))}
-	for name := range s.earlier {
-		if !s.since[name] {
-			e.Earlier = append(e.Earlier, name)
-		}
-	}
-	slices.Sort(e.Earlier)
+	e := suspicion(s.since, s.earlier)
+	e.Guard, e.Key = g.name, s.key
 	if err != nil {
 		e.Path, e.Was, e.Is = "the object", "encodable", err.Error()
 	} else {
 		e.Path, e.Was, e.Is = firstDifference(s.encoded, is)
 	}
 	s.encoded = is // what comes next is another change
+	return e
+}
+
+// suspicion returns an error that says who had an object since it was compared, and who before.
+func suspicion(since, earlier map[string]bool) *MutationError {
+	e := &MutationError{Suspects: slices.Sorted(maps.Keys(since))}
+	for name := range earlier {
+		if !since[name] {
+			e.Earlier = append(e.Earlier, name)
+		}
+	}
+	slices.Sort(e.Earlier)
 	return e
 }
 

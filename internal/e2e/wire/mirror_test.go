@@ -33,7 +33,12 @@ type mirror interface {
 	seen() *traffic
 }
 
-type mirrorOf[T reflector.Object] struct {
+type comparableObject interface {
+	comparable
+	reflector.Object
+}
+
+type mirrorOf[T comparableObject] struct {
 	cache     *store.Cache[T]
 	form      func(T) any // that client-go's objects are compared in
 	reflector *reflector.KubernetesResourceReflector[T]
@@ -46,7 +51,7 @@ type mirrorOf[T reflector.Object] struct {
 }
 
 // newMirror makes a mirror of a resource as it is decoded from the wire.
-func newMirror[T reflector.Object](w *world, p *population, form func(T) any, decoding []reflector.ResourceOption, opts []reflector.Option) mirror {
+func newMirror[T comparableObject](w *world, p *population, form func(T) any, decoding []reflector.ResourceOption, opts []reflector.Option) mirror {
 	w.Helper()
 	m := &mirrorOf[T]{cache: store.New(store.ObjectKey[T]), form: form, traffic: &traffic{}}
 	config := rest.CopyConfig(w.server.Config())

@@ -35,7 +35,7 @@ type decoding struct {
 }
 
 // decoded is a way to decode into T, which is compared in a form.
-func decoded[T reflector.Object](name, media string, form func(T) any, opts ...reflector.ResourceOption) decoding {
+func decoded[T comparableObject](name, media string, form func(T) any, opts ...reflector.ResourceOption) decoding {
 	return decoding{name, media, func(w *world, p *population, own ...reflector.Option) mirror {
 		w.Helper()
 		return newMirror(w, p, form, opts, own)
