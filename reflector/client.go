@@ -9,8 +9,8 @@ import (
 )
 
 // Object is what a reflector needs of the objects that it reflects: a Kubernetes
-// object's metadata. It has no comparable besides, without which one piece of
-// machine code serves all types that are pointers.
+// object's metadata. It leaves out comparable, so that one piece of machine code
+// serves all types that are pointers.
 type Object interface {
 	metav1.Object
 }

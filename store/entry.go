@@ -19,6 +19,9 @@ type entry[T any] struct {
 // no headers but those of its entries, each of which is where its entry is.
 func entryOf[T any](h *header) *entry[T] { return (*entry[T])(unsafe.Pointer(h)) }
 
+// It does not compile unless the header of an entry is where the entry is.
+var _ = [1]struct{}{}[unsafe.Offsetof(entry[any]{}.header)]
+
 // section returns the terms of the index of a position; none of nil.
 func (e *entry[T]) section(position int) []*term {
 	if e == nil {

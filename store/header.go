@@ -2,7 +2,8 @@ package store
 
 import "strings"
 
-// header is what the trees know of an entry, which does not depend on the type of the object.
+// header is the part of an entry that does not depend on the type of the object. It is what the
+// trees hold.
 type header struct {
 	space *space
 	name  string

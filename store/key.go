@@ -51,7 +51,8 @@ func (k Key) Compare(other Key) int {
 type KeyFunc[T any] func(T) (Key, error)
 
 // Object is what [ObjectKey] needs: every Kubernetes object has it. It is the
-// constraint of the same name in client-go's tools/cache.
+// constraint of the same name in client-go's tools/cache, but for comparable:
+// without that, one piece of machine code serves all types that are pointers.
 type Object interface {
 	GetName() string
 	GetNamespace() string
@@ -59,7 +60,7 @@ type Object interface {
 
 var (
 	// ErrNilObject means that there was no object where one was expected: a
-	// nil, typed or not.
+	// nil, typed or not, or the zero value of T.
 	ErrNilObject = errors.New("object is nil")
 
 	// ErrNoName means that an object has no name, and so no key.
@@ -93,7 +94,7 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // returns a [*KeyError] for a nil object, also one whose nil has a type, and
 // for an object without a name.
 func ObjectKey[T Object](object T) (Key, error) {
-	if isNil(object) {
+	if v := reflect.ValueOf(object); !v.IsValid() || v.IsZero() {
 		return Key{}, &KeyError{Type: reflect.TypeFor[T]().String(), Err: ErrNilObject}
 	}
 	key := Key{Namespace: object.GetNamespace(), Name: object.GetName()}

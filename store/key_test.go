@@ -42,6 +42,10 @@ func TestObjectKeyOfBadObjects(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Key{Namespace: "ns", Name: "a"}, key)
 
+	type wrapped struct{ *corev1.Pod }
+	_, err = ObjectKey(wrapped{})
+	require.ErrorIs(t, err, ErrNilObject, "a value that has no object in it")
+
 	_, err = ObjectKey(pod("ns", "", "", ""))
 	var keyError *KeyError
 	require.ErrorAs(t, err, &keyError)

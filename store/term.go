@@ -73,8 +73,8 @@ type postings[T any] struct {
 	// position is the index's place in Cache.indexes and Snapshot.indexes.
 	position int
 
-	// tree has one element for each value of each object. Guarded by Cache.mu
-	// as Cache.entries is.
+	// tree has one element for each value of each object. Guarded by
+	// Cache.trees as Cache.entries is.
 	tree postingTree
 
 	// terms runs the user's function and appends the terms of its values, which

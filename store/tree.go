@@ -8,7 +8,7 @@ import "github.com/tidwall/btree"
 // is why nothing is inlined, and what they have is an any: whoever reads of a generic type has to
 // compile all its methods.
 type (
-	entryTree   struct{ tree any } // a *btree.BTreeG[*header]; nil for none
+	entryTree   struct{ tree any } // a *btree.BTreeG[*header]
 	postingTree struct{ tree any } // a *btree.BTreeG[posting]; nil for none
 )
 

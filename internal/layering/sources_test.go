@@ -9,7 +9,7 @@ import (
 )
 
 // sources opens all folders of the module, so that go test knows what a result depends on, and
-// does not repeat it when another package has changed.
+// does not take an old one from its cache when another package has changed.
 func sources(t *testing.T) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(filepath.Join("..", ".."), func(_ string, entry fs.DirEntry, err error) error {

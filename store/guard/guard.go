@@ -212,7 +212,10 @@ func (g *Guard[T]) verifyLocked(s *state[T]) error {
 	return e
 }
 
-// suspicion returns an error that says who had an object since it was compared, and who before.
+// suspicion returns an error that says who had an object since it was compared, and who before. It
+// is not inlined: see sortKeys.
+//
+//go:noinline
 func suspicion(since, earlier map[string]bool) *MutationError {
 	e := &MutationError{Suspects: slices.Sorted(maps.Keys(since))}
 	for name := range earlier {
