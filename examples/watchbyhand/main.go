@@ -55,7 +55,7 @@ func run(ctx context.Context, out io.Writer, stay bool) error {
 	if err := server.Compact(server.ResourceVersion()); err != nil {
 		return err
 	}
-	t.watch("The server forgot its history, as etcd does every few minutes. The same once more", version, 1)
+	t.watch("The server compacted its history, as an API server does every five minutes. The same once more", version, 1)
 	version = t.list("List again, to go on from there")
 	if t.err == nil && stay {
 		fmt.Fprintf(out, "\nThe server stays until Ctrl-C. Watch, and create something from another terminal:\n")

@@ -29,7 +29,7 @@ curl -sN "$SERVER/api/v1/namespaces/default/configmaps?watch=true&resourceVersio
   ADDED colors at resource version 2, with map[sky:blue]
   MODIFIED colors at resource version 3, with map[sky:grey]
 
-# The server forgot its history, as etcd does every few minutes. The same once more.
+# The server compacted its history, as an API server does every five minutes. The same once more.
 curl -sN "$SERVER/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=1"
   ERROR {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 1 (2)","reason":"Expired","code":410}
 

@@ -82,7 +82,7 @@ var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 func compare(t *testing.T, root, command, want string) {
 	run := exec.CommandContext(t.Context(), "go", strings.Fields(command)[1:]...)
 	run.Dir = root
-	run.Env = append(os.Environ(), "KUBECONFIG=")
+	run.Env = append(os.Environ(), "KUBECONFIG=/no/such/file") // examples run in memory whatever it says
 	var problems strings.Builder
 	run.Stderr = &problems
 	out, err := run.Output()

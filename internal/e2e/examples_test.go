@@ -22,12 +22,10 @@ func TestExamplesWatchARealCluster(t *testing.T) {
 
 	for _, tc := range []struct {
 		name string
-		args []string
-		env  string
 		line string
 	}{
-		{"configmaps", []string{"-kubeconfig", kubeconfig}, "", "default/seen-by-an-example appeared with map[name:seen-by-an-example]"},
-		{"pods", nil, "KUBECONFIG=" + kubeconfig, "(the late subscriber joins)"},
+		{"configmaps", "default/seen-by-an-example appeared with map[name:seen-by-an-example]"},
+		{"pods", "(the late subscriber joins)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), tc.name)
@@ -38,8 +36,7 @@ func TestExamplesWatchARealCluster(t *testing.T) {
 
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			example := exec.CommandContext(ctx, program, tc.args...)
-			example.Env = append(os.Environ(), "KUBECONFIG=", tc.env)
+			example := exec.CommandContext(ctx, program, "-kubeconfig", kubeconfig)
 			example.Stderr = os.Stderr
 			out, err := example.StdoutPipe()
 			require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,8 +23,8 @@ type Cluster struct {
 	// Config is what clients of other kinds are made from.
 	Config *rest.Config
 
-	// Real is true if there is somebody's cluster behind it. Examples look at one
-	// until they are interrupted, and change nothing in it.
+	// Real is true for a cluster that -kubeconfig names. Examples watch it until
+	// Ctrl-C; only the controllers write to it.
 	Real bool
 }
 
@@ -35,14 +36,14 @@ func Of(server *reflectortest.Server) (Cluster, error) {
 }
 
 // Main is the main function of an example: it connects, calls run, and ends the
-// program with a message if run fails. The context ends when somebody presses
-// Ctrl-C. The options are those of the cluster in memory, should it be one.
+// program with a message if run fails. The context ends on Ctrl-C. The options are
+// the ones of the API server in memory, if the example runs on it.
 func Main(run func(ctx context.Context, out io.Writer, c Cluster) error, opts ...reflectortest.Option) {
-	kubeconfig := flag.String("kubeconfig", "", "watch the cluster that this file names (default: what KUBECONFIG names, or else a cluster in memory)")
+	kubeconfig := flag.String("kubeconfig", "", "run on the cluster that this file names (default: an API server in memory; KUBECONFIG is ignored)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	c, closeCluster, err := connect(*kubeconfig, opts...)
+	c, closeCluster, err := connect(ctx, *kubeconfig, opts...)
 	if err == nil {
 		err = run(ctx, os.Stdout, c)
 		closeCluster()
@@ -54,8 +55,8 @@ func Main(run func(ctx context.Context, out io.Writer, c Cluster) error, opts ..
 	}
 }
 
-func connect(kubeconfig string, opts ...reflectortest.Option) (_ Cluster, closeCluster func(), err error) {
-	if kubeconfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+func connect(ctx context.Context, kubeconfig string, opts ...reflectortest.Option) (_ Cluster, closeCluster func(), err error) {
+	if kubeconfig == "" {
 		server, err := reflectortest.NewServer(opts...)
 		if err != nil {
 			return Cluster{}, nil, err
@@ -63,18 +64,29 @@ func connect(kubeconfig string, opts ...reflectortest.Option) (_ Cluster, closeC
 		c, err := Of(server)
 		return c, server.Close, err
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules() // they know KUBECONFIG
-	rules.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return Cluster{}, nil, fmt.Errorf("read kubeconfig: %w", err)
+		return Cluster{}, nil, fmt.Errorf("read -kubeconfig %s: %w", kubeconfig, err)
 	}
-	config.QPS = -1 // a server says itself when it gets too much
+	config.QPS = -1 // the server itself refuses what it cannot serve
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return Cluster{}, nil, fmt.Errorf("connect as the kubeconfig says: %w", err)
+		return Cluster{}, nil, fmt.Errorf("connect as -kubeconfig %s says: %w", kubeconfig, err)
 	}
-	return Cluster{Interface: clientset, Config: config, Real: true}, func() {}, nil
+	c := Cluster{Interface: clientset, Config: config, Real: true}
+	return c, func() {}, c.reach(ctx)
+}
+
+// reach fails unless the API server answers within four seconds. A server that
+// refuses to tell its version is reachable, too.
+func (c Cluster) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
+	defer cancel()
+	err := c.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	if err == nil || apierrors.IsForbidden(err) {
+		return nil
+	}
+	return fmt.Errorf("reach the API server %s: %w; check the file of -kubeconfig, or leave the flag out to run in memory", c.Config.Host, err)
 }
 
 // Steps runs one step after the other, with a pause before each that lets a reader

@@ -1,42 +1,76 @@
 package cluster
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
 "contexts": [{"name": "c", "context": {"cluster": "k"}}],
-"clusters": [{"name": "k", "cluster": {"server": "https://192.0.2.1:6443"}}]}`
+"clusters": [{"name": "k", "cluster": {"server": "%s"}}]}`
 
-func TestConnect(t *testing.T) {
-	t.Setenv("KUBECONFIG", "")
-	file := filepath.Join(t.TempDir(), "config")
-	require.NoError(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
+// kubeconfigFor writes a kubeconfig whose API server is at an address.
+func kubeconfigFor(t *testing.T, server string) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, kubeconfig, server), 0o600))
+	return file
+}
 
-	c, closeCluster, err := connect("")
+func TestExamplesRunInMemoryWhateverKubeconfigIsSet(t *testing.T) {
+	t.Setenv("KUBECONFIG", kubeconfigFor(t, "https://192.0.2.1:6443"))
+	c, closeCluster, err := connect(t.Context(), "")
 	require.NoError(t, err)
-	assert.False(t, c.Real, "nothing is named: in memory")
-	closeCluster()
+	defer closeCluster()
+	assert.False(t, c.Real)
+	assert.NotContains(t, c.Config.Host, "192.0.2.1")
+}
 
-	c, _, err = connect(file)
+func TestFlagChoosesTheCluster(t *testing.T) {
+	server := reflectortest.Start(t, reflectortest.OnPort())
+	c, _, err := connect(t.Context(), kubeconfigFor(t, server.URL()))
 	require.NoError(t, err)
 	assert.True(t, c.Real)
-	assert.Equal(t, "192.0.2.1:6443", c.CoreV1().RESTClient().Get().URL().Host)
+	assert.Equal(t, server.URL(), c.Config.Host)
+}
 
-	_, _, err = connect(file + ".missing")
-	assert.ErrorContains(t, err, "missing", "the file is named")
+func TestMissingKubeconfigIsNamed(t *testing.T) {
+	_, _, err := connect(t.Context(), filepath.Join(t.TempDir(), "missing"))
+	assert.ErrorContains(t, err, "missing")
+}
 
-	t.Setenv("KUBECONFIG", file)
-	c, _, err = connect("")
-	require.NoError(t, err)
-	assert.True(t, c.Real)
+func TestUnreachableServerIsReportedWithinFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := &rest.Config{Host: "https://192.0.2.1:6443", Transport: silent{}}
+		clientset, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		begin := time.Now()
+		err = Cluster{Interface: clientset, Config: config, Real: true}.reach(t.Context())
+		assert.ErrorContains(t, err, "192.0.2.1:6443")
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Less(t, time.Since(begin), 5*time.Second)
+	})
+}
+
+// silent is a network that delivers nothing.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
 
 func TestStepsRunInOrderUntilOneFails(t *testing.T) {

@@ -1,4 +1,3 @@
-// Package cluster connects the examples to an API server: to a real one if the
-// flag -kubeconfig or the environment variable KUBECONFIG names a file, and else to
-// one that lives in memory and holds nothing at first.
+// Package cluster connects the examples to an API server: to the one that the flag
+// -kubeconfig names, and otherwise to one in memory that is empty at first.
 package cluster
