@@ -14,6 +14,7 @@
 //   - [Mermaid]: every line of a diagram is understood, and what it draws is declared.
 //   - [Colours]: diagrams have the colours that all pages share, and the participants of a sequence that of their goroutine.
 //   - [Packages]: every package has a doc.go with its comment; a command may keep it in any of its files.
+//   - [Budgets]: no package exports more names or methods than its budget, which only goes down.
 //   - [Names]: every exported type, function, method, constant and variable of a package that others can import has a comment.
 //
 // Besides, a test builds every whole program that a page shows, and one runs every command that needs no cluster and compares what it prints with what the

@@ -9,7 +9,7 @@ import (
 )
 
 var checks = map[string]func(fs.FS) ([]string, error){
-	"Colours": Colours, "Commands": Commands, "Examples": Examples, "Excerpts": Excerpts, "Figures": Figures, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
+	"Budgets": Budgets, "Colours": Colours, "Commands": Commands, "Examples": Examples, "Excerpts": Excerpts, "Figures": Figures, "Links": Links, "Mentions": Mentions, "Mermaid": Mermaid, "Names": Names, "Packages": Packages,
 	"Outputs": Outputs, "Promises": Promises, "Tests": Tests,
 }
 

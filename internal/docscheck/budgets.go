@@ -1,0 +1,91 @@
+package docscheck
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"io/fs"
+	"maps"
+	"slices"
+)
+
+// exports counts the exported names of a package, and the exported methods of its exported types.
+type exports struct{ names, methods int }
+
+// budgets holds what each package may export. Lower a number when a package exports less; raise one only with a reason in the commit.
+var budgets = map[string]exports{
+	"store": {92, 129},
+}
+
+// Budgets returns one line for each package that does not export exactly what its budget says.
+func Budgets(repository fs.FS) ([]string, error) { return compareBudgets(repository, budgets) }
+
+func compareBudgets(repository fs.FS, budgets map[string]exports) ([]string, error) {
+	folders, err := parse(repository, token.NewFileSet())
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]exports{}
+	for _, folder := range folders {
+		if _, ok := budgets[folder.path]; ok {
+			found[folder.path] = count(folder)
+		}
+	}
+	var problems []string
+	for _, name := range slices.Sorted(maps.Keys(budgets)) {
+		got, want := found[name], budgets[name]
+		problems = append(problems, compareBudget(name, "names", got.names, want.names)...)
+		problems = append(problems, compareBudget(name, "methods", got.methods, want.methods)...)
+	}
+	return problems, nil
+}
+
+func compareBudget(name, what string, got, want int) []string {
+	switch {
+	case got > want:
+		return []string{fmt.Sprintf("%s exports %d %s, %d more than its budget: unexport some, or raise the budget with a reason", name, got, what, got-want)}
+	case got < want:
+		return []string{fmt.Sprintf("%s exports %d %s: lower its budget from %d", name, got, what, want)}
+	}
+	return nil
+}
+
+func count(folder folder) exports {
+	var n exports
+	for _, file := range folder.files {
+		for _, declaration := range file.Decls {
+			switch declaration := declaration.(type) {
+			case *ast.FuncDecl:
+				switch {
+				case !declaration.Name.IsExported():
+				case declaration.Recv == nil:
+					n.names++
+				case ast.IsExported(typeName(declaration.Recv.List[0].Type)):
+					n.methods++
+				}
+			case *ast.GenDecl:
+				for _, spec := range declaration.Specs {
+					n.names += countSpec(spec)
+				}
+			}
+		}
+	}
+	return n
+}
+
+func countSpec(spec ast.Spec) int {
+	n := 0
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		if spec.Name.IsExported() {
+			n++
+		}
+	case *ast.ValueSpec:
+		for _, name := range spec.Names {
+			if name.IsExported() {
+				n++
+			}
+		}
+	}
+	return n
+}
