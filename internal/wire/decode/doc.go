@@ -41,6 +41,11 @@
 // decodes. It holds a bounded number of bytes and values, and is emptied and asked more and more
 // seldom when little of what it is asked for is in it. A value that repeats a name or a field is never shared.
 //
+// # Depth
+//
+// A protobuf object whose messages are more than 5,000 deep is refused with [ErrTooDeep]: generated
+// methods recurse, and a stack overflow ends the process. JSON may be 10,000 deep, CBOR 256.
+//
 // # Strings
 //
 // Strings of JSON that are equal and short have the same memory, as far as a decoder remembers: it
