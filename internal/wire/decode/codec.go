@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
 )
 
 // ErrNoStruct means that T is something else than a pointer to a struct.
@@ -38,6 +40,14 @@ func For[T any](opts ...Option) (*Codec[T], error) {
 
 // Protobuf reports whether T can be decoded from protobuf.
 func (c *Codec[T]) Protobuf() bool { return c.protobuf }
+
+// keeps reports whether objects may hold bytes that their own methods were given.
+func (c *Codec[T]) keeps(format wire.Format) bool {
+	if format == wire.Protobuf {
+		return foreign(c.elem)
+	}
+	return c.shape.keeps
+}
 
 // NewDecoder returns a decoder for one goroutine.
 func (c *Codec[T]) NewDecoder() *Decoder[T] { return newDecoder(c) }

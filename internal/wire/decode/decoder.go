@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 
@@ -54,6 +55,9 @@ func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
 			return nil, err
 		}
 		data = text
+	}
+	if d.codec.keeps(format) {
+		data = bytes.Clone(data) // a pooled buffer, which later objects reuse
 	}
 	switch {
 	case format == wire.Protobuf && d.protobuf == nil:

@@ -57,5 +57,6 @@
 // # Concurrency
 //
 // A Codec is safe for concurrent use. A Decoder belongs to one goroutine at a time. What it
-// returns holds nothing of the bytes that it was given.
+// returns holds nothing of the bytes that it was given. Methods of T that keep their argument keep a
+// copy: it is made for types outside of Kubernetes and the standard library that decode themselves.
 package decode

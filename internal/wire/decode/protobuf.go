@@ -14,6 +14,8 @@ import (
 type protobufDecoder struct {
 	plan  *plan
 	drops *plan // without sharing
+	nests bool  // messages may be in themselves
+	keeps bool  // objects may hold bytes of out
 	meter meter // of objects
 
 	out    []byte // the message without what was cut out
@@ -44,12 +46,15 @@ var errInconsistent = errors.New("a message is not what its type says")
 func newProtobufDecoder(s *settings, t reflect.Type) *protobufDecoder {
 	only := *s
 	only.shares = nil
-	return &protobufDecoder{plan: planFor(s, t), drops: planFor(&only, t)}
+	return &protobufDecoder{plan: planFor(s, t), drops: planFor(&only, t), nests: nests(t), keeps: foreign(t)}
 }
 
 // decode decodes into what a call of fresh returns.
 func (d *protobufDecoder) decode(data []byte, fresh func() any) (any, error) {
 	object := fresh()
+	if d.nests && tooNested(data, mostNested) {
+		return object, ErrTooDeep
+	}
 	plan := d.plan
 	if !d.meter.open() {
 		plan = d.drops
@@ -79,7 +84,7 @@ func (d *protobufDecoder) decode(data []byte, fresh func() any) (any, error) {
 // large one goes as well.
 func (d *protobufDecoder) forget() {
 	const usual = 1 << 20
-	if d.out = d.out[:0]; cap(d.out) > usual {
+	if d.out = d.out[:0]; d.keeps || cap(d.out) > usual {
 		d.out = nil
 	}
 	clear(d.nodes)

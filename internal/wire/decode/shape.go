@@ -17,6 +17,8 @@ type shape struct {
 	// odd means that there is a type or tag which encoding/json and its successor, or the
 	// two modules that stand for them here, do not or may not understand in the same way.
 	odd bool
+	// keeps means that there is a type whose methods may keep the bytes that they are given.
+	keeps bool
 }
 
 func shapeOf(t reflect.Type) shape {
@@ -44,6 +46,7 @@ func (s *shape) add(t reflect.Type) {
 		s.odd = true
 	}
 	if pointer.Implements(unmarshalerType) || pointer.Implements(textUnmarshalerType) {
+		s.keeps = s.keeps || foreign(t)
 		return
 	}
 	switch t.Kind() {
@@ -59,6 +62,17 @@ func (s *shape) add(t reflect.Type) {
 	}
 }
 
+// foreign reports whether a type is of somebody who may not know that methods have to copy what they
+// keep. The standard library and Kubernetes do.
+func foreign(t reflect.Type) bool {
+	switch path := t.PkgPath(); path {
+	case "encoding/json", "math/big", "net", "net/netip", "time":
+		return false
+	default:
+		return !strings.HasPrefix(path, "k8s.io/")
+	}
+}
+
 func (s *shape) addKey(t reflect.Type) {
 	switch {
 	case t.Kind() == reflect.String, t.Kind() >= reflect.Int && t.Kind() <= reflect.Uintptr:
@@ -66,6 +80,7 @@ func (s *shape) addKey(t reflect.Type) {
 	default:
 		s.odd = true
 	}
+	s.keeps = s.keeps || reflect.PointerTo(t).Implements(textUnmarshalerType) && foreign(t)
 	s.types[t] = true
 }
 
