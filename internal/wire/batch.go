@@ -83,7 +83,7 @@ func (b *Batch) Release() {
 		return
 	}
 	clear(b.Frames)
-	b.Frames, b.used = b.Frames[:0], 0
+	b.Frames, b.Format, b.used = b.Frames[:0], 0, 0
 	batches.Put(b)
 }
 

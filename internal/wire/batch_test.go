@@ -25,3 +25,10 @@ func TestBatchTakesNoMoreThanAChunkWhateverItHeldBefore(t *testing.T) {
 		assert.True(t, b.Append(half), "what was taken out makes room")
 	}
 }
+
+func TestReleasedBatchesHaveTheFormatOfNoBody(t *testing.T) {
+	b := NewBatch()
+	b.Format = CBOR
+	b.Release()
+	assert.Zero(t, b.Format)
+}
