@@ -19,6 +19,7 @@ type body struct {
 	batch      *Batch // holds what was read
 	start, end int    // batch.buf[start:end] is not cut yet
 	offset     int64  // of start in the body
+	passed     int    // bytes since the last frame that belong to none
 	head       []byte
 	err        error // what comes when everything is cut
 }
@@ -37,8 +38,8 @@ func (b *body) next() (*Batch, error) {
 		if len(b.batch.Frames) > 0 {
 			return b.handOver(), nil
 		}
-		if b.end-b.start > b.limit {
-			b.fail(ErrTooLarge)
+		if b.end-b.start > b.limit || b.passed > b.limit {
+			b.fail(tooLarge(b.limit))
 		}
 		if b.err != nil {
 			return nil, b.finish()
@@ -52,7 +53,7 @@ func (b *body) cutAll() {
 	for b.start < b.end {
 		frame, n, ok, err := b.cutter.cut(b.batch.buf[b.start:b.end])
 		if err == nil && ok && len(frame.Object) > b.limit {
-			err = ErrTooLarge
+			err = tooLarge(b.limit)
 		}
 		if err != nil {
 			b.fail(err)
@@ -60,7 +61,9 @@ func (b *body) cutAll() {
 		}
 		b.start += n
 		b.offset += int64(n)
+		b.passed += n
 		if ok {
+			b.passed = 0
 			b.batch.Frames = append(b.batch.Frames, frame)
 		} else if n == 0 {
 			return

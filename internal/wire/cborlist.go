@@ -16,8 +16,8 @@ type cborItems struct {
 func (c *cborItems) cut(b []byte) (Frame, int, bool, error) {
 	switch c.at {
 	case before:
-		n, err := c.enter(b, cborMap, &c.members)
-		if n > 0 {
+		n, entered, err := c.enter(b, cborMap, &c.members)
+		if entered {
 			c.next()
 		}
 		return Frame{}, n, false, err
@@ -62,18 +62,19 @@ func (c *cborItems) next() {
 	}
 }
 
-// enter reads the head of a map or an array.
-func (c *cborItems) enter(b []byte, major byte, count *uint64) (int, error) {
-	inside := untagged(b)
-	h, err := readCBORHead(inside)
-	if err != nil || h.size == 0 {
-		return 0, err
-	}
-	if h.major != major {
-		return 0, malformed("a list must be a CBOR map, and its items an array")
+// enter reads the head of a map or an array, or tags before it.
+func (c *cborItems) enter(b []byte, major byte, count *uint64) (n int, entered bool, err error) {
+	h, err := readCBORHead(b)
+	switch {
+	case err != nil || h.size == 0:
+		return 0, false, err
+	case h.major == cborTag:
+		return h.size, false, nil
+	case h.major != major:
+		return 0, false, malformed("a list must be a CBOR map, and its items an array")
 	}
 	*count = h.arg
-	return len(b) - len(inside) + h.size, nil
+	return h.size, true, nil
 }
 
 func (c *cborItems) memberName(b []byte) (int, error) {
@@ -98,8 +99,8 @@ func (c *cborItems) member(b []byte) (int, error) {
 		if c.seen {
 			return 0, malformed("the list has items twice")
 		}
-		n, err := c.enter(b, cborArray, &c.items)
-		if n > 0 {
+		n, entered, err := c.enter(b, cborArray, &c.items)
+		if entered {
 			if c.seen, c.at = true, otherItem; c.items == 0 {
 				c.next()
 			}

@@ -4,8 +4,11 @@ package wire
 type cborEvents struct{ value cborValue }
 
 func (c *cborEvents) cut(b []byte) (Frame, int, bool, error) {
-	if h, err := readCBORHead(untagged(b)); err == nil && h.size > 0 && h.major != cborMap {
-		return Frame{}, 0, false, malformed("an event must be a CBOR map")
+	if len(c.value.open) == 0 {
+		h, err := readCBORHead(untagged(b[c.value.pos:]))
+		if err == nil && h.size > 0 && h.major != cborMap {
+			return Frame{}, 0, false, malformed("an event must be a CBOR map")
+		}
 	}
 	n, err := c.value.end(b)
 	if n == 0 || err != nil {

@@ -10,8 +10,10 @@
 //   - A body is never held as a whole: only the frames of the batches that were not released,
 //     and at most one frame that has not arrived completely.
 //   - Nothing is guessed. A body that ends within a frame is [ErrTruncated], one that is not of
-//     the format [ErrMalformed], one with a frame over the limit [ErrTooLarge]. All come in an
-//     [*Error] with the place and the first bytes of the body, after all frames before it.
+//     the format [ErrMalformed], one with more bytes in a frame or between two frames than
+//     the limit allows [ErrTooLarge], so every endless body ends. All come in an [*Error] with the
+//     place and the first bytes of the body, after all frames before it.
+//   - A frame costs as much in small pieces as at once: no byte is scanned again for each piece.
 //   - Objects are cut, not validated: whoever decodes them finds what is wrong inside. What is
 //     not handed over, such as a list's metadata, is validated here.
 //

@@ -1,8 +1,12 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 var (
@@ -10,7 +14,8 @@ var (
 	ErrMalformed = errors.New("malformed body")
 	// ErrTruncated means that a body ended within a frame or a list.
 	ErrTruncated = errors.New("body ended early")
-	// ErrTooLarge means that a frame has more bytes than the limit allows.
+	// ErrTooLarge means that a frame, or what is between two frames, has more bytes than the limit
+	// allows.
 	ErrTooLarge = errors.New("frame over the size limit")
 )
 
@@ -29,19 +34,31 @@ type Error struct {
 	Err error
 }
 
-// Error names what is wrong, where, and how the body began.
+// Error names what is wrong and where. It shows how the body began only if API servers send no such
+// text, as when a proxy answers: other bodies begin with objects, which may be Secrets.
 func (e *Error) Error() string {
 	const most = 120
-	head, more := e.Head, ""
-	if len(head) > most {
-		head, more = head[:most], "…"
+	head := bytes.TrimSpace(e.Head[:min(len(e.Head), most)])
+	isText := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPrint(r) && r != utf8.RuneError }
+	if len(head) == 0 || head[0] == '{' || head[0] == '[' || len(bytes.TrimLeftFunc(head, isText)) > 0 {
+		return fmt.Sprintf("%v at byte %d", e.Err, e.Offset)
 	}
-	return fmt.Sprintf("%v at byte %d; the body begins with %q%s", e.Err, e.Offset, head, more)
+	return fmt.Sprintf("%v at byte %d; the body begins with %q", e.Err, e.Offset, head)
 }
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
+// malformed names what the body holds, which may be as long as the server likes.
 func malformed(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+	const most = 256
+	text := fmt.Sprintf(format, args...)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return fmt.Errorf("%w: %s", ErrMalformed, text)
+}
+
+func tooLarge(limit int) error {
+	return fmt.Errorf("%w of %d bytes", ErrTooLarge, limit)
 }

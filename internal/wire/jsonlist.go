@@ -15,6 +15,7 @@ const (
 	before      place = iota // the list
 	firstMember              // or the list's end
 	otherMember
+	memberColon
 	memberValue
 	afterMember
 	firstItem // or the end of the items
@@ -44,9 +45,9 @@ func (c *jsonItems) cut(b []byte) (Frame, int, bool, error) {
 			c.at = after
 			return Frame{}, 1, false, nil
 		}
-		name, n, err := memberName(b)
+		name, n, err := memberName(b, &c.value)
 		if n > 0 {
-			c.name, c.at = name, memberValue
+			c.name, c.at = name, memberColon
 		}
 		return Frame{}, n, false, err
 	case memberValue:
@@ -76,6 +77,10 @@ func (c *jsonItems) cutDelimiter(b []byte) (Frame, int, bool, error) {
 	switch {
 	case c.at == before && b[0] == '{':
 		c.at = firstMember
+	case c.at == memberColon && b[0] == ':':
+		c.at = memberValue
+	case c.at == memberColon:
+		return Frame{}, 0, false, malformed("a colon is missing after %q", c.name)
 	case c.at == afterMember && b[0] == ',':
 		c.at = otherMember
 	case c.at == afterMember && b[0] == '}':

@@ -11,7 +11,8 @@ import (
 type jsonEvents struct {
 	value   value
 	lines   bool
-	scanned int // bytes that hold no end of a line
+	scanned int  // bytes that hold no end of a line
+	closed  bool // the last of them that is no whitespace closes an object
 }
 
 func (c *jsonEvents) cut(b []byte) (Frame, int, bool, error) {
@@ -31,8 +32,10 @@ func (c *jsonEvents) cut(b []byte) (Frame, int, bool, error) {
 			}
 			c.lines = false
 		} else {
-			c.scanned = len(b)
-			if !bytes.HasSuffix(bytes.TrimRight(b, " \t\r"), []byte("}")) {
+			if came := bytes.TrimRight(b[c.scanned:], " \t\r"); len(came) > 0 {
+				c.closed = came[len(came)-1] == '}'
+			}
+			if c.scanned = len(b); !c.closed {
 				return Frame{}, 0, false, nil
 			}
 		}

@@ -19,8 +19,8 @@ type List struct {
 	meta ListMeta
 }
 
-// NewList returns a list that reads from r. A limit of 0 is [DefaultLimit] bytes; it is that of
-// an item and of everything else in the list, not of the whole.
+// NewList returns a list that reads from r. A limit of 0 is [DefaultLimit] bytes. It is the limit of
+// an item, and of all that comes between two items, before the first and after the last.
 func NewList(r io.Reader, format Format, limit int) *List {
 	if limit <= 0 {
 		limit = DefaultLimit

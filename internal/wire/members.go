@@ -9,14 +9,18 @@ func members(b []byte, each func(name string, v []byte) error) error {
 		if i < len(b) && b[i] == '}' && first {
 			break
 		}
-		name, n, err := memberName(b[i:])
+		name, n, err := memberName(b[i:], &value{})
 		if err != nil {
 			return err
 		}
-		if n == 0 {
+		i += n
+		if i += skipSpace(b[i:]); n == 0 || i >= len(b) {
 			return malformed("an object ends within a member")
 		}
-		i += n
+		if b[i] != ':' {
+			return malformed("a colon is missing after %q", name)
+		}
+		i++
 		i += skipSpace(b[i:])
 		if n = endOfValue(b[i:], &value{}); n <= 0 {
 			return malformed("member %q has no value", name)
@@ -43,16 +47,15 @@ func members(b []byte, each func(name string, v []byte) error) error {
 	return nil
 }
 
-// memberName reads the name of a member and the colon after it. It returns 0 if b does not
-// have all of that.
-func memberName(b []byte) (string, int, error) {
+// memberName reads the name of a member. It returns 0 if b does not have all of it.
+func memberName(b []byte, v *value) (string, int, error) {
 	if len(b) == 0 {
 		return "", 0, nil
 	}
 	if b[0] != '"' {
 		return "", 0, malformed("a member's name must be a string")
 	}
-	n := endOfString(b, 1)
+	n := v.end(b)
 	if n == 0 {
 		return "", 0, nil
 	}
@@ -60,14 +63,7 @@ func memberName(b []byte) (string, int, error) {
 	if !ok {
 		return "", 0, malformed("a member's name is not a JSON string")
 	}
-	n += skipSpace(b[n:])
-	if n == len(b) {
-		return "", 0, nil
-	}
-	if b[n] != ':' {
-		return "", 0, malformed("a colon is missing after %q", name)
-	}
-	return name, n + 1, nil
+	return name, n, nil
 }
 
 // endOfValue returns the length of the value that b begins with, 0 if b does not have all of
@@ -82,11 +78,13 @@ func endOfValue(b []byte, v *value) int {
 	case ',', '}', ']', ':':
 		return -1
 	}
-	for i, c := range b {
-		switch c {
+	for i := v.pos; i < len(b); i++ {
+		switch b[i] {
 		case ',', '}', ']', ' ', '\n', '\r', '\t':
+			*v = value{}
 			return i
 		}
 	}
+	v.pos = len(b)
 	return 0
 }

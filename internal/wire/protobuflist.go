@@ -80,7 +80,7 @@ func (c *protobufItems) more(b, visible []byte) error {
 	}
 	size, m := binary.Uvarint(b[n:])
 	if m > 0 && size > uint64(c.limit) {
-		return ErrTooLarge
+		return tooLarge(c.limit)
 	}
 	return nil
 }

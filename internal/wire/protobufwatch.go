@@ -17,7 +17,7 @@ func (c *protobufEvents) cut(b []byte) (Frame, int, bool, error) {
 	}
 	size := uint64(binary.BigEndian.Uint32(b))
 	if size > uint64(c.limit) {
-		return Frame{}, 0, false, ErrTooLarge
+		return Frame{}, 0, false, tooLarge(c.limit)
 	}
 	end := prefixSize + int(size)
 	if len(b) < end {

@@ -7,8 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// value finds the end of a JSON object, array or string. It counts brackets and looks at
-// nothing else. It remembers where it stopped, so that a value that arrives in pieces is
+// value finds the end of a JSON value. It counts brackets and looks at nothing else. It remembers where it stopped, so that a value that arrives in pieces is
 // looked at once.
 type value struct {
 	pos, depth int

@@ -5,7 +5,8 @@ import "io"
 // Watch cuts the body of a watch into events.
 type Watch struct{ body body }
 
-// NewWatch returns a watch that reads from r. A limit of 0 is [DefaultLimit] bytes.
+// NewWatch returns a watch that reads from r. A limit of 0 is [DefaultLimit] bytes. It is the limit of
+// an event, and of all that comes between two events.
 func NewWatch(r io.Reader, format Format, limit int) *Watch {
 	if limit <= 0 {
 		limit = DefaultLimit
