@@ -11,7 +11,7 @@
 //     and at most one frame that has not arrived completely.
 //   - Nothing is guessed. A body that ends within a frame is [ErrTruncated], one that is not of
 //     the format [ErrMalformed], one with more bytes in a frame or between two frames than
-//     the limit allows [ErrTooLarge], so every endless body ends. All come in an [*Error] with the
+//     the limit allows [ErrTooLarge]: a value without an end, too. All come in an [*Error] with the
 //     place and the first bytes of the body, after all frames before it.
 //   - A frame costs as much in small pieces as at once: no byte is scanned again for each piece.
 //   - Objects are cut, not validated: whoever decodes them finds what is wrong inside. What is
