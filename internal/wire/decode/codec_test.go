@@ -2,6 +2,7 @@ package decode
 
 import (
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -70,16 +71,27 @@ type (
 	fallback struct {
 		Rest map[string]int `json:",embed"`
 	}
+	// comma has tags that the library refuses.
+	comma struct {
+		Name string `json:"-,"`
+		A    []int  `json:"a,"`
+	}
+	timed struct {
+		Times map[time.Time]int `json:"times"`
+	}
 )
 
 func TestOddTypesAreDecodedByTheIncumbent(t *testing.T) {
 	for _, data := range []string{
 		`{"n":"5","name":"a","Name":"b","a":"c","'a'":"d","Rest":{"x":1},"x":2,"rest":3}`, `{"n":5}`, `{"n":null,"a":1}`, `{}`,
+		`{"-":"x","a":[1,2]}`, `{"-":"\u0041","a":[1.5]}`, `{"a":[1e1]}`, `{"-":[1],"a":["x"]}`, `{"times":{"2024-01-02T03:04:05Z":1}}`, `{"times":{"\u0032024-01-02T03:04:05Z":1}}`,
 	} {
 		compareOdd[*quoted](t, data)
 		compareOdd[*folding](t, data)
 		compareOdd[*named](t, data)
 		compareOdd[*fallback](t, data)
+		compareOdd[*comma](t, data)
+		compareOdd[*timed](t, data)
 	}
 }
 

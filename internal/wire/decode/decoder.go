@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/kubereflector/kubereflector/internal/wire"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Decoder decodes objects of type T, one after the other. Get one from [Codec.NewDecoder].
@@ -64,9 +63,6 @@ func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
 		return nil, ErrNoProtobuf
 	case format == wire.Protobuf:
 		return d.protobuf.decode(data, d.fresh)
-	case d.codec.shape.odd:
-		object := d.fresh()
-		return object, utiljson.Unmarshal(data, object)
 	}
 	return d.json.decode(data, d.fresh, d.codec.settings.reportUnknown)
 }

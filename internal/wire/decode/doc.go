@@ -21,8 +21,8 @@
 // whitespace between members, or a member that comes twice, so is the object. What this package
 // walks is valid, so the library decides what is accepted, and what an error says.
 //
-// A T with a struct tag that github.com/go-json-experiment/json understands in another way
-// is decoded by apimachinery's json package: slowly, and without sharing.
+// If T has a struct tag that github.com/go-json-experiment/json refuses or understands in another
+// way, apimachinery's json package takes its place, which is slower.
 //
 // # CBOR
 //

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // semantics are those of sigs.k8s.io/json. Errors are the new library's: to have those of
@@ -23,6 +25,7 @@ var semantics = json.JoinOptions(
 type jsonDecoder struct {
 	plain, sharing, strict json.Options
 	quick                  *quick // nil if the type is not for it
+	odd                    bool   // apimachinery's package decodes what quick does not
 
 	// again means that the object being decoded has to be decoded without sharing.
 	again bool
@@ -39,14 +42,18 @@ var (
 
 	anyType           = reflect.TypeFor[any]()
 	timeType          = reflect.TypeFor[metav1.Time]()
+	standardTimeType  = reflect.TypeFor[time.Time]()
 	managedFieldsType = reflect.TypeFor[[]metav1.ManagedFieldsEntry]()
 )
 
 func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
-	d := &jsonDecoder{}
+	d := &jsonDecoder{odd: shape.odd}
 	var hooks []*json.Unmarshalers
 	if shape.has(timeType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(readTime))
+	}
+	if shape.has(standardTimeType) {
+		hooks = append(hooks, json.UnmarshalFromFunc(readStandardTime))
 	}
 	if shape.has(anyType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(readAny), json.UnmarshalFromFunc(readMap), json.UnmarshalFromFunc(readSlice))
@@ -68,7 +75,7 @@ func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
 
 // decode decodes into what a call of fresh returns.
 func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) (any, error) {
-	if report != nil {
+	if report != nil && !d.odd {
 		object := fresh()
 		err := json.Unmarshal(data, object, d.strict)
 		if err == nil {
@@ -90,8 +97,8 @@ func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) 
 		}
 		object = fresh()
 	}
-	if !shares {
-		return object, json.Unmarshal(data, object, d.plain)
+	if d.odd || !shares {
+		return object, d.unmarshal(data, object, d.plain)
 	}
 	d.again, d.bypass, d.found = false, nil, 0
 	err := json.Unmarshal(data, object, d.sharing)
@@ -101,6 +108,14 @@ func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) 
 		err = json.Unmarshal(data, object, d.plain)
 	}
 	return object, err
+}
+
+// unmarshal decodes a value that quick does not.
+func (d *jsonDecoder) unmarshal(data []byte, into any, options json.Options) error {
+	if d.odd {
+		return utiljson.Unmarshal(data, into)
+	}
+	return json.Unmarshal(data, into, options)
 }
 
 // skipManagedFields skips what the hook is for.

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/go-json-experiment/json"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -150,7 +149,7 @@ func (q *quick) leave(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) 
 		options = q.library.sharing
 	}
 	n := wire.ValueLength(b[i:])
-	if n <= 0 || tooDeep(b[i:i+n]) || json.Unmarshal(b[i:i+n], reflect.NewAt(r.typ, p).Interface(), options) != nil {
+	if n <= 0 || tooDeep(b[i:i+n]) || q.library.unmarshal(b[i:i+n], reflect.NewAt(r.typ, p).Interface(), options) != nil {
 		return 0, false
 	}
 	return i + n, true

@@ -157,6 +157,8 @@ func (m *readers) addMembers(r *reader, t reflect.Type, offset uintptr) bool {
 		switch {
 		case tag == "-":
 			continue
+		case !isUsual(tag):
+			return false
 		case f.Anonymous && name == "":
 			if f.Type.Kind() != reflect.Struct || decodesItself(f.Type) || !m.addMembers(r, f.Type, offset+f.Offset) {
 				return false
@@ -191,7 +193,7 @@ func isValid(b []byte) bool {
 func (c *Codec[T]) newQuick(d *jsonDecoder) *quick {
 	c.quickly.Do(func() {
 		m := &readers{settings: &c.settings, made: map[reflect.Type]*reader{}}
-		if root := m.reader(c.elem); root.does == objects && !c.shape.odd && c.settings.reportUnknown == nil {
+		if root := m.reader(c.elem); root.does == objects && c.settings.reportUnknown == nil {
 			c.root, c.tables, c.lists = root, m.tables, m.lists
 		}
 	})

@@ -76,7 +76,7 @@ func foreign(t reflect.Type) bool {
 func (s *shape) addKey(t reflect.Type) {
 	switch {
 	case t.Kind() == reflect.String, t.Kind() >= reflect.Int && t.Kind() <= reflect.Uintptr:
-	case reflect.PointerTo(t).Implements(textUnmarshalerType):
+	case reflect.PointerTo(t).Implements(textUnmarshalerType) && t != standardTimeType:
 	default:
 		s.odd = true
 	}

@@ -20,6 +20,16 @@ func readTime(dec *jsontext.Decoder, into *metav1.Time) error {
 	return into.UnmarshalJSON(raw)
 }
 
+// readStandardTime has a time of the standard library read by its own method, as encoding/json does:
+// the library would accept escapes.
+func readStandardTime(dec *jsontext.Decoder, into *time.Time) error {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	return into.UnmarshalJSON(raw)
+}
+
 const layout = `"2006-01-02T15:04:05Z"`
 
 func parseTime(raw []byte) (time.Time, bool) {
