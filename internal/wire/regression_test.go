@@ -87,8 +87,12 @@ func TestEndlessBodiesAreGivenUpAtTheLimit(t *testing.T) {
 	const limit = 100 << 10
 	for name, c := range endlessBodies {
 		t.Run(name, func(t *testing.T) {
-			plain, compressed := &endlessBody{begin: c.begin, more: c.more}, &endlessBody{begin: c.begin, more: c.more}
-			for _, r := range []io.Reader{plain, zipped(t, compressed)} {
+			plain := &endlessBody{begin: c.begin, more: c.more}
+			readers := []io.Reader{plain}
+			if c.begin == "" { // compressed, the shortest of all
+				readers = append(readers, zipped(t, &endlessBody{more: c.more}))
+			}
+			for _, r := range readers {
 				var body nexter = NewWatch(r, c.format, limit)
 				if c.list {
 					body = NewList(r, c.format, limit)
