@@ -163,7 +163,7 @@ func hammer(t *testing.T, random *rand.Rand) {
 
 	lists, resumed := asked(server)
 	assert.Greater(t, lists, 2, "or there was no disruption")
-	assert.Greater(t, len(resumed), 5)
+	assert.GreaterOrEqual(t, len(resumed), 3, "a back-off lies between watches that break")
 	objects, err := reflectortest.List[*corev1.ConfigMap](server, "default")
 	require.NoError(t, err)
 	require.Equal(t, len(objects), i.Cache().Len())

@@ -174,7 +174,7 @@ func (s *scopes[T]) State() reflector.State {
 
 // distanceOf says how far a reflector is from a watch.
 func distanceOf(s ScopeState) int {
-	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Listing, reflector.Stopped, reflector.Waiting}, s.State.Phase)
+	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Opening, reflector.Listing, reflector.Stopped, reflector.Waiting}, s.State.Phase)
 	if !s.Synced {
 		distance += 10
 	}

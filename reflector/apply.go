@@ -14,6 +14,7 @@ func (r *run[T]) apply() input {
 		err = r.applyAll()
 	}
 	r.status.stored(r.store.ResourceVersion())
+	r.witnessed()
 	last := &r.events[len(r.events)-1]
 	if err == nil {
 		return input{kind: stored}

@@ -3,6 +3,9 @@ package reflector
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,12 +22,16 @@ import (
 func TestServersThatGoInCirclesAreNotHammered(t *testing.T) {
 	a := configMap("a", "u", "11")
 	for name, again := range map[string]func(*script){
-		"versions that expire at once":          func(s *script) { s.list("10", "").watchFails(errExpired) },
-		"versions that expire after an event":   func(s *script) { s.list("10", "").watchOpen(added(a), errorEvent(errExpired)) },
-		"pages that always expire":              func(s *script) { s.list("10", "p", a).listFails(errExpired) },
-		"a page that is its own next one":       func(s *script) { s.list("10", "p", a) },
-		"watches that bring nothing":            func(s *script) { s.list("10", "").watch() },
-		"watches that bring the same again":     func(s *script) { s.list("11", "", a).watch(added(a)) },
+		"versions that expire at once":        func(s *script) { s.list("10", "").watchFails(errExpired) },
+		"versions that expire after an event": func(s *script) { s.list("10", "").watchOpen(added(a), errorEvent(errExpired)) },
+		"pages that always expire":            func(s *script) { s.list("10", "p", a).listFails(errExpired) },
+		"a page that is its own next one":     func(s *script) { s.list("10", "p", a) },
+		"watches that bring nothing":          func(s *script) { s.list("10", "").watch() },
+		"watches that bring the same again":   func(s *script) { s.list("11", "", a).watch(added(a)) },
+		"watches that bring one event each": func(s *script) {
+			s.list("10", "").watch(added(configMap("a", "u", fmt.Sprint(11+len(s.watches)))))
+		},
+		"watches that client-go cannot read":    func(s *script) { s.list("10", "").watchOpen(errorEvent(errUndecoded())) },
 		"watches that bring but a bookmark":     func(s *script) { s.list("10", "").watch(bookmark("10")) },
 		"a version that is ahead of the server": func(s *script) { s.list("10", "").watchFails(errTooLarge()) },
 	} {
@@ -49,6 +56,12 @@ func errTooLarge() error {
 	err := apierrors.NewTimeoutError("Too large resource version", 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
 	return err
+}
+
+// errUndecoded is what client-go makes of a broken stream.
+func errUndecoded() *apierrors.StatusError {
+	status := apierrors.NewClientErrorReporter(http.StatusInternalServerError, "GET", "ClientWatchDecoding").AsObject(io.ErrUnexpectedEOF)
+	return &apierrors.StatusError{ErrStatus: *status.(*metav1.Status)}
 }
 
 func TestVersionThatTheServerRefusesIsListedAnew(t *testing.T) {
@@ -250,7 +263,7 @@ func TestRejectionStaysInTheStateAcrossWatches(t *testing.T) {
 			watch(added(configMap("a", "u", "11"))).watchOpen()
 		r := New(api, newStore())
 		stop := running(t, r)
-		synctest.Wait()
+		<-time.After(minBackoff - time.Millisecond) // then a list is due
 		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 11"}, api.seen())
 		assert.ErrorIs(t, r.State().Err, store.ErrNoName)
 		require.NoError(t, stop())

@@ -15,7 +15,11 @@ type input struct {
 	next    string // the token of the next page (answered)
 	added   bool   // the object is new, or one of the first (changed)
 	closing bool   // the bookmark ends the initial events (marked)
-	err     error  // why (failed), or what the store said (stored)
+	// lasts is how long the server was asked to let the watch last, counted from now (accepted).
+	lasts time.Duration
+	// conflict is true if the object of a probe is not what it was at position (answered).
+	conflict bool
+	err      error // why (failed), or what the store said (stored)
 }
 
 type inputKind uint8
@@ -56,6 +60,7 @@ const (
 	replace                         // give the store what is staged: stored
 	apply                           // give the store the event: stored
 	wait                            // report err, then pause: elapsed
+	delay                           // pause: elapsed
 
 	// These have none.
 
@@ -66,4 +71,7 @@ const (
 	latch      // Synced is closed
 	report     // tell of err
 	reportLack // tell of err, which leaves something out of the store
+
+	streamsOff  // note that err is why lists are asked for instead of watch-lists
+	streamsBack // note that a watch-list came to its end
 )

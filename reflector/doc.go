@@ -37,7 +37,9 @@
 //     reports them, from one goroutine at a time. A [Resource]'s changes that came
 //     together are one commit of a [store.BatchStore]; one that comes alone waits for
 //     no others.
-//   - R2. A watch that ends normally is resumed where it was. Only a resource
+//   - R2. A watch that ends is resumed where it was: at once if it lasted as long as it was
+//     asked to, and after a probe if it broke (R6). A stream that client-go cannot read counts
+//     as broken, until it broke three times in a row at one version. Only a resource
 //     version that the server refuses (410 above all), a failure reported inside a
 //     watch, a watch that is not allowed, or an object that could not be stored
 //     causes a new list.
@@ -55,14 +57,20 @@
 //     that it finds unchanged are no changes to the store. A [Resource] does not even
 //     decode them, if the store is a [store.BatchStore]: it looks for UID and version in the
 //     bytes, and the store keeps the object that it has.
-//   - R6. A server that is behind the resource version that it gave before, because
-//     it was restored from a backup, is found out: at once if it says so, by a
-//     bookmark that goes back, or else within two lives of a watch, ten minutes
-//     each. Until then it is as silent as if nothing happened.
-//   - R7. Nothing makes a reflector wait for ever. A watch that has not ended eleven
-//     minutes after it began, and was silent for the last two, is given up
-//     ([ErrSilentWatch]), and so is a request that was not answered within ten minutes
-//     ([ErrNoAnswer]); client-go finds dead connections earlier where it can.
+//   - R6. After a broken watch, and after two silent minutes, the reflector probes before it
+//     resumes: it lists the one object that changed last, at the newest version. It
+//     lists everything anew ([ErrServerBehind]) if the server is at an older version than
+//     before, or if that object is not what it was although it is no newer. So it detects a
+//     server that was restored from a backup, also one that has overtaken the client's
+//     version. See Restored servers for what no probe can detect.
+//   - R7. Nothing makes a reflector wait for ever. It gives up a watch that has not ended
+//     after eleven minutes and was silent for the last two ([ErrSilentWatch]), a watch or a
+//     probe that is not answered within two minutes and a page within ten ([ErrNoAnswer]),
+//     and a list after half an hour or ten million objects ([ErrEndlessList]). It waits for
+//     at most ten minutes because of a Retry-After. The second of two watches in a row that
+//     end within ten seconds is a failure ([ErrShortWatch]), whatever they brought. After
+//     three broken watch-lists, or one that the server does not know, it uses lists for an
+//     hour; [State] says why.
 //   - R8. When ctx ends, Run stops waiting at once, and returns after all that
 //     it started has ended. A watch that the client does not end when told to is
 //     given up after five seconds. A mapper that resources share, by [WithRESTMapper], may
@@ -86,6 +94,24 @@
 //     with a watch of its own. What waits for a reflector is bounded: by half a megabyte of
 //     a [Resource]'s, or 512 events of another client, and what came last.
 //
+// # Restored servers
+//
+// A server that is restored from an older snapshot uses resource versions a second time.
+// Once it has passed the version of a client, no version tells the client so, and the server
+// accepts its watch. The probe detects this by the object that changed last, since the
+// restored server has lost that change. It cannot detect it if
+//
+//   - that object was changed or deleted again on the restored server, at a newer version
+//     than the client's,
+//   - the last change is older than the snapshot, and only other objects changed since, or
+//   - the watch did not break, or the program was stopped meanwhile.
+//
+// Then objects that were lost, or were written at versions that the client had passed, stay
+// wrong until they change again. Restore etcd with a higher revision and marked as compacted
+// (etcdutl snapshot restore --bump-revision --mark-compacted, etcd-io/etcd 16028): each watch
+// then expires, and each reflector lists anew. Otherwise restart the programs after the
+// servers, and drop stores that outlive a program.
+//
 // # How it works
 //
 // The conversation with the server is a state machine without goroutines, clock or
@@ -107,6 +133,6 @@
 // one of T's own methods is one as well. Generated clients decode whole lists,
 // which then fail as a whole. An answer that is none, such as the error page of a proxy, is a
 // [*ResponseError] with the request and how the answer began; a watch that was only cut off goes
-// on where it was, and with what else cannot be read a new list begins. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
+// on where it was, and with what else a [Resource] cannot read a new list begins. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
 // the reflector was put together wrongly, and [ErrRunning] if it runs already.
 package reflector

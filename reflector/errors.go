@@ -30,9 +30,13 @@ var (
 	// ErrRepeatedPage means that a page of a list names itself as the next one.
 	ErrRepeatedPage = errors.New("list repeats its continue token and would never end")
 
-	// ErrShortWatch means that the server ended a watch at once, with nothing
-	// new. Something between here and there may not let watches through.
-	ErrShortWatch = errors.New("watch ended within a second and brought nothing new")
+	// ErrEndlessList means that a list has more pages than any server has objects, or
+	// that its pages came for half an hour. Its continue tokens may never end.
+	ErrEndlessList = errors.New("list does not end: its continue tokens may go on for ever")
+
+	// ErrShortWatch means that the server ended a watch within a second with nothing new,
+	// or two watches in a row within ten seconds each. A proxy may not let watches through.
+	ErrShortWatch = errors.New("watch ended too soon: a proxy may not let watches through")
 
 	// ErrStreamEnded means that a watch-list ended before it was complete.
 	ErrStreamEnded = errors.New("watch-list ended before all objects had come")
@@ -48,13 +52,14 @@ var (
 	// neither ends watches nor sends bookmarks, as client-go's fakes, has this reported, too.
 	ErrSilentWatch = errors.New("watch is overdue and silent: something may keep a dead connection open")
 
-	// ErrNoAnswer means that the server took ten minutes and had not answered, or had not
-	// sent all of a list.
-	ErrNoAnswer = errors.New("server did not answer within ten minutes")
+	// ErrNoAnswer means that the server did not open a watch within two minutes, or did not
+	// send all of a page of a list within ten.
+	ErrNoAnswer = errors.New("server did not answer in time")
 
-	// ErrServerBehind means that the server is not as far as it has been: it was
-	// restored from a backup. The reflector lists anew.
-	ErrServerBehind = errors.New("server is behind the resource version that it gave before: it was restored from a backup, perhaps")
+	// ErrServerBehind means that the server is at an older resource version than before,
+	// or that an object has another past: the server was restored from a backup. The
+	// reflector lists anew.
+	ErrServerBehind = errors.New("server does not know what it sent before: it may have been restored from a backup")
 
 	// ErrNotServed means that the server does not know the resource (404): its
 	// definition may not be installed yet. The reflector waits for it, and asks again
@@ -195,6 +200,11 @@ func tooLarge(err error) bool {
 func refused(err error) bool {
 	return expired(err) || tooLarge(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }
+
+// undecoded reports whether a client of client-go could not read a watch: the connection
+// broke, or what came could not be decoded. client-go makes an ERROR event of it, as if the
+// server had sent it, and marks that with a cause.
+func undecoded(err error) bool { return apierrors.HasStatusCause(err, "ClientWatchDecoding") }
 
 // unreachable reports whether nobody answered at all.
 func unreachable(err error) bool {

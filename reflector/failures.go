@@ -27,17 +27,11 @@ func (p protocol) fail(err error) (protocol, []action) {
 
 // failProbe takes that the server did not say how far it is.
 func (p protocol) failProbe(err error) (protocol, []action) {
-	switch {
-	case tooLarge(err):
-		p.relist, p.unavailable = true, true
-		p, next := p.obtain()
-		return p, append([]action{{do: report, err: err, op: OpList}}, next...)
-	case apierrors.IsTooManyRequests(err) || unreachable(err):
+	if apierrors.IsTooManyRequests(err) || unreachable(err) {
 		return p.trouble(err)
 	}
-	// It may have forgotten position, and so be past it, or may not allow lists. The
-	// watch will tell.
-	p.heard = p.now
+	// It may not allow lists. The watch will tell.
+	p.heard, p.suspect = p.now, false
 	return p.watch()
 }
 
@@ -70,6 +64,8 @@ func (p protocol) failWatch(err error) (protocol, []action) {
 		p.unavailable = true
 	case refused(err) || errors.Is(err, ErrServerBehind):
 		p.relist, p.unavailable = true, true
+	case p.phase == following && undecoded(err):
+		return p.cutOff(err)
 	case p.phase == following && !apierrors.IsTooManyRequests(err):
 		// Whatever it is, the server could not tell what happened next: an object
 		// that was deleted because it cannot be read any more, say.
@@ -77,6 +73,8 @@ func (p protocol) failWatch(err error) (protocol, []action) {
 	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		// There may be no watch to be had, but lists.
 		p.relist = true
+	case !apierrors.IsTooManyRequests(err):
+		p.suspect = true // the server was not there
 	}
 	return p.trouble(err)
 }
@@ -96,7 +94,8 @@ func (p protocol) failStream(err error) (protocol, []action) {
 	case errors.Is(err, ErrNotServed):
 		return p.trouble(err) // nor is there a list to be had
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
-		p.streams, p.unavailable = false, false // the server does not know what is asked for
+		p.unavailable = false // the server does not know what is asked for
+		stop = append(stop, p.restStreams(err))
 	default:
 		stop = append(stop, action{do: report, err: err, op: OpWatch})
 	}
@@ -108,11 +107,18 @@ func (p protocol) failStream(err error) (protocol, []action) {
 func (p protocol) breakOff(err error) (protocol, []action) {
 	stop := p.stop()
 	if p.brokenStreams++; p.brokenStreams >= maxBrokenStreams || errors.Is(err, ErrNoInitialEventsEnd) {
-		p.streams = false
+		stop = append(stop, action{do: report, err: err, op: OpWatch}, p.restStreams(err))
 		p, next := p.list()
-		return p, append(append(stop, action{do: report, err: err, op: OpWatch}), next...)
+		return p, append(stop, next...)
 	}
 	return p.trouble(err)
+}
+
+// restStreams has lists asked for instead of watch-lists for a while. The server may be
+// upgraded, or the proxy removed; then the first failure is enough to rest once more.
+func (p *protocol) restStreams(err error) action {
+	p.streamsAt, p.brokenStreams = p.now.Add(streamsRest), maxBrokenStreams-1
+	return action{do: streamsOff, err: err, op: OpWatch}
 }
 
 // stop ends the watch, if there is one.
@@ -131,7 +137,8 @@ func (p protocol) trouble(err error) (protocol, []action) {
 	p.phase = waiting
 	pause := p.failures.next(p.now, p.dice)
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		pause = max(pause, min(time.Duration(seconds)*time.Second, maxRetryAfter))
+		// Before it is a Duration: 10^10 seconds are none.
+		pause = max(pause, time.Duration(min(seconds, int(maxRetryAfter/time.Second)))*time.Second)
 	}
 	return p, append(stop, action{do: wait, err: err, op: op, pause: pause, attempt: p.failures.failures})
 }

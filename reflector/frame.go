@@ -55,6 +55,8 @@ type frame struct {
 	Cut bool `json:"cut,omitempty"`
 	// Sharded is true for a page of which the server says that it is of some shards alone.
 	Sharded bool `json:"sharded,omitempty"`
+	// Conflict is true for the page of a probe that contradicts what came before.
+	Conflict bool `json:"conflict,omitempty"`
 	// Foreign is how many objects of other shards were left out of a page, or an event stands
 	// for, and Departed the one that may have been in the reflector's.
 	Foreign  int            `json:"foreign,omitempty"`

@@ -57,6 +57,9 @@ func (s *script) Get(context.Context, string, metav1.GetOptions) (*corev1.Config
 }
 
 func (s *script) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	if ctx.Value(probeKey{}) != nil {
+		return listOf("", ""), nil // says nothing, and is not part of the script
+	}
 	answer := next(s, &s.lists, listRequest(opts))
 	if answer == nil {
 		<-ctx.Done()
@@ -165,6 +168,16 @@ func (s *script) watch(events ...watch.Event) *script {
 	return s
 }
 
+// watchWhole answers with a watch that lasts for as long as any may.
+func (s *script) watchWhole(events ...watch.Event) *script {
+	s.watches = append(s.watches, func() (watch.Interface, error) {
+		w := s.stream(events)
+		w.end, w.lasts = true, maxWatch
+		return w, nil
+	})
+	return s
+}
+
 // watchOpen answers with a watch that stays open after the events.
 func (s *script) watchOpen(events ...watch.Event) *script {
 	s.watches = append(s.watches, func() (watch.Interface, error) { return s.stream(events), nil })
@@ -187,6 +200,7 @@ func (s *script) seen() []string {
 type stream struct {
 	of     *script
 	end    bool
+	lasts  time.Duration
 	once   sync.Once
 	events []watch.Event
 	result chan watch.Event
@@ -214,6 +228,10 @@ func (w *stream) ResultChan() <-chan watch.Event {
 			}
 			if !w.end {
 				<-w.done
+			}
+			select {
+			case <-w.done:
+			case <-time.After(w.lasts):
 			}
 		}()
 	})

@@ -139,7 +139,7 @@ func TestObserverIsToldOfAWatchListThatIsNotAnswered(t *testing.T) {
 		require.NoError(t, err)
 		l := &ledger{}
 		r := reflector.New(deaf{clientset.CoreV1().ConfigMaps("default")}, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithObserver(l))
-		ctx, stop := context.WithTimeout(t.Context(), 15*time.Minute)
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer stop()
 		require.NoError(t, r.Run(ctx))
 		require.Len(t, l.lists, 1, "Run broke the second one off")

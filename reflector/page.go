@@ -21,6 +21,7 @@ type page[T any] struct {
 	sharded         bool              // the server says that it left out such objects
 	resourceVersion string
 	next            string // the token of the next page; empty on the last one
+	conflict        bool   // it answers a probe, and contradicts what came before
 }
 
 // list reads a page object by object, as it comes. Those that are held are not decoded.

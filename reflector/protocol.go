@@ -14,8 +14,10 @@ type protocol struct {
 	// it would keep the server from answering from its watch cache.
 	limit      int64
 	alwaysPage bool
-	// streams is true as long as watch-lists are worth trying.
+	// streams is true if the client can ask for watch-lists.
 	streams bool
+	// streamsAt is when to ask for a watch-list again; zero unless they failed.
+	streamsAt time.Time
 
 	phase phase
 	now   time.Time // of the input
@@ -34,6 +36,13 @@ type protocol struct {
 	listed time.Time
 	// heard is when the server last said anything about position or beyond.
 	heard time.Time
+	// replayed is true if the client is a Replay: how long a watch lasts means nothing then,
+	// and a probe costs nothing.
+	replayed bool
+	// suspect is true if a watch broke, and no probe has been answered since.
+	suspect bool
+	// brief counts the watches in a row that ended within briefWatch.
+	brief int
 
 	listing  listing
 	watching watching
@@ -54,7 +63,7 @@ type phase uint8
 const (
 	idle      phase = iota
 	paging          // a page of a list was asked for
-	probing         // the server was asked whether it has come as far as position
+	probing         // the server was asked for its newest version, and the last object
 	opening         // a watch was asked for
 	following       // a watch brings changes
 	asking          // a watch-list was asked for
@@ -73,6 +82,8 @@ type listing struct {
 	limit   int64
 	whole   bool // pages expired, so there are none
 	cycle   cycle
+	began   time.Time
+	pages   int64 // that came
 	// paged is true once the server cut a list at version "0" into pages: it has
 	// no watch cache that pages would bypass.
 	paged bool
@@ -81,15 +92,12 @@ type listing struct {
 // watching is the watch that is open.
 type watching struct {
 	opened time.Time
-	from   string // the version
-	news   bool   // it brought another version than the one that it began with
+	asked  time.Duration // how long the server was asked to let it last
+	from   string        // the version
+	news   bool          // it brought another version than the one that it began with
 }
 
 const (
-	// shortWatch is how long a watch must last, or bring something new, in order
-	// not to count as a failure.
-	shortWatch = time.Second
-
 	// expiryAfter is how old a list must be for its resource version to have
 	// expired in the ordinary way. A server that forgets faster is not asked for
 	// another list at once.
@@ -116,8 +124,14 @@ const (
 	maxRetryAfter = 10 * time.Minute
 
 	// maxBrokenStreams is the number of watch-lists in a row that may end without
-	// coming to an end before the reflector no longer asks for them.
+	// coming to an end before the reflector asks for lists instead, for streamsRest.
 	maxBrokenStreams = 3
+	streamsRest      = time.Hour
+
+	// maxListTime and maxListed bound a list whose continue tokens never end. etcd
+	// holds less than ten million objects; 2,000 pages of 500 take a minute or two.
+	maxListTime = 30 * time.Minute
+	maxListed   = 10_000_000
 )
 
 // newProtocol returns a conversation that has not begun.
@@ -143,7 +157,7 @@ func step(p protocol, in input) (protocol, []action) {
 	case answered:
 		return p.page(in)
 	case accepted:
-		return p.accept()
+		return p.accept(in)
 	case changed, marked:
 		return p.event(in)
 	case stored:
@@ -164,9 +178,8 @@ func (p protocol) begin() (protocol, []action) {
 		p.relist = true // until it is done
 		return p.obtain()
 	}
-	if p.now.Sub(p.heard) >= silence {
-		p.phase = probing
-		return p, []action{{do: askPage, version: p.position, limit: 1}}
+	if p.suspect || p.now.Sub(p.heard) >= silence {
+		return p.probe()
 	}
 	return p.watch()
 }
@@ -178,7 +191,7 @@ func (p protocol) watch() (protocol, []action) {
 
 // obtain asks for all objects.
 func (p protocol) obtain() (protocol, []action) {
-	if !p.streams {
+	if !p.streams || p.now.Before(p.streamsAt) {
 		return p.list()
 	}
 	p.phase = asking
@@ -212,6 +225,7 @@ func (p protocol) list() (protocol, []action) {
 }
 
 func (p protocol) ask(l listing) (protocol, []action) {
+	l.began = p.now
 	p.phase, p.listing = paging, l
 	return p, []action{{do: discard}, {do: askPage, version: l.version, limit: l.limit}}
 }
@@ -220,13 +234,15 @@ func (p protocol) ask(l listing) (protocol, []action) {
 func (p protocol) page(in input) (protocol, []action) {
 	switch {
 	case p.phase == probing:
-		p.heard = p.now
-		return p.watch()
+		return p.probed(in)
 	case in.version == "":
 		return p.trouble(ErrNoResourceVersion)
 	case in.next != "" && p.listing.cycle.closes(in.next):
 		return p.trouble(ErrRepeatedPage)
+	case in.next != "" && p.listing.endless(p.now):
+		return p.trouble(ErrEndlessList)
 	}
+	p.listing.pages++
 	if p.listing.first == "" {
 		// Later pages may be newer, if the server could not keep the first state
 		// that long: the watch then repeats what they know already.
@@ -241,9 +257,19 @@ func (p protocol) page(in input) (protocol, []action) {
 	return p, []action{{do: keep}, {do: askPage, next: in.next, limit: p.listing.limit}}
 }
 
+// endless reports whether a list that goes on has gone on for too long. A page without
+// a limit counts as one of the default size.
+func (l *listing) endless(now time.Time) bool {
+	size := l.limit
+	if size == 0 {
+		size = DefaultPageSize
+	}
+	return now.Sub(l.began) > maxListTime || l.pages >= maxListed/size
+}
+
 // accept notes that the server opened a watch.
-func (p protocol) accept() (protocol, []action) {
-	p.watching = watching{opened: p.now, from: p.position}
+func (p protocol) accept(in input) (protocol, []action) {
+	p.watching = watching{opened: p.now, asked: in.lasts, from: p.position}
 	p.failures.healthy(p.now)
 	if p.phase == asking {
 		p.phase, p.heard = streaming, p.now
@@ -321,11 +347,15 @@ func (p protocol) store(in input) (protocol, []action) {
 	} else {
 		p.rejections.healthy(p.now)
 	}
-	p.position, p.relist, p.unavailable = p.listing.first, false, false
+	p.position, p.relist, p.unavailable, p.suspect = p.listing.first, false, false, false
 	p.listed, p.heard = p.now, p.now
 	if open {
 		p.phase, p.brokenStreams = following, 0
 		p.watching.news, p.watching.from = true, "" // what it brought is news
+		if !p.streamsAt.IsZero() {
+			p.streamsAt = time.Time{}
+			actions = append(actions, action{do: streamsBack})
+		}
 		return p, append(actions, action{do: receive})
 	}
 	p, next := p.begin()
@@ -347,52 +377,4 @@ func (p protocol) relistDue() bool { return !p.relistAt.IsZero() && !p.now.Befor
 func behind(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && order < 0
-}
-
-// end takes the end of a watch: the server closed it, or the error is why it broke.
-func (p protocol) end(err error) (protocol, []action) {
-	lasted := p.now.Sub(p.watching.opened)
-	if p.phase == streaming {
-		if lasted > bookmarkDeadline {
-			return p.breakOff(ErrNoInitialEventsEnd)
-		}
-		if err == nil {
-			err = ErrStreamEnded
-		}
-		return p.breakOff(err)
-	}
-	if !p.moved() && !p.relistDue() && lasted < shortWatch {
-		if err == nil {
-			err = ErrShortWatch
-		}
-		return p.trouble(err)
-	}
-	stop := p.stop()
-	if err != nil {
-		stop = append(stop, action{do: report, err: err, op: OpWatch})
-	}
-	p, next := p.begin()
-	return p, append(stop, next...)
-}
-
-// moved reports whether the watch led to another version than the one that it began
-// with; back to an older one, by events that were known, does not count.
-func (p protocol) moved() bool {
-	return p.watching.news && p.position != p.watching.from && !behind(p.position, p.watching.from)
-}
-
-// elapse takes that the time of the last action is over.
-func (p protocol) elapse() (protocol, []action) {
-	switch p.phase {
-	case streaming:
-		return p.breakOff(ErrNoInitialEventsEnd)
-	case following:
-		stop := p.stop()
-		if !p.relistDue() {
-			stop = append(stop, action{do: report, err: ErrSilentWatch, op: OpWatch})
-		}
-		p, next := p.begin()
-		return p, append(stop, next...)
-	}
-	return p.begin()
 }

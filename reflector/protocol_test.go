@@ -110,8 +110,12 @@ func parseInput(words []string) (input, error) {
 		in = input{kind: started, version: version}
 	case "page":
 		in = input{kind: answered, version: version, next: strings.TrimPrefix(argument(2), "next=")}
+		if argument(2) == "conflict" {
+			in.next, in.conflict = "", true
+		}
 	case "opened":
 		in = input{kind: accepted}
+		in.lasts, _ = time.ParseDuration(argument(1))
 	case "event":
 		in = input{kind: changed, version: version, added: argument(2) != "update"}
 	case "bookmark":
@@ -164,6 +168,8 @@ var scriptErrors = map[string]error{
 	"type":          &TypeError{Want: "*v1.Pod", Got: "*v1.Service"},
 	"rejected":      &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}},
 	"broken":        errors.New("broken"),
+	"undecoded":     statusError(http.StatusInternalServerError, metav1.StatusReasonInternalError, "unable to decode", metav1.StatusCause{Type: "ClientWatchDecoding"}),
+	"busy-for-ever": apierrors.NewTooManyRequests("busy", 1_000_000_000),
 	"cut-off":       &ResponseError{Err: ErrTruncated},
 	"hook":          &store.HookError{Index: "x", Err: store.ErrPanic},
 	"hook-rejected": errors.Join(&store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}}, &store.HookError{Index: "x", Err: store.ErrPanic}),
@@ -171,6 +177,7 @@ var scriptErrors = map[string]error{
 	"no-version":    ErrNoResourceVersion,
 	"behind":        ErrServerBehind,
 	"repeated-page": ErrRepeatedPage,
+	"endless-list":  ErrEndlessList,
 	"short-watch":   ErrShortWatch,
 	"stream-ended":  ErrStreamEnded,
 	"stream-silent": ErrNoInitialEventsEnd,
@@ -218,6 +225,10 @@ func describe(p protocol, a action, now time.Time) string {
 		return "replace " + version
 	case wait:
 		return fmt.Sprintf("report %s of %s, attempt %d, wait %v", errorName(a.err), a.op, a.attempt, a.pause)
+	case delay:
+		return fmt.Sprintf("pause %v", a.pause)
+	case streamsOff:
+		return "watch-lists off: " + errorName(a.err)
 	case report:
 		return fmt.Sprintf("report %s of %s", errorName(a.err), a.op)
 	case reportLack:
@@ -225,6 +236,6 @@ func describe(p protocol, a action, now time.Time) string {
 	}
 	return map[actionKind]string{
 		apply: "apply", discard: "discard", keep: "keep", stage: "stage",
-		stopWatch: "stop", latch: "synced",
+		stopWatch: "stop", latch: "synced", streamsBack: "watch-lists on",
 	}[a.do]
 }

@@ -66,7 +66,7 @@ func (r *recording[T]) page(p page[T]) {
 		return
 	}
 	f := frame{
-		Kind: framePage, ResourceVersion: p.resourceVersion, Continue: p.next, Sharded: p.sharded, Foreign: p.foreign,
+		Kind: framePage, ResourceVersion: p.resourceVersion, Continue: p.next, Sharded: p.sharded, Foreign: p.foreign, Conflict: p.conflict,
 		Items: make([]json.RawMessage, len(p.items)),
 	}
 	for i, object := range p.items {

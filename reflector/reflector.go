@@ -38,13 +38,15 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 
 func newReflector[T Object](from source[T], s store.Store[T], opts []Option) *KubernetesResourceReflector[T] {
 	o := newOptions(reflect.TypeFor[T]().String(), opts)
-	return &KubernetesResourceReflector[T]{
+	r := &KubernetesResourceReflector[T]{
 		options:  o,
 		source:   from,
 		store:    s,
 		status:   newStatus(),
 		protocol: newProtocol(o.pageSize, o.alwaysPage, o.watchList && from.streams()),
 	}
+	_, r.protocol.replayed = from.(replaySource[T])
+	return r
 }
 
 // Run keeps the store equal to the server until ctx ends, and then returns nil.

@@ -94,15 +94,16 @@ func TestPagesThatExpireAreListedAsAWhole(t *testing.T) {
 func TestWatchThatEndsIsResumedWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := new(script).list("10", "").
-			watch(added(configMap("a", "u", "11"))).
-			watch(bookmark("30"), modified(configMap("a", "u", "31"))).
-			watch(deleted(configMap("a", "u", "40")))
+			watchWhole(added(configMap("a", "u", "11"))).
+			watchWhole(bookmark("30"), modified(configMap("a", "u", "31"))).
+			watchWhole(deleted(configMap("a", "u", "40")))
 		s := newStore()
 		began := time.Now()
 		stop := running(t, New(api, s))
+		<-time.After(3 * maxWatch)
 		synctest.Wait()
 		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 11", "watch 31", "watch 40"}, api.seen())
-		assert.Equal(t, began, time.Now(), "without a pause")
+		assert.Equal(t, began.Add(3*maxWatch), api.times[4], "without a pause")
 		require.NoError(t, stop())
 	})
 }

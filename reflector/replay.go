@@ -126,7 +126,7 @@ func (r *Replay[T]) list(ctx context.Context, opts metav1.ListOptions) (p page[T
 	if answer.Kind == frameOpened {
 		return p, r.differs(r.damaged(answer, errOtherAnswer))
 	}
-	p = page[T]{resourceVersion: answer.ResourceVersion, next: answer.Continue, sharded: answer.Sharded, foreign: answer.Foreign}
+	p = page[T]{resourceVersion: answer.ResourceVersion, next: answer.Continue, sharded: answer.Sharded, foreign: answer.Foreign, conflict: answer.Conflict}
 	for _, item := range answer.Items {
 		object, err := decodeRecorded[T](item)
 		if err != nil {

@@ -43,7 +43,7 @@ func (r request) compare(recorded, answer *line) error {
 	// Who was sent everything, may take a part of it.
 	part := then.ShardSelector == "" || r.probe || r.opts.ShardSelector == then.ShardSelector
 	same := r.verb == recorded.Kind && part &&
-		r.opts.LabelSelector == then.LabelSelector && r.opts.FieldSelector == then.FieldSelector &&
+		r.opts.LabelSelector == then.LabelSelector && (r.probe || r.opts.FieldSelector == then.FieldSelector) &&
 		initial(&r.opts) == initial(then) && r.opts.Continue == then.Continue &&
 		(r.probe || r.opts.ResourceVersion == then.ResourceVersion || r.served(then, answer))
 	if same {

@@ -18,19 +18,22 @@ const (
 	maxWatch = 2 * minWatch
 )
 
-// answerTimeout is how long the answer to a list, or the beginning of one to a watch, may
-// take: much longer than the minute that API servers give themselves.
-const answerTimeout = 10 * time.Minute
+const (
+	// answerTimeout is how long the answer to a list may take: much longer than the minute
+	// that API servers give themselves, since the objects take their time.
+	answerTimeout = 10 * time.Minute
+	// openTimeout is how long it may take to open a watch, or to answer a probe.
+	openTimeout = 2 * time.Minute
+)
 
 func (r *run[T]) askPage(ctx context.Context, a action) input {
-	if a.next == "" {
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Listing, 0, time.Time{} })
-	}
-	if a.next == "" && r.protocol.phase != probing {
-		r.observing.beginList(r.name, false)
-	}
 	probing := r.protocol.phase == probing
-	if a.next == "" && !probing {
+	switch {
+	case probing:
+		r.opens()
+	case a.next == "":
+		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Listing, 0, time.Time{} })
+		r.observing.beginList(r.name, false)
 		r.evidence.anew()
 	}
 	opts := r.listOptions()
@@ -41,14 +44,19 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		// watch any more.
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, answerTimeout, ErrNoAnswer)
-	defer cancel()
+	timeout := answerTimeout
 	if probing {
-		opts.ShardSelector = ""
+		timeout = openTimeout
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, ErrNoAnswer)
+	defer cancel()
+	wanted := wants[T]{holds: r.holds(), shards: r.shards}
+	if probing {
+		wanted.holds = nil
+		opts.ShardSelector, opts.FieldSelector = "", r.witness.selector(opts.FieldSelector)
 		limited = context.WithValue(limited, probeKey{}, true) // for a Replay
 	}
 	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: probing})
-	wanted := wants[T]{holds: r.holds(), shards: r.shards}
 	before := r.staging.put
 	if !probing && !r.recording.active() {
 		wanted.take = func(object T) { r.staging.add(object) }
@@ -71,7 +79,11 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	}
 	r.status.contact()
 	r.logger.Debug("listed", zap.Int("objects", len(p.items)+p.passed), zap.String("resourceVersion", p.resourceVersion))
+	p.conflict = probing && r.contradicted(p)
 	r.recording.page(p)
+	if probing {
+		return input{kind: answered, version: p.resourceVersion, conflict: p.conflict}
+	}
 	r.page = p
 	return input{kind: answered, version: p.resourceVersion, next: p.next}
 }
@@ -82,11 +94,10 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	opts.AllowWatchBookmarks = true
 	timeout := int64((minWatch + rand.N(maxWatch-minWatch)).Seconds())
 	opts.TimeoutSeconds = &timeout
-	phase := Watching
+	until := time.Now().Add(time.Duration(timeout) * time.Second)
 	wanted := wants[T]{shards: r.shards, sharding: r.sharding}
 	if a.do == askStream {
 		wanted.sharding = ShardingUnknown
-		phase = Listing
 		r.evidence.anew()
 		opts.ShardSelector = r.shardSelector()
 		r.observing.beginList(r.name, true)
@@ -94,10 +105,12 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 		all := true
 		opts.SendInitialEvents = &all
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = phase, 0, time.Time{} })
+		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Listing, 0, time.Time{} })
+	} else {
+		r.opens()
 	}
 	limited, cancel := context.WithCancelCause(ctx)
-	unanswered := time.AfterFunc(answerTimeout, func() { cancel(ErrNoAnswer) })
+	unanswered := time.AfterFunc(openTimeout, func() { cancel(ErrNoAnswer) })
 	r.recording.asked(frame{Kind: frameWatch, Options: &opts})
 	f, err := r.source.watch(limited, opts, wanted)
 	if r.refusesShards(&opts, err) {
@@ -118,10 +131,10 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	r.observing.beginWatch(r.name)
 	r.status.contact()
 	r.logger.Debug("watching", zap.String("resourceVersion", a.version), zap.Bool("initialEvents", a.do == askStream))
-	if phase == Watching {
+	if a.do == askWatch {
 		r.watches()
 	}
-	return input{kind: accepted}
+	return input{kind: accepted, lasts: time.Until(until)}
 }
 
 // withCause says of an error that it comes from a server that did not answer.
@@ -130,6 +143,13 @@ func withCause(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
 	return err
+}
+
+// opens notes that there is no watch until the server accepts the next one.
+func (r *run[T]) opens() {
+	if r.status.get().Phase != Opening {
+		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Opening, 0, time.Time{} })
+	}
 }
 
 // watches notes that the reflector is in step, but for what the store lacks.

@@ -145,10 +145,10 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 		says  string // how the answer began
 		want  string // what the reflector did then
 	}{
-		"a page of a proxy": {scriptedAnswer{contentType: "text/html; charset=utf-8", body: "<html>log in</html>"}, reflector.ErrContentType, "<html>log in", "list 0, watch 7, watch 7"},
-		"cut off":           {scriptedAnswer{body: blue + blue[:40]}, reflector.ErrTruncated, `{"type":"ADDED"`, "list 0, watch 7, watch 8"},
+		"a page of a proxy": {scriptedAnswer{contentType: "text/html; charset=utf-8", body: "<html>log in</html>"}, reflector.ErrContentType, "<html>log in", "list 0, watch 7, list , watch 7"},
+		"cut off":           {scriptedAnswer{body: blue + blue[:40]}, reflector.ErrTruncated, `{"type":"ADDED"`, "list 0, watch 7, list , watch 8"},
 		"a broken connection": {scriptedAnswer{body: blue + blue[:40], err: io.ErrUnexpectedEOF}, io.ErrUnexpectedEOF, `{"type":"ADDED"`,
-			"list 0, watch 7, watch 8"},
+			"list 0, watch 7, list , watch 8"},
 		"malformed":                   {scriptedAnswer{body: blue + "}{", open: true}, reflector.ErrMalformed, `{"type":"ADDED"`, "list 0, watch 7, list 8, watch 9"},
 		"too large":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, jsonObject("c", "9", strings.Repeat("x", 1000))), open: true}, reflector.ErrTooLarge, `{"type":"ADDED"`, "list 0, watch 7, list 8, watch 9"},
 		"an object that is none":      {scriptedAnswer{body: blue + jsonEvent(watch.Added, `"text"`), open: true}, nil, `"text"`, "list 0, watch 7, list 8, watch 9"},
@@ -345,12 +345,12 @@ func TestWatchListThatChangesWhatIsHeld(t *testing.T) {
 // assertSecondStream looks at what a store holds after a watch-list, and after another one in
 // which much is held already.
 func assertSecondStream(t *testing.T, first, second, before, after string) {
-	server := &scripted{watches: []scriptedAnswer{{body: first}, {body: jsonError(apierrors.NewResourceExpired("too old"))}, {body: second, open: true}}}
+	server := &scripted{lists: []scriptedAnswer{jsonList("99")}, watches: []scriptedAnswer{{body: first}, {body: jsonError(apierrors.NewResourceExpired("too old"))}, {body: second, open: true}}}
 	client, release := server.heldBack(t)
 	s := store.New(store.ObjectKey[*Paint])
 	stop := start(t, reflector.New(client, s))
 	require.Equal(t, before, colors(s))
-	<-time.After(2 * time.Minute)
+	<-time.After(90 * time.Second) // old enough, and not given up
 	release()
 	<-time.After(time.Minute)
 	assert.Equal(t, after, colors(s))

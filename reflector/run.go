@@ -34,6 +34,7 @@ type run[T Object] struct {
 
 	observing observing
 	recording recording[T]
+	witness   witness
 }
 
 // loop runs until ctx ends or something is final.
@@ -53,7 +54,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 		r.protocol, todo = step(r.protocol, in)
 		r.observing.decided(todo, r.wrap)
 		for _, a := range todo {
-			if ctx.Err() != nil && (a.do <= receive || a.do == wait) {
+			if ctx.Err() != nil && (a.do <= receive || a.do == wait || a.do == delay) {
 				return nil
 			}
 			var err error
@@ -85,6 +86,10 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 		return r.apply(), nil
 	case wait:
 		return r.wait(ctx, a)
+	case delay:
+		r.opens()
+		pause(ctx, a.pause)
+		return input{kind: elapsed}, nil
 	case discard:
 		r.staging.discard()
 	case keep:
@@ -105,6 +110,10 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 		}
 	case report:
 		r.report(ctx, r.wrap(a))
+	case streamsOff:
+		r.streamsOff(r.wrap(a))
+	case streamsBack:
+		r.status.set(func(s *State) { s.WatchListErr = nil })
 	case reportLack:
 		r.lacking = a.err
 		r.report(ctx, a.err)
@@ -127,7 +136,6 @@ func (r *run[T]) receive(ctx context.Context) input {
 				return input{kind: elapsed}
 			}
 		case event, open := <-r.feed.events():
-			r.status.contact()
 			if !open {
 				r.recording.happened(frameEnded)
 				return input{kind: ended}
@@ -136,17 +144,21 @@ func (r *run[T]) receive(ctx context.Context) input {
 				for i := range several.events {
 					siftEvent(r.shards, &several.events[i])
 				}
+				r.status.contact()
 				r.pending = several.events
 				continue
 			}
 			e := readEvent[T](event)
+			if !e.cut && !undecoded(e.err) {
+				r.status.contact() // else the client says that nothing came
+			}
 			siftEvent(r.shards, &e)
 			return r.take(e)
 		case part, open := <-r.feed.parts():
-			r.status.contact()
 			if !open {
 				return r.endOfStream()
 			}
+			r.status.contact()
 			if part.wait(ctx.Done()) {
 				r.pending = part.result
 			}
@@ -170,6 +182,7 @@ func (r *run[T]) replace(version string) input {
 	r.feed.complete()
 	objects := r.staging.size()
 	err := r.staging.replace(version)
+	r.witness = r.staging.newest
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
 	verdict := judge(err)
@@ -202,13 +215,26 @@ func (r *run[T]) wait(ctx context.Context, a action) (input, error) {
 	r.status.set(func(s *State) {
 		s.Phase, s.Err, s.Attempt, s.RetryAt = Waiting, err, a.attempt, time.Now().Add(a.pause)
 	})
-	timer := time.NewTimer(a.pause)
+	pause(ctx, a.pause)
+	return input{kind: elapsed}, nil
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return input{kind: elapsed}, nil
+}
+
+// streamsOff notes why lists are asked for instead of watch-lists. It is logged once.
+func (r *run[T]) streamsOff(err error) {
+	if r.status.get().WatchListErr == nil {
+		r.logger.Warn("watch-lists do not work, lists are used instead", zap.Duration("tryAgainIn", streamsRest), zap.Error(err))
+	}
+	r.status.set(func(s *State) { s.WatchListErr = err })
 }
 
 // wrap returns the error of an action with all that a person needs. Most have it; those

@@ -203,6 +203,7 @@ func TestShardThatTakesNothingHoldsUpNobodyForLong(t *testing.T) {
 		change(t, server, 0, 20)
 		synctest.Wait()
 		change(t, server, 20, 40)
+		<-time.After(time.Second) // the pause before it resumes
 		shards.compare(t, server, "once it takes something again")
 		assert.Equal(t, 1, m.watches())
 	})

@@ -27,6 +27,7 @@ type staging[T Object] struct {
 	// nameless is what could not be decoded and has no key. The store finds what it
 	// holds of it by UID.
 	nameless []store.Rejection
+	newest   witness // of the objects
 }
 
 func (s *staging[T]) discard() {
@@ -41,6 +42,7 @@ func (s *staging[T]) add(object T) int {
 	if s.gathering == nil {
 		s.gathering = store.StageOf(s.to)
 	}
+	s.newest.list(object)
 	s.gathering.Put(object, store.Identity{})
 	s.put++
 	return s.put - 1
@@ -137,6 +139,7 @@ func (s *staging[T]) unstage(key store.Key) {
 // is left: it is older, and better than nothing.
 // Of one without a name nobody knows which it is, also if it was deleted.
 func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
+	s.newest.clear() // it may be an older state of the same object
 	if r.Key.Name == "" {
 		r.Key = store.Key{}
 		s.nameless = append(s.nameless, r)

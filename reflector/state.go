@@ -13,6 +13,9 @@ const (
 	Stopped Phase = "Stopped"
 	// Listing means that a list was asked for and is not complete yet.
 	Listing Phase = "Listing"
+	// Opening means that a watch was asked for, and that the server has not accepted it
+	// yet. After a broken watch, a list of one object precedes it.
+	Opening Phase = "Opening"
 	// Watching means that the server accepted a watch.
 	Watching Phase = "Watching"
 	// Waiting means that something failed and is tried again at RetryAt.
@@ -30,8 +33,8 @@ type State struct {
 	// Since is when the phase began.
 	Since time.Time
 
-	// Contact is when the server was last heard of: an answer, an event or a
-	// bookmark. A watch with nothing to report is heard of about once a minute.
+	// Contact is when something came from the server: an answer, an event or a
+	// bookmark. The end of a watch does not count. A watch with nothing to report is heard of about once a minute.
 	Contact time.Time
 
 	// Sharding is who leaves out what is not in the shards of [WithShard].
@@ -41,6 +44,10 @@ type State struct {
 	// watch, unless an object could not be stored: that stays until a list
 	// without rejections.
 	Err error
+
+	// WatchListErr is why the reflector lists instead of asking for watch-lists; nil while
+	// they work or are not wanted. It asks for one again when it needs a list after an hour.
+	WatchListErr error
 
 	// Attempt is the number of failures in a row, and RetryAt when it is tried
 	// again; both are zero unless the phase is Waiting.

@@ -28,7 +28,7 @@ var (
 )
 
 // phases are those that a reflector can be in: one that it is not in counts 0.
-var phases = []reflector.Phase{reflector.Stopped, reflector.Listing, reflector.Watching, reflector.Waiting}
+var phases = []reflector.Phase{reflector.Stopped, reflector.Listing, reflector.Opening, reflector.Watching, reflector.Waiting}
 
 // queueMetric is a number of a subscriber's event queues.
 type queueMetric struct {

@@ -1,0 +1,151 @@
+package reflector_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestRestoredServerThatOvertookIsListedAnew(t *testing.T) {
+	for name, last := range map[string]func(*reflectortest.Server) error{
+		"an object changed last": func(s *reflectortest.Server) error { return s.Update(paint("2", "blue")) },
+		"an object went last":    func(s *reflectortest.Server) error { return s.Delete(paint("2", "red")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachClient(t, func(t *testing.T, generated bool) {
+				synctest.Test(t, func(t *testing.T) {
+					server := reflectortest.Start(t)
+					for _, name := range []string{"1", "2", "3"} {
+						require.NoError(t, server.Create(paint(name, "red")))
+					}
+					snapshot := server.ResourceVersion()
+					m := mirrored(t, server, generated)
+					require.NoError(t, last(server))
+					synctest.Wait()
+					away := server.Inject(reflectortest.Answer(http.StatusServiceUnavailable))
+					require.NoError(t, server.Restore(snapshot))
+					for range 5 { // and past the version that was sent
+						require.NoError(t, server.Delete(paint("3", "red")))
+						require.NoError(t, server.Create(paint("3", "red")))
+					}
+					away.Remove()
+					lists := requestsOf(server, "list")
+					<-time.After(time.Minute)
+					assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.held))
+					assert.ErrorIs(t, errors.Join(m.told()...), reflector.ErrServerBehind)
+					assert.LessOrEqual(t, requestsOf(server, "list")-lists, 4, "probes of one object")
+					m.stop()
+				})
+			})
+		})
+	}
+}
+
+func TestServerThatWentAwayAndChangedIsNotListed(t *testing.T) {
+	eachClient(t, func(t *testing.T, generated bool) {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			require.NoError(t, server.Create(paint("1", "red")))
+			m := mirrored(t, server, generated)
+			for range 20 {
+				require.NoError(t, server.Update(paint("1", "blue")))
+				synctest.Wait()
+				server.Inject(reflectortest.ResetAfterEvents(1).On("watch", "").Times(2))
+				require.NoError(t, server.Update(paint("1", "red")))
+				require.NoError(t, server.Delete(paint("1", "red")))
+				require.NoError(t, server.Create(paint("1", "green")))
+				<-time.After(5 * time.Minute)
+			}
+			for _, r := range server.Requests() {
+				assert.False(t, r.Verb == "list" && r.Query.Get("limit") != "1", "a broken watch costs no list: %v", r.Query)
+			}
+			assert.NotErrorIs(t, errors.Join(m.told()...), reflector.ErrServerBehind)
+			m.stop()
+		})
+	})
+}
+
+func TestWatchThatIsNotAnsweredIsNoWatch(t *testing.T) {
+	eachClient(t, func(t *testing.T, generated bool) {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			m := mirrored(t, server, generated, reflector.WithoutWatchList())
+			require.Equal(t, reflector.Watching, m.State().Phase)
+			began := m.State().Contact
+			stalled := server.Inject(reflectortest.Stall(nil).On("watch", ""))
+			require.NoError(t, server.Restore(server.ResourceVersion())) // cuts watches off
+			<-time.After(10 * time.Second)
+			assert.Equal(t, reflector.Opening, m.State().Phase)
+			assert.LessOrEqual(t, m.State().Contact.Sub(began), 2*time.Second, "the probe, and nothing since")
+			m.told()
+			<-time.After(2 * time.Minute)
+			assert.ErrorIs(t, errors.Join(m.told()...), reflector.ErrNoAnswer)
+			assert.ErrorIs(t, m.State().Err, reflector.ErrNoAnswer)
+			stalled.Remove()
+			<-time.After(5 * time.Minute)
+			assert.Equal(t, reflector.Watching, m.State().Phase)
+			assert.NoError(t, m.State().Err)
+			m.stop()
+		})
+	})
+}
+
+func TestStateSaysWhyThereAreNoWatchLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		unknown := server.Inject(reflectortest.Answer(http.StatusUnprocessableEntity).On("watch", "").Times(1))
+		m := mirrored(t, server, false)
+		assert.Equal(t, 1, unknown.Hits())
+		assert.Equal(t, reflector.Watching, m.State().Phase)
+		assert.ErrorContains(t, m.State().WatchListErr, "watch")
+		assert.Empty(t, m.told(), "a list serves as well")
+		<-time.After(61 * time.Minute)
+		server.Inject(reflectortest.ErrorEvent(0, metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}).On("watch", "").Times(1))
+		lists := requestsOf(server, "list")
+		<-time.After(15 * time.Minute) // the next watch fails, and all is listed
+		assert.NoError(t, m.State().WatchListErr, "watch-lists work again")
+		assert.Equal(t, lists, requestsOf(server, "list"))
+		m.stop()
+	})
+}
+
+func TestWatchesAreNotThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := reflectortest.Start(t).Config()
+		config.QPS, config.Burst = 0.001, 1
+		client, err := reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
+		require.NoError(t, err)
+		began := time.Now()
+		for range 3 {
+			w, err := client.Watch(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			w.Stop()
+			for range w.ResultChan() {
+				// until it is closed
+			}
+		}
+		assert.Equal(t, began, time.Now(), "without a pause")
+	})
+}
+
+func TestGetReadsNoMoreThanTheFrameLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(paint("large", strings.Repeat("x", 10_000))))
+		client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default", reflector.WithFrameLimit(1000))
+		require.NoError(t, err)
+		_, err = client.Get(t.Context(), "large", metav1.GetOptions{})
+		assert.ErrorIs(t, err, reflector.ErrTooLarge)
+	})
+}

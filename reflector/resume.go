@@ -1,0 +1,118 @@
+package reflector
+
+import "time"
+
+// What the protocol does when a watch is over.
+
+const (
+	// shortWatch is how long a watch must last, or bring something new, in order
+	// not to count as a failure.
+	shortWatch = time.Second
+
+	// briefWatch is how long one of two watches in a row must last, whatever they
+	// bring. A server that ends each watch after one event is otherwise asked
+	// hundreds of times a second.
+	briefWatch = 10 * time.Second
+
+	// briefWatches in a row that end at one version are followed by a list: the
+	// next event may be one that the client cannot decode.
+	briefWatches = 3
+
+	// probeSpread is the longest pause before the probe after a broken watch. All
+	// watches of a server break at once when it ends.
+	probeSpread = 500 * time.Millisecond
+
+	// clockSlack is how much earlier than asked a server may end a watch.
+	clockSlack = time.Second
+)
+
+// end handles the end of a watch: the server closed it, or the error is why it broke.
+func (p protocol) end(err error) (protocol, []action) {
+	lasted := p.now.Sub(p.watching.opened)
+	if p.phase == streaming {
+		if lasted > bookmarkDeadline {
+			return p.breakOff(ErrNoInitialEventsEnd)
+		}
+		if err == nil {
+			err = ErrStreamEnded
+		}
+		return p.breakOff(err)
+	}
+	p.suspect = p.suspect || p.replayed || err != nil || lasted < max(shortWatch, p.watching.asked-clockSlack)
+	if lasted < briefWatch && !p.replayed {
+		p.brief++
+	} else {
+		p.brief = 0
+	}
+	if !p.relistDue() && (p.brief > 1 || !p.moved() && lasted < shortWatch) {
+		if err == nil {
+			err = ErrShortWatch
+		}
+		return p.trouble(err)
+	}
+	stop := p.stop()
+	if err != nil {
+		stop = append(stop, action{do: report, err: err, op: OpWatch})
+	}
+	return p.resume(stop)
+}
+
+// resume goes on after a watch. After a broken one it pauses first: begin will probe.
+func (p protocol) resume(after []action) (protocol, []action) {
+	if p.suspect && !p.replayed && !p.relistDue() {
+		p.phase = waiting
+		return p, append(after, action{do: delay, pause: time.Duration(p.dice * float64(probeSpread))})
+	}
+	p, next := p.begin()
+	return p, append(after, next...)
+}
+
+// moved reports whether the watch led to another version than the one that it began
+// with; back to an older one, by events that were known, does not count.
+func (p protocol) moved() bool {
+	return p.watching.news && p.position != p.watching.from && !behind(p.position, p.watching.from)
+}
+
+// cutOff handles a stream that the client could not read to its end: the connection
+// broke, or an object could not be decoded, which only a list may get past.
+func (p protocol) cutOff(err error) (protocol, []action) {
+	if p.brief+1 < briefWatches || p.moved() || p.now.Sub(p.watching.opened) >= briefWatch {
+		return p.end(err)
+	}
+	p.brief, p.relist = 0, true
+	return p.trouble(err)
+}
+
+// elapse handles the end of a pause, or of the time until the alarm.
+func (p protocol) elapse() (protocol, []action) {
+	switch p.phase {
+	case streaming:
+		return p.breakOff(ErrNoInitialEventsEnd)
+	case following:
+		stop := p.stop()
+		if !p.relistDue() {
+			stop = append(stop, action{do: report, err: ErrSilentWatch, op: OpWatch})
+		}
+		p, next := p.begin()
+		return p, append(stop, next...)
+	}
+	return p.begin()
+}
+
+// probe asks for the newest version of the server, and for the object that changed
+// last, before a watch is resumed. The server may have been restored from a snapshot
+// while nothing was heard.
+func (p protocol) probe() (protocol, []action) {
+	p.phase = probing
+	return p, []action{{do: askPage, limit: 1}}
+}
+
+// probed handles the answer to a probe.
+func (p protocol) probed(in input) (protocol, []action) {
+	p.heard, p.suspect = p.now, false
+	if in.conflict || behind(in.version, p.position) {
+		p.relist, p.unavailable = true, true
+		return p.trouble(ErrServerBehind)
+	}
+	return p.watch()
+}

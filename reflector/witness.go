@@ -1,0 +1,96 @@
+package reflector
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// witness is the object that changed last, as the server sent it. A server that is restored
+// from a snapshot loses that change first, and gives its version to another one. The bytes
+// are copies: a string would keep the memory of an object that is gone.
+type witness struct {
+	namespace, name, uid, version []byte
+	deleted                       bool
+}
+
+func (w *witness) set(namespace, name, uid, version string, deleted bool) {
+	if _, ok := revisionOf(version); !ok || name == "" {
+		w.clear()
+		return
+	}
+	w.namespace, w.name = append(w.namespace[:0], namespace...), append(w.name[:0], name...)
+	w.uid, w.version = append(w.uid[:0], uid...), append(w.version[:0], version...)
+	w.deleted = deleted
+}
+
+func (w *witness) clear() { w.name = w.name[:0] }
+
+func (w *witness) note(object metav1.Object, deleted bool) {
+	w.set(object.GetNamespace(), object.GetName(), string(object.GetUID()), object.GetResourceVersion(), deleted)
+}
+
+// list notes an object of a list if none of those before it is newer.
+func (w *witness) list(object metav1.Object) {
+	version := object.GetResourceVersion()
+	if len(w.name) == 0 || len(version) > len(w.version) || len(version) == len(w.version) && version > string(w.version) {
+		w.note(object, false)
+	}
+}
+
+// selector adds the object to a field selector. The API server reads a single key then, also
+// if all namespaces are asked for.
+func (w *witness) selector(own string) string {
+	if len(w.name) == 0 {
+		return own
+	}
+	only := fields.Set{"metadata.name": string(w.name)}
+	if len(w.namespace) > 0 {
+		only["metadata.namespace"] = string(w.namespace)
+	}
+	if own != "" {
+		own += ","
+	}
+	return own + only.AsSelector().String()
+}
+
+// contradicts reports whether an object that is listed cannot be if the server sent the
+// witness, and all that happened up to a version. What is newer says nothing.
+func (w *witness) contradicts(object metav1.Object, position string) bool {
+	if len(w.name) == 0 || object.GetName() != string(w.name) || object.GetNamespace() != string(w.namespace) {
+		return false
+	}
+	at, ok := revisionOf(object.GetResourceVersion())
+	until, known := revisionOf(position)
+	if !ok || !known || at > until {
+		return false
+	}
+	return w.deleted || string(object.GetUID()) != string(w.uid) || object.GetResourceVersion() != string(w.version)
+}
+
+// contradicted reports whether the answer to a probe contradicts the witness, or did so when
+// it was recorded: the witness may have been of another shard.
+func (r *run[T]) contradicted(p page[T]) bool {
+	return p.conflict || slices.ContainsFunc(p.items, func(object T) bool { return r.witness.contradicts(object, r.protocol.position) })
+}
+
+// witnessed notes the last object of the last events.
+func (r *run[T]) witnessed() {
+	for i := len(r.events) - 1; i >= 0; i-- {
+		switch e := &r.events[i]; {
+		case e.kind == watch.Bookmark:
+		case e.departed != nil:
+			r.witness.clear()
+			return
+		case e.lacking != nil:
+			bad := e.lacking
+			r.witness.set(bad.Key.Namespace, bad.Key.Name, string(bad.Version.UID), bad.Version.ResourceVersion, e.kind == watch.Deleted)
+			return
+		case e.foreign == 0 && e.unchanged == nil:
+			r.witness.note(e.object, e.kind == watch.Deleted)
+			return
+		}
+	}
+}
