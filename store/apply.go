@@ -13,6 +13,7 @@ import (
 // asked for; else their memory is used again. An error is that of a hook: the step
 // is made.
 func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (changes []Change[T], err error) {
+	s.made = true
 	c.edit(p, s)
 	// Also if the budget's function ends the goroutine: everybody can read the new state.
 	defer func() { changes, err = c.announce(p, s, report) }()

@@ -104,18 +104,28 @@ func (c *Cache[T]) Get(key Key) (T, bool) {
 // held returns what is known of the version of the object that is held under a
 // key, and whether there is one. It is for readers.
 func (c *Cache[T]) held(key Key) (Version, bool) {
-	if c.versioned && !c.carries.Load() {
-		object, ok := c.Get(key)
-		if !ok {
-			return Version{}, false
-		}
-		return versionOf(object), true
+	if !c.carries.Load() {
+		return versionOfHeld(c, key)
 	}
-	e := c.Snapshot().entry(key)
-	if e == nil {
-		return Version{}, false
+	return c.Snapshot().entry(key).held()
+}
+
+// heldByWriter is held for whoever holds writer: it makes no snapshot, which the next commit would
+// have to copy the trees for.
+func (c *Cache[T]) heldByWriter(key Key) (Version, bool) {
+	if !c.carries.Load() {
+		return versionOfHeld(c, key)
 	}
-	return e.known(), true
+	return entryOf[T](c.entries.get(pivot(key), nil)).held()
+}
+
+// versionOfHeld returns what an object that is held tells of its version.
+func versionOfHeld[T any](c *Cache[T], key Key) (version Version, ok bool) {
+	object, ok := c.Get(key)
+	if ok && c.versioned {
+		version = versionOf(object)
+	}
+	return version, ok
 }
 
 // All implements [Reader]: it iterates over the state that is current when the

@@ -34,13 +34,13 @@ func newCacheStage[T any](p *Partition[T], of Store[T]) *cacheStage[T] {
 	return s
 }
 
-func (s *cacheStage[T]) Put(object T, told Identity) {
-	s.gathered.Put(object, told)
+func (s *cacheStage[T]) Put(object T, told Identity) error {
+	_ = s.gathered.Put(object, told)
 	c := s.of.of
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	if len(c.indexes) == 0 {
-		return
+		return nil
 	}
 	if s.indexes != len(c.indexes) {
 		s.releaseLocked()
@@ -48,8 +48,8 @@ func (s *cacheStage[T]) Put(object T, told Identity) {
 	}
 	// What is wrong with it is found out again when all is there.
 	key, version, err := s.of.recognise(object, told)
-	if held, ok := c.held(key); ok && held.Equal(version) {
-		return // it is going to stay, in most cases
+	if held, ok := c.heldByWriter(key); ok && held.Equal(version) {
+		return nil // it is going to stay, in most cases
 	}
 	if err == nil && s.of.own(key, version) == nil {
 		if e, err := c.prepare(key, object, told.Version); err == nil {
@@ -57,6 +57,7 @@ func (s *cacheStage[T]) Put(object T, told Identity) {
 			s.ready = append(append(s.ready, make([]*entry[T], number-len(s.ready))...), e)
 		}
 	}
+	return nil
 }
 
 func (s *cacheStage[T]) Drop(number int) {

@@ -112,7 +112,7 @@ type Commit[T any] struct {
 	Seen string
 
 	// Changes is what happened, in order: of a Replace, the objects that it
-	// found missing come first. It is empty if only the resource version moved.
+	// found missing come first. It is empty if only ResourceVersion or Seen moved.
 	// Read-only.
 	Changes []Change[T]
 }

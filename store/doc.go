@@ -110,7 +110,8 @@
 //     rejected with a [BudgetError].
 //   - S12. Partitions may be shards of one place. Where an object is made anew under its
 //     key, and so belongs to another shard, a writer that is behind neither deletes nor
-//     replaces the new one, and brings back none that has ended.
+//     replaces the new one, and brings back none that has ended. This takes resource
+//     versions that are numbers, as those of API servers are.
 //   - S13. The deletion of an object that went on to exist, because its scope was dropped,
 //     says Left.
 //   - S14. A list that is put into a [Stage] object by object ends as ReplaceAll would
@@ -143,9 +144,10 @@
 // without batches was given nothing. Other errors are [IndexError], of an index that
 // was not added, [HookError], [ScopeError], [WaitError] and [ErrNoStore].
 //
-// Resource versions are compared in three places only: by those who wait, to find
-// out that a Replace lowered one, and by a [Tee], to find the least. Everywhere else
-// they are opaque, so that a version that is no number is stored like any other.
+// Resource versions are compared in four places only: by those who wait, to find
+// out that a Replace lowered one, by a [Tee], to find the least, and by partitions that
+// are shards of one place, to find the newer of two objects under one key (S12).
+// Everywhere else they are opaque, so that a version that is no number is stored like any other.
 //
 // # Costs
 //

@@ -38,6 +38,14 @@ func (e *entry[T]) swap(other *entry[T]) {
 	e.termSet, other.termSet = other.termSet, e.termSet
 }
 
+// held returns what is known of the version, and whether there is an entry.
+func (e *entry[T]) held() (Version, bool) {
+	if e == nil {
+		return Version{}, false
+	}
+	return e.known(), true
+}
+
 // known returns what is known of the version of the object.
 func (e *entry[T]) known() Version {
 	if e.version != nil {

@@ -21,8 +21,8 @@ var (
 	// had been dropped.
 	ErrDropped = errors.New("partition was dropped")
 
-	// ErrOwnerShard means that a partition was wanted of a shard [ByOwner]: a cache does
-	// not know the owners of what it holds.
+	// ErrOwnerShard means that a partition, or a Drop, was wanted of a shard [ByOwner]: a cache
+	// does not know the owners of what it holds.
 	ErrOwnerShard = errors.New("a scope cannot be a shard by owner: give that to a reflector of its own, by reflector.WithShard")
 
 	// ErrNotHeld means that a list named an object as unchanged which the store
@@ -91,7 +91,9 @@ var _ BatchStore[any] = (*Partition[any])(nil)
 // As long as a cache has partitions, what is in them is written through them
 // alone: through the cache itself, a Replace is refused with a [*ScopeError]
 // ([ErrOverlap]), and any other write of an object in the scope of a partition is
-// rejected with one. Objects in no partition may still be written one by one.
+// rejected with one. Objects in no partition may still be written one by one, unless a
+// partition's object has their key. With partitions that are shards, an object whose UID is in no
+// such shard is in no partition.
 //
 // A cache with partitions has no resource version of its own, and has to be
 // replaced anew to get one when all are dropped. It is complete when all of them
@@ -139,10 +141,13 @@ func (c *Cache[T]) Partitions() []*Partition[T] {
 // too. It returns what it deleted.
 //
 // A scope that has a part of a partition only is refused with a [*ScopeError]
-// ([ErrOverlap]), and nothing is deleted. In a cache without partitions, deleting
+// ([ErrOverlap]), and so is a shard [ByOwner] ([ErrOwnerShard]): nothing is deleted. In a cache without partitions, deleting
 // is no news from the server: if there was something in the scope, the cache has
 // no resource version and is not complete until the next Replace.
 func (c *Cache[T]) Drop(scope Scope) ([]Change[T], error) {
+	if scope.Shard.By == ByOwner {
+		return nil, &ScopeError{Scope: scope, Err: ErrOwnerShard}
+	}
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	within := func(p *Partition[T]) bool { return scope.covers(*p.scope) }
@@ -226,11 +231,21 @@ func (p *Partition[T]) own(key Key, version Version) error {
 		return err
 	}
 	for _, other := range p.of.partitions {
-		if other.scope.contains(key) {
+		if other.scope.contains(key) && other.claims(key, version) {
 			return &ScopeError{Scope: *other.scope, Err: ErrOverlap}
 		}
 	}
 	return nil
+}
+
+// claims reports whether an object under a key that the scope contains, or the one that is held
+// there, belongs to the partition. One that does not tell its UID may. The caller holds writer.
+func (p *Partition[T]) claims(key Key, version Version) bool {
+	if !p.sharded() || p.scope.Shard.By == ByNamespace {
+		return p.mine(key, version)
+	}
+	held, ok := p.of.heldByWriter(key)
+	return ok && p.mine(key, held) || version.UID == "" && !ok || version.UID != "" && p.mine(key, version)
 }
 
 // lack notes that an object was told and not taken, unless it is none of those

@@ -28,12 +28,8 @@ func (p *Partition[T]) foreign(key Key) (Version, bool) {
 	if !p.sharded() {
 		return Version{}, false
 	}
-	e := entryOf[T](p.of.entries.get(pivot(key), nil)) // not Cache.held: a snapshot for each write is too much
-	if e == nil {
-		return Version{}, false
-	}
-	held := e.known()
-	return held, !p.mine(key, held)
+	held, ok := p.of.heldByWriter(key)
+	return held, ok && !p.mine(key, held)
 }
 
 // outdated reports whether a state is older than that an object of another shard took the
@@ -70,17 +66,21 @@ func (p *Partition[T]) settle(edits []edit[T]) {
 			continue
 		}
 		for _, other := range p.of.partitions {
+			version := e.new.known().ResourceVersion
+			if number, _ := reached(version, "1"); !number {
+				continue // outdated could not compare it
+			}
 			if other == p || !other.scope.contains(e.key) || !other.mine(e.key, e.old.known()) {
 				continue
 			}
 			if other.displaced == nil {
 				other.displaced = make(map[Key]string)
 			}
-			other.displaced[e.key] = e.new.known().ResourceVersion
+			other.displaced[e.key] = version
 		}
 	}
 	for key, version := range p.displaced {
-		if ok, err := reached(p.resourceVersion, version); ok || err != nil {
+		if ok, _ := reached(p.resourceVersion, version); ok {
 			delete(p.displaced, key)
 		}
 	}

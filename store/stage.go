@@ -9,8 +9,9 @@ import "slices"
 // list of which little is to be kept.
 type Stage[T any] interface {
 	// Put takes the next object of the list, and what is told of it as in [Listing]. Objects
-	// have numbers, in the order in which they are put, from 0.
-	Put(object T, told Identity)
+	// have numbers, in the order in which they are put, from 0. An error ends the list: the
+	// stage keeps nothing any more, and Commit returns the same error.
+	Put(object T, told Identity) error
 	// Drop takes back the object of a number.
 	Drop(number int)
 	// Commit gives the store a listing, as ReplaceAll does, whose Objects are those that were
@@ -48,11 +49,12 @@ type gathered[T any] struct {
 	dropped map[int]bool
 }
 
-func (g *gathered[T]) Put(object T, told Identity) {
+func (g *gathered[T]) Put(object T, told Identity) error {
 	g.objects = append(g.objects, object)
 	if told != (Identity{}) || len(g.told) > 0 {
 		g.told = append(append(g.told, make([]Identity, len(g.objects)-1-len(g.told))...), told)
 	}
+	return nil
 }
 
 func (g *gathered[T]) Drop(number int) {

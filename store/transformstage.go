@@ -24,13 +24,13 @@ func (t *transform[T, S]) Stage(of Store[T]) Stage[T] {
 	return &transformStage[T, S]{of: t, into: StageOf[S](t.dst)}
 }
 
-func (s *transformStage[T, S]) Put(object T, told Identity) {
+func (s *transformStage[T, S]) Put(object T, told Identity) error {
 	place := s.put
 	s.put++
 	key, version, err := s.of.recognise(object, told)
 	if err == nil && s.of.dst.Holds(key, version) {
 		s.unchanged, s.unchangedAt = append(s.unchanged, key), append(s.unchangedAt, place)
-		return
+		return nil
 	}
 	var result S
 	if err == nil {
@@ -38,10 +38,10 @@ func (s *transformStage[T, S]) Put(object T, told Identity) {
 	}
 	if err != nil {
 		s.lacking, s.lackingAt = append(s.lacking, Rejection{Key: key, Version: version, Err: err}), append(s.lackingAt, place)
-		return
+		return nil
 	}
-	s.into.Put(result, Identity{key, version})
 	s.changed, s.changedAt = append(s.changed, key), append(s.changedAt, place)
+	return s.into.Put(result, Identity{key, version})
 }
 
 func (s *transformStage[T, S]) Drop(number int) {

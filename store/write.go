@@ -23,6 +23,8 @@ type step[T any] struct {
 	// version of before is of a history that is lost: the commit has that of the
 	// listing, or none as long as something of it is lacking.
 	lowered bool
+
+	made bool // the edits belong to the cache
 }
 
 // edit is what a commit does under one key: new is put there, or what is there
@@ -96,6 +98,7 @@ func (p *Partition[T]) apply(writes []Write[T], report bool) ([]Change[T], error
 		return nil, p.droppedError()
 	}
 	s := step[T]{origin: Watch, resourceVersion: p.resourceVersion, edits: c.scratch.edits[:0]}
+	defer c.abandon(&s)
 	var rejections []Rejection
 	c.budget.begin()
 	for i := range writes {
@@ -106,7 +109,7 @@ func (p *Partition[T]) apply(writes []Write[T], report bool) ([]Change[T], error
 	}
 	var changes []Change[T]
 	var err error
-	if len(s.edits) > 0 || s.resourceVersion != p.resourceVersion {
+	if len(s.edits) > 0 || s.resourceVersion != p.resourceVersion || s.seen != "" && s.seen != p.resourceVersion {
 		changes, err = c.commit(p, &s, report)
 	}
 	return changes, failure(rejections, err)
@@ -166,14 +169,34 @@ func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
 // afford prepares the entry of a write, if the budget allows it.
 func (c *Cache[T]) afford(key Key, w *Write[T]) (*entry[T], error) {
 	e, err := c.prepare(key, w.Object, w.Version)
-	if err != nil {
-		return nil, err
+	if err != nil || c.budget == nil {
+		return e, err
 	}
+	admitted := false
+	defer func() {
+		if !admitted { // or the size function ended the goroutine
+			c.release(e.terms())
+		}
+	}()
 	if err := c.budget.admit(c, key, w.Object); err != nil {
-		c.release(e.terms())
 		return nil, err
 	}
+	admitted = true
 	return e, nil
+}
+
+// abandon gives back what a step would have put, if a user's function ended the goroutine before
+// the commit.
+func (c *Cache[T]) abandon(s *step[T]) {
+	if s.made {
+		return
+	}
+	for i := range s.edits {
+		if e := s.edits[i].new; e != nil {
+			c.release(e.terms())
+		}
+	}
+	clear(s.edits)
 }
 
 // stageDelete is stage for a Delete.
@@ -234,6 +257,7 @@ func (p *Partition[T]) replace(l Listing[T], staged *cacheStage[T]) error {
 		listed:     make(map[Key]int, len(l.Objects)+len(l.Unchanged)),
 		rejections: make([]Rejection, 0, len(l.Lacking)),
 	}
+	defer func() { c.abandon(&step[T]{edits: r.edits}) }()
 	// Of what is said of one key, the last counts. What cannot be had is last, so
 	// that the resource version stays before it in any case.
 	for _, key := range l.Unchanged {
@@ -259,6 +283,7 @@ func (p *Partition[T]) replace(l Listing[T], staged *cacheStage[T]) error {
 		replaced:        true,
 		lowered:         lower(l.ResourceVersion, p.resourceVersion),
 	}
+	r.edits = nil // they are the step's
 	c.mu.Lock()
 	p.lacking = r.missing
 	c.mu.Unlock()
@@ -349,7 +374,7 @@ func (r *replacement[T]) object(object T, told Identity, prepared func() *entry[
 		r.reject(Rejection{Key: key, Version: version, Err: err})
 		return
 	}
-	if old, held := c.held(key); held && old.Equal(version) || r.of.outdated(key, version) {
+	if old, held := c.heldByWriter(key); held && old.Equal(version) || r.of.outdated(key, version) {
 		r.withdraw(key)
 		r.listed[key] = -1
 		r.missing.remove(key)

@@ -18,7 +18,7 @@ func (s *Store[T]) Stage(of store.Store[T]) store.Stage[T] {
 }
 
 // Put keeps the object decoded until the indexes of the cache have its values.
-func (s *stage[T]) Put(object T, told store.Identity) {
+func (s *stage[T]) Put(object T, told store.Identity) error {
 	defer s.of.packer.recent.writeOf(&s.series)()
-	s.Stage.Put(object, told)
+	return s.Stage.Put(object, told)
 }

@@ -39,4 +39,6 @@ func (t *telling[T]) Stage(of store.Store[*Packed[T]]) store.Stage[*Packed[T]] {
 // untold is the cache's stage, which is not told either.
 type untold[T any] struct{ store.Stage[*Packed[T]] }
 
-func (u untold[T]) Put(packed *Packed[T], _ store.Identity) { u.Stage.Put(packed, store.Identity{}) }
+func (u untold[T]) Put(packed *Packed[T], _ store.Identity) error {
+	return u.Stage.Put(packed, store.Identity{})
+}

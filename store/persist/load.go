@@ -254,8 +254,7 @@ func (l *loaded[T]) restore(c *store.Cache[T]) error {
 			return in
 		})
 	}
-	// Before there are partitions: what is in the place of one, and in the shard of none, is
-	// not taken afterwards.
+	// Before there are partitions, which refuse a Replace of the whole.
 	if err := l.restoreInto(c, rest, l.state.Version); err != nil {
 		return err
 	}
