@@ -53,7 +53,8 @@
 //     is not changed.
 //   - P5. A file that cannot be written stops nothing: the store works from memory,
 //     and the error hook and [State].Lasting say so. What is lacking is written as
-//     soon as that is possible, if Run runs, and else by Flush or Close.
+//     soon as that is possible, if Run runs, and else by Flush or Close. A file that
+//     was deleted or replaced cannot be written ([ErrReplaced]): whoever writes notices.
 //   - P6. No Secret gets into a file unless AllowSecrets says so.
 //   - P7. Nothing is done in the background but by Run.
 //   - P8. An object that cannot be encoded stops no other: the error hook and
@@ -110,7 +111,7 @@
 // # Errors
 //
 // What is wrong with a file is a [*FileError] with its path: [ErrForeign],
-// [ErrDamaged], [ErrNewer], [ErrUndecodable], [ErrLocked], a [*MismatchError], or
+// [ErrDamaged], [ErrNewer], [ErrUndecodable], [ErrLocked], [ErrReplaced], a [*MismatchError], or
 // what the system said. What cannot be encoded is an [*EncodeError] in one. Rejections are those of package store, with the causes
 // [ErrSecret] and [ErrKeyTooLong].
 package persist

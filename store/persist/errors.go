@@ -51,6 +51,11 @@ var (
 	// ErrClosed means that a store is used after its Close.
 	ErrClosed = errors.New("store was closed")
 
+	// ErrReplaced means that the file was deleted or replaced while a store has it open: what
+	// the store writes would not be found by the next process. The store works from memory, and
+	// writes again once the file is back.
+	ErrReplaced = errors.New("file was deleted or replaced while it is open: put it back, or close the store and open another")
+
 	// ErrRunning means that Run was called while it runs already.
 	ErrRunning = errors.New("store is running already")
 )

@@ -135,13 +135,35 @@ func (s scopeState) contains(key store.Key, version store.Version) bool {
 // open, with its lock. bbolt looks again every 50 milliseconds.
 const patience = 2 * time.Second
 
+// boltFile is a file that bbolt has open, and its descriptor.
+type boltFile struct {
+	*bolt.DB
+	file *os.File
+}
+
+// inPlace returns [ErrReplaced] if the path does not lead to the file any more.
+func (f *boltFile) inPlace(path string) error {
+	there, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrReplaced
+	}
+	own, err2 := f.file.Stat()
+	if err == nil && err2 == nil && !os.SameFile(there, own) {
+		return ErrReplaced
+	}
+	return nil // or unknown: a write says more
+}
+
+// openFile is that of the operating system, but in tests.
+var openFile = os.OpenFile
+
 // openBolt opens a file that exists. A file that is not what it seems can make bbolt
 // panic, or read where nothing is.
 //
 // Many may read at once, and who reads keeps out who is to write. So a file that cannot be
 // read is another store's, and is given up at once; one that can be read, and not be
 // written, is waited for.
-func openBolt(path string, readOnly bool) (db *bolt.DB, err error) {
+func openBolt(path string, readOnly bool) (_ *boltFile, err error) {
 	wait := patience
 	if readOnly {
 		wait = 1 // one attempt
@@ -153,16 +175,16 @@ func openBolt(path string, readOnly bool) (db *bolt.DB, err error) {
 			if opened != nil {
 				opened.Close() // and with it the lock
 			}
-			db, err = nil, fmt.Errorf("%w: %v", ErrDamaged, value)
+			err = fmt.Errorf("%w: %v", ErrDamaged, value)
 		}
 	}()
-	db, err = bolt.Open(path, 0o600, &bolt.Options{
+	db, err := bolt.Open(path, 0o600, &bolt.Options{
 		Timeout:         wait,
 		ReadOnly:        readOnly,
-		PreLoadFreelist: true,
+		PreLoadFreelist: !readOnly, // nothing in the file is known to be sound then
 		FreelistType:    bolt.FreelistMapType,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			f, err := os.OpenFile(name, flag&^os.O_CREATE, mode)
+			f, err := openFile(name, flag&^os.O_CREATE, mode)
 			opened = f
 			return f, err
 		},
@@ -178,7 +200,10 @@ func openBolt(path string, readOnly bool) (db *bolt.DB, err error) {
 	if _, failed := errors.AsType[syscall.Errno](err); err != nil && !failed {
 		return nil, fmt.Errorf("%w: %w", ErrForeign, err) // it is too short
 	}
-	return db, err
+	if err != nil {
+		return nil, err
+	}
+	return &boltFile{db, opened}, nil
 }
 
 // create makes a file with nothing in it but its header. It has its name when it is
@@ -224,6 +249,9 @@ func create(path string, h header) error {
 	return syncDir(dir)
 }
 
+// syncFile is that of the operating system, but in tests.
+var syncFile = (*os.File).Sync
+
 // syncDir makes the names in a directory last.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
@@ -231,7 +259,7 @@ func syncDir(dir string) error {
 		return err
 	}
 	defer d.Close()
-	d.Sync() // not every file system can; the file is whole in any case
+	syncFile(d) // not every file system can; the file is whole in any case
 	return nil
 }
 

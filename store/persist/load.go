@@ -26,7 +26,7 @@ type loaded[T any] struct {
 
 // load opens a file, or makes it, and reads what is in it. Nothing is written to a
 // file before it was read and found to be what was wanted.
-func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*bolt.DB, *loaded[T], error) {
+func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*boltFile, *loaded[T], error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -58,7 +58,7 @@ func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*bolt.DB, *
 
 // view runs f in a transaction that changes nothing. What goes wrong in there by
 // reading what is no file of bbolt's is an error.
-func view(db *bolt.DB, f func(*bolt.Tx) error) (err error) {
+func view(db *boltFile, f func(*bolt.Tx) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if value := recover(); value != nil {
@@ -68,7 +68,7 @@ func view(db *bolt.DB, f func(*bolt.Tx) error) (err error) {
 	return db.View(f)
 }
 
-func stateOf(db *bolt.DB) (state fileState, err error) {
+func stateOf(db *boltFile) (state fileState, err error) {
 	return state, view(db, func(tx *bolt.Tx) error {
 		meta := tx.Bucket(metaBucket)
 		if meta == nil {
@@ -86,7 +86,7 @@ func read[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*loaded[T],
 	}
 	l := &loaded[T]{}
 	err = view(db, func(tx *bolt.Tx) error {
-		records, err := verify(tx, o.header(), &l.state)
+		records, err := verify(tx, db.file, o.header(), &l.state)
 		if err != nil {
 			return err
 		}
@@ -99,13 +99,13 @@ func read[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*loaded[T],
 type record struct{ key, content []byte }
 
 // verify reads everything in a file, and compares it with what was written.
-func verify(tx *bolt.Tx, wanted header, state *fileState) ([]record, error) {
-	info, err := os.Stat(tx.DB().Path())
+func verify(tx *bolt.Tx, file *os.File, wanted header, state *fileState) ([]record, error) {
+	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() < tx.Size() {
-		return nil, fmt.Errorf("%w: it has %d bytes of %d", ErrDamaged, info.Size(), tx.Size())
+	if err := checkPages(tx, file, info.Size()); err != nil {
+		return nil, err
 	}
 	meta, objects := tx.Bucket(metaBucket), tx.Bucket(objectsBucket)
 	if meta == nil {
@@ -136,49 +136,10 @@ func verify(tx *bolt.Tx, wanted header, state *fileState) ([]record, error) {
 	if len(records) != state.Objects || sum != state.Sum {
 		return nil, fmt.Errorf("%w: its objects are not those that were written", ErrDamaged)
 	}
-	if err := account(tx, meta, objects); err != nil || state.Filling {
-		return nil, err
+	if state.Filling {
+		return nil, nil
 	}
 	return records, nil
-}
-
-// account compares the pages that are in use with those that bbolt holds for free: it
-// would write over one that is both. The numbers come first, because bbolt's own check
-// believes what a page says of its length.
-func account(tx *bolt.Tx, buckets ...*bolt.Bucket) error {
-	reachable := 1 // the names of the buckets
-	for _, b := range buckets {
-		stats := b.Stats()
-		reachable += stats.LeafPageN + stats.LeafOverflowN + stats.BranchPageN + stats.BranchOverflowN
-	}
-	used, id := 0, 0
-	for {
-		page, err := tx.Page(id)
-		if err != nil {
-			return err
-		}
-		if page == nil {
-			break
-		}
-		pages := 1
-		if page.Type != "free" {
-			pages += page.OverflowCount
-		}
-		if page.Type == "leaf" || page.Type == "branch" {
-			used += pages
-		}
-		id += pages
-	}
-	if used != reachable || int64(id)*int64(tx.DB().Info().PageSize) != tx.Size() {
-		return fmt.Errorf("%w: %d pages are in use, not %d", ErrDamaged, reachable, used)
-	}
-	var first error
-	for err := range tx.Check() {
-		if first == nil {
-			first = fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-	}
-	return first
 }
 
 // decode makes objects of records.

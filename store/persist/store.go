@@ -25,7 +25,7 @@ type Store[T any] struct {
 	// order: writing, then mu. The cache's writer holds mu for moments, and never
 	// writing.
 	writing sync.Mutex
-	file    *bolt.DB                         // nil after Close
+	file    *boltFile                        // nil after Close
 	update  func(func(*bolt.Tx) error) error // that of file, but in tests
 	saved   fileState
 	unsure  bool // whether saved is what the file has

@@ -174,7 +174,7 @@ func (s *Store[T]) await(ctx context.Context, pause time.Duration) bool {
 }
 
 // Flush writes what could be read before it was called, and returns when that is in the file, with what
-// went wrong: a [*FileError], or [ErrClosed]. It tries again to encode what could not be encoded before,
+// went wrong: a [*FileError], or [ErrClosed]. A file that was deleted or replaced is [ErrReplaced]. It tries again to encode what could not be encoded before,
 // and returns an [*EncodeError] in a FileError if that fails; all else is in the file then. Do not call it
 // from a follower of the cache.
 func (s *Store[T]) Flush() error {
@@ -211,9 +211,18 @@ func (s *Store[T]) transact(all bool) (err error) {
 	if s.file == nil {
 		return ErrClosed
 	}
+	gone := s.file.inPlace(s.path)
 	s.mu.Lock()
+	if gone != nil {
+		gone = &FileError{s.path, gone}
+		s.state.Lasting, s.state.Err = false, gone
+		s.wakeLocked()
+		s.mu.Unlock()
+		return gone
+	}
 	all = all && len(s.lacking) > 0
 	if s.pending.commits == 0 && !all {
+		s.state.Lasting, s.state.Err = true, nil // what failed before is pending, or the file was away
 		s.mu.Unlock()
 		return nil
 	}
