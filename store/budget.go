@@ -32,6 +32,27 @@ func (e *BudgetError) Error() string {
 // Unwrap returns [ErrOverBudget].
 func (e *BudgetError) Unwrap() error { return ErrOverBudget }
 
+// ListBudgetError says that a list was ended because it is far over a [Budget]: it wraps
+// [ErrOverBudget]. Nothing of the list is stored, and what is held stays.
+type ListBudgetError struct {
+	// Limit is that of the budget, in bytes, and Rejected how many objects of the list were too
+	// much for it.
+	Limit    int64
+	Rejected int
+}
+
+// Error says how much the list had.
+func (e *ListBudgetError) Error() string {
+	return fmt.Sprintf("list was ended: %v: %d objects of it are beyond %d bytes", ErrOverBudget, e.Rejected, e.Limit)
+}
+
+// Unwrap returns [ErrOverBudget].
+func (e *ListBudgetError) Unwrap() error { return ErrOverBudget }
+
+// maxOverBudget is how many objects of a list a [Budget] rejects before it ends the list: each is
+// remembered by its key.
+const maxOverBudget = 10_000
+
 // Budget knows about how much memory the objects of a cache take, and refuses what is too
 // much. Get one from [AddBudget]. All methods are safe for concurrent use.
 type Budget[T any] struct {
@@ -39,6 +60,10 @@ type Budget[T any] struct {
 	limit   int64 // 0 for none
 	bytes   atomic.Int64
 	refused atomic.Uint64
+
+	// fresh and same are the bytes that lists which are under way hold: of objects that are new
+	// or grew, and of the others. Guarded by Cache.writer.
+	fresh, same int64
 
 	// planned is what the objects will take after the writes that were staged, and staged
 	// what those of single keys will. Guarded by Cache.writer.
@@ -56,6 +81,13 @@ type Budget[T any] struct {
 // object of the same size as its older state, or a smaller one, is always taken, as is
 // every deletion; of a list, what goes makes room for what comes. Nothing that is held is
 // thrown out, also if it is over the limit already.
+//
+// A list that comes object by object, as from a reflector, counts by itself until it is complete,
+// together with the other lists of the cache that are under way: the objects in it that are new or
+// grew may take as much as the limit, those that did not grow as much as what is held. So nothing
+// is missing of a list whose state fits, and lists take as much as the limit and what is held. An object
+// beyond that is rejected and not kept; a list with more than 10,000 of them ends with a
+// [*ListBudgetError], also if it would never be complete.
 //
 // The function runs under the writer's lock, as index functions do: once for an object that
 // comes and once for one that goes, and once more for each with a limit. It must be pure. An
@@ -185,6 +217,36 @@ func (b *Budget[T]) committed(edits []edit[T]) {
 		e := &edits[done]
 		done++
 		b.bytes.Add(b.of(e.new) - b.of(e.old))
+	}
+}
+
+// gather counts an object of a list that is under way, and returns its share: positive if it is new
+// or grew, negative if not. The caller holds writer.
+func (b *Budget[T]) gather(c *Cache[T], key Key, object T) (share int64, err error) {
+	n, err := b.measure(object)
+	if err != nil {
+		return 0, nil // the commit rejects it
+	}
+	if held, ok := c.table.get(key); ok {
+		if was, _ := b.measure(held); n <= was && b.same+n <= b.bytes.Load() {
+			b.same += n
+			return -n, nil
+		}
+	}
+	if with := b.fresh + n; with > b.limit {
+		b.refused.Add(1)
+		return 0, &BudgetError{Limit: b.limit, Bytes: b.fresh, With: with}
+	}
+	b.fresh += n
+	return n, nil
+}
+
+// giveBack takes back the share of an object. The caller holds writer.
+func (b *Budget[T]) giveBack(share int64) {
+	if share < 0 {
+		b.same += share
+	} else {
+		b.fresh -= share
 	}
 }
 

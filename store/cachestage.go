@@ -1,5 +1,13 @@
 package store
 
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
 // cacheStage is a Stage of a cache or a part of it. It finds the values of the indexes when an
 // object is put: what a compact store packs is not decoded once more for them.
 type cacheStage[T any] struct {
@@ -10,6 +18,13 @@ type cacheStage[T any] struct {
 	ready []*entry[T]
 	// indexes is how many the cache had then.
 	indexes int
+
+	// shares are those of the objects in the budget, by number; empty without a limit. refused has
+	// the objects that the budget left no room for, and ended is why no more are wanted. Guarded
+	// by Cache.writer.
+	shares  []int64
+	refused map[int]Rejection
+	ended   error
 }
 
 // Stage implements [Stager].
@@ -35,10 +50,16 @@ func newCacheStage[T any](p *Partition[T], of Store[T]) *cacheStage[T] {
 }
 
 func (s *cacheStage[T]) Put(object T, told Identity) error {
+	if s.ended != nil {
+		return s.ended
+	}
 	_ = s.gathered.Put(object, told)
 	c := s.of.of
 	c.writer.Lock()
 	defer c.writer.Unlock()
+	if c.budget != nil && c.budget.limit > 0 && !s.afford(object, told) {
+		return s.ended
+	}
 	if len(c.indexes) == 0 {
 		return nil
 	}
@@ -60,8 +81,49 @@ func (s *cacheStage[T]) Put(object T, told Identity) error {
 	return nil
 }
 
-func (s *cacheStage[T]) Drop(number int) {
+// afford counts the last object in the budget. One that is too much is not kept. The caller holds
+// writer.
+func (s *cacheStage[T]) afford(object T, told Identity) bool {
+	number := len(s.objects) - 1
+	key, version, err := s.of.recognise(object, told)
+	share, over := s.of.of.budget.gather(s.of.of, key, object)
+	if over == nil {
+		s.shares = append(append(s.shares, make([]int64, number-len(s.shares))...), share)
+		return true
+	}
 	s.gathered.Drop(number)
+	if len(s.refused) == maxOverBudget {
+		s.ended = &ListBudgetError{Limit: s.of.of.budget.limit, Rejected: maxOverBudget + 1}
+		s.gathered.Discard()
+		s.endLocked()
+		return false
+	}
+	if err == nil {
+		err = over
+	}
+	if s.refused == nil {
+		s.refused = make(map[int]Rejection)
+	}
+	// What the object refers to is not to be kept by its name.
+	key = Key{strings.Clone(key.Cluster), strings.Clone(key.Namespace), strings.Clone(key.Name)}
+	version = Version{types.UID(strings.Clone(string(version.UID))), strings.Clone(version.ResourceVersion)}
+	s.refused[number] = Rejection{Key: key, Version: version, Err: err}
+	return false
+}
+
+func (s *cacheStage[T]) Drop(number int) {
+	if s.ended != nil {
+		return
+	}
+	s.gathered.Drop(number)
+	delete(s.refused, number)
+	if number < len(s.shares) && s.shares[number] != 0 {
+		c := s.of.of
+		c.writer.Lock()
+		defer c.writer.Unlock()
+		c.budget.giveBack(s.shares[number])
+		s.shares[number] = 0
+	}
 	if number < len(s.ready) && s.ready[number] != nil {
 		c := s.of.of
 		c.writer.Lock()
@@ -72,7 +134,14 @@ func (s *cacheStage[T]) Drop(number int) {
 }
 
 func (s *cacheStage[T]) Commit(l Listing[T]) error {
+	if s.ended != nil {
+		return s.ended
+	}
 	l.Objects, l.Identities = without(s.objects, s.dropped), without(s.told, s.dropped)
+	l.Lacking = slices.Clip(l.Lacking)
+	for _, number := range slices.Sorted(maps.Keys(s.refused)) {
+		l.Lacking = append(l.Lacking, s.refused[number])
+	}
 	s.ready = without(s.ready, s.dropped)
 	s.gathered.Discard()
 	return s.of.replace(l, s)
@@ -80,18 +149,27 @@ func (s *cacheStage[T]) Commit(l Listing[T]) error {
 
 func (s *cacheStage[T]) Discard() {
 	s.gathered.Discard()
-	if len(s.ready) > 0 {
+	if len(s.ready) > 0 || len(s.shares) > 0 {
 		s.of.of.writer.Lock()
 		defer s.of.of.writer.Unlock()
-		s.releaseLocked()
+		s.endLocked()
 	}
+}
+
+// endLocked gives back what the stage has of the cache and of its budget.
+func (s *cacheStage[T]) endLocked() {
+	if s == nil {
+		return
+	}
+	for _, share := range s.shares {
+		s.of.of.budget.giveBack(share)
+	}
+	s.shares, s.refused = nil, nil
+	s.releaseLocked()
 }
 
 // releaseLocked gives back what was prepared and not taken.
 func (s *cacheStage[T]) releaseLocked() {
-	if s == nil {
-		return
-	}
 	for _, e := range s.ready {
 		if e != nil {
 			s.of.of.release(e.terms())

@@ -81,8 +81,7 @@ func displacedIn(p *Partition[*corev1.Pod]) int { return len(p.displaced) }
 func limited(t *testing.T, limit int64) (c *podCache, gathered func() int64) {
 	t.Helper()
 	c, b := budgeted(t, limit)
-	_ = b
-	return c, func() int64 { return 0 }
+	return c, func() int64 { return b.fresh + b.same }
 }
 
 // list gives objects to a new stage, until it ends the list.

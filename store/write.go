@@ -245,7 +245,7 @@ func (p *Partition[T]) replace(l Listing[T], staged *cacheStage[T]) error {
 	c := p.of
 	c.writer.Lock()
 	defer c.writer.Unlock()
-	defer staged.releaseLocked()
+	defer staged.endLocked()
 	if p.dropped {
 		return p.droppedError()
 	}
