@@ -28,6 +28,9 @@ const (
 
 func (r *run[T]) askPage(ctx context.Context, a action) input {
 	probing := r.protocol.phase == probing
+	if a.next != "" && r.staging.over != nil {
+		return r.endList(ctx, a.version)
+	}
 	switch {
 	case probing:
 		r.opens()
@@ -59,7 +62,11 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: probing})
 	before := r.staging.put
 	if !probing && !r.recording.active() {
-		wanted.take = func(object T) { r.staging.add(object) }
+		wanted.take = func(object T) {
+			if r.staging.add(object); r.staging.over != nil {
+				cancel() // the store wants no more of it
+			}
+		}
 	}
 	p, err := r.source.list(limited, opts, wanted)
 	if r.refusesShards(&opts, err) {
@@ -68,6 +75,9 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	}
 	if err == nil && !probing {
 		err = r.learnPage(&p)
+	}
+	if r.staging.over != nil {
+		return r.endList(ctx, a.version)
 	}
 	if err != nil {
 		r.staging.discard() // no list goes on after a failure
@@ -86,6 +96,15 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	}
 	r.page = p
 	return input{kind: answered, version: p.resourceVersion, next: p.next}
+}
+
+// endList takes that the store ended the list.
+func (r *run[T]) endList(ctx context.Context, version string) input {
+	err := r.newError(OpStore, version, r.staging.over)
+	r.staging.discard()
+	r.recording.failed(ctx, err)
+	r.observing.failList(ctx, err)
+	return input{kind: failed, err: err}
 }
 
 func (r *run[T]) askWatch(ctx context.Context, a action) input {

@@ -124,6 +124,9 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 
 // receive waits for an event, for the end of the watch, or for the alarm.
 func (r *run[T]) receive(ctx context.Context) input {
+	if r.staging.over != nil {
+		return r.endList(ctx, r.protocol.position)
+	}
 	for ctx.Err() == nil {
 		if len(r.pending) > 0 {
 			return r.takePending()

@@ -13,8 +13,9 @@ type staging[T Object] struct {
 	to store.Store[T]
 	// gathering has the objects, in the form in which the store gathers them; nil before the first.
 	gathering store.Stage[T]
-	put       int // how many it was given
-	taken     int // how many of them it was to drop
+	over      error // why the store ended the list; nil if it did not
+	put       int   // how many it was given
+	taken     int   // how many of them it was to drop
 	// places says which numbers the objects of a watch-list have, since later events of it
 	// can change and delete them. Lists need none.
 	places map[store.Key]int
@@ -43,7 +44,9 @@ func (s *staging[T]) add(object T) int {
 		s.gathering = store.StageOf(s.to)
 	}
 	s.newest.list(object)
-	s.gathering.Put(object, store.Identity{})
+	if err := s.gathering.Put(object, store.Identity{}); err != nil {
+		s.over = err
+	}
 	s.put++
 	return s.put - 1
 }
