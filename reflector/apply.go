@@ -54,6 +54,8 @@ func (r *run[T]) applyAll() error {
 		switch e := &r.events[i]; {
 		case e.foreign > 0:
 			e.append(&r.batch)
+		case e.lacking != nil:
+			e.appendUndecoded(&r.batch)
 		case e.unchanged != nil:
 		case e.kind == watch.Added:
 			r.batch.Add(e.object)
@@ -90,20 +92,24 @@ func (e *event[T]) append(to *store.Batch[T]) {
 	}
 }
 
-// applyUndecoded tells the store of an object that could not be decoded. Of one that was
-// deleted the name is enough. Without one, only a list can say what happened, so the store
-// must not go past it.
+// applyUndecoded tells the store of an object that could not be decoded.
 func (r *run[T]) applyUndecoded(e *event[T]) error {
 	defer r.batch.Reset()
+	e.appendUndecoded(&r.batch)
+	return store.Batches(r.store).Apply(&r.batch)
+}
+
+// appendUndecoded appends an object that could not be decoded. Of one that was deleted the name is
+// enough. Without one, only a list can say what happened, so the store must not go past it.
+func (e *event[T]) appendUndecoded(to *store.Batch[T]) {
 	bad := *e.lacking
 	switch {
 	case bad.Key.Name == "":
 		bad.Key = store.Key{}
-		r.batch.Lack(bad)
+		to.Lack(bad)
 	case e.kind == watch.Deleted:
-		r.batch.Append(store.Write[T]{Type: store.WriteDeleteKey, Key: bad.Key, Version: bad.Version})
+		to.Append(store.Write[T]{Type: store.WriteDeleteKey, Key: bad.Key, Version: bad.Version})
 	default:
-		r.batch.Lack(bad)
+		to.Lack(bad)
 	}
-	return store.Batches(r.store).Apply(&r.batch)
 }

@@ -84,7 +84,7 @@ func (s *clientSource[T, L]) check() error {
 func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
 	list, err := s.client.List(ctx, opts)
 	if err != nil {
-		return page[T]{}, err
+		return page[T]{}, bounded(err)
 	}
 	p, err := s.lists.page(list)
 	siftPage(w.shards, &p)
@@ -96,7 +96,7 @@ func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions,
 	if err == nil && isNil(w) {
 		err = errNoWatch
 	}
-	return feed[T]{watch: w}, err
+	return feed[T]{watch: w}, bounded(err)
 }
 
 // isNil reports whether value is nil, or an interface that holds a nil pointer.

@@ -34,7 +34,7 @@ type DecodeError struct {
 
 // Error names the resource, the object, the type and the cause.
 func (e *DecodeError) Error() string {
-	return "decode " + e.Resource + " " + e.Namespace + "/" + e.Name + " into " + e.Type + ": " + e.Err.Error()
+	return "decode " + e.Resource + " " + cut(e.Namespace+"/"+e.Name, maxName) + " into " + e.Type + ": " + cut(e.Err.Error(), maxMessage)
 }
 
 // Unwrap returns Err.
@@ -51,6 +51,7 @@ type decoder[T Object] struct {
 	loose   bool               // T is Unstructured
 	unknown error              // the field of the last object that T does not have
 	kinds   kinds
+	passed  metav1.TypeMeta // the kind that was checked last
 	names   arena
 }
 
@@ -170,14 +171,14 @@ func (d *decoder[T]) object(format wire.Format, data []byte) (object T, err erro
 
 func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
 	return &DecodeError{
-		Resource: d.of.name, Namespace: key.Namespace, Name: key.Name,
+		Resource: d.of.name, Namespace: cut(key.Namespace, maxName), Name: cut(key.Name, maxName),
 		Type: reflect.TypeFor[T]().String(), Field: decode.Field(err), Err: err,
 	}
 }
 
-// reject says what is lacking, since it cannot be decoded; false if not even its metadata
+// rejection says what is lacking, since it cannot be decoded; false if not even its metadata
 // can be read.
-func (d *decoder[T]) reject(format wire.Format, data []byte, err error) (store.Rejection, bool) {
+func (d *decoder[T]) rejection(format wire.Format, data []byte, err error) (store.Rejection, bool) {
 	key, version, ok := identify(format, data)
 	return store.Rejection{Key: key, Version: version, Err: err}, ok
 }

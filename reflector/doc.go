@@ -47,8 +47,8 @@
 //     new list after a back-off; what the store held under its key stays until
 //     then, and everything else goes on. If the store failed in any other way, all is
 //     listed anew; a [store.HookError] is reported only, since everything was stored.
-//     An object of another type than T ends the watch:
-//     the server and the program do not mean the same resource.
+//     An object of another type, kind, API group or namespace ends the list or the watch
+//     ([MismatchError]): the server and the program do not mean the same resource.
 //   - R4. Failures are retried for ever, unless [WithRetry] says otherwise, with
 //     a back-off that grows from 0.8 to 30 seconds and starts anew only after
 //     two minutes without a failure.
@@ -131,8 +131,25 @@
 // final. An object that cannot be decoded is one that the store lacks, and a
 // [*DecodeError], if the client is a [Resource]; it says which field does not fit, and a panic of
 // one of T's own methods is one as well. Generated clients decode whole lists,
-// which then fail as a whole. An answer that is none, such as the error page of a proxy, is a
-// [*ResponseError] with the request and how the answer began; a watch that was only cut off goes
+// which then fail as a whole. A failed request of a [Resource] is a [*ResponseError] with the request,
+// the status code and the content type. Texts have at most 1 KiB and quote no object. Rejected
+// objects are reported together, and at most once a second after the first ten. A redirect to another
+// host or scheme is refused ([RedirectError]). A watch that was only cut off goes
 // on where it was, and with what else a [Resource] cannot read a new list begins. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
 // the reflector was put together wrongly, and [ErrRunning] if it runs already.
+//
+// # Servers that misbehave
+//
+// A [Resource] bounds what a server, or a proxy in its place, can make it read. A generated client
+// reads each answer whole before the reflector sees it:
+//
+//	answer                        Resource             generated client
+//	object or event without end   WithFrameLimit       list not bounded, watch 16 MiB in protobuf
+//	list without end              10 minutes           not bounded
+//	refusal without end           1 MiB                not bounded
+//	compressed answer             as its plain bytes   not bounded
+//	redirect to another server    refused              followed, with credentials
+//
+// Bound a generated client by its config, with a transport that limits response.Body and refuses
+// such redirects: config.Wrap(func(to http.RoundTripper) http.RoundTripper { … }).
 package reflector

@@ -101,13 +101,28 @@ func newTypeError[T any](got runtime.Object) *TypeError {
 	return e
 }
 
+// MismatchError means that the server sent an object of another kind, API group or namespace than
+// it was asked for. Nothing of that list or watch is stored any more; the reflector lists again
+// after a back-off.
+type MismatchError struct {
+	// What is "kind", "API group", "namespace" or "name".
+	What string
+	// Want was asked for, and Got was sent.
+	Want, Got string
+}
+
+// Error names both.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("server sent an object whose %s is %q, want %q: the client and the server do not mean the same resource", e.What, e.Got, e.Want)
+}
+
 // EventTypeError means that a watch event was of a type that this version of the
 // library does not know.
 type EventTypeError struct{ Type string }
 
 // Error names the type.
 func (e *EventTypeError) Error() string {
-	return fmt.Sprintf("unknown type %q of a watch event", e.Type)
+	return fmt.Sprintf("unknown type %q of a watch event", cut(e.Type, 64))
 }
 
 // Op is what a reflector was doing when something went wrong.
@@ -141,16 +156,16 @@ type Error struct {
 }
 
 // Error names the reflector, what it did, the object, the resource version and
-// the cause.
+// the cause, in at most 1 KiB.
 func (e *Error) Error() string {
-	s := fmt.Sprintf("reflector %s: %s", e.Reflector, e.Op)
+	s := fmt.Sprintf("reflector %s: %s", cut(e.Reflector, maxName), e.Op)
 	if e.Key != (store.Key{}) {
-		s += fmt.Sprintf(" %q", e.Key)
+		s += fmt.Sprintf(" %q", cut(e.Key.String(), maxName))
 	}
 	if e.ResourceVersion != "" {
-		s += fmt.Sprintf(" at resource version %q", e.ResourceVersion)
+		s += fmt.Sprintf(" at resource version %q", cut(e.ResourceVersion, 64))
 	}
-	return fmt.Sprintf("%s: %v", s, e.Err)
+	return cut(fmt.Sprintf("%s: %v", s, e.Err), maxText)
 }
 
 // Unwrap returns Err.

@@ -10,8 +10,8 @@ import (
 )
 
 // takePending takes from what came: all changes up to the first event that is something else,
-// or that event. A store without batches is given one by one, and so is any store what could
-// not be decoded: each is an error of its own.
+// or that event. A store without batches is given one by one. What could not be decoded is one
+// error together.
 func (r *run[T]) takePending() input {
 	n := 0
 	for n < len(r.pending) && r.pending[n].changes() {
@@ -36,9 +36,9 @@ func (r *run[T]) takePending() input {
 	return in
 }
 
-// changes reports whether an event is about an object that is there, and no more.
+// changes reports whether an event is about an object, and no more.
 func (e *event[T]) changes() bool {
-	return e.err == nil && !e.cut && e.lacking == nil && e.kind != watch.Bookmark
+	return e.err == nil && !e.cut && e.kind != watch.Bookmark
 }
 
 // take says what an event means.
@@ -74,6 +74,7 @@ func readEvent[T Object](from watch.Event) event[T] {
 	case watch.Bookmark:
 		if metadata := metadataOf(from.Object); metadata != nil {
 			e.version = metadata.GetResourceVersion()
+			e.err = checkVersion(e.version)
 			e.closing = metadata.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 		} else {
 			e.err = newTypeError[T](from.Object)
@@ -82,7 +83,7 @@ func readEvent[T Object](from watch.Event) event[T] {
 		if isNil(from.Object) {
 			e.err = newTypeError[*metav1.Status](from.Object)
 		} else {
-			e.err = apierrors.FromObject(from.Object)
+			e.err = bounded(apierrors.FromObject(from.Object))
 		}
 	default:
 		e.err = &EventTypeError{Type: string(from.Type)}
@@ -101,6 +102,7 @@ func (e *event[T]) read(from runtime.Object) {
 		e.err = newTypeError[T](from)
 	default:
 		e.object, e.version = object, object.GetResourceVersion()
+		e.err = checkVersion(e.version)
 		return
 	}
 	if metadata := metadataOf(from); metadata != nil {

@@ -56,7 +56,8 @@ func ForClient[T Object, L any](client Client[T, L], opts ...ResourceOption) (*R
 		kind = version.WithKind(kind.Kind)
 	}
 	r.name = kind.GroupKind().String() + "/" + kind.Version
-	r.finder = newFinder(kind, r.namespace != "", listed{own.GetClient()})
+	r.expected.given = kind.Kind
+	r.finder = newFinder(kind, r.namespace != "", listed{r.rest})
 	return r, nil
 }
 

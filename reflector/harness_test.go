@@ -2,15 +2,110 @@ package reflector_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
+
+// The regression tests reach the library through this file alone.
+
+// opened returns a client of a resource over a transport.
+func opened[T reflector.Object](t *testing.T, server http.RoundTripper, resource schema.GroupVersionResource, namespace string, opts ...reflector.ResourceOption) *reflector.Resource[T] {
+	t.Helper()
+	return openedAt[T](t, localhost(server), resource, namespace, opts...)
+}
+
+// openedAt returns a client of a resource.
+func openedAt[T reflector.Object](t *testing.T, config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...reflector.ResourceOption) *reflector.Resource[T] {
+	t.Helper()
+	client, err := reflector.ForResource[T](config, resource, namespace, opts...)
+	require.NoError(t, err)
+	return client
+}
+
+// follower is a reflector that runs over a cache, with everything that it says.
+type follower[T reflector.Object] struct {
+	of    *reflector.KubernetesResourceReflector[T]
+	cache *store.Cache[T]
+	logs  *observer.ObservedLogs
+	stop  func()
+
+	mu   sync.Mutex // protects errs
+	errs []error
+}
+
+// followed runs a reflector of a client until stop is called, or the test has ended.
+func followed[T reflector.Object, L any](t *testing.T, client reflector.Client[T, L], opts ...reflector.Option) *follower[T] {
+	t.Helper()
+	return followedFrom(t, client, "", nil, opts...)
+}
+
+// followedFrom is followed over a cache that holds a list at a version, if that is not empty.
+func followedFrom[T reflector.Object, L any](t *testing.T, client reflector.Client[T, L], version string, objects []T, opts ...reflector.Option) *follower[T] {
+	t.Helper()
+	core, logs := observer.New(zap.DebugLevel)
+	m := &follower[T]{cache: store.New(store.ObjectKey[T]), logs: logs}
+	if version != "" {
+		require.NoError(t, m.cache.Replace(objects, version))
+	}
+	opts = append([]reflector.Option{reflector.WithLogger(zap.New(core)), reflector.WithErrorHook(m.failed)}, opts...)
+	m.of = reflector.New(client, m.cache, opts...)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- m.of.Run(ctx) }()
+	m.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(t, <-result)
+	})
+	t.Cleanup(m.stop)
+	return m
+}
+
+func (m *follower[T]) failed(_ context.Context, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.errs = append(m.errs, err)
+}
+
+// errors returns what the error hook got.
+func (m *follower[T]) errors() []error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.errs)
+}
+
+// texts returns all lines of the log, with their fields, and the errors.
+func (m *follower[T]) texts() (texts []string) {
+	for _, line := range m.logs.All() {
+		texts = append(texts, fmt.Sprint(line.Message, line.ContextMap()))
+	}
+	for _, err := range m.errors() {
+		texts = append(texts, err.Error())
+	}
+	return texts
+}
+
+// names returns the names of the stored objects, in order.
+func (m *follower[T]) names() []string {
+	names := []string{}
+	for key := range m.cache.All() {
+		names = append(names, key.Name)
+	}
+	return names
+}
 
 // mirror is a reflector of the ConfigMaps of a server, as regression tests use it: what they need
 // of the API is here alone.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,13 +55,14 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 	r.name = kind.GroupKind().String() + "/" + kind.Version
 	mapper := mapped{o.mapper, true}
 	if isNil(o.mapper) {
-		client, err := discovery.NewDiscoveryClientForConfig(config)
+		client, err := discovery.NewDiscoveryClientForConfig(restguard.Config(config))
 		if err != nil {
 			return nil, fmt.Errorf("discovery of %s: %w", kind, err)
 		}
 		cached := memory.NewMemCacheClientWithContext(client)
 		mapper = mapped{restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), false}
 	}
+	r.expected.given = kind.Kind
 	r.finder = newFinder(kind, namespace != "", mapper)
 	return r, nil
 }

@@ -65,6 +65,9 @@ func (t listType[T, L]) page(list L) (page[T], error) {
 	if err != nil {
 		return page[T]{}, err
 	}
+	if err := checkVersion(metadata.GetResourceVersion()); err != nil {
+		return page[T]{}, err
+	}
 	items := reflect.ValueOf(list).Elem().FieldByIndex(t.field)
 	p := page[T]{
 		items:           make([]T, items.Len()),

@@ -2,9 +2,11 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/store"
@@ -16,6 +18,8 @@ type page[T any] struct {
 	items           []T
 	passed          int               // items that were passed on while the page came
 	lacking         []store.Rejection // objects that could not be decoded
+	other           error             // an object that the resource cannot have
+	bare            bool              // an object that does not say its kind
 	unchanged       []store.Key       // objects that are held as they are
 	foreign         int               // objects that were left out, since they are in no shard of the reflector's
 	sharded         bool              // the server says that it left out such objects
@@ -41,6 +45,12 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants
 	if isTableKind(meta.TypeMeta) {
 		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), ErrTable)
 	}
+	if err == nil {
+		err = errors.Join(p.other, checkVersion(meta.ResourceVersion))
+	}
+	if err == nil {
+		err = r.expected.checkList(meta.TypeMeta, p.bare)
+	}
 	if err != nil {
 		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
 	}
@@ -60,10 +70,11 @@ func itemKind(meta wire.ListMeta) metav1.TypeMeta {
 // items reads the items of a list.
 func (r *Resource[T]) items(list *wire.List, format wire.Format, w wants[T]) (whole page[T], err error) {
 	var parts []*part[page[T]]
+	var bad tally
 	r.keepAll()
 	decoding := newPipeline(r, false, func(d *decoder[T], p *page[T], batch *wire.Batch) {
 		for i := range batch.Frames {
-			d.item(p, format, batch.Frames[i].Object, w.shards)
+			d.item(p, format, batch.Frames[i].Object, w.shards, &bad)
 		}
 	})
 	var unchanged []store.Key
@@ -151,12 +162,16 @@ func joined[T any](parts []*part[page[T]]) page[T] {
 		whole.items = append(whole.items, p.result.items...)
 		whole.lacking = append(whole.lacking, p.result.lacking...)
 		whole.foreign += p.result.foreign
+		whole.bare = whole.bare || p.result.bare
+		if whole.other == nil {
+			whole.other = p.result.other
+		}
 	}
 	return whole
 }
 
 // item takes an item of a list.
-func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, shards *shardSet) {
+func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, shards *shardSet, bad *tally) {
 	from, _ := shards.sift(format, data)
 	if from == foreign {
 		p.foreign++
@@ -168,9 +183,46 @@ func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, shards *s
 		return
 	}
 	if err != nil {
-		bad, _ := d.reject(format, data, err)
-		p.lacking = append(p.lacking, bad)
+		d.reject(p, format, data, err, bad)
 		return
 	}
+	bare, err := d.check(decoded.object, decoded.key.Namespace, format, data)
+	if err == nil {
+		err = checkVersion(decoded.version)
+	}
+	if err != nil && p.other == nil {
+		p.other = err
+	}
+	p.bare = p.bare || bare
 	p.items = append(p.items, decoded.object)
+}
+
+// tally counts the items of a list that cannot be decoded. Their number has no limit, so only the
+// first keep an error of their own, and those that nobody can name are left out beyond that: the
+// store cannot keep anything for them.
+type tally struct{ count atomic.Int32 }
+
+const mostDetailed = 100
+
+var errManyUndecoded = errors.New("cannot be decoded, like others of its list before it")
+
+func (t *tally) full() bool { return t.count.Load() >= mostDetailed || t.count.Add(1) > mostDetailed }
+
+// reject takes an item that cannot be decoded, or is of another kind.
+func (d *decoder[T]) reject(p *page[T], format wire.Format, data []byte, err error, bad *tally) {
+	rejection, _ := d.rejection(format, data, err)
+	other := d.of.expected.check(kindOfBytes(format, data))
+	if other == nil && rejection.Key.Name != "" {
+		other = d.of.checkNamespace(rejection.Key.Namespace)
+	}
+	if other != nil && p.other == nil {
+		p.other = other
+	}
+	if bad.full() {
+		if rejection.Key.Name == "" && rejection.Version.UID == "" {
+			return
+		}
+		rejection.Err = errManyUndecoded
+	}
+	p.lacking = append(p.lacking, rejection)
 }

@@ -108,7 +108,7 @@ func newFailureFrame(err error, masked bool) *failureFrame {
 
 // unquoted returns the text of an error without what it quotes of an answer.
 func unquoted(err error) string {
-	if answer, ok := errors.AsType[*ResponseError](err); ok {
+	if answer, ok := errors.AsType[*ResponseError](err); ok && answer.Code == 0 {
 		return (&ResponseError{Request: answer.Request, ContentType: answer.ContentType, Err: errUnquoted}).Error()
 	}
 	if object, ok := errors.AsType[*DecodeError](err); ok {

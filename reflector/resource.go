@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/internal/restguard"
+	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +34,7 @@ type Resource[T Object] struct {
 	finder    *finder // if only the kind is known
 	options   resourceOptions
 	codec     *decode.Codec[T]
+	expected  expected
 	protobuf  bool        // is asked for
 	onlyJSON  atomic.Bool // because the server refused something else
 
@@ -51,11 +54,14 @@ type ResourceList[T Object] struct {
 // struct.
 var ErrNoStruct = decode.ErrNoStruct
 
+// ErrNoMetadata means that T does not decode an object's metadata.
+var ErrNoMetadata = errors.New("type has no metadata in JSON: embed metav1.ObjectMeta with the tag `json:\"metadata\"`")
+
 var errNoGet = errors.New("client cannot get single objects")
 
 // ForResource returns the client of a resource, in one namespace or, with an empty
 // one, in all; for resources without namespaces it is empty, too. It returns
-// [ErrNoStruct] unless T is a pointer to a struct, and an error if the config is of
+// [ErrNoStruct] unless T is a pointer to a struct, [ErrNoMetadata] if T has no metadata, and an error if the config is of
 // no use. Which content types are asked for depends on T, and not on the config.
 func ForResource[T Object](config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
 	r, err := newResource[T](resource, namespace, opts)
@@ -74,7 +80,7 @@ func ForResource[T Object](config *rest.Config, resource schema.GroupVersionReso
 	if own.UserAgent == "" {
 		own.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	own.Wrap(noteContentType)
+	own.Wrap(guarded)
 	if r.rest, err = rest.RESTClientFor(own); err != nil {
 		return nil, fmt.Errorf("client of %s: %w", resource.Resource, err)
 	}
@@ -96,7 +102,7 @@ func ForREST[T Object](client rest.Interface, resource, namespace string, opts .
 	if err != nil {
 		return nil, err
 	}
-	r.rest = client
+	r.rest = restguard.Copy(client, guarded)
 	return r, nil
 }
 
@@ -112,7 +118,15 @@ func newResource[T Object](resource schema.GroupVersionResource, namespace strin
 	if r.codec, err = decode.For[T](r.options.decoding...); err != nil {
 		return nil, fmt.Errorf("client of %s: %w", resource.Resource, err)
 	}
-	r.protobuf = r.codec.Protobuf() && !r.options.withoutProtobuf && isMessage[T]()
+	if hasNoMetadata(r.codec) {
+		return nil, fmt.Errorf("client of %s: %s: %w", resource.Resource, reflect.TypeFor[T](), ErrNoMetadata)
+	}
+	generated := r.codec.Protobuf() && isMessage[T]()
+	r.protobuf = generated && !r.options.withoutProtobuf
+	r.expected.expect(resource.GroupVersion(), resource.Resource, reflect.TypeFor[T]().Elem(), generated)
+	if r.options.kind.Kind != "" {
+		r.expected.given = r.options.kind.Kind
+	}
 	return r, nil
 }
 
@@ -136,6 +150,17 @@ func isMessage[T Object]() (is bool) {
 	message, ok := object.(interface{ Unmarshal([]byte) error })
 	// Field 1 of an object is its metadata, of which field 1 is the name.
 	return ok && message.Unmarshal([]byte("\x0a\x03\x0a\x01x")) == nil && object.(T).GetName() == "x"
+}
+
+// hasNoMetadata reports whether T leaves out an object's metadata: every object would be rejected.
+func hasNoMetadata[T Object](codec *decode.Codec[T]) (none bool) {
+	defer func() {
+		if recover() != nil {
+			none = false // as with an embedded pointer, which the first object shows
+		}
+	}()
+	object, err := codec.NewDecoder().Decode(wire.JSON, []byte(`{"metadata":{"name":"x","uid":"x","resourceVersion":"1"}}`))
+	return err == nil && object.GetName() == "" && object.GetUID() == "" && object.GetResourceVersion() == ""
 }
 
 // Get returns an object. It returns a [*DecodeError] if the object does not fit T, and
@@ -163,7 +188,16 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	defer r.giveBack(d)
 	format, _ := a.named()
 	decoded, err := d.decode(format, data)
-	return decoded.object, err
+	if err != nil {
+		return none, err
+	}
+	if _, err = d.check(decoded.object, decoded.key.Namespace, format, data); err == nil && decoded.key.Name != name {
+		err = &MismatchError{What: "name", Want: cut(name, maxName), Got: cut(decoded.key.Name, maxName)}
+	}
+	if err != nil {
+		return none, a.fail(nil, err)
+	}
+	return decoded.object, nil
 }
 
 // List returns a page of objects. It returns a [*DecodeError] if one of them does not

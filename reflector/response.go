@@ -8,7 +8,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
+	"strings"
 
+	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,30 +40,55 @@ var (
 	ErrContentType = errors.New("content type that was not asked for")
 )
 
-// ResponseError means that what came in answer to a request of a [Resource] cannot be
-// read: it is an [ErrMalformed], an [ErrTruncated], an [ErrTooLarge] or an
-// [ErrContentType]; or it is no object, but an [ErrTable], a [*TypeError] or an
-// [*EventTypeError]; or else the connection broke. Answers by which the server refuses
-// a request are a *StatusError of k8s.io/apimachinery/pkg/api/errors instead.
+// RedirectError means that a server redirected a request to another host or scheme, which the
+// client refuses: its credentials would go there, too.
+type RedirectError = restguard.RedirectError
+
+// ResponseError means that a request of a [Resource] failed. The answer cannot be read: it is an
+// [ErrMalformed], an [ErrTruncated], an [ErrTooLarge] or an [ErrContentType]; or it has no object
+// of the resource, but an [ErrTable], a [*MismatchError], a [*TypeError] or an [*EventTypeError];
+// or the connection broke; or the server refused the request, with a *StatusError of
+// k8s.io/apimachinery/pkg/api/errors.
 type ResponseError struct {
 	// Request is what was asked, such as "GET https://host/api/v1/pods?watch=true".
 	Request string
+	// Code is the status code of a refusal, and 0 for all else.
+	Code int
 	// ContentType is what the answer is said to be; empty if that is not known.
 	ContentType string
-	// Head is how the answer begins, or the object of a watch: at most 512 bytes.
+	// Head is how the answer begins, or the object of a watch: at most 512 bytes. It may be part of
+	// a Secret; no text has it.
 	Head []byte
 	Err  error
 }
 
-// Error names the request, the cause and the content type, and how the answer begins.
+// Error names the request, the cause, and the status code and content type of the answer. It does
+// not quote objects, and has at most 1 KiB.
 func (e *ResponseError) Error() string {
-	const most = 120
-	text := fmt.Sprintf("answer to %s: %v", e.Request, e.Err)
-	if e.ContentType != "" {
-		text += fmt.Sprintf("; its content type is %q", e.ContentType)
+	const mostRequest = 320
+	text := cut(e.Request, mostRequest) + ": " + cut(e.cause(), maxMessage)
+	var of []string
+	if e.Code != 0 {
+		of = append(of, fmt.Sprintf("status %d %s", e.Code, http.StatusText(e.Code)))
 	}
-	if len(e.Head) > 0 {
-		text += fmt.Sprintf("; it begins with %q", e.Head[:min(len(e.Head), most)])
+	if e.ContentType != "" {
+		of = append(of, fmt.Sprintf("content type %q", cut(e.ContentType, 64)))
+	}
+	if len(of) > 0 {
+		text += " (" + strings.Join(of, ", ") + ")"
+	}
+	return cut(text, maxText)
+}
+
+func (e *ResponseError) cause() string {
+	text := e.Err.Error()
+	if e.Code != 0 && isUnexpected(e.Err) {
+		return "the answer is no Status of an API server, so a proxy or load balancer may have refused the request: " + text
+	}
+	// net/http quotes what it got instead of HTTP.
+	if before, after, ok := strings.Cut(text, "malformed HTTP "); ok {
+		what, _, _ := strings.Cut(after, "\"")
+		return before + "malformed HTTP " + what + "that is not shown: the port may speak TLS, HTTP/2 or something else"
 	}
 	return text
 }
@@ -93,7 +121,11 @@ func (r *Resource[T]) plural(ctx context.Context) (string, error) {
 
 // missed notes that an answer says that there is no such resource.
 func (r *Resource[T]) missed(resource string, err error) {
-	if r.finder != nil && isResourceMissing(err) {
+	if !isResourceMissing(err) {
+		return
+	}
+	r.expected.learned.Store(nil)
+	if r.finder != nil {
 		r.finder.forget(resource)
 	}
 }
@@ -141,6 +173,8 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*answ
 			// As in client-go, watches are not limited in number: they wait most of the time.
 			request.Throttle(nil)
 		}
+		// The reflector backs off by itself, for as long as Retry-After says, and State shows it.
+		request.MaxRetries(0)
 		a, err := r.ask(ctx, request)
 		if apierrors.IsNotAcceptable(err) && accepts != mediaJSON {
 			r.onlyJSON.Store(true)
@@ -160,10 +194,10 @@ type answer struct {
 
 // ask sends a request, and sees to it that the answer may be one.
 func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*answer, error) {
-	a := &answer{request: "GET " + request.URL().String()}
+	a := &answer{request: "GET " + request.URL().Redacted()}
 	body, err := request.Stream(context.WithValue(ctx, contentTypeKey{}, &a.contentType))
 	if err != nil {
-		return nil, err
+		return nil, a.refused(err)
 	}
 	a.body = body
 	if a.contentType == "" {
@@ -173,9 +207,25 @@ func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*answer, 
 		defer a.close()
 		head := make([]byte, headSize)
 		n, _ := a.body.Read(head)
-		return nil, a.fail(head[:n], ErrContentType)
+		return nil, a.fail(head[:n], errNotObjects)
 	}
 	return a, nil
+}
+
+// errNotObjects is what a proxy's page is.
+var errNotObjects = fmt.Errorf("%w: want JSON, protobuf or CBOR; a proxy or a login page may have answered instead of the API server", ErrContentType)
+
+// refused wraps the failure of a request that got no answer, or a refusal.
+func (a *answer) refused(err error) error {
+	failure := &ResponseError{Request: a.request, ContentType: a.contentType, Err: bounded(err)}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		failure.Code = int(status.Status().Code)
+	}
+	if of, ok := err.(*url.Error); ok {
+		failure.Err = of.Err // it has the URL once more
+	}
+	return failure
 }
 
 // headSize is how much of an answer is shown in an error.
@@ -217,7 +267,7 @@ func (a *answer) open() (wire.Format, io.Reader, error) {
 		return wire.CBOR, whole, nil
 	}
 	n, _ := a.body.Read(first[1:headSize])
-	return wire.JSON, nil, a.fail(first[:1+n], ErrContentType)
+	return wire.JSON, nil, a.fail(first[:1+n], errNotObjects)
 }
 
 // failing is a reader that has come to its end.
@@ -255,9 +305,10 @@ func (a *answer) close() { _ = a.body.Close() }
 // contentTypeKey is the context key of where the content type of an answer is noted.
 type contentTypeKey struct{}
 
-// noteContentType makes a transport note the content type of answers for those who ask:
-// a rest.Request gives its body as a stream, and nothing else of the answer.
-func noteContentType(to http.RoundTripper) http.RoundTripper { return noting{to} }
+// guarded returns a transport that notes the content type of answers for callers that ask, since a
+// rest.Request gives its body as a stream and nothing else of the answer. It refuses what
+// [RedirectError] and [restguard.RefusalLimit] say.
+func guarded(to http.RoundTripper) http.RoundTripper { return noting{restguard.Transport(to)} }
 
 type noting struct{ http.RoundTripper }
 

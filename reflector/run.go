@@ -28,6 +28,8 @@ type run[T Object] struct {
 	batches store.BatchStore[T]
 	batch   store.Batch[T] // empty, with the memory of the last one
 	alarm   alarm
+	// lackReports bounds the reports of objects that could not be stored.
+	lackReports reportRate
 
 	evidence evidence // of who selects the shards
 	sharding Sharding // as the state says
@@ -116,7 +118,9 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 		r.status.set(func(s *State) { s.WatchListErr = nil })
 	case reportLack:
 		r.lacking = a.err
-		r.report(ctx, a.err)
+		if r.lackReports.due(time.Now()) {
+			r.report(ctx, a.err)
+		}
 		r.status.set(func(s *State) { s.Err = a.err })
 	}
 	return input{}, nil
@@ -256,13 +260,23 @@ func (r *run[T]) report(ctx context.Context, err error) {
 	version := r.store.ResourceVersion()
 	if failure, ok := errors.AsType[*Error](err); ok {
 		if failure.Key != (store.Key{}) {
-			fields = append(fields, zap.Stringer("key", failure.Key))
+			fields = append(fields, zap.String("key", cut(failure.Key.String(), maxName)))
 		}
 		if failure.ResourceVersion != "" {
-			version = failure.ResourceVersion
+			version = cut(failure.ResourceVersion, maxVersion)
 		}
 	}
 	r.logger.Warn("reflecting failed", append(fields, zap.String("resourceVersion", version))...)
+	r.tellHook(ctx, err)
+}
+
+// tellHook calls the error hook. A panic there must not end the reflector.
+func (r *run[T]) tellHook(ctx context.Context, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			r.logger.Error("error hook panicked", zap.Any("panic", value), zap.Stack("stack"))
+		}
+	}()
 	r.errorHook(ctx, err)
 }
 

@@ -144,6 +144,9 @@ func (s *staging[T]) unstage(key store.Key) {
 func (s *staging[T]) lack(event watch.EventType, r store.Rejection) {
 	s.newest.clear() // it may be an older state of the same object
 	if r.Key.Name == "" {
+		if r.Version.UID == "" && len(s.nameless) >= mostDetailed {
+			return // the store could not keep anything for it
+		}
 		r.Key = store.Key{}
 		s.nameless = append(s.nameless, r)
 		return

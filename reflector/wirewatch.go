@@ -247,11 +247,16 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 	}
 	if err == nil && decoded.key.Name != "" {
 		setKind(decoded.object, d.kinds.of(frame))
+		if _, other := d.check(decoded.object, decoded.key.Namespace, format, frame.Object); other != nil {
+			e.err = s.fail(frame, other)
+			return e, true
+		}
 		e.object, e.version = decoded.object, decoded.version
+		e.err = s.longVersion(e.version)
 		return e, true
 	}
 	// Something else than an object of the resource, perhaps.
-	if other := otherKind[T](format, frame); other != nil {
+	if other := s.otherKind(format, frame); other != nil {
 		e.err = s.fail(frame, other)
 		return e, true
 	}
@@ -259,13 +264,28 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 		e.object, e.version = decoded.object, decoded.version
 		return e, true
 	}
-	bad, ok := d.reject(format, frame.Object, err)
+	bad, ok := d.rejection(format, frame.Object, err)
 	if !ok {
 		e.err = s.fail(frame, err)
 		return e, false
 	}
+	if bad.Key.Name != "" {
+		if other := s.of.checkNamespace(bad.Key.Namespace); other != nil {
+			e.err = s.fail(frame, other)
+			return e, true
+		}
+	}
 	e.lacking, e.version = &bad, bad.Version.ResourceVersion
+	e.err = s.longVersion(e.version)
 	return e, false
+}
+
+// longVersion returns an error if a version is too long.
+func (s *wireWatch[T]) longVersion(version string) error {
+	if err := checkVersion(version); err != nil {
+		return s.answer.fail(nil, err)
+	}
+	return nil
 }
 
 // fail wraps what is wrong with a frame.
@@ -273,9 +293,8 @@ func (s *wireWatch[T]) fail(frame *wire.Frame, err error) error {
 	return s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], err)
 }
 
-// otherKind returns an error if what should be an object says that it is something that no
-// resource is made of.
-func otherKind[T Object](format wire.Format, frame *wire.Frame) error {
+// otherKind returns an error if what should be an object says that it is something else.
+func (s *wireWatch[T]) otherKind(format wire.Format, frame *wire.Frame) error {
 	kind := metav1.TypeMeta{Kind: string(frame.Kind), APIVersion: string(frame.APIVersion)}
 	if format != wire.Protobuf && unmarshalJSON(format, frame.Object, &kind) != nil {
 		return nil
@@ -286,7 +305,7 @@ func otherKind[T Object](format wire.Format, frame *wire.Frame) error {
 	case kind.Kind == "Status" && kind.APIVersion == "v1":
 		return &TypeError{Want: reflect.TypeFor[T]().String(), Got: kind.Kind}
 	}
-	return nil
+	return s.of.expected.check(kind)
 }
 
 func isTableKind(kind metav1.TypeMeta) bool {
@@ -306,6 +325,7 @@ func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e event[T
 		return e, false
 	}
 	e.version = object.ResourceVersion
+	e.err = s.longVersion(e.version)
 	e.closing = object.Annotations[metav1.InitialEventsAnnotationKey] == "true"
 	return e, true
 }
@@ -324,9 +344,9 @@ func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 		kind = string(frame.Kind) // the message has none
 	}
 	if kind != "Status" {
-		return s.fail(frame, &TypeError{Want: "*v1.Status", Got: kind})
+		return s.fail(frame, &TypeError{Want: "*v1.Status", Got: cut(kind, maxName)})
 	}
-	return apierrors.FromObject(&status)
+	return s.answer.refused(apierrors.FromObject(&status))
 }
 
 // unmarshal decodes one of the objects that every API has.

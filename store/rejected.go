@@ -27,10 +27,10 @@ type Rejection struct {
 func (r Rejection) Error() string {
 	name := "object without a key"
 	if r.Key != (Key{}) {
-		name = fmt.Sprintf("%q", r.Key)
+		name = fmt.Sprintf("%.253q", r.Key) // a name that is longer is no name
 	}
 	if r.Version.ResourceVersion != "" {
-		name += fmt.Sprintf(" at resource version %q", r.Version.ResourceVersion)
+		name += fmt.Sprintf(" at resource version %.64q", r.Version.ResourceVersion)
 	}
 	return fmt.Sprintf("%s: %v", name, r.Err)
 }

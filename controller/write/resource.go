@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/reflector"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,7 +49,7 @@ func ForResource[T reflector.Object](config *rest.Config, resource schema.GroupV
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("client of %s: %w", resource.Resource, reflector.ErrNoStruct)
 	}
-	own := rest.CopyConfig(config)
+	own := restguard.Config(config)
 	own.APIPath = "/apis"
 	if resource.Group == "" {
 		own.APIPath = "/api"

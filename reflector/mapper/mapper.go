@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/restguard"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/disk"
@@ -75,7 +76,7 @@ func OnDisk(config *rest.Config, opts ...Option) (*Mapper, error) {
 		return nil, ErrNoDirectory
 	}
 	told := filepath.Join(o.directory, "discovery", directoryOf(config.Host))
-	client, err := disk.NewCachedDiscoveryClientForConfig(config, told, filepath.Join(o.directory, "http"), o.life)
+	client, err := disk.NewCachedDiscoveryClientForConfig(restguard.Config(config), told, filepath.Join(o.directory, "http"), o.life)
 	if err != nil {
 		return nil, fmt.Errorf("discovery at %s: %w", config.Host, err)
 	}
@@ -85,7 +86,7 @@ func OnDisk(config *rest.Config, opts ...Option) (*Mapper, error) {
 // InMemory returns a mapper that forgets what the server told when the process ends. It
 // returns an error if the config is of no use.
 func InMemory(config *rest.Config) (*Mapper, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+	client, err := discovery.NewDiscoveryClientForConfig(restguard.Config(config))
 	if err != nil {
 		return nil, fmt.Errorf("discovery at %s: %w", config.Host, err)
 	}

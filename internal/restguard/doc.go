@@ -1,0 +1,4 @@
+// Package restguard protects the REST clients of this module from servers that are not what they
+// should be: from a redirect that takes the credentials to another server, and from a refusal
+// whose body does not end.
+package restguard

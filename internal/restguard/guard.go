@@ -1,0 +1,112 @@
+package restguard
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// RedirectError means that a server redirected a request to another host or scheme. The client
+// does not follow: client-go's transports add the credentials to each request, so the other
+// server would get them, and its answer would pass for the API server's (compare CVE-2022-3172).
+type RedirectError struct {
+	// From and To are scheme and host, such as "https://10.0.0.1:6443".
+	From, To string
+}
+
+// Error names both servers.
+func (e *RedirectError) Error() string {
+	return fmt.Sprintf("%s redirects to another server, %s, and the client does not send credentials there: set the host of the config to the API server itself", e.From, e.To)
+}
+
+// Config returns a copy of a config whose clients are protected.
+func Config(config *rest.Config) *rest.Config {
+	own := rest.CopyConfig(config)
+	own.Wrap(Transport)
+	return own
+}
+
+// Transport returns a transport that returns a [RedirectError] instead of a redirect to another
+// server, and limits the bodies of refusals to [RefusalLimit].
+func Transport(to http.RoundTripper) http.RoundTripper { return transport{to} }
+
+// Copy returns a copy of a client, with a transport of its own. Only client-go's client can be
+// copied; a double is returned as it is.
+func Copy(client rest.Interface, wrap func(http.RoundTripper) http.RoundTripper) rest.Interface {
+	of, ok := client.(*rest.RESTClient)
+	if !ok || of == nil {
+		return client
+	}
+	// All fields but Client are unexported. The copy shares the rate limiter, the warning handler
+	// and the rest.
+	own := reflect.New(reflect.TypeFor[rest.RESTClient]())
+	own.Elem().Set(reflect.ValueOf(of).Elem())
+	guarded := own.Interface().(*rest.RESTClient)
+	guarded.Client = &http.Client{}
+	if of.Client != nil {
+		*guarded.Client = *of.Client
+	}
+	if guarded.Client.Transport == nil {
+		guarded.Client.Transport = http.DefaultTransport
+	}
+	guarded.Client.Transport = wrap(guarded.Client.Transport)
+	return guarded
+}
+
+type transport struct{ http.RoundTripper }
+
+// WrappedRoundTripper is for client-go, which looks for the transport inside.
+func (t transport) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.RoundTripper.RoundTrip(r)
+	if err != nil || response.StatusCode >= 200 && response.StatusCode <= 299 || response.Body == nil {
+		return response, err
+	}
+	if err := redirect(r.URL, response); err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	response.Body = newRefusal(r.Context(), response.Body)
+	return response, nil
+}
+
+// redirect returns an error if a response redirects to another server.
+func redirect(from *url.URL, response *http.Response) error {
+	switch response.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil
+	}
+	to, err := from.Parse(response.Header.Get("Location"))
+	if err != nil || from.Scheme == to.Scheme && address(from) == address(to) {
+		return nil // net/http says what is wrong with it
+	}
+	return &RedirectError{From: server(from), To: server(to)}
+}
+
+// address returns host and port.
+func address(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = u.Scheme
+	} else if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		port = u.Scheme
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// server returns scheme and host. The rest of a redirect may be secret, and of any length.
+func server(u *url.URL) string {
+	const most = 128
+	text := u.Scheme + "://" + u.Host
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

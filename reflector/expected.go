@@ -1,0 +1,171 @@
+package reflector
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"sync/atomic"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// expected says which objects a resource may have. Another version of the same group is accepted:
+// the object says which one it is in.
+type expected struct {
+	version schema.GroupVersion // empty if it is not known
+	// generated means that T is generated, and its lists are called by their kind. Those of a
+	// custom resource may be called anything.
+	generated bool
+	partial   bool   // T is metadata alone, of which the server may make objects
+	given     string // the kind, by the caller or by T's name; empty if it is not known
+	learned   atomic.Pointer[string]
+}
+
+// expect sets what is known before the first answer. A generated type has the name of its kind;
+// whether the resource is of that kind, its own name says.
+func (x *expected) expect(version schema.GroupVersion, resource string, t reflect.Type, generated bool) {
+	x.version = version
+	x.partial = t == reflect.TypeFor[metav1.PartialObjectMetadata]()
+	if x.partial || !generated {
+		return
+	}
+	if plural, _ := meta.UnsafeGuessKindToResource(version.WithKind(t.Name())); plural.Resource == resource {
+		x.generated, x.given = true, t.Name()
+	}
+}
+
+// check returns an error if a kind is not the expected one. An empty one says nothing.
+func (x *expected) check(kind metav1.TypeMeta) error {
+	group := groupOf(kind.APIVersion)
+	if x.partial && kind.Kind == "PartialObjectMetadata" && group == metav1.GroupName {
+		return nil
+	}
+	if kind.APIVersion != "" && x.version.Version != "" && group != x.version.Group {
+		return &MismatchError{What: "API group", Want: x.version.Group, Got: cut(group, maxName)}
+	}
+	if kind.Kind == "" {
+		return nil
+	}
+	want := x.given
+	if want == "" && kind.Kind != "Status" && len(kind.Kind) <= maxName {
+		learned := x.learned.Load()
+		if learned == nil {
+			x.learned.CompareAndSwap(nil, &kind.Kind)
+			learned = x.learned.Load()
+		}
+		if learned != nil {
+			want = *learned
+		}
+	}
+	if !strings.EqualFold(want, kind.Kind) {
+		return &MismatchError{What: "kind", Want: want, Got: cut(kind.Kind, maxName)}
+	}
+	return nil
+}
+
+// checkList returns an error if a list is not of the expected kind. bare means that the items do
+// not say theirs: it is then the list's.
+func (x *expected) checkList(list metav1.TypeMeta, bare bool) error {
+	if list.Kind == "List" {
+		return nil
+	}
+	kind := metav1.TypeMeta{APIVersion: list.APIVersion}
+	if item, ok := strings.CutSuffix(list.Kind, "List"); ok && (bare || x.generated || x.partial && item == "PartialObjectMetadata") {
+		kind.Kind = item
+	}
+	return x.check(kind)
+}
+
+func groupOf(apiVersion string) string {
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		return ""
+	}
+	return group
+}
+
+// check returns an error if a decoded object is not of the expected kind or namespace, and whether
+// the object says its kind.
+func (d *decoder[T]) check(object T, namespace string, format wire.Format, data []byte) (bare bool, err error) {
+	if err := d.of.checkNamespace(namespace); err != nil {
+		return false, err
+	}
+	kind, ok := kindOfObject(object)
+	if !ok {
+		kind = kindOfBytes(format, data)
+	}
+	if kind == d.passed {
+		return kind.Kind == "", nil
+	}
+	if err := d.of.expected.check(kind); err != nil {
+		return false, err
+	}
+	d.passed = kind
+	return kind.Kind == "", nil
+}
+
+func (r *Resource[T]) checkNamespace(namespace string) error {
+	if r.namespace != "" && namespace != r.namespace {
+		return &MismatchError{What: "namespace", Want: r.namespace, Got: cut(namespace, maxName)}
+	}
+	return nil
+}
+
+// kindOfObject returns what an object says of its kind, and false if T has no place for it.
+func kindOfObject(object any) (metav1.TypeMeta, bool) {
+	if kinded, ok := object.(kinded); ok {
+		switch own := kinded.GetObjectKind().(type) {
+		case *metav1.TypeMeta:
+			if own != nil {
+				return *own, true
+			}
+		case *unstructured.Unstructured:
+			return metav1.TypeMeta{Kind: own.GetKind(), APIVersion: own.GetAPIVersion()}, true
+		}
+	}
+	return metav1.TypeMeta{}, false
+}
+
+// kindOfBytes returns what the bytes of an object say of its kind; nothing if it is protobuf, whose
+// envelope has it.
+func kindOfBytes(format wire.Format, data []byte) (kind metav1.TypeMeta) {
+	if format == wire.CBOR {
+		_ = unmarshalJSON(format, data, &kind)
+	}
+	if format != wire.JSON {
+		return kind
+	}
+	if data = trimSpace(data); len(data) == 0 || data[0] != '{' {
+		return kind
+	}
+	for b := data[1:]; kind.Kind == "" || kind.APIVersion == ""; b = b[1:] {
+		b = trimSpace(b)
+		n := wire.ValueLength(b)
+		if n < 2 || b[0] != '"' {
+			return kind
+		}
+		name := b[1 : n-1]
+		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ':' {
+			return kind
+		}
+		b = trimSpace(b[1:])
+		if n = wire.ValueLength(b); n <= 0 {
+			return kind
+		}
+		if b[0] == '"' && string(name) == "kind" {
+			kind.Kind = string(b[1 : n-1])
+		} else if b[0] == '"' && string(name) == "apiVersion" {
+			kind.APIVersion = string(b[1 : n-1])
+		}
+		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ',' {
+			return kind
+		}
+	}
+	return kind
+}
+
+func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }

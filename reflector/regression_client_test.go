@@ -1,0 +1,177 @@
+package reflector_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func TestPanicOfTheErrorHookDoesNotEndTheReflector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &scripted{lists: []scriptedAnswer{{contentType: "text/html"}, jsonList("7", jsonObject("a", "5", "red"))}}
+		m := followed(t, opened[*Paint](t, server, configMapResource, "default"), reflector.WithoutWatchList(),
+			reflector.WithErrorHook(func(context.Context, error) { panic("hook") }))
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"a"}, m.names())
+		assert.Equal(t, 1, m.logs.FilterMessage("error hook panicked").Len())
+		m.stop()
+	})
+}
+
+func TestTextsAreBounded(t *testing.T) {
+	long := strings.Repeat("é", 1<<20)
+	failing := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New(long))
+	for name, tc := range map[string]*scripted{
+		"message of an event":  {lists: []scriptedAnswer{jsonList("7")}, watches: []scriptedAnswer{{body: jsonError(failing), open: true}}},
+		"version of a list":    {lists: []scriptedAnswer{jsonList(long)}},
+		"version of an item":   {lists: []scriptedAnswer{jsonList("7", jsonObject("a", long, "red"))}},
+		"version of an object": {lists: []scriptedAnswer{jsonList("7")}, watches: []scriptedAnswer{{body: jsonEvent(watch.Added, jsonObject("a", long, "red")), open: true}}},
+		"version of a bookmark": {lists: []scriptedAnswer{jsonList("7")},
+			watches: []scriptedAnswer{{body: jsonEvent(watch.Bookmark, jsonObject("", long, "")), open: true}}},
+		"type of an event":           {lists: []scriptedAnswer{jsonList("7")}, watches: []scriptedAnswer{{body: jsonEvent(watch.EventType(long), `{}`), open: true}}},
+		"kind":                       {lists: []scriptedAnswer{jsonList("7", objectOf("v1", long, "default", "a"))}},
+		"name of what does not fit":  {lists: []scriptedAnswer{jsonList("7", `{"metadata":{"namespace":"default","name":"`+long+`"},"data":7}`)}},
+		"field of what does not fit": {lists: []scriptedAnswer{jsonList("7", `{"metadata":{"namespace":"default","name":"a","labels":{"`+long+`":7}}}`)}},
+		"content type":               {lists: []scriptedAnswer{{contentType: "text/" + long}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := followed(t, opened[*Paint](t, tc, configMapResource, "default"), reflector.WithoutWatchList())
+				synctest.Wait()
+				require.NotEmpty(t, m.errors())
+				assertBounded(t, m)
+				m.stop()
+			})
+		})
+	}
+}
+
+// assertBounded looks at every text that a reflector gave.
+func assertBounded[T reflector.Object](t *testing.T, m *follower[T]) {
+	t.Helper()
+	const most = 1 << 10
+	for _, err := range append(m.errors(), m.of.State().Err) {
+		if err != nil {
+			assert.LessOrEqual(t, len(err.Error()), most)
+			assert.True(t, utf8.ValidString(err.Error()))
+		}
+	}
+	for _, line := range m.logs.All() {
+		for name, value := range line.ContextMap() {
+			assert.LessOrEqual(t, len(fmt.Sprint(value)), most, "%s of %q", name, line.Message)
+		}
+	}
+	assert.LessOrEqual(t, len(m.of.State().ResourceVersion), most)
+}
+
+func TestUndecodableObjectsAreReportedTogether(t *testing.T) {
+	const count = 2000
+	var events strings.Builder
+	for i := range count {
+		events.WriteString(jsonEvent(watch.Added, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"b%d","uid":"u","resourceVersion":"%d"},"data":7}`, i, i+8)))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		server := &scripted{lists: []scriptedAnswer{jsonList("7")}, watches: []scriptedAnswer{{body: events.String(), open: true}}}
+		m := followed(t, opened[*Paint](t, server, configMapResource, "default"), reflector.WithoutWatchList())
+		synctest.Wait()
+		require.NotEmpty(t, m.errors())
+		assert.LessOrEqual(t, len(m.errors()), 10)
+		assert.Equal(t, len(m.errors()), m.logs.FilterMessage("reflecting failed").Len())
+		assert.Contains(t, m.errors()[0].Error(), "default/b0")
+		assertBounded(t, m)
+		m.stop()
+	})
+}
+
+func TestUndecodableObjectsThatComeOneByOneAreReportedAtABoundedRate(t *testing.T) {
+	const count = 2000
+	synctest.Test(t, func(t *testing.T) {
+		body, events := io.Pipe()
+		defer events.Close()
+		server := roundTrip(func(r *http.Request) (*http.Response, error) {
+			answer := &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {"application/json"}}}
+			if answer.Body = body; r.URL.Query().Get("watch") == "" {
+				answer.Body = io.NopCloser(strings.NewReader(jsonList("7").body))
+			}
+			return answer, nil
+		})
+		m := followed(t, opened[*Paint](t, server, configMapResource, "default"), reflector.WithoutWatchList())
+		synctest.Wait()
+		for i := range count {
+			_, err := io.WriteString(events, jsonEvent(watch.Added, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"b%d","uid":"u","resourceVersion":"%d"},"data":7}`, i, i+8)))
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		assert.Len(t, m.errors(), 10)
+		m.stop()
+	})
+}
+
+func TestTypeWithoutMetadataIsRefused(t *testing.T) {
+	type untagged struct {
+		metav1.ObjectMeta `json:"meta"`
+	}
+	type left struct {
+		metav1.ObjectMeta `json:"-"`
+	}
+	_, err := reflector.ForResource[*untagged](localhost(nil), configMapResource, "")
+	assert.ErrorIs(t, err, reflector.ErrNoMetadata)
+	_, err = reflector.ForResource[*left](localhost(nil), configMapResource, "")
+	assert.ErrorIs(t, err, reflector.ErrNoMetadata)
+	_, err = reflector.ForResource[*Paint](localhost(nil), configMapResource, "")
+	assert.NoError(t, err)
+}
+
+func TestFailedAnswersSayWhoAnsweredAndWhatWasExpected(t *testing.T) {
+	const secret = "c2VjcmV0"
+	for name, tc := range map[string]struct {
+		code        int
+		contentType string
+		body        string
+		err         error
+		wants       []string
+	}{
+		"a proxy without a body": {502, "", "", nil, []string{"status 502 Bad Gateway", "no Status of an API server", "proxy"}},
+		"a page of a proxy":      {502, "text/html", "<html>bad gateway</html>", nil, []string{"status 502", `content type "text/html"`}},
+		"a login page":           {200, "text/html", "<html>log in</html>", nil, []string{`content type "text/html"`, "want JSON, protobuf or CBOR", "login page"}},
+		"a refusal":              {403, "application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"no list for you"}`, nil, []string{"no list for you", "status 403 Forbidden"}},
+		"a cut list":             {200, "application/json", `{"kind":"ConfigMapList","items":[{"data":"` + secret, nil, []string{"ended early", "application/json"}},
+		"a broken connection":    {200, "application/json", `{"kind":"ConfigMapList","items":[{"data":"` + secret, io.ErrUnexpectedEOF, []string{"unexpected EOF"}},
+		"HTTP/2":                 {0, "", "", fmt.Errorf("transport connection broken: malformed HTTP response %q", "\x00\x00\x02%"+secret), []string{"malformed HTTP response", "TLS, HTTP/2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := roundTrip(func(r *http.Request) (*http.Response, error) {
+				if tc.code == 0 {
+					return nil, tc.err
+				}
+				answer := &http.Response{StatusCode: tc.code, Request: r, Header: http.Header{}}
+				if tc.contentType != "" {
+					answer.Header.Set("Content-Type", tc.contentType)
+				}
+				answer.Body = &scriptedBody{Reader: strings.NewReader(tc.body), answer: scriptedAnswer{err: tc.err}, ctx: r.Context()}
+				return answer, nil
+			})
+			_, err := opened[*Paint](t, server, configMapResource, "default").List(t.Context(), metav1.ListOptions{})
+			require.Error(t, err)
+			for _, want := range append(tc.wants, "GET http://localhost/api/v1/namespaces/default/configmaps") {
+				assert.Contains(t, err.Error(), want)
+			}
+			assert.NotContains(t, err.Error(), secret)
+		})
+	}
+}
