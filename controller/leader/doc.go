@@ -19,23 +19,53 @@
 //
 //   - L1. What is led runs only while the lease is held, and not twice in one process.
 //   - L2. When ctx ends, what is led ends first, in its own time, while the lease is
-//     renewed. Then the lease is given up, and another process has it at once.
+//     renewed. Then the lease is given up. A candidate takes it at its next attempt, which
+//     is at most 2.2 times RetryPeriod later.
 //   - L3. When the lease cannot be renewed, what is led is told to end at once, by
-//     controller.WithHalt and so with the cause controller.ErrHalt, and before anybody
-//     else may take the lease: when RetryPeriod and RenewDeadline are over since the
+//     controller.WithHalt and so with the cause controller.ErrHalt, and before another
+//     process may take the lease: when RetryPeriod and RenewDeadline are over since the
 //     request was sent by which it was last renewed, which is three seconds before the
 //     lease ends unless [WithTimes] says otherwise. That holds while it finishes for L2,
 //     too. It is the part of what is led to return within that time: a reconciler or a
 //     controller does if its function heeds its context.
 //   - L4. The lease is not given up when it was lost. The process is then a candidate
 //     again, and what is led runs again when it has the lease.
+//   - L5. A lease that was deleted, or written by another process or by hand, never makes
+//     two leaders. The leader ends its term as in L3 when it sees that the lease is gone,
+//     names another holder or is of another term: at its next renewal, so after RetryPeriod
+//     and one request. A leader that is cut off ends by L3. A candidate leads no earlier
+//     than a lease duration after it saw the change: it creates a missing lease without a
+//     holder, and waits for it as for a lease of an unknown holder.
 //
-// All of it needs identities that no two processes have in common: a process takes a
-// lease with its own identity for its own. The name of a host is not enough.
+// A candidate believes two things that are written by hand: a lease without a holder and of
+// one second was given up, and an exact copy of a lease that it saw is that lease.
 //
-// What holds of clocks: nobody's time of day counts, but a process whose clock goes much
-// slower than that of another may lead for too long. Kubernetes' own controllers rely on
-// the same.
+// So nothing leads for one lease duration, 15 seconds by default, after the first start in a
+// new cluster, after a lease was deleted, and after a process lost its lease and found it
+// still in its own name. Shorter times, by WithTimes, shorten that.
+//
+// All of it needs identities that no two processes have in common. The name of a host is
+// not enough.
+//
+// # What a lease cannot promise
+//
+// A lease says when a process has to stop writing. It cannot stop a write.
+//
+//   - A process that is stopped (SIGSTOP, a debugger, a container that gets no CPU time) for
+//     longer than its lease goes on where it was: another process leads by then, and the
+//     timers that end the context run some milliseconds after the first lines of code.
+//     [Valid] compares the clocks itself, and so returns an error at once.
+//   - While a machine or a virtual machine is suspended the monotonic clock stands still, and
+//     with it every timer of Go: after it resumes, the context may stay alive for up to
+//     RetryPeriod and RenewDeadline. Valid compares the wall clock, too, and returns an error
+//     once something has set that right. Until then it returns nil.
+//   - The wall clock of a process counts for Valid alone: one that is set forward makes it
+//     return errors until the next renewal. Processes may differ in their time of day. In
+//     speed their clocks may differ by what is left of the lease when what is led has
+//     ended, so by less than three seconds in 15. Kubernetes' own controllers rely on the same.
+//   - Between Valid and the server a write may be late by any time. Only the server makes it
+//     safe, if it refuses a late one: by a resource version that the write must match, by a
+//     name that exists already, or by a fencing token that the written object keeps.
 //
 // # Concurrency
 //
@@ -44,5 +74,5 @@
 // # Errors
 //
 // Run returns what the thing that is led returned. What it returns when the lease was
-// lost goes to the logger.
+// lost goes to the logger, with the reason. Valid returns [ErrNotLeading], with the reason.
 package leader

@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/kubereflector/kubereflector/controller/leader"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -43,7 +44,9 @@ func ExampleNew() {
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name}, // usually the host's name
 		}
 		ctx, stop := context.WithCancel(context.Background())
-		fmt.Println(leader.New(lock, work{name, stop}).Run(ctx))
+		// Shorter than the defaults: the first one waits for a lease duration.
+		short := leader.WithTimes(time.Second, time.Second/2, time.Second/10)
+		fmt.Println(leader.New(lock, work{name, stop}, short).Run(ctx))
 	}
 	// Output:
 	// one leads

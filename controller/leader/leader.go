@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,32 @@ const (
 	DefaultRetryPeriod = 2 * time.Second
 )
 
-// ErrRunning means that Run was called while it runs already.
-var ErrRunning = errors.New("leader election is running already")
+var (
+	// ErrRunning means that Run was called while it runs already.
+	ErrRunning = errors.New("leader election is running already")
+
+	// ErrNotLeading means that a context does not come from an [Elector], or that its lease
+	// is not held for certain.
+	ErrNotLeading = errors.New("not leading")
+)
+
+type lockKey struct{}
+
+// Valid returns nil if the lease of ctx, which comes from an [Elector], is certainly held
+// at this moment, and else an error that is [ErrNotLeading]. It compares the clocks with the
+// last renewal, and so detects that the process was stopped before a timer ends ctx: call it
+// immediately before a write that must not be made twice. See the package documentation for
+// what it cannot promise.
+func Valid(ctx context.Context) error {
+	lock, ok := ctx.Value(lockKey{}).(*heldLock)
+	if !ok {
+		return fmt.Errorf("%w: the context does not come from an Elector", ErrNotLeading)
+	}
+	if err := lock.valid(time.Now()); err != nil {
+		return fmt.Errorf("%w: lease %s: %w", ErrNotLeading, lock.Describe(), err)
+	}
+	return nil
+}
 
 // Runner is what is led. Its Run must return when ctx has ended, and be callable again.
 // It may take its time, unless the cause of the end is controller.ErrHalt.
@@ -55,8 +80,8 @@ func (f optionFunc) apply(e *Elector) { f(e) }
 
 // WithTimes sets how long a lease lasts, how long a leader tries to renew it, and the
 // time between two attempts. The lease, of which only whole seconds count, must last
-// longer than both others together, so that what is led can end before. The defaults are [DefaultLeaseDuration],
-// [DefaultRenewDeadline] and [DefaultRetryPeriod].
+// longer than both others together, so that what is led can end before. The defaults are
+// [DefaultLeaseDuration], [DefaultRenewDeadline] and [DefaultRetryPeriod].
 func WithTimes(lease, renew, retry time.Duration) Option {
 	return optionFunc(func(e *Elector) { e.lease, e.renew, e.retry = lease, renew, retry })
 }
@@ -99,10 +124,10 @@ func (e *Elector) Run(ctx context.Context) error {
 	defer e.running.Store(false)
 	for {
 		lost, err := e.term(ctx)
-		if !lost {
+		if lost == nil {
 			return err
 		}
-		e.logger.Warn("lease lost", zap.String("lease", e.lock.Describe()), zap.NamedError("left", err))
+		e.logger.Warn("lease lost", zap.String("lease", e.lock.Describe()), zap.NamedError("because", lost), zap.NamedError("left", err))
 	}
 }
 
@@ -130,13 +155,13 @@ func (e *Elector) electing(lock resourcelock.Interface, lead func(context.Contex
 	})
 }
 
-// term waits for the lease, and leads once. It reports whether the lease was lost, and
+// term waits for the lease, and leads once. It returns why the lease was lost, or nil, and
 // what the thing that is led returned.
-func (e *Elector) term(ctx context.Context) (lost bool, err error) {
+func (e *Elector) term(ctx context.Context) (lost, err error) {
 	// It outlives ctx: the lease is renewed until what is led has ended.
 	electing, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
-	lock := &heldLock{Interface: e.lock, limit: e.renew}
+	lock := &heldLock{Interface: e.lock, limit: e.renew, lease: e.lease}
 	ended := make(chan struct{})
 	lead := func(leased context.Context) {
 		defer close(ended)
@@ -144,11 +169,11 @@ func (e *Elector) term(ctx context.Context) (lost bool, err error) {
 		leased, lose := context.WithCancel(leased)
 		defer lose()
 		defer lock.watch(e.renew+e.retry, lose)()
-		lost, err = e.lead(ctx, leased)
+		lost, err = e.lead(ctx, leased, lock)
 	}
 	elector, err := e.electing(lock, lead)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	candidate := context.AfterFunc(ctx, func() {
 		if !lock.held() {
@@ -161,18 +186,18 @@ func (e *Elector) term(ctx context.Context) (lost bool, err error) {
 		if lock.unsure() {
 			e.release(ctx, e.retry)
 		}
-		return false, nil // ctx ended before it was our turn
+		return nil, nil // ctx ended before it was our turn
 	}
 	<-ended
-	if !lost {
+	if lost == nil {
 		e.release(ctx, e.renew)
 	}
 	return lost, err
 }
 
 // lead runs what is led until ctx or the lease ends.
-func (e *Elector) lead(ctx, leased context.Context) (lost bool, err error) {
-	working, halt := controller.WithHalt(ctx)
+func (e *Elector) lead(ctx, leased context.Context, lock *heldLock) (lost, err error) {
+	working, halt := controller.WithHalt(context.WithValue(ctx, lockKey{}, lock))
 	defer halt()
 	// Also when ctx has ended: what is led may take its time to finish then.
 	watching := context.AfterFunc(leased, halt)
@@ -180,16 +205,27 @@ func (e *Elector) lead(ctx, leased context.Context) (lost bool, err error) {
 	e.leading.Store(true)
 	defer e.leading.Store(false)
 	err = e.led.Run(working)
-	return leased.Err() != nil && ctx.Err() == nil, err
+	if leased.Err() != nil && ctx.Err() == nil {
+		lost = cmp.Or(lock.err(), errNotRenewed)
+	}
+	return lost, err
 }
+
+// errNotRenewed is why client-go ends a term before its timer does.
+var errNotRenewed = errors.New("not renewed in time")
 
 // release gives up the lease, if it is still ours. If that fails, it ends by itself.
 func (e *Elector) release(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	err := e.tryRelease(ctx)
-	for apierrors.IsConflict(err) {
-		err = e.tryRelease(ctx) // a renewal that was given up came through all the same
+	// A renewal that was given up came through all the same.
+	for apierrors.IsConflict(err) && ctx.Err() == nil {
+		select {
+		case <-time.After(e.retry / 10):
+			err = e.tryRelease(ctx)
+		case <-ctx.Done():
+		}
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		e.logger.Warn("lease not given up", zap.String("lease", e.lock.Describe()), zap.Error(err))

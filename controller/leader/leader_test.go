@@ -163,14 +163,10 @@ func TestWhatIsLedEndsTheElectionByItsError(t *testing.T) {
 	})
 }
 
-// tampered is a lock that does something else when it writes.
+// tampered is a lock that does something else when it updates.
 type tampered struct {
 	resourcelock.Interface
 	write func(ctx context.Context, record resourcelock.LeaderElectionRecord, write func() error) error
-}
-
-func (l *tampered) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, record, func() error { return l.Interface.Create(ctx, record) })
 }
 
 func (l *tampered) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
@@ -275,7 +271,7 @@ func TestLeaseIsGivenUpIfNobodyKnowsWhetherItWasTaken(t *testing.T) {
 			return ctx.Err()
 		}}
 		stop := start(t, New(lock, one))
-		<-time.After(time.Second)
+		<-time.After(DefaultLeaseDuration + 3*DefaultRetryPeriod)
 		identity, _ := holder(t, newLock(t, server, "two"))
 		require.Equal(t, "one", identity)
 		require.NoError(t, stop())

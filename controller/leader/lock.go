@@ -2,25 +2,44 @@ package leader
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// heldLock is a lock that knows whether it was ever ours, and since when for certain.
-// Its requests have a limit: one without an answer would keep a candidate from the lease
-// for ever.
+const (
+	// released is the duration of a lease without a holder that its holder gave up, as
+	// client-go writes it.
+	released = 1
+
+	// unknown is the holder that client-go sees where it would take a lease at once although
+	// another process may believe that it leads: in one that names no holder and was not
+	// given up, and in one that names this process, but not by a write of this term.
+	unknown = "(unknown)"
+)
+
+// heldLock is the lock of one term. It knows since when it is certainly held, ends the term
+// when the lease is another holder's or gone, and keeps a candidate from a lease that a
+// leader may still believe in. Its requests have a limit: without one, a request that gets
+// no answer blocks a candidate for ever.
 type heldLock struct {
 	resourcelock.Interface
 	limit time.Duration
+	lease time.Duration // how long a lease lasts
 
 	// mu protects the fields below it.
-	mu      sync.Mutex
-	renewed time.Time     // when the last write that succeeded was begun; zero if none did
-	open    bool          // a write was given up: nobody knows what became of it
-	life    time.Duration // how long a write holds the lease for certain
-	over    *time.Timer   // nil unless somebody wants to know when that is over
+	mu       sync.Mutex
+	renewed  time.Time     // when the last write that succeeded was begun; zero if none did
+	acquired time.Time     // when this term began, as the lease says
+	open     bool          // a write was given up: it may have come through
+	life     time.Duration // how long a write holds the lease for certain
+	over     *time.Timer   // of life; nil before watch
+	lose     func()        // ends what is led; nil before watch
+	lost     error         // why the term is over; nil while it goes on
 }
 
 // held reports whether the lease was ever ours.
@@ -37,52 +56,145 @@ func (l *heldLock) unsure() bool {
 	return l.open
 }
 
-// watch has a function called once the last write that succeeded was begun longer ago
-// than life, until stop is called. Others count from when the server wrote, which may be
-// long before its answer arrived: client-go counts from then.
+// watch has lose called when the term is over: at the latest when the last write that
+// succeeded was begun longer ago than life. Candidates count from when the server wrote,
+// which may be long before its answer arrived: client-go counts from the answer.
 func (l *heldLock) watch(life time.Duration, lose func()) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.life = life
-	l.over = time.AfterFunc(time.Until(l.renewed.Add(life)), lose)
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.over.Stop()
-		l.over = nil
+	l.life, l.lose = life, lose
+	if l.lost != nil {
+		lose()
 	}
+	l.over = time.AfterFunc(time.Until(l.renewed.Add(life)), func() {
+		l.end(fmt.Errorf("not renewed for %v", life))
+	})
+	return func() {
+		l.over.Stop()
+		l.end(errors.New("the term has ended"))
+	}
+}
+
+// end ends the term, unless it has ended.
+func (l *heldLock) end(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		return
+	}
+	l.lost = why
+	if l.lose != nil {
+		l.lose()
+	}
+}
+
+// err returns why the term is over, or nil.
+func (l *heldLock) err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
+// valid returns an error unless the lease is held for certain.
+func (l *heldLock) valid(now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		return l.lost
+	}
+	if since := elapsed(l.renewed, now); since >= l.life {
+		return fmt.Errorf("not renewed for %v", since.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// elapsed returns how long ago something was, by the clock that says more. The monotonic
+// clock stands still while the machine is suspended, and the wall clock may be set back.
+func elapsed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
 // Get implements [resourcelock.Interface].
 func (l *heldLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if err := l.err(); err != nil {
+		return nil, nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
-	return l.Interface.Get(ctx)
+	record, raw, err := l.Interface.Get(ctx)
+	if l.held() {
+		l.check(record, err)
+		if lost := l.err(); lost != nil {
+			return nil, nil, lost // not NotFound: client-go would create a lease
+		}
+		return record, raw, err
+	}
+	if apierrors.IsNotFound(err) {
+		if err = l.announce(ctx); err == nil {
+			record, raw, err = l.Interface.Get(ctx)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if record.HolderIdentity == l.Identity() || record.HolderIdentity == "" && record.LeaseDurationSeconds != released {
+		record.HolderIdentity = unknown
+	}
+	if record.HolderIdentity != "" {
+		record.LeaseDurationSeconds = max(record.LeaseDurationSeconds, int(l.lease/time.Second))
+	}
+	return record, raw, nil
 }
 
-// Create implements [resourcelock.Interface].
-func (l *heldLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, record, l.Interface.Create)
+// check ends the term if the lease is gone or not ours, as the server answers.
+func (l *heldLock) check(record *resourcelock.LeaderElectionRecord, err error) {
+	l.mu.Lock()
+	acquired := l.acquired
+	l.mu.Unlock()
+	switch {
+	case apierrors.IsNotFound(err):
+		l.end(errors.New("the lease was deleted"))
+	case err != nil:
+	case record.HolderIdentity != l.Identity():
+		l.end(fmt.Errorf("the lease is held by %q", record.HolderIdentity))
+	case !record.AcquireTime.Truncate(time.Second).Equal(acquired.Truncate(time.Second)):
+		l.end(errors.New("the lease was written anew"))
+	}
+}
+
+// announce creates a lease without a holder. A leader whose lease was deleted goes on until
+// it looks, and believes in its lease for less than a lease duration: so long all candidates
+// wait, from when they see this one.
+func (l *heldLock) announce(ctx context.Context) error {
+	now := time.Now()
+	record := resourcelock.LeaderElectionRecord{LeaseDurationSeconds: int(l.lease / time.Second)}
+	record.AcquireTime.Time, record.RenewTime.Time = now, now
+	if err := l.Interface.Create(ctx, record); !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil // another candidate was faster
 }
 
 // Update implements [resourcelock.Interface].
 func (l *heldLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, record, l.Interface.Update)
-}
-
-func (l *heldLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	if err := l.err(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
 	begun := time.Now()
-	err := write(ctx, record)
+	err := l.Interface.Update(ctx, record)
+	if err != nil && l.held() {
+		l.check(nil, err)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
 		l.open = l.open || ctx.Err() != nil
 		return err
 	}
-	l.renewed = begun
-	if l.over != nil {
+	l.renewed, l.acquired = begun, record.AcquireTime.Time
+	if l.over != nil && l.lost == nil {
 		l.over.Reset(time.Until(begun.Add(l.life)))
 	}
 	return nil
