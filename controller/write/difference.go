@@ -10,6 +10,9 @@ import (
 
 // difference returns the merge patch that makes one object of another.
 func difference[T metav1.Object](held, want T) (map[string]any, error) {
+	if p := reflect.ValueOf(held); p.Kind() == reflect.Pointer && p.Pointer() == reflect.ValueOf(want).Pointer() {
+		return nil, ErrSame
+	}
 	before, err := json.Marshal(held)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@
 // # Usage
 //
 //	deployments := clientset.AppsV1().Deployments(key.Namespace)
-//	want := held.DeepCopy() // the cached one is everybody's
+//	want := write.Copy(held) // the cache and all its readers share the one that is held
 //	want.Spec.Replicas = &replicas
 //	deployment, err := write.Patch(ctx, deployments, held, want)
 //
@@ -50,6 +50,7 @@
 //
 // Errors of the server are wrapped, with the key, but for those of [Apply], which cannot
 // know it: apierrors.IsConflict and its like see them all the same. [*OwnedError] says to
-// whom an object belongs. [ErrNoVersion], [ErrNotStatus], [ErrDeleting] and
-// [ErrOtherNamespace] are mistakes of the caller.
+// whom an object belongs. [ErrNoVersion], [ErrSame], [ErrNotStatus], [ErrDeleting]
+// and [ErrOtherNamespace] are mistakes of the caller. A redirect to another server is a
+// [reflector.RedirectError].
 package write

@@ -22,7 +22,7 @@ var ErrDeleting = errors.New("object is being deleted: it can get no finalizer")
 //     returns nil, takes the finalizer away.
 //   - One that is being deleted and does not have the finalizer is none of its business.
 //
-// The cleanup must be such that it may be called again. As long as it returns an error
+// The cleanup gets a [Copy] of the object. It must be such that it may be called again. As long as it returns an error
 // the object stays, and its key is reconciled again if that error is returned.
 func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string, cleanup func(ctx context.Context, object T) error) (current T, alive bool, err error) {
 	if held.GetDeletionTimestamp() == nil {
@@ -32,7 +32,7 @@ func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, f
 	if !slices.Contains(held.GetFinalizers(), finalizer) {
 		return held, false, nil
 	}
-	if err := cleanup(ctx, held); err != nil {
+	if err := cleanup(ctx, Copy(held)); err != nil {
 		return held, false, err
 	}
 	current, err = RemoveFinalizer(ctx, client, held, finalizer)

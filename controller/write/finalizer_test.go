@@ -57,7 +57,7 @@ func TestFinalizerGoesAfterTheCleanup(t *testing.T) {
 
 		cleaned := 0
 		cleanup := func(_ context.Context, c *corev1.ConfigMap) error {
-			assert.Same(t, held, c)
+			assert.Equal(t, held, c)
 			assert.Equal(t, []string{finalizer}, w.get().Finalizers, "not before the cleanup")
 			cleaned++
 			return nil

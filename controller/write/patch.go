@@ -11,6 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// ErrSame means that [Patch] or [Status] was given one object twice: it was changed where it
+// is held, so that the cache is wrong, and nothing can be compared.
+var ErrSame = errors.New("the object that is wanted is the one that is held: change a Copy of it")
+
 // ErrNotStatus means that [Status] was to change something else than the status.
 var ErrNotStatus = errors.New("something else than the status differs, which the server would ignore: use Patch for it")
 
@@ -19,8 +23,9 @@ var ErrNotStatus = errors.New("something else than the status differs, which the
 // held, and asks nothing. Of a resource that has a status of its own, the server ignores
 // what differs in the status: see [Status].
 //
-// What is wanted is to be made from a copy of what is held, so that all that it does not
-// mean to change is the same.
+// What is wanted is to be made from a [Copy] of what is held, so that all that it does not
+// mean to change is the same. It must not share maps, slices or pointers that were changed:
+// of such changes Patch sees nothing. It returns [ErrSame] if the two are one object.
 func Patch[T metav1.Object](ctx context.Context, client Patcher[T], held, want T) (T, error) {
 	patch, err := difference(held, want)
 	if err != nil {

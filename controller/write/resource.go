@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/reflector"
@@ -43,11 +44,16 @@ func newMeta() *runtime.Scheme {
 }
 
 // ForResource returns a client of a resource, whose objects are of a kind, without
-// namespaces; [Resource.In] makes one for a namespace of it. It returns [reflector.ErrNoStruct] unless T is a pointer to a
-// struct, and an error if the config is of no use.
+// namespaces; [Resource.In] makes one for a namespace of it. It returns
+// [reflector.ErrNoStruct] unless T is a pointer to a struct, and an error if the kind is
+// none or the config is of no use. The client follows no redirect to another host or scheme,
+// which would receive its credentials.
 func ForResource[T reflector.Object](config *rest.Config, resource schema.GroupVersionResource, kind string) (*Resource[T], error) {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("client of %s: %w", resource.Resource, reflector.ErrNoStruct)
+	}
+	if !isKind.MatchString(kind) {
+		return nil, fmt.Errorf("client of %s: %.80q is no kind: pass the kind of the resource, such as Deployment, and the namespace to Resource.In", resource.Resource, kind)
 	}
 	own := restguard.Config(config)
 	own.APIPath = "/apis"
@@ -67,6 +73,9 @@ func ForResource[T reflector.Object](config *rest.Config, resource schema.GroupV
 	}
 	return &Resource[T]{rest: client, resource: resource.Resource, kind: metav1.TypeMeta{APIVersion: version.String(), Kind: kind}}, nil
 }
+
+// isKind is the form of a kind: as that of a Go type that is exported.
+var isKind = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
 // In returns the client for a namespace.
 func (r *Resource[T]) In(namespace string) *Resource[T] {

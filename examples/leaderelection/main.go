@@ -74,7 +74,7 @@ func start(ctx context.Context, c cluster.Cluster, name string, work chan<- stri
 		Client:     c.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 	}
-	// Shorter than the defaults, so that nobody has to wait.
+	// Shorter than the defaults: the first one waits for a lease duration.
 	elector := leader.New(lock, reconciler, leader.WithTimes(3*time.Second, time.Second, 200*time.Millisecond))
 
 	// The informer runs in both, so that the cache of whoever comes next is warm.

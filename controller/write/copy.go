@@ -1,0 +1,114 @@
+package write
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Copy returns a deep copy of an object, of any type: what is changed in it changes nothing
+// that the original has. It calls DeepCopyObject if T has it and it returns a T. It copies
+// other types by reflection, and calls DeepCopy or DeepCopyInto of each part that has it, as
+// code generators make them. Two things the copy shares with the original: what unexported
+// fields of a struct without such a method point to, and functions and channels. An object
+// that contains itself is not supported.
+func Copy[T any](object T) T {
+	if o, ok := any(object).(runtime.Object); ok && !isNil(object) {
+		// One that an embedded field lends returns another type.
+		if c, ok := o.DeepCopyObject().(T); ok && reflect.TypeOf(c) == reflect.TypeOf(object) {
+			return c
+		}
+	}
+	var c T
+	copyInto(reflect.ValueOf(&c).Elem(), reflect.ValueOf(&object).Elem())
+	return c
+}
+
+func isNil(object any) bool {
+	v := reflect.ValueOf(object)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// copyInto sets one value to a deep copy of another of the same type.
+func copyInto(to, from reflect.Value) {
+	to.Set(from)
+	switch from.Kind() {
+	case reflect.Pointer:
+		if !from.IsNil() {
+			to.Set(reflect.New(from.Type().Elem()))
+			copyInto(to.Elem(), from.Elem())
+		}
+	case reflect.Interface:
+		if !from.IsNil() {
+			c := reflect.New(from.Elem().Type()).Elem()
+			copyInto(c, from.Elem())
+			to.Set(c)
+		}
+	case reflect.Slice:
+		if !from.IsNil() {
+			to.Set(reflect.MakeSlice(from.Type(), from.Len(), from.Len()))
+			copyItems(to, from)
+		}
+	case reflect.Array:
+		copyItems(to, from)
+	case reflect.Map:
+		if !from.IsNil() {
+			to.Set(reflect.MakeMapWithSize(from.Type(), from.Len()))
+			for entries := from.MapRange(); entries.Next(); {
+				c := reflect.New(from.Type().Elem()).Elem()
+				copyInto(c, entries.Value())
+				to.SetMapIndex(entries.Key(), c)
+			}
+		}
+	case reflect.Struct:
+		copyStruct(to, from)
+	}
+}
+
+func copyItems(to, from reflect.Value) {
+	if isPlain(from.Type().Elem().Kind()) {
+		reflect.Copy(to, from)
+		return
+	}
+	for i := range from.Len() {
+		copyInto(to.Index(i), from.Index(i))
+	}
+}
+
+// isPlain reports whether a value of a kind points to nothing that can change.
+func isPlain(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }
+
+// copyStruct copies a struct by its own method if it has one. A method that an embedded
+// field lends is of another type, and is not called.
+func copyStruct(to, from reflect.Value) {
+	pointer := reflect.PointerTo(from.Type())
+	if m, ok := pointer.MethodByName("DeepCopyInto"); ok && m.Type.NumIn() == 2 && m.Type.In(1) == pointer && m.Type.NumOut() == 0 {
+		m.Func.Call([]reflect.Value{addressed(from), to.Addr()})
+		return
+	}
+	if m, ok := pointer.MethodByName("DeepCopy"); ok && m.Type.NumIn() == 1 && m.Type.NumOut() == 1 {
+		switch m.Type.Out(0) {
+		case from.Type():
+			to.Set(m.Func.Call([]reflect.Value{addressed(from)})[0])
+			return
+		case pointer:
+			to.Set(m.Func.Call([]reflect.Value{addressed(from)})[0].Elem())
+			return
+		}
+	}
+	for i := range from.NumField() {
+		if from.Type().Field(i).IsExported() {
+			copyInto(to.Field(i), from.Field(i))
+		}
+	}
+}
+
+// addressed returns a pointer to a value, which may be that of a map.
+func addressed(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v.Addr()
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return p
+}
