@@ -30,6 +30,7 @@
 //
 // # Errors
 //
-// What cannot be written goes to the logger: an Event is not worth failing for. Run returns
+// An Event that is there already because an earlier attempt created it, of which the answer
+// was lost, is written. What cannot be written goes to the logger: an Event is not worth failing for. Run returns
 // [ErrUnwritten] if there was no time for all of them.
 package recorder

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 )
@@ -26,10 +27,13 @@ type run struct {
 	told    int // so often
 	heard   int // by the broadcaster's watchers
 	writing int // requests
+	// unsure are the Events whose creation got no answer, by namespace and name: they may be
+	// there. client-go creates them again.
+	unsure map[string]bool
 }
 
 func newRun(ctx context.Context, r *Recorder) (*run, error) {
-	n := &run{EventSink: r.sink, logger: r.logger, happened: make(chan struct{}, 1)}
+	n := &run{EventSink: r.sink, logger: r.logger, happened: make(chan struct{}, 1), unsure: map[string]bool{}}
 	n.broadcaster = events.NewBroadcaster(n)
 	n.recorder = n.broadcaster.NewRecorder(r.scheme, r.name)
 	_, err := n.broadcaster.StartEventWatcher(func(runtime.Object) { n.count(&n.heard, 1) })
@@ -64,8 +68,32 @@ func (n *run) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Even
 	n.count(&n.writing, 1)
 	defer n.count(&n.writing, -1)
 	written, err := n.EventSink.Create(ctx, event)
-	n.note(event, err)
+	unsure := n.settle(event.Namespace+"/"+event.Name, err)
+	switch {
+	case !apierrors.IsAlreadyExists(err):
+		n.note(event, err)
+	case event.Series != nil:
+		// client-go patches it next: the first of the series was created in between.
+	case unsure:
+		return event, nil // an earlier attempt created it
+	default:
+		n.note(event, err)
+	}
 	return written, err
+}
+
+// settle notes whether the creation of an Event got an answer, and reports whether an
+// earlier one got none.
+func (n *run) settle(name string, err error) (unsure bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	unsure = n.unsure[name]
+	if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+		delete(n.unsure, name)
+	} else if len(n.unsure) < earlyLimit {
+		n.unsure[name] = true
+	}
+	return unsure
 }
 
 // Patch implements [events.EventSink].
