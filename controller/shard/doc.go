@@ -76,8 +76,14 @@
 //   - Nobody restores an old state of the server while members run, nor changes or deletes
 //     the lease of a shard by hand: who held it is told to end at once, but nobody waits.
 //
-// Who deletes the lease of a member by hand has it join anew; others take its shards when
-// the lease would have been over. Leases that nobody needs are deleted by the members.
+// A member whose lease was deleted by hand joins anew; others take its shards when the lease
+// would have been over. The members delete leases that are not needed.
+//
+// A lease that no member wrote, such as one that says that it lasts for years, that names a
+// holder that is no member, or whose count of terms is at its end, is believed for
+// [MaxLeaseDuration] at most. Meanwhile its shards may be unworked or, if it says that
+// another number of shards came first, all shards: [State] has the lease in Foreign, and
+// [Member.Ready] returns [ErrForeignLease].
 //
 // # Concurrency
 //

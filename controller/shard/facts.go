@@ -47,6 +47,7 @@ func (m *Member) Facts() []informer.Fact {
 	add("shards", strings.Join(held, " "))
 	add("told to end", strings.Join(ending, " "))
 	add("held by nobody", strings.Join(free, " "))
+	add("foreign leases", strings.Join(s.Foreign, "; "))
 	add("members", strings.Join(members, "; "))
 	if s.Err != nil {
 		add("last failure", s.Err.Error())

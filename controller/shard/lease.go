@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -58,7 +60,7 @@ func (l *life) claimed(index int, lease *coordinationv1.Lease) *coordinationv1.L
 	}
 	l.mark(lease)
 	lease.Labels[shardLabel] = strconv.Itoa(index)
-	term := int32(termOf(lease) + 1)
+	term := int32(min(termOf(lease)+1, math.MaxInt32))
 	lease.Spec.LeaseTransitions, lease.Spec.AcquireTime = &term, lease.Spec.RenewTime
 	return lease
 }
@@ -82,15 +84,27 @@ func termOf(lease *coordinationv1.Lease) int {
 	if lease == nil || lease.Spec.LeaseTransitions == nil {
 		return 0
 	}
-	return int(*lease.Spec.LeaseTransitions)
+	return int(max(*lease.Spec.LeaseTransitions, 0))
 }
 
-// durationOf returns how long a lease lasts that is not renewed.
+// durationOf returns how long a lease lasts that is not renewed: as long as it says, if a
+// member can have written it.
 func durationOf(lease *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	if lease.Spec.LeaseDurationSeconds == nil || *lease.Spec.LeaseDurationSeconds <= 0 {
 		return otherwise
 	}
-	return time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+	return min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, MaxLeaseDuration)
+}
+
+// oddity returns what is wrong with a lease that a member cannot have written, or "".
+func oddity(lease *coordinationv1.Lease) string {
+	switch spec := lease.Spec; {
+	case holderOf(lease) != "" && spec.LeaseDurationSeconds != nil && time.Duration(*spec.LeaseDurationSeconds)*time.Second > MaxLeaseDuration:
+		return fmt.Sprintf("lease %s says that it lasts %d seconds: it counts for %v, delete it", lease.Name, *spec.LeaseDurationSeconds, MaxLeaseDuration)
+	case spec.LeaseTransitions != nil && (*spec.LeaseTransitions == math.MaxInt32 || *spec.LeaseTransitions < 0):
+		return fmt.Sprintf("lease %s says that it was taken %d times, so that terms do not grow: set spec.leaseTransitions to the last term that objects were written with", lease.Name, *spec.LeaseTransitions)
+	}
+	return ""
 }
 
 // newer reports whether a resource version came after another one. Of what is no number

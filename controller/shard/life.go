@@ -27,7 +27,9 @@ type life struct {
 	passed  bool               // nobody comes first who knows of another number of shards
 	leaving bool
 	err     error // what a Hold returned by itself
-	quit    time.Time
+	// reported is what was logged of leases that no member wrote.
+	reported []string
+	quit     time.Time
 
 	working context.Context    // of what is held
 	halt    func()             // ends it at once; for any goroutine

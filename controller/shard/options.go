@@ -19,6 +19,10 @@ const (
 	// DefaultDrainTimeout is how long a [Hold] may take until it is told to end at once.
 	DefaultDrainTimeout = 15 * time.Second
 
+	// MaxLeaseDuration is the longest lease that a member may have, and as long as any lease
+	// is believed: one that says more was written by something else.
+	MaxLeaseDuration = 10 * time.Minute
+
 	// MaxShards is how many shards there may be: each is an object of its own.
 	MaxShards = 4096
 )
@@ -55,7 +59,7 @@ func (f optionFunc) apply(o *options) { f(o) }
 
 // WithTimes sets how long a member that is not heard of keeps its shards, how long it goes
 // on when it cannot renew its lease, and the time between two renewals. The lease is of
-// whole seconds. What is left between deadline and lease, which is at least a fifth of the
+// whole seconds, at most [MaxLeaseDuration]. What is left between deadline and lease, which is at least a fifth of the
 // lease, is for the work to end and for clocks that differ. The defaults are
 // [DefaultLeaseDuration], [DefaultRenewDeadline] and [DefaultRenewPeriod].
 func WithTimes(lease, deadline, period time.Duration) Option {
@@ -81,8 +85,8 @@ func WithLogger(logger *zap.Logger) Option {
 
 func (o *options) check() error {
 	switch {
-	case o.lease < time.Second || o.lease != o.lease.Truncate(time.Second):
-		return fmt.Errorf("a lease of %v must be one of whole seconds: see WithTimes", o.lease)
+	case o.lease < time.Second || o.lease > MaxLeaseDuration || o.lease != o.lease.Truncate(time.Second):
+		return fmt.Errorf("a lease of %v must be of whole seconds, at most %v: see WithTimes", o.lease, MaxLeaseDuration)
 	case o.deadline <= 0 || o.deadline > o.lease/5*4:
 		return fmt.Errorf("a deadline of %v must leave a fifth of the lease of %v for the work to end: see WithTimes", o.deadline, o.lease)
 	case o.period <= 0 || o.period > o.deadline/2:

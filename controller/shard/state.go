@@ -7,9 +7,15 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
+
+// ErrForeignLease means that leases of the group say what no member writes. Delete them.
+var ErrForeignLease = errors.New("leases that no member wrote")
 
 // Phase is what a member is doing.
 type Phase string
@@ -43,6 +49,9 @@ type State struct {
 	Members []MemberState
 	// Shards are all shards, in their order.
 	Shards []ShardState
+	// Foreign says what is wrong with leases of the group that a member cannot have written,
+	// such as the holder of a shard that is no member, at most three of them.
+	Foreign []string
 
 	change int // counts the changes of everything but Renewed
 }
@@ -89,7 +98,7 @@ func (s *status) set(change func(*State)) {
 	old := s.state
 	change(&s.state)
 	if s.state.Phase == old.Phase && s.state.Incarnation == old.Incarnation && reflect.DeepEqual(s.state.Err, old.Err) &&
-		slices.Equal(s.state.Members, old.Members) && slices.Equal(s.state.Shards, old.Shards) {
+		slices.Equal(s.state.Members, old.Members) && slices.Equal(s.state.Shards, old.Shards) && slices.Equal(s.state.Foreign, old.Foreign) {
 		return
 	}
 	s.state.change++
@@ -147,11 +156,39 @@ func (l *life) publish(v *view, target []string, lost bool) {
 		members = append(members, MemberState{Incarnation: p.id, Shards: held[p.id], Of: p.of, Leaving: p.leaving})
 	}
 	slices.SortFunc(members, func(a, b MemberState) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
-	l.status.set(func(s *State) { s.Phase, s.Members, s.Shards = phase, members, shards })
+	l.status.set(func(s *State) {
+		s.Phase, s.Members, s.Shards, s.Foreign = phase, members, shards, l.foreign(v)
+	})
 	l.status.late(overdue, l.clock.now())
 	if phase != Joining {
 		l.status.once.Do(func() { close(l.status.synced) })
 	}
+}
+
+// foreign returns what is wrong with leases that a member cannot have written. What is new
+// in it is logged.
+func (l *life) foreign(v *view) []string {
+	all := v.odd
+	for _, claims := range [][]claim{v.claims, v.strange} {
+		for _, c := range claims {
+			if c.holder != "" && v.members[c.holder] == nil {
+				all = append(all, fmt.Sprintf("lease %s names %.100q, which is no member: it counts for %v", c.lease.Name, c.holder, c.duration))
+			}
+		}
+	}
+	if own := v.members[l.id]; l.passed && own != nil && v.behind(own) {
+		all = append(all, "a member that came later says that it was first, and knows of another number of shards: nothing is worked until its lease ends")
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	all = all[:min(len(all), 3)]
+	for _, one := range all {
+		if !slices.Contains(l.reported, one) {
+			l.logger.Warn("lease was not written by a member", zap.String("group", l.group.Name), zap.String("because", one))
+		}
+	}
+	l.reported = all
+	return all
 }
 
 // late notes whether work does not end.
@@ -222,7 +259,8 @@ func (m *Member) WaitForSync(ctx context.Context) error {
 }
 
 // Ready returns nil if the member takes part, or waits for those that came first, and
-// else what is wrong. A member without shards is ready.
+// else what is wrong, leases that no member wrote included: see State.Foreign. A member
+// without shards is ready.
 func (m *Member) Ready() error {
 	s := m.State()
 	switch s.Phase {
@@ -241,6 +279,9 @@ func (m *Member) Ready() error {
 		if one.Overdue {
 			return fmt.Errorf("member of %s: work of shard %s does not end", m.group.Name, one.Shard)
 		}
+	}
+	if len(s.Foreign) > 0 {
+		return fmt.Errorf("member of %s: %w: %s", m.group.Name, ErrForeignLease, strings.Join(s.Foreign, "; "))
 	}
 	return nil
 }

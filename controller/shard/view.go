@@ -15,6 +15,7 @@ type view struct {
 	members map[string]*peer // by incarnation; also those that have ended
 	claims  []claim          // by the index of the shard
 	strange []claim          // those of somebody who knows of another number of shards
+	odd     []string         // what is wrong with leases that no member can have written
 	version string           // nothing is missing up to it
 }
 
@@ -49,6 +50,9 @@ func newView(group Group, leases func(yield func(*coordinationv1.Lease) bool), o
 	for lease := range leases {
 		of, _ := strconv.Atoi(lease.Annotations[ofAnnotation])
 		duration := durationOf(lease, otherwise)
+		if odd := oddity(lease); odd != "" {
+			v.odd = append(v.odd, odd)
+		}
 		label, isShard := lease.Labels[shardLabel]
 		if !isShard {
 			v.add(group, &peer{
