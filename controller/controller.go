@@ -123,5 +123,7 @@ func (o *options) report(ctx context.Context, logger *zap.Logger, err *eventqueu
 			logger.Error("error hook panicked", zap.String("resourceVersion", err.ResourceVersion), zap.Any("panic", value), zap.Stack("stack"))
 		}
 	}()
-	o.errorHook(ctx, err)
+	if o.errorHook != nil {
+		o.errorHook(ctx, err)
+	}
 }

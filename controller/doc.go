@@ -85,7 +85,9 @@
 //     Run returns after the last call has returned, and names the keys that are left.
 //     After [ErrHalt] there is no time for that.
 //   - R7. Run may be called again: every key is then reconciled anew.
-//   - R8. A panic in a mapping or a predicate is reported, and costs the event alone.
+//   - R8. A panic in a mapping or a predicate is reported once, with the key of the event's
+//     object, and costs the event alone. It goes to the reconciler's logger and error hook, or
+//     to the informer's where the reconciler has none.
 //   - R9. What leaves an informer, because a scope is dropped or an object belongs to another
 //     shard, is not mistaken for a deletion: nobody is called for it, nor, where the primary
 //     informer has scopes or shards, for a key of which it has no object, unless that was

@@ -22,7 +22,7 @@ type options struct {
 	liveFirst    bool
 	drainTimeout time.Duration
 	logger       *zap.Logger
-	errorHook    func(context.Context, error)
+	errorHook    func(context.Context, error) // nil for none
 }
 
 type optionFunc func(*options)
@@ -37,7 +37,6 @@ func defaultOptions() options {
 		liveFirst:    true,
 		drainTimeout: DefaultDrainTimeout,
 		logger:       zap.NewNop(),
-		errorHook:    func(context.Context, error) {},
 	}
 }
 

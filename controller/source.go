@@ -9,6 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -117,11 +118,17 @@ func (w *watching[S]) ready() error { return w.informer.Ready() }
 func (w *watching[S]) stopped() <-chan struct{} { return w.informer.Stopped() }
 
 func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription {
-	return w.informer.Handle(w.handler(o, tell), informer.WithName(name),
+	opts := []informer.SubscriptionOption{
+		informer.WithName(name),
 		// Of two changes merged into one, an owner in between would not be heard of.
 		// The handler is quick: there is no backlog that memory would have to be kept for.
 		informer.WithCompaction(eventqueue.KeepAll), informer.WithResync(w.resync),
-		informer.WithLogger(o.logger.With(zap.String("reconciler", name))), informer.WithErrorHook(o.errorHook))
+		informer.WithErrorHook(o.errorHook), // nil: the informer's
+	}
+	if o.logger.Core().Enabled(zapcore.ErrorLevel) { // else the informer's logger reports errors
+		opts = append(opts, informer.WithLogger(o.logger.With(zap.String("reconciler", name))))
+	}
+	return w.informer.Handle(w.handler(o, tell), opts...)
 }
 
 func (w *watching[S]) handler(o *reconcilerOptions, tell func(trigger)) informer.HandlerFunc[S] {

@@ -1,0 +1,108 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// harness is what regression tests see of a reconciler of ConfigMaps that watches Secrets. A
+// change of the API changes this file, and not the tests.
+type harness struct {
+	*world
+	// reconcile is called with the name of each key; nil does nothing.
+	reconcile func(ctx context.Context, name string) error
+	// mapping maps a Secret to the names of ConfigMaps; nil is owners.
+	mapping func(secret *corev1.Secret) []string
+	options []ReconcilerOption
+
+	calls      list // names of the keys, one for each call
+	lines      *observer.ObservedLogs
+	hooked     errorList
+	reconciler *Reconciler[*corev1.ConfigMap]
+}
+
+// errorList is what error hooks were told.
+type errorList struct {
+	mu  sync.Mutex
+	all []error
+}
+
+func (l *errorList) note(_ context.Context, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, err)
+}
+
+func (l *errorList) take() []error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.all
+	l.all = nil
+	return all
+}
+
+// open returns a harness. Logger and error hook are those of the informers.
+func open(t *testing.T) *harness {
+	core, lines := observer.New(zapcore.WarnLevel)
+	h := &harness{lines: lines}
+	h.world = newWorld(t, informer.WithName("secrets"), informer.WithLogger(zap.New(core)), informer.WithErrorHook(h.hooked.note))
+	return h
+}
+
+// logTo has the reconciler log to the lines of the harness as a production logger does,
+// with stack traces of errors.
+func (h *harness) logTo() {
+	core, lines := observer.New(zapcore.WarnLevel)
+	h.lines = lines
+	h.options = append(h.options, WithLogger(zap.New(core, zap.AddStacktrace(zapcore.ErrorLevel))))
+}
+
+// build makes the reconciler.
+func (h *harness) build() *Reconciler[*corev1.ConfigMap] {
+	watch := h.ofSecrets
+	if h.mapping != nil {
+		watch = Watch(h.secrets, func(s *corev1.Secret) (keys []store.Key) {
+			for _, name := range h.mapping(s) {
+				keys = append(keys, store.Key{Namespace: s.Namespace, Name: name})
+			}
+			return keys
+		})
+	}
+	h.reconciler = NewReconciler("test", h.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		h.calls.add(key.Name)
+		if h.reconcile == nil {
+			return Result{}, nil
+		}
+		return Result{}, h.reconcile(ctx, key.Name)
+	}, append([]ReconcilerOption{watch}, h.options...)...)
+	return h.reconciler
+}
+
+// start runs the reconciler and its informers until stop is called, which returns what
+// the reconciler's Run returned.
+func (h *harness) start() (stop func() error) {
+	if h.reconciler == nil {
+		h.build()
+	}
+	return h.run(h.reconciler)
+}
+
+// startAlone runs the reconciler, and no informer.
+func (h *harness) startAlone() (stop func() error) { return runMember(h.t, h.build()) }
+
+// logged returns the fields of the one line with a message.
+func (h *harness) logged(message string) (fields map[string]any, stack string) {
+	h.t.Helper()
+	lines := h.lines.FilterMessage(message).All()
+	require.Len(h.t, lines, 1, "lines with %q among %v", message, h.lines.All())
+	return lines[0].ContextMap(), lines[0].Stack
+}
