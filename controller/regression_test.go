@@ -31,3 +31,21 @@ func TestMappingPanicReachesTheInformersLoggerAndErrorHook(t *testing.T) {
 		assert.Equal(t, []string{"a"}, h.calls.take(), "other events are mapped")
 	})
 }
+
+func TestKeyWithoutANameIsReportedAndNotReconciled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		h.create(secret("s", "a"))
+		h.mapping = func(*corev1.Secret) []string { return []string{"", "a"} }
+		stop := h.start()
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"a"}, h.calls.take(), "the other keys of the event are reconciled")
+		failures := h.hooked.take()
+		require.Len(t, failures, 1)
+		require.ErrorIs(t, failures[0], ErrUnnamedKey)
+		assert.ErrorContains(t, failures[0], "ns/s")
+		fields, _ := h.logged("handler failed")
+		assert.Equal(t, "ns/s", fields["key"])
+	})
+}

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -63,6 +65,9 @@ func versionOf(object any) version {
 	return version{uid: string(meta.GetUID()), resourceVersion: meta.GetResourceVersion()}
 }
 
+// ErrUnnamedKey means that a mapping of [Watch] returned a key without a name.
+var ErrUnnamedKey = errors.New("mapping returned a key without a name: leave out what maps to no object")
+
 // watching is the source of one informer.
 type watching[S any] struct {
 	informer *informer.Informer[S]
@@ -76,7 +81,8 @@ type watching[S any] struct {
 // modification is mapped twice, as it was and as it is, so that an object which moves
 // from one owner to another is news for both.
 //
-// Keys without a cluster are those of the cluster of the object.
+// Keys without a cluster are those of the cluster of the object. A key without a name is
+// reported as [ErrUnnamedKey] and not reconciled; the other keys of the event are.
 //
 // That objects left the informer, because a scope was dropped or they belong to another shard
 // now, is no reason to reconcile anything. Where the primary informer has scopes or shards, a
@@ -167,6 +173,10 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	told := map[store.Key]bool{}
 	tellOf := func(keys []store.Key) {
 		for _, t.key = range keys {
+			if t.key.Name == "" {
+				err = Permanent(fmt.Errorf("map %s: key %q: %w", event.Key, t.key, ErrUnnamedKey))
+				continue
+			}
 			if t.key.Cluster == "" {
 				t.key.Cluster = event.Key.Cluster // the functions do not see it
 			}
@@ -180,5 +190,5 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	if event.Type == eventqueue.Modification {
 		tellOf(w.keys(event.Prior))
 	}
-	return nil
+	return err
 }
