@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // Feed fills an event-queue collection until ctx ends. A reflector is one. Run
@@ -83,7 +84,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	workers.Go(func() {
 		defer stopFeed() // nobody takes any more what it brings
 		c.queues.Process(working, c.workers, eventqueue.Reporting(c.handler, func(ctx context.Context, err *eventqueue.HandlerError) {
-			c.report(ctx, c.logger.With(zap.Stringer("key", err.Key)), err)
+			c.report(ctx, c.logger.With(zap.Stringer("key", err.Key)), "handler failed", err)
 		}))
 		if working.Err() == nil {
 			closed = eventqueue.ErrClosed
@@ -109,14 +110,15 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	return errors.Join(err, left, closed)
 }
 
-// report tells of a failure of the handler.
-func (o *options) report(ctx context.Context, logger *zap.Logger, err *eventqueue.HandlerError) {
-	fields := []zap.Field{zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt),
-		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err)}
+// report tells of a failure of the handler. A stack trace of the logger would be that of
+// this library, so a line has only that of a panic.
+func (o *options) report(ctx context.Context, logger *zap.Logger, message string, err *eventqueue.HandlerError, more ...zap.Field) {
+	fields := append(more, zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt),
+		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
 	if stack := err.Stack(); stack != nil {
 		fields = append(fields, zap.ByteString("handlerStack", stack))
 	}
-	logger.Error("handler failed", fields...)
+	logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error(message, fields...)
 	defer func() {
 		// What the hook does wrong must not change what becomes of the event.
 		if value := recover(); value != nil {

@@ -77,7 +77,8 @@
 //     [Permanent]. Other keys are not held up.
 //   - R4. A key for which a call has written something, and said so by [Wrote] or
 //     [Deleted], is not reconciled on a cache that does not show it, for as long as
-//     [WithVisibilityTimeout] says; nor by the next Run of the same reconciler.
+//     [WithVisibilityTimeout] says; nor by the next Run of the same reconciler. After that
+//     time it is reconciled again.
 //   - R5. News go before what only the first list or a resync brought, but for one key in eight, and
 //     a [Result] may say otherwise: see [Priority].
 //   - R6. When ctx ends, the keys that wait are still reconciled, for as long as

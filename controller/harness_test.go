@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // harness is what regression tests see of a reconciler of ConfigMaps that watches Secrets. A
@@ -87,6 +89,11 @@ func (h *harness) build() *Reconciler[*corev1.ConfigMap] {
 	return h.reconciler
 }
 
+// only has ConfigMaps of one name reconciled.
+func (h *harness) only(name string) {
+	h.reconciler.Only(func(e eventqueue.Event[*corev1.ConfigMap]) bool { return e.Key.Name == name })
+}
+
 // start runs the reconciler and its informers until stop is called, which returns what
 // the reconciler's Run returned.
 func (h *harness) start() (stop func() error) {
@@ -94,6 +101,18 @@ func (h *harness) start() (stop func() error) {
 		h.build()
 	}
 	return h.run(h.reconciler)
+}
+
+// lose has no event of a Secret arrive until release is closed.
+func (h *harness) lose(release <-chan struct{}) { h.deafen(release) }
+
+// write creates a Secret and tells the reconciler, as a reconcile function does.
+func (h *harness) write(ctx context.Context, name, owner string) error {
+	s, err := h.client.CoreV1().Secrets("ns").Create(ctx, secret(name, owner), metav1.CreateOptions{})
+	if err == nil {
+		Wrote(ctx, s)
+	}
+	return err
 }
 
 // startAlone runs the reconciler, and no informer.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
@@ -120,6 +121,7 @@ func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err er
 		s.tellTriggered(t)
 		s.add(key, t.priority)
 	}
+	var nextTry time.Duration
 	switch {
 	case err == nil || eventqueue.IsPermanent(err):
 		s.queue.Forget(key)
@@ -132,11 +134,16 @@ func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err er
 			p = result.Priority
 		}
 		s.order.wantLater(key, p)
-		s.queue.AddRateLimited(key)
+		nextTry = s.limiter.When(key)
+		s.queue.AddAfter(key, nextTry)
 	}
 	if failed != nil {
 		failed.ResourceVersion = s.held(key)
-		s.report(c, c.log(), failed)
+		var fields []zap.Field
+		if !eventqueue.IsPermanent(err) {
+			fields = append(fields, zap.Duration("nextTry", nextTry))
+		}
+		s.report(c, c.log(), "reconcile failed", failed, fields...)
 	}
 }
 
@@ -151,7 +158,7 @@ func (s *shift) note(key store.Key, writes []written, unseen []wait, err error) 
 		during = j.foreign(s.heardOf(writes))
 		j.due = len(during) > 0
 	}
-	s.holdLocked(key, j, unseen)
+	s.holdLocked(key, j, unseen, !eventqueue.IsPermanent(err))
 	if err != nil {
 		j.failures++
 		if !s.interrupted(err) {
@@ -216,32 +223,35 @@ func stillUnseen(all []wait) []wait {
 	return unseen
 }
 
-// holdLocked holds a key until some waits are over.
-func (s *shift) holdLocked(key store.Key, j *job, unseen []wait) {
+// holdLocked holds a key until some waits are over. If again is true, a key whose waits time
+// out is reconciled again.
+func (s *shift) holdLocked(key store.Key, j *job, unseen []wait, again bool) {
 	if len(unseen) > 0 {
 		j.held, j.unseen, j.shown = true, unseen, make(chan struct{})
-		s.waiters.Go(func() { s.wait(key, unseen) })
+		s.waiters.Go(func() { s.wait(key, unseen, again) })
 	}
 }
 
-// wait waits for what was written, and lets the key go on. An error ends the wait as
-// well: there is no more to wait for.
-func (s *shift) wait(key store.Key, unseen []wait) {
+// wait waits for what was written, and lets the key go on. An error ends the wait as well.
+// If again is true, a key whose time is over is reconciled again: its write may be lost.
+func (s *shift) wait(key store.Key, unseen []wait, again bool) {
 	ctx, cancel := context.WithTimeout(s.working, s.visibility)
 	defer cancel()
+	lost := false
 	for _, wait := range unseen {
 		if err := wait(ctx); err != nil && s.working.Err() == nil {
+			lost = lost || again && ctx.Err() != nil
 			s.logger.Warn("cache does not show what was written", zap.String("reconciler", s.name), zap.Stringer("key", key), zap.Error(err))
 		}
 	}
-	if p, ok := s.release(key); ok {
+	if p, ok := s.release(key, lost); ok {
 		s.add(key, p)
 	}
 }
 
 // release ends the hold of a key, unless the shift has ended before: what is parked is
-// left then. It reports whether the key is to be reconciled.
-func (s *shift) release(key store.Key) (Priority, bool) {
+// left then. It reports whether the key is to be reconciled, as it is if a write was lost.
+func (s *shift) release(key store.Key, lost bool) (Priority, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.working.Err() != nil {
@@ -249,6 +259,9 @@ func (s *shift) release(key store.Key) (Priority, bool) {
 	}
 	j := s.jobs[key]
 	j.held, j.unseen = false, nil
+	if lost {
+		j.park(Normal)
+	}
 	close(j.shown)
 	j.due, j.parked = j.parked, false
 	s.tidyLocked(key, j)
@@ -259,7 +272,7 @@ func (s *shift) release(key store.Key) (Priority, bool) {
 func (s *shift) resume(unseen map[store.Key][]wait) {
 	for key, waits := range unseen {
 		s.mu.Lock()
-		s.holdLocked(key, s.jobLocked(key), waits)
+		s.holdLocked(key, s.jobLocked(key), waits, true)
 		s.mu.Unlock()
 	}
 }

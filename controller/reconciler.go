@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -37,6 +36,9 @@ var (
 	// [WithTimeout] is over.
 	ErrTimeout = errors.New("time to reconcile is over")
 
+	// ErrReconcilerRuns means that a reconciler was changed while its Run runs.
+	ErrReconcilerRuns = errors.New("reconciler runs already")
+
 	// ErrIncompleteReconciler means that a reconciler was made without an informer or
 	// a function.
 	ErrIncompleteReconciler = errors.New("reconciler needs a primary informer, a reconcile function and, for each Watch, an informer and a mapping")
@@ -51,9 +53,12 @@ type Reconciler[T any] struct {
 	name      string
 	primary   *watching[T]
 	reconcile Reconcile
-	running   atomic.Bool
 	synced    chan struct{}
 	once      sync.Once // closes synced
+
+	// mu protects running, and primary.only while running is false.
+	mu      sync.Mutex
+	running bool
 
 	// unseen is what waits for the writes of earlier runs that the caches did not show
 	// when those ended. Run alone uses it.
@@ -79,8 +84,15 @@ func NewReconciler[T any](name string, primary *informer.Informer[T], reconcile 
 }
 
 // Only adds a predicate: events of the primary informer for which it returns false do
-// not have their object reconciled. See [SpecChanged]. Call it before Run.
+// not have their object reconciled. See [SpecChanged]. It panics while Run runs. A manager
+// that runs starts a reconciler as soon as it is added: call Only before, and add the
+// reconciler by AddLed.
 func (r *Reconciler[T]) Only(accepts func(eventqueue.Event[T]) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running {
+		panic(fmt.Errorf("Only of reconciler %q: %w", r.name, ErrReconcilerRuns))
+	}
 	r.primary.only = append(r.primary.only, accepts)
 }
 
@@ -131,6 +143,21 @@ func (r *Reconciler[T]) Ready() error {
 	}
 }
 
+// begin notes that Run runs, and reports whether it did not before.
+func (r *Reconciler[T]) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ran := r.running
+	r.running = true
+	return !ran
+}
+
+func (r *Reconciler[T]) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = false
+}
+
 // Run waits until the informers are synced, and reconciles the key of every object that
 // they hold, and then of those that change, until ctx ends. It then goes on with the
 // keys that wait, for as long as [WithDrainTimeout] says, and returns when the last call
@@ -149,10 +176,10 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 			return ErrIncompleteReconciler
 		}
 	}
-	if !r.running.CompareAndSwap(false, true) {
+	if !r.begin() {
 		return ErrRunning
 	}
-	defer r.running.Store(false)
+	defer r.end()
 
 	shift := newShift(ctx, &r.reconcilerOptions, r.name, r.reconcile, sources)
 	defer shift.close()

@@ -58,8 +58,9 @@ func WithTimeout(d time.Duration) ReconcilerOption {
 }
 
 // WithVisibilityTimeout sets how long a key waits at most, after a call that wrote
-// something, until the caches show it: see [Wrote]. The default is
-// [DefaultVisibilityTimeout]; with 0 or less it does not wait at all.
+// something, until the caches show it: see [Wrote]. The key is then reconciled again, since
+// the write may have been lost, unless the call returned a [Permanent] error. The default is [DefaultVisibilityTimeout]; with 0 or less
+// the key does not wait at all.
 func WithVisibilityTimeout(d time.Duration) ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.visibility = d })
 }

@@ -1,8 +1,11 @@
 package controller
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/stretchr/testify/assert"
@@ -47,5 +50,86 @@ func TestKeyWithoutANameIsReportedAndNotReconciled(t *testing.T) {
 		assert.ErrorContains(t, failures[0], "ns/s")
 		fields, _ := h.logged("handler failed")
 		assert.Equal(t, "ns/s", fields["key"])
+	})
+}
+
+func TestOnlyIsRefusedWhileTheReconcilerRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		h.create(configMap("a"), configMap("b"))
+		h.build()
+		h.only("a")
+		stop := h.start()
+		synctest.Wait()
+		assert.PanicsWithError(t, `Only of reconciler "test": reconciler runs already`, func() { h.only("b") })
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"a"}, h.calls.take())
+		h.only("b")
+		stop = h.start()
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Empty(t, h.calls.take(), "predicates can be added between two runs")
+	})
+}
+
+func TestKeyIsReconciledAgainWhenItsWriteIsNotSeenInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, options := range [][]ReconcilerOption{nil, {WithoutOwnWrites()}} {
+			h := open(t)
+			h.create(configMap("a"))
+			h.options = append(options, WithVisibilityTimeout(10*time.Second))
+			release := make(chan struct{})
+			h.lose(release)
+			h.reconcile = func(ctx context.Context, name string) error {
+				if len(h.calls.peek()) > 1 {
+					return nil
+				}
+				return h.write(ctx, "s", name)
+			}
+			stop := h.start()
+			<-time.After(9 * time.Second)
+			require.Equal(t, []string{"a"}, h.calls.peek())
+			<-time.After(time.Minute)
+			require.Equal(t, []string{"a", "a"}, h.calls.peek(), "once, since nothing is written then")
+			close(release)
+			require.NoError(t, stop())
+		}
+	})
+}
+
+func TestReconcileFailureIsLoggedWithTheNextTryAndNoStack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, fail := range []func() error{
+			func() error { return errors.New("ouch") },
+			func() error { return Permanent(errors.New("ouch")) },
+			func() error { panic("ouch") },
+		} {
+			h := open(t)
+			h.logTo()
+			h.create(configMap("a"))
+			h.reconcile = func(context.Context, string) error {
+				if len(h.calls.peek()) > 1 {
+					return nil
+				}
+				return fail()
+			}
+			stop := h.start()
+			<-time.After(time.Minute)
+			require.NoError(t, stop())
+			fields, stack := h.logged("reconcile failed")
+			assert.Equal(t, "test", fields["reconciler"])
+			assert.Equal(t, "ns/a", fields["key"])
+			assert.EqualValues(t, 1, fields["attempt"])
+			assert.Contains(t, fields["error"], "ouch")
+			assert.Empty(t, stack)
+			if fields["final"] == true {
+				assert.NotContains(t, fields, "nextTry")
+			} else {
+				assert.Equal(t, DefaultBackoff, fields["nextTry"])
+			}
+			if _, panicked := fields["handlerStack"]; panicked {
+				assert.Contains(t, fields["handlerStack"], "regression_test.go")
+			}
+		}
 	})
 }

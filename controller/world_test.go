@@ -117,6 +117,13 @@ func (l *list) take() []string {
 	return all
 }
 
+// peek returns what take would.
+func (l *list) peek() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
 func sorted(all []string) []string {
 	slices.Sort(all)
 	return all

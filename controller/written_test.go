@@ -364,7 +364,7 @@ func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
 		}, WithLogger(zap.New(core)), WithErrorHook(func(ctx context.Context, _ error) { Logger(ctx).Info("sorry") })))
 		synctest.Wait()
 		require.NoError(t, stop())
-		for _, line := range []string{"hello", "handler failed", "sorry"} {
+		for _, line := range []string{"hello", "reconcile failed", "sorry"} {
 			require.Equal(t, 1, logs.FilterMessage(line).Len(), line)
 			fields := logs.FilterMessage(line).All()[0].ContextMap()
 			assert.Equal(t, "test", fields["reconciler"], line)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // Subscription is one subscriber of an informer: a queue of its own, at a pace of
@@ -132,6 +133,7 @@ func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerErr
 	if stack := err.Stack(); stack != nil {
 		fields = append(fields, zap.ByteString("handlerStack", stack))
 	}
-	s.logger.Error("handler failed", fields...)
+	// A stack trace of the logger would be that of this library.
+	s.logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error("handler failed", fields...)
 	s.tell(ctx, err)
 }
