@@ -28,7 +28,9 @@
 //   - N3. When ctx ends, what is led finishes first, while the informers still run; then
 //     the informers end; then the server. So it is when a member fails.
 //   - N4. Run returns after all members have ended, with what each of them returned, by its
-//     name. It may be called again if the members may be run again.
+//     name. Keys that are left when a member has been told to end are logged at Warn and are
+//     no error, so a program that got a signal ends with nil. It may be called again if the
+//     members may be run again.
 //   - N5. /healthz fails if a member has ended by itself, does not answer, or says that it
 //     is dead; and if a call of a function given to [Reconcile] has taken longer than
 //     [WithStuckAfter] allows. It does not fail because something else is down, such as

@@ -130,7 +130,8 @@ func (m *Manager) Leading() bool {
 // has the lease. At the end what is led finishes first, while the informers still run; then
 // these end, and the server last.
 //
-// It returns all that members returned, a [*MemberError] each; what the election and the
+// It returns all that members returned, a [*MemberError] each, but logs an
+// [*eventqueue.DrainError] of a member that was told to end; what the election and the
 // server returned; and [ErrRunning] if it runs already. It may be called again, if the
 // members' Run may.
 func (m *Manager) Run(ctx context.Context) error {

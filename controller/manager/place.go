@@ -3,11 +3,14 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"go.uber.org/zap"
 )
 
 // Living is a member that can tell more of whether it is alive than that it answers.
@@ -37,6 +40,10 @@ var _ informer.Member = (*place)(nil)
 func (p *place) Run(ctx context.Context) error {
 	p.note(false, nil)
 	err := p.member.Run(ctx)
+	if ctx.Err() != nil && onlyLeft(err) {
+		p.of.logger.Warn("member ended with keys left", zap.String("member", p.name), zap.Error(err))
+		return nil
+	}
 	if err != nil {
 		err = &MemberError{Member: p.name, Err: err}
 	}
@@ -51,6 +58,21 @@ func (p *place) Run(ctx context.Context) error {
 	p.of.end()
 	<-ctx.Done()
 	return err
+}
+
+// onlyLeft reports whether an error says nothing but which keys were left when a member had
+// been told to end: that is no failure of it.
+func onlyLeft(err error) bool {
+	switch e := err.(type) {
+	case *eventqueue.DrainError:
+		return true
+	case interface{ Unwrap() error }:
+		return onlyLeft(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		all := e.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !onlyLeft(one) })
+	}
+	return false
 }
 
 func (p *place) note(ended bool, err error) {

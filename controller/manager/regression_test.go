@@ -1,0 +1,47 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestStopWithAKeyInBackOffIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("ns", "a")))
+		core, lines := observer.New(zap.WarnLevel)
+		m := New(server.Config(), WithLogger(zap.New(core)))
+		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		require.NoError(t, err)
+		Reconcile(m, "painter", configMaps, func(context.Context, store.Key) (controller.Result, error) {
+			return controller.Result{}, errors.New("ouch")
+		})
+		stop := start(t, m)
+		synctest.Wait()
+		require.NoError(t, stop())
+		left := lines.FilterMessage("member ended with keys left").All()
+		require.Len(t, left, 1)
+		assert.Equal(t, "painter", left[0].ContextMap()["member"])
+		assert.Contains(t, left[0].ContextMap()["error"], "ns/a")
+	})
+}
+
+func TestOtherFailuresAtTheEndAreReturned(t *testing.T) {
+	left := &eventqueue.DrainError{Left: []eventqueue.Left{{Key: store.Key{Name: "a"}}}}
+	assert.True(t, onlyLeft(errors.Join(&informer.SubscriptionError{Subscription: "s", Err: left}, left)))
+	assert.False(t, onlyLeft(errors.Join(left, errors.New("ouch"))))
+	assert.False(t, onlyLeft(nil))
+}
