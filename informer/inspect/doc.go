@@ -32,8 +32,9 @@
 //
 //   - N1. What is secret stays so: every value under data and stringData of a Secret is
 //     shown as a mask, whether T is the type of Kubernetes, one of your own, metadata or
-//     unstructured, and wherever in T the Secret is. The copies of it that kubectl and
-//     other tools keep in annotations are masked as well. [WithMasked] adds fields.
+//     unstructured, and wherever in T the Secret is. The values of its annotations are masked as
+//     well, but for a few that name other objects, and so is a text of any object that quotes
+//     a Secret. [WithMasked] adds fields.
 //     Errors are shown as they are, as they are logged: what your handlers return should
 //     not quote what is secret, and a reflector quotes the first bytes of an answer that
 //     it cannot read.

@@ -18,7 +18,7 @@ const (
 	applied = masking.Applied
 )
 
-var meta = metav1.ObjectMeta{Name: "a", Annotations: map[string]string{applied: "{\"data\":\"" + hidden + "\"}", "note": "kept"}}
+var meta = metav1.ObjectMeta{Name: "a", Annotations: map[string]string{applied: "{\"data\":\"" + hidden + "\"}", "meta.helm.sh/release-name": "kept"}}
 
 type credential struct { // somebody's own type for Secrets
 	metav1.ObjectMeta `json:"metadata"`
@@ -36,7 +36,7 @@ func shown[T any](t *testing.T, object T, pointers ...string) string {
 func TestSecretsAreMaskedWhateverTheirType(t *testing.T) {
 	tree := map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"p": hidden}, "stringData": map[string]any{"q": hidden},
-		"metadata": map[string]any{"annotations": map[string]any{applied: hidden, "note": "kept"}},
+		"metadata": map[string]any{"annotations": map[string]any{applied: hidden, "meta.helm.sh/release-name": "kept"}},
 	}
 	for name, text := range map[string]string{
 		"typed":        shown(t, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"p": []byte("password")}, StringData: map[string]string{"q": hidden}}),
@@ -47,7 +47,7 @@ func TestSecretsAreMaskedWhateverTheirType(t *testing.T) {
 	} {
 		assert.NotContains(t, text, hidden, name)
 		assert.Contains(t, text, mask, name)
-		assert.Contains(t, text, "note: kept", name)
+		assert.Contains(t, text, "release-name: kept", name)
 	}
 	require.Equal(t, hidden, tree["data"].(map[string]any)["p"], "the object itself is not touched")
 }
@@ -65,7 +65,7 @@ type bundle struct {
 
 func TestSecretsAreMaskedWhereverTheyAre(t *testing.T) {
 	secret := corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"p": []byte("password")}, StringData: map[string]string{"q": hidden}}
-	item := map[string]any{"data": map[string]any{"p": hidden}, "metadata": map[string]any{"annotations": map[string]any{applied: hidden, "note": "kept"}}}
+	item := map[string]any{"data": map[string]any{"p": hidden}, "metadata": map[string]any{"annotations": map[string]any{applied: hidden, "meta.helm.sh/release-name": "kept"}}}
 	said := map[string]any{"kind": "Secret", "data": map[string]any{"p": hidden}, "metadata": item["metadata"]}
 	copies := *meta.DeepCopy()
 	copies.Annotations["example.com/original"] = ` {"data":"` + hidden + `"}`
@@ -80,7 +80,7 @@ func TestSecretsAreMaskedWhereverTheyAre(t *testing.T) {
 	} {
 		assert.NotContains(t, text, hidden, name)
 		assert.Contains(t, text, mask, name)
-		assert.Contains(t, text, "note: kept", name)
+		assert.Contains(t, text, "release-name: kept", name)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -74,8 +75,12 @@ func says(tree map[string]any) bool {
 // saysSecret reports whether an object says that it is a Secret, or a list of them, whose
 // items do not say so.
 func saysSecret(tree map[string]any) bool {
-	return tree["kind"] == "Secret" || tree["kind"] == "SecretList"
+	kind, _ := tree["kind"].(string)
+	return strings.EqualFold(kind, "Secret") || strings.EqualFold(kind, "SecretList")
 }
+
+// quoted finds a Secret in a text of JSON, of JSON within JSON, or of YAML.
+var quoted = regexp.MustCompile(`(?i)\bkind[\\"']*\s*:[\\"'\s]*Secret(List)?\b`)
 
 // conceal masks the data of Secrets, at any depth, and reports whether there was some: a
 // type of one's own may hold a Secret, or several. Without JSON tags, the names of fields
@@ -85,7 +90,10 @@ func (m *Mask) conceal(value any, secret bool) (found bool) {
 	case map[string]any:
 		secret = secret || saysSecret(value)
 		for name, field := range value {
-			if secret && (strings.EqualFold(name, "data") || strings.EqualFold(name, "stringData")) {
+			text, isText := field.(string)
+			if isText && quoted.MatchString(text) {
+				value[name] = m.Instead(text)
+			} else if secret && (strings.EqualFold(name, "data") || strings.EqualFold(name, "stringData")) {
 				value[name], found = m.hide(field, nil), true
 			} else if m.conceal(field, secret) {
 				found = true
@@ -101,15 +109,17 @@ func (m *Mask) conceal(value any, secret bool) (found bool) {
 	return found
 }
 
-// hideCopies masks the annotations, at any depth, that hold a copy of the object: that of
-// kubectl, and if all is wanted whatever looks like one, since other tools keep theirs in
-// annotations of their own.
+// hideCopies masks copies of the object, at any depth: the annotation of kubectl and, if all is
+// wanted, all other annotations but a few, and any text that looks like a copy.
 func (m *Mask) hideCopies(value any, all bool) {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, field := range value {
+			annotations, isMap := field.(map[string]any)
 			if text, ok := field.(string); ok && (name == Applied || all && isCopy(text)) {
 				value[name] = m.Instead(text)
+			} else if all && isMap && strings.EqualFold(name, "annotations") {
+				m.hideAnnotations(annotations)
 			} else {
 				m.hideCopies(field, all)
 			}
@@ -117,6 +127,28 @@ func (m *Mask) hideCopies(value any, all bool) {
 	case []any:
 		for _, element := range value {
 			m.hideCopies(element, all)
+		}
+	}
+}
+
+// shownAnnotations are those of a Secret whose values are shown: names of other objects.
+var shownAnnotations = map[string]bool{
+	"kubernetes.io/service-account.name": true,
+	"kubernetes.io/service-account.uid":  true,
+	"meta.helm.sh/release-name":          true,
+	"meta.helm.sh/release-namespace":     true,
+	"cert-manager.io/certificate-name":   true,
+	"cert-manager.io/issuer-name":        true,
+	"cert-manager.io/issuer-kind":        true,
+	"cert-manager.io/issuer-group":       true,
+}
+
+// hideAnnotations masks the values of a Secret's annotations. Tools keep copies of it there
+// in any encoding, and openshift.io/token-secret.value is a token.
+func (m *Mask) hideAnnotations(annotations map[string]any) {
+	for name, value := range annotations {
+		if !shownAnnotations[name] {
+			annotations[name] = m.hide(value, nil)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestWhatIsMasked(t *testing.T) {
 		{"a Secret by its type", Mask{}, "*v1.Secret", `{"stringData":{"p":"q"}}`, `{"stringData":{"p":"x"}}`},
 		{"a Secret within", Mask{}, "*Own", `{"apiVersion":"v1","kind":"Bundle","a":[{"kind":"Secret","data":{"p":"q"}}]}`, `{"a":[{"data":{"p":"x"},"kind":"Secret"}],"apiVersion":"v1","kind":"Bundle"}`},
 		{"what does not say what it is", Mask{}, "*Own", `{"data":{"p":"q"}}`, `{"data":{"p":"x"}}`},
-		{"a copy", Mask{}, "*v1.Secret", `{"data":{"p":"q"},"metadata":{"annotations":{"a":"{}","b":"c"}}}`, `{"data":{"p":"x"},"metadata":{"annotations":{"a":"x","b":"c"}}}`},
+		{"a copy", Mask{}, "*v1.Secret", `{"data":{"p":"q"},"metadata":{"annotations":{"a":"{}","b":"c"}}}`, `{"data":{"p":"x"},"metadata":{"annotations":{"a":"x","b":"x"}}}`},
 		{"no config map", Mask{}, "*v1.ConfigMap", `{"data":{"p":"q"}}`, `{"data":{"p":"q"}}`},
 		{"a path", Mask{Paths: [][]string{Path("/a~1b/c")}}, "*v1.ConfigMap", `{"a/b":[{"c":"d"},{"c":7}]}`, `{"a/b":[{"c":"x"},{"c":0}]}`},
 		{"no Secret, if they are shown", Mask{ShowSecrets: true}, "*v1.Secret", `{"kind":"Secret","data":{"p":"q"}}`, `{"data":{"p":"q"},"kind":"Secret"}`},
