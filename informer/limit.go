@@ -84,6 +84,6 @@ func (s *Subscription[T]) shed(ctx context.Context, bytes int64) {
 	s.err = err
 	s.mu.Unlock()
 	s.Close()
-	s.logger.Error("subscriber ended", zap.String("informer", s.of.name), zap.String("subscriber", s.name), zap.Error(err))
+	s.logger.Error("subscriber ended", zap.String("subscriber", s.name), zap.Error(err))
 	s.tell(ctx, err)
 }
