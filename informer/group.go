@@ -45,7 +45,8 @@ type Membership struct {
 
 	// Guarded by of.mu.
 
-	member  Member // nil when it has ended
+	member  Member                                                           // nil when it has ended
+	around  func(ctx context.Context, run func(context.Context) error) error // nil: run alone
 	stopped bool
 	cancel  context.CancelFunc // nil unless the member runs
 	err     error
@@ -56,11 +57,20 @@ type Membership struct {
 func (g *Group) Add(member Member) *Membership {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.addLocked(member)
+	return g.addLocked(member, nil)
 }
 
-func (g *Group) addLocked(member Member) *Membership {
-	m := &Membership{of: g, member: member, stopping: make(chan struct{}), done: make(chan struct{})}
+// AddAround is Add for a member whose Run is called by around, which must call run once with
+// ctx and return after it. Unlike a Member that wraps another one, it lets the group see an
+// informer or a group, which end last.
+func (g *Group) AddAround(member Member, around func(ctx context.Context, run func(context.Context) error) error) *Membership {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.addLocked(member, around)
+}
+
+func (g *Group) addLocked(member Member, around func(context.Context, func(context.Context) error) error) *Membership {
+	m := &Membership{of: g, member: member, around: around, stopping: make(chan struct{}), done: make(chan struct{})}
 	g.members = append(g.members, m)
 	if g.run != nil {
 		g.startLocked(g.run, m)
@@ -94,7 +104,7 @@ func (m *Membership) stopLocked() {
 // endLocked notes that the member has ended, and lets go of it: whoever keeps a
 // Membership does not keep a cache.
 func (m *Membership) endLocked(err error) {
-	m.err, m.member = err, nil
+	m.err, m.member, m.around = err, nil, nil
 	close(m.done)
 }
 
@@ -112,11 +122,18 @@ func (m *Membership) Err() error {
 
 // Run runs all members until ctx ends or one of them fails, which ends the others, and
 // returns when all have ended, with what they returned. Informers end last: members that
-// work with their caches, such as reconcilers, can finish while those are still filled. So
+// work with their caches, such as reconcilers, can finish while those are still filled. That
+// also holds for informers of a group within a group, unless a member of that one fails. So
 // no other member may wait for an informer to end. What a member returns that was
 // stopped is told by [Membership.Err] instead. It returns [ErrRunning] if the group runs
 // already, and may be called again.
 func (g *Group) Run(ctx context.Context) error {
+	return g.runWithin(ctx, ctx.Done(), func() {})
+}
+
+// runWithin is Run within another group: informers go on until last ends. finished is called
+// when everything else has ended.
+func (g *Group) runWithin(ctx context.Context, last <-chan struct{}, finished func()) error {
 	g.mu.Lock()
 	if g.run != nil {
 		g.mu.Unlock()
@@ -129,26 +146,52 @@ func (g *Group) Run(ctx context.Context) error {
 	}
 	g.mu.Unlock()
 
-	err := r.wait(&g.mu)
+	err := r.wait(&g.mu, last, finished)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.run = nil
 	return err
 }
 
+// lastOf returns what ends with last, or when a member is stopped.
+func lastOf(last context.Context, stopping <-chan struct{}) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-last.Done():
+		case <-stopping:
+		}
+	}()
+	return ended
+}
+
 func (g *Group) startLocked(r *together, m *Membership) {
 	if r.ending {
 		return
 	}
-	of, running := r.ctx, &r.running
-	if _, ok := m.member.(interface{ endsLast() }); ok {
+	of, running, run := r.ctx, &r.running, m.member.Run
+	finished := func() {}
+	switch member := m.member.(type) {
+	case interface{ endsLast() }:
 		of, running = r.last, &r.lasting
+	case *Group:
+		r.running.Add(1)
+		finished = sync.OnceFunc(r.running.Done)
+		running = &r.lasting
+		run = func(ctx context.Context) error { return member.runWithin(ctx, lastOf(r.last, m.stopping), finished) }
 	}
 	var ctx context.Context
 	ctx, m.cancel = context.WithCancel(of)
-	member := m.member
+	around := m.around
 	running.Go(func() {
-		err := member.Run(ctx)
+		defer finished()
+		var err error
+		if around != nil {
+			err = around(ctx, run)
+		} else {
+			err = run(ctx)
+		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		m.cancel()

@@ -76,7 +76,7 @@ func Share[T any](g *Group, name string, create func() *Informer[T]) (*Lease[T],
 	if g.shared == nil {
 		g.shared = map[string]*share{}
 	}
-	g.shared[name] = &share{informer: made, membership: g.addLocked(made)}
+	g.shared[name] = &share{informer: made, membership: g.addLocked(made, nil)}
 	return leaseLocked[T](g, name)
 }
 

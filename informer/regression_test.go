@@ -31,3 +31,14 @@ func TestReadyFailsWhileAWatchIsNotAnswered(t *testing.T) {
 		require.NoError(t, stop())
 	})
 }
+
+func TestInformersOfANestedGroupEndLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := newPods()
+		outer, inner := newFinisher(pods.Stopped), newFinisher(pods.Stopped)
+		require.NoError(t, runs(t, synctest.Wait, nest(nest(pods), inner), outer))
+		assert.True(t, outer.filled, "a member of the outer group finishes with a cache that is filled")
+		assert.True(t, inner.filled)
+		assert.True(t, isClosed(pods.Stopped()))
+	})
+}

@@ -102,7 +102,7 @@ func (s *scopes[T]) Run(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 
-	err := r.wait(&s.mu)
+	err := r.wait(&s.mu, ctx.Done(), func() {})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run = nil

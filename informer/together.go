@@ -34,15 +34,21 @@ func (r *together) failLocked(err error) {
 }
 
 // wait waits until ctx ends or a part fails, and then for all parts. It returns how they
-// failed.
-func (r *together) wait(mu *sync.Mutex) error {
+// failed. If none failed, parts that end last go on until last is closed, which finished
+// precedes.
+func (r *together) wait(mu *sync.Mutex, last <-chan struct{}, finished func()) error {
 	defer r.cancel()
 	defer r.endLast()
 	<-r.ctx.Done()
 	mu.Lock()
 	r.ending = true
+	failed := len(r.errs) > 0
 	mu.Unlock()
 	r.running.Wait()
+	finished()
+	if !failed {
+		<-last
+	}
 	r.endLast()
 	r.lasting.Wait()
 	return errors.Join(r.errs...) // all who wrote to it have ended

@@ -104,7 +104,7 @@ func (m *Manager) add(group *informer.Group, led bool, member informer.Member) *
 	}
 	m.places = append(m.places, p)
 	m.mu.Unlock()
-	p.membership.Store(group.Add(p))
+	p.membership.Store(group.AddAround(member, p.around))
 	return p.membership.Load()
 }
 

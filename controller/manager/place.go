@@ -34,12 +34,10 @@ type place struct {
 	probe *probe // nil unless one is under way
 }
 
-var _ informer.Member = (*place)(nil)
-
-// Run implements [informer.Member].
-func (p *place) Run(ctx context.Context) error {
+// around runs the member by run.
+func (p *place) around(ctx context.Context, run func(context.Context) error) error {
 	p.note(false, nil)
-	err := p.member.Run(ctx)
+	err := run(ctx)
 	if ctx.Err() != nil && onlyLeft(err) {
 		p.of.logger.Warn("member ended with keys left", zap.String("member", p.name), zap.Error(err))
 		return nil
@@ -80,12 +78,6 @@ func (p *place) note(ended bool, err error) {
 	defer p.mu.Unlock()
 	p.ended, p.err = ended, err
 }
-
-// WaitForSync implements [informer.Member].
-func (p *place) WaitForSync(ctx context.Context) error { return p.member.WaitForSync(ctx) }
-
-// Ready implements [informer.Member].
-func (p *place) Ready() error { return p.member.Ready() }
 
 // gone reports whether the member was taken out.
 func (p *place) gone() bool {
