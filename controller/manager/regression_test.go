@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -44,4 +45,27 @@ func TestOtherFailuresAtTheEndAreReturned(t *testing.T) {
 	assert.True(t, onlyLeft(errors.Join(&informer.SubscriptionError{Subscription: "s", Err: left}, left)))
 	assert.False(t, onlyLeft(errors.Join(left, errors.New("ouch"))))
 	assert.False(t, onlyLeft(nil))
+}
+
+func TestInformersEndAfterOtherMembersOfTheManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(reflectortest.Start(t).Config())
+		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+		require.NoError(t, err)
+		filled := false
+		m.Add(&member{name: "worker", notes: &journal{}, run: func(ctx context.Context) error {
+			<-ctx.Done()
+			<-time.After(time.Second)
+			select {
+			case <-configMaps.Stopped():
+			default:
+				filled = true
+			}
+			return nil
+		}})
+		stop := start(t, m)
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.True(t, filled)
+	})
 }

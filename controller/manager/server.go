@@ -14,6 +14,8 @@ import (
 const (
 	// patience is how long a client may take to send the head of a request.
 	patience = 10 * time.Second
+	// idle is how long a connection may wait for its next request.
+	idle = 2 * time.Minute
 	// goodbye is how long requests may take to end after everything else has.
 	goodbye = 2 * time.Second
 )
@@ -51,7 +53,7 @@ func (m *Manager) serve(ctx context.Context, stop func()) (*serving, error) {
 		return nil, fmt.Errorf("server of health: %w", err)
 	}
 	s := &serving{
-		server: &http.Server{Handler: mux, ReadHeaderTimeout: patience, ErrorLog: zap.NewStdLog(m.logger)},
+		server: &http.Server{Handler: mux, ReadHeaderTimeout: patience, IdleTimeout: idle, ErrorLog: zap.NewStdLog(m.logger)},
 		result: make(chan error, 1),
 		ended:  func() { m.served.Store(nil) },
 	}
