@@ -15,6 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
+	"github.com/kubereflector/kubereflector/internal/e2e/network"
 )
 
 // TestMain is also the main function of replicas.
@@ -43,7 +46,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 type process struct {
 	t        *testing.T
 	identity string
-	line     *line
+	line     *network.Line
 	command  *exec.Cmd
 	input    io.WriteCloser
 	output   *bufio.Reader
@@ -52,8 +55,9 @@ type process struct {
 
 func (w *world) start(identity string) *process {
 	w.Helper()
-	p := &process{t: w.T, identity: identity, line: newLine(w.T, w.server)}
-	text, err := json.Marshal(map[string]string{"Identity": identity, "Kubeconfig": p.line.kubeconfig, "Namespace": w.namespace})
+	config := w.server.Config()
+	p := &process{t: w.T, identity: identity, line: network.Listen(w.T, config)}
+	text, err := json.Marshal(map[string]string{"Identity": identity, "Kubeconfig": apiserver.WriteKubeconfig(w.T, config), "Namespace": w.namespace})
 	require.NoError(w, err)
 	program, err := os.Executable()
 	require.NoError(w, err)

@@ -26,6 +26,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
+	"github.com/kubereflector/kubereflector/internal/e2e/network"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -69,7 +70,7 @@ type world struct {
 	clientset kubernetes.Interface
 	dynamic   dynamic.Interface
 	namespace string
-	line      *line
+	line      *network.Line
 	n         int
 
 	// mu protects the fields below it.
@@ -100,11 +101,11 @@ func newWorld(t *testing.T, gates ...string) *world {
 	}
 	server := apiserver.Start(t, options)
 	w := &world{
-		T: t, server: server, namespace: server.Namespace(t), n: count(t), line: newLine(t, server),
+		T: t, server: server, namespace: server.Namespace(t), n: count(t),
 		writes: map[string][]write{}, now: map[string][2]string{}, shards: map[string]string{}, indexes: map[string]string{}, claimed: map[string]time.Time{}, worked: map[string]work{},
 	}
 	config := server.Config()
-	config.Host = "https://" + w.line.listener.Addr().String()
+	w.line = network.Listen(t, config)
 	client, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
 	t.Cleanup(client.CloseIdleConnections)
@@ -345,7 +346,7 @@ func (w *world) owned(replicas []*process, when string) {
 	})
 	for n, p := range replicas {
 		w.Logf("%s: %s has %d shards, %d of %d plots, heap %d KiB, received %d KiB",
-			when, p.identity, said[n].Shards, said[n].Objects, w.n, said[n].Heap>>10, p.line.received.Load()>>10)
+			when, p.identity, said[n].Shards, said[n].Objects, w.n, said[n].Heap>>10, p.line.Received()>>10)
 	}
 }
 
@@ -354,16 +355,16 @@ func (w *world) begin(replicas []*process, selected bool) {
 	w.Helper()
 	base := make([]int64, len(replicas))
 	for n, p := range replicas {
-		base[n] = p.line.received.Load()
+		base[n] = p.line.Received()
 	}
-	all := w.line.received.Load()
+	all := w.line.Received()
 	w.create()
 	eventually(w.T, "all to be done", w.finished)
 	w.owned(replicas, "at first")
 	// Whoever follows all plots, as the test does, which gets the answers to its creations besides.
-	all = w.line.received.Load() - all
+	all = w.line.Received() - all
 	for n, p := range replicas {
-		share := float64(p.line.received.Load()-base[n]) / float64(all)
+		share := float64(p.line.Received()-base[n]) / float64(all)
 		w.Logf("%s received %.2f of what the test did", p.identity, share)
 		if selected {
 			assert.Less(w, share, 0.6, "of three states of a plot and the answer to its creation: those of a quarter, and two answers")
@@ -400,12 +401,12 @@ func TestProcessesShareObjects(t *testing.T) {
 			w.owned(replicas, "after two came")
 
 			names, cut := w.held("replica-1"), time.Now()
-			replicas[0].line.cut()
+			replicas[0].line.Set(network.Fault{Stall: true})
 			gap = w.takenOver(names, "replica-1", cut)
 			t.Logf("cut off: the last of %d shards was taken after %v, and worked on after %v", len(names), gap, w.workedOn(names, "replica-1", cut))
 			assert.Less(t, gap, leaseDuration+5*time.Second)
 			w.balanced(replicas[1:])
-			replicas[0].line.mend()
+			replicas[0].line.Mend()
 			w.balanced(replicas)
 			w.owned(replicas, "after one was cut off and came back")
 
