@@ -59,7 +59,7 @@ func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return made
 }
 
-// requests counts those of a client, and the lists among them: a watch that begins with the state is one.
+// requests counts those of a client, and the lists among them. A watch that begins with the state is one; a list of a single object is not.
 type requests struct {
 	next http.RoundTripper
 
@@ -71,7 +71,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	query := request.URL.Query()
 	r.mu.Lock()
 	r.all++
-	if query.Get("watch") == "" || query.Get("sendInitialEvents") == "true" {
+	if query.Get("watch") == "" && query.Get("fieldSelector") == "" || query.Get("sendInitialEvents") == "true" {
 		r.lists++
 	}
 	r.mu.Unlock()

@@ -36,7 +36,7 @@ var errFailed = errors.New("any error but a time-out")
 // back-off bounds those that fail. A generated client repeats each that fails ten times by itself, a second apart. It also reports a broken connection
 // as a broken object at times, which costs a list. A fault that does not break the watch costs no request.
 var limits = map[string]struct{ requests, lists int }{
-	"resource":  {8, 0},
+	"resource":  {16, 0},
 	"clientset": {36, 2},
 }
 
