@@ -1,0 +1,106 @@
+package upstream
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	runtimeModule  = "sigs.k8s.io/controller-runtime"
+	clientGoModule = "k8s.io/client-go"
+)
+
+// build is a temporary folder with the changed sources and the programs that are made of them.
+type build struct {
+	folder string
+	// overlay maps files that the packages of this module seem to have to those that they are.
+	overlay map[string]string
+}
+
+// skipUnderRace skips a test that builds something. The build with the race detector takes minutes, and what runs is not this package's own code.
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("SKIPPED: other projects' suites are not built with the race detector; without it: go test -C internal/e2e ./upstream/...")
+	}
+}
+
+func newBuild(t *testing.T) *build {
+	t.Helper()
+	b := &build{folder: t.TempDir(), overlay: map[string]string{}}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join("..", name))
+		require.NoError(t, err)
+		b.write(t, name, content)
+	}
+	return b
+}
+
+// write writes a file of the folder.
+func (b *build) write(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	file := filepath.Join(b.folder, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, content, 0o644))
+	return file
+}
+
+// run runs the go command in internal/e2e, with the go.mod of the folder.
+func (b *build) run(t *testing.T, arguments ...string) []byte {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", arguments...)
+	command.Dir = ".."
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-modfile="+filepath.Join(b.folder, "go.mod"))
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	var failed strings.Builder
+	command.Stderr = &failed
+	output, err := command.Output()
+	require.NoError(t, err, "go %s: %s", strings.Join(arguments, " "), failed.String())
+	return output
+}
+
+// source returns the folder of a module in the module cache, which may have to be downloaded.
+func (b *build) source(t *testing.T, module string) string {
+	t.Helper()
+	var info struct{ Dir string }
+	require.NoError(t, json.Unmarshal(b.run(t, "mod", "download", "-json", module), &info))
+	return info.Dir
+}
+
+// program builds the tests of a package and returns the program.
+func (b *build) program(t *testing.T, name, pkg string) string {
+	t.Helper()
+	overlay, err := json.Marshal(map[string]any{"Replace": b.overlay})
+	require.NoError(t, err)
+	program := filepath.Join(b.folder, name+".test")
+	// The packages import modules that go.mod does not name, as nothing else here does; go.sum has them.
+	b.run(t, "test", "-c", "-vet=off", "-mod=mod", "-overlay", b.write(t, name+".json", overlay), "-o", program, pkg)
+	want, err := os.ReadFile(filepath.Join("..", "go.sum"))
+	require.NoError(t, err)
+	got, err := os.ReadFile(filepath.Join(b.folder, "go.sum"))
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(got), "the build needs sums that internal/e2e/go.sum does not have: run go mod tidy there")
+	return program
+}
+
+// start runs a built program and returns its output, and its error if it failed. It ends before the test does.
+func (b *build) start(t *testing.T, program, folder string, environment []string, arguments ...string) (string, error) {
+	t.Helper()
+	limit := 10 * time.Minute
+	if deadline, ok := t.Deadline(); ok {
+		limit = time.Until(deadline) * 9 / 10
+	}
+	command := exec.CommandContext(t.Context(), program, append(arguments, "-test.timeout="+limit.String())...)
+	command.Dir = folder
+	command.Env = append(os.Environ(), environment...)
+	output, err := command.CombinedOutput()
+	return string(output), err
+}

@@ -1,0 +1,103 @@
+package upstream
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubereflector/kubereflector/internal/e2e/binaries"
+)
+
+// The specs of controller-runtime's pkg/cache. All pass. The digest is that of their names, so that a spec which is replaced by another one shows.
+const (
+	runtimeSpecs  = 276
+	runtimeDigest = "180ac5257151f5ad"
+)
+
+// TestControllerRuntimeCacheSpecs runs controller-runtime's own specs of its cache on informers of this library and a real kube-apiserver.
+func TestControllerRuntimeCacheSpecs(t *testing.T) {
+	skipUnderRace(t)
+	found, err := binaries.Find(t.Context())
+	require.NoError(t, err)
+	b := newBuild(t)
+	copied := b.controllerRuntime(t)
+	program := b.program(t, "runtime", runtimeModule+"/pkg/cache")
+
+	report := filepath.Join(b.folder, "report.json")
+	output, err := b.start(t, program, filepath.Join(copied, "pkg", "cache"), []string{
+		"KUBEBUILDER_ASSETS=" + filepath.Dir(found.APIServer),
+		"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m",
+		"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m",
+	}, "-ginkgo.json-report="+report, "-ginkgo.no-color")
+	assert.NoError(t, err, "%s", output)
+	passed, others := specs(t, report)
+	assert.Empty(t, others, "specs that did not pass")
+	assert.Len(t, passed, runtimeSpecs)
+	slices.Sort(passed)
+	digest := sha256.Sum256([]byte(strings.Join(passed, "\n")))
+	if got := hex.EncodeToString(digest[:8]); got != runtimeDigest {
+		t.Errorf("the specs are not those of controller-runtime v0.25.2: their digest is %s, not %s; their names:\n%s", got, runtimeDigest, strings.Join(passed, "\n"))
+	}
+}
+
+// controllerRuntime copies controller-runtime, replaces the constructor of informers in it, and has the build use the copy.
+func (b *build) controllerRuntime(t *testing.T) string {
+	t.Helper()
+	source := b.source(t, runtimeModule)
+	copied := filepath.Join(b.folder, "controller-runtime")
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(source, name))
+		require.NoError(t, err)
+		b.write(t, filepath.Join("controller-runtime", name), content)
+	}
+	require.NoError(t, os.CopyFS(filepath.Join(copied, "pkg"), os.DirFS(filepath.Join(source, "pkg"))))
+
+	informers := filepath.Join(copied, "pkg", "cache", "internal", "informers.go")
+	content, err := os.ReadFile(informers)
+	require.NoError(t, err)
+	constructor := []byte("newInformer := cache.NewSharedIndexInformer\n")
+	require.Equal(t, 1, bytes.Count(content, constructor), "places in %s that make informers", informers)
+	content = bytes.Replace(content, constructor, []byte("newInformer := shimInformer\n"), 1)
+	require.NoError(t, os.WriteFile(informers, content, 0o644))
+	b.write(t, filepath.Join("controller-runtime", "pkg", "cache", "internal", "shim.go"), shim(t, "shim", "package internal"))
+	b.run(t, "mod", "edit", "-replace", runtimeModule+"="+copied, filepath.Join(b.folder, "go.mod"))
+	return copied
+}
+
+// specs reads a report of ginkgo and returns the names of the specs that passed, and what became of the others.
+func specs(t *testing.T, file string) (passed, others []string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var suites []struct {
+		SpecReports []struct {
+			ContainerHierarchyTexts []string
+			LeafNodeType            string
+			LeafNodeText            string
+			State                   string
+		}
+	}
+	require.NoError(t, json.Unmarshal(content, &suites))
+	for _, suite := range suites {
+		for _, spec := range suite.SpecReports {
+			name := strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), " ")
+			switch {
+			case spec.State != "passed":
+				others = append(others, fmt.Sprintf("%s %q: %s", spec.LeafNodeType, name, spec.State))
+			case spec.LeafNodeType == "It":
+				passed = append(passed, name)
+			}
+		}
+	}
+	return passed, others
+}
