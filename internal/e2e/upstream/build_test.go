@@ -82,7 +82,7 @@ func (b *build) program(t *testing.T, name, pkg string) string {
 	require.NoError(t, err)
 	program := filepath.Join(b.folder, name+".test")
 	// The packages import modules that go.mod does not name, as nothing else here does; go.sum has them.
-	b.run(t, "test", "-c", "-vet=off", "-mod=mod", "-overlay", b.write(t, name+".json", overlay), "-o", program, pkg)
+	b.run(t, "test", "-c", "-vet=off", "-ldflags=-s -w", "-mod=mod", "-overlay", b.write(t, name+".json", overlay), "-o", program, pkg)
 	want, err := os.ReadFile(filepath.Join("..", "go.sum"))
 	require.NoError(t, err)
 	got, err := os.ReadFile(filepath.Join(b.folder, "go.sum"))
