@@ -38,7 +38,7 @@ func TestControllerRuntimeCacheSpecs(t *testing.T) {
 		"KUBEBUILDER_ASSETS=" + filepath.Dir(found.APIServer),
 		"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m",
 		"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m",
-	}, "-ginkgo.json-report="+report, "-ginkgo.no-color")
+	}, "-ginkgo.json-report="+report, "-ginkgo.no-color", "-ginkgo.timeout=5m") // that time-out stops the server, go test's does not
 	assert.NoError(t, err, "%s", output)
 	passed, others := specs(t, report)
 	assert.Empty(t, others, "specs that did not pass")
