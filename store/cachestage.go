@@ -138,10 +138,7 @@ func (s *cacheStage[T]) Commit(l Listing[T]) error {
 		return s.ended
 	}
 	l.Objects, l.Identities = without(s.objects, s.dropped), without(s.told, s.dropped)
-	l.Lacking = slices.Clip(l.Lacking)
-	for _, number := range slices.Sorted(maps.Keys(s.refused)) {
-		l.Lacking = append(l.Lacking, s.refused[number])
-	}
+	l.Lacking = append(slices.Clip(l.Lacking), inOrder(s.refused)...)
 	s.ready = without(s.ready, s.dropped)
 	s.gathered.Discard()
 	return s.of.replace(l, s)
@@ -194,4 +191,16 @@ func (s *cacheStage[T]) take(place int) *entry[T] {
 		}
 	}
 	return e
+}
+
+// inOrder returns rejections in the order of their objects. It is not inlined where somebody has a
+// cache, since it would be compiled there once more.
+//
+//go:noinline
+func inOrder(refused map[int]Rejection) []Rejection {
+	all := make([]Rejection, 0, len(refused))
+	for _, number := range slices.Sorted(maps.Keys(refused)) {
+		all = append(all, refused[number])
+	}
+	return all
 }
