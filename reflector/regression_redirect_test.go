@@ -132,13 +132,16 @@ func TestSilentBodyOfARefusalEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// counted counts what is read of a body.
+// counted counts what is read of a body, and ends it at 4 MiB.
 type counted struct {
 	from io.Reader
 	read int
 }
 
 func (c *counted) Read(into []byte) (int, error) {
+	if c.read >= 4<<20 {
+		return 0, io.EOF
+	}
 	n, err := c.from.Read(into)
 	c.read += n
 	return n, err

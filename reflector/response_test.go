@@ -287,7 +287,7 @@ func TestRelistDoesNotDecodeWhatIsHeld(t *testing.T) {
 				require.Equal(t, "a red, b red, c red", colors(s))
 				assert.Zero(t, s.asked, "of the first list")
 				before, _ := s.Get(store.Key{Namespace: "default", Name: "a"})
-				<-time.After(2 * time.Minute)
+				<-time.After(90 * time.Second) // a watch has two minutes to be answered
 				release()
 				<-time.After(time.Minute)
 				assert.Equal(t, "a red, b green, d new", colors(s))
