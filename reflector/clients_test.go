@@ -184,7 +184,8 @@ func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
 				require.NoError(t, server.Create(paint("good", "2")))
 				require.NoError(t, server.Update(paint("held", "red")))
 				synctest.Wait()
-				require.Len(t, errs, 1, "what came together is reported together")
+				require.NotEmpty(t, errs)
+				assert.LessOrEqual(t, len(errs), 2, "once for each object, or together")
 				var bad *reflector.DecodeError
 				require.ErrorAs(t, errs[0], &bad)
 				assert.Equal(t, "bad", bad.Name)
