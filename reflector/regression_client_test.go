@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,9 @@ func assertBounded[T reflector.Object](t *testing.T, m *follower[T]) {
 		if err != nil {
 			assert.LessOrEqual(t, len(err.Error()), most)
 			assert.True(t, utf8.ValidString(err.Error()))
+			if refusal, ok := errors.AsType[*apierrors.StatusError](err); ok {
+				assert.LessOrEqual(t, refusal.ErrStatus.Size(), most, "bytes that callers keep")
+			}
 		}
 	}
 	for _, line := range m.logs.All() {
@@ -90,6 +94,13 @@ func TestUndecodableObjectsAreReportedTogether(t *testing.T) {
 		m := followed(t, opened[*Paint](t, server, configMapResource, "default"), reflector.WithoutWatchList())
 		synctest.Wait()
 		require.NotEmpty(t, m.errors())
+		reported := 0
+		for _, err := range m.errors() {
+			var rejected *store.RejectedError
+			require.ErrorAs(t, err, &rejected)
+			reported += len(rejected.Rejections)
+		}
+		assert.Greater(t, reported, count/2)
 		assert.LessOrEqual(t, len(m.errors()), 10)
 		assert.Equal(t, len(m.errors()), m.logs.FilterMessage("reflecting failed").Len())
 		assert.Contains(t, m.errors()[0].Error(), "default/b0")
@@ -172,6 +183,40 @@ func TestFailedAnswersSayWhoAnsweredAndWhatWasExpected(t *testing.T) {
 				assert.Contains(t, err.Error(), want)
 			}
 			assert.NotContains(t, err.Error(), secret)
+			assert.Equal(t, 1, strings.Count(err.Error(), "http://localhost"))
+		})
+	}
+}
+
+func TestFailedAnswersDoNotTellAPassword(t *testing.T) {
+	config := localhost(&scripted{lists: []scriptedAnswer{{contentType: "text/html"}}})
+	config.Host = "http://someone:hunter2@localhost"
+	_, err := openedAt[*Paint](t, config, configMapResource, "default").List(t.Context(), metav1.ListOptions{})
+	require.ErrorContains(t, err, "http://someone:xxxxx@localhost/api/v1")
+	assert.NotContains(t, err.Error(), "hunter2")
+}
+
+func TestManyUndecodableObjectsTakeLittleMemory(t *testing.T) {
+	const count = 100_000
+	bad := `{"metadata":{},"data":7}`
+	list := listHead + strings.Repeat(bad+",", count)
+	events := strings.Repeat(jsonEvent(watch.Added, bad), count)
+	for name, tc := range map[string]struct {
+		server *scripted
+		opts   []reflector.Option
+	}{
+		"list":       {&scripted{lists: []scriptedAnswer{{body: list, open: true}}}, []reflector.Option{reflector.WithoutWatchList()}},
+		"watch-list": {&scripted{watches: []scriptedAnswer{{body: events, open: true}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := opened[*Paint](t, tc.server, configMapResource, "default")
+				before := liveHeap()
+				m := followed(t, client, tc.opts...)
+				synctest.Wait() // what has come is not complete
+				assert.LessOrEqual(t, liveHeap()-before, int64(4<<20), "bytes of live heap")
+				m.stop()
+			})
 		})
 	}
 }

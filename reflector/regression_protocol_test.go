@@ -101,6 +101,23 @@ func TestWatchThatIsNotAnsweredIsNoWatch(t *testing.T) {
 	})
 }
 
+func TestEndOfAWatchIsNoContact(t *testing.T) {
+	eachClient(t, func(t *testing.T, generated bool) {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			m := mirrored(t, server, generated)
+			before := m.State().Contact
+			<-time.After(20 * time.Second)
+			server.Inject(reflectortest.Stall(nil))
+			require.NoError(t, server.Restore(server.ResourceVersion())) // cuts watches off
+			<-time.After(time.Second)
+			assert.Equal(t, reflector.Opening, m.State().Phase)
+			assert.Equal(t, before, m.State().Contact)
+			m.stop()
+		})
+	})
+}
+
 func TestStateSaysWhyThereAreNoWatchLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
