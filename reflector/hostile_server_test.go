@@ -106,6 +106,11 @@ type hostileBody struct {
 }
 
 func (b *hostileBody) Read(into []byte) (int, error) {
+	select {
+	case <-b.done: // as net/http does it
+		return 0, io.ErrClosedPipe
+	default:
+	}
 	if b.paced {
 		into = into[:min(len(into), 64<<10)]
 		select {

@@ -2,6 +2,7 @@ package reflector_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +116,26 @@ func TestObjectsThatWereNotAskedForAreRefused(t *testing.T) {
 				})
 			})
 		})
+	}
+}
+
+func TestUndecodableObjectsThatWereNotAskedForAreRefused(t *testing.T) {
+	good := jsonObject("a", "5", "red") // says which kind the resource has
+	for name, stranger := range strangers {
+		bad := strings.TrimSuffix(stranger.object, "}") + `,"data":7}`
+		for where, server := range map[string]*scripted{
+			"list":       {lists: []scriptedAnswer{jsonList("8", good, bad)}},
+			"watch":      {lists: []scriptedAnswer{jsonList("7", good)}, watches: []scriptedAnswer{{body: jsonEvent(watch.Added, bad), open: true}}},
+			"watch-list": {watches: []scriptedAnswer{{body: jsonEvent(watch.Added, good) + jsonEvent(watch.Added, bad), open: true}}},
+		} {
+			t.Run(name+" in a "+where, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					mismatch[*Paint](t, server, func(t *testing.T, _ *scripted, _ func() []string, errs func() []error) {
+						assertMismatch(t, stranger.what, errs())
+					})
+				})
+			})
+		}
 	}
 }
 
