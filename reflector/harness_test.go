@@ -56,11 +56,18 @@ func followed[T reflector.Object, L any](t *testing.T, client reflector.Client[T
 // followedFrom is followed over a cache that holds a list at a version, if that is not empty.
 func followedFrom[T reflector.Object, L any](t *testing.T, client reflector.Client[T, L], version string, objects []T, opts ...reflector.Option) *follower[T] {
 	t.Helper()
-	core, logs := observer.New(zap.DebugLevel)
-	m := &follower[T]{cache: store.New(store.ObjectKey[T]), logs: logs}
+	cache := store.New(store.ObjectKey[T])
 	if version != "" {
-		require.NoError(t, m.cache.Replace(objects, version))
+		require.NoError(t, cache.Replace(objects, version))
 	}
+	return followedInto(t, client, cache, opts...)
+}
+
+// followedInto is followed with a cache of the caller.
+func followedInto[T reflector.Object, L any](t *testing.T, client reflector.Client[T, L], cache *store.Cache[T], opts ...reflector.Option) *follower[T] {
+	t.Helper()
+	core, logs := observer.New(zap.DebugLevel)
+	m := &follower[T]{cache: cache, logs: logs}
 	opts = append([]reflector.Option{reflector.WithLogger(zap.New(core)), reflector.WithErrorHook(m.failed)}, opts...)
 	m.of = reflector.New(client, m.cache, opts...)
 	ctx, cancel := context.WithCancel(t.Context())
