@@ -71,7 +71,7 @@ func assertBounded[T reflector.Object](t *testing.T, m *follower[T]) {
 			assert.LessOrEqual(t, len(err.Error()), most)
 			assert.True(t, utf8.ValidString(err.Error()))
 			if refusal, ok := errors.AsType[*apierrors.StatusError](err); ok {
-				assert.LessOrEqual(t, refusal.ErrStatus.Size(), most, "bytes that callers keep")
+				assert.LessOrEqual(t, refusal.ErrStatus.Size(), 16*most, "bytes that callers keep")
 			}
 		}
 	}
