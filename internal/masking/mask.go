@@ -100,8 +100,10 @@ func (m *Mask) conceal(value any, secret bool) (found bool) {
 			}
 		}
 	case []any:
-		for _, element := range value {
-			if m.conceal(element, secret) {
+		for i, element := range value {
+			if text, ok := element.(string); ok && quoted.MatchString(text) {
+				value[i] = m.Instead(text)
+			} else if m.conceal(element, secret) {
 				found = true
 			}
 		}
@@ -125,8 +127,12 @@ func (m *Mask) hideCopies(value any, all bool) {
 			}
 		}
 	case []any:
-		for _, element := range value {
-			m.hideCopies(element, all)
+		for i, element := range value {
+			if text, ok := element.(string); ok && all && isCopy(text) {
+				value[i] = m.Instead(text)
+			} else {
+				m.hideCopies(element, all)
+			}
 		}
 	}
 }

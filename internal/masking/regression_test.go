@@ -50,3 +50,18 @@ func TestTextsOfAnyKindThatQuoteASecretAreMasked(t *testing.T) {
 	text := masked(t, Mask{}, "*unstructured.Unstructured", `{"apiVersion":"v1","kind":"secret","data":{"p":"hunter2"}}`)
 	assert.NotContains(t, text, "hunter2", "the kind in lower case")
 }
+
+func TestTextsInArraysThatQuoteASecretAreMasked(t *testing.T) {
+	object, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{
+			"command": []any{"sh", "-c", "kubectl apply -f - <<E\napiVersion: v1\nkind: Secret\nstringData:\n  p: hunter2\nE"},
+		}}},
+	})
+	require.NoError(t, err)
+	text := masked(t, Mask{}, "*v1.Pod", string(object))
+	assert.NotContains(t, text, "hunter2")
+	assert.Contains(t, text, "sh")
+
+	text = masked(t, Mask{}, "*v1.Secret", `{"apiVersion":"v1","kind":"Secret","copies":["{\"data\":{\"p\":\"hunter2\"}}"]}`)
+	assert.NotContains(t, text, "hunter2", "a copy in an array of a Secret")
+}
