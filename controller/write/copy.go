@@ -96,9 +96,18 @@ func copyStruct(to, from reflect.Value) {
 			return
 		}
 	}
+	copyFields(to, from)
+}
+
+// copyFields copies the exported fields, and those of structs that are embedded by a type with
+// an unexported name: JSON has them, and callers can reach them.
+func copyFields(to, from reflect.Value) {
 	for i := range from.NumField() {
-		if from.Type().Field(i).IsExported() {
+		switch f := from.Type().Field(i); {
+		case f.IsExported():
 			copyInto(to.Field(i), from.Field(i))
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			copyFields(to.Field(i), from.Field(i))
 		}
 	}
 }

@@ -172,3 +172,23 @@ func TestCleanupMayChangeItsObject(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, "x", held.Labels["l"])
 }
+
+type shared struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Notes             map[string]string
+}
+
+type embedsShared struct {
+	metav1.TypeMeta
+	shared
+}
+
+func TestCopyOfFieldsThatAnUnexportedTypeLends(t *testing.T) {
+	held := &embedsShared{shared: shared{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Notes: map[string]string{"a": "b"},
+	}}
+	c := Copy(held)
+	c.Labels["a"], c.Notes["a"] = "c", "c"
+	assert.Equal(t, "b", held.Labels["a"])
+	assert.Equal(t, "b", held.Notes["a"])
+}
