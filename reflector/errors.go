@@ -3,6 +3,7 @@ package reflector
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 
@@ -220,6 +221,12 @@ func refused(err error) bool {
 // broke, or what came could not be decoded. client-go makes an ERROR event of it, as if the
 // server had sent it, and marks that with a cause.
 func undecoded(err error) bool { return apierrors.HasStatusCause(err, "ClientWatchDecoding") }
+
+// isRefusal reports whether the server refuses a request, and so will refuse it again.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
+}
 
 // unreachable reports whether nobody answered at all.
 func unreachable(err error) bool {

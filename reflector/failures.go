@@ -30,8 +30,12 @@ func (p protocol) failProbe(err error) (protocol, []action) {
 	if apierrors.IsTooManyRequests(err) || unreachable(err) {
 		return p.trouble(err)
 	}
+	// A restored server may fail a request while it starts, and accept a watch after that.
+	if p.failedProbes++; p.suspect && !isRefusal(err) && p.failedProbes < maxFailedProbes {
+		return p.trouble(err)
+	}
 	// It may not allow lists. The watch will tell.
-	p.heard, p.suspect = p.now, false
+	p.heard, p.suspect, p.failedProbes = p.now, false, 0
 	return p.watch()
 }
 

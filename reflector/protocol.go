@@ -41,6 +41,8 @@ type protocol struct {
 	replayed bool
 	// suspect is true if a watch broke, and no probe has been answered since.
 	suspect bool
+	// failedProbes counts the probes in a row that failed.
+	failedProbes int
 	// brief counts the watches in a row that ended within briefWatch.
 	brief int
 

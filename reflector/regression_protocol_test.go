@@ -166,3 +166,35 @@ func TestGetReadsNoMoreThanTheFrameLimit(t *testing.T) {
 		assert.ErrorIs(t, err, reflector.ErrTooLarge)
 	})
 }
+
+func TestRestoredServerIsDetectedAlthoughAProbeFails(t *testing.T) {
+	for name, fault := range map[string]reflectortest.Fault{
+		"503": reflectortest.Answer(http.StatusServiceUnavailable),
+		"502": reflectortest.Answer(http.StatusBadGateway),
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachClient(t, func(t *testing.T, generated bool) {
+				synctest.Test(t, func(t *testing.T) {
+					server := reflectortest.Start(t)
+					for _, name := range []string{"1", "2", "3"} {
+						require.NoError(t, server.Create(paint(name, "red")))
+					}
+					snapshot := server.ResourceVersion()
+					m := mirrored(t, server, generated)
+					require.NoError(t, server.Update(paint("2", "blue")))
+					synctest.Wait()
+					server.Inject(fault.On("list", "").Times(1))
+					require.NoError(t, server.Restore(snapshot))
+					for range 5 {
+						require.NoError(t, server.Delete(paint("3", "red")))
+						require.NoError(t, server.Create(paint("3", "red")))
+					}
+					<-time.After(time.Minute)
+					assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.held))
+					assert.ErrorIs(t, errors.Join(m.told()...), reflector.ErrServerBehind)
+					m.stop()
+				})
+			})
+		})
+	}
+}

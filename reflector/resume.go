@@ -22,6 +22,10 @@ const (
 	// watches of a server break at once when it ends.
 	probeSpread = 500 * time.Millisecond
 
+	// maxFailedProbes in a row are followed by the watch without a probe: the server may
+	// not be able to list.
+	maxFailedProbes = 3
+
 	// clockSlack is how much earlier than asked a server may end a watch.
 	clockSlack = time.Second
 )
@@ -109,7 +113,7 @@ func (p protocol) probe() (protocol, []action) {
 
 // probed handles the answer to a probe.
 func (p protocol) probed(in input) (protocol, []action) {
-	p.heard, p.suspect = p.now, false
+	p.heard, p.suspect, p.failedProbes = p.now, false, 0
 	if in.conflict || behind(in.version, p.position) {
 		p.relist, p.unavailable = true, true
 		return p.trouble(ErrServerBehind)
