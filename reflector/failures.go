@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -93,6 +94,8 @@ func (p protocol) failStream(err error) (protocol, []action) {
 		return p, append(stop, next...)
 	case apierrors.IsTooManyRequests(err) || unreachable(err):
 		return p.trouble(err)
+	case errors.Is(err, store.ErrOverBudget):
+		return p.trouble(err) // the watch-list works, and a list would be as long
 	case p.phase == streaming:
 		return p.breakOff(err)
 	case errors.Is(err, ErrNotServed):
