@@ -96,7 +96,7 @@ func (d *decoder[T]) check(object T, namespace string, format wire.Format, data 
 	}
 	kind, ok := kindOfObject(object)
 	if !ok {
-		kind = kindOfBytes(format, data)
+		kind = kindOfBytes(format, data, d.passed)
 	}
 	if kind == d.passed {
 		return kind.Kind == "", nil
@@ -131,10 +131,12 @@ func kindOfObject(object any) (metav1.TypeMeta, bool) {
 }
 
 // kindOfBytes returns what the bytes of an object say of its kind; nothing if it is protobuf, whose
-// envelope has it.
-func kindOfBytes(format wire.Format, data []byte) (kind metav1.TypeMeta) {
+// envelope has it. Texts that are equal to those of last are not allocated again.
+func kindOfBytes(format wire.Format, data []byte, last metav1.TypeMeta) (kind metav1.TypeMeta) {
 	if format == wire.CBOR {
-		_ = unmarshalJSON(format, data, &kind)
+		var read metav1.TypeMeta // its own variable, since it escapes
+		_ = unmarshalJSON(format, data, &read)
+		return read
 	}
 	if format != wire.JSON {
 		return kind
@@ -157,15 +159,23 @@ func kindOfBytes(format wire.Format, data []byte) (kind metav1.TypeMeta) {
 			return kind
 		}
 		if b[0] == '"' && string(name) == "kind" {
-			kind.Kind = string(b[1 : n-1])
+			kind.Kind = textOr(b[1:n-1], last.Kind)
 		} else if b[0] == '"' && string(name) == "apiVersion" {
-			kind.APIVersion = string(b[1 : n-1])
+			kind.APIVersion = textOr(b[1:n-1], last.APIVersion)
 		}
 		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ',' {
 			return kind
 		}
 	}
 	return kind
+}
+
+// textOr returns the text of b, in the memory of last if they are equal.
+func textOr(b []byte, last string) string {
+	if string(b) == last {
+		return last
+	}
+	return string(b)
 }
 
 func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }

@@ -211,7 +211,7 @@ func (t *tally) full() bool { return t.count.Load() >= mostDetailed || t.count.A
 // reject takes an item that cannot be decoded, or is of another kind.
 func (d *decoder[T]) reject(p *page[T], format wire.Format, data []byte, err error, bad *tally) {
 	rejection, _ := d.rejection(format, data, err)
-	other := d.of.expected.check(kindOfBytes(format, data))
+	other := d.of.expected.check(kindOfBytes(format, data, d.passed))
 	if other == nil && rejection.Key.Name != "" {
 		other = d.of.checkNamespace(rejection.Key.Namespace)
 	}
