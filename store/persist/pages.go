@@ -143,24 +143,28 @@ func (c *pageCheck) free(id uint64) {
 	}
 }
 
-// tree checks the page of an id and those below it. Its keys are from least to below most; nil is
-// no bound.
-func (c *pageCheck) tree(id uint64, least, most []byte) {
+// tree checks the page of an id and those below it. Its first key is first, and all are below most;
+// nil is any key. bbolt finds a page again by its first key when it writes the page elsewhere.
+func (c *pageCheck) tree(id uint64, first, most []byte) {
 	page, flags, count := c.take(id)
 	if c.reason == nil {
-		c.elements(page, flags, count, least, most)
+		c.elements(page, flags, count, first, most)
 	}
 }
 
-func (c *pageCheck) elements(page []byte, flags uint16, count int, least, most []byte) {
-	if flags != leafPage && (flags != branchPage || count == 0) {
+func (c *pageCheck) elements(page []byte, flags uint16, count int, first, most []byte) {
+	if flags != leafPage && flags != branchPage || count == 0 && (flags == branchPage || first != nil) {
 		c.fail("kind of a page")
 		return
 	}
 	keys := make([][]byte, count, count+1)
 	for i := range keys {
 		key, value, ok := element(page, flags, i, count)
-		if !ok || i > 0 && bytes.Compare(keys[i-1], key) >= 0 || bytes.Compare(key, least) < 0 || most != nil && bytes.Compare(key, most) >= 0 {
+		switch {
+		case !ok, len(key) == 0,
+			i == 0 && first != nil && !bytes.Equal(key, first),
+			i > 0 && bytes.Compare(keys[i-1], key) >= 0,
+			most != nil && bytes.Compare(key, most) >= 0:
 			c.fail("element %d of a page", i)
 			return
 		}
