@@ -208,28 +208,39 @@ func (c *Cache[T]) Snapshot() *Snapshot[T] {
 	return s
 }
 
+// resyncChunk is how many changes a commit of a resync has at most.
+const resyncChunk = 1024
+
 // Resync hands every object to one follower once more, as a Modification of
-// origin [Resync] whose Prior and Object are the same. It changes nothing and
-// tells nobody else. It is the door through which an event-queue collection
-// resyncs: between two commits, so that no change can overtake it.
+// origin [Resync] whose Prior and Object are the same, in as many commits as it
+// takes. It changes nothing and tells no other follower. All of them come between
+// two commits of the cache, so that no change can overtake them; writers wait
+// until then. An event-queue collection resyncs with it.
 func (c *Cache[T]) Resync(follower Follower[T]) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	state := c.Snapshot()
-	commit := &Commit[T]{
-		Origin:          Resync,
-		Complete:        state.complete,
-		ResourceVersion: state.resourceVersion,
-		Changes:         make([]Change[T], 0, state.Len()),
+	changes := make([]Change[T], 0, min(resyncChunk, state.Len()))
+	hand := func() {
+		follower.Commit(&Commit[T]{
+			Origin:          Resync,
+			Complete:        state.complete,
+			ResourceVersion: state.resourceVersion,
+			Changes:         changes,
+		})
+		changes = changes[:0]
 	}
 	state.entries.scan(func(h *header) bool {
+		if len(changes) == resyncChunk {
+			hand()
+		}
 		e := entryOf[T](h)
 		again := e.addition()
 		again.Type, again.Prior = Modification, e.object
-		commit.Changes = append(commit.Changes, again)
+		changes = append(changes, again)
 		return true
 	})
-	follower.Commit(commit)
+	hand()
 }
 
 // Follow tells a follower the current state and from then on every commit,
