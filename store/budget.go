@@ -32,9 +32,9 @@ func (e *BudgetError) Error() string {
 // Unwrap returns [ErrOverBudget].
 func (e *BudgetError) Unwrap() error { return ErrOverBudget }
 
-// ListBudgetError says that a list was ended because it is far over a [Budget]: it wraps
+// listBudgetError says that a list was ended because it is far over a [Budget]: it wraps
 // [ErrOverBudget]. Nothing of the list is stored, and what is held stays.
-type ListBudgetError struct {
+type listBudgetError struct {
 	// Limit is that of the budget, in bytes, and Rejected how many objects of the list were too
 	// much for it.
 	Limit    int64
@@ -42,12 +42,12 @@ type ListBudgetError struct {
 }
 
 // Error says how much the list had.
-func (e *ListBudgetError) Error() string {
+func (e *listBudgetError) Error() string {
 	return fmt.Sprintf("list was ended: %v: %d objects of it are beyond %d bytes", ErrOverBudget, e.Rejected, e.Limit)
 }
 
 // Unwrap returns [ErrOverBudget].
-func (e *ListBudgetError) Unwrap() error { return ErrOverBudget }
+func (e *listBudgetError) Unwrap() error { return ErrOverBudget }
 
 // maxOverBudget is how many objects of a list a [Budget] rejects before it ends the list: each is
 // remembered by its key.
@@ -87,7 +87,7 @@ type Budget[T any] struct {
 // grew may take as much as the limit, those that did not grow as much as what is held. So nothing
 // is missing of a list whose state fits, and lists take as much as the limit and what is held. An object
 // beyond that is rejected and not kept; a list with more than 10,000 of them ends with a
-// [*ListBudgetError], also if it would never be complete.
+// error that wraps [ErrOverBudget], also if it would never be complete.
 //
 // The function runs under the writer's lock, as index functions do: once for an object that
 // comes and once for one that goes, and once more for each with a limit. It must be pure. An

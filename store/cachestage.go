@@ -93,7 +93,7 @@ func (s *cacheStage[T]) afford(object T, told Identity) bool {
 	}
 	s.gathered.Drop(number)
 	if len(s.refused) == maxOverBudget {
-		s.ended = &ListBudgetError{Limit: s.of.of.budget.limit, Rejected: maxOverBudget + 1}
+		s.ended = &listBudgetError{Limit: s.of.of.budget.limit, Rejected: maxOverBudget + 1}
 		s.gathered.Discard()
 		s.endLocked()
 		return false

@@ -138,7 +138,7 @@
 // [RejectedError] names what could not be stored and why, one [Rejection] an
 // object. Causes can be told apart with errors.Is: [ErrNilObject], [ErrNoName],
 // [ErrNoKeyFunc], [ErrNoFunc], [ErrKeyMismatch], [ErrPanic], [ErrOutOfScope],
-// [ErrNotHeld], [ErrNoWrite], [ErrOverBudget] (in a [ListBudgetError] of a list that was ended), and what the function of a [Transform] returned. The
+// [ErrNotHeld], [ErrNoWrite], [ErrOverBudget] (also of a list that was ended), and what the function of a [Transform] returned. The
 // first two come from [ObjectKey] in a [KeyError], and a panic of an index function
 // in an [IndexError]. [RefusedError] says that, because of such objects, a Store
 // without batches was given nothing. Other errors are [IndexError], of an index that

@@ -24,7 +24,7 @@ func TestBudgetBoundsAListWhileItComes(t *testing.T) {
 		require.LessOrEqual(t, gathered(), int64(130))
 	}
 	require.ErrorIs(t, err, ErrOverBudget)
-	var ended *ListBudgetError
+	var ended *listBudgetError
 	require.ErrorAs(t, err, &ended)
 	assert.EqualValues(t, 100, ended.Limit)
 	assert.Zero(t, gathered())
