@@ -86,7 +86,7 @@ type Budget[T any] struct {
 // together with the other lists of the cache that are under way: the objects in it that are new or
 // grew may take as much as the limit, those that did not grow as much as what is held. So nothing
 // is missing of a list whose state fits, and lists take as much as the limit and what is held. An object
-// beyond that is rejected and not kept; a list with more than 10,000 of them ends with a
+// beyond that is rejected and not kept; a list with more than 10,000 of them ends with an
 // error that wraps [ErrOverBudget], also if it would never be complete.
 //
 // The function runs under the writer's lock, as index functions do: once for an object that
