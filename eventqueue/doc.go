@@ -76,23 +76,26 @@
 // long a handler stalls. What the last event that
 // waits and a new one become:
 //
-//	waiting + new event                        becomes
-//	Addition + Deletion                        nothing
-//	Addition, tried + Deletion                 the Deletion, its Prior unknown
-//	Addition, Initial + Deletion               the Deletion, its Prior unknown: an earlier
-//	                                           process may have left something behind
-//	Addition + Modification                    an Addition of the new object
-//	Modification + Modification                the new one, with the first Prior
-//	Modification + Deletion                    the Deletion, with the first Prior
-//	Deletion + Addition, same UID              a Modification from the acknowledged object;
-//	                                           an Addition if none was acknowledged
-//	Deletion, handed out + Addition, same UID  both
-//	Deletion + Addition, another UID           both
-//	Deletion + Addition, no UID                both
-//	anything + resync                          unchanged
+//	waiting + new event                         becomes
+//	Addition + Deletion                         nothing
+//	Addition, tried + Deletion                  the Deletion, its Prior unknown
+//	Addition, Initial + Deletion                the Deletion, its Prior unknown: an earlier
+//	                                            process may have left something behind
+//	Addition + Modification                     an Addition of the new object
+//	Modification + Modification                 the new one, with the first Prior
+//	Modification + Deletion                     the Deletion, with the first Prior
+//	Deletion + Addition, same UID               a Modification from the acknowledged object;
+//	                                            an Addition if none was acknowledged
+//	Deletion, handed over + Addition, same UID  both
+//	Deletion + Addition, another UID            both
+//	Deletion + Addition, no UID                 both
+//	anything + resync                           unchanged
 //
-// "Tried" means that the object was handed out and not acknowledged: the handler may
-// have acted on it, and must hear of its end. What two events become stays tried and
+// "Tried" means that an event of the object was handed over and not acknowledged: the
+// handler may have acted on it, and must hear of its end. [Queue.Each], [Queue.Events],
+// [Queue.Oldest], [Queue.Newest] and [Collection.Events] hand over each event that they
+// return or yield. If the holder of a queue uses none of them, all its events count as
+// handed over, because the holder may act on the key. What two events become stays tried and
 // Initial if one of them was, has the origin and the final state of the new one, and is
 // then looked at together with the event before it. So [Deletion a, Addition b] and a
 // Deletion of b are the Deletion of a again if b was not tried, and both deletions if it

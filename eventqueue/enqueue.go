@@ -96,7 +96,8 @@ func (c *Collection[T]) resizedLocked(l *line[T], q *Queue[T], events []record[T
 // key unless it is out.
 func (c *Collection[T]) emptiedLocked(l *line[T]) {
 	q := l.waiting
-	l.unlink() // it cannot be delayed: what waits for a back-off was tried, and stays
+	l.unlink()
+	c.delayed.remove(l) // a queue can fail before its first event is handed over
 	c.ages.remove(q)
 	l.waiting = nil
 	c.counters.waiting--

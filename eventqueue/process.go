@@ -106,7 +106,7 @@ func Reporting[T any](fn func(context.Context, *Queue[T]) error, report func(con
 // resourceVersion returns that of the object of the first event that was not acknowledged.
 func (q *Queue[T]) resourceVersion() string {
 	first := min(int(q.acknowledged), len(q.events)-1)
-	if q.givenUp {
+	if q.each == gaveUpOne {
 		first = int(q.acknowledged) - 1 // the one that it failed on
 	}
 	object, ok := any(q.events[first].Object).(interface{ GetResourceVersion() string })

@@ -35,9 +35,8 @@ type Queue[T any] struct {
 	// merged is how many events were merged into those that are here. Guarded by of.mu
 	// until the queue is out.
 	merged int32
-	// givenUp is true if Each ended with an error that is permanent, and so is
-	// through with the event that it was about.
-	givenUp bool
+	// each says how Each or a loop over single events went.
+	each progress
 
 	// live is true if some event is news. Guarded by of.mu.
 	live bool
@@ -58,7 +57,7 @@ func (q *Queue[T]) Len() int { return len(q.events) }
 func (q *Queue[T]) Events() iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		for i := range q.events {
-			if !yield(q.events[i].Event) {
+			if !yield(q.events[i].handOver()) {
 				return
 			}
 		}
@@ -67,10 +66,10 @@ func (q *Queue[T]) Events() iter.Seq[Event[T]] {
 
 // Oldest returns the first event, whose Prior is the object that was last
 // acknowledged.
-func (q *Queue[T]) Oldest() Event[T] { return q.events[0].Event }
+func (q *Queue[T]) Oldest() Event[T] { return q.events[0].handOver() }
 
 // Newest returns the last event.
-func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].Event }
+func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].handOver() }
 
 // Attempt returns one more than the number of failures of the key since it was last
 // acknowledged: 1 unless it failed before.
@@ -107,6 +106,7 @@ func (q *Queue[T]) PutBack() { q.of.settle(q, outcome{}) }
 // [ErrClosed]. Once it is through with all events, nothing is left to come again: an
 // error that a handler returns after that acknowledges the queue, as Fail does.
 func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
+	q.each = max(q.each, begun)
 	for int(q.acknowledged) < len(q.events) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -114,16 +114,39 @@ func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 		if q.of.isClosed() {
 			return ErrClosed
 		}
-		if err := fn(q.events[q.acknowledged].Event); err != nil {
+		if err := fn(q.events[q.acknowledged].handOver()); err != nil {
 			if IsPermanent(err) {
 				q.acknowledged++
-				q.givenUp = true
+				q.each = gaveUpOne
 			}
 			return err
 		}
 		q.acknowledged++
 	}
 	return nil
+}
+
+// progress says how single events of a queue are handed over.
+type progress uint8
+
+const (
+	notBegun progress = iota
+	begun
+	gaveUpOne // Each ended with a Permanent error, and is through with its event
+)
+
+// handedOverWhole reports whether the holder took no single event. It had the queue,
+// and may have acted on the object by its key.
+func (q *Queue[T]) handedOverWhole() bool {
+	if q.each != notBegun {
+		return false
+	}
+	for i := range q.events {
+		if q.events[i].wasRead() {
+			return false
+		}
+	}
+	return true
 }
 
 // outcome is how a queue was settled. The zero outcome puts it back in front.

@@ -55,8 +55,9 @@ func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
 func (c *Collection[T]) Events(ctx context.Context) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		for q := range c.handOutAll(ctx, true) {
+			q.each = begun
 			for ctx.Err() == nil && int(q.acknowledged) < len(q.events) && !c.isClosed() {
-				if !yield(q.events[q.acknowledged].Event) {
+				if !yield(q.events[q.acknowledged].handOver()) {
 					return
 				}
 				q.acknowledged++

@@ -1,6 +1,8 @@
 package eventqueue
 
 import (
+	"sync/atomic"
+
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -13,13 +15,33 @@ type record[T any] struct {
 	// because a transformed object may have lost it.
 	uid types.UID
 
-	// tried is true if the object of the event was handed out and not
+	// tried is true if the object of the event was handed over and not
 	// acknowledged, be it by an event that was merged into this one: the handler
 	// may have acted on it.
 	tried bool
 
-	// told is true if this very event was handed out and not acknowledged.
+	// told is true if this very event was handed over and not acknowledged.
 	told bool
+
+	// read is 1 if the queue that is out handed over this event. Several
+	// goroutines may read a queue, so it is accessed atomically.
+	read uint32
+}
+
+// handOver returns the event for the holder of its queue.
+func (r *record[T]) handOver() Event[T] {
+	if atomic.LoadUint32(&r.read) == 0 {
+		atomic.StoreUint32(&r.read, 1)
+	}
+	return r.Event
+}
+
+// wasRead reports whether the queue that is out handed over the event.
+func (r *record[T]) wasRead() bool { return atomic.LoadUint32(&r.read) != 0 }
+
+// waitingAgain returns the event as it waits after its queue came back.
+func (r *record[T]) waitingAgain(handedOver bool) record[T] {
+	return record[T]{Event: r.Event, uid: r.uid, tried: r.tried || handedOver, told: r.told || handedOver}
 }
 
 // newRecord returns the event that a change means to somebody who acknowledged

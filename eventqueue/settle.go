@@ -24,7 +24,7 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 	}
 	q.settled = true
 	l := q.line
-	q.line, l.out = nil, nil
+	q.line = nil
 	c.counters.out--
 	c.counters.events -= len(q.events)
 	c.countLocked(o)
@@ -37,11 +37,12 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 		c.ages.remove(q)
 		o.how = done
 	}
+	l.out = nil // not before: a key that is out is not forgotten, whatever merges
 	if o.how == done || o.how == gaveUp {
 		l.failures, l.err = 0, nil
 	}
 	if q.initial {
-		if o.how == putBack {
+		if o.how == putBack && l.waiting != nil {
 			l.waiting.initial = true
 		} else {
 			c.initialSettledLocked()
@@ -57,7 +58,7 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 
 // left returns the events that have to come again after a queue was settled.
 func (q *Queue[T]) left(o outcome) []record[T] {
-	if o.how == done || o.how == gaveUp && !q.givenUp {
+	if o.how == done || o.how == gaveUp && q.each != gaveUpOne {
 		return nil
 	}
 	return q.events[q.acknowledged:]
@@ -77,13 +78,14 @@ func (c *Collection[T]) countLocked(o outcome) {
 }
 
 // putBackLocked makes the events that are left of a queue wait again, merged with
-// those that came meanwhile.
+// those that came meanwhile. Nothing waits if they cancel each other.
 func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T]) {
 	// A new one: the queue is a value, which its holder may still read.
-	again := c.newQueue(&rest[0], q.since)
-	again.events = append(again.events, rest[1:]...)
-	for i := range again.events {
-		again.events[i].tried, again.events[i].told = true, true
+	whole := q.handedOverWhole()
+	first := rest[0].waitingAgain(whole || rest[0].wasRead())
+	again := c.newQueue(&first, q.since)
+	for i := range rest[1:] {
+		again.events = append(again.events, rest[1+i].waitingAgain(whole || rest[1+i].wasRead()))
 	}
 	again.line, again.live, again.merged = l, q.live, q.merged
 	c.ages.replace(q, again)
@@ -97,10 +99,15 @@ func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T])
 	c.ages.remove(news)
 	c.counters.events -= len(news.events)
 	again.initial = news.initial
+	again.live = again.live || news.live
 	again.merged += news.merged
+	events, came, dropped := again.events, len(again.events)+len(news.events), 0
 	for i := range news.events {
-		c.joinLocked(l, &news.events[i]) // what was tried never cancels out
+		var n int
+		events, n = add(c.compaction, events, news.events[i])
+		dropped += n
 	}
+	c.resizedLocked(l, again, events, came, dropped)
 }
 
 // queueUpLocked puts a key that is back where it belongs.
