@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func lineKey(s string) (store.Key, error) { return store.Key{Name: s}, nil }
 
 func newLines() *eventqueue.Collection[string] {
-	return eventqueue.New(lineKey, eventqueue.WithBackoff(time.Second, time.Second))
+	return eventqueue.New(lineKey, eventqueue.WithCompaction(eventqueue.KeepAll), eventqueue.WithBackoff(time.Second, time.Second))
 }
 
 // feed is a feed of strings: it puts them into a collection, and ends with ctx or,

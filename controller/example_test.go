@@ -33,7 +33,7 @@ func ExampleNew() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	attempts := 0
 	c := controller.New(reflector.New(clientset.CoreV1().Pods("shop"), pods), pods, controller.Each(
 		func(ctx context.Context, event eventqueue.Event[*corev1.Pod]) error {

@@ -15,7 +15,8 @@ type blob struct {
 }
 
 func newBlobs(opts ...Option) *Collection[*blob] {
-	return New(func(b *blob) (store.Key, error) { return store.Key{Name: b.name}, nil }, opts...)
+	return New(func(b *blob) (store.Key, error) { return store.Key{Name: b.name}, nil },
+		append([]Option{WithCompaction(KeepAll)}, opts...)...)
 }
 
 func TestBytesAreThoseOfObjectsThatTheCacheDoesNotHold(t *testing.T) {

@@ -106,15 +106,15 @@ func (c *Collection[T]) Len() int {
 func (c *Collection[T]) Resync() { c.cache.Resync(&c.follower) }
 
 // Close ends the collection for good: nothing more is queued, and whoever waits
-// for a queue gets [ErrClosed]. Queues that are out may still be settled, to no
-// effect. It may be called more than once, and from a handler.
+// for a queue gets [ErrClosed]. It does not wait for a commit that runs: the collection
+// ignores the commit, and the cache forgets the collection after it. Queues that are
+// out may still be settled, to no effect. It may be called more than once, and from a
+// handler.
 func (c *Collection[T]) Close() {
-	c.mu.Lock()
-	if c.isClosed() {
-		c.mu.Unlock()
+	if c.ended.Swap(true) { // before mu, so that a commit that holds it stops queueing
 		return
 	}
-	c.ended.Store(true)
+	c.mu.Lock()
 	close(c.closed)
 	for _, timer := range []*time.Timer{c.timer, c.tidy} {
 		if timer != nil {
@@ -128,9 +128,9 @@ func (c *Collection[T]) Close() {
 	c.emptyRings()
 	c.wakeDrainersLocked()
 	c.mu.Unlock()
-	// Not under mu: a commit holds the lock that this takes while it waits
-	// for mu.
-	c.unfollow()
+	// A commit holds the lock that this takes until all its followers have heard of
+	// it. What the follower hears from now on, it ignores.
+	go c.unfollow()
 }
 
 func (c *Collection[T]) isClosed() bool { return c.ended.Load() }

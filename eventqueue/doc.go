@@ -70,8 +70,8 @@
 //
 // # What a queue keeps
 //
-// [KeepAll], the default, keeps every event until it is acknowledged, as the
-// series' EventQueue does. [KeepLatest] merges events, so that memory depends
+// [KeepAll] keeps every event until it is acknowledged, as the
+// series' EventQueue does. [KeepLatest], the default, merges events, so that memory depends
 // on the number of keys alone, beside 64 events at most that nobody looked at yet, however
 // long a handler stalls. What the last event that
 // waits and a new one become:

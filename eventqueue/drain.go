@@ -50,7 +50,7 @@ func (c *Collection[T]) wakeDrainersLocked() {
 }
 
 func (c *Collection[T]) leftLocked(cause error) error {
-	if c.keys.len == 0 {
+	if c.keys.len == 0 || c.isClosed() {
 		return nil
 	}
 	e := &DrainError{Cause: cause, Left: make([]Left, 0, c.keys.len)}

@@ -14,7 +14,7 @@ import (
 
 // Events one by one, for those who do not care which belong together.
 func ExampleCollection_Events() {
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "node-1", "1"))
 	_ = pods.Add(newPod("stock", "node-2", "2"))
 	_ = pods.Delete(newPod("till", "node-1", "3"))
@@ -36,7 +36,7 @@ func ExampleCollection_Events() {
 // Several workers, of which one at a time has an object. A handler that fails is called
 // again; one that fails for good is not.
 func ExampleCollection_ProcessEach() {
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "node-1", "1"))
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -62,8 +62,9 @@ func ExampleCollection_ProcessEach() {
 // Two collections over one cache: each hears of everything, at a pace of its own.
 func ExampleFollow() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
-	all := eventqueue.Follow(pods)
-	onNode1 := eventqueue.FollowFiltered(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" })
+	all := eventqueue.Follow(pods, eventqueue.WithCompaction(eventqueue.KeepAll))
+	onNode1 := eventqueue.FollowFiltered(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" },
+		eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "node-1", "1"))
 	_ = pods.Update(newPod("till", "node-2", "2"))
 
@@ -107,7 +108,7 @@ func ExampleCollection_Drain() {
 
 // A compaction of one's own: what has to arrive one by one.
 func ExampleCollection_CompactBy() {
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	pods.CompactBy(func(events []eventqueue.Event[*corev1.Pod]) (keep []eventqueue.Event[*corev1.Pod]) {
 		for _, event := range events {
 			if !event.PriorKnown || event.Prior.Spec.NodeName != event.Object.Spec.NodeName {

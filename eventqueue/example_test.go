@@ -22,7 +22,7 @@ func newPod(name, node, resourceVersion string) *corev1.Pod {
 
 // A queue is everything that happened to one object since it was last looked at.
 func ExampleCollection_Queues() {
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "", "1"))
 	_ = pods.Add(newPod("stock", "node-2", "2"))
 	_ = pods.Update(newPod("till", "node-1", "3"))
@@ -49,7 +49,7 @@ func ExampleCollection_Queues() {
 
 // A queue that fails comes again, with what happened meanwhile.
 func ExampleQueue_Fail() {
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "", "1"))
 
 	for queue := range pods.Queues(context.Background()) {
@@ -85,7 +85,7 @@ func ExampleWithCompaction() {
 
 // Handing out again what is quiet is marked as such, and never mixed up with a relist.
 func ExampleCollection_Resync() {
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "1")}, "1")
 	next := func() {
 		queue, err := pods.Take(context.Background())

@@ -14,7 +14,7 @@ func even(o *thing) bool { return (o.version[len(o.version)-1]-'0')%2 == 0 }
 
 func filtered(keep func(*thing) bool, opts ...Option) (*store.Cache[*thing], *Collection[*thing]) {
 	cache := store.New(store.ObjectKey[*thing])
-	return cache, FollowFiltered(cache, keep, opts...)
+	return cache, FollowFiltered(cache, keep, append([]Option{WithCompaction(KeepAll)}, opts...)...)
 }
 
 func TestObjectsThatCrossThePredicateAppearAndGo(t *testing.T) {

@@ -31,12 +31,12 @@ func (f *follower[T]) Start(state *store.Snapshot[T]) {
 
 // Commit implements [store.Follower]. It keeps nothing of the commit.
 func (f *follower[T]) Commit(commit *store.Commit[T]) {
-	changes := f.filter.of(commit.Changes, commit.Origin)
-	defer f.filter.done()
 	c := f.of
 	if c.isClosed() {
 		return
 	}
+	changes := f.filter.of(commit.Changes, commit.Origin)
+	defer f.filter.done()
 	if !f.filter.failed() && c.inbox.put(changes, commit.Origin, commit.Initial) {
 		if len(changes) > 0 {
 			c.signal()
@@ -52,6 +52,9 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	if len(changes) > 0 {
 		came := now()
 		for i := range changes {
+			if c.isClosed() {
+				return // Close waits for mu
+			}
 			r := newRecord(&changes[i], commit.Origin, commit.Initial)
 			c.enqueueLocked(&r, came)
 		}
@@ -65,6 +68,9 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	}
 	// Last: should it end the goroutine, every event is queued.
 	for i := range changes {
+		if c.isClosed() {
+			return
+		}
 		if l, _ := c.keys.get(changes[i].Key); l != nil {
 			c.compactLocked(l)
 		}

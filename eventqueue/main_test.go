@@ -29,7 +29,11 @@ func at(name, uid string, version int) *thing {
 	return &thing{name, types.UID(uid), fmt.Sprint(version)}
 }
 
-func newThings(opts ...Option) *Collection[*thing] { return New(store.ObjectKey[*thing], opts...) }
+// newThings returns a collection that keeps all events unless opts say otherwise, so that
+// a test sees each event that it causes.
+func newThings(opts ...Option) *Collection[*thing] {
+	return New(store.ObjectKey[*thing], append([]Option{WithCompaction(KeepAll)}, opts...)...)
+}
 
 func key(name string) store.Key { return store.Key{Name: name} }
 

@@ -222,7 +222,7 @@ func TestQueueThatIsKeptPinsNoOthers(t *testing.T) {
 }
 
 func TestQueueThatIsKeptPinsNoOthersAfterClose(t *testing.T) {
-	c := New(store.ObjectKey[*heavy])
+	c := New(store.ObjectKey[*heavy], WithCompaction(KeepAll))
 	before := live()
 	for name := range 20 {
 		for version := range 50 {

@@ -19,7 +19,7 @@ func merge[T any](earlier, later *record[T]) (merged record[T], n int) {
 		}
 		return merged, 1
 	case later.Type == Deletion:
-		if earlier.Type == Addition && !earlier.tried && !earlier.Initial {
+		if earlier.Type == Addition && !earlier.tried && !later.tried && !earlier.Initial {
 			return merged, 0 // nobody ever knew of the object
 		}
 		return inherit(later, earlier), 1

@@ -72,7 +72,7 @@ func newConsumer(p policy) *consumer {
 func (c *consumer) check(t require.TestingT, q *Queue[*thing]) {
 	state := c.known[q.Key()]
 	first := true
-	for e := range q.Events() {
+	for _, e := range peek(q) {
 		require.Equal(t, q.Key(), e.Key)
 		require.Equal(t, q.Key().Name, e.Object.name)
 		require.Zero(t, e.mark)
@@ -103,7 +103,7 @@ func (c *consumer) check(t require.TestingT, q *Queue[*thing]) {
 
 // acknowledge notes that the first n events of a queue are done.
 func (c *consumer) acknowledge(q *Queue[*thing], n int) {
-	for e := range q.Events() {
+	for _, e := range peek(q) {
 		if n--; n < 0 {
 			return
 		}
@@ -161,6 +161,8 @@ func TestCollectionAgainstAModel(t *testing.T) {
 type world struct {
 	c       *Collection[*thing]
 	con     *consumer
+	lives   *lives
+	uids    []string
 	out     []*Queue[*thing]
 	version int
 }
@@ -169,7 +171,7 @@ func (w *world) draw(rt *rapid.T) *thing {
 	w.version++
 	return &thing{
 		name:    rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "name"),
-		uid:     types.UID(rapid.SampledFrom([]string{"u", "v", ""}).Draw(rt, "uid")),
+		uid:     types.UID(rapid.SampledFrom(w.uids).Draw(rt, "uid")),
 		version: strconv.Itoa(w.version),
 	}
 }
@@ -184,54 +186,94 @@ func (w *world) takeOne(t require.TestingT) bool {
 		require.NotEqual(t, other.Key(), q.Key(), "two queues of one key are out")
 	}
 	w.con.check(t, q)
+	w.lives.check(t, q)
 	w.out = append(w.out, q)
 	return true
 }
 
-// settle settles the queue at a place among those that are out, after so many of its
-// events if the way is one of Each.
+// ways are the ways to settle a queue. Those that say "some" stop after a number of events.
+var ways = []string{"done", "fail", "put back", "give up", "fail after some", "give up after some",
+	"cancelled after some", "fail having read some", "put back having read the newest"}
+
+// settle settles the queue at a place among those that are out.
 func (w *world) settle(i int, how string, after int) {
 	q := w.out[i]
 	w.out = append(w.out[:i], w.out[i+1:]...)
 	no := errors.New("no")
-	each := func(err error) {
+	handed, done := peek(q), 0
+	each := func(err error) error {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		if err == nil && after == 0 {
+			cancel(no)
+		}
 		n := 0
-		q.Fail(q.Each(context.Background(), func(Event[*thing]) error {
+		err = q.Each(ctx, func(Event[*thing]) error {
 			if n++; n > after {
 				return err
+			} else if n == after && err == nil {
+				cancel(no)
 			}
 			return nil
-		}))
+		})
+		handed = handed[:n]
+		return err
 	}
 	switch how {
 	case "done":
-		w.con.acknowledge(q, q.Len())
+		done = q.Len()
 		q.Done()
 	case "fail":
 		q.Fail(no)
 	case "put back":
 		q.PutBack()
 	case "give up":
-		w.con.acknowledge(q, q.Len())
+		done = q.Len()
 		q.Fail(Permanent(no))
 	case "fail after some":
-		w.con.acknowledge(q, after)
-		each(no)
+		done = after
+		q.Fail(each(no))
 	case "give up after some":
-		w.con.acknowledge(q, after+1)
-		each(Permanent(no))
+		done = after + 1
+		q.Fail(each(Permanent(no)))
+	case "cancelled after some":
+		done = after
+		_ = each(nil)
+		q.PutBack()
+	case "fail having read some":
+		handed = nil
+		for e := range q.Events() {
+			if handed = append(handed, e); len(handed) > after {
+				break
+			}
+		}
+		q.Fail(no)
+	case "put back having read the newest":
+		handed = []Event[*thing]{q.Newest()}
+		q.PutBack()
 	}
+	w.con.acknowledge(q, done)
+	w.lives.settled(handed, done)
 }
 
 func runModel(rt *rapid.T, p policy) {
-	w := &world{c: p.collection(WithBackoff(time.Hour, time.Hour)), con: newConsumer(p)}
+	w := &world{c: p.collection(WithBackoff(time.Hour, time.Hour)), con: newConsumer(p), lives: newLives()}
 	c := w.c
 	defer c.Close()
+	defer c.cache.Follow(w.lives)()
+	w.uids = [][]string{{"u", "v"}, {"u", "v", ""}}[rapid.IntRange(0, 1).Draw(rt, "unknown UIDs")]
+	w.lives.asks = p.name == "one's own"
 	said := &history{p, map[store.Key][]*thing{}}
 	defer c.cache.Follow(said)()
 	rt.Repeat(map[string]func(*rapid.T){
-		"put":    func(rt *rapid.T) { require.NoError(rt, c.Add(w.draw(rt))) },
-		"delete": func(rt *rapid.T) { require.NoError(rt, c.Delete(w.draw(rt))) },
+		"put": func(rt *rapid.T) { require.NoError(rt, c.Add(w.draw(rt))) },
+		"delete": func(rt *rapid.T) {
+			o := w.draw(rt)
+			if held, ok := c.Cache().Get(key(o.name)); ok {
+				o.uid = held.uid
+			}
+			require.NoError(rt, c.Delete(o))
+		},
 		"replace": func(rt *rapid.T) {
 			var next []*thing
 			for _, o := range c.Cache().All() {
@@ -254,7 +296,7 @@ func runModel(rt *rapid.T, p policy) {
 				rt.Skip()
 			}
 			i := rapid.IntRange(0, len(w.out)-1).Draw(rt, "which")
-			w.settle(i, rapid.SampledFrom([]string{"done", "fail", "put back", "give up", "fail after some", "give up after some"}).Draw(rt, "how"),
+			w.settle(i, rapid.SampledFrom(ways).Draw(rt, "how"),
 				rapid.IntRange(0, w.out[i].Len()-1).Draw(rt, "after"))
 		},
 		"": func(rt *rapid.T) { checkStats(rt, c, len(w.out)) },
@@ -280,6 +322,10 @@ func runModel(rt *rapid.T, p policy) {
 		}
 	}
 	require.Equal(rt, held, w.con.known)
+	// An object without a UID that gets one may become one with an earlier object.
+	if c.Stats().Dropped == 0 && len(w.uids) == 2 {
+		w.lives.checkEnd(rt, held)
+	}
 	require.True(rt, isClosed(c.Synced()))
 	if p.of == KeepAll && p.compactor == nil {
 		require.Equal(rt, said.all, w.con.told)

@@ -17,14 +17,14 @@ type optionFunc func(*options)
 func (f optionFunc) apply(o *options) { f(o) }
 
 func newOptions(opts []Option) options {
-	o := options{compaction: KeepAll, backoff: backoff{base: 100 * time.Millisecond, limit: time.Minute}}
+	o := options{compaction: KeepLatest, backoff: backoff{base: 100 * time.Millisecond, limit: time.Minute}}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
 	return o
 }
 
-// WithCompaction says which events are kept. The default is [KeepAll].
+// WithCompaction says which events are kept. The default is [KeepLatest].
 func WithCompaction(c Compaction) Option {
 	return optionFunc(func(o *options) { o.compaction = c })
 }

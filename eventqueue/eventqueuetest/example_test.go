@@ -18,7 +18,7 @@ func newPod(version string) *corev1.Pod {
 // expectations is the test: in a program it is called TestPods.
 func expectations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+		pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 		recorder := eventqueuetest.Record(t, pods)
 		till := store.Key{Namespace: "shop", Name: "till"}
 

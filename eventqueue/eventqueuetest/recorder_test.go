@@ -20,7 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type page struct{ Title, Text string }
 
 func newPages(opts ...eventqueue.Option) *eventqueue.Collection[page] {
-	return eventqueue.New(func(p page) (store.Key, error) { return store.Key{Name: p.Title}, nil }, opts...)
+	return eventqueue.New(func(p page) (store.Key, error) { return store.Key{Name: p.Title}, nil },
+		append([]eventqueue.Option{eventqueue.WithCompaction(eventqueue.KeepAll)}, opts...)...)
 }
 
 func key(name string) store.Key { return store.Key{Name: name} }

@@ -48,8 +48,9 @@ import (
 func main() { cluster.Main(run) }
 
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-	// 1. The collection, and the known objects in it.
-	configMaps := eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
+	// 1. The collection, and the known objects in it. It keeps all events, because the
+	// EventQueue of the series does; the default merges them, which bounds memory.
+	configMaps := eventqueue.New(store.ObjectKey[*corev1.ConfigMap], eventqueue.WithCompaction(eventqueue.KeepAll))
 
 	// 2 and 3. The consumer.
 	known := tracker{out: out, known: make(map[store.Key]*corev1.ConfigMap)}
