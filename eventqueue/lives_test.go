@@ -1,6 +1,9 @@
 package eventqueue
 
 import (
+	"strings"
+	"testing"
+
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,8 +20,9 @@ func peek(q *Queue[*thing]) []Event[*thing] {
 
 // lives is a follower that numbers the lives of objects, from an addition to the
 // deletion, and knows which of them were handed over. Lives with one key and one UID
-// are of one object.
+// are of one object. An object that enters the predicate again begins another life.
 type lives struct {
+	policy
 	asks  bool // the compactor may ask for deletions of its own accord
 	of    map[*thing]life
 	byUID map[named]int
@@ -33,8 +37,8 @@ type named struct {
 	uid types.UID
 }
 
-func newLives() *lives {
-	return &lives{of: map[*thing]life{}, byUID: map[named]int{}, given: map[int]int{}}
+func newLives(p policy) *lives {
+	return &lives{policy: p, of: map[*thing]life{}, byUID: map[named]int{}, given: map[int]int{}}
 }
 
 func (l *lives) Start(*store.Snapshot[*thing]) {}
@@ -44,9 +48,13 @@ func (l *lives) Commit(commit *store.Commit[*thing]) {
 		name := named{c.Key, c.Version.UID}
 		object, known := l.byUID[name]
 		now := l.of[c.Prior]
-		if c.Type == Addition {
+		switch {
+		case c.Type == Addition:
 			l.begun++
 			now = life{l.begun, l.begun}
+		case c.Type == Modification && l.keeps(c.Object) && !l.keeps(c.Prior):
+			l.begun++
+			now.number = l.begun
 		}
 		if known {
 			l.join(now.object, object)
@@ -110,4 +118,29 @@ func (l *lives) checkEnd(t require.TestingT, held map[store.Key]*thing) {
 	for object := range l.given {
 		require.True(t, there[object], "object %d is gone without its deletion", object)
 	}
+}
+
+// TestModelCountsAnObjectThatCameBackAsHandedOver has an object leave the predicate and
+// enter it again. The deletion is acknowledged after the addition behind it was handed over.
+func TestModelCountsAnObjectThatCameBackAsHandedOver(t *testing.T) {
+	p := policy{of: KeepLatest, most: 3, keep: func(o *thing) bool { return !strings.HasSuffix(o.version, "0") }}
+	w := &world{c: p.collection(), con: newConsumer(p), lives: newLives(p)}
+	defer w.c.Close()
+	defer w.c.cache.Follow(w.lives)()
+	put(t, w.c, at("a", "u", 1))
+	for _, step := range []struct{ version, how string }{
+		{"", "done"},
+		{"20", "fail"}, // the deletion is handed over
+		{"31", "put back having read the newest"},
+		{"", "cancelled after some"},
+		{"40", "done"}, // the deletion of version 31
+	} {
+		if step.version != "" {
+			put(t, w.c, &thing{"a", "u", step.version})
+		}
+		releaseAll(w.c)
+		require.True(t, w.takeOne(t))
+		w.settle(0, step.how, 1)
+	}
+	require.Zero(t, w.c.Len())
 }

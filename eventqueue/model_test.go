@@ -257,7 +257,7 @@ func (w *world) settle(i int, how string, after int) {
 }
 
 func runModel(rt *rapid.T, p policy) {
-	w := &world{c: p.collection(WithBackoff(time.Hour, time.Hour)), con: newConsumer(p), lives: newLives()}
+	w := &world{c: p.collection(WithBackoff(time.Hour, time.Hour)), con: newConsumer(p), lives: newLives(p)}
 	c := w.c
 	defer c.Close()
 	defer c.cache.Follow(w.lives)()
