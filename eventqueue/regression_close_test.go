@@ -35,7 +35,6 @@ func TestCloseDoesNotWaitForACommit(t *testing.T) {
 	defer cache.Follow(h)()
 	asked := 0
 	c := FollowFiltered(cache, func(*thing) bool { asked++; return true })
-	defer cache.Follow(newLives(policy{}))() // a cache may keep its last follower until the next one comes
 	go func() { _ = cache.Replace([]*thing{at("a", "u", 1)}, "1") }()
 	within(t, "a commit", h.entered)
 

@@ -3,6 +3,7 @@ package store
 import (
 	"iter"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -255,11 +256,8 @@ func (c *Cache[T]) Follow(follower Follower[T]) (stop func()) {
 	return func() {
 		c.writer.Lock()
 		defer c.writer.Unlock()
-		for i, other := range c.followers {
-			if other == r {
-				c.followers = append(c.followers[:i:i], c.followers[i+1:]...)
-				return
-			}
+		if i := slices.Index(c.followers, r); i >= 0 {
+			c.followers = slices.Delete(c.followers, i, i+1)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -108,4 +109,12 @@ func inGoroutine(f func()) {
 		f()
 	}()
 	<-done
+}
+
+// followAndStop adds a last follower and removes it. The pointer does not keep the follower.
+func followAndStop(c *podCache) weak.Pointer[recorder] {
+	r := new(recorder)
+	stop := c.Follow(r)
+	stop()
+	return weak.Make(r)
 }

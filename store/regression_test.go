@@ -188,3 +188,14 @@ func TestDeletionMakesRoomInItsBatch(t *testing.T) {
 	assert.Equal(t, []string{"c"}, namesOf(c))
 	assert.EqualValues(t, 100, b.Bytes())
 }
+
+func TestCacheForgetsAFollowerThatStopped(t *testing.T) {
+	c := openWith(t, "1")
+	follow(c)
+	gone := followAndStop(c)
+	for range 10 {
+		runtime.GC()
+	}
+	assert.Nil(t, gone.Value())
+	runtime.KeepAlive(c)
+}
