@@ -53,3 +53,10 @@ func next(t *testing.T, c *Collection[*thing]) []string {
 	defer q.Done()
 	return words(collect(q))
 }
+
+// unlooked returns how many events nobody looked at yet, and how many there are in all.
+func unlooked[T any](c *Collection[T]) (unmerged, all int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.inbox.events), len(c.inbox.events) + c.counters.events
+}

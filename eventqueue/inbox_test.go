@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -31,13 +32,29 @@ func TestWriterDoesNotWaitForWhoeverConsumes(t *testing.T) {
 	assert.Equal(t, inboxSize, take(t, c).Len())
 }
 
-func TestInboxIsBounded(t *testing.T) {
-	c := synced(t, WithCompaction(KeepLatest))
-	for i := range 10 * inboxSize {
-		require.NoError(t, c.Update(at("a", "u", i+2)))
-		require.LessOrEqual(t, len(c.inbox.events), inboxSize)
+// TestStalledHandlerLeavesFewEventsUnmerged has a handler that holds one object, while
+// several objects change by turns.
+func TestStalledHandlerLeavesFewEventsUnmerged(t *testing.T) {
+	const most, objects = 64, 5 // as the package documentation says
+	for _, perCommit := range []int{1, 3, most + 1} {
+		t.Run(fmt.Sprint(perCommit), func(t *testing.T) {
+			c := synced(t, WithCompaction(KeepLatest))
+			require.NoError(t, c.Update(at("a", "u", 2)))
+			defer take(t, c).Done()
+			for i := 0; i < 20*most; {
+				batch := &store.Batch[*thing]{}
+				for range perCommit {
+					batch.Update(at(fmt.Sprint(i%objects), "u", i+3))
+					i++
+				}
+				require.NoError(t, c.Apply(batch))
+				unmerged, all := unlooked(c)
+				require.LessOrEqual(t, unmerged, most)
+				require.LessOrEqual(t, all, most+objects+1)
+			}
+			assert.Equal(t, objects+1, c.Stats().Events)
+		})
 	}
-	assert.Equal(t, 1, c.Stats().Events)
 }
 
 func TestInboxIsInOrderWithWhatDoesNotFit(t *testing.T) {
