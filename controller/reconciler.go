@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
 )
 
 // Reconcile makes the world be as the object of a key says, or as nothing says if there
@@ -71,7 +72,8 @@ var _ informer.Member = (*Reconciler[any])(nil)
 // name is for logs and metrics. Informers of other objects are added by [Watch].
 //
 // The reconciler runs no informer: run them beside it, as in an [informer.Group] that
-// has all of them, and the reconciler, as members.
+// has all of them, and the reconciler, as members. Run logs a warning that names the informers
+// that do not run 10 seconds after its start.
 func NewReconciler[T any](name string, primary *informer.Informer[T], reconcile Reconcile, opts ...ReconcilerOption) *Reconciler[T] {
 	o := newReconcilerOptions(opts)
 	return &Reconciler[T]{
@@ -102,6 +104,38 @@ func (r *Reconciler[T]) Name() string { return r.name }
 // all returns the sources, the primary one first.
 func (r *Reconciler[T]) all() []source { return append([]source{r.primary}, r.sources...) }
 
+// Informers returns the informers whose objects the reconciler watches, the primary one first.
+func (r *Reconciler[T]) Informers() []informer.Member {
+	var all []informer.Member
+	for _, s := range r.all() {
+		if s.complete() { // else Run fails
+			all = append(all, s.of())
+		}
+	}
+	return all
+}
+
+// startLimit is the time within which informers start. Programs start all parts at once, but
+// some wait for a CustomResourceDefinition first.
+const startLimit = 10 * time.Second
+
+const notRunning = "reconciler watches informers that do not run: add them to the group that runs the reconciler, or call their Run"
+
+// warn logs the informers that do not run. Without them the reconciler sees no change.
+func (r *Reconciler[T]) warn(ctx context.Context) {
+	var names []string
+	for _, s := range r.all() {
+		select {
+		case <-s.of().Stopped():
+			names = append(names, s.of().Name())
+		default:
+		}
+	}
+	if len(names) > 0 && ctx.Err() == nil {
+		r.logger.Warn(notRunning, zap.String("reconciler", r.name), zap.Strings("informers", names))
+	}
+}
+
 // Synced returns a channel that is closed when the first call may be made: all informers
 // have filled their caches, and the key of every object that is in them waits.
 func (r *Reconciler[T]) Synced() <-chan struct{} { return r.synced }
@@ -130,7 +164,7 @@ func (r *Reconciler[T]) Ready() error {
 		if !s.complete() || r.reconcile == nil {
 			return fmt.Errorf("reconciler %s: %w", r.name, ErrIncompleteReconciler)
 		}
-		errs = append(errs, s.ready())
+		errs = append(errs, s.of().Ready())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("reconciler %s: %w", r.name, err)
@@ -180,6 +214,7 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer r.end()
+	defer time.AfterFunc(startLimit, func() { r.warn(ctx) }).Stop()
 
 	shift := newShift(ctx, &r.reconcilerOptions, r.name, r.reconcile, sources)
 	defer shift.close()

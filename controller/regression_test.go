@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -131,5 +132,32 @@ func TestReconcileFailureIsLoggedWithTheNextTryAndNoStack(t *testing.T) {
 				assert.Contains(t, fields["handlerStack"], "regression_test.go")
 			}
 		}
+	})
+}
+
+func TestReconcilerLogsTheInformersThatDoNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		h.logTo()
+		stop := h.startAlone()
+		<-time.After(9 * time.Second)
+		require.Empty(t, h.lines.All(), "they may be about to start")
+		<-time.After(time.Hour)
+		fields, _ := h.logged(notRunning)
+		assert.Equal(t, "test", fields["reconciler"])
+		assert.Equal(t, []any{"*v1.ConfigMap", "secrets"}, fields["informers"])
+		require.NoError(t, stop())
+	})
+}
+
+func TestReconcilerDoesNotLogInformersThatRunButAreNotSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t)
+		h.logTo()
+		h.server.Inject(reflectortest.Stall(nil))
+		stop := h.start()
+		<-time.After(time.Minute)
+		assert.Zero(t, h.lines.FilterMessage(notRunning).Len())
+		require.NoError(t, stop())
 	})
 }

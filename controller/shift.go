@@ -146,7 +146,7 @@ func (s *shift) finish() {
 	for _, source := range s.sources {
 		s.waiters.Go(func() {
 			select {
-			case <-source.stopped():
+			case <-source.of().Stopped():
 				giveUp()
 			case <-filled.Done():
 			}

@@ -18,9 +18,7 @@ import (
 // source is an informer whose objects have keys reconciled.
 type source interface {
 	complete() bool
-	ready() error
-	// stopped returns a channel that is closed when nobody fills the cache any more.
-	stopped() <-chan struct{}
+	of() anyInformer
 	// subscribe begins to tell what happens in the informer, at first of all that is
 	// in it.
 	subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription
@@ -36,6 +34,13 @@ type source interface {
 	// visible returns what waits until the cache shows a write for a key; nil if the
 	// object is none of the source's.
 	visible(key store.Key, w written) wait
+}
+
+// anyInformer is an [informer.Informer] of any type.
+type anyInformer interface {
+	informer.Member
+	Name() string
+	Stopped() <-chan struct{}
 }
 
 // subscription is an [informer.Subscription] of any type.
@@ -119,9 +124,7 @@ func (w *watching[S]) lacks(key store.Key) bool {
 	return !held
 }
 
-func (w *watching[S]) ready() error { return w.informer.Ready() }
-
-func (w *watching[S]) stopped() <-chan struct{} { return w.informer.Stopped() }
+func (w *watching[S]) of() anyInformer { return w.informer }
 
 func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription {
 	opts := []informer.SubscriptionOption{
