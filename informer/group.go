@@ -257,6 +257,15 @@ func (g *Group) Ready() error {
 	return errors.Join(errs...)
 }
 
+// Has reports whether a member is in the group or in a group within it.
+func (g *Group) Has(member Member) bool {
+	_, members := g.list()
+	return slices.ContainsFunc(members, func(other Member) bool {
+		nested, ok := other.(*Group)
+		return other == member || ok && nested.Has(member)
+	})
+}
+
 func (g *Group) list() (places []*Membership, members []Member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

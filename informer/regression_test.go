@@ -42,3 +42,14 @@ func TestInformersOfANestedGroupEndLast(t *testing.T) {
 		assert.True(t, isClosed(pods.Stopped()))
 	})
 }
+
+func TestGroupHasMembersOfNestedGroups(t *testing.T) {
+	pods, other := newPods(), newPods()
+	group := nest(nest(nest(pods)), newFinisher(pods.Stopped))
+	assert.True(t, group.Has(pods))
+	assert.False(t, group.Has(other))
+	membership := group.Add(other)
+	assert.True(t, group.Has(other))
+	membership.Stop()
+	assert.False(t, group.Has(other))
+}

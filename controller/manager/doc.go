@@ -42,6 +42,9 @@
 //   - N8. Every line that a reconciler logs, or its function by [controller.Logger], has
 //     the reconciler's name and the key. Where an event fails in a mapping or a predicate,
 //     that is the key of the object that it is of.
+//   - N9. Run fails, and names the informer, if a reconciler that was added before watches an
+//     informer that is no member and does not run. A reconciler logs a warning if an informer
+//     does not run 10 seconds after the reconciler's start.
 //
 // # Concurrency
 //

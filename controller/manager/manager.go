@@ -132,7 +132,9 @@ func (m *Manager) Leading() bool {
 //
 // It returns all that members returned, a [*MemberError] each, but logs an
 // [*eventqueue.DrainError] of a member that was told to end; what the election and the
-// server returned; and [ErrRunning] if it runs already. It may be called again, if the
+// server returned; and [ErrRunning] if it runs already. It fails before anything is led, with an
+// error that names the informer, if a reconciler watches an informer that is no member, also not
+// of a group within, and does not start within a second. It may be called again, if the
 // members' Run may.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.running.CompareAndSwap(false, true) {
@@ -160,7 +162,10 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer end()
 	informed := make(chan error, 1)
 	go func() { informed <- m.base.Run(informing) }()
-	led := m.lead(leading)
+	led := m.checkInformers(leading)
+	if led == nil {
+		led = m.lead(leading)
+	}
 	stop() // what is led may have ended by itself
 	end()
 	errs := []error{led, <-informed, serving.close()}

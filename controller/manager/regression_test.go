@@ -69,3 +69,49 @@ func TestInformersEndAfterOtherMembersOfTheManager(t *testing.T) {
 		assert.True(t, filled)
 	})
 }
+
+func TestRunFailsIfAReconcilersInformerDoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _, calls := watchingSecrets(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := m.Run(ctx)
+		require.NoError(t, ctx.Err(), "Run fails at once")
+		var failed *MemberError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, "painter", failed.Member)
+		assert.ErrorContains(t, err, `informer "secrets"`)
+		assert.Empty(t, calls.take())
+	})
+}
+
+func TestRunTakesInformersOfReconcilersThatRun(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, m *Manager, secrets informer.Member) (stop func() error){
+		"member": func(_ *testing.T, m *Manager, secrets informer.Member) func() error { m.Add(secrets); return nil },
+		"member of a nested group": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
+			m.Add(group(group(secrets)))
+			return nil
+		},
+		"member of a led group": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
+			m.AddLed(group(secrets))
+			return nil
+		},
+		"run before": func(t *testing.T, _ *Manager, secrets informer.Member) func() error { return start(t, secrets) },
+		"run by a member of the user": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
+			m.Add(&member{notes: &journal{}, run: secrets.Run})
+			return nil
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m, secrets, calls := watchingSecrets(t)
+			stopSecrets := prepare(t, m, secrets)
+			stop := start(t, m)
+			<-time.After(time.Minute)
+			assert.Equal(t, []string{"ns/a"}, calls.take(), name)
+			require.NoError(t, stop(), name)
+			if stopSecrets != nil {
+				require.NoError(t, stopSecrets(), name)
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+)
+
+// startLimit is the time within which an informer that is no member starts. A program may call
+// its Run in a goroutine just before that of the manager.
+const startLimit = time.Second
+
+// checkInformers returns an error for each reconciler whose informer is no member and does
+// not start within startLimit: the reconciler would wait for its first sync for ever.
+func (m *Manager) checkInformers(ctx context.Context) error {
+	for deadline := time.Now().Add(startLimit); ; {
+		err := m.idleInformers()
+		if err == nil || !time.Now().Before(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(startLimit / 100):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (m *Manager) idleInformers() error {
+	var errs []error
+	for _, p := range m.list() {
+		reconciler, ok := p.member.(interface{ Informers() []informer.Member })
+		if !ok {
+			continue
+		}
+		for _, watched := range reconciler.Informers() {
+			if m.idle(watched) {
+				err := fmt.Errorf("informer %q %w and is no member: add it with Manager.Add, or call its Run", nameOf(watched), errNotRunning)
+				errs = append(errs, &MemberError{Member: p.name, Err: err})
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// idle reports whether an informer neither runs nor is a member, which starts later if it is
+// led.
+func (m *Manager) idle(watched informer.Member) bool {
+	i, ok := watched.(interface{ Stopped() <-chan struct{} })
+	if !ok || m.base.Has(watched) || m.led.Has(watched) {
+		return false
+	}
+	select {
+	case <-i.Stopped():
+		return true
+	default:
+		return false
+	}
+}
