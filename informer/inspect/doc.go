@@ -14,7 +14,10 @@
 //
 // Nothing is served unless you mount it. A page only reads; it answers GET and HEAD and
 // nothing else. It does not ask who looks: mount it where only those come who may read the
-// objects in the caches, as you would net/http/pprof.
+// objects in the caches, as you would net/http/pprof. The page answers whatever the Host header
+// says, so a website that resolves its own name to a loopback address can read the page through a
+// browser on that machine. Put the page behind authentication, and do not serve it on a public
+// address.
 //
 // # What it shows
 //

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -58,6 +59,54 @@ type namedSource struct {
 type namedMember struct {
 	id     string
 	member informer.Member
+	// asking receives the answer of the member; nil unless the page asks it. Only the holder of
+	// Page.looking uses it.
+	asking chan Member
+}
+
+// answerLimit is how long the page waits for its members.
+const answerLimit = 2 * time.Second
+
+// ask asks the member, unless an earlier question has no answer yet: Ready may block.
+func (m *namedMember) ask() {
+	select {
+	case <-m.asking: // too late for the look that asked
+		m.asking = nil
+	default:
+	}
+	if m.asking == nil {
+		m.asking = make(chan Member, 1)
+		go func(answer chan<- Member) { answer <- m.look() }(m.asking)
+	}
+}
+
+// await returns the answer of the member, or says that ctx ended first.
+func (m *namedMember) await(ctx context.Context) Member {
+	select {
+	case answer := <-m.asking:
+		m.asking = nil
+		return answer
+	case <-ctx.Done():
+		return Member{Name: m.id, Reason: fmt.Sprintf("no answer for %v", answerLimit)}
+	}
+}
+
+func (m *namedMember) look() (shown Member) {
+	shown = Member{Name: m.id}
+	defer func() {
+		if value := recover(); value != nil { // nothing else would: this is no goroutine of the server
+			shown.Ready, shown.Reason = false, fmt.Sprintf("panic: %v", value)
+		}
+	}()
+	if err := m.member.Ready(); err != nil {
+		shown.Reason = err.Error()
+	} else {
+		shown.Ready = true
+	}
+	if describer, ok := m.member.(informer.Describer); ok {
+		shown.Facts = describer.Facts()
+	}
+	return shown
 }
 
 // Option configures a [Page].
@@ -114,7 +163,7 @@ func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
 // AddMember shows, until remove is called, whether something else is ready: a reconciler,
 // a group, a manager; and what else it tells of itself, if it is an [informer.Describer].
 func (p *Page) AddMember(name string, member informer.Member) (remove func()) {
-	added := &namedMember{name, member}
+	added := &namedMember{id: name, member: member}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.members = append(slices.Clone(p.members), added)
@@ -149,20 +198,18 @@ func (p *Page) look() *view {
 		return last
 	}
 	s := State{At: time.Now()}
+	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
+	defer cancel()
+	for _, one := range members {
+		one.ask()
+	}
 	for _, one := range sources {
 		i := one.state()
 		i.ID = one.id
 		s.Informers = append(s.Informers, i)
 	}
 	for _, one := range members {
-		m := Member{Name: one.id, Ready: true}
-		if err := one.member.Ready(); err != nil {
-			m.Ready, m.Reason = false, err.Error()
-		}
-		if describer, ok := one.member.(informer.Describer); ok {
-			m.Facts = describer.Facts()
-		}
-		s.Members = append(s.Members, m)
+		s.Members = append(s.Members, one.await(ctx))
 	}
 	seen := newView(s)
 	p.mu.Lock()
