@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/guard"
+	"go.uber.org/zap"
 )
 
 // Informer keeps a cache of one resource, and tells any number of subscribers what
@@ -72,6 +73,9 @@ func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
 
 // Name returns the informer's name: see [WithName].
 func (i *Informer[T]) Name() string { return i.name }
+
+// Logger returns the logger of [WithLogger], whose lines name the informer.
+func (i *Informer[T]) Logger() *zap.Logger { return i.logger }
 
 // Cache returns the cache, for reading. Add indexes to it with [store.AddIndex].
 func (i *Informer[T]) Cache() *store.View[T] { return i.cache.View() }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/slogtest"
 
+	"github.com/kubereflector/kubereflector/internal/klogging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -89,7 +90,7 @@ func TestKlogHandlerIsOneOfSlog(t *testing.T) {
 		}
 		var core zapcore.Core
 		core, logs = observer.New(zap.InfoLevel)
-		return &klogHandler{logger: zap.New(core)}
+		return klogging.Handler(zap.New(core))
 	}, func(t *testing.T) map[string]any {
 		entry := logs.All()[0]
 		all := entry.ContextMap()

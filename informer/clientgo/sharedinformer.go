@@ -6,9 +6,12 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/klogging"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap/zapcore"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -87,8 +90,10 @@ func (s *SharedIndexInformer[T]) Run(stop <-chan struct{}) {
 // RunWithContext runs the informer until ctx ends. Event handlers then get what is
 // queued for them, for as long as [informer.WithDrainTimeout] says. It is for once: a
 // second call returns at once. What [informer.Informer.Run] returns goes to
-// utilruntime.HandleErrorWithContext, where client-go programs look for errors.
+// utilruntime.HandleErrorWithContext, where client-go programs look for errors. The lines of
+// client-go's handlers go to the logger of ctx, else to that of [informer.WithLogger], else to klog.
 func (s *SharedIndexInformer[T]) RunWithContext(ctx context.Context) {
+	ctx = s.logging(ctx)
 	if err := s.start(ctx); err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "Informer was not started", "informer", s.informer.Name())
 		return
@@ -98,6 +103,15 @@ func (s *SharedIndexInformer[T]) RunWithContext(ctx context.Context) {
 	if err = s.informer.Run(ctx); err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "Informer ended", "informer", s.informer.Name())
 	}
+}
+
+// logging returns ctx with the informer's logger, if there is one and ctx has none.
+func (s *SharedIndexInformer[T]) logging(ctx context.Context) context.Context {
+	logger := s.informer.Logger()
+	if _, err := logr.FromContext(ctx); err == nil || !logger.Core().Enabled(zapcore.ErrorLevel) {
+		return ctx
+	}
+	return logr.NewContext(ctx, logr.FromSlogHandler(klogging.Handler(logger)))
 }
 
 func (s *SharedIndexInformer[T]) start(ctx context.Context) error {

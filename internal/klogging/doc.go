@@ -1,0 +1,2 @@
+// Package klogging lets the lines of klog and slog go to a zap logger.
+package klogging
