@@ -171,7 +171,7 @@ var scriptErrors = map[string]error{
 	"undecoded":     statusError(http.StatusInternalServerError, metav1.StatusReasonInternalError, "unable to decode", metav1.StatusCause{Type: "ClientWatchDecoding"}),
 	"busy-for-ever": apierrors.NewTooManyRequests("busy", 1_000_000_000),
 	"cut-off":       &ResponseError{Err: ErrTruncated},
-	"over-budget":   &store.ListBudgetError{Limit: 1, Rejected: 2},
+	"over-budget":   store.ErrOverBudget,
 	"hook":          &store.HookError{Index: "x", Err: store.ErrPanic},
 	"hook-rejected": errors.Join(&store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}}, &store.HookError{Index: "x", Err: store.ErrPanic}),
 
