@@ -18,6 +18,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var tiny = scale{
 	size:    pods.Size{Pods: 300, Namespaces: 4, Nodes: 6},
+	flushed: 1 << 10,
+	lists:   []int{10, 100},
+	lag:     20 * time.Millisecond,
 	reads:   1_000,
 	writing: 10 * time.Millisecond,
 	walks:   2,

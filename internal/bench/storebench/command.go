@@ -15,7 +15,7 @@ func Run(args []string, out, log io.Writer) error {
 // case, which takes a second.
 func (w *world) cases() []measure.Case {
 	var all []measure.Case
-	for _, cases := range [][]measure.Case{w.readCases(), w.walkCases(), w.updateCases(), w.pauseCases(), w.heapCases()} {
+	for _, cases := range [][]measure.Case{w.readCases(), w.walkCases(), w.updateCases(), w.listCases(), w.typeCases(), w.lagCases(), w.pauseCases(), w.heapCases()} {
 		all = append(all, cases...)
 	}
 	return all

@@ -12,6 +12,8 @@ type ours struct {
 
 var _ subject = (*ours)(nil)
 
+func newPlainOurs() *ours { return &ours{cache: store.New(store.ObjectKey[*corev1.Pod])} }
+
 func newOurs() (*ours, error) {
 	c := store.New(store.ObjectKey[*corev1.Pod])
 	// Cache.Namespace needs no index; this one is here because the peer needs one, and both are to do the same work.
@@ -40,6 +42,15 @@ func (o *ours) len() int { return o.cache.Len() }
 func (o *ours) walk() (found int) {
 	for _, pod := range o.cache.All() {
 		if pod != nil {
+			found++
+		}
+	}
+	return found
+}
+
+func (o *ours) walkKeys() (found int) {
+	for key, pod := range o.cache.All() {
+		if pod != nil && key.Name != "" {
 			found++
 		}
 	}

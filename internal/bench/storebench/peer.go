@@ -14,6 +14,10 @@ var _ subject = (*peer)(nil)
 
 const byNode = "node"
 
+func newPlainPeer() *peer {
+	return &peer{indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
+}
+
 func newPeer() *peer {
 	return &peer{indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
@@ -45,6 +49,16 @@ func (p *peer) len() int { return len(p.indexer.ListKeys()) }
 func (p *peer) walk() (found int) {
 	for _, object := range p.indexer.List() {
 		if pod, ok := object.(*corev1.Pod); ok && pod != nil {
+			found++
+		}
+	}
+	return found
+}
+
+// walkKeys makes the key of each object, as programs do that work on keys.
+func (p *peer) walkKeys() (found int) {
+	for _, object := range p.indexer.List() {
+		if key, err := cache.MetaNamespaceKeyFunc(object); err == nil && key != "" {
 			found++
 		}
 	}

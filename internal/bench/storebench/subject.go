@@ -14,6 +14,8 @@ type subject interface {
 	len() int
 	// walk reads all pods.
 	walk() int
+	// walkKeys reads all pods with their keys.
+	walkKeys() int
 	// walkNodes reads the pods of one node after the other.
 	walkNodes(nodes []string) int
 	// walkSlowly reads all pods and calls rest before each of them.

@@ -1,6 +1,8 @@
 package storebench
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
@@ -9,19 +11,35 @@ import (
 
 func (w *world) updateCases() []measure.Case {
 	return []measure.Case{
-		{Name: "update", Unit: "µs", Goal: measure.AtMost(2.5), Sides: w.sides(w.updating(subject.update))},
-		{Name: "update+snapshot", Unit: "µs", Goal: measure.AtMost(12), Sides: w.sides(w.updating(subject.updateAndLook))},
-		{Name: "batch/in-order", Unit: "µs/object", Goal: measure.RatioAtMost(1.1), Sides: w.sides(w.updatingBatches(w.changesInOrder))},
-		{Name: "batch/random", Unit: "µs/object", Goal: measure.RatioAtMost(3), Sides: w.sides(w.updatingBatches(w.changes))},
+		{Name: "update/2-indexes", Unit: "µs", Goal: measure.RatioAtMost(0.9), Sides: w.sides(w.updating(w.changes, subject.update))},
+		{Name: "update/2-indexes-hot", Unit: "µs", Goal: measure.RatioAtMost(1), Sides: w.sides(w.updating(w.hotChanges, subject.update))},
+		{Name: "update/no-index", Unit: "µs", Goal: measure.RatioAtMost(1.2), Sides: w.plainSides(w.updating(w.changes, subject.update))},
+		{Name: "update+snapshot", Unit: "µs", Goal: measure.RatioAtMost(4), Sides: w.sides(w.updating(w.changes, subject.updateAndLook))},
+		{Name: "update+snapshot-every-100", Unit: "µs", Goal: measure.RatioAtMost(2), Sides: w.sides(w.updating(w.changes, lookEvery(100)))},
+		{Name: "batch/in-order", Unit: "µs/object", Goal: measure.RatioAtMost(0.9), Sides: w.sides(w.updatingBatches(w.changesInOrder))},
+		{Name: "batch/random", Unit: "µs/object", Goal: measure.RatioAtMost(1.2), Sides: w.sides(w.updatingBatches(w.changes))},
 	}
 }
 
-func (w *world) updating(update func(subject, []*corev1.Pod) error) func(subject) (float64, error) {
+func (w *world) updating(changes func(int) []*corev1.Pod, update func(subject, []*corev1.Pod) error) func(subject) (float64, error) {
 	return func(s subject) (float64, error) {
-		updates := w.changes(w.updates)
+		updates := changes(w.updates)
 		var err error
 		figure := measure.PerOp(len(updates), time.Microsecond, func() { err = update(s, updates) })
 		return figure, err
+	}
+}
+
+// lookEvery updates pods one by one, and a reader that wants one state for many reads comes after each n of them.
+func lookEvery(n int) func(subject, []*corev1.Pod) error {
+	return func(s subject, pods []*corev1.Pod) error {
+		for chunk := range slices.Chunk(pods, n) {
+			last := len(chunk) - 1
+			if err := errors.Join(s.update(chunk[:last]), s.updateAndLook(chunk[last:])); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 type scale struct {
 	size pods.Size
 
+	flushed int           // bytes that are written to empty the CPU's caches
+	lists   []int         // sizes of first lists
+	lag     time.Duration // how long events are committed beside listing readers
 	reads   int           // point reads of one reader
 	writing time.Duration // at most this long do readers read beside a writer
 	walks   int           // walks of all pods: see walking
@@ -29,6 +32,9 @@ type scale struct {
 
 var full = scale{
 	size:    pods.Size{Pods: 100_000, Namespaces: 100, Nodes: 500},
+	flushed: 256 << 20,
+	lists:   []int{1_000, 10_000, 100_000},
+	lag:     2 * time.Second,
 	reads:   300_000,
 	writing: 150 * time.Millisecond,
 	walks:   300,
@@ -52,6 +58,8 @@ type world struct {
 	foreign []name
 	random  *rand.Rand
 
+	flush []byte // larger than the CPU's caches
+
 	ours *ours
 	peer *peer
 	used bool // something was written since the caches were filled
@@ -61,7 +69,7 @@ type world struct {
 const distinctNames = 1 << 16
 
 func newWorld(s scale) *world {
-	w := &world{scale: s, set: pods.New(s.size), random: rand.New(rand.NewPCG(3, 4)), used: true}
+	w := &world{scale: s, set: pods.New(s.size), random: rand.New(rand.NewPCG(3, 4)), flush: make([]byte, s.flushed), used: true}
 	namespaces := map[string]string{} // a caller has many names of one namespace
 	for range min(s.reads, distinctNames) {
 		pod := w.anyPod()
@@ -89,12 +97,28 @@ func (w *world) sides(round func(subject) (float64, error)) func() (ours, peer m
 	}
 }
 
+// plainSides is sides with caches that have no index.
+func (w *world) plainSides(round func(subject) (float64, error)) func() (ours, peer measure.Round, err error) {
+	return func() (ours, peer measure.Round, err error) {
+		o, p := newPlainOurs(), newPlainPeer()
+		if err := w.fillBoth(o, p); err != nil {
+			return nil, nil, err
+		}
+		return func() (float64, error) { return round(o) }, func() (float64, error) { return round(p) }, nil
+	}
+}
+
 func (w *world) fill() (err error) {
 	w.peer = newPeer()
 	if w.ours, err = newOurs(); err != nil {
 		return err
 	}
-	for _, s := range []subject{w.ours, w.peer} {
+	w.used = false
+	return w.fillBoth(w.ours, w.peer)
+}
+
+func (w *world) fillBoth(subjects ...subject) error {
+	for _, s := range subjects {
 		if err := s.replace(w.set.Pods, w.set.Version()); err != nil {
 			return err
 		}
@@ -103,7 +127,6 @@ func (w *world) fill() (err error) {
 			return err
 		}
 	}
-	w.used = false
 	return nil
 }
 
@@ -115,6 +138,18 @@ func (w *world) changes(n int) []*corev1.Pod {
 	changed := make([]*corev1.Pod, n)
 	for i := range changed {
 		changed[i] = w.set.Changed(w.anyPod())
+	}
+	return changed
+}
+
+// hotChanges returns changes of few pods, in no order: 1,000 objects that controllers are at work on.
+func (w *world) hotChanges(n int) []*corev1.Pod {
+	w.used = true
+	hot := min(1000, len(w.set.Pods))
+	step := len(w.set.Pods) / hot
+	changed := make([]*corev1.Pod, n)
+	for i := range changed {
+		changed[i] = w.set.Changed(w.set.Pods[w.random.IntN(hot)*step])
 	}
 	return changed
 }
