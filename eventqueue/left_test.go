@@ -43,7 +43,7 @@ func TestWhatLeftTheScope(t *testing.T) {
 				for _, step := range row.then {
 					switch step {
 					case "drop":
-						_, err = cache.Drop(scope)
+						err = cache.Drop(scope)
 						require.NoError(t, err)
 						p, err = cache.Partition(scope)
 					case "list":

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -24,18 +25,17 @@ func TestMetadataIsTypedByTheKindThatItStandsFor(t *testing.T) {
 		client, err := metadata.NewForConfig(server.Config())
 		require.NoError(t, err)
 		i := NewMetadata[corev1.Pod](client.Resource(podResource).Namespace("default"))
-		byApp, err := store.AddUniqueIndex(i.Cache(), "app", func(m Metadata[corev1.Pod]) (string, bool) {
-			return m.Labels["app"], true
-		}, nil)
+		byApp, err := store.AddIndex(i.Cache(), "app", func(m Metadata[corev1.Pod]) []string { return []string{m.Labels["app"]} })
 		require.NoError(t, err)
 		gone := ""
 		i.Handle(HandlerFuncs[Metadata[corev1.Pod]]{OnDelete: func(m Metadata[corev1.Pod], _ bool) { gone = m.Name }})
 		stop := start(t, i)
 		require.NoError(t, i.WaitForSync(t.Context()))
 		assert.Equal(t, "informer.Metadata[k8s.io/api/core/v1.Pod]", i.Name())
-		_, found, ok := byApp.Get("web")
-		require.True(t, ok)
-		assert.Equal(t, "a", found.Name)
+		for _, found := range byApp.Get("web") {
+			assert.Equal(t, "a", found.Name)
+		}
+		assert.Equal(t, []string{"web"}, slices.Collect(byApp.Values()))
 		require.NoError(t, server.Delete(onNode("a", "n")))
 		synctest.Wait()
 		assert.Equal(t, "a", gone)

@@ -72,7 +72,7 @@ func (s *scopes[T]) drop(scope store.Scope) error {
 		<-ended
 	}
 	// Not before: a late write to the partition would be an error.
-	_, err := s.cache.Drop(scope)
+	err := s.cache.Drop(scope)
 	close(one.gone)
 	s.mu.Lock()
 	defer s.mu.Unlock()

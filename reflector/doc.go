@@ -46,7 +46,7 @@
 //   - R3. An object that the store rejects is reported, and is fetched again by a
 //     new list after a back-off; what the store held under its key stays until
 //     then, and everything else goes on. If the store failed in any other way, all is
-//     listed anew; a [store.HookError] is reported only, since everything was stored.
+//     listed anew.
 //     An object of another type, kind, API group or namespace ends the list or the watch
 //     ([MismatchError]): the server and the program do not mean the same resource.
 //   - R4. Failures are retried for ever, unless [WithRetry] says otherwise, with

@@ -247,7 +247,7 @@ const (
 // that rejected an object.
 func judge(err error) verdict {
 	switch e := err.(type) {
-	case nil, *store.HookError:
+	case nil:
 		return took
 	case *store.RejectedError:
 		return lacks

@@ -172,8 +172,6 @@ var scriptErrors = map[string]error{
 	"busy-for-ever": apierrors.NewTooManyRequests("busy", 1_000_000_000),
 	"cut-off":       &ResponseError{Err: ErrTruncated},
 	"over-budget":   store.ErrOverBudget,
-	"hook":          &store.HookError{Index: "x", Err: store.ErrPanic},
-	"hook-rejected": errors.Join(&store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}}, &store.HookError{Index: "x", Err: store.ErrPanic}),
 
 	"no-version":    ErrNoResourceVersion,
 	"behind":        ErrServerBehind,

@@ -137,7 +137,6 @@ func TestStoreThatFailsBesideOneThatRejectsIsNotPassed(t *testing.T) {
 
 func TestWhatAnErrorSaysOfTheStore(t *testing.T) {
 	rejected := &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}}
-	hook := &store.HookError{Err: store.ErrPanic}
 	failure := errors.New("disk full")
 	for name, tt := range map[string]struct {
 		err  error
@@ -152,9 +151,6 @@ func TestWhatAnErrorSaysOfTheStore(t *testing.T) {
 		"a rejection and a failure":   {errors.Join(rejected, failure), broken},
 		"a failure in a join of join": {errors.Join(rejected, errors.Join(rejected, fmt.Errorf("mine: %w", failure))), broken},
 		"a list that was refused":     {&store.RefusedError{Rejections: rejected.Rejections}, broken},
-		"a hook":                      {&Error{Err: errors.Join(hook)}, took},
-		"a hook and a rejection":      {errors.Join(rejected, errors.Join(hook)), lacks},
-		"a hook and a failure":        {errors.Join(hook, failure), broken},
 		"a wrapper of nothing":        {&Error{}, broken},
 	} {
 		assert.Equal(t, tt.want, judge(tt.err), name)

@@ -1,67 +1,44 @@
 package store
 
 import (
-	"errors"
 	"math"
 	"slices"
 
 	"github.com/tidwall/btree"
 )
 
-// commit makes a step: the new state becomes visible, then those who wait and
-// the followers hear of it. The caller holds writer. It returns the changes if
-// asked for; else their memory is used again. An error is that of a hook: the step
-// is made.
-func (c *Cache[T]) commit(p *Partition[T], s *step[T], report bool) (changes []Change[T], err error) {
+// commit makes a step: readers see the new state, then waiters and followers are
+// told. The caller holds writer.
+func (c *Cache[T]) commit(p *Partition[T], s *step[T]) {
 	s.made = true
 	c.edit(p, s)
-	// Also if the budget's function ends the goroutine: everybody can read the new state.
-	defer func() { changes, err = c.announce(p, s, report) }()
+	// Also if the budget's function ends the goroutine: readers see the new state.
+	defer c.announce(p, s)
 	c.budget.committed(s.edits)
-	return nil, nil
 }
 
-// announce tells of a commit.
-func (c *Cache[T]) announce(p *Partition[T], s *step[T], report bool) (_ []Change[T], err error) {
+// announce tells waiters and followers of a commit.
+func (c *Cache[T]) announce(p *Partition[T], s *step[T]) {
 	p.settle(s.edits)
 	c.watches.committed(c, p, s.edits, s.lowered)
 
-	var changes []Change[T]
-	if report || len(c.followers) > 0 {
-		if !report {
-			changes = c.scratch.commit.Changes[:0]
+	changes := c.scratch.commit.Changes[:0]
+	// A panic of a follower goes on to the writer; the commit is made all the same.
+	defer func() {
+		for i := range s.edits {
+			if old := s.edits[i].old; old != nil {
+				c.release(old.terms())
+			}
 		}
+		c.reuse(s.edits, changes)
+	}()
+	if len(c.followers) > 0 {
 		for i := range s.edits {
 			s.edits[i].left = s.edits[i].left || s.left
 			changes = s.edits[i].appendChanges(changes)
 		}
-	}
-	// The commit is made, also if a follower panics. That is nobody's bad object,
-	// so it goes on to who wrote.
-	defer func() { err = c.finish(s, changes, report) }()
-	if len(c.followers) > 0 {
 		c.tell(p, s, changes)
 	}
-	if !report {
-		return nil, nil
-	}
-	return changes, nil
-}
-
-// finish ends a commit of which the followers were told.
-func (c *Cache[T]) finish(s *step[T], changes []Change[T], report bool) (err error) {
-	for _, x := range c.indexes {
-		if x.clashes != nil {
-			err = errors.Join(err, x.clashes.report(x))
-		}
-	}
-	for i := range s.edits {
-		if old := s.edits[i].old; old != nil {
-			c.release(old.terms())
-		}
-	}
-	c.reuse(s.edits, changes, report)
-	return err
 }
 
 // many is the number of edits from which readers are sent to the state before
@@ -217,14 +194,14 @@ func tellEach[T any](followers []*registration[T], commit *Commit[T]) {
 }
 
 // reuse leaves the memory of a step to the next one, without what it refers to.
-func (c *Cache[T]) reuse(edits []edit[T], changes []Change[T], reported bool) {
+func (c *Cache[T]) reuse(edits []edit[T], changes []Change[T]) {
 	c.scratch.edits = nil // the beginning of edits may be there as well
 	if cap(edits) <= maxScratch {
 		clear(edits)
 		c.scratch.edits = edits[:0]
 	}
 	c.scratch.commit.Changes, c.scratch.commit.Partition = nil, nil
-	if !reported && cap(changes) <= maxScratch {
+	if cap(changes) <= maxScratch {
 		clear(changes)
 		c.scratch.commit.Changes = changes[:0]
 	}

@@ -56,7 +56,7 @@ func TestBudgetCounts(t *testing.T) {
 	is(23)
 	require.NoError(t, c.DeleteKey(Key{Namespace: "n", Name: "c"}))
 	is(20)
-	_, err = c.Drop(Scope{Namespace: "n"})
+	err = c.Drop(Scope{Namespace: "n"})
 	require.NoError(t, err)
 	is(0)
 	assert.Zero(t, b.Limit())

@@ -141,18 +141,6 @@ func (c *Cache[T]) Namespace(namespace string) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) { c.Snapshot().Namespace(namespace)(yield) }
 }
 
-// Range is [Snapshot.Range] of the state that is current when the iteration
-// begins.
-func (c *Cache[T]) Range(from, to Key) iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) { c.Snapshot().Range(from, to)(yield) }
-}
-
-// Prefix is [Snapshot.Prefix] of the state that is current when the iteration
-// begins.
-func (c *Cache[T]) Prefix(prefix Key) iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) { c.Snapshot().Prefix(prefix)(yield) }
-}
-
 // ResourceVersion implements [Store] and [Reader]. A cache with partitions has no
 // version of its own, so it is empty: each [Partition] has one.
 func (c *Cache[T]) ResourceVersion() string {

@@ -410,7 +410,7 @@ func TestConcurrentReadersSeeWholeCommits(t *testing.T) {
 	// Every commit gives all objects the same version: a reader that sees two
 	// versions in one walk saw half a commit.
 	c := newPods()
-	byName, err := AddIndex(c, "all", func(*corev1.Pod) []bool { return []bool{true} })
+	byName, err := AddIndex(c, "all", func(*corev1.Pod) []string { return []string{"all"} })
 	require.NoError(t, err)
 	write := func(version int) {
 		var all []*corev1.Pod
@@ -430,7 +430,7 @@ func TestConcurrentReadersSeeWholeCommits(t *testing.T) {
 					return
 				default:
 				}
-				for _, walk := range []func(func(Key, *corev1.Pod) bool){c.All(), c.Namespace("n"), byName.Get(true)} {
+				for _, walk := range []func(func(Key, *corev1.Pod) bool){c.All(), c.Namespace("n"), byName.Get("all")} {
 					versions, n := map[string]bool{}, 0
 					for _, p := range walk {
 						versions[p.ResourceVersion] = true

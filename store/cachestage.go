@@ -182,14 +182,6 @@ func (s *cacheStage[T]) take(place int) *entry[T] {
 	}
 	e := s.ready[place]
 	s.ready[place] = nil
-	if e != nil {
-		for _, t := range e.terms() {
-			// Others may have got its value while the list came, and it gets it now.
-			if x := s.of.of.indexes[t.index]; x.clashes != nil {
-				x.claim(t)
-			}
-		}
-	}
 	return e
 }
 

@@ -29,15 +29,14 @@
 // # Reading
 //
 // Reads are of one committed state. [Cache.Get] looks up one object; All,
-// Namespace, Range, Prefix and the indexes iterate in order over a [Snapshot],
+// Namespace and the indexes iterate in order over a [Snapshot],
 // which [Cache.Snapshot] pins for those who want several reads of one moment.
-// [Index] finds by any comparable value, [OrderedIndex] by ranges of a value as
-// well, [UniqueIndex] the one object that holds a value.
+// [Index] finds objects by a value, and by ranges of values.
 //
 // To wait rather than to poll: [Cache.WaitFor] until the cache has seen a resource
 // version, [Cache.WaitForObject] and [Cache.WaitForDeletion] until it shows what
-// the caller has just written to the server, [Cache.WatchKey],
-// [Cache.WatchNamespace] and Watch of an index until something changes there.
+// the caller has just written to the server, [Cache.WatchKey]
+// and [Cache.WatchNamespace] until something changes there.
 //
 // # Writing
 //
@@ -49,9 +48,8 @@
 // # Around a cache
 //
 // [AddBudget] says how much memory the objects take, and bounds it. Package overlay lies
-// over a cache and shows a program its own writes before the cache has them; package expiry
-// has a store whose objects live for a time; package guard finds, in tests, who changes
-// objects of a cache.
+// over a cache and shows a program its own writes before the cache has them; package guard
+// finds, in tests, who changes objects of a cache.
 //
 // # Decorators
 //
@@ -78,16 +76,14 @@
 //   - S1. Every read is of one committed state. A walk sees the state that was
 //     current when it began, however long it takes and whatever is written
 //     meanwhile.
-//   - S2. Reads run in the order of keys, those of the objects that have an index
-//     value too; over several values of an [OrderedIndex] in the order of values
-//     first. Values of the other indexes come in no particular order.
+//   - S2. Reads run in the order of keys. Reads of several values of an [Index] run in
+//     the order of values first.
 //   - S3. A resource version is never visible before the objects that it
 //     stands for.
 //   - S4. A write that fails leaves the cache as it was: object, indexes and
 //     resource version. One bad object in a Replace does not stop the others:
 //     they are committed, the bad one keeps its old value, if its key is known or
-//     an object with its UID is held, and comes back in a [RejectedError]. Only a
-//     [HookError] is no failure: what it tells of happened after the write was made.
+//     an object with its UID is held, and comes back in a [RejectedError].
 //   - S5. As long as the cache lacks an object that it was given and had to
 //     reject, its resource version stays before that object. It moves again
 //     when the object was stored or deleted, or after a Replace without
@@ -142,7 +138,7 @@
 // first two come from [ObjectKey] in a [KeyError], and a panic of an index function
 // in an [IndexError]. [RefusedError] says that, because of such objects, a Store
 // without batches was given nothing. Other errors are [IndexError], of an index that
-// was not added, [HookError], [ScopeError], [WaitError] and [ErrNoStore].
+// was not added, [ScopeError], [WaitError] and [ErrNoStore].
 //
 // Resource versions are compared in four places only: by those who wait, to find
 // out that a Replace lowered one, by a [Tee], to find the least, and by partitions that

@@ -11,9 +11,11 @@ import (
 )
 
 func dropped[T any](t *testing.T, c *Cache[T], scope Scope) []Change[T] {
-	changes, err := c.Drop(scope)
-	require.NoError(t, err)
-	return changes
+	var told collector[T]
+	stop := c.Follow(&told)
+	defer stop()
+	require.NoError(t, c.Drop(scope))
+	return told.changes
 }
 
 func TestDroppingWhatEverybodyWaitedForCompletesTheCache(t *testing.T) {
@@ -40,7 +42,7 @@ func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 	require.NoError(t, one.Replace([]*corev1.Pod{pod("n1", "a", "u1", "1"), pod("n1", "b", "u2", "1")}, "1"))
 	require.NoError(t, two.Replace([]*corev1.Pod{pod("n2", "a", "u3", "1")}, "1"))
 	require.NoError(t, other.Replace([]*corev1.Pod{pod("n1", "a", "u4", "1")}, "1"))
-	index, err := AddIndexAppend(c, "name", func(values []string, p *corev1.Pod) []string { return append(values, p.Name) })
+	index, err := AddIndex(c, "name", func(p *corev1.Pod) []string { return []string{p.Name} })
 	require.NoError(t, err)
 	rec := follow(c)
 	before := c.Snapshot()
@@ -54,7 +56,7 @@ func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 	assert.Equal(t, []string{"east|n1/a"}, names(c.All()))
 	assert.Equal(t, 4, before.Len())
 	checkCache(t, c)
-	checkIndex(t, &index.reader)
+	checkIndex(t, index)
 
 	for _, p := range []*Partition[*corev1.Pod]{one, two} {
 		for name, write := range map[string]func() error{
@@ -164,13 +166,12 @@ func TestDropOfAPartOfAPartitionIsRefused(t *testing.T) {
 	require.NoError(t, west.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
 	require.NoError(t, n.Replace([]*corev1.Pod{pod("n", "a", "u2", "1")}, "1"))
 	rec := follow(c)
-	changes, err := c.Drop(Scope{Cluster: "west", Namespace: "n"})
+	err := c.Drop(Scope{Cluster: "west", Namespace: "n"})
 	require.ErrorIs(t, err, ErrOverlap)
 	var scopeError *ScopeError
 	require.ErrorAs(t, err, &scopeError)
 	assert.Equal(t, Scope{Cluster: "west", Namespace: "n"}, scopeError.Scope)
 	assert.EqualError(t, err, "scope of namespace west|n: "+ErrOverlap.Error())
-	assert.Empty(t, changes)
 	assert.Empty(t, rec.commits)
 	assert.Equal(t, 2, c.Len())
 	require.NoError(t, west.Bookmark("2"))

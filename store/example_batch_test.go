@@ -30,7 +30,7 @@ func ExampleNew() {
 	// Herman Melville/Moby Dick
 }
 
-// Many writes become visible at once, and what they changed is returned.
+// Many writes become visible at once.
 func ExampleBatch() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41")}, "41")
@@ -40,16 +40,13 @@ func ExampleBatch() {
 	batch.Update(newPod("till", "node-2", "43"))
 	batch.DeleteKey(store.Key{Namespace: "shop", Name: "stock"})
 	batch.Bookmark("50")
-	changes, err := pods.Commit(&batch)
-	for _, change := range changes {
-		fmt.Println(change.Type, change.Key)
+	fmt.Println(pods.Apply(&batch), pods.ResourceVersion())
+	for key, pod := range pods.All() {
+		fmt.Println(key, pod.Spec.NodeName)
 	}
-	fmt.Println(err, pods.ResourceVersion())
 	// Output:
-	// Addition shop/stock
-	// Modification shop/till
-	// Deletion shop/stock
 	// <nil> 50
+	// shop/till node-2
 }
 
 // printer is a follower: it is told of the state, and then of every commit.
@@ -77,29 +74,6 @@ func ExampleCache_Follow() {
 	// begins with 1
 	// Addition of shop/stock by a Watch
 	// Deletion of shop/till by a List
-}
-
-// A unique index finds the one object that has a value, and says when there are two.
-func ExampleAddUniqueIndex() {
-	pods := store.New(store.ObjectKey[*corev1.Pod])
-	byAddress, err := store.AddUniqueIndex(pods, "address", func(pod *corev1.Pod) (string, bool) {
-		return pod.Status.PodIP, pod.Status.PodIP != ""
-	}, func(clash store.Clash[string, *corev1.Pod]) {
-		fmt.Println(clash.Key, "and", clash.OtherKey, "both have", clash.Value)
-	})
-	if err != nil {
-		panic(err)
-	}
-	for i, name := range []string{"till", "stock"} {
-		pod := newPod(name, "node-1", fmt.Sprint(41+i))
-		pod.Status.PodIP = "10.0.0.1"
-		_ = pods.Add(pod)
-	}
-	key, _, found := byAddress.Get("10.0.0.1")
-	fmt.Println(key, found)
-	// Output:
-	// shop/stock and shop/till both have 10.0.0.1
-	// shop/stock true
 }
 
 // WatchKey waits for a state of one object, without polling.
@@ -133,7 +107,7 @@ func ExampleCache_View() {
 	_ = pods.Add(newPod("till-1", "node-1", "41"))
 	_ = pods.Add(newPod("till-2", "node-1", "42"))
 	_ = pods.Add(newPod("vault", "node-1", "43"))
-	for key := range view.Prefix(store.Key{Namespace: "shop", Name: "till"}) {
+	for key := range view.Snapshot().Prefix(store.Key{Namespace: "shop", Name: "till"}) {
 		fmt.Println(key)
 	}
 	// Output:

@@ -30,13 +30,13 @@ func ExampleAddIndex() {
 }
 
 // An ordered index finds by ranges of a value, too.
-func ExampleAddOrderedIndex() {
+func ExampleIndex_Range() {
 	type job struct {
 		name string
 		due  int
 	}
 	jobs := store.New(func(j job) (store.Key, error) { return store.Key{Name: j.name}, nil })
-	byDue, err := store.AddOrderedIndex(jobs, "due", func(j job) []int { return []int{j.due} })
+	byDue, err := store.AddIndex(jobs, "due", func(j job) []int { return []int{j.due} })
 	if err != nil {
 		panic(err)
 	}

@@ -43,8 +43,7 @@ func nameless(resourceVersion string) *corev1.Pod { return pod("n", "", "nameles
 
 // dropShard drops a shard of everything.
 func dropShard(c *podCache, shard Shard) error {
-	_, err := c.Drop(Scope{Shard: shard})
-	return err
+	return c.Drop(Scope{Shard: shard})
 }
 
 // observed returns the observed resource versions of the commits that a follower got.

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,9 +74,7 @@ func TestIndexAddedLateCoversWhatIsThere(t *testing.T) {
 
 func TestIndexNameIsTakenOnce(t *testing.T) {
 	c, _ := newBooks(t)
-	_, err := AddIndex[book, string](c, "nothing", nil)
-	require.ErrorIs(t, err, ErrNoIndexFunc)
-	_, err = AddIndex(c, "tag", tagsOf)
+	_, err := AddIndex(c, "tag", tagsOf)
 	require.ErrorIs(t, err, ErrIndexExists)
 	assert.ErrorContains(t, err, `"tag"`)
 }
@@ -105,21 +105,6 @@ func TestPanicOfAnIndexFunctionLeavesObjectAndIndexes(t *testing.T) {
 	assert.Equal(t, []string{"y"}, slices.Collect(byTag.Values()))
 }
 
-func TestPostingsOfOneHashAreToldApartByValue(t *testing.T) {
-	// A collision of maphash cannot be provoked from outside.
-	c := New(bookKey)
-	x, err := AddIndex(c, "tag", tagsOf)
-	require.NoError(t, err)
-	x.vocabulary.hash = func(string) uint64 { return x.hash("all the same") }
-	require.NoError(t, c.Add(book{"a", "2", []string{"y", "z"}}))
-	require.NoError(t, c.Add(book{"a", "1", []string{"x", "all the same", "y"}}))
-	assert.Equal(t, []string{"a/1"}, names(x.Get("all the same")))
-	assert.ElementsMatch(t, []string{"x", "y", "z", "all the same"}, slices.Collect(x.Values()))
-	require.NoError(t, c.Update(book{"a", "1", []string{"z"}}))
-	assert.Empty(t, names(x.Get("all the same")))
-	assert.ElementsMatch(t, []string{"y", "z"}, slices.Collect(x.Values()))
-}
-
 func TestIndexedPods(t *testing.T) {
 	pods := newPods()
 	byNode, err := AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
@@ -133,25 +118,6 @@ func TestIndexedPods(t *testing.T) {
 	assert.Empty(t, names(byNode.Get("node-2")))
 }
 
-func TestIndexFunctionsInAppendFormAllocateNothing(t *testing.T) {
-	c := New(bookKey)
-	_, err := AddIndexAppend(c, "tag", func(values []string, b book) []string { return append(values, b.tags...) })
-	require.NoError(t, err)
-	object := book{"a", "1", []string{"x", "y", "z"}}
-	require.NoError(t, c.Add(object))
-	x, into := c.indexes[0], make([]*term, 0, 8)
-	key := Key{Namespace: "a", Name: "1"}
-	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		terms, err := x.terms(into, key, object)
-		if err != nil || len(terms) != 3 {
-			t.Error(terms, err)
-		}
-		for _, term := range terms {
-			x.release(term)
-		}
-	}))
-}
-
 func TestIndexOfHundredsOfValues(t *testing.T) {
 	c, byTag := newBooks(t)
 	tags := func(from, to int) (all []string) {
@@ -162,17 +128,16 @@ func TestIndexOfHundredsOfValues(t *testing.T) {
 	}
 	for _, span := range [][2]int{{0, 500}, {250, 750}, {0, 3 * maxScratch}, {100, 101}, {0, 0}, {0, 3}} {
 		require.NoError(t, c.Update(book{"a", "1", append(tags(span[0], span[1]), tags(span[0], span[1])...)}))
-		checkIndex(t, &byTag.reader)
+		checkIndex(t, byTag)
 		checkCache(t, c)
 		assert.Len(t, slices.Collect(byTag.Values()), span[1]-span[0])
 	}
-	assert.LessOrEqual(t, cap(byTag.vocabulary.buffer), maxScratch)
 	assert.LessOrEqual(t, cap(c.scratch.terms), maxScratch)
 }
 
 func TestIndexDoesNotWriteToWhatItsFunctionReturns(t *testing.T) {
 	c := New(bookKey)
-	byTag, err := AddIndexAppend(c, "tag", func(_ []string, b book) []string { return b.tags })
+	byTag, err := AddIndex(c, "tag", tagsOf)
 	require.NoError(t, err)
 	room := []string{"z", "x", "z", "y", "beyond"}
 	own := room[:4]
@@ -183,7 +148,7 @@ func TestIndexDoesNotWriteToWhatItsFunctionReturns(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"z", "x", "z", "y", "beyond"}, room)
 	assert.Equal(t, []string{"a/1"}, names(byTag.Get("y")))
-	checkIndex(t, &byTag.reader)
+	checkIndex(t, byTag)
 }
 
 func TestNaNIsNotIndexed(t *testing.T) {
@@ -193,54 +158,54 @@ func TestNaNIsNotIndexed(t *testing.T) {
 	all := func(values [3]float64) []float64 { return values[:] }
 	x, err := AddIndex(c, "plain", all)
 	require.NoError(t, err)
-	ordered, err := AddOrderedIndex(c, "ordered", all)
-	require.NoError(t, err)
-	unique, err := AddUniqueIndex(c, "unique", func(values [3]float64) (float64, bool) { return values[0], true }, nil)
-	require.NoError(t, err)
 	require.NoError(t, c.Add([3]float64{nan, 1, nan}))
 	require.NoError(t, c.Add([3]float64{nan, math.Copysign(0, -1), 0}))
 	late := c.Snapshot()
 	for _, s := range []*Snapshot[[3]float64]{nil, late} {
 		assert.Equal(t, []float64{0}, slices.Collect(x.On(s).Values()), "the two zeros are one")
 		assert.Empty(t, names(x.On(s).Get(nan)))
-		assert.Equal(t, []float64{0}, slices.Collect(ordered.On(s).Values()))
-		assert.Empty(t, names(ordered.On(s).Get(nan)))
-		assert.Empty(t, slices.Collect(unique.On(s).Values()))
-		_, _, ok := unique.On(s).Get(nan)
-		assert.False(t, ok)
+		assert.Equal(t, []string{"a"}, names(x.On(s).From(-1)))
 	}
 	again, err := AddIndex(c, "late", all)
 	require.NoError(t, err)
 	assert.Equal(t, []float64{0}, slices.Collect(again.On(late).Values()), "nor found by a scan")
 	assert.Empty(t, slices.Collect(again.On(before).Values()))
-	checkIndex(t, &x.reader)
-	checkIndex(t, &ordered.reader)
-	checkIndex(t, &unique.reader)
+	checkIndex(t, x)
 }
 
 func TestIndexOverAnInterfaceTakesAnyComparableValue(t *testing.T) {
 	c := New(func(values []any) (Key, error) { return Key{Name: values[0].(string)}, nil })
-	x, err := AddIndex(c, "any", func(values []any) []any { return values[1:] })
-	require.NoError(t, err)
-	unique, err := AddUniqueIndex(c, "first", func(values []any) (any, bool) { return values[1], true }, nil)
+	byText := func(a, b any) int { return strings.Compare(fmt.Sprintf("%T %v", a, a), fmt.Sprintf("%T %v", b, b)) }
+	x, err := AddIndexFunc(c, "any", func(values []any) []any { return values[1:] }, byText)
 	require.NoError(t, err)
 	require.NoError(t, c.Add([]any{"a", nil, 1, "1"}))
 	require.NoError(t, c.Add([]any{"b", 2, nil}))
 	assert.Equal(t, []string{"a", "b"}, names(x.Get(nil)))
 	assert.Equal(t, []string{"a"}, names(x.Get("1")))
-	assert.ElementsMatch(t, []any{nil, 1, "1", 2}, slices.Collect(x.Values()))
-	key, _, _ := unique.Get(nil)
-	assert.Equal(t, "a", key.Name)
+	assert.Equal(t, []any{nil, 1, 2, "1"}, slices.Collect(x.Values()))
 
-	err = c.Update([]any{"a", []int{}})
-	require.ErrorIs(t, err, ErrPanic, "a slice cannot be compared")
-	require.ErrorIs(t, c.Update([]any{"a", 5, []int{}}), ErrPanic)
+	require.ErrorIs(t, c.Update([]any{"a", 5, []int{}}), ErrPanic, "a slice cannot be compared")
 	assert.Equal(t, []string{"a", "b"}, names(x.Get(nil)))
 	require.NoError(t, c.Update([]any{"a", 3}))
 	require.NoError(t, c.Update([]any{"b", 4}))
 	assert.Empty(t, names(x.Get(nil)))
-	checkIndex(t, &x.reader)
-	checkIndex(t, &unique.reader)
+	checkIndex(t, x)
+}
+
+func TestCompareFunctionThatFailsRejectsTheObject(t *testing.T) {
+	for name, compare := range map[string]func(a, b *int) int{
+		"panics":  func(a, b *int) int { return *a - *b },
+		"differs": func(a, b *int) int { return 1 },
+	} {
+		c := New(func(values []*int) (Key, error) { return Key{Name: "a"}, nil })
+		x, err := AddIndexFunc(c, "pointer", func(values []*int) []*int { return values }, compare)
+		require.NoError(t, err)
+		var rejected *IndexError
+		assert.ErrorAs(t, c.Add([]*int{nil}), &rejected, name)
+		assert.Zero(t, c.Len(), name)
+		checkIndex(t, x)
+		checkCache(t, c)
+	}
 }
 
 func TestIndexOnAnOlderSnapshotScansIt(t *testing.T) {
@@ -249,28 +214,19 @@ func TestIndexOnAnOlderSnapshotScansIt(t *testing.T) {
 	old := c.Snapshot()
 	byTag, err := AddIndex(c, "tag", tagsOf)
 	require.NoError(t, err)
-	ordered, err := AddOrderedIndex(c, "ordered", tagsOf)
-	require.NoError(t, err)
-	unique, err := AddUniqueIndex(c, "unique", func(b book) (string, bool) { return "same", b.tags != nil }, nil)
-	require.NoError(t, err)
 	new := c.Snapshot()
 	require.NoError(t, c.Replace(nil, ""))
 
 	assert.Empty(t, names(byTag.Get("x")))
 	for name, s := range map[string]*Snapshot[book]{"scan": old, "tree": new} {
 		assert.Equal(t, []string{"a/2", "b/1"}, names(byTag.On(s).Get("x")), name)
-		assert.ElementsMatch(t, []string{"x", "y"}, slices.Collect(byTag.On(s).Values()), name)
-		assert.Equal(t, []string{"a/2", "b/1", "a/2"}, names(ordered.On(s).All()), name)
-		assert.Equal(t, []string{"a/2", "b/1", "a/2"}, names(ordered.On(s).From("")), name)
-		assert.Equal(t, []string{"a/2", "b/1", "a/2"}, names(ordered.On(s).Backward()), name)
-		assert.Equal(t, []string{"a/2"}, names(ordered.On(s).From("y")), name)
-		assert.Equal(t, []string{"a/2", "b/1"}, names(ordered.On(s).Range("a", "y")), name)
-		assert.Equal(t, []string{"x", "y"}, slices.Collect(ordered.On(s).Values()), name)
-		assert.Equal(t, []string{"same"}, slices.Collect(unique.On(s).Values()), name)
+		assert.Equal(t, []string{"a/2", "b/1", "a/2"}, names(byTag.On(s).All()), name)
+		assert.Equal(t, []string{"a/2", "b/1", "a/2"}, names(byTag.On(s).From("")), name)
+		assert.Equal(t, []string{"a/2", "b/1", "a/2"}, names(byTag.On(s).Backward()), name)
+		assert.Equal(t, []string{"a/2"}, names(byTag.On(s).From("y")), name)
+		assert.Equal(t, []string{"a/2", "b/1"}, names(byTag.On(s).Range("a", "y")), name)
+		assert.Equal(t, []string{"x", "y"}, slices.Collect(byTag.On(s).Values()), name)
 	}
-	key, _, ok := unique.On(old).Get("same")
-	assert.True(t, ok)
-	assert.Equal(t, "b/1", key.String(), "the greatest key, for want of anything better")
 }
 
 func TestIndexOnASnapshotOfAnotherCacheScansIt(t *testing.T) {
@@ -294,7 +250,7 @@ func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// The one in the middle panics when it has found some values.
 			c, first := newBooks(t)
-			middle, err := AddIndexAppend(c, "middle", func(values []int, b book) []int {
+			middle, err := AddIndex(c, "middle", func(b book) (values []int) {
 				for _, tag := range b.tags {
 					n, err := strconv.Atoi(tag)
 					if err == nil && n < 0 {
@@ -305,7 +261,7 @@ func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
 				return values
 			})
 			require.NoError(t, err)
-			last, err := AddUniqueIndex(c, "last", func(b book) (int, bool) { return len(b.tags), len(b.tags) > 0 }, nil)
+			last, err := AddIndex(c, "last", func(b book) []int { return []int{len(b.tags)} })
 			require.NoError(t, err)
 			require.NoError(t, c.Replace([]book{{"a", "1", []string{"x"}}}, "1"))
 
@@ -319,9 +275,9 @@ func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
 			assert.Equal(t, []string{"a/1"}, names(first.Get("x")))
 			assert.Empty(t, names(first.Get("new")))
 			checkCache(t, c)
-			checkIndex(t, &first.reader)
-			checkIndex(t, &middle.reader)
-			checkIndex(t, &last.reader)
+			checkIndex(t, first)
+			checkIndex(t, middle)
+			checkIndex(t, last)
 		})
 	}
 }
@@ -331,14 +287,8 @@ func TestIndexThatIsNotAddedIsNil(t *testing.T) {
 	x, err := AddIndex(c, "tag", tagsOf)
 	assert.Error(t, err)
 	assert.Nil(t, x)
-	y, err := AddOrderedIndex[book, string](c, "ordered", nil)
-	assert.ErrorIs(t, err, ErrNoIndexFunc)
-	assert.Nil(t, y)
-	z, err := AddUniqueIndex[book, string](c, "unique", nil, nil)
-	assert.ErrorIs(t, err, ErrNoIndexFunc)
-	assert.Nil(t, z)
-	_, err = AddIndexAppend[book, string](c, "append", nil)
-	assert.ErrorIs(t, err, ErrNoIndexFunc)
+	assert.Panics(t, func() { _, _ = AddIndex[book, string](c, "nothing", nil) })
+	assert.Panics(t, func() { _, _ = AddIndexFunc(c, "nothing", tagsOf, nil) })
 	assert.Len(t, c.indexes, 1)
 }
 

@@ -48,12 +48,11 @@ func TestLastWordOnAKeyOfAListingCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newPods()
-			index, err := AddIndexAppend(c, "tag", func(values []string, p *corev1.Pod) []string {
-				values = append(values, p.ResourceVersion)
+			index, err := AddIndex(c, "tag", func(p *corev1.Pod) []string {
 				if len(p.Finalizers) > 0 {
 					panic("poison")
 				}
-				return values
+				return []string{p.ResourceVersion}
 			})
 			require.NoError(t, err)
 			require.NoError(t, c.Replace([]*corev1.Pod{held}, "1"))
@@ -76,7 +75,7 @@ func TestLastWordOnAKeyOfAListingCounts(t *testing.T) {
 			}
 			assert.Equal(t, want, c.ResourceVersion())
 			checkCache(t, c)
-			checkIndex(t, &index.reader)
+			checkIndex(t, index)
 			if len(tt.changes) == 0 {
 				got, _ := c.Get(a[0])
 				assert.Same(t, held, got)

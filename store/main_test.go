@@ -7,3 +7,18 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// applied applies a batch and returns its changes, as a follower is told of them.
+func applied[T any](c *Cache[T], batch *Batch[T]) ([]Change[T], error) {
+	var told collector[T]
+	stop := c.Follow(&told)
+	defer stop()
+	err := c.Apply(batch)
+	return told.changes, err
+}
+
+// collector is a follower that keeps all changes.
+type collector[T any] struct{ changes []Change[T] }
+
+func (*collector[T]) Start(*Snapshot[T])         {}
+func (f *collector[T]) Commit(commit *Commit[T]) { f.changes = append(f.changes, commit.Changes...) }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -33,26 +34,17 @@ func (d *door) moved(key Key, version string) {
 	}
 }
 
-// claim is a value that an object has in the unique index, and when it got it.
-type claim struct {
-	value string
-	at    int
-}
-
 // model is a cache with everything, and plain maps that say what it should hold.
 type model struct {
-	c       *Cache[*corev1.Pod]
-	doors   []*door
-	rec     *recorder
-	byTag   *Index[string, *corev1.Pod]
-	byRank  *OrderedIndex[float64, *corev1.Pod]
-	byHost  *UniqueIndex[string, *corev1.Pod]
-	late    *Index[string, *corev1.Pod]
-	clashes []Clash[string, *corev1.Pod]
+	c      *Cache[*corev1.Pod]
+	doors  []*door
+	rec    *recorder
+	byTag  *Index[string, *corev1.Pod]
+	byRank *Index[float64, *corev1.Pod]
+	byHost *Index[string, *corev1.Pod]
+	late   *Index[string, *corev1.Pod]
 
 	held   map[Key]*corev1.Pod
-	claims map[Key]claim
-	clock  int // of claims
 	serial int // of versions
 
 	pinned     *Snapshot[*corev1.Pod]
@@ -61,14 +53,14 @@ type model struct {
 
 func poisoned(p *corev1.Pod, index string) bool { return p.Labels["poison"] == index }
 
-func tagsOfPod(_ []string, p *corev1.Pod) []string {
+func tagsOfPod(p *corev1.Pod) []string {
 	if poisoned(p, "tag") {
 		panic("tag")
 	}
 	return p.Finalizers // the object's own memory
 }
 
-func ranksOf(ranks []float64, p *corev1.Pod) []float64 {
+func ranksOf(p *corev1.Pod) (ranks []float64) {
 	for _, rank := range p.Spec.HostAliases {
 		n, _ := strconv.ParseFloat(rank.IP, 64)
 		ranks = append(ranks, n)
@@ -79,21 +71,21 @@ func ranksOf(ranks []float64, p *corev1.Pod) []float64 {
 	return ranks
 }
 
-func hostOf(p *corev1.Pod) (string, bool) {
+func hostOf(p *corev1.Pod) []string {
 	if poisoned(p, "host") {
 		panic("host")
 	}
-	return p.Spec.Hostname, p.Spec.Hostname != ""
+	return []string{p.Spec.Hostname}
 }
 
 func newModel(t *rapid.T) *model {
-	m := &model{c: newPods(), held: map[Key]*corev1.Pod{}, claims: map[Key]claim{}}
+	m := &model{c: newPods(), held: map[Key]*corev1.Pod{}}
 	var err error
-	m.byTag, err = AddIndexAppend(m.c, "tag", tagsOfPod)
+	m.byTag, err = AddIndex(m.c, "tag", tagsOfPod)
 	require.NoError(t, err)
-	m.byRank, err = AddOrderedIndexAppend(m.c, "rank", ranksOf)
+	m.byRank, err = AddIndex(m.c, "rank", ranksOf)
 	require.NoError(t, err)
-	m.byHost, err = AddUniqueIndex(m.c, "host", hostOf, func(c Clash[string, *corev1.Pod]) { m.clashes = append(m.clashes, c) })
+	m.byHost, err = AddIndexFunc(m.c, "host", hostOf, func(a, b string) int { return strings.Compare(b, a) })
 	require.NoError(t, err)
 	m.rec = follow(m.c)
 	m.doors = []*door{{p: m.c.whole}}
@@ -159,30 +151,12 @@ func versionOfPod(p *corev1.Pod) string {
 	return p.ResourceVersion
 }
 
-func (m *model) put(key Key, p *corev1.Pod, at int) {
-	old := m.held[key]
-	m.held[key] = p
-	recreated := old != nil && old.UID != "" && p.UID != "" && old.UID != p.UID
-	switch {
-	case p.Spec.Hostname == "":
-		delete(m.claims, key)
-	case m.claims[key].value != p.Spec.Hostname || recreated:
-		m.claims[key] = claim{p.Spec.Hostname, at}
-	}
-}
-
-func (m *model) remove(key Key) {
-	delete(m.held, key)
-	delete(m.claims, key)
-}
-
 // batch writes a random batch to the cache and to the model.
 func (m *model) batch(t *rapid.T) {
-	d, start := m.door(t), m.clock
+	d := m.door(t)
 	var batch Batch[*corev1.Pod]
 	bad := 0
 	for range rapid.IntRange(1, 6).Draw(t, "writes") {
-		m.clock++
 		switch rapid.IntRange(0, 7).Draw(t, "write") {
 		case 0, 1, 2, 3:
 			p := m.draw(t)
@@ -193,7 +167,7 @@ func (m *model) batch(t *rapid.T) {
 				d.lack(&d.lacking, key)
 				continue
 			}
-			m.put(key, p, m.clock)
+			m.held[key] = p
 			d.moved(key, versionOfPod(p))
 		case 4:
 			p := m.draw(t)
@@ -204,7 +178,7 @@ func (m *model) batch(t *rapid.T) {
 				d.lack(&d.lacking, key)
 				continue
 			}
-			m.remove(key)
+			delete(m.held, key)
 			d.moved(key, versionOfPod(p))
 		case 5:
 			key := m.key(t)
@@ -213,7 +187,7 @@ func (m *model) batch(t *rapid.T) {
 				bad++
 				continue
 			}
-			m.remove(key)
+			delete(m.held, key)
 			d.moved(key, "")
 		case 6:
 			m.serial++
@@ -226,21 +200,14 @@ func (m *model) batch(t *rapid.T) {
 			d.lack(&d.lacking, key)
 		}
 	}
-	before := maps.Clone(m.rec.state)
-	changes, err := d.p.Commit(&batch)
-	m.rejected(t, bad, err)
-	m.clashed(t, start)
-	replay := &recorder{state: before}
-	replay.Commit(&Commit[*corev1.Pod]{Changes: changes})
-	require.Empty(t, replay.illegal)
-	require.Equal(t, m.held, replay.state, "the changes that Commit returns lead to what is held")
+	m.rejected(t, bad, d.p.Apply(&batch))
 }
 
 // replace writes a random listing to the cache and to the model.
 func (m *model) replace(t *rapid.T) {
-	d, start := m.door(t), m.clock
+	d := m.door(t)
 	var l Listing[*corev1.Pod]
-	puts, at := map[Key]*corev1.Pod{}, map[Key]int{}
+	puts := map[Key]*corev1.Pod{}
 	listed, kept := map[Key]bool{}, map[types.UID]bool{}
 	var missing lacking
 	nameless, outside := 0, map[Key]bool{}
@@ -263,7 +230,6 @@ func (m *model) replace(t *rapid.T) {
 		listed[key] = true
 	}
 	for range rapid.IntRange(0, 6).Draw(t, "objects") {
-		m.clock++
 		p := m.again(t)
 		l.Objects = append(l.Objects, p)
 		key, ok := placed(d, p)
@@ -282,7 +248,7 @@ func (m *model) replace(t *rapid.T) {
 			reject(key)
 			delete(puts, key)
 		default:
-			puts[key], at[key], listed[key] = p, m.clock, true
+			puts[key], listed[key] = p, true
 			missing.remove(key)
 		}
 	}
@@ -299,11 +265,11 @@ func (m *model) replace(t *rapid.T) {
 	}
 	for key, p := range maps.Clone(m.held) {
 		if (d.p.scope == nil || d.p.scope.contains(key)) && !listed[key] && !missing.keys[key] && !kept[p.UID] {
-			m.remove(key)
+			delete(m.held, key)
 		}
 	}
 	for key, p := range puts {
-		m.put(key, p, at[key])
+		m.held[key] = p
 	}
 	d.lacking, d.listed = missing, true
 	if !missing.any() {
@@ -312,7 +278,6 @@ func (m *model) replace(t *rapid.T) {
 		d.version = ""
 	}
 	m.rejected(t, nameless+len(missing.keys)+len(outside), d.p.ReplaceAll(l))
-	m.clashed(t, start)
 }
 
 func (m *model) rejected(t *rapid.T, bad int, err error) {
@@ -323,27 +288,6 @@ func (m *model) rejected(t *rapid.T, bad int, err error) {
 	var rejected *RejectedError
 	require.ErrorAs(t, err, &rejected)
 	require.Len(t, rejected.Rejections, bad)
-}
-
-// clashed checks which clashes a commit reported.
-func (m *model) clashed(t *rapid.T, start int) {
-	want := []Clash[string, *corev1.Pod]{}
-	for key, got := range m.claims {
-		if got.at <= start {
-			continue
-		}
-		other := Key{}
-		for rival, c := range m.claims {
-			if c.value == got.value && c.at < got.at && c.at > m.claims[other].at {
-				other = rival
-			}
-		}
-		if other != (Key{}) {
-			want = append(want, Clash[string, *corev1.Pod]{got.value, key, m.held[key], other, m.held[other]})
-		}
-	}
-	require.ElementsMatch(t, want, m.clashes)
-	m.clashes = nil
 }
 
 func (m *model) addIndex(t *rapid.T) {

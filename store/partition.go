@@ -138,22 +138,22 @@ func (c *Cache[T]) Partitions() []*Partition[T] {
 // Drop deletes everything in a scope in one commit, whose deletions say Left, and forgets
 // the partitions that are in it: what is written to them from now on is refused with a
 // [*ScopeError] ([ErrDropped]), and who waits for their resource version gets it,
-// too. It returns what it deleted.
+// too.
 //
 // A scope that has a part of a partition only is refused with a [*ScopeError]
 // ([ErrOverlap]), and so is a shard [ByOwner] ([ErrOwnerShard]): nothing is deleted. In a cache without partitions, deleting
 // is no news from the server: if there was something in the scope, the cache has
 // no resource version and is not complete until the next Replace.
-func (c *Cache[T]) Drop(scope Scope) ([]Change[T], error) {
+func (c *Cache[T]) Drop(scope Scope) error {
 	if scope.Shard.By == ByOwner {
-		return nil, &ScopeError{Scope: scope, Err: ErrOwnerShard}
+		return &ScopeError{Scope: scope, Err: ErrOwnerShard}
 	}
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	within := func(p *Partition[T]) bool { return scope.covers(*p.scope) }
 	for _, p := range c.partitions {
 		if p.scope.overlaps(scope) && !within(p) {
-			return nil, &ScopeError{Scope: scope, Err: ErrOverlap}
+			return &ScopeError{Scope: scope, Err: ErrOverlap}
 		}
 	}
 	for _, p := range c.partitions {
@@ -182,7 +182,8 @@ func (c *Cache[T]) Drop(scope Scope) ([]Change[T], error) {
 	c.mu.Unlock()
 
 	s := step[T]{origin: Watch, left: true, edits: gone, resourceVersion: c.whole.resourceVersion}
-	return c.commit(c.whole, &s, true)
+	c.commit(c.whole, &s)
+	return nil
 }
 
 // forgetLocked notes that nobody knows any more what is missing.

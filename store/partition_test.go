@@ -252,7 +252,7 @@ func TestCommitTellsWhichPartitionWasWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, west.Replace(nil, "7"))
 	require.Len(t, c.Partitions(), 1)
-	_, err = c.Drop(Scope{Cluster: "west"})
+	err = c.Drop(Scope{Cluster: "west"})
 	require.NoError(t, err)
 	assert.Empty(t, c.Partitions())
 	require.Len(t, r.commits, 3)

@@ -8,9 +8,8 @@ import (
 )
 
 // ErrPanic means that a function which was given to a store panicked: a KeyFunc,
-// an index function, or that of a [Transform] or a [Filter], whose object is
-// rejected; or one that is told of clashes, where it comes in a [*HookError] and the
-// write was made. The error that wraps it carries the value and the stack.
+// an index function, or that of a [Transform] or a [Filter]. The object is rejected.
+// The error that wraps it carries the value and the stack.
 var ErrPanic = errors.New("panic")
 
 // Rejection is one object that a [Store] could not take.

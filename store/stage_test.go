@@ -135,7 +135,7 @@ func TestStageFindsTheValuesOfIndexesAtOnce(t *testing.T) {
 	index := func(p *corev1.Pod) []string { asked++; return []string{p.Spec.NodeName} }
 	byNode, err := AddIndex(c, "node", index)
 	require.NoError(t, err)
-	check := func() { checkCache(t, c); checkIndex(t, &byNode.reader) }
+	check := func() { checkCache(t, c); checkIndex(t, byNode) }
 	list := func() Stage[*corev1.Pod] {
 		stage := StageOf[*corev1.Pod](c)
 		for n := range 10 {
@@ -164,36 +164,6 @@ func TestStageFindsTheValuesOfIndexesAtOnce(t *testing.T) {
 	require.NoError(t, stage.Commit(Listing[*corev1.Pod]{ResourceVersion: "10"}))
 	assert.Len(t, names(late.Get("a3")), 1)
 	check()
-}
-
-// Who comes with a list gets a value when the list is complete, and not before others who got it
-// while the list came.
-func TestStageClaimsValuesWhenItIsCommitted(t *testing.T) {
-	c := newPods()
-	var clashes []string
-	byNode, err := AddUniqueIndex(c, "node", func(p *corev1.Pod) (string, bool) { return p.Spec.NodeName, true },
-		func(clash Clash[string, *corev1.Pod]) {
-			clashes = append(clashes, clash.Key.Name+" "+clash.OtherKey.Name)
-		})
-	require.NoError(t, err)
-	one, err := c.Partition(Scope{Namespace: "n"})
-	require.NoError(t, err)
-	other, err := c.Partition(Scope{Namespace: "m"})
-	require.NoError(t, err)
-
-	stage := StageOf[*corev1.Pod](one)
-	stage.Put(sized("listed", 3, 5), Identity{})
-	meanwhile := pod("m", "meanwhile", "u", "6")
-	meanwhile.Spec.NodeName = "xxx"
-	require.NoError(t, other.Add(meanwhile))
-	require.NoError(t, stage.Commit(Listing[*corev1.Pod]{ResourceVersion: "9"}))
-
-	assert.Equal(t, []string{"listed meanwhile"}, clashes)
-	key, _, ok := byNode.Get("xxx")
-	assert.True(t, ok)
-	assert.Equal(t, "listed", key.Name)
-	checkCache(t, c)
-	checkIndex(t, &byNode.reader)
 }
 
 // Functions that end the goroutine leave nothing of a list that is not made.

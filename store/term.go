@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -13,8 +12,6 @@ type term struct {
 	index int
 	// seq is greater than that of every earlier term of the index.
 	seq uint64
-	// hash is that of the value, in indexes that order by it.
-	hash uint64
 	// value is an I of the index. It is an any because an entry holds the terms
 	// of all indexes, each of which has an I of its own.
 	value any
@@ -36,36 +33,6 @@ func lessEntryOf(a, b posting) bool {
 	return lessEntry(a.entry, b.entry)
 }
 
-// lessByHash orders the postings of values that have no order themselves. Two
-// values of one hash are told apart by their seq.
-func lessByHash(a, b posting) bool {
-	if a.term != b.term {
-		if a.term.hash != b.term.hash {
-			return a.term.hash < b.term.hash
-		}
-		if a.term.seq != b.term.seq {
-			return a.term.seq < b.term.seq
-		}
-	}
-	return lessEntryOf(a, b)
-}
-
-// lessByClaim is lessByHash with the newest term of a hash in front.
-func lessByClaim(a, b posting) bool {
-	if a.term != b.term {
-		if a.term.hash != b.term.hash {
-			return a.term.hash < b.term.hash
-		}
-		if a.term.seq != b.term.seq {
-			return a.term.seq > b.term.seq
-		}
-	}
-	return lessEntryOf(a, b)
-}
-
-// firstClaim is the seq of a search for the newest term of a hash.
-const firstClaim = math.MaxUint64
-
 // postings is an index as its cache sees it, which does not know the type of
 // its values.
 type postings[T any] struct {
@@ -81,12 +48,6 @@ type postings[T any] struct {
 	// it acquires; release gives one back. They are called under Cache.writer.
 	terms   func(into []*term, key Key, object T) ([]*term, error)
 	release func(*term)
-	// claim makes a term, which is in no tree yet, newer than all others.
-	claim func(*term)
-
-	// clashes is not nil in a unique index, whose terms each belong to one
-	// entry.
-	clashes *clashes[T]
 }
 
 // move makes the postings of one entry those of another under the same key;
@@ -94,9 +55,6 @@ type postings[T any] struct {
 // caller holds writer, and may edit the tree.
 func (x *postings[T]) move(old, new *entry[T], kept bool) {
 	from, to := old.section(x.position), new.section(x.position)
-	if x.clashes != nil {
-		x.clashes.claim(from, to, old, new)
-	}
 	for len(from) > 0 || len(to) > 0 {
 		switch {
 		case len(to) == 0 || len(from) > 0 && from[0].seq < to[0].seq:

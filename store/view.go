@@ -35,12 +35,6 @@ func (v *View[T]) Len() int { return v.of.Len() }
 // ResourceVersion implements [Reader].
 func (v *View[T]) ResourceVersion() string { return v.of.ResourceVersion() }
 
-// Range is [Snapshot.Range] of the current state.
-func (v *View[T]) Range(from, to Key) iter.Seq2[Key, T] { return v.of.Range(from, to) }
-
-// Prefix is [Snapshot.Prefix] of the current state.
-func (v *View[T]) Prefix(prefix Key) iter.Seq2[Key, T] { return v.of.Prefix(prefix) }
-
 // WatchKey is [Cache.WatchKey].
 func (v *View[T]) WatchKey(ctx context.Context, key Key) iter.Seq[*Snapshot[T]] {
 	return v.of.WatchKey(ctx, key)

@@ -1,77 +1,83 @@
 package store
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
-// vocabulary is the writer's side of an index: it turns the values of objects
-// into terms. Guarded by Cache.writer.
+// vocabulary is the writer's side of an index: it turns the values of objects into terms.
+// Guarded by Cache.writer, but for what is written once: name, position, values, compare.
 type vocabulary[I comparable, T any] struct {
 	name     string
 	position int
-	values   func(into []I, object T) []I
-	hash     func(I) uint64 // nil if the index orders by value
+	values   func(T) []I
+	compare  func(a, b I) int
 
-	// shared is false if each entry has terms of its own.
-	shared bool
-	terms  map[I]*term
-	seq    uint64
-
-	// buffer is memory for the user's function. What that returns is not kept: it
-	// may be part of an object.
-	buffer []I
+	terms map[I]*term
+	seq   uint64
 }
 
-// find runs the user's function and appends the terms of its values to into.
+// errCompare means that a compare function does not order values.
+var errCompare = errors.New("the compare function says that a value differs from itself")
+
+// less orders postings by value, then by key.
+func (v *vocabulary[I, T]) less(a, b posting) bool {
+	if a.term != b.term {
+		if c := v.compare(valueOf[I](a.term), valueOf[I](b.term)); c != 0 {
+			return c < 0
+		}
+	}
+	return lessEntryOf(a, b)
+}
+
+// find runs the user's function and appends the terms of its values to into. If that ends the
+// goroutine, the terms are given back, as after a panic.
 func (v *vocabulary[I, T]) find(into []*term, key Key, object T) (found []*term, err error) {
 	found = into
+	done := false
 	defer func() {
+		if done {
+			return
+		}
+		for _, t := range found[len(into):] {
+			v.release(t)
+		}
 		if value := recover(); value != nil {
-			for _, t := range found[len(into):] {
-				v.release(t)
-			}
-			clear(v.buffer[:cap(v.buffer)])
-			found, err = into, &IndexError{Index: v.name, Key: key, Err: recovered(value)}
+			err = recovered(value)
 		}
+		found, err = into, &IndexError{Index: v.name, Key: key, Err: err}
 	}()
-	values := v.values(v.buffer[:0], object)
-	for _, value := range values {
+	for _, value := range v.values(object) {
 		if value != value {
-			continue // a NaN: nobody can look for it
+			continue // a NaN: no search finds it
 		}
-		found = append(found, v.acquire(value))
+		var t *term
+		if t, err = v.acquire(value); err != nil {
+			return found, err
+		}
+		found = append(found, t)
 	}
-	if len(values) > cap(v.buffer) && len(values) <= maxScratch {
-		v.buffer = make([]I, 0, len(values))
-	}
-	clear(v.buffer[:min(len(values), cap(v.buffer))])
+	done = true
 	return found, nil
 }
 
-func (v *vocabulary[I, T]) acquire(value I) *term {
-	if v.shared {
-		if t := v.terms[value]; t != nil {
-			t.uses++
-			return t
-		}
+func (v *vocabulary[I, T]) acquire(value I) (*term, error) {
+	if t := v.terms[value]; t != nil {
+		t.uses++
+		return t, nil
 	}
-	t := &term{index: v.position, value: value, uses: 1}
-	if v.hash != nil {
-		t.hash = v.hash(value)
+	// The first call for a value is made here, where a panic rejects one object.
+	if v.compare(value, value) != 0 {
+		return nil, errCompare
 	}
 	v.seq++
-	t.seq = v.seq
-	if v.shared {
-		v.terms[value] = t
-	}
-	return t
-}
-
-func (v *vocabulary[I, T]) claim(t *term) {
-	v.seq++
-	t.seq = v.seq
+	t := &term{index: v.position, value: value, uses: 1, seq: v.seq}
+	v.terms[value] = t
+	return t, nil
 }
 
 func (v *vocabulary[I, T]) release(t *term) {
-	if t.uses--; t.uses == 0 && v.shared {
+	if t.uses--; t.uses == 0 {
 		delete(v.terms, valueOf[I](t))
 	}
 }
@@ -93,7 +99,7 @@ func (v *vocabulary[I, T]) of(object T) (values []I) {
 		}
 	}()
 	var distinct []I
-	for _, value := range v.values(nil, object) {
+	for _, value := range v.values(object) {
 		if value == value && !slices.Contains(distinct, value) {
 			distinct = append(distinct, value)
 		}

@@ -23,13 +23,8 @@ func (c *Cache[T]) WatchNamespace(ctx context.Context, namespace string) iter.Se
 	return c.watch(ctx, namespaceTopic(namespace))
 }
 
-// namespaceTopic and indexTopic are what can be watched, besides a Key.
+// namespaceTopic is what can be watched, besides a Key.
 type namespaceTopic string
-
-type indexTopic struct {
-	position int // of the index
-	value    any
-}
 
 func (c *Cache[T]) watch(ctx context.Context, topic any) iter.Seq[*Snapshot[T]] {
 	return func(yield func(*Snapshot[T]) bool) {
@@ -61,10 +56,6 @@ type watches[T any] struct {
 	mu         sync.Mutex
 	keys       topics[Key]
 	namespaces topics[string]
-	// values are those of each index, by its position, and valued the number of
-	// all. A value is an I of the index.
-	values []topics[any]
-	valued int
 	// waiting counts the waiters of all partitions.
 	waiting int
 }
@@ -113,15 +104,6 @@ func (w *watches[T]) add(topic any) *watch {
 		w.keys.add(topic, one)
 	case namespaceTopic:
 		w.namespaces.add(string(topic), one)
-	case indexTopic:
-		if isNaN(topic.value) {
-			break // which no object has, and which a map would not give back
-		}
-		for len(w.values) <= topic.position {
-			w.values = append(w.values, nil)
-		}
-		w.values[topic.position].add(topic.value, one)
-		w.valued++
 	}
 	return one
 }
@@ -134,19 +116,7 @@ func (w *watches[T]) remove(topic any, one *watch) {
 		w.keys.remove(topic, one)
 	case namespaceTopic:
 		w.namespaces.remove(string(topic), one)
-	case indexTopic:
-		if isNaN(topic.value) {
-			break
-		}
-		w.values[topic.position].remove(topic.value, one)
-		w.valued--
 	}
-}
-
-// isNaN reports whether a value is not equal to itself.
-func isNaN(value any) bool {
-	same := value
-	return same != value
 }
 
 // latest returns the last commit that changed what one watches.
@@ -164,7 +134,7 @@ func (w *watches[T]) committed(c *Cache[T], p *Partition[T], edits []edit[T], lo
 	if w.waiting > 0 {
 		w.reachedLocked(p, lowered)
 	}
-	if len(w.keys) == 0 && len(w.namespaces) == 0 && w.valued == 0 {
+	if len(w.keys) == 0 && len(w.namespaces) == 0 {
 		return
 	}
 	for i := range edits {
@@ -177,22 +147,6 @@ func (w *watches[T]) committed(c *Cache[T], p *Partition[T], edits []edit[T], lo
 		}
 		if len(w.namespaces) > 0 {
 			w.namespaces.notify(e.key.Namespace, c.generation)
-		}
-		if w.valued > 0 {
-			w.notifyLocked(e.old, c.generation)
-			w.notifyLocked(e.new, c.generation)
-		}
-	}
-}
-
-// notifyLocked tells those who watch a value that an entry has.
-func (w *watches[T]) notifyLocked(e *entry[T], generation uint64) {
-	if e == nil {
-		return
-	}
-	for _, t := range e.terms() {
-		if t.index < len(w.values) && len(w.values[t.index]) > 0 {
-			w.values[t.index].notify(t.value, generation)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"math"
 	"strconv"
 	"sync"
 	"testing"
@@ -51,17 +50,10 @@ func labelled(p *corev1.Pod, node string) *corev1.Pod {
 func TestWatchesAreWokenByRelevantChangesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()
-		byNode, err := AddIndexAppend(c, "node", appendNode)
-		require.NoError(t, err)
-		byHost, err := AddUniqueIndex(c, "host", func(p *corev1.Pod) (string, bool) { return p.Spec.Hostname, p.Spec.Hostname != "" }, nil)
-		require.NoError(t, err)
 		require.NoError(t, c.Replace([]*corev1.Pod{labelled(pod("n", "a", "u1", "1"), "x")}, "1"))
 		ctx, cancel := context.WithCancel(t.Context())
 		key := watchStates(c, c.WatchKey(ctx, Key{Namespace: "n", Name: "a"}))
 		namespace := watchStates(c, c.View().WatchNamespace(ctx, "n"))
-		x := watchStates(c, byNode.Watch(ctx, "x"))
-		y := watchStates(c, byNode.Watch(ctx, "y"))
-		host := watchStates(c, byHost.Watch(ctx, "h"))
 		synctest.Wait()
 
 		step := func(write error) { require.NoError(t, write); synctest.Wait() }
@@ -70,20 +62,14 @@ func TestWatchesAreWokenByRelevantChangesOnly(t *testing.T) {
 		step(c.Update(labelled(pod("n", "a", "u1", "4"), "y"))) // from x to y
 		step(c.Add(labelled(pod("m", "a", "u3", "5"), "z")))
 		step(c.Bookmark("6"))
-		step(c.Delete(labelled(pod("n", "b", "u2", "7"), "z"))) // leaves y: what was held counts
-		named := labelled(pod("m", "h", "u4", "8"), "z")
-		named.Spec.Hostname = "h"
-		step(c.Add(named))
+		step(c.Delete(labelled(pod("n", "b", "u2", "7"), "z")))                      // leaves y: what was held counts
 		step(c.Replace([]*corev1.Pod{labelled(pod("n", "a", "u1", "4"), "y")}, "9")) // a did not change
 
 		assert.Equal(t, []string{"1", "2", "4"}, key.states())
 		assert.Equal(t, []string{"1", "2", "3", "4", "7"}, namespace.states())
-		assert.Equal(t, []string{"1", "2", "4"}, x.states())
-		assert.Equal(t, []string{"1", "3", "4", "7"}, y.states())
-		assert.Equal(t, []string{"1", "8", "9"}, host.states())
 		cancel()
 		synctest.Wait()
-		for _, w := range []*watching{key, namespace, x, y, host} {
+		for _, w := range []*watching{key, namespace} {
 			assert.True(t, w.ended)
 		}
 		checkQuiet(t, c)
@@ -156,22 +142,6 @@ func TestSlowWatchSeesTheLastStateOnly(t *testing.T) {
 	})
 }
 
-func TestWatchOfANaNIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newPods()
-		byRank, err := AddOrderedIndex(c, "rank", func(p *corev1.Pod) []float64 { return []float64{math.NaN(), 1} })
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		w := watchStates(c, byRank.Watch(ctx, math.NaN()))
-		synctest.Wait()
-		require.NoError(t, c.Add(pod("", "a", "u1", "1")))
-		assert.Len(t, w.states(), 1)
-		cancel()
-		synctest.Wait()
-		checkQuiet(t, c)
-	})
-}
-
 func TestTwoWatchesOfOneTopicAreToldApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()
@@ -196,8 +166,6 @@ func TestWatchNeverMissesTheLastState(t *testing.T) {
 	// Against a writer at full speed, each watch ends when it sees what the
 	// writer wrote last: one that missed it would hang.
 	c := newPods()
-	byNode, err := AddIndexAppend(c, "node", appendNode)
-	require.NoError(t, err)
 	require.NoError(t, c.Replace(nil, "1"))
 	for round := range 200 {
 		last := strconv.Itoa((round + 1) * 100)
@@ -219,7 +187,6 @@ func TestWatchNeverMissesTheLastState(t *testing.T) {
 		}
 		until(c.WatchKey(t.Context(), key))
 		until(c.WatchNamespace(t.Context(), "n"))
-		until(byNode.Watch(t.Context(), "x"))
 		all.Go(func() {
 			for i := range 20 {
 				version := strconv.Itoa(round*100 + i + 2)
@@ -236,37 +203,11 @@ func TestWatchNeverMissesTheLastState(t *testing.T) {
 	checkQuiet(t, c)
 }
 
-func TestWatchesOfOneValueInTwoIndexesAreToldApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newPods()
-		byNode, err := AddIndexAppend(c, "node", appendNode)
-		require.NoError(t, err)
-		byName, err := AddIndex(c, "name", func(p *corev1.Pod) []string { return []string{p.Name} })
-		require.NoError(t, err)
-		one, endOne := context.WithCancel(t.Context())
-		two, endTwo := context.WithCancel(t.Context())
-		node, name := watchStates(c, byNode.Watch(one, "x")), watchStates(c, byName.Watch(two, "x"))
-		synctest.Wait()
-		require.NoError(t, c.Add(labelled(pod("", "a", "u1", "1"), "x")))
-		assert.Len(t, node.states(), 2)
-		assert.Len(t, name.states(), 1)
-		endOne()
-		synctest.Wait()
-		require.NoError(t, c.Add(labelled(pod("", "x", "u2", "2"), "y")))
-		assert.Len(t, name.states(), 2, "also when nobody watches the other index any more")
-		endTwo()
-		synctest.Wait()
-		checkQuiet(t, c)
-	})
-}
-
 func BenchmarkBatchWhileSomethingIsWatched(b *testing.B) {
-	for _, watched := range []string{"nothing", "a key", "a value"} {
+	for _, watched := range []string{"nothing", "a key"} {
 		b.Run(watched, func(b *testing.B) {
 			c := newPods()
-			byNode, err := AddIndexAppend(c, "node", appendNode)
-			require.NoError(b, err)
-			_, err = AddIndex(c, "name", func(p *corev1.Pod) []string { return []string{p.Name} })
+			_, err := AddIndex(c, "name", func(p *corev1.Pod) []string { return []string{p.Name} })
 			require.NoError(b, err)
 			var batches [2]Batch[*corev1.Pod]
 			for i := range 2000 {
@@ -276,8 +217,6 @@ func BenchmarkBatchWhileSomethingIsWatched(b *testing.B) {
 			switch watched {
 			case "a key":
 				states = c.WatchKey(b.Context(), Key{Name: "none"})
-			case "a value":
-				states = byNode.Watch(b.Context(), "none")
 			default:
 				states = func(yield func(*Snapshot[*corev1.Pod]) bool) { yield(nil) }
 			}

@@ -89,13 +89,13 @@ func (p *Partition[T]) recognise(object T, told Identity) (Key, Version, error) 
 	return told.check(key, version, err)
 }
 
-// apply makes writes in one commit and returns what they changed, if asked for.
-func (p *Partition[T]) apply(writes []Write[T], report bool) ([]Change[T], error) {
+// apply makes writes in one commit.
+func (p *Partition[T]) apply(writes []Write[T]) error {
 	c := p.of
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	if p.dropped {
-		return nil, p.droppedError()
+		return p.droppedError()
 	}
 	s := step[T]{origin: Watch, resourceVersion: p.resourceVersion, edits: c.scratch.edits[:0]}
 	defer c.abandon(&s)
@@ -107,12 +107,10 @@ func (p *Partition[T]) apply(writes []Write[T], report bool) ([]Change[T], error
 			rejections = append(rejections, *r)
 		}
 	}
-	var changes []Change[T]
-	var err error
 	if len(s.edits) > 0 || s.resourceVersion != p.resourceVersion || s.seen != "" && s.seen != p.resourceVersion {
-		changes, err = c.commit(p, &s, report)
+		c.commit(p, &s)
 	}
-	return changes, failure(rejections, err)
+	return rejectedError(rejections)
 }
 
 // stage adds a write to a step, or says why it cannot be made.
@@ -293,8 +291,8 @@ func (p *Partition[T]) replace(l Listing[T], staged *cacheStage[T]) error {
 			s.resourceVersion = ""
 		}
 	}
-	_, err := c.commit(p, &s, false)
-	return failure(r.standing(), err)
+	c.commit(p, &s)
+	return rejectedError(r.standing())
 }
 
 // replacement is what a listing means for what is held.

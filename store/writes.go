@@ -30,11 +30,6 @@ func (c *Cache[T]) Bookmark(resourceVersion string) error { return c.whole.Bookm
 // Apply implements [BatchStore]. A nil batch is an empty one.
 func (c *Cache[T]) Apply(batch *Batch[T]) error { return c.whole.Apply(batch) }
 
-// Commit is Apply for those who want to know what it changed: all changes, in
-// order, with the old object and the new one. They are returned also if some of
-// the batch was rejected. A nil batch is an empty one.
-func (c *Cache[T]) Commit(batch *Batch[T]) ([]Change[T], error) { return c.whole.Commit(batch) }
-
 // ReplaceAll implements [BatchStore].
 func (c *Cache[T]) ReplaceAll(listing Listing[T]) error { return c.whole.ReplaceAll(listing) }
 
@@ -50,26 +45,22 @@ func (c *Cache[T]) KeyOf(object T) (Key, error) { return c.whole.KeyOf(object) }
 
 // Add implements [Store]: see [Cache.Add].
 func (p *Partition[T]) Add(object T) error {
-	_, err := p.apply([]Write[T]{{Type: WriteAdd, Object: object}}, false)
-	return err
+	return p.apply([]Write[T]{{Type: WriteAdd, Object: object}})
 }
 
 // Update implements [Store]: see [Cache.Update].
 func (p *Partition[T]) Update(object T) error {
-	_, err := p.apply([]Write[T]{{Type: WriteUpdate, Object: object}}, false)
-	return err
+	return p.apply([]Write[T]{{Type: WriteUpdate, Object: object}})
 }
 
 // Delete implements [Store].
 func (p *Partition[T]) Delete(object T) error {
-	_, err := p.apply([]Write[T]{{Type: WriteDelete, Object: object}}, false)
-	return err
+	return p.apply([]Write[T]{{Type: WriteDelete, Object: object}})
 }
 
 // DeleteKey implements [Store]: see [Cache.DeleteKey].
 func (p *Partition[T]) DeleteKey(key Key) error {
-	_, err := p.apply([]Write[T]{{Type: WriteDeleteKey, Key: key}}, false)
-	return err
+	return p.apply([]Write[T]{{Type: WriteDeleteKey, Key: key}})
 }
 
 // Replace implements [Store]: see [Cache.Replace]. What is outside of the scope
@@ -80,8 +71,7 @@ func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
 
 // Bookmark implements [Store].
 func (p *Partition[T]) Bookmark(resourceVersion string) error {
-	_, err := p.apply([]Write[T]{{Type: WriteBookmark, Version: Version{ResourceVersion: resourceVersion}}}, false)
-	return err
+	return p.apply([]Write[T]{{Type: WriteBookmark, Version: Version{ResourceVersion: resourceVersion}}})
 }
 
 // ResourceVersion implements [Store].
@@ -93,13 +83,7 @@ func (p *Partition[T]) ResourceVersion() string {
 
 // Apply implements [BatchStore]. A nil batch is an empty one.
 func (p *Partition[T]) Apply(batch *Batch[T]) error {
-	_, err := p.apply(batch.list(), false)
-	return err
-}
-
-// Commit is [Cache.Commit].
-func (p *Partition[T]) Commit(batch *Batch[T]) ([]Change[T], error) {
-	return p.apply(batch.list(), true)
+	return p.apply(batch.list())
 }
 
 // ReplaceAll implements [BatchStore].

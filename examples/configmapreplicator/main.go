@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
@@ -46,16 +47,16 @@ type replicator struct {
 // control runs the controller until ctx ends.
 func control(ctx context.Context, c cluster.Cluster) (err error) {
 	r := &replicator{Cluster: c, configMaps: informer.New(c.CoreV1().ConfigMaps("")), namespaces: informer.New(c.CoreV1().Namespaces())}
-	if r.copies, err = store.AddIndex(r.configMaps.Cache(), "source", sourceOf); err != nil {
+	if r.copies, err = store.AddIndexFunc(r.configMaps.Cache(), "source", sourceOf, store.Key.Compare); err != nil {
 		return err
 	}
-	sources, err := store.AddIndex(r.configMaps.Cache(), "is source", func(c *corev1.ConfigMap) []bool { return []bool{isSource(c)} })
+	sources, err := store.AddIndex(r.configMaps.Cache(), "is source", func(c *corev1.ConfigMap) []string { return []string{strconv.FormatBool(isSource(c))} })
 	if err != nil {
 		return err
 	}
 	reconciler := controller.NewReconciler("configmaps", r.configMaps, r.reconcile,
 		controller.Watch(r.configMaps, sourceOf), // a copy is its source's business
-		controller.Watch(r.namespaces, controller.Indexed(sources, func(*corev1.Namespace) []bool { return []bool{true} })),
+		controller.Watch(r.namespaces, controller.Indexed(sources, func(*corev1.Namespace) []string { return []string{"true"} })),
 		controller.WithTimeout(time.Minute))
 	reconciler.Only(func(e eventqueue.Event[*corev1.ConfigMap]) bool {
 		return isSource(e.Object) || e.PriorKnown && isSource(e.Prior)

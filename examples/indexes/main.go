@@ -38,7 +38,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	byPriority, err := store.AddOrderedIndex(pods.Cache(), "priority", func(pod *corev1.Pod) []int32 {
+	byPriority, err := store.AddIndex(pods.Cache(), "priority", func(pod *corev1.Pod) []int32 {
 		if pod.Spec.Priority == nil {
 			return nil // not in the index
 		}
@@ -47,10 +47,13 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	byAddress, err := store.AddUniqueIndex(pods.Cache(), "address", func(pod *corev1.Pod) (netip.Addr, bool) {
+	byAddress, err := store.AddIndexFunc(pods.Cache(), "address", func(pod *corev1.Pod) []netip.Addr {
 		address, err := netip.ParseAddr(pod.Status.PodIP)
-		return address, err == nil
-	}, nil)
+		if err != nil {
+			return nil // no address yet
+		}
+		return []netip.Addr{address}
+	}, netip.Addr.Compare)
 	if err != nil {
 		return err
 	}
@@ -65,9 +68,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	}
 	fmt.Fprintln(out, "the most important first:", names(byPriority.Backward()))
 	fmt.Fprintln(out, "priority of 100 and more:", names(byPriority.From(100)))
-	if key, _, ok := byAddress.Get(netip.MustParseAddr("10.0.0.2")); ok {
-		fmt.Fprintln(out, "10.0.0.2 is", key)
-	}
+	fmt.Fprintln(out, "10.0.0.2 is", names(byAddress.Get(netip.MustParseAddr("10.0.0.2"))))
 
 	if !c.Real {
 		before := pods.Cache().Snapshot()

@@ -61,7 +61,7 @@ func control(ctx context.Context, c cluster.Cluster, opts ...controller.Reconcil
 		return err
 	}
 	owner := controller.Owner[*appsv1.Deployment](kind.GroupKind())
-	if s.byFoo, err = store.AddIndex(s.deployments.Cache(), "foo", owner); err != nil {
+	if s.byFoo, err = store.AddIndexFunc(s.deployments.Cache(), "foo", owner, store.Key.Compare); err != nil {
 		return err
 	}
 	events := record.NewBroadcaster(record.WithContext(ctx))

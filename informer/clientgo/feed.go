@@ -183,8 +183,7 @@ func outcome(err error) (made bool, lacking []store.Key) {
 		}
 		return true, lacking
 	}
-	_, hook := errors.AsType[*store.HookError](err)
-	return err == nil || hook, nil
+	return err == nil, nil
 }
 
 // do makes a write, unless its Run is over, and tells how it failed. The key is that of

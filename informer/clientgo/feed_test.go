@@ -411,43 +411,6 @@ func TestFeedOfAStoreThatTakesNothing(t *testing.T) {
 	})
 }
 
-func TestFeedGoesOnAfterAHookThatPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{synced: make(chan struct{})}
-		broken := &failing{store.New(store.ObjectKey[*configMap]), &store.HookError{Err: store.ErrPanic}}
-		reports := 0
-		f := NewFeed(s, broken, func(context.Context, error) { reports++ })
-		end := begin(t, f)
-		close(s.synced)
-		<-f.Synced()
-		synctest.Wait()
-		s.handler.OnAdd(stored("a", "a", "1"), false)
-		assert.Error(t, f.State().Err)
-		assert.Equal(t, 2, reports)
-		broken.err = nil
-		s.handler.OnAdd(stored("b", "b", "2"), false)
-		assert.NoError(t, f.State().Err, "nothing is lacking: the writes were made")
-
-		broken.err = assert.AnError
-		s.handler.OnAdd(stored("c", "c", "3"), false)
-		broken.err = nil
-		s.handler.OnAdd(stored("d", "d", "4"), false)
-		assert.ErrorIs(t, f.State().Err, assert.AnError, "c is lacking")
-		require.NoError(t, end())
-
-		end = begin(t, f) // all is asked for anew
-		synctest.Wait()
-		assert.NoError(t, f.State().Err)
-		broken.err = assert.AnError
-		s.handler.OnAdd(stored("e", "e", "5"), false)
-		broken.err = nil
-		s.handler.OnAdd(stored("e", "e", "5"), false)
-		assert.NoError(t, f.State().Err)
-		require.NoError(t, end())
-	})
-}
-
-// One of ours is seen as client-go's, and that again as one of ours.
 func TestThereAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)

@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"errors"
 	"iter"
 	"maps"
 	"reflect"
@@ -16,6 +17,8 @@ type index[T any] struct {
 	// found is nil for the index by namespaces, which every cache has by itself.
 	found *store.Index[string, T]
 }
+
+var errNoIndexFunc = errors.New("no index function")
 
 // isByNamespace recognises the index that nearly everybody adds: nothing has to be kept
 // for it, because keys are in the order of namespaces.
@@ -53,14 +56,14 @@ func (x *Indexer[T]) add(name string, fn cache.IndexFunc) error {
 	added := index[T]{fn: fn}
 	switch {
 	case fn == nil:
-		return &store.IndexError{Index: name, Err: store.ErrNoIndexFunc}
+		return &store.IndexError{Index: name, Err: errNoIndexFunc}
 	case !isByNamespace(fn):
-		found, err := store.AddIndexAppend(x.view, name, func(values []string, object T) []string {
-			more, err := fn(object)
+		found, err := store.AddIndex(x.view, name, func(object T) []string {
+			values, err := fn(object)
 			if err != nil {
 				panic(err) // the way to reject an object
 			}
-			return append(values, more...)
+			return values
 		})
 		if found == nil {
 			return err

@@ -198,7 +198,7 @@ func TestIndexersThatCannotBeAdded(t *testing.T) {
 	none := func(any) ([]string, error) { return nil, nil }
 	assert.ErrorIs(t, x.AddIndexers(cache.Indexers{"letters": none, "new": none}), store.ErrIndexExists)
 	assert.NotContains(t, x.GetIndexers(), "new", "nothing is added beside a name that is taken")
-	assert.ErrorIs(t, x.AddIndexers(cache.Indexers{"nil": nil}), store.ErrNoIndexFunc)
+	assert.ErrorIs(t, x.AddIndexers(cache.Indexers{"nil": nil}), errNoIndexFunc)
 	assert.ErrorIs(t, AsIndexer(c).AddIndexers(cache.Indexers{"letters": none}), store.ErrIndexExists, "through another Indexer")
 
 	broken := errors.New("broken")

@@ -45,7 +45,6 @@ var anybody = []string{"internal/klogging", "internal/masking", "internal/restgu
 func init() {
 	allowed["store/guard"] = []string{"store"}
 	allowed["store/overlay"] = []string{"store"}
-	allowed["store/expiry"] = []string{"store"}
 	allowed["informer/ondemand"] = []string{"store"}
 	// Whoever has informers has their guards.
 	for name, below := range allowed {

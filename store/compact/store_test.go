@@ -57,7 +57,7 @@ func onNode(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }
 
 func TestIndexesFindWhatAPlainCacheFinds(t *testing.T) {
 	plain, s := store.New(store.ObjectKey[*corev1.Pod]), compact.New(store.ObjectKey[*corev1.Pod], compact.WithRecent(4))
-	want, err := store.AddOrderedIndex(plain, "node", onNode)
+	want, err := store.AddIndex(plain, "node", onNode)
 	require.NoError(t, err)
 	byNode, err := store.AddIndex(s.Cache(), "node", compact.By(onNode))
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestIndexesFindWhatAPlainCacheFinds(t *testing.T) {
 	for _, to := range []store.Store[*corev1.Pod]{plain, s} {
 		require.NoError(t, to.Replace(all, "300"))
 	}
-	late, err := store.AddOrderedIndex(s.Cache(), "late", compact.By(onNode))
+	late, err := store.AddIndex(s.Cache(), "late", compact.By(onNode))
 	require.NoError(t, err)
 	for _, p := range []*corev1.Pod{all[3].DeepCopy(), all[77].DeepCopy()} {
 		p.Spec.NodeName, p.ResourceVersion = "node-9", "301"

@@ -27,8 +27,7 @@ func Objects[T any](walk iter.Seq2[store.Key, *Packed[T]]) iter.Seq2[store.Key, 
 	}
 }
 
-// By makes an index function for packed objects of one for objects, for [store.AddIndex]
-// and [store.AddOrderedIndex]:
+// By makes an index function for packed objects of one for objects, for [store.AddIndex]:
 //
 //	byNode, err := store.AddIndex(pods.Cache(), "node", compact.By(func(pod *corev1.Pod) []string { ... }))
 //

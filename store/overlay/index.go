@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -17,7 +18,7 @@ type Index[I comparable, T Object] struct {
 
 // AddIndex adds an index to the cache of an overlay: see [store.AddIndex], whose errors it
 // returns. Read through the [Index] that it returns, it shows what was written as well.
-func AddIndex[T Object, I comparable](to *Overlay[T], name string, fn func(T) []I) (*Index[I, T], error) {
+func AddIndex[T Object, I cmp.Ordered](to *Overlay[T], name string, fn func(T) []I) (*Index[I, T], error) {
 	index, err := store.AddIndex(to.of, name, fn)
 	if err != nil {
 		return nil, err

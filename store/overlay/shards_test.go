@@ -73,7 +73,7 @@ func TestDroppedScopeLeavesNothingBehind(t *testing.T) {
 	defer o.Close()
 	require.NoError(t, partition.Replace([]*object{pod("u", "1"), storetest.New("ns", "b", "v", "2")}, "2"))
 	require.NoError(t, o.Wrote(pod("u", "3")))
-	_, err = cache.Drop(scope)
+	err = cache.Drop(scope)
 	require.NoError(t, err)
 	shows(t, o, nil)
 	assert.Zero(t, o.Pending())

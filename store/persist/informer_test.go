@@ -269,7 +269,7 @@ func TestInformerWithoutScopesIsToldOfThoseInTheFile(t *testing.T) {
 		require.ErrorIs(t, wanted, store.ErrOverlap)
 		assert.ErrorContains(t, wanted, "namespace n")
 		for _, scope := range wanted.Scopes {
-			_, err := p.store.Drop(scope)
+			err := p.store.Drop(scope)
 			require.NoError(t, err)
 		}
 		require.NoError(t, p.informer.WaitForSync(t.Context()))

@@ -124,7 +124,7 @@ func (m *model) split(*rapid.T) {
 }
 
 func (m *model) drop(*rapid.T) {
-	_, err := m.s.Drop(rapid.SampledFrom(scopes).Draw(m.t, "old scope"))
+	err := m.s.Drop(rapid.SampledFrom(scopes).Draw(m.t, "old scope"))
 	m.wrote(err)
 }
 

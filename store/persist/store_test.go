@@ -156,7 +156,7 @@ func TestPartitionsHaveTheirVersionsInTheFile(t *testing.T) {
 	require.NoError(t, east.Bookmark("110"))
 	assert.False(t, s.State().Stale)
 
-	_, err = s.Drop(store.Scope{Cluster: "east"})
+	err = s.Drop(store.Scope{Cluster: "east"})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	s = open(t, path)
@@ -200,7 +200,7 @@ func TestShardsHaveTheirVersionsInTheFile(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, fmt.Sprint(100+i), part.ResourceVersion())
 			}
-			_, err := s.Drop(store.Scope{Shard: shards[1]})
+			err := s.Drop(store.Scope{Shard: shards[1]})
 			require.NoError(t, err)
 			assert.Len(t, held(s), 40-len(in[1]))
 		})

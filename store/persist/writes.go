@@ -99,10 +99,10 @@ func (s *Store[T]) Scopes() []store.Scope {
 }
 
 // Drop is [store.Cache.Drop].
-func (s *Store[T]) Drop(scope store.Scope) ([]store.Change[T], error) {
-	changes, err := s.cache.Drop(scope)
+func (s *Store[T]) Drop(scope store.Scope) error {
+	err := s.cache.Drop(scope)
 	s.throttle()
-	return changes, err
+	return err
 }
 
 func (p *partition[T]) wrote(err error) error { return p.of.wrote(p.Scope(), err) }

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func newRanked(t *testing.T) (*Cache[book], *OrderedIndex[int, book]) {
+func newRanked(t *testing.T) (*Cache[book], *Index[int, book]) {
 	c := New(bookKey)
-	byRank, err := AddOrderedIndexAppend(c, "rank", func(ranks []int, b book) []int {
+	byRank, err := AddIndex(c, "rank", func(b book) (ranks []int) {
 		for _, tag := range b.tags {
 			rank, _ := strconv.Atoi(tag)
 			ranks = append(ranks, rank)
@@ -25,7 +25,7 @@ func newRanked(t *testing.T) (*Cache[book], *OrderedIndex[int, book]) {
 	return c, byRank
 }
 
-func TestOrderedIndexReadsInTheOrderOfValuesThenKeys(t *testing.T) {
+func TestIndexReadsInTheOrderOfValuesThenKeys(t *testing.T) {
 	_, byRank := newRanked(t)
 	for name, tt := range map[string]struct {
 		seq  func(func(Key, book) bool)
@@ -57,7 +57,7 @@ func TestOrderedIndexReadsInTheOrderOfValuesThenKeys(t *testing.T) {
 	assert.Equal(t, []int{-1, 5, 10}, slices.Collect(byRank.Values()))
 }
 
-func TestOrderedIndexFollowsChanges(t *testing.T) {
+func TestOrderOfAnIndexFollowsChanges(t *testing.T) {
 	c, byRank := newRanked(t)
 	pinned := byRank.On(c.Snapshot())
 	require.NoError(t, c.Update(book{"a", "2", []string{"20", "5"}}))
@@ -66,5 +66,5 @@ func TestOrderedIndexFollowsChanges(t *testing.T) {
 	assert.Equal(t, []int{5, 20}, slices.Collect(byRank.Values()))
 	assert.Equal(t, []int{-1, 5, 10}, slices.Collect(pinned.Values()))
 	assert.Equal(t, "rank", byRank.Name())
-	checkIndex(t, &byRank.reader)
+	checkIndex(t, byRank)
 }
