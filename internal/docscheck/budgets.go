@@ -14,7 +14,31 @@ type exports struct{ names, methods int }
 
 // budgets holds what each package may export. Lower a number when a package exports less; raise one only with a reason in the commit.
 var budgets = map[string]exports{
-	"store": {92, 129},
+	"contrib/otel":                        {5, 2},
+	"contrib/prometheus":                  {7, 15},
+	"contrib/prometheus/rulestest":        {0, 0},
+	"controller":                          {53, 10},
+	"controller/leader":                   {12, 3},
+	"controller/manager":                  {26, 14},
+	"controller/recorder":                 {10, 5},
+	"controller/shard":                    {34, 11},
+	"controller/write":                    {26, 8},
+	"eventqueue":                          {47, 52},
+	"eventqueue/eventqueuetest":           {9, 3},
+	"informer":                            {63, 58},
+	"informer/clientgo":                   {22, 41},
+	"informer/inspect":                    {17, 4},
+	"informer/ondemand":                   {17, 8},
+	"reflector":                           {120, 37},
+	"reflector/mapper":                    {8, 16},
+	"reflector/reflectortest":             {36, 26},
+	"reflector/reflectortest/conformance": {4, 0},
+	"store":                               {84, 116},
+	"store/compact":                       {12, 30},
+	"store/guard":                         {9, 8},
+	"store/overlay":                       {8, 10},
+	"store/persist":                       {27, 28},
+	"store/storetest":                     {4, 6},
 }
 
 // Budgets returns one line for each package that does not export exactly what its budget says.
