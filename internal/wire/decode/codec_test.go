@@ -73,8 +73,10 @@ type (
 	}
 	// comma has tags that the library refuses.
 	comma struct {
+		//lint:ignore SA5008 the tag is what is tested
 		Name string `json:"-,"`
-		A    []int  `json:"a,"`
+		//lint:ignore SA5008 the tag is what is tested
+		A []int `json:"a,"`
 	}
 	timed struct {
 		Times map[time.Time]int `json:"times"`

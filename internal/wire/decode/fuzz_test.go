@@ -28,9 +28,10 @@ type foo struct {
 // oddFoo is one with tags that the library refuses or takes for something else.
 type oddFoo struct {
 	foo    `json:",inline"`
-	Number int    `json:"number,string"`
-	Dash   string `json:"-,"`
-	Name   string `json:"'name'"`
+	Number int `json:"number,string"`
+	//lint:ignore SA5008 the tag is what is tested
+	Dash string `json:"-,"`
+	Name string `json:"'name'"`
 }
 
 type fooBase struct {

@@ -12,7 +12,8 @@ import (
 // dashed has a tag that encoding/json takes for a name, and the library for a mistake.
 type dashed struct {
 	metav1.ObjectMeta `json:"metadata"`
-	Dash              string `json:"-,"`
+	//lint:ignore SA5008 the tag is what is tested
+	Dash string `json:"-,"`
 }
 
 func TestTagsThatTheLibraryRefusesDoNotTurnSharingOff(t *testing.T) {
