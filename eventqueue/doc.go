@@ -106,8 +106,9 @@
 // what left and came back before anybody was told is a Modification, and what is deleted
 // after it came back was deleted.
 //
-// At most two events of a key are kept, beside those that nobody looked at yet, and three if some were tried: the deletion of the
-// acknowledged object, that of the newest one that was tried, and the current one. If
+// A queue keeps at most two merged events of a key, or three after an event was tried: the
+// deletion of the acknowledged object, that of the newest one that was tried, and the current
+// one. Up to 64 unmerged events of the collection come on top. If
 // one object after the other is tried, deleted and re-created, the deletions of the older
 // ones are dropped, and counted in [Stats].
 //
@@ -148,8 +149,8 @@
 // # Concurrency
 //
 // Everything may be called from any goroutine, and several goroutines may range
-// over the queues of one collection. Who writes to the cache does usually not wait for who
-// consumes: up to 64 events are left aside, unmerged, until somebody looks. No lock is held while a loop's body or a
+// over the queues of one collection. A writer to the cache usually does not wait for consumers: the
+// collection buffers up to 64 unmerged events. No lock is held while a loop's body or a
 // handler runs, so it may take its time, and write to the collection. A [Compactor] is
 // the exception: it runs under the locks of the cache's writer and of the collection. So
 // is the predicate of [FollowFiltered], which runs under the lock of the cache's writer.

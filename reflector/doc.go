@@ -39,10 +39,10 @@
 //     no others.
 //   - R2. A watch that ends is resumed where it was: at once if it lasted as long as it was
 //     asked to, and after a probe if it broke (R6). A stream that client-go cannot read counts
-//     as broken, until it broke three times in a row at one version. Only a resource
-//     version that the server refuses (410 above all), a failure reported inside a
-//     watch, a watch that is not allowed, or an object that could not be stored
-//     causes a new list.
+//     as broken, until it broke three times in a row at one version. The reflector relists
+//     after a rejected resource version (410), an ERROR event, a forbidden watch, a
+//     rejected object, a stream that a [Resource] cannot read, a [MismatchError] and
+//     [ErrServerBehind].
 //   - R3. An object that the store rejects is reported, and is fetched again by a
 //     new list after a back-off; what the store held under its key stays until
 //     then, and everything else goes on. If the store failed in any other way, all is
@@ -52,9 +52,8 @@
 //   - R4. Failures are retried for ever, unless [WithRetry] says otherwise, with
 //     a back-off that grows from 0.8 to 30 seconds and starts anew only after
 //     two minutes without a failure.
-//   - R5. Nobody is asked for more than the situation needs: a relist is no older
-//     than the store, so that the server can answer it from its cache, and objects
-//     that it finds unchanged are no changes to the store. A [Resource] does not even
+//   - R5. Relists use NotOlderThan, so the API server answers from its watch cache. The
+//     store receives no change for an unchanged object. A [Resource] does not even
 //     decode them, if the store is a [store.BatchStore]: it looks for UID and version in the
 //     bytes, and the store keeps the object that it has.
 //   - R6. After a broken watch, and after two silent minutes, the reflector probes before it
@@ -135,9 +134,10 @@
 // which then fail as a whole. A failed request of a [Resource] is a [*ResponseError] with the request,
 // the status code and the content type. Texts have at most 1 KiB and quote no object. Rejected
 // objects are reported together, and at most once a second after the first ten. A redirect to another
-// host or scheme is refused ([RedirectError]). A watch that was only cut off goes
-// on where it was, and with what else a [Resource] cannot read a new list begins. Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if
-// the reflector was put together wrongly, and [ErrRunning] if it runs already.
+// host or scheme is refused ([RedirectError]). A watch whose connection
+// broke is resumed. Any other stream that a [Resource] cannot read causes a relist. Run itself
+// returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if the reflector was put together
+// wrongly, and [ErrRunning] if it runs already.
 //
 // # Servers that misbehave
 //
@@ -146,7 +146,7 @@
 //
 //	answer                        Resource             generated client
 //	object or event without end   WithFrameLimit       list not bounded, watch 16 MiB in protobuf
-//	list without end              10 minutes           not bounded
+//	page without end              10 minutes           not bounded
 //	refusal without end           1 MiB                not bounded
 //	compressed answer             as its plain bytes   not bounded
 //	redirect to another server    refused              followed, with credentials

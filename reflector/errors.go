@@ -42,9 +42,9 @@ var (
 	// ErrStreamEnded means that a watch-list ended before it was complete.
 	ErrStreamEnded = errors.New("watch-list ended before all objects had come")
 
-	// ErrNoInitialEventsEnd means that a watch-list was silent for too long
-	// without saying that it was complete. The server may not know watch-lists;
-	// the reflector no longer asks for them.
+	// ErrNoInitialEventsEnd means that a watch-list sent no closing bookmark. The
+	// server may not support watch-lists. The reflector uses lists for an hour, then
+	// tries a watch-list again.
 	ErrNoInitialEventsEnd = errors.New("watch-list fell silent before its closing bookmark")
 
 	// ErrSilentWatch means that a watch went on for longer than the server was asked to

@@ -71,14 +71,14 @@ func (p protocol) resume(after []action) (protocol, []action) {
 	return p, append(after, next...)
 }
 
-// moved reports whether the watch led to another version than the one that it began
-// with; back to an older one, by events that were known, does not count.
+// moved reports whether the watch advanced the resource version. Replayed events with
+// older versions do not count.
 func (p protocol) moved() bool {
 	return p.watching.news && p.position != p.watching.from && !behind(p.position, p.watching.from)
 }
 
-// cutOff handles a stream that the client could not read to its end: the connection
-// broke, or an object could not be decoded, which only a list may get past.
+// cutOff handles a stream that client-go could not read. It resumes the watch. The third
+// failure in a row at one version causes a relist, in case one object cannot be decoded.
 func (p protocol) cutOff(err error) (protocol, []action) {
 	if p.brief+1 < briefWatches || p.moved() || p.now.Sub(p.watching.opened) >= briefWatch {
 		return p.end(err)

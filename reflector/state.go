@@ -33,11 +33,11 @@ type State struct {
 	// Since is when the phase began.
 	Since time.Time
 
-	// Contact is when something came from the server: an answer, an event or a
-	// bookmark. The end of a watch does not count. A watch with nothing to report is heard of about once a minute.
+	// Contact is the time of the last response, event or bookmark. The end of a watch
+	// does not count. An idle watch gets a bookmark about once a minute.
 	Contact time.Time
 
-	// Sharding is who leaves out what is not in the shards of [WithShard].
+	// Sharding says whether the server or the client filters by [WithShard].
 	Sharding Sharding
 
 	// Err is what failed last. It is nil again once the server accepted a

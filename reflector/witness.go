@@ -56,8 +56,8 @@ func (w *witness) selector(own string) string {
 	return own + only.AsSelector().String()
 }
 
-// contradicts reports whether an object that is listed cannot be if the server sent the
-// witness, and all that happened up to a version. What is newer says nothing.
+// contradicts reports whether a listed object proves that the server lost the last change. It
+// ignores objects newer than position.
 func (w *witness) contradicts(object metav1.Object, position string) bool {
 	if len(w.name) == 0 || object.GetName() != string(w.name) || object.GetNamespace() != string(w.namespace) {
 		return false
@@ -70,8 +70,8 @@ func (w *witness) contradicts(object metav1.Object, position string) bool {
 	return w.deleted || string(object.GetUID()) != string(w.uid) || object.GetResourceVersion() != string(w.version)
 }
 
-// contradicted reports whether the answer to a probe contradicts the witness, or did so when
-// it was recorded: the witness may have been of another shard.
+// contradicted reports whether the answer to a probe contradicts the last change. A replay
+// takes the recorded verdict, because the last change may belong to another shard.
 func (r *run[T]) contradicted(p page[T]) bool {
 	return p.conflict || slices.ContainsFunc(p.items, func(object T) bool { return r.witness.contradicts(object, r.protocol.position) })
 }

@@ -82,16 +82,14 @@ type Budget[T any] struct {
 // every deletion; of a list, what goes makes room for what comes. Nothing that is held is
 // thrown out, also if it is over the limit already.
 //
-// A list that comes object by object, as from a reflector, counts by itself until it is complete,
-// together with the other lists of the cache that are under way: the objects in it that are new or
-// grew may take as much as the limit, those that did not grow as much as what is held. So nothing
-// is missing of a list whose state fits, and lists take as much as the limit and what is held. An object
-// beyond that is rejected and not kept; a list with more than 10,000 of them ends with an
-// error that wraps [ErrOverBudget], also if it would never be complete.
+// The cache counts a list from a reflector separately until the list is complete. All pending
+// lists share two allowances: new and larger objects may use up to the limit, unchanged and
+// smaller ones up to the current size of the cache. So a list whose state fits is stored whole.
+// The cache rejects and drops objects beyond the allowances. After more than 10,000 rejections
+// the list fails with an error that wraps [ErrOverBudget], even if it would never end.
 //
-// The function runs under the writer's lock, as index functions do: once for an object that
-// comes and once for one that goes, and once more for each with a limit. It must be pure. An
-// object on which it panics is rejected ([ErrPanic]); so is AddBudget if it panics on what
+// The function runs under the writer's lock, as index functions do. The cache may call it
+// several times for one object. It must be pure and quick. An object on which it panics is rejected ([ErrPanic]); so is AddBudget if it panics on what
 // is held. A second budget is [ErrBudgetExists].
 func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget[T], error) {
 	if size == nil {

@@ -20,7 +20,8 @@ type Indexable[T any] interface {
 //
 // Create one with [AddIndex] or [AddIndexFunc]. All methods are safe for concurrent use. They
 // read the state that is current when an iteration begins, or the one that was given to
-// [Index.On]. An iteration takes no lock and allocates nothing for an object.
+// [Index.On]. Iterating allocates nothing for an object and holds no lock. The first read after
+// a commit makes a snapshot.
 type Index[I comparable, T any] struct {
 	of         *Cache[T]
 	at         *Snapshot[T] // nil for the current one

@@ -21,13 +21,11 @@
 //   - L2. When ctx ends, what is led ends first, in its own time, while the lease is
 //     renewed. Then the lease is given up. A candidate takes it at its next attempt, which
 //     is at most 2.2 times RetryPeriod later.
-//   - L3. When the lease cannot be renewed, what is led is told to end at once, by
-//     controller.WithHalt and so with the cause controller.ErrHalt, and before another
-//     process may take the lease: when RetryPeriod and RenewDeadline are over since the
-//     request was sent by which it was last renewed, which is three seconds before the
-//     lease ends unless [WithTimes] says otherwise. That holds while it finishes for L2,
-//     too. It is the part of what is led to return within that time: a reconciler or a
-//     controller does if its function heeds its context.
+//   - L3. When the leader cannot renew the lease, it cancels the context of its work with
+//     the cause controller.ErrHalt. It does so RetryPeriod + RenewDeadline after it sent the
+//     last successful renewal: with the default times, three seconds before the lease
+//     expires. This also holds during the shutdown of L2. The work must return within the
+//     remaining time. A reconciler or a controller does if its function honours its context.
 //   - L4. The lease is not given up when it was lost. The process is then a candidate
 //     again, and what is led runs again when it has the lease.
 //   - L5. A lease that was deleted, or written by another process or by hand, never makes
@@ -37,8 +35,8 @@
 //     than a lease duration after it saw the change: it creates a missing lease without a
 //     holder, and waits for it as for a lease of an unknown holder.
 //
-// A candidate believes two things that are written by hand: a lease without a holder and of
-// one second was given up, and an exact copy of a lease that it saw is that lease.
+// A candidate cannot detect two manual edits. It treats a one-second lease without a holder as
+// released, and an exact copy of a lease that it saw as that lease.
 //
 // So nothing leads for one lease duration, 15 seconds by default, after the first start in a
 // new cluster, after a lease was deleted, and after a process lost its lease and found it

@@ -79,11 +79,10 @@
 // A member whose lease was deleted by hand joins anew; others take its shards when the lease
 // would have been over. The members delete leases that are not needed.
 //
-// A lease that no member wrote, such as one that says that it lasts for years, that names a
-// holder that is no member, or whose count of terms is at its end, is believed for
-// [MaxLeaseDuration] at most. Meanwhile its shards may be unworked or, if it says that
-// another number of shards came first, all shards: [State] has the lease in Foreign, and
-// [Member.Ready] returns [ErrForeignLease].
+// Members honour a lease that no member wrote for at most [MaxLeaseDuration]. Examples are a
+// duration of years, an unknown holder and an exhausted transition counter. Until then its
+// shards may have no worker. If the lease names another number of shards, this affects all
+// shards. [State] lists the lease in Foreign, and [Member.Ready] returns [ErrForeignLease].
 //
 // # Concurrency
 //

@@ -43,8 +43,11 @@ type pageCheck struct {
 func checkPages(tx *bolt.Tx, file io.ReaderAt, length int64) error {
 	c := pageCheck{file: file, size: uint64(tx.DB().Info().PageSize)}
 	root, free, ok := c.meta(uint64(tx.ID()))
-	if !ok || c.end < 2 || c.end > uint64(length)/c.size {
-		return fmt.Errorf("%w: it has %d bytes, too few for %d pages", ErrDamaged, length, c.end)
+	if !ok {
+		return fmt.Errorf("%w: no valid meta page for transaction %d", ErrDamaged, tx.ID())
+	}
+	if c.end < 2 || c.end > uint64(length)/c.size {
+		return fmt.Errorf("%w: its meta page names %d pages, and it has %d bytes", ErrDamaged, c.end, length)
 	}
 	c.in = make([]bool, c.end)
 	c.in[0], c.in[1] = true, true
