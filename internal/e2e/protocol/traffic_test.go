@@ -20,15 +20,18 @@ const (
 	page                       // a later one
 	watch                      // changes from a version on
 	watchList                  // the state, and then changes
+	probe                      // a list of one object, before a broken watch is resumed
 
 	firstState = list | page | watchList
 )
 
-var kindNames = map[kind]string{list: "list", page: "page", watch: "watch", watchList: "watch-list"}
+var kindNames = map[kind]string{list: "list", page: "page", watch: "watch", watchList: "watch-list", probe: "probe"}
 
 func kindOf(r *http.Request) kind {
 	query := r.URL.Query()
 	switch {
+	case query.Get("watch") == "" && query.Get("limit") == "1":
+		return probe
 	case query.Get("watch") == "" && query.Get("continue") == "":
 		return list
 	case query.Get("watch") == "":
