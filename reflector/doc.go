@@ -62,7 +62,8 @@
 //     before, or if that object is not what it was although it is no newer. So it detects a
 //     server that was restored from a backup, also one that has overtaken the client's
 //     version. After a broken watch it retries a probe that fails twice, with back-off, and
-//     then resumes. See Restored servers for what no probe can detect.
+//     then resumes. A [SharedClient] is probed after two silent minutes only. See
+//     Restored servers for what no probe can detect.
 //   - R7. Nothing makes a reflector wait for ever. It gives up a watch that has not ended
 //     after eleven minutes and was silent for the last two ([ErrSilentWatch]), a watch or a
 //     probe that is not answered within two minutes and a page within ten ([ErrNoAnswer]),

@@ -79,7 +79,7 @@ func (p protocol) failWatch(err error) (protocol, []action) {
 		// There may be no watch to be had, but lists.
 		p.relist = true
 	case !apierrors.IsTooManyRequests(err):
-		p.suspect = true // the server was not there
+		p.suspect = !p.shared // the server was not there
 	}
 	return p.trouble(err)
 }

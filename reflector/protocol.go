@@ -39,6 +39,9 @@ type protocol struct {
 	// replayed is true if the client is a Replay: how long a watch lasts means nothing then,
 	// and a probe costs nothing.
 	replayed bool
+	// shared is true if the client is a SharedClient. Its members end their watches, to
+	// begin another one together: a pause or a probe before the next one would part them.
+	shared bool
 	// suspect is true if a watch broke, and no probe has been answered since.
 	suspect bool
 	// failedProbes counts the probes in a row that failed.

@@ -46,6 +46,7 @@ func newReflector[T Object](from source[T], s store.Store[T], opts []Option) *Ku
 		protocol: newProtocol(o.pageSize, o.alwaysPage, o.watchList && from.streams()),
 	}
 	_, r.protocol.replayed = from.(replaySource[T])
+	_, r.protocol.shared = from.(sharedSource[T])
 	return r
 }
 

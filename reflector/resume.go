@@ -42,8 +42,8 @@ func (p protocol) end(err error) (protocol, []action) {
 		}
 		return p.breakOff(err)
 	}
-	p.suspect = p.suspect || p.replayed || err != nil || lasted < max(shortWatch, p.watching.asked-clockSlack)
-	if lasted < briefWatch && !p.replayed {
+	p.suspect = !p.shared && (p.suspect || p.replayed || err != nil || lasted < max(shortWatch, p.watching.asked-clockSlack))
+	if lasted < briefWatch && !p.replayed && !p.shared {
 		p.brief++
 	} else {
 		p.brief = 0
