@@ -113,6 +113,7 @@ func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 			"list_duration_seconds informer=pods reason=ok streamed=true 1",
 			"list_objects informer=pods 4",
 			"reflectors informer=pods phase=Listing 0",
+			"reflectors informer=pods phase=Opening 0",
 			"reflectors informer=pods phase=Stopped 0",
 			"reflectors informer=pods phase=Waiting 1",
 			"reflectors informer=pods phase=Watching 0",
