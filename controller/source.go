@@ -157,12 +157,12 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 		}
 	}()
 	for _, accepts := range w.only {
-		if accepts != nil && !event.Left && !accepts(event) {
+		if accepts != nil && !event.OutOfScope && !accepts(event) {
 			return nil
 		}
 	}
 	t := trigger{
-		of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.Left,
+		of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.OutOfScope,
 		listed: event.Origin != eventqueue.Watch, primary: w.keys == nil,
 	}
 	if event.Initial || event.Origin == eventqueue.Resync {

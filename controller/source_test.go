@@ -143,7 +143,7 @@ func TestTriggersSayWhereTheyComeFrom(t *testing.T) {
 		"first":    {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.List, Initial: true}, trigger{of: base.of, listed: true, priority: Low}},
 		"relisted": {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.List, Prior: of}, trigger{of: base.of, listed: true}},
 		"resync":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Resync, Prior: of}, trigger{of: base.of, listed: true, priority: Low}},
-		"left":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch, Left: true}, trigger{of: base.of, gone: true, left: true}},
+		"left":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch, OutOfScope: true}, trigger{of: base.of, gone: true, left: true}},
 		"gone":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch}, trigger{of: base.of, gone: true}},
 	} {
 		tc.event.Key, tc.event.Object = in, of

@@ -3,7 +3,7 @@ package eventqueue
 import (
 	"reflect"
 
-	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/memsize"
 )
 
 // sample is how many objects are measured at most to estimate the size of all.
@@ -11,13 +11,13 @@ const sample = 1024
 
 // Bytes estimates how much memory the queues take beyond the cache: the events, and those
 // of their objects that the cache does not hold, or not any more. An object is as large as
-// size says; nil is [store.SizeOf]. Of many objects only some are measured.
+// size says; nil is [memsize.Of]. Of many objects only some are measured.
 //
 // It looks at all events, which are locked meanwhile, and so is for a look from time to
 // time. size is called without a lock.
 func (c *Collection[T]) Bytes(size func(T) int64) int64 {
 	if size == nil {
-		size = store.SizeOf[T]
+		size = memsize.Of[T]
 	}
 	objects, events := c.beyond()
 	bytes := int64(events) * int64(reflect.TypeFor[record[T]]().Size())

@@ -56,7 +56,7 @@
 //     state that is gone.
 //   - E8. [Collection.Synced] closes after every object of the first list was
 //     handed out and settled in some way, be it by a failure.
-//   - E9. A Deletion says Left if the object goes on to exist, because its scope was dropped
+//   - E9. A Deletion says OutOfScope if the object goes on to exist, because its scope was dropped
 //     or it belongs to another shard now; else it was deleted, or is not known to be there.
 //
 // # Order
@@ -102,7 +102,7 @@
 // was. A resync never joins others, so that Resync is the origin of an event only if
 // nothing else happened.
 //
-// A Deletion that says Left, of an object that goes on to exist, is one like any other here:
+// A Deletion that says OutOfScope, of an object that goes on to exist, is one like any other here:
 // what left and came back before anybody was told is a Modification, and what is deleted
 // after it came back was deleted.
 //

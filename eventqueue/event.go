@@ -50,10 +50,10 @@ type Event[T any] struct {
 	// client-go's DeletedFinalStateUnknown.
 	FinalStateKnown bool
 
-	// Left is true for a Deletion of what goes on to exist: the object left what the cache
+	// OutOfScope is true for a Deletion of what goes on to exist: the object left what the cache
 	// is for, because a scope was dropped or it belongs to another shard now. It is none of
 	// this program's business any more, and nothing is to be cleaned up after it.
-	Left bool
+	OutOfScope bool
 
 	// PriorKnown is true for every Modification, false for every Addition, and
 	// false for a Deletion only if the object's Addition was merged into it.
@@ -77,7 +77,7 @@ type Event[T any] struct {
 
 // String returns the type, the key, the origin, and whether the object left, for logs.
 func (e Event[T]) String() string {
-	if e.Left {
+	if e.OutOfScope {
 		return fmt.Sprintf("%v of %v (%v, left)", e.Type, e.Key, e.Origin)
 	}
 	return fmt.Sprintf("%v of %v (%v)", e.Type, e.Key, e.Origin)

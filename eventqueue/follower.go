@@ -24,7 +24,7 @@ func (f *follower[T]) Start(state *store.Snapshot[T]) {
 		}
 	}
 	f.filter.count(&c.counters)
-	if state.Complete() {
+	if state.Synced() {
 		c.markListedLocked()
 	}
 }
@@ -60,7 +60,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 		}
 		defer c.signal()
 	}
-	if commit.Complete && !c.listed {
+	if commit.Synced && !c.listed {
 		c.markListedLocked()
 	}
 	if c.compactor == nil {

@@ -23,10 +23,10 @@ func remove(t *testing.T, c *Collection[*thing], o *thing) { require.NoError(t, 
 
 // recreated puts one object under the key of another in one commit.
 func recreated(t *testing.T, c *Collection[*thing], old, o *thing) {
-	batch := &store.Batch[*thing]{}
-	batch.Delete(old)
-	batch.Add(o)
-	require.NoError(t, c.Apply(batch))
+	batch, _ := store.Begin[*thing](c, false)
+	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Deletion, Object: old, FinalStateKnown: true}))
+	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: o}))
+	require.NoError(t, batch.Commit(""))
 }
 
 // handOne handles the events of one queue with fn, as Process does, and ends then.

@@ -41,13 +41,14 @@ func TestStalledHandlerLeavesFewEventsUnmerged(t *testing.T) {
 			c := synced(t, WithCompaction(KeepLatest))
 			require.NoError(t, c.Update(at("a", "u", 2)))
 			defer take(t, c).Done()
+			batch, _ := store.Begin[*thing](c, false)
 			for i := 0; i < 20*most; {
-				batch := &store.Batch[*thing]{}
 				for range perCommit {
-					batch.Update(at(fmt.Sprint(i%objects), "u", i+3))
+					w := store.Write[*thing]{Type: store.Modification, Object: at(fmt.Sprint(i%objects), "u", i+3)}
+					require.NoError(t, batch.Write(w))
 					i++
 				}
-				require.NoError(t, c.Apply(batch))
+				require.NoError(t, batch.Commit(""))
 				unmerged, all := unlooked(c)
 				require.LessOrEqual(t, unmerged, most)
 				require.LessOrEqual(t, all, most+objects+1)

@@ -64,10 +64,10 @@ func TestWhatLeftTheScope(t *testing.T) {
 				var got []string
 				for i, e := range collect(take(t, c)) {
 					word := words([]Event[*thing]{e})[0]
-					if e.Left {
+					if e.OutOfScope {
 						word += "!"
 					}
-					assert.False(t, e.Left && e.Type != Deletion, "event %d", i)
+					assert.False(t, e.OutOfScope && e.Type != Deletion, "event %d", i)
 					got = append(got, word)
 				}
 				assert.Equal(t, want, got)
@@ -77,5 +77,5 @@ func TestWhatLeftTheScope(t *testing.T) {
 }
 
 func TestEventOfWhatLeftSaysSo(t *testing.T) {
-	assert.Equal(t, "Deletion of a (Watch, left)", fmt.Sprint(Event[*thing]{Type: Deletion, Origin: Watch, Key: key("a"), Left: true}))
+	assert.Equal(t, "Deletion of a (Watch, left)", fmt.Sprint(Event[*thing]{Type: Deletion, Origin: Watch, Key: key("a"), OutOfScope: true}))
 }

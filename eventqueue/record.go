@@ -57,7 +57,7 @@ func newRecord[T any](c *store.Change[T], origin Origin, initial bool) record[T]
 			Origin:          origin,
 			Initial:         initial,
 			FinalStateKnown: c.FinalStateKnown,
-			Left:            c.Left,
+			OutOfScope:      c.OutOfScope,
 		},
 		uid: c.Version.UID,
 	}

@@ -7,12 +7,87 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 )
 
 func TestFilterInFrontOfACollectionRejectsUnderItsKeys(t *testing.T) {
 	c := New(func(name string) (store.Key, error) { return store.Key{Name: name}, nil })
-	names := store.Filter(c, func(name string) bool { panic(name) })
+	names := decorate.Filter(c, func(name string) bool { panic(name) })
 	var rejected *store.RejectedError
 	require.ErrorAs(t, names.Add("a"), &rejected)
 	assert.Equal(t, store.Key{Name: "a"}, rejected.Rejections[0].Key)
+}
+
+func TestBatchIsOneCommit(t *testing.T) {
+	c := opened(t)
+	batch, own := store.Begin[*thing](c, false)
+	require.True(t, own)
+	for i, name := range []string{"a", "b"} {
+		require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at(name, "u", i+2)}))
+	}
+	assert.Zero(t, c.Len(), "nothing is queued before the commit")
+	require.NoError(t, batch.Commit("5"))
+	assert.Equal(t, 2, c.Len())
+	assert.Equal(t, "5", c.ResourceVersion())
+	assert.True(t, c.Has(store.Key{Name: "a"}, store.VersionOf(at("a", "u", 2))))
+}
+
+func TestReplacingBatchDeletesWhatItDoesNotSay(t *testing.T) {
+	c := opened(t)
+	put(t, c, at("a", "u", 2))
+	put(t, c, at("b", "u", 3))
+	for c.Len() > 0 {
+		take(t, c).Done()
+	}
+	batch, own := store.Begin[*thing](c, true)
+	require.True(t, own)
+	batch.Keep(store.Key{Name: "a"})
+	require.NoError(t, batch.Commit("5"))
+	q := take(t, c)
+	assert.Equal(t, store.Key{Name: "b"}, q.Key())
+	q.Done()
+	assert.Zero(t, c.Len())
+}
+
+func TestBatchEndsWithTheCollection(t *testing.T) {
+	for _, replace := range []bool{false, true} {
+		c := newThings()
+		batch, _ := store.Begin[*thing](c, replace)
+		write := store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}
+		require.NoError(t, batch.Write(write))
+		c.Close()
+		assert.ErrorIs(t, batch.Write(write), ErrClosed)
+		assert.ErrorIs(t, batch.Commit("5"), ErrClosed)
+		assert.Zero(t, c.Cache().Len())
+	}
+}
+
+func TestBatchOfAFollowerIsReadOnly(t *testing.T) {
+	cache := newThings().cache
+	c := Follow(cache)
+	defer c.Close()
+	for _, replace := range []bool{false, true} {
+		batch, own := store.Begin[*thing](c, replace)
+		require.True(t, own)
+		assert.ErrorIs(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}), ErrReadOnly)
+		assert.ErrorIs(t, batch.Commit("5"), ErrReadOnly)
+		assert.Zero(t, cache.Len())
+	}
+}
+
+// wrapped overrides a method of the collection that it embeds.
+type wrapped struct {
+	*Collection[*thing]
+	added int
+}
+
+func (w *wrapped) Add(object *thing) error { w.added++; return w.Collection.Add(object) }
+
+func TestBatchDoesNotBypassAWrapper(t *testing.T) {
+	w := &wrapped{Collection: opened(t)}
+	batch, own := store.Begin[*thing](w, false)
+	assert.False(t, own)
+	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}))
+	require.NoError(t, batch.Commit(""))
+	assert.Equal(t, 1, w.added)
 }

@@ -68,7 +68,7 @@
 //     the watch was. So does the first Run of a new process after [Informer.Restore], or
 //     over a store that has what the old one held.
 //   - I10. What leaves the scopes of an informer is a deletion for every subscriber, which
-//     says Left, and nothing is written to a scope after it was dropped. Scopes may be shards,
+//     says OutOfScope, and nothing is written to a scope after it was dropped. Scopes may be shards,
 //     which come and go one by one: what stays is neither told nor listed again.
 //   - I11. A subscriber with [WithQueueLimit] whose queue takes more is ended, and told so;
 //     until then it misses nothing.

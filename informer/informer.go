@@ -9,6 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/kubereflector/kubereflector/store/guard"
 	"go.uber.org/zap"
 )
@@ -51,10 +52,10 @@ func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Optio
 //
 // An object for which fn returns an error, panics or returns nil is one that cannot be
 // stored: it is reported, what was held under its key stays, and it is fetched again
-// after a back-off. What else there is to know of fn, [store.Transform] says.
+// after a back-off. What else there is to know of fn, [decorate.Transform] says.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
 	i := newInformer(key, opts)
-	i.feed = newSource(reflector.New(client, store.Transform(i.into, store.ObjectKey[T], fn), i.reflectorOptions()...))
+	i.feed = newSource(reflector.New(client, decorate.Transform(i.into, store.ObjectKey[T], fn), i.reflectorOptions()...))
 	return i
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 )
 
 var (
@@ -70,7 +71,7 @@ func AddScope[T reflector.Object, L any](i *Informer[T], scope store.Scope, clie
 // client: see [NewTransformed].
 func AddTransformedScope[T reflector.Object, L, S any](i *Informer[S], scope store.Scope, client reflector.Client[T, L], fn func(T) (S, error), opts ...reflector.Option) error {
 	return i.addScope(scope, opts, func(part store.Store[S], opts []reflector.Option) Feed {
-		return reflector.New(client, store.Transform(part, store.ObjectKey[T], fn), opts...)
+		return reflector.New(client, decorate.Transform(part, store.ObjectKey[T], fn), opts...)
 	})
 }
 
@@ -91,7 +92,7 @@ func (i *Informer[T]) addScope(scope store.Scope, opts []reflector.Option, refle
 }
 
 // DropScope ends the watch of a scope and forgets what is in it: subscribers are told of
-// a deletion for each object, which says [eventqueue.Event].Left, since it goes on to exist.
+// a deletion for each object, which says [eventqueue.Event].OutOfScope, since it goes on to exist.
 // A reconciler of package controller is not called for them. It returns when that is done, and [ErrNoScope] in a
 // [*ScopeError] if there is no such scope. The scope may then be added again.
 //

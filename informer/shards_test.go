@@ -32,7 +32,7 @@ func (d *shardDiary) Handle(_ context.Context, e eventqueue.Event[*corev1.Pod]) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	word := e.Type.String()
-	if e.Left {
+	if e.OutOfScope {
 		word = "Left"
 	}
 	d.words[word]++

@@ -10,14 +10,14 @@ import (
 )
 
 // takePending takes from what came: all changes up to the first event that is something else,
-// or that event. A store without batches is given one by one. What could not be decoded is one
+// or that event. A store without batches of its own gets them one by one. What could not be decoded is one
 // error together.
 func (r *run[T]) takePending() input {
 	n := 0
 	for n < len(r.pending) && r.pending[n].changes() {
 		n++
 	}
-	if n < 2 || r.batches == nil {
+	if n < 2 || !r.own {
 		next := r.pending[0]
 		r.pending = r.pending[1:]
 		return r.take(next)

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -69,14 +71,106 @@ type failingReplace struct {
 
 func (s *failingReplace) Replace([]*corev1.ConfigMap, string) error { return errors.New("disk full") }
 
-func TestStagingTakesBackWhatCameOfARefusedList(t *testing.T) {
+// refuser is a client whose server refuses selectors of shards. If passes is true, something of
+// the list comes before that.
+type refuser struct {
+	breaking
+	passes    bool
+	selectors []string // that were asked for
+}
+
+func (c *refuser) list(_ context.Context, opts metav1.ListOptions, w wants[*corev1.ConfigMap]) (page[*corev1.ConfigMap], error) {
+	c.selectors = append(c.selectors, opts.ShardSelector)
+	if opts.ShardSelector == "" {
+		w.take(configMap("a", "u", "1"))
+		return page[*corev1.ConfigMap]{passed: 1, resourceVersion: "4"}, nil
+	}
+	if c.passes {
+		w.take(configMap("b", "v", "2"))
+	}
+	return page[*corev1.ConfigMap]{}, apierrors.NewBadRequest("unknown parameter")
+}
+
+func TestRefusedListIsAskedForAgainUnlessSomethingOfItCame(t *testing.T) {
+	for _, passes := range []bool{false, true} {
+		s, client := newStore(), &refuser{passes: passes}
+		r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s, WithShard(store.Shards(store.ByUID, 2)[0]))}
+		r.source, r.staging.to = client, s
+		in := r.askPage(t.Context(), action{do: askPage})
+		if passes {
+			require.Equal(t, failed, in.kind)
+			assert.Equal(t, staging[*corev1.ConfigMap]{to: s}, r.staging)
+			assert.Len(t, client.selectors, 1)
+			continue
+		}
+		require.Equal(t, answered, in.kind)
+		require.Len(t, client.selectors, 2)
+		assert.NotEmpty(t, client.selectors[0])
+		assert.Empty(t, client.selectors[1])
+		assert.Equal(t, 1, r.staging.size)
+		require.NoError(t, r.staging.commit("4"))
+		assert.Equal(t, "a@1", contents(s))
+	}
+}
+
+func TestLastEventOfAWatchListCounts(t *testing.T) {
+	object := func(kind watch.EventType, name, version string) event[*corev1.ConfigMap] {
+		return event[*corev1.ConfigMap]{kind: kind, object: configMap(name, "u "+name, version), version: version}
+	}
+	bad := func(kind watch.EventType, name, version string) event[*corev1.ConfigMap] {
+		return readEvent[*corev1.ConfigMap](undecodable(kind, name, "u "+name, version))
+	}
+	held := event[*corev1.ConfigMap]{kind: watch.Added, unchanged: []store.Key{{Namespace: "ns", Name: "a"}}}
+	for name, tc := range map[string]struct {
+		events []event[*corev1.ConfigMap]
+		want   string
+		size   int
+		lacks  int
+	}{
+		"held":                              {[]event[*corev1.ConfigMap]{held}, "a@1", 1, 0},
+		"held, then changed":                {[]event[*corev1.ConfigMap]{held, object(watch.Modified, "a", "2")}, "a@2", 1, 0},
+		"held, then deleted":                {[]event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2")}, "", 0, 0},
+		"held, then deleted, undecodable":   {[]event[*corev1.ConfigMap]{held, bad(watch.Deleted, "a", "2")}, "", 0, 0},
+		"held, then undecodable":            {[]event[*corev1.ConfigMap]{held, bad(watch.Modified, "a", "2")}, "a@1", 2, 1},
+		"new, then deleted":                 {[]event[*corev1.ConfigMap]{object(watch.Added, "b", "2"), object(watch.Deleted, "b", "3")}, "", 0, 0},
+		"deleted, then new":                 {[]event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2"), object(watch.Added, "a", "3")}, "a@3", 1, 0},
+		"undecodable, then changed":         {[]event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), object(watch.Modified, "a", "3")}, "a@3", 1, 0},
+		"undecodable, then deleted":         {[]event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), bad(watch.Deleted, "a", "3")}, "", 0, 0},
+		"deleted, and never seen":           {[]event[*corev1.ConfigMap]{object(watch.Deleted, "b", "2")}, "", 0, 0},
+		"of another shard":                  {[]event[*corev1.ConfigMap]{held, {kind: watch.Added, foreign: 1, version: "2"}}, "a@1", 1, 0},
+		"held, then gone to another shard":  {[]event[*corev1.ConfigMap]{held, {kind: watch.Modified, foreign: 1, version: "2", departed: &departure{key: store.Key{Namespace: "ns", Name: "a"}}}}, "", 0, 0},
+		"undecodable ones without any name": {[]event[*corev1.ConfigMap]{bad(watch.Added, "", "2"), bad(watch.Deleted, "", "3")}, "", 2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore()
+			require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u a", "1")}, "1"))
+			staged := staging[*corev1.ConfigMap]{to: s}
+			for i := range tc.events {
+				staged.take(&tc.events[i])
+			}
+			assert.Equal(t, tc.size, staged.size)
+			err := staged.commit("9")
+			if tc.lacks > 0 {
+				var rejected *store.RejectedError
+				require.ErrorAs(t, err, &rejected)
+				assert.Len(t, rejected.Rejections, tc.lacks)
+			} else {
+				require.NoError(t, err)
+			}
+			assert.Equal(t, tc.want, contents(s))
+		})
+	}
+}
+
+// Nameless objects have no limit on a hostile server.
+func TestFewUndecodableObjectsWithoutNameAndUIDAreTaken(t *testing.T) {
 	s := newStore()
 	staged := staging[*corev1.ConfigMap]{to: s}
-	staged.add(configMap("a", "u", "1"))
-	staged.add(configMap("b", "v", "2"))
-	staged.add(configMap("c", "w", "3"))
-	staged.shrink(1)
-	require.Equal(t, 1, staged.size())
-	require.NoError(t, staged.replace("4"))
-	assert.Equal(t, "a@1", contents(s))
+	for range 3 * mostDetailed {
+		staged.take(&event[*corev1.ConfigMap]{kind: watch.Added, lacking: &store.Rejection{Err: errUndecodable}})
+	}
+	assert.Equal(t, mostDetailed, staged.size)
+	var rejected *store.RejectedError
+	require.ErrorAs(t, staged.commit("9"), &rejected)
+	assert.Len(t, rejected.Rejections, mostDetailed)
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -60,17 +61,17 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		limited = context.WithValue(limited, probeKey{}, true) // for a Replay
 	}
 	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: probing})
-	before := r.staging.put
+	taken := false
 	if !probing && !r.recording.active() {
 		wanted.take = func(object T) {
+			taken = true
 			if r.staging.add(object); r.staging.over != nil {
 				cancel() // the store wants no more of it
 			}
 		}
 	}
 	p, err := r.source.list(limited, opts, wanted)
-	if r.refusesShards(&opts, err) {
-		r.staging.shrink(before)
+	if r.refusesShards(&opts, err) && !taken { // else the list fails
 		p, err = r.source.list(limited, opts, wanted)
 	}
 	if err == nil && !probing {
@@ -184,10 +185,10 @@ func (r *run[T]) watches() {
 // older than the store. Without that promise the same version may be that of another state:
 // a server that was restored from a backup gives versions twice.
 func (r *run[T]) holds() holdsFunc {
-	if r.batches == nil || r.protocol.unavailable || r.protocol.position == "" || r.recording.active() {
+	if !r.own || r.protocol.unavailable || r.protocol.position == "" || r.recording.active() {
 		return nil
 	}
-	return r.batches.Holds
+	return r.store.(store.BatchStore[T]).Has
 }
 
 func (r *run[T]) listOptions() metav1.ListOptions {

@@ -309,19 +309,38 @@ type askedStore struct {
 	asked int
 }
 
-func (s *askedStore) Holds(key store.Key, version store.Version) bool {
+func (s *askedStore) Has(key store.Key, version store.Version) bool {
 	s.asked++
-	return s.Cache.Holds(key, version)
+	return s.Cache.Has(key, version)
 }
 
-func (s *askedStore) ReplaceAll(l store.Listing[*Paint]) error {
-	if s.asked > 0 && len(l.Unchanged) != 1 {
-		return fmt.Errorf("unchanged are %v", l.Unchanged)
+func (s *askedStore) BeginBatch(_ store.Store[*Paint], replace bool) store.Batch[*Paint] {
+	b := s.Cache.BeginBatch(s.Cache, replace)
+	if !replace {
+		return b
 	}
-	return s.Cache.ReplaceAll(l)
+	return &askedBatch{Batch: b, of: s}
 }
 
-func (s *askedStore) Itself() store.Store[*Paint] { return s }
+// askedBatch fails unless one object is kept of a list for which the store was asked.
+type askedBatch struct {
+	store.Batch[*Paint]
+	of   *askedStore
+	kept []store.Key
+}
+
+func (b *askedBatch) Keep(key store.Key) {
+	b.kept = append(b.kept, key)
+	b.Batch.Keep(key)
+}
+
+func (b *askedBatch) Commit(resourceVersion string) error {
+	if b.of.asked > 0 && len(b.kept) != 1 {
+		b.Discard()
+		return fmt.Errorf("kept are %v", b.kept)
+	}
+	return b.Batch.Commit(resourceVersion)
+}
 
 // jsonStream is the beginning of a watch-list.
 func jsonStream(version string, objects ...string) (events string) {

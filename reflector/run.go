@@ -24,9 +24,8 @@ type run[T Object] struct {
 	pending []event[T] // that came and were not taken yet
 	events  []event[T] // that were taken last: changes, or one of anything
 	one     [1]event[T]
-	// batches is the store, if it takes batches.
-	batches store.BatchStore[T]
-	batch   store.Batch[T] // empty, with the memory of the last one
+	batch   store.Batch[T] // of events; empty between commits
+	own     bool           // the store has batches of its own
 	alarm   alarm
 	// lackReports bounds the reports of objects that could not be stored.
 	lackReports reportRate
@@ -41,9 +40,7 @@ type run[T Object] struct {
 
 // loop runs until ctx ends or something is final.
 func (r *run[T]) loop(ctx context.Context) error {
-	if own, ok := r.store.(store.BatchStore[T]); ok && own.Itself() == r.store {
-		r.batches = own
-	}
+	r.batch, r.own = store.Begin(r.store, false)
 	version := r.store.ResourceVersion()
 	r.staging.to = r.store
 	defer r.staging.discard()
@@ -98,8 +95,8 @@ func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 		r.staging.keep(r.page)
 		r.page = page[T]{}
 	case stage:
-		for _, e := range r.events {
-			r.staging.take(e)
+		for i := range r.events {
+			r.staging.take(&r.events[i])
 		}
 	case stopWatch:
 		r.close()
@@ -187,8 +184,8 @@ func (r *run[T]) endOfStream() input {
 // replace gives the store what is staged.
 func (r *run[T]) replace(version string) input {
 	r.feed.complete()
-	objects := r.staging.size()
-	err := r.staging.replace(version)
+	objects := r.staging.size
+	err := r.staging.commit(version)
 	r.witness = r.staging.newest
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())

@@ -24,7 +24,7 @@ func (d *departures) Start(*store.Snapshot[*corev1.ConfigMap]) {}
 func (d *departures) Commit(c *store.Commit[*corev1.ConfigMap]) {
 	for _, change := range c.Changes {
 		if change.Type == store.Deletion {
-			d.words = append(d.words, fmt.Sprintf("%s left=%t", change.Key.Name, change.Left))
+			d.words = append(d.words, fmt.Sprintf("%s left=%t", change.Key.Name, change.OutOfScope))
 		}
 	}
 }

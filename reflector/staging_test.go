@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -78,7 +79,7 @@ func (b *breaking) streams() bool { return false }
 func TestWhatCameOfAListThatBrokeOffIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := store.New(store.ObjectKey[*corev1.ConfigMap])
-		small := store.Transform(c, store.ObjectKey[*corev1.ConfigMap], func(m *corev1.ConfigMap) (*corev1.ConfigMap, error) { return m, nil })
+		small := decorate.Transform(c, store.ObjectKey[*corev1.ConfigMap], func(m *corev1.ConfigMap) (*corev1.ConfigMap, error) { return m, nil })
 		r := New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, small)
 		r.source = &breaking{}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -123,7 +124,7 @@ func TestNothingIsKeptOfAWatchListWhileItsFailureIsWaitedFor(t *testing.T) {
 	c := store.New(store.ObjectKey[*corev1.ConfigMap])
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, c)}
 	r.staging.to = c
-	r.staging.stage(watch.Added, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "5"}})
+	r.staging.take(&event[*corev1.ConfigMap]{kind: watch.Added, object: configMap("a", "u", "5")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, todo := step(protocol{phase: streaming}, input{kind: failed, err: apierrors.NewTooManyRequests("busy", 600)})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -97,7 +98,7 @@ func TestListThatAPlainStoreCannotBeGivenIsNoSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := newStore()
 		bad := configMap("bad", "u1", "1")
-		same := store.Transform[*corev1.ConfigMap](plain{cache}, store.ObjectKey[*corev1.ConfigMap], func(c *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+		same := decorate.Transform[*corev1.ConfigMap](plain{cache}, store.ObjectKey[*corev1.ConfigMap], func(c *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 			if c.UID == "u1" {
 				return nil, errUndecodable
 			}
@@ -125,7 +126,7 @@ func TestStoreThatFailsBesideOneThatRejectsIsNotPassed(t *testing.T) {
 		cache, queue := newStore(), eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
 		queue.Close()
 		api := new(script).list("10", "", configMap("", "u1", "1"), configMap("a", "u2", "2"))
-		r := New(api, store.Tee(cache, store.Store[*corev1.ConfigMap](queue)))
+		r := New(api, decorate.Tee(cache, store.Store[*corev1.ConfigMap](queue)))
 		stop := running(t, r)
 		synctest.Wait()
 		assert.Equal(t, "a@2", contents(cache))

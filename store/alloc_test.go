@@ -86,18 +86,18 @@ func TestSmallPartOfALargeCacheIsWrittenForItsOwnPrice(t *testing.T) {
 	}
 	require.NoError(t, c.Replace(books, "1"))
 	price := func(size int) uint64 {
-		var batch Batch[book]
+		var batch writes[book]
 		for _, b := range books[:size] {
 			batch.Update(b)
 		}
 		c.Snapshot() // so that what is written has to be copied in both
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		require.NoError(t, c.Apply(&batch))
+		require.NoError(t, batch.to(c))
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}
-	few, more := price(many), price(many+1)
+	few, more := price(largeCommit), price(largeCommit+1)
 	assert.Less(t, more, few+few/2, "one edit more")
 }
 

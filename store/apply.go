@@ -7,68 +7,68 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// commit makes a step: readers see the new state, then waiters and followers are
+// commit makes a txn: readers see the new state, then waiters and followers are
 // told. The caller holds writer.
-func (c *Cache[T]) commit(p *Partition[T], s *step[T]) {
+func (c *Cache[T]) commit(p *Partition[T], s *txn[T]) {
 	s.made = true
-	c.edit(p, s)
+	c.mutate(p, s)
 	// Also if the budget's function ends the goroutine: readers see the new state.
 	defer c.announce(p, s)
-	c.budget.committed(s.edits)
+	c.budget.committed(s.mutations)
 }
 
 // announce tells waiters and followers of a commit.
-func (c *Cache[T]) announce(p *Partition[T], s *step[T]) {
-	p.settle(s.edits)
-	c.watches.committed(c, p, s.edits, s.lowered)
+func (c *Cache[T]) announce(p *Partition[T], s *txn[T]) {
+	p.settle(s.mutations)
+	c.watches.committed(c, p, s.mutations, s.lowered)
 
 	changes := c.scratch.commit.Changes[:0]
 	// A panic of a follower goes on to the writer; the commit is made all the same.
 	defer func() {
-		for i := range s.edits {
-			if old := s.edits[i].old; old != nil {
+		for i := range s.mutations {
+			if old := s.mutations[i].old; old != nil {
 				c.release(old.terms())
 			}
 		}
-		c.reuse(s.edits, changes)
+		c.reuse(s.mutations, changes)
 	}()
 	if len(c.followers) > 0 {
-		for i := range s.edits {
-			s.edits[i].left = s.edits[i].left || s.left
-			changes = s.edits[i].appendChanges(changes)
+		for i := range s.mutations {
+			s.mutations[i].outOfScope = s.mutations[i].outOfScope || s.outOfScope
+			changes = s.mutations[i].appendChanges(changes)
 		}
 		c.tell(p, s, changes)
 	}
 }
 
-// many is the number of edits from which readers are sent to the state before
-// the commit while it is made, instead of waiting for it.
-const many = 1024
+// largeCommit is the most mutations that a point read waits for. During a larger
+// commit, readers see the previous state.
+const largeCommit = 1024
 
-// edit makes the edits of a step, and everything that readers see of it. Point
+// mutate applies the mutations of a txn and makes the new state visible. Point
 // reads wait only while the maps change.
-func (c *Cache[T]) edit(p *Partition[T], s *step[T]) {
-	large := len(s.edits) > many
+func (c *Cache[T]) mutate(p *Partition[T], s *txn[T]) {
+	large := len(s.mutations) > largeCommit
 	var before *Snapshot[T]
 	if large {
 		before = c.Snapshot() // which stays published until the commit is made
 	}
 	c.trees.Lock()
 	defer c.trees.Unlock()
-	c.editTrees(s.edits)
+	c.mutateTrees(s.mutations)
 	if large {
-		if len(s.edits) >= c.entries.len()/4 {
+		if len(s.mutations) >= c.entries.len()/4 {
 			c.compact()
 		}
 		c.mu.Lock()
 		c.frozen = before
 		c.mu.Unlock()
-		c.editTable(s.edits)
+		c.mutateTable(s.mutations)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !large {
-		c.editTable(s.edits)
+		c.mutateTable(s.mutations)
 	}
 	c.frozen = nil
 	c.published.Store(nil)
@@ -80,12 +80,16 @@ func (c *Cache[T]) edit(p *Partition[T], s *step[T]) {
 	}
 }
 
-// editTrees makes edits in the trees, and finds out what made room.
-func (c *Cache[T]) editTrees(edits []edit[T]) {
+// mutateTrees makes mutations in the trees, and finds out what made room.
+func (c *Cache[T]) mutateTrees(mutations []mutation[T]) {
+	if c.entries.len() == 0 && areAdditionsInOrder(mutations) {
+		c.loadTrees(mutations)
+		return
+	}
 	var place btree.PathHint // where the last one was
-	ordered := slices.IsSortedFunc(edits, func(a, b edit[T]) int { return a.key.Compare(b.key) })
-	for i := range edits {
-		e := &edits[i]
+	ordered := slices.IsSortedFunc(mutations, func(a, b mutation[T]) int { return a.key.Compare(b.key) })
+	for i := range mutations {
+		e := &mutations[i]
 		if !ordered {
 			place = btree.PathHint{}
 		}
@@ -94,6 +98,7 @@ func (c *Cache[T]) editTrees(edits []edit[T]) {
 			kept = c.put(e, &place)
 		} else if old := c.entries.remove(pivot(e.key), &place); old != nil {
 			e.old = entryOf[T](old)
+			e.old.epoch = uncommitted // the table has it until it is edited
 		} else {
 			continue
 		}
@@ -101,60 +106,88 @@ func (c *Cache[T]) editTrees(edits []edit[T]) {
 			x.move(e.old, e.new, kept)
 		}
 	}
-	for i := range edits {
-		if e := edits[i].new; e != nil {
+	for i := range mutations {
+		if e := mutations[i].new; e != nil {
 			e.epoch = c.epoch
 		}
 	}
 }
 
-func (c *Cache[T]) editTable(edits []edit[T]) {
-	for i := range edits {
-		switch e := &edits[i]; {
+// areAdditionsInOrder reports whether mutations add one object for each of several keys in order, as
+// those of a first list do.
+func areAdditionsInOrder[T any](mutations []mutation[T]) bool {
+	for i := range mutations {
+		if mutations[i].new == nil || i > 0 && mutations[i-1].key.Compare(mutations[i].key) >= 0 {
+			return false
+		}
+	}
+	return len(mutations) > 1
+}
+
+// loadTrees is mutateTrees for trees that are empty: it searches nothing.
+func (c *Cache[T]) loadTrees(mutations []mutation[T]) {
+	for i := range mutations {
+		e := &mutations[i]
+		if i > 0 && e.key.Namespace == mutations[i-1].key.Namespace && e.key.Cluster == mutations[i-1].key.Cluster {
+			e.nsMap = mutations[i-1].nsMap
+		} else {
+			e.nsMap = c.nsMapOf(e.key)
+		}
+		e.new.space, e.new.epoch = e.nsMap.space, c.epoch
+		c.entries.load(&e.new.header)
+	}
+	for _, x := range c.indexes {
+		x.load(mutations)
+	}
+}
+
+func (c *Cache[T]) mutateTable(mutations []mutation[T]) {
+	for i := range mutations {
+		switch e := &mutations[i]; {
 		case e.new != nil:
-			c.table.put(e.key, e.new)
+			c.table.put(e.nsMap, e.key.Name, e.new)
 		case e.old != nil:
 			c.table.remove(e.key)
 		}
 	}
 }
 
-// put puts the new entry of an edit into the tree, and reports whether it is
-// where the old one was. An entry that no snapshot has is changed in its place:
-// then the edit has the two the other way round. One that an earlier edit of the
-// same commit has put is left to that edit, which is still to be told.
-func (c *Cache[T]) put(e *edit[T], place *btree.PathHint) (kept bool) {
-	e.new.space = c.spaceOf(e.key)
-	old := entryOf[T](c.entries.get(&e.new.header, place))
-	if old != nil && old.epoch == c.epoch {
-		old.swap(e.new)
-		e.old, e.new = e.new, old
-		old.epoch = unfinished
+// put stores the new entry of a mutation in the tree. If no snapshot has the current entry, put
+// swaps the contents of both entries without a search, and returns true. Then e.new is the entry in
+// the tree, and e.old has the previous state. put never swaps an entry that an earlier mutation of
+// this commit stored, because the followers still need its state.
+func (c *Cache[T]) put(e *mutation[T], place *btree.PathHint) (kept bool) {
+	e.nsMap = c.nsMapOf(e.key)
+	e.new.space = e.nsMap.space
+	// What the table has is in the tree, unless this commit has changed that: then it is uncommitted.
+	if held := e.nsMap.objects[e.key.Name].entry; held != nil && held.epoch == c.epoch {
+		held.swap(e.new)
+		e.old, e.new = e.new, held
+		held.epoch = uncommitted
 		return true
 	}
-	e.new.epoch = unfinished
+	e.new.epoch = uncommitted
 	e.old = entryOf[T](c.entries.put(&e.new.header, place))
 	return false
 }
 
-// spaceOf returns the space of a key. The caller holds writer.
-func (c *Cache[T]) spaceOf(key Key) *space {
-	if s := c.table.shelf(key); s != nil {
-		return s.space
+// nsMapOf returns the nsMap of a key. The caller holds writer.
+func (c *Cache[T]) nsMapOf(key Key) *nsMap[T] {
+	if s := c.table.nsMap(key); s != nil {
+		return s
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.table.add(&space{key.Cluster, key.Namespace}).space
+	return c.table.add(&space{key.Cluster, key.Namespace})
 }
 
-// unfinished is the epoch of what the current commit has put.
-const unfinished = math.MaxUint64
+// uncommitted is the epoch of an entry that the current commit has put or taken out.
+const uncommitted = math.MaxUint64
 
-// compact gives back the room that splitting nodes has left in the trees: after a
-// list in the order of keys it is half of them. A tree that is not the one its
-// nodes were made for copies them before it lets go of them, and copies are no
-// larger than need be. It costs as much as the cache holds, whatever the commit: it
-// pays only for one that made a good part of the nodes.
+// compact frees the memory that node splits leave in the trees: half of each tree
+// after a list in key order. A split node keeps the array of both halves. compact
+// copies every node, which releases these arrays. The cost grows with the cache, so
+// it pays only after a commit that made a good part of the nodes.
 func (c *Cache[T]) compact() {
 	c.entries.compact()
 	for _, x := range c.indexes {
@@ -163,14 +196,14 @@ func (c *Cache[T]) compact() {
 }
 
 // tell hands a commit to the followers.
-func (c *Cache[T]) tell(p *Partition[T], s *step[T], changes []Change[T]) {
+func (c *Cache[T]) tell(p *Partition[T], s *txn[T], changes []Change[T]) {
 	commit := &c.scratch.commit
 	*commit = Commit[T]{
 		Origin:          s.origin,
 		Initial:         s.initial,
-		Complete:        c.complete,
+		Synced:          c.complete,
 		ResourceVersion: c.resourceVersionLocked(),
-		Seen:            s.seen,
+		ObservedVersion: s.seen,
 		Changes:         changes,
 	}
 	if p != c.whole {
@@ -193,12 +226,12 @@ func tellEach[T any](followers []*registration[T], commit *Commit[T]) {
 	}
 }
 
-// reuse leaves the memory of a step to the next one, without what it refers to.
-func (c *Cache[T]) reuse(edits []edit[T], changes []Change[T]) {
-	c.scratch.edits = nil // the beginning of edits may be there as well
-	if cap(edits) <= maxScratch {
-		clear(edits)
-		c.scratch.edits = edits[:0]
+// reuse leaves the memory of a txn to the next one, without what it refers to.
+func (c *Cache[T]) reuse(mutations []mutation[T], changes []Change[T]) {
+	c.scratch.mutations = nil // the beginning of mutations may be there as well
+	if cap(mutations) <= maxScratch {
+		clear(mutations)
+		c.scratch.mutations = mutations[:0]
 	}
 	c.scratch.commit.Changes, c.scratch.commit.Partition = nil, nil
 	if cap(changes) <= maxScratch {
@@ -207,8 +240,8 @@ func (c *Cache[T]) reuse(edits []edit[T], changes []Change[T]) {
 	}
 }
 
-// appendChanges appends what the edit means to a follower.
-func (e *edit[T]) appendChanges(all []Change[T]) []Change[T] {
+// appendChanges appends the changes of a mutation for followers.
+func (e *mutation[T]) appendChanges(all []Change[T]) []Change[T] {
 	if e.old == nil {
 		if e.new == nil {
 			return all
@@ -218,10 +251,10 @@ func (e *edit[T]) appendChanges(all []Change[T]) []Change[T] {
 	held := e.old.known()
 	if e.new == nil {
 		deletion := e.old.deletion(held)
-		deletion.Left = e.left
+		deletion.OutOfScope = e.outOfScope
 		// The final state of another object says nothing about this one.
 		if e.final != nil {
-			if final := e.final.known(); !held.recreated(final) && !e.left {
+			if final := e.final.known(); !held.recreated(final) && !e.outOfScope {
 				deletion.Object, deletion.FinalStateKnown = e.final.object, true
 				deletion.Version = final
 			}

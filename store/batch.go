@@ -1,267 +1,269 @@
 package store
 
-import (
-	"errors"
-	"fmt"
-	"iter"
-)
+import "errors"
 
-// BatchStore is a [Store] that takes many writes in one step. A reflector uses
-// it where a Store has it: see [Batches].
+// BatchStore is a [Store] that commits many writes at once. [Begin] starts a batch of any Store.
 type BatchStore[T any] interface {
 	Store[T]
 
-	// Apply makes the writes of a batch, in order, visible at once. What is bad
-	// in it is left out, and comes back in a [*RejectedError].
-	Apply(batch *Batch[T]) error
+	// BeginBatch returns an empty batch, or nil if self is not the receiver. A type that embeds a
+	// BatchStore and overrides its Add inherits BeginBatch, which must not bypass that Add.
+	BeginBatch(self Store[T], replace bool) Batch[T]
 
-	// ReplaceAll is Replace by a list of which some objects are not given: those
-	// that did not change, and those that cannot be had.
-	ReplaceAll(listing Listing[T]) error
-
-	// Holds reports whether an object is held under a key at a version. It is
-	// false for a version that is not known in full. It may be asked by several
-	// goroutines at once, while nobody writes.
-	Holds(key Key, version Version) bool
-
-	// Itself returns the store that these methods write to. A type that embeds a
-	// BatchStore and overrides Add has it from the embedded one, and is so
-	// recognised by [Batches], which does not go past it. A type that means its
-	// own batches returns itself, and must be comparable: a pointer.
-	Itself() Store[T]
+	// Has reports whether the store holds an object under a key at a version. It is false for a
+	// version without a UID or a resource version. It is safe for concurrent use.
+	Has(key Key, version Version) bool
 }
 
-// Listing is everything that a server holds, as a list told it. Of a key that is
-// named twice, Lacking beats Objects, which beat Unchanged; of two Objects the later
-// counts.
-type Listing[T any] struct {
-	// Objects are the objects as they were listed.
-	Objects []T
+// Batch gathers writes of a [Store] that become visible at once. It belongs to one goroutine; others
+// may read and write the store meanwhile. After Commit and after Discard it is empty and can be used
+// again.
+type Batch[T any] interface {
+	// Write adds a write. Of several writes of one key, a batch of a watch makes each, and a
+	// batch that replaces everything makes the last. An error ends the batch: Commit returns it
+	// as well.
+	Write(w Write[T]) error
 
-	// Identities are those of Objects, one by one, as far as the objects do not
-	// tell them: see [Identity]. It may be nil, or shorter than Objects; what is
-	// beyond them is ignored.
-	Identities []Identity
+	// Keep says that a list has an object at the version that the store holds: see Has. Commit
+	// rejects the key with [ErrNotHeld] if the store does not hold it any more. A batch of a
+	// watch ignores it.
+	Keep(key Key)
 
-	// Unchanged names objects that were listed at the version which the store
-	// holds, so that nobody had to decode them: see [BatchStore]'s Holds. They
-	// stay as they are.
-	Unchanged []Key
+	// Commit makes the writes. The batch contains every change up to resourceVersion: the version
+	// of the list, or of the last event. If it is empty in a batch of a watch, Commit uses the
+	// version of the last write. The store's version follows, but never passes a rejected object.
+	// Objects that cannot be stored come back in a [*RejectedError]; the others are stored.
+	Commit(resourceVersion string) error
 
-	// Lacking names objects that were listed and cannot be had. What is held
-	// under their keys stays, and the resource version stays before them.
-	Lacking []Rejection
-
-	// ResourceVersion is that of the list.
-	ResourceVersion string
-}
-
-// identity returns what is told of the object at a place.
-func (l *Listing[T]) identity(place int) Identity {
-	if place < len(l.Identities) {
-		return l.Identities[place]
-	}
-	return Identity{}
-}
-
-// Batch is a sequence of writes that are to be made in one step. The zero Batch
-// is empty and ready to use. It is not safe for concurrent use.
-type Batch[T any] struct{ writes []Write[T] }
-
-// WriteType says which method of a [Store] a [Write] stands for.
-type WriteType uint8
-
-const (
-	// WriteAdd stands for Add.
-	WriteAdd WriteType = iota + 1
-	// WriteUpdate stands for Update.
-	WriteUpdate
-	// WriteDelete stands for Delete.
-	WriteDelete
-	// WriteDeleteKey stands for DeleteKey.
-	WriteDeleteKey
-	// WriteBookmark stands for Bookmark.
-	WriteBookmark
-	// WriteLack says that an object exists and cannot be had, because it cannot
-	// be decoded or transformed: what is held under its key stays, and the
-	// resource version stays before it until the key is stored, deleted or
-	// replaced.
-	WriteLack
-)
-
-// String returns the name of the method, or "Lack".
-func (t WriteType) String() string {
-	names := [...]string{WriteAdd: "Add", WriteUpdate: "Update", WriteDelete: "Delete", WriteDeleteKey: "DeleteKey", WriteBookmark: "Bookmark", WriteLack: "Lack"}
-	if t == 0 || int(t) >= len(names) {
-		return fmt.Sprintf("WriteType(%d)", uint8(t))
-	}
-	return names[t]
+	// Discard forgets the writes. It does nothing after Commit.
+	Discard()
 }
 
 // Write is one write of a [Batch].
 type Write[T any] struct {
-	Type WriteType
+	// Type is Addition or Modification, which mean the same, or Deletion. In a batch that
+	// replaces everything, a Deletion takes an earlier write of the key back.
+	Type ChangeType
 
-	// Object is what is added or updated, or the last state of what is deleted.
+	// Object is the new state, or of a Deletion the last one if FinalStateKnown.
 	Object T
 
-	// Key is what DeleteKey removes. Beside an Object it is as in [Identity].
+	// FinalStateKnown says that the Object of a Deletion is its last state. Without it the Key
+	// alone counts.
+	FinalStateKnown bool
+
+	// Key is the key that Object must have, or is rejected with [ErrKeyMismatch]. The zero Key
+	// stands for the one that the store derives. A rejected object is rejected under this key,
+	// and a Deletion is made under it, whatever its last state is.
 	Key Key
 
-	// Version is as in [Identity]. For a Bookmark it has the resource version,
-	// for a DeleteKey that of the deletion, if it is known.
+	// Version is the version of Object, if the object does not tell it: a transformed object may
+	// have no metadata. Of a Deletion it is the version of the deletion.
 	Version Version
 
-	// Left says of a Delete or a DeleteKey that the object goes on to exist: see
-	// [Change]. What a Delete has as its last state is then none.
-	Left bool
+	// OutOfScope says of a Deletion that the object still exists on the server: see [Change].
+	OutOfScope bool
 
-	// Rejection is what cannot be had; nil but for Lack.
-	Rejection *Rejection
+	// Err says that the object exists and could not be decoded or transformed: Type and Object
+	// are ignored, the store keeps what it holds under Key, and the resource version stays
+	// before the object. With a zero Key the store keeps what it holds of Version's UID.
+	Err error
 }
 
-// rejection returns what a Lack says, which by itself says no more than the key.
+// rejection returns what a write with an Err comes back as.
 func (w *Write[T]) rejection() Rejection {
-	if w.Rejection == nil {
-		return Rejection{Key: w.Key, Version: w.Version, Err: ErrNoWrite}
-	}
-	return *w.Rejection
+	return Rejection{Key: w.Key, Version: w.Version, Err: w.Err}
 }
 
-// Add appends an Add.
-func (b *Batch[T]) Add(object T) { b.Append(Write[T]{Type: WriteAdd, Object: object}) }
-
-// Update appends an Update.
-func (b *Batch[T]) Update(object T) { b.Append(Write[T]{Type: WriteUpdate, Object: object}) }
-
-// Delete appends a Delete.
-func (b *Batch[T]) Delete(object T) { b.Append(Write[T]{Type: WriteDelete, Object: object}) }
-
-// DeleteKey appends a DeleteKey.
-func (b *Batch[T]) DeleteKey(key Key) { b.Append(Write[T]{Type: WriteDeleteKey, Key: key}) }
-
-// Bookmark appends a Bookmark.
-func (b *Batch[T]) Bookmark(resourceVersion string) {
-	b.Append(Write[T]{Type: WriteBookmark, Version: Version{ResourceVersion: resourceVersion}})
-}
-
-// Lack appends that an object exists and cannot be had: see [WriteLack].
-func (b *Batch[T]) Lack(rejection Rejection) {
-	b.Append(Write[T]{Type: WriteLack, Rejection: &rejection})
-}
-
-// Append appends a write.
-func (b *Batch[T]) Append(w Write[T]) { b.writes = append(b.writes, w) }
-
-// Len returns the number of writes.
-func (b *Batch[T]) Len() int { return len(b.writes) }
-
-// batchOf returns a batch of one write.
-func batchOf[T any](w Write[T]) *Batch[T] { return &Batch[T]{writes: []Write[T]{w}} }
-
-// All iterates over the writes, in order.
-func (b *Batch[T]) All() iter.Seq[Write[T]] {
-	return func(yield func(Write[T]) bool) {
-		for _, w := range b.writes {
-			if !yield(w) {
-				return
-			}
+// Begin starts a batch of a store: one event or many of a watch, or, if replace is true, a list that
+// becomes the content of the store.
+//
+// A plain [Store], and one that embeds a [BatchStore] without a BeginBatch of its own, gets an
+// adapter that calls Add, Update, Delete, DeleteKey, Replace and Bookmark; then own is false. Give
+// the adapter the events of a watch one at a time, so that each error has its object. A plain Store
+// deletes each object that Replace omits. So Commit refuses a list with a Write.Err or a Keep: it
+// returns a [*RefusedError] and stores nothing. In a batch of a watch, Commit stops at a Write.Err.
+// It adds a [*RefusedError] if another write or a resource version follows.
+func Begin[T any](s Store[T], replace bool) (b Batch[T], own bool) {
+	if batches, ok := s.(BatchStore[T]); ok {
+		if b := batches.BeginBatch(s, replace); b != nil {
+			return b, true
 		}
 	}
+	return &plainBatch[T]{to: s, replace: replace}, false
 }
 
-// Reset empties the batch and keeps its memory for the next one. A Store that
-// took the batch does not hold on to it.
-func (b *Batch[T]) Reset() {
-	clear(b.writes)
-	b.writes = b.writes[:0]
+// ErrNoWrite means that a [Write] has neither an Err nor a known Type.
+var ErrNoWrite = errors.New("write without a known type: set Type to Addition, Modification or Deletion")
+
+// plainBatch makes the writes of a batch one by one.
+type plainBatch[T any] struct {
+	to      Store[T]
+	replace bool
+	writes  []Write[T]
 }
 
-// Batches returns a store's own way to take batches if it has one, and else one
-// that makes each write by itself. Such a one cannot be without an object: what follows
-// one in a batch that cannot be had is refused with a [*RefusedError], and so is
-// the whole of a list with one, or with unchanged objects, of which its Holds says
-// that there are none. A version that is told
-// beside an object is told to it as a Bookmark after the write, if the object does
-// not say it itself; keys are not.
-//
-// A store that embeds one with batches, and overrides some of its methods, is
-// treated as one without: its methods are all called.
-func Batches[T any](s Store[T]) BatchStore[T] {
-	if b, ok := s.(BatchStore[T]); ok && b.Itself() == s {
-		return b
+func (b *plainBatch[T]) Write(w Write[T]) error {
+	b.writes = append(b.writes, w)
+	return nil
+}
+
+// Keep rejects the key, which Replace would delete.
+func (b *plainBatch[T]) Keep(key Key) {
+	if b.replace {
+		b.writes = append(b.writes, Write[T]{Key: key, Err: ErrNotHeld})
 	}
-	return singly[T]{s}
 }
 
-// ErrNoWrite means that a batch has a [Write] without a known type, or a Lack
-// without a [Rejection].
-var ErrNoWrite = errors.New("write in a batch without a known type or a rejection: use the methods of store.Batch")
+func (b *plainBatch[T]) Discard() { *b = plainBatch[T]{to: b.to, replace: b.replace} }
 
-// singly makes the writes of a batch one by one.
-type singly[T any] struct{ Store[T] }
-
-func (s singly[T]) Apply(batch *Batch[T]) error {
+func (b *plainBatch[T]) Commit(resourceVersion string) error {
+	defer b.Discard()
+	if b.replace {
+		return b.commitList(resourceVersion)
+	}
 	var rejections []Rejection
 	var errs []error
-	writes := batch.list()
-	for i := range writes {
-		w := &writes[i]
-		err := s.write(w)
+	for i := range b.writes {
+		w := &b.writes[i]
+		err := b.write(w)
 		if rejected, ok := err.(*RejectedError); ok {
 			rejections = append(rejections, rejected.Rejections...)
 		} else {
 			errs = append(errs, err)
 		}
-		if w.Type == WriteLack && i < len(writes)-1 {
-			// Nothing here would keep the resource version before it.
-			errs = append(errs, &RefusedError{Rejections: []Rejection{w.rejection()}})
-			break
+		if w.Err == nil {
+			continue
 		}
+		if i < len(b.writes)-1 || resourceVersion != "" {
+			// Nothing would keep the resource version before the object.
+			errs = append(errs, &RefusedError{Rejections: []Rejection{w.rejection()}})
+		}
+		return errors.Join(rejectedError(rejections), errors.Join(errs...))
 	}
-	return failure(rejections, errors.Join(errs...))
+	if resourceVersion != "" && (len(b.writes) == 0 || b.writes[len(b.writes)-1].version() != resourceVersion) {
+		errs = append(errs, b.to.Bookmark(resourceVersion))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return errors.Join(rejectedError(rejections), err)
+	}
+	return rejectedError(rejections)
 }
 
-func (s singly[T]) write(w *Write[T]) error {
-	switch w.Type {
-	case WriteAdd:
-		return s.moved(w, s.Add(w.Object))
-	case WriteUpdate:
-		return s.moved(w, s.Update(w.Object))
-	case WriteDelete:
-		return s.moved(w, s.Delete(w.Object))
-	case WriteDeleteKey:
-		return s.moved(w, s.DeleteKey(w.Key))
-	case WriteBookmark:
-		return s.Bookmark(w.Version.ResourceVersion)
-	case WriteLack:
+// version returns the resource version that a write is known to have.
+func (w *Write[T]) version() string {
+	if w.Version.ResourceVersion != "" || w.Type == Deletion && !w.FinalStateKnown {
+		return w.Version.ResourceVersion
+	}
+	return knownVersion(w.Object).ResourceVersion
+}
+
+func (b *plainBatch[T]) write(w *Write[T]) error {
+	var err error
+	switch {
+	case w.Err != nil:
 		return rejectedError([]Rejection{w.rejection()})
+	case w.Type == Addition:
+		err = b.to.Add(w.Object)
+	case w.Type == Modification:
+		err = b.to.Update(w.Object)
+	case w.Type == Deletion && w.FinalStateKnown:
+		err = b.to.Delete(w.Object)
+	case w.Type == Deletion:
+		err = b.to.DeleteKey(w.Key)
+	default:
+		return rejectedError([]Rejection{{Key: w.Key, Err: ErrNoWrite}})
 	}
-	return rejectedError([]Rejection{{Key: w.Key, Err: ErrNoWrite}})
-}
-
-// moved tells the resource version of a write that was made, if what was written
-// does not.
-func (s singly[T]) moved(w *Write[T], err error) error {
 	version := w.Version.ResourceVersion
-	if err != nil || version == "" || knownVersion(w.Object).ResourceVersion == version {
+	if err != nil || version == "" || w.Type != Deletion && knownVersion(w.Object).ResourceVersion == version {
 		return err
 	}
-	return s.Bookmark(version)
+	return b.to.Bookmark(version)
 }
 
-func (s singly[T]) ReplaceAll(l Listing[T]) error {
-	rejections := l.Lacking
-	for _, key := range l.Unchanged {
-		// Replace would delete it.
-		rejections = append(rejections[:len(rejections):len(rejections)], Rejection{Key: key, Err: ErrNotHeld})
+func (b *plainBatch[T]) commitList(resourceVersion string) error {
+	last := make(map[Key]int, len(b.writes)) // the last write of each key
+	for i := range b.writes {
+		last[b.keyOf(&b.writes[i])] = i
+	}
+	var rejections []Rejection
+	objects := make([]T, 0, len(b.writes))
+	for i := range b.writes {
+		w := &b.writes[i]
+		if key := b.keyOf(w); key != (Key{}) && last[key] != i {
+			continue
+		}
+		switch {
+		case w.Err != nil:
+			rejections = append(rejections, w.rejection())
+		case w.Type == Addition || w.Type == Modification:
+			objects = append(objects, w.Object)
+		case w.Type != Deletion:
+			rejections = append(rejections, Rejection{Key: w.Key, Err: ErrNoWrite})
+		}
 	}
 	if len(rejections) > 0 {
 		return &RefusedError{Rejections: rejections}
 	}
-	return s.Replace(l.Objects, l.ResourceVersion)
+	return b.to.Replace(objects, resourceVersion)
 }
 
-func (s singly[T]) Holds(Key, Version) bool { return false }
+// keyOf returns the key of a write as far as it can be known; the zero Key if it cannot.
+func (b *plainBatch[T]) keyOf(w *Write[T]) Key {
+	if w.Key != (Key{}) || w.Err != nil || w.Type == Deletion && !w.FinalStateKnown {
+		return w.Key
+	}
+	keyOf := keyFuncOf(b.to)
+	if keyOf == nil {
+		keyOf = namedKey[T]
+	}
+	key, _, _ := identify(keyOf, false, w.Object)
+	return key
+}
 
-func (s singly[T]) Itself() Store[T] { return s.Store }
+// namedKey is [ObjectKey] for a T that may have no name.
+func namedKey[T any](object T) (Key, error) {
+	named, ok := any(object).(interface {
+		GetNamespace() string
+		GetName() string
+	})
+	if !ok || named.GetName() == "" {
+		return Key{}, ErrNoName
+	}
+	return Key{Namespace: named.GetNamespace(), Name: named.GetName()}, nil
+}
+
+// watchBatch gathers events of a watch for a cache or a part of it.
+type watchBatch[T any] struct {
+	of     *Partition[T]
+	writes []Write[T]
+}
+
+func (b *watchBatch[T]) Write(w Write[T]) error {
+	b.writes = append(b.writes, w)
+	return nil
+}
+
+func (b *watchBatch[T]) Keep(Key) {}
+
+func (b *watchBatch[T]) Commit(resourceVersion string) error {
+	defer b.Discard()
+	return b.of.apply(b.writes, resourceVersion)
+}
+
+func (b *watchBatch[T]) Discard() {
+	if len(b.writes) > maxScratch {
+		b.writes = nil
+		return
+	}
+	clear(b.writes)
+	b.writes = b.writes[:0]
+}
+
+// keyFuncOf returns how a store derives keys, or nil if it does not tell.
+func keyFuncOf[T any](s Store[T]) KeyFunc[T] {
+	if keyed, ok := s.(interface{ KeyOf(T) (Key, error) }); ok {
+		return keyed.KeyOf
+	}
+	return nil
+}

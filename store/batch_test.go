@@ -21,13 +21,12 @@ func TestBatchIsOneCommitOfAllItsWrites(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "b", "u2", "1"), pod("", "c", "u3", "1")}, "1"))
 	rec := follow(c)
-	var batch Batch[*corev1.Pod]
+	var batch writes[*corev1.Pod]
 	batch.Add(pod("", "a", "u1", "2"))
 	batch.Update(pod("", "b", "u2", "3"))
 	batch.Delete(pod("", "c", "u3", "4"))
 	batch.Bookmark("5")
 	batch.DeleteKey(Key{Name: "a"})
-	require.Equal(t, 5, batch.Len())
 
 	changes, err := applied(c, &batch)
 
@@ -46,7 +45,7 @@ func TestBatchTellsEveryWriteOfOneKey(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "1")}, "1"))
 	rec := follow(c)
-	var batch Batch[*corev1.Pod]
+	var batch writes[*corev1.Pod]
 	batch.Update(pod("", "a", "u1", "2"))
 	batch.Update(pod("", "a", "u2", "3"))
 	batch.Delete(pod("", "a", "u2", "4"))
@@ -72,7 +71,7 @@ func TestBadWritesOfABatchStopNoOthers(t *testing.T) {
 	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "b", "u2", "1")}, "1"))
 	poison := pod("", "b", "u2", "4")
 	poison.Labels = map[string]string{"x": "", "y": ""}
-	var batch Batch[*corev1.Pod]
+	var batch writes[*corev1.Pod]
 	batch.Add(pod("", "a", "u1", "2"))
 	batch.Add(pod("", "early", "u9", "3"))
 	batch.Update(poison)
@@ -95,31 +94,33 @@ func TestBadWritesOfABatchStopNoOthers(t *testing.T) {
 }
 
 func TestLackIsHealedByALaterWriteOfTheBatch(t *testing.T) {
-	for name, heal := range map[string]func(*Batch[*corev1.Pod]){
-		"put":       func(b *Batch[*corev1.Pod]) { b.Update(pod("", "a", "u1", "3")) },
-		"delete":    func(b *Batch[*corev1.Pod]) { b.Delete(pod("", "a", "u1", "3")) },
-		"deleteKey": func(b *Batch[*corev1.Pod]) { b.DeleteKey(Key{Name: "a"}); b.Bookmark("3") },
+	for name, heal := range map[string]func(*writes[*corev1.Pod]){
+		"put":       func(b *writes[*corev1.Pod]) { b.Update(pod("", "a", "u1", "3")) },
+		"delete":    func(b *writes[*corev1.Pod]) { b.Delete(pod("", "a", "u1", "3")) },
+		"deleteKey": func(b *writes[*corev1.Pod]) { b.DeleteKey(Key{Name: "a"}); b.Bookmark("3") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newPods()
 			require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "1")}, "1"))
-			var batch Batch[*corev1.Pod]
-			batch.Lack(Rejection{Key: Key{Name: "a"}, Err: errUndecodable})
+			var batch writes[*corev1.Pod]
+			batch.Fail(Rejection{Key: Key{Name: "a"}, Err: errUndecodable})
 			batch.Bookmark("2")
-			require.ErrorIs(t, c.Apply(&batch), errUndecodable)
+			require.ErrorIs(t, batch.to(c), errUndecodable)
 			require.Equal(t, "1", c.ResourceVersion())
+			batch.Bookmark("")
 			heal(&batch)
-			require.ErrorIs(t, c.Apply(&batch), errUndecodable, "it is told all the same")
+			require.ErrorIs(t, batch.to(c), errUndecodable, "it is told all the same")
 			assert.Equal(t, "3", c.ResourceVersion())
 		})
 	}
 }
 
-func TestLackWithoutARejectionIsOne(t *testing.T) {
-	for name, s := range map[string]BatchStore[*corev1.Pod]{"cache": newPods(), "singly": Batches[*corev1.Pod](&overriding{BatchStore: newPods()})} {
-		var batch Batch[*corev1.Pod]
-		batch.Append(Write[*corev1.Pod]{Type: WriteLack, Key: Key{Name: "a"}})
-		assert.ErrorIs(t, s.Apply(&batch), ErrNoWrite, name)
+func TestWriteWithoutATypeIsRejected(t *testing.T) {
+	for name, to := range map[string]Store[*corev1.Pod]{"cache": newPods(), "plain": &overriding{BatchStore: newPods()}} {
+		require.ErrorIs(t, apply(to, Write[*corev1.Pod]{Key: Key{Name: "a"}}), ErrNoWrite, name)
+		batch, _ := Begin(to, true)
+		require.NoError(t, batch.Write(Write[*corev1.Pod]{Key: Key{Name: "a"}}))
+		require.ErrorContains(t, batch.Commit("1"), ErrNoWrite.Error(), name)
 	}
 }
 
@@ -127,18 +128,18 @@ func TestWriteCarriesTheVersionOfAnObjectWithoutOne(t *testing.T) {
 	c := New(bookKey)
 	require.NoError(t, c.Replace(nil, "1"))
 	key, version := Key{Namespace: "a", Name: "1"}, Version{UID: "u", ResourceVersion: "2"}
-	var batch Batch[book]
-	batch.Append(Write[book]{Type: WriteUpdate, Object: book{author: "a", title: "1"}, Version: version})
-	require.NoError(t, c.Apply(&batch))
-	assert.True(t, c.Holds(key, version))
-	assert.False(t, c.Holds(key, Version{UID: "u", ResourceVersion: "3"}))
-	assert.False(t, c.Holds(key, Version{}))
-	assert.False(t, c.Holds(Key{Name: "none"}, version))
+	var batch writes[book]
+	batch.Append(Write[book]{Type: Modification, Object: book{author: "a", title: "1"}, Version: version})
+	require.NoError(t, batch.to(c))
+	assert.True(t, c.Has(key, version))
+	assert.False(t, c.Has(key, Version{UID: "u", ResourceVersion: "3"}))
+	assert.False(t, c.Has(key, Version{}))
+	assert.False(t, c.Has(Key{Name: "none"}, version))
 	assert.Equal(t, "2", c.ResourceVersion())
 
 	batch.Reset()
-	batch.Append(Write[book]{Type: WriteUpdate, Object: book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "3"}})
-	batch.Append(Write[book]{Type: WriteDelete, Object: book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "4"}})
+	batch.Append(Write[book]{Type: Modification, Object: book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "3"}})
+	batch.Append(Write[book]{Type: Deletion, FinalStateKnown: true, Object: book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "4"}})
 	changes, err := applied(c, &batch)
 	require.NoError(t, err)
 	var got []string
@@ -149,25 +150,33 @@ func TestWriteCarriesTheVersionOfAnObjectWithoutOne(t *testing.T) {
 	assert.Equal(t, "4", c.ResourceVersion())
 }
 
-func TestBatchIsReadAndUsedAgain(t *testing.T) {
-	var batch Batch[int]
-	batch.Add(1)
-	batch.Delete(2)
-	var seen []string
-	for w := range batch.All() {
-		seen = append(seen, w.Type.String())
-		if w.Type == WriteDelete {
-			break
+func TestBatchIsUsedAgain(t *testing.T) {
+	for _, replace := range []bool{false, true} {
+		c := newPods()
+		batch, own := Begin[*corev1.Pod](c, replace)
+		require.True(t, own)
+		require.NoError(t, batch.Write(adding(pod("", "discarded", "u1", "1"))))
+		batch.Discard()
+		require.NoError(t, batch.Write(adding(pod("", "a", "u2", "2"))))
+		require.NoError(t, batch.Commit("2"))
+		batch.Discard()
+		require.NoError(t, batch.Write(adding(pod("", "b", "u3", "3"))))
+		require.NoError(t, batch.Commit("3"))
+		want := []string{"a", "b"}
+		if replace {
+			want = want[1:]
 		}
+		assert.Equal(t, want, names(c.All()))
 	}
-	assert.Equal(t, []string{"Add", "Delete"}, seen)
-	room := batch.writes[:2]
-	batch.Reset()
-	assert.Zero(t, batch.Len())
-	assert.Equal(t, make([]Write[int], 2), room, "it refers to nothing any more")
-	assert.Equal(t, "WriteType(0)", WriteType(0).String())
-	assert.Equal(t, "Lack", WriteLack.String())
-	assert.Equal(t, "WriteType(7)", WriteType(7).String())
+}
+
+func TestBatchKeepsNothingOfItsWrites(t *testing.T) {
+	c := newPods()
+	batch := &watchBatch[*corev1.Pod]{of: c.whole}
+	require.NoError(t, batch.Write(adding(pod("", "a", "u1", "1"))))
+	room := batch.writes[:1]
+	require.NoError(t, batch.Commit("1"))
+	assert.Equal(t, make([]Write[*corev1.Pod], 1), room)
 }
 
 // overriding is a user's wrapper that has everything from the store that it
@@ -185,25 +194,36 @@ func (o *overriding) Replace(all []*corev1.Pod, version string) error {
 }
 
 // willing is a wrapper that means its batches.
-type willing struct{ BatchStore[*corev1.Pod] }
+type willing struct{ *Cache[*corev1.Pod] }
 
-func (w *willing) Itself() Store[*corev1.Pod] { return w }
+func (w *willing) BeginBatch(self Store[*corev1.Pod], replace bool) Batch[*corev1.Pod] {
+	if self != Store[*corev1.Pod](w) {
+		return nil
+	}
+	return w.Cache.BeginBatch(w.Cache, replace)
+}
 
 func TestBatchesAreMadeByTheStoreItself(t *testing.T) {
 	c := newPods()
 	p, err := c.Partition(Scope{Namespace: "n"})
 	require.NoError(t, err)
-	w := &willing{c}
-	for _, s := range []Store[*corev1.Pod]{c, p, w} {
-		assert.Equal(t, s, Batches(s))
+	for want, stores := range map[bool][]Store[*corev1.Pod]{
+		true:  {c, p, &willing{c}},
+		false: {&overriding{BatchStore: c}, &overriding{BatchStore: p}, &overriding{BatchStore: &willing{c}}, &plain[*corev1.Pod]{Store: c}},
+	} {
+		for _, s := range stores {
+			for _, replace := range []bool{false, true} {
+				_, own := Begin(s, replace)
+				assert.Equal(t, want, own, "%T", s)
+			}
+		}
 	}
 }
 
 func TestBatchesDoNotBypassAWrapper(t *testing.T) {
 	c := newPods()
 	o := &overriding{BatchStore: c}
-	s := Batches[*corev1.Pod](o)
-	var batch Batch[*corev1.Pod]
+	var batch writes[*corev1.Pod]
 	batch.Add(pod("", "a", "u1", "1"))
 	batch.Add(nil)
 	batch.Update(pod("", "b", "u2", "2"))
@@ -214,7 +234,7 @@ func TestBatchesDoNotBypassAWrapper(t *testing.T) {
 	batch.Bookmark("4")
 
 	var rejected *RejectedError
-	require.ErrorAs(t, s.Apply(&batch), &rejected)
+	require.ErrorAs(t, batch.to(o), &rejected)
 	require.Len(t, rejected.Rejections, 3, "of all writes, in one error")
 	assert.ErrorIs(t, rejected.Rejections[0].Err, ErrNilObject)
 	assert.ErrorIs(t, rejected.Rejections[1].Err, ErrNoName)
@@ -222,34 +242,66 @@ func TestBatchesDoNotBypassAWrapper(t *testing.T) {
 	assert.Equal(t, 3, o.added)
 	assert.Zero(t, c.Len())
 
-	require.NoError(t, s.ReplaceAll(Listing[*corev1.Pod]{Objects: []*corev1.Pod{pod("", "a", "u1", "5")}, ResourceVersion: "5"}))
+	require.NoError(t, list[*corev1.Pod]{Objects: []*corev1.Pod{pod("", "a", "u1", "5")}, ResourceVersion: "5"}.to(o))
 	assert.Equal(t, 1, o.replaced)
-	assert.False(t, s.Holds(Key{Name: "a"}, Version{"u1", "5"}))
-	assert.Same(t, o, s.Itself())
 
-	lacking := Listing[*corev1.Pod]{Lacking: []Rejection{{Key: Key{Name: "b"}, Err: errUndecodable}}, ResourceVersion: "6"}
-	requireRefused(t, s.ReplaceAll(lacking), errUndecodable)
-	requireRefused(t, s.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Name: "a"}}, ResourceVersion: "6"}), ErrNotHeld)
+	failed := list[*corev1.Pod]{Failed: []Rejection{{Key: Key{Name: "b"}, Err: errUndecodable}}, ResourceVersion: "6"}
+	requireRefused(t, failed.to(o), errUndecodable)
+	requireRefused(t, list[*corev1.Pod]{Unchanged: []Key{{Name: "a"}}, ResourceVersion: "6"}.to(o), ErrNotHeld)
 	assert.Equal(t, 1, o.replaced, "a list that Replace cannot be told is refused")
 	assert.Equal(t, "5", c.ResourceVersion())
 
 	batch.Reset()
 	batch.Add(pod("", "b", "u2", "6"))
-	batch.Lack(lacking.Lacking[0])
+	batch.Fail(failed.Failed[0])
 	batch.Add(pod("", "c", "u3", "8"))
-	err := s.Apply(&batch)
+	err := batch.to(o)
 	require.ErrorAs(t, err, &rejected)
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused, "the last write was not made")
-	assert.Equal(t, []string{"a", "b"}, names(c.All()), "it ends where something cannot be had")
+	assert.Equal(t, []string{"a", "b"}, names(c.All()), "it ends at the failed object")
 	assert.Equal(t, "6", c.ResourceVersion())
 
 	batch.Reset()
 	batch.Add(pod("", "b", "u2", "7"))
-	batch.Lack(lacking.Lacking[0])
-	err = s.Apply(&batch)
+	batch.Fail(failed.Failed[0])
+	err = batch.to(o)
 	require.ErrorAs(t, err, &rejected)
 	require.NotErrorAs(t, err, &refused, "everything else was stored")
+}
+
+func TestListForAPlainStoreHasTheLastWordOnEachKey(t *testing.T) {
+	c := newPods()
+	batch, own := Begin[*corev1.Pod](&plain[*corev1.Pod]{Store: c}, true)
+	require.False(t, own)
+	batch.Keep(Key{Name: "b"}) // which is written below
+	for _, w := range []Write[*corev1.Pod]{
+		adding(pod("", "a", "u1", "1")), deleting(pod("", "a", "u1", "2")),
+		adding(pod("", "b", "u2", "1")), adding(pod("", "b", "u2", "2")),
+		{Key: Key{Name: "c"}, Err: errUndecodable}, adding(pod("", "c", "u3", "2")),
+		adding(pod("", "d", "u4", "1")), {Type: Deletion, Key: Key{Name: "d"}},
+	} {
+		require.NoError(t, batch.Write(w))
+	}
+	require.NoError(t, batch.Commit("9"))
+	assert.Equal(t, []string{"b", "c"}, names(c.All()))
+	assert.Equal(t, "9", c.ResourceVersion())
+}
+
+// plain is a store without batches, which notes how it was called.
+type plain[T any] struct {
+	Store[T]
+	calls []string
+}
+
+func (p *plain[T]) Add(object T) error {
+	p.calls = append(p.calls, "Add")
+	return p.Store.Add(object)
+}
+
+func (p *plain[T]) Replace(objects []T, resourceVersion string) error {
+	p.calls = append(p.calls, "Replace")
+	return p.Store.Replace(objects, resourceVersion)
 }
 
 // requireRefused requires that nothing was stored because of one object.
@@ -270,22 +322,22 @@ type broken struct{ Store[*corev1.Pod] }
 func (broken) Add(*corev1.Pod) error { return errUndecodable }
 
 func TestBatchesReturnErrorsOfAnyKind(t *testing.T) {
-	s := Batches[*corev1.Pod](broken{newPods()})
-	var batch Batch[*corev1.Pod]
+	s := broken{newPods()}
+	var batch writes[*corev1.Pod]
 	batch.Add(pod("", "a", "", ""))
 	batch.Update(nil)
-	err := s.Apply(&batch)
+	err := batch.to(s)
 	require.ErrorIs(t, err, errUndecodable)
 	require.ErrorIs(t, err, ErrNilObject)
 	batch.Reset()
 	batch.Update(pod("", "a", "", ""))
-	require.NoError(t, s.Apply(&batch))
+	require.NoError(t, batch.to(s))
 }
 
 func TestLargeCommitsAreSeenWholeOrNotAtAll(t *testing.T) {
 	// Commits of this size send readers to the state before them. All objects of
 	// a state have one version, and its parity says how many there are.
-	const n = many + 500
+	const n = largeCommit + 500
 	c := newPods()
 	byName, err := AddIndex(c, "version", func(p *corev1.Pod) []string { return []string{p.ResourceVersion} })
 	require.NoError(t, err)
@@ -355,14 +407,14 @@ func TestLargeCommitsAreSeenWholeOrNotAtAll(t *testing.T) {
 			require.NoError(t, c.Replace(objects(version), strconv.Itoa(version)))
 			continue
 		}
-		var batch Batch[*corev1.Pod]
+		var batch writes[*corev1.Pod]
 		for i := size(version); i < n; i++ {
 			batch.DeleteKey(Key{Namespace: "n", Name: strconv.Itoa(i)})
 		}
 		for _, p := range objects(version) {
 			batch.Update(p)
 		}
-		require.NoError(t, c.Apply(&batch))
+		require.NoError(t, batch.to(c))
 	}
 	close(done)
 	readers.Wait()
@@ -374,34 +426,12 @@ func TestMemoryOfLargeCommitsIsNotKept(t *testing.T) {
 	c := newPods()
 	follow(c)
 	require.NoError(t, c.Add(pod("", "a", "", "1"))) // so that there is some to outgrow
-	var batch Batch[*corev1.Pod]
+	var batch writes[*corev1.Pod]
 	for i := range 2 * maxScratch {
 		batch.Add(pod("", strconv.Itoa(i), "", ""))
 	}
-	require.NoError(t, c.Apply(&batch))
+	require.NoError(t, batch.to(c))
 	checkCache(t, c)
-	assert.LessOrEqual(t, cap(c.scratch.edits), maxScratch)
+	assert.LessOrEqual(t, cap(c.scratch.mutations), maxScratch)
 	assert.LessOrEqual(t, cap(c.scratch.commit.Changes), maxScratch)
-}
-
-func TestANilBatchIsAnEmptyOne(t *testing.T) {
-	c := newPods()
-	all := func(*corev1.Pod) bool { return true }
-	same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
-	for name, s := range map[string]Store[*corev1.Pod]{
-		"Cache":     c,
-		"Partition": partition(t, newPods(), Scope{}),
-		"Filter":    Filter[*corev1.Pod](c, all),
-		"Transform": Transform(c, ObjectKey[*corev1.Pod], same),
-		"Tee":       Tee[*corev1.Pod](c, newPods()),
-	} {
-		assert.NotPanics(t, func() { require.NoError(t, Batches(s).Apply(nil)) }, name)
-	}
-	changes, err := applied(c, nil)
-	require.NoError(t, err)
-	assert.Empty(t, changes)
-}
-
-func TestNilBatchIsEmptyForAPlainStore(t *testing.T) {
-	require.NoError(t, Batches[*corev1.Pod](&plain[*corev1.Pod]{Store: newPods()}).Apply(nil))
 }

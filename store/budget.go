@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/kubereflector/kubereflector/store/memsize"
 )
 
 var (
@@ -72,17 +74,18 @@ type Budget[T any] struct {
 }
 
 // AddBudget counts the memory of what a cache holds, from now on and for its life, as a
-// size function says that an object takes it, in bytes; nil is [SizeOf]. The cache's own
+// size function says that an object takes it, in bytes; nil is [memsize.Of]. The cache's own
 // parts, some 180 bytes an object, are not in it, nor what its indexes take.
 //
 // With a positive limit, a write that would make more of it than that is refused: the
 // object is rejected with a [*BudgetError], what was held under its key stays, the resource
-// version stays before it (S5), and so whoever fills the cache has an error to tell. An
+// version stays before it (store-S5), and so whoever fills the cache has an error to tell. An
 // object of the same size as its older state, or a smaller one, is always taken, as is
 // every deletion; of a list, what goes makes room for what comes. Nothing that is held is
 // thrown out, also if it is over the limit already.
 //
-// The cache counts a list from a reflector separately until the list is complete. All pending
+// The cache counts a list that comes in a [Batch], as from a reflector or through a store of package
+// decorate, separately until the list is complete. All pending
 // lists share two allowances: new and larger objects may use up to the limit, unchanged and
 // smaller ones up to the current size of the cache. So a list whose state fits is stored whole.
 // The cache rejects and drops objects beyond the allowances. After more than 10,000 rejections
@@ -93,7 +96,7 @@ type Budget[T any] struct {
 // is held. A second budget is [ErrBudgetExists].
 func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget[T], error) {
 	if size == nil {
-		size = SizeOf[T]
+		size = memsize.Of[T]
 	}
 	b := &Budget[T]{size: size, limit: max(limit, 0), staged: map[Key]int64{}}
 	c := to.cache()
@@ -199,20 +202,20 @@ func (b *Budget[T]) was(c *Cache[T], key Key) int64 {
 	return n
 }
 
-// committed counts the edits of a commit, also those after one for which the size function
+// committed counts the mutations of a commit, also those after one for which the size function
 // ends the goroutine.
-func (b *Budget[T]) committed(edits []edit[T]) {
+func (b *Budget[T]) committed(mutations []mutation[T]) {
 	if b == nil {
 		return
 	}
 	done := 0
 	defer func() {
-		if done < len(edits) {
-			b.committed(edits[done:])
+		if done < len(mutations) {
+			b.committed(mutations[done:])
 		}
 	}()
-	for done < len(edits) {
-		e := &edits[done]
+	for done < len(mutations) {
+		e := &mutations[done]
 		done++
 		b.bytes.Add(b.of(e.new) - b.of(e.old))
 	}
@@ -245,27 +248,5 @@ func (b *Budget[T]) giveBack(share int64) {
 		b.same += share
 	} else {
 		b.fresh -= share
-	}
-}
-
-// afford rejects what is too much of a listing, in its order, given what it takes out.
-func (r *replacement[T]) afford(gone []edit[T]) {
-	c := r.of.of
-	b := c.budget
-	if b == nil {
-		return
-	}
-	b.begin()
-	for i := range gone {
-		b.leave(c, gone[i].key)
-	}
-	for i := range r.edits {
-		e := r.edits[i]
-		if e.new == nil {
-			continue
-		}
-		if err := b.admit(c, e.key, e.new.object); err != nil {
-			r.reject(Rejection{Key: e.key, Version: e.new.known(), Err: err})
-		}
 	}
 }

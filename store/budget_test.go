@@ -45,12 +45,12 @@ func TestBudgetCounts(t *testing.T) {
 	is(105)
 	require.NoError(t, c.Update(sized("a", 30, 3)))
 	is(35)
-	var batch Batch[*corev1.Pod]
+	var batch writes[*corev1.Pod]
 	batch.Update(sized("a", 10, 4))
 	batch.Update(sized("a", 20, 5))
 	batch.Delete(sized("before", 5, 6))
 	batch.Add(sized("b", 1, 7))
-	require.NoError(t, c.Apply(&batch))
+	require.NoError(t, batch.to(c))
 	is(21)
 	require.NoError(t, c.Replace([]*corev1.Pod{sized("a", 20, 5), sized("c", 3, 8)}, "9"))
 	is(23)
@@ -163,7 +163,7 @@ func TestBudgetAgainstASum(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"batch": func(t *rapid.T) {
-				var batch Batch[*corev1.Pod]
+				var batch writes[*corev1.Pod]
 				for range rapid.IntRange(1, 5).Draw(t, "writes") {
 					if p := draw(t); rapid.IntRange(0, 2).Draw(t, "delete") == 0 {
 						batch.Delete(p)
@@ -171,7 +171,7 @@ func TestBudgetAgainstASum(t *testing.T) {
 						batch.Update(p)
 					}
 				}
-				_ = c.Apply(&batch)
+				_ = batch.to(c)
 			},
 			"list": func(t *rapid.T) {
 				var listed []*corev1.Pod
@@ -215,11 +215,11 @@ func TestBudgetWhoseFunctionEndsTheGoroutineKeepsTheCacheWhole(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		var batch Batch[*corev1.Pod]
+		var batch writes[*corev1.Pod]
 		for i, name := range []string{"a", "b"} {
 			batch.Add(sized(name, 10, 5+i))
 		}
-		c.Apply(&batch)
+		batch.to(c)
 	}()
 	<-ended
 	assert.Equal(t, 2, c.Len())

@@ -31,9 +31,9 @@ type Cache[T any] struct {
 	scratch   scratch[T]
 
 	// trees protects the trees: entries, epoch, indexes and their postings. A
-	// commit holds it while it edits them, whoever makes a snapshot for a moment.
-	// They change only under writer as well, so that the writer may read them
-	// without it.
+	// commit holds it while it changes them, Snapshot while it copies their roots.
+	// All but epoch change only under writer as well, so that the writer may read
+	// them without trees.
 	trees   sync.Mutex
 	entries entryTree // the objects in order
 	indexes []*postings[T]
@@ -41,7 +41,7 @@ type Cache[T any] struct {
 
 	// mu protects the fields below it, and the progress of the partitions. They
 	// change only under both locks, so that the writer may read them without mu.
-	// It is held for lookups and edits alone, never while code of a user runs.
+	// It is held for lookups and mutations alone, never while code of a user runs.
 	mu         sync.RWMutex
 	table      table[T]      // the objects by key
 	whole      *Partition[T] // what is written to the cache itself
@@ -66,9 +66,11 @@ var (
 	_ Indexable[any]  = (*Cache[any])(nil)
 )
 
-// New returns an empty cache of objects that keyOf gives their keys. Without a
-// KeyFunc every write is rejected with [ErrNoKeyFunc].
+// New returns an empty cache of objects that keyOf gives their keys. It panics without a KeyFunc.
 func New[T any](keyOf KeyFunc[T]) *Cache[T] {
+	if keyOf == nil {
+		panic("store: New needs a KeyFunc, such as store.ObjectKey")
+	}
 	c := &Cache[T]{
 		keyOf:     keyOf,
 		versioned: mayHaveVersion[T](),
@@ -117,14 +119,14 @@ func (c *Cache[T]) heldByWriter(key Key) (Version, bool) {
 	if !c.carries.Load() {
 		return versionOfHeld(c, key)
 	}
-	return entryOf[T](c.entries.get(pivot(key), nil)).held()
+	return c.table.entry(key).held()
 }
 
 // versionOfHeld returns what an object that is held tells of its version.
 func versionOfHeld[T any](c *Cache[T], key Key) (version Version, ok bool) {
 	object, ok := c.Get(key)
 	if ok && c.versioned {
-		version = versionOf(object)
+		version = VersionOf(object)
 	}
 	return version, ok
 }
@@ -213,7 +215,7 @@ func (c *Cache[T]) Resync(follower Follower[T]) {
 	hand := func() {
 		follower.Commit(&Commit[T]{
 			Origin:          Resync,
-			Complete:        state.complete,
+			Synced:          state.complete,
 			ResourceVersion: state.resourceVersion,
 			Changes:         changes,
 		})

@@ -325,10 +325,8 @@ func TestKeyFuncWithoutAKeyIsARejection(t *testing.T) {
 	assert.Zero(t, rejected.Rejections[0].Key, "a key that came with an error is none")
 }
 
-func TestCacheWithoutAKeyFuncSaysSo(t *testing.T) {
-	c := New[int](nil)
-	assert.ErrorIs(t, c.Add(1), ErrNoKeyFunc)
-	assert.ErrorIs(t, c.Replace([]int{1}, ""), ErrNoKeyFunc)
+func TestNewPanicsWithoutAKeyFunc(t *testing.T) {
+	assert.PanicsWithValue(t, "store: New needs a KeyFunc, such as store.ObjectKey", func() { New[int](nil) })
 }
 
 func TestPanicOfAKeyFuncIsARejection(t *testing.T) {
@@ -461,7 +459,7 @@ func TestObjectsThatCannotBeHadAreLacking(t *testing.T) {
 	rec := follow(c)
 
 	lacking := []Rejection{{Key: Key{Name: "held"}, Err: undecodable}, {Key: Key{Name: "new"}, Err: undecodable}}
-	err := c.ReplaceAll(Listing[*corev1.Pod]{Objects: []*corev1.Pod{pod("", "other", "u2", "2"), nil}, Lacking: lacking, ResourceVersion: "3"})
+	err := (list[*corev1.Pod]{Objects: []*corev1.Pod{pod("", "other", "u2", "2"), nil}, Failed: lacking, ResourceVersion: "3"}).to(c)
 	var rejected *RejectedError
 	require.ErrorAs(t, err, &rejected)
 	assert.Len(t, rejected.Rejections, 3)
@@ -471,9 +469,9 @@ func TestObjectsThatCannotBeHadAreLacking(t *testing.T) {
 
 	require.NoError(t, c.Replace([]*corev1.Pod{held}, "4"))
 	assert.Equal(t, "4", c.ResourceVersion())
-	var batch Batch[*corev1.Pod]
-	batch.Lack(lacking[0])
-	require.ErrorIs(t, c.Apply(&batch), undecodable)
+	var batch writes[*corev1.Pod]
+	batch.Fail(lacking[0])
+	require.ErrorIs(t, batch.to(c), undecodable)
 	require.NoError(t, c.Bookmark("5"))
 	assert.Equal(t, "4", c.ResourceVersion())
 	require.NoError(t, c.DeleteKey(Key{Name: "held"}))

@@ -75,10 +75,10 @@ type Change[T any] struct {
 	// missing: states between Object and the end may have gone unseen.
 	FinalStateKnown bool
 
-	// Left is true for a Deletion of what went on to exist: it left what the cache is for,
+	// OutOfScope is true for a Deletion of what went on to exist: it left what the cache is for,
 	// because a scope was dropped or the object belongs to another shard now. What becomes
 	// of it is somebody else's business.
-	Left bool
+	OutOfScope bool
 }
 
 // Commit is one step of a cache from one state to the next. Its changes become
@@ -91,11 +91,11 @@ type Commit[T any] struct {
 	// one: its objects existed before anybody looked.
 	Initial bool
 
-	// Complete is true if the state after the commit comes from a Replace and
+	// Synced is true if the state after the commit comes from a Replace and
 	// what followed it. Of a cache with partitions, all must have had their
 	// first Replace. Once true it stays so, unless a Drop takes out what no
 	// partition held.
-	Complete bool
+	Synced bool
 
 	// ResourceVersion is the cache's resource version after the commit.
 	ResourceVersion string
@@ -104,15 +104,15 @@ type Commit[T any] struct {
 	// resource version is that after the commit.
 	Partition *Partition[T]
 
-	// Seen is the resource version up to which everything in what was written to was told
+	// ObservedVersion is the resource version up to which everything in what was written to was told
 	// by now: that of the list, or of the last single change or bookmark. Unlike
 	// ResourceVersion it does not stay before an object that is lacking, and is there
 	// for a partition, too. It is empty before the first Replace, and if the commit
 	// brought no version.
-	Seen string
+	ObservedVersion string
 
 	// Changes is what happened, in order: of a Replace, the objects that it
-	// found missing come first. It is empty if only ResourceVersion or Seen moved.
+	// found missing come first. It is empty if only ResourceVersion or ObservedVersion moved.
 	// Read-only.
 	Changes []Change[T]
 }

@@ -92,11 +92,11 @@ func TestCommitsCarryTheirOrigin(t *testing.T) {
 func TestFollowerStartsWithTheStateAndKnowsWhetherItIsComplete(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Add(pod("", "a", "u", "1")))
-	assert.False(t, c.Snapshot().Complete())
+	assert.False(t, c.Snapshot().Synced())
 	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1")}, "2"))
-	assert.True(t, c.Snapshot().Complete())
+	assert.True(t, c.Snapshot().Synced())
 	require.NoError(t, c.Update(pod("", "a", "u", "2")))
-	assert.True(t, c.Snapshot().Complete())
+	assert.True(t, c.Snapshot().Synced())
 	assert.Len(t, follow(c).state, 1)
 }
 
@@ -184,7 +184,7 @@ func TestCommitTellsEveryChangeOfAKeyAsItWas(t *testing.T) {
 	rec := follow(c)
 	for round, prior := range []string{"Addition n/a 1", "Modification n/a 4->1"} {
 		rec.all = nil
-		var batch Batch[*corev1.Pod]
+		var batch writes[*corev1.Pod]
 		for _, version := range []string{"1", "2", "3", "4"} {
 			batch.Update(pod("n", "a", "u", version))
 		}
@@ -219,7 +219,7 @@ func TestFollowerPanicDoesNotSkipOthers(t *testing.T) {
 	for name, write := range map[string]func(){
 		"Add":     func() { _ = c.Add(object("a", "1")) },
 		"Update":  func() { _ = c.Update(object("a", "2")) },
-		"Apply":   func() { _ = c.Apply(batchOf(Write[*corev1.Pod]{Type: WriteAdd, Object: object("b", "3")})) },
+		"Batch":   func() { _ = apply(c, adding(object("b", "3"))) },
 		"Replace": func() { _ = c.Replace([]*corev1.Pod{object("b", "4"), object("c", "4")}, "4") },
 	} {
 		before := len(last.commits)
@@ -250,7 +250,7 @@ func TestCommitsSayWhereAndUpToWhichVersionEverythingWasTold(t *testing.T) {
 			if commit.Partition != nil {
 				where = commit.Partition.Scope()
 			}
-			all = append(all, fmt.Sprintf("%v seen %q of %q", where, commit.Seen, commit.ResourceVersion))
+			all = append(all, fmt.Sprintf("%v seen %q of %q", where, commit.ObservedVersion, commit.ResourceVersion))
 		}
 		r.commits = nil
 		return all
@@ -259,7 +259,7 @@ func TestCommitsSayWhereAndUpToWhichVersionEverythingWasTold(t *testing.T) {
 	require.NoError(t, c.Replace(nil, "5"))
 	require.NoError(t, c.Add(pod("n", "a", "a", "6")))
 	require.NoError(t, c.DeleteKey(Key{Namespace: "n", Name: "a"}))
-	require.Error(t, c.ReplaceAll(Listing[*corev1.Pod]{ResourceVersion: "9", Lacking: []Rejection{{Key: Key{Namespace: "n", Name: "bad"}, Err: assert.AnError}}}))
+	require.Error(t, (list[*corev1.Pod]{ResourceVersion: "9", Failed: []Rejection{{Key: Key{Namespace: "n", Name: "bad"}, Err: assert.AnError}}}).to(c))
 	require.NoError(t, c.Add(pod("n", "b", "b", "10")))
 	const all = "all namespaces"
 	assert.Equal(t, []string{

@@ -1,157 +1,115 @@
-// Package store holds Kubernetes objects, or any other values that have a key:
-// the contract that a reflector writes to, a cache that fulfils it, and the
-// commits that everything above the cache is built from.
+// Package store keeps Kubernetes objects in memory, or any other values that have a key.
 //
-// # Who uses it
-//
-// A reflector writes to a [Store]: it adds, updates and deletes single objects
-// as a watch reports them, and replaces everything after a list. A program
-// reads from a [Reader]: by key, by namespace, in order, or through an [Index].
-// [Cache] is both. [View] is a cache in the hands of somebody who may only
-// read.
-//
-// In the blog series "Understanding Kubernetes' tools/cache package" these are
-// Store, Indexer and the map of known objects. The series' Resync is no method
-// of a Store here: handing objects out again is the business of event queues
-// (package eventqueue), for which [Cache.Resync] is the door.
-//
-// # Usage
+// A [Cache] is written by a reflector and read by many goroutines. Reads are local, allocate nothing
+// and never wait for a slow reader.
 //
 //	pods := store.New(store.ObjectKey[*corev1.Pod])
 //	byNode, err := store.AddIndex(pods, "node", func(pod *corev1.Pod) []string {
 //		return []string{pod.Spec.NodeName}
 //	})
 //	...
-//	for key, pod := range byNode.Get("node-1") { ... }
+//	for key, pod := range byNode.Get("node-1") {
+//		fmt.Println(key, pod.Status.Phase)
+//	}
 //
-// The values need not come from Kubernetes: any type with a [KeyFunc] will do.
+// Objects are shared between the cache and its readers. Copy an object before you change it.
 //
-// # Reading
+// # Parts
 //
-// Reads are of one committed state. [Cache.Get] looks up one object; All,
-// Namespace and the indexes iterate in order over a [Snapshot],
-// which [Cache.Snapshot] pins for those who want several reads of one moment.
-// [Index] finds objects by a value, and by ranges of values.
+//   - [Store] is the write side: a reflector adds, updates, deletes and replaces. Other packages
+//     have more of them: decorate, compact, persist, and eventqueue.Collection.
+//   - [Reader] is the read side. [View] is a cache for code that may only read, and [Snapshot] one
+//     state of it for several reads.
+//   - [Index] finds objects by values that a function derives from them, in order.
+//   - [Batch] makes many writes one [Commit]. [Begin] starts one of any Store.
+//   - [Follower] receives each commit: everything above the cache is built on it.
+//   - [Partition] is the part of a cache that one writer of several fills: a [Scope] is a
+//     namespace, a cluster or a [Shard]. [Cache.Drop] deletes a scope.
+//   - [Budget] measures the memory of the objects, and bounds it.
 //
-// To wait rather than to poll: [Cache.WaitFor] until the cache has seen a resource
-// version, [Cache.WaitForObject] and [Cache.WaitForDeletion] until it shows what
-// the caller has just written to the server, [Cache.WatchKey]
-// and [Cache.WatchNamespace] until something changes there.
+// To wait instead of polling: [Cache.WaitFor] a resource version, [Cache.WaitForObject] and
+// [Cache.WaitForDeletion] for your own writes, [Cache.WatchKey] and [Cache.WatchNamespace] for any
+// change.
 //
-// # Writing
+// # The series
 //
-// A [Batch] makes many writes one commit. [Cache.Partition] is the door for one
-// writer of several, such as a reflector for each of some namespaces or clusters;
-// [Cache.Drop] deletes what left. A [BatchStore] is a Store with these abilities,
-// and [Batches] finds out whether a Store is one.
+// Part 1 of "Understanding Kubernetes' tools/cache package" shows the Store of client-go: nine
+// methods of interface{}. Here they are typed, and split by who calls them:
 //
-// # Around a cache
+//	there             here                       why
+//	Add, Update       Store.Add, Store.Update    the same
+//	Delete            Store.Delete, DeleteKey    a deletion may be known by its key alone
+//	List              Reader.All                 an iterator of one state copies no list
+//	ListKeys          Reader.All                 each step yields the key as well
+//	Get(obj)          Reader.Get, Cache.KeyOf    the key of an object is asked for by name
+//	GetByKey          Reader.Get                 keys are values with fields, not text
+//	Replace           Store.Replace              the same
+//	Resync            Cache.Resync               package eventqueue calls it for one consumer
+//	KeyFunc           KeyFunc                    typed; ObjectKey is MetaNamespaceKeyFunc
 //
-// [AddBudget] says how much memory the objects take, and bounds it. Package overlay lies
-// over a cache and shows a program its own writes before the cache has them; package guard
-// finds, in tests, who changes objects of a cache.
-//
-// # Decorators
-//
-// A decorator is a Store in front of others. It changes what they are told, and
-// keeps nothing itself:
-//
-//   - [Transform] stores something else for each object, such as a smaller copy.
-//   - [Filter] stores the objects that pass, and deletes those that do not any
-//     more.
-//   - [Tee] writes to several stores.
-//
-// They go in front of each other, of a [Partition], and of any Store of your own:
-//
-//	names := store.New(func(name string) (store.Key, error) { ... })
-//	running := store.Filter(
-//		store.Transform(names, store.ObjectKey[*corev1.Pod], func(pod *corev1.Pod) (string, error) { ... }),
-//		func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
-//
-// Their functions run before the store behind them is locked. One that fails
-// rejects its object and nothing else.
+// Store.Bookmark and Store.ResourceVersion are new: a reflector resumes where its store is.
 //
 // # Guarantees
 //
-//   - S1. Every read is of one committed state. A walk sees the state that was
-//     current when it began, however long it takes and whatever is written
-//     meanwhile.
-//   - S2. Reads run in the order of keys. Reads of several values of an [Index] run in
-//     the order of values first.
-//   - S3. A resource version is never visible before the objects that it
-//     stands for.
-//   - S4. A write that fails leaves the cache as it was: object, indexes and
-//     resource version. One bad object in a Replace does not stop the others:
-//     they are committed, the bad one keeps its old value, if its key is known or
-//     an object with its UID is held, and comes back in a [RejectedError].
-//   - S5. As long as the cache lacks an object that it was given and had to
-//     reject, its resource version stays before that object. It moves again
-//     when the object was stored or deleted, or after a Replace without
-//     rejections. After a Replace that lowers the resource version and has
-//     rejections there is none. Those who wait for a later resource version are
-//     held up as long, by one bad object of all: [WaitError] names it.
-//   - S6. A follower gets the current state and then every commit, with no gap
-//     and no repeat, in the order in which they were made.
-//   - S7. Another object under an old key (a new UID) is a deletion and an
-//     addition, never a modification.
-//   - S8. Waiting for a resource version never ends early: what happened up to it
-//     is visible then, deletions included, whatever partitions came meanwhile.
-//     It does not end at all while an object of before is lacking (S5), so give
-//     the context a deadline.
-//   - S9. A Replace keeps the very object that it finds at the same UID and
-//     resource version, and reports nothing for it.
-//   - S10. What is written to a partition touches nothing outside of its scope.
-//   - S11. A cache with a [Budget] knows about how much memory its objects take, after
-//     every commit, and with a limit no write makes it more than that: what is too much is
-//     rejected with a [BudgetError].
-//   - S12. Partitions may be shards of one place. Where an object is made anew under its
-//     key, and so belongs to another shard, a writer that is behind neither deletes nor
-//     replaces the new one, and brings back none that has ended. This takes resource
-//     versions that are numbers, as those of API servers are.
-//   - S13. The deletion of an object that went on to exist, because its scope was dropped,
-//     says Left.
-//   - S14. A list that is put into a [Stage] object by object ends as ReplaceAll would
-//     have. The Stage of a [Transform] keeps nothing of an object but what its function
-//     made of it; that of a cache has the index functions called when an object is put.
+//   - store-S1: A read sees one committed state. An iteration sees the state at its start, however
+//     long it runs.
+//   - store-S2: Iterations yield objects in the order of keys; those of an [Index] in the order of
+//     values, then keys.
+//   - store-S3: A resource version is never visible before the objects that it stands for.
+//   - store-S4: A write that fails changes nothing: object, indexes and resource version. In a
+//     Replace or a batch, a bad object does not stop the others: it comes back in a
+//     [RejectedError], and its key keeps the old object. An object without a key is found by UID.
+//   - store-S5: The resource version never passes a rejected object. It advances once that key is
+//     stored or deleted, or with a Replace without rejections. A Replace that lowers the resource
+//     version and has rejections leaves none. [WaitError] names the rejected keys.
+//   - store-S6: A follower receives the current state and then every commit, in order, without gaps
+//     or repeats.
+//   - store-S7: A new UID under an old key is a Deletion and an Addition.
+//   - store-S8: Waiting for a resource version ends when everything up to it is visible, deletions
+//     included, whatever partitions are added meanwhile. It does not end before, so give the
+//     context a deadline.
+//   - store-S9: Replace keeps objects whose UID and resource version are unchanged, and reports
+//     nothing for them. A list that comes object by object in a [Batch] ends as a Replace of the
+//     last word on each key.
+//   - store-S10: A write to a partition changes nothing outside of its scope. The deletions of a
+//     dropped scope say OutOfScope.
+//   - store-S11: A [Budget] knows about how much memory the objects take after every commit. With a
+//     limit, no write exceeds it: the cache rejects the object with a [BudgetError].
+//   - store-S12: Partitions may be shards of one scope. Where an object is created anew under its
+//     key, and belongs to another shard, a writer that is behind neither deletes nor replaces the
+//     new one, and does not bring back the old one. This needs resource versions that are numbers.
 //
 // # Concurrency
 //
-// Every exported function and method may be called from any goroutine, but for the
-// methods of a [Batch], and for writes to a [Tee] or to a Store of your own behind a
-// decorator, which are for one goroutine at a time. Writes to a cache happen one
-// at a time. KeyFuncs, index functions and followers run under the
-// writer's lock: they must be quick and must not write to the same cache, which
-// would block for ever; they may read from it. A panic in a KeyFunc or an index
-// function rejects the object. No lock that a reader needs is held while they
-// run. Reading never runs user code under a lock: the body of a walk may take
-// its time, and may read and write the cache.
-//
-// Objects are shared between the cache and everybody who reads it. They are
-// read-only: copy an object before changing it.
+// Every function and method is safe for concurrent use, but for a [Batch], which belongs to one
+// goroutine. Writes happen one at a time. KeyFuncs, index functions, the function of a Budget and
+// followers run under the writer's lock: they must be quick and may read the cache; a write from
+// them blocks for ever. Readers never wait for that lock. The body of an iteration runs without any
+// lock and may write.
 //
 // # Errors
 //
-// [RejectedError] names what could not be stored and why, one [Rejection] an
-// object. Causes can be told apart with errors.Is: [ErrNilObject], [ErrNoName],
-// [ErrNoKeyFunc], [ErrNoFunc], [ErrKeyMismatch], [ErrPanic], [ErrOutOfScope],
-// [ErrNotHeld], [ErrNoWrite], [ErrOverBudget] (also of a list that was ended), and what the function of a [Transform] returned. The
-// first two come from [ObjectKey] in a [KeyError], and a panic of an index function
-// in an [IndexError]. [RefusedError] says that, because of such objects, a Store
-// without batches was given nothing. Other errors are [IndexError], of an index that
-// was not added, [ScopeError], [WaitError] and [ErrNoStore].
+// A nil function panics at construction. A panic of a function that is called for an object rejects
+// that object with [ErrPanic]. Tell errors apart with errors.Is and errors.As:
 //
-// Resource versions are compared in four places only: by those who wait, to find
-// out that a Replace lowered one, by a [Tee], to find the least, and by partitions that
-// are shards of one place, to find the newer of two objects under one key (S12).
-// Everywhere else they are opaque, so that a version that is no number is stored like any other.
+//	error             when                               what to do
+//	*RejectedError    an object has no usable key,       fix the object or the function;
+//	                  a function failed, no room         a reflector reports it and goes on
+//	*RefusedError     a plain Store got a list or batch  implement BatchStore
+//	                  with an object that failed
+//	*ScopeError       overlap, dropped, shard by owner   write through the partition it names
+//	*WaitError        the context ended first            read the keys that it names
+//	*IndexError       AddIndex: taken name, or the       choose another name, fix the function
+//	                  function failed
+//
+// Resource versions are compared by waiters, by a Replace (is it lower?) and by shards. Everywhere
+// else they are opaque, and a version that is no number is stored like any other.
 //
 // # Costs
 //
-// A cache of pointers needs about 180 bytes for an object with two index values,
-// on top of the object. A commit allocates one entry; the first reader after it
-// pays for a snapshot, and the next commit copies the parts of the trees that it
-// changes; one of more than 1,024 changes and a quarter of the objects copies them
-// whole. A point read takes a read lock for its lookup; it waits for no more than
-// a commit of 1,024 changes. See docs/performance.md. A [Budget] measures each object when
-// it comes and when it goes; a cache without one pays nothing for that.
+// A cache of pointers needs about 190 bytes for an object with two index values. A commit allocates
+// one entry of 64 bytes. The first iteration after it makes a snapshot, and the next commits copy
+// the tree nodes that they change. A commit of more than 1,024 changes that touches a quarter of
+// the objects copies all nodes. A point read waits at most for a commit of 1,024 changes. See
+// docs/performance.md.
 package store

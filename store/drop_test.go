@@ -24,16 +24,16 @@ func TestDroppingWhatEverybodyWaitedForCompletesTheCache(t *testing.T) {
 	partition(t, c, Scope{Namespace: "n2"})
 	require.NoError(t, one.Replace(nil, "1"))
 	rec := follow(c)
-	require.False(t, c.Snapshot().Complete())
+	require.False(t, c.Snapshot().Synced())
 	dropped(t, c, Scope{Namespace: "n2"})
-	assert.True(t, c.Snapshot().Complete())
+	assert.True(t, c.Snapshot().Synced())
 	require.Len(t, rec.commits, 1)
-	assert.True(t, rec.commits[0].Complete)
+	assert.True(t, rec.commits[0].Synced)
 
 	empty := newPods()
 	partition(t, empty, Scope{Namespace: "n2"})
 	dropped(t, empty, Scope{Namespace: "n2"})
-	assert.False(t, empty.Snapshot().Complete(), "of nothing, nothing is known")
+	assert.False(t, empty.Snapshot().Synced(), "of nothing, nothing is known")
 }
 
 func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
@@ -62,7 +62,7 @@ func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 		for name, write := range map[string]func() error{
 			"Add":     func() error { return p.Add(pod("n1", "a", "u1", "2")) },
 			"Replace": func() error { return p.Replace(nil, "2") },
-			"Apply":   func() error { return p.Apply(&Batch[*corev1.Pod]{}) },
+			"Batch":   func() error { return apply(p) },
 			"WaitFor": func() error { return p.WaitFor(t.Context(), "1") },
 		} {
 			require.ErrorIs(t, write(), ErrDropped, name)
@@ -126,13 +126,13 @@ func TestDropInACacheWithoutPartitionsForgetsTheResourceVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newPods()
 			require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("o", "a", "u2", "1")}, "10"))
-			var batch Batch[*corev1.Pod]
-			batch.Lack(Rejection{Key: Key{Namespace: "l", Name: "a"}, Err: errUndecodable})
-			require.Error(t, c.Apply(&batch))
+			var batch writes[*corev1.Pod]
+			batch.Fail(Rejection{Key: Key{Namespace: "l", Name: "a"}, Err: errUndecodable})
+			require.Error(t, batch.to(c))
 			rec := follow(c)
 			dropped(t, c, tt.scope)
-			assert.Equal(t, !tt.forget, c.Snapshot().Complete(), "what is deleted here is on the server")
-			assert.Equal(t, !tt.forget, rec.commits[0].Complete)
+			assert.Equal(t, !tt.forget, c.Snapshot().Synced(), "what is deleted here is on the server")
+			assert.Equal(t, !tt.forget, rec.commits[0].Synced)
 			if !tt.forget {
 				assert.Equal(t, "10", c.ResourceVersion())
 				return
@@ -143,7 +143,7 @@ func TestDropInACacheWithoutPartitionsForgetsTheResourceVersion(t *testing.T) {
 			require.NoError(t, c.Replace(nil, "12"))
 			require.NoError(t, c.Bookmark("13"))
 			assert.Equal(t, "13", c.ResourceVersion())
-			assert.True(t, c.Snapshot().Complete())
+			assert.True(t, c.Snapshot().Synced())
 			assert.True(t, rec.commits[1].Initial)
 		})
 	}
@@ -152,10 +152,10 @@ func TestDropInACacheWithoutPartitionsForgetsTheResourceVersion(t *testing.T) {
 func TestDropForgetsWhatIsLackingInItsScope(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Replace(nil, "1"))
-	var batch Batch[*corev1.Pod]
-	batch.Lack(Rejection{Key: Key{Namespace: "n", Name: "a"}, Err: errUndecodable})
-	batch.Lack(Rejection{Key: Key{Namespace: "m", Name: "a"}, Err: errUndecodable})
-	require.Error(t, c.Apply(&batch))
+	var batch writes[*corev1.Pod]
+	batch.Fail(Rejection{Key: Key{Namespace: "n", Name: "a"}, Err: errUndecodable})
+	batch.Fail(Rejection{Key: Key{Namespace: "m", Name: "a"}, Err: errUndecodable})
+	require.Error(t, batch.to(c))
 	dropped(t, c, Scope{Namespace: "n"})
 	assert.Equal(t, []Key{{Namespace: "m", Name: "a"}}, c.whole.lacking.all())
 }

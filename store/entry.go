@@ -1,14 +1,16 @@
 package store
 
-import "unsafe"
+import (
+	"strings"
+	"unsafe"
+)
 
-// entry is one object as the cache holds it. Readers of a snapshot see its entries
-// without a lock, so an entry that is in one does not change any more, but for its
-// terms, which belong to the writer.
+// entry is one object as the cache holds it. Readers of a snapshot see its entries without a lock,
+// so an entry of a snapshot does not change any more, but for its terms, which belong to the writer.
 //
-// A cache has as many of them as objects, so its size counts: 80 bytes for a
-// pointer. Entries of one namespace share their space, which also makes
-// comparing them quick.
+// The size counts, since a cache has one entry for each object: 64 bytes for a pointer, which is one
+// line of the CPU's caches. The entries of a namespace share their space, which makes it quick to
+// compare them as well.
 type entry[T any] struct {
 	header  // first: see entryOf
 	object  T
@@ -51,5 +53,49 @@ func (e *entry[T]) known() Version {
 	if e.version != nil {
 		return *e.version
 	}
-	return versionOf(e.object)
+	return VersionOf(e.object)
+}
+
+// header is the part of an entry that does not depend on the type of the object. It is what the
+// trees hold.
+type header struct {
+	space *space
+	name  string
+
+	// version is what is known of the version of an object that does not say
+	// so itself; nil for the others.
+	version *Version
+
+	// epoch is Cache.epoch when the entry was stored, or uncommitted. While it
+	// equals Cache.epoch, no snapshot has the entry.
+	epoch uint64
+}
+
+func (h *header) key() Key {
+	return Key{Cluster: h.space.cluster, Namespace: h.space.namespace, Name: h.name}
+}
+
+// space is the part of a key that the objects of a namespace share.
+type space struct{ cluster, namespace string }
+
+func (s *space) compare(other *space) int {
+	if c := strings.Compare(s.cluster, other.cluster); c != 0 {
+		return c
+	}
+	return strings.Compare(s.namespace, other.namespace)
+}
+
+// lessEntry orders entries by key.
+func lessEntry(a, b *header) bool {
+	if a.space != b.space {
+		if c := a.space.compare(b.space); c != 0 {
+			return c < 0
+		}
+	}
+	return a.name < b.name
+}
+
+// pivot returns what stands for a key in searches.
+func pivot(key Key) *header {
+	return &header{space: &space{key.Cluster, key.Namespace}, name: key.Name}
 }

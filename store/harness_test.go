@@ -22,20 +22,16 @@ func openWith(t *testing.T, resourceVersion string, objects ...*corev1.Pod) *pod
 }
 
 // apply makes writes one commit.
-func apply(to Store[*corev1.Pod], writes ...Write[*corev1.Pod]) error {
-	var batch Batch[*corev1.Pod]
-	for _, w := range writes {
-		batch.Append(w)
-	}
-	return Batches(to).Apply(&batch)
+func apply(to Store[*corev1.Pod], all ...Write[*corev1.Pod]) error {
+	return (&writes[*corev1.Pod]{all: all}).to(to)
 }
 
 func adding(object *corev1.Pod) Write[*corev1.Pod] {
-	return Write[*corev1.Pod]{Type: WriteAdd, Object: object}
+	return Write[*corev1.Pod]{Type: Addition, Object: object}
 }
 
 func deleting(object *corev1.Pod) Write[*corev1.Pod] {
-	return Write[*corev1.Pod]{Type: WriteDelete, Object: object}
+	return Write[*corev1.Pod]{Type: Deletion, Object: object, FinalStateKnown: true}
 }
 
 // nameless returns an object that every cache rejects.
@@ -49,7 +45,7 @@ func dropShard(c *podCache, shard Shard) error {
 // observed returns the observed resource versions of the commits that a follower got.
 func observed(r *recorder) (all []string) {
 	for _, commit := range r.commits {
-		all = append(all, commit.Seen)
+		all = append(all, commit.ObservedVersion)
 	}
 	return all
 }
@@ -84,20 +80,10 @@ func limited(t *testing.T, limit int64) (c *podCache, gathered func() int64) {
 	return c, func() int64 { return b.fresh + b.same }
 }
 
-// list gives objects to a new stage, until it ends the list.
-func list(to Store[*corev1.Pod], objects ...*corev1.Pod) (Stage[*corev1.Pod], error) {
-	stage := StageOf(to)
-	for _, object := range objects {
-		if err := stage.Put(object, Identity{}); err != nil {
-			return stage, err
-		}
-	}
-	return stage, nil
-}
-
-// complete commits a stage.
-func complete(stage Stage[*corev1.Pod], resourceVersion string) error {
-	return stage.Commit(Listing[*corev1.Pod]{ResourceVersion: resourceVersion})
+// begun gives objects to a new batch that replaces everything, until it ends the list.
+func begun(to Store[*corev1.Pod], objects ...*corev1.Pod) (Batch[*corev1.Pod], error) {
+	batch, _ := Begin(to, true)
+	return batch, list[*corev1.Pod]{Objects: objects}.write(batch)
 }
 
 // inGoroutine waits for a function that may end its goroutine.
@@ -116,4 +102,76 @@ func followAndStop(c *podCache) weak.Pointer[recorder] {
 	stop := c.Follow(r)
 	stop()
 	return weak.Make(r)
+}
+
+// writes is a batch that is written down before it is made.
+type writes[T any] struct {
+	all     []Write[T]
+	version string
+}
+
+func (b *writes[T]) Add(object T)    { b.Append(Write[T]{Type: Addition, Object: object}) }
+func (b *writes[T]) Update(object T) { b.Append(Write[T]{Type: Modification, Object: object}) }
+func (b *writes[T]) Delete(object T) {
+	b.Append(Write[T]{Type: Deletion, Object: object, FinalStateKnown: true})
+}
+func (b *writes[T]) DeleteKey(key Key) { b.Append(Write[T]{Type: Deletion, Key: key}) }
+
+func (b *writes[T]) Fail(r Rejection) {
+	b.Append(Write[T]{Key: r.Key, Version: r.Version, Err: r.Err})
+}
+
+func (b *writes[T]) Bookmark(resourceVersion string) { b.version = resourceVersion }
+func (b *writes[T]) Append(w Write[T])               { b.all = append(b.all, w) }
+func (b *writes[T]) Reset()                          { *b = writes[T]{} }
+
+// to makes the writes one commit.
+func (b *writes[T]) to(s Store[T]) error {
+	batch, _ := Begin(s, false)
+	for _, w := range b.all {
+		if err := batch.Write(w); err != nil {
+			return err
+		}
+	}
+	return batch.Commit(b.version)
+}
+
+// list is a list of an API server. Of one key, what is further down counts.
+type list[T any] struct {
+	Unchanged       []Key
+	Objects         []T
+	Told            []Write[T] // of the objects: keys and versions
+	Failed          []Rejection
+	ResourceVersion string
+}
+
+// to makes the list what a store holds.
+func (l list[T]) to(s Store[T]) error {
+	batch, _ := Begin(s, true)
+	if err := l.write(batch); err != nil {
+		return err
+	}
+	return batch.Commit(l.ResourceVersion)
+}
+
+func (l list[T]) write(batch Batch[T]) error {
+	for _, key := range l.Unchanged {
+		batch.Keep(key)
+	}
+	for i, object := range l.Objects {
+		w := Write[T]{}
+		if i < len(l.Told) {
+			w = l.Told[i]
+		}
+		w.Type, w.Object = Addition, object
+		if err := batch.Write(w); err != nil {
+			return err
+		}
+	}
+	for _, r := range l.Failed {
+		if err := batch.Write(Write[T]{Key: r.Key, Version: r.Version, Err: r.Err}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

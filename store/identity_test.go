@@ -13,43 +13,47 @@ func keyA() Key { return Key{Namespace: "n", Name: "a"} }
 func TestVersionToldBesideAnObjectCounts(t *testing.T) {
 	c := New(slimKey)
 	require.NoError(t, c.Replace(nil, "1"))
-	require.NoError(t, c.Apply(batchOf(Write[*slim]{Type: WriteAdd, Object: &slim{"n", "a", ""}, Version: Version{"u1", "2"}})))
-	assert.True(t, c.Holds(keyA(), Version{"u1", "2"}))
+	require.NoError(t, one(c, Write[*slim]{Type: Addition, Object: &slim{"n", "a", ""}, Version: Version{"u1", "2"}}))
+	assert.True(t, c.Has(keyA(), Version{"u1", "2"}))
 	assert.Equal(t, "2", c.ResourceVersion())
 
 	held, _ := c.Get(keyA())
-	list := Listing[*slim]{
+	given := list[*slim]{
 		Objects:         []*slim{{"n", "a", ""}, {"n", "b", ""}, {"n", "c", ""}},
-		Identities:      []Identity{{Version: Version{"u1", "2"}}, {Key: Key{Namespace: "n", Name: "b"}, Version: Version{"u2", "3"}}},
+		Told:            []Write[*slim]{{Version: Version{"u1", "2"}}, {Key: Key{Namespace: "n", Name: "b"}, Version: Version{"u2", "3"}}},
 		ResourceVersion: "3",
 	}
-	require.NoError(t, c.ReplaceAll(list))
+	require.NoError(t, given.to(c))
 	again, _ := c.Get(keyA())
 	assert.Same(t, held, again, "it is known to be unchanged")
-	assert.True(t, c.Holds(Key{Namespace: "n", Name: "b"}, Version{"u2", "3"}))
+	assert.True(t, c.Has(Key{Namespace: "n", Name: "b"}, Version{"u2", "3"}))
 	assert.Equal(t, []string{"n/a", "n/b", "n/c"}, names(c.All()), "of the last one nothing is told")
 
-	heard := listen(c)
-	require.NoError(t, c.Apply(batchOf(Write[*slim]{Type: WriteDeleteKey, Key: keyA(), Version: Version{ResourceVersion: "4"}})))
+	var heard collector[*slim]
+	c.Follow(&heard)
+	require.NoError(t, one(c, Write[*slim]{Type: Deletion, Key: keyA(), Version: Version{ResourceVersion: "4"}}))
 	assert.Equal(t, "4", c.ResourceVersion())
-	list.Identities[1].Version.UID = "u9"
-	require.NoError(t, c.ReplaceAll(list))
-	assert.Contains(t, heard.changes, "Deletion n/b u2@3 unseen", "another UID is another object")
+	given.Told[1].Version.UID = "u9"
+	require.NoError(t, given.to(c))
+	require.Len(t, heard.changes, 5)
+	assert.Equal(t, Deletion, heard.changes[2].Type, "another UID is another object")
+	assert.Equal(t, Version{"u2", "3"}, heard.changes[2].Version)
+	assert.False(t, heard.changes[2].FinalStateKnown)
 }
 
 func TestVersionToldBesideAnObjectIsStrongerThanItsOwn(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Replace(nil, "1"))
-	w := Write[*corev1.Pod]{Type: WriteAdd, Object: pod("n", "a", "u1", "2"), Version: Version{"u1", "3"}}
-	require.NoError(t, c.Apply(batchOf(w)))
+	w := Write[*corev1.Pod]{Type: Addition, Object: pod("n", "a", "u1", "2"), Version: Version{"u1", "3"}}
+	require.NoError(t, one(c, w))
 	assert.Equal(t, "3", c.ResourceVersion())
-	assert.True(t, c.Holds(keyA(), Version{"u1", "3"}))
+	assert.True(t, c.Has(keyA(), Version{"u1", "3"}))
 }
 
 func TestVersionToldBesideAnObjectThatSaysItTakesNoSpace(t *testing.T) {
 	c := newPods()
-	w := Write[*corev1.Pod]{Type: WriteAdd, Object: pod("n", "a", "u1", "2"), Version: Version{"u1", "2"}}
-	require.NoError(t, c.Apply(batchOf(w)))
+	w := Write[*corev1.Pod]{Type: Addition, Object: pod("n", "a", "u1", "2"), Version: Version{"u1", "2"}}
+	require.NoError(t, one(c, w))
 	assert.False(t, c.carries.Load())
 }
 
@@ -57,21 +61,21 @@ func TestKeyToldBesideAnObjectMustBeItsKey(t *testing.T) {
 	other := Key{Namespace: "n", Name: "other"}
 	c := New(slimKey)
 	require.NoError(t, c.Replace(nil, "1"))
-	require.NoError(t, c.Apply(batchOf(Write[*slim]{Type: WriteAdd, Object: &slim{"n", "a", ""}, Key: keyA()})))
+	require.NoError(t, one(c, Write[*slim]{Type: Addition, Object: &slim{"n", "a", ""}, Key: keyA()}))
 
-	err := c.Apply(batchOf(Write[*slim]{Type: WriteUpdate, Object: &slim{"n", "a", ""}, Key: other}))
+	err := one(c, Write[*slim]{Type: Modification, Object: &slim{"n", "a", ""}, Key: other})
 	require.ErrorIs(t, err, ErrKeyMismatch)
 	assert.ErrorContains(t, err, `"n/other": `)
 	assert.ErrorContains(t, err, `: "n/a"`)
 	require.NoError(t, c.DeleteKey(other))
 
-	err = c.ReplaceAll(Listing[*slim]{Objects: []*slim{{}}, Identities: []Identity{{Key: keyA()}}, ResourceVersion: "2"})
+	err = (list[*slim]{Objects: []*slim{{}}, Told: []Write[*slim]{{Key: keyA()}}, ResourceVersion: "2"}).to(c)
 	require.ErrorIs(t, err, ErrNoName)
 	assert.Equal(t, []string{"n/a"}, names(c.All()), "what is held under the key stays")
 	assert.Equal(t, "1", c.ResourceVersion())
 
-	gone := Write[*slim]{Type: WriteDelete, Object: &slim{}, Key: keyA(), Version: Version{"u1", "3"}}
-	require.NoError(t, c.Apply(batchOf(gone)), "the key is enough for a deletion")
+	gone := Write[*slim]{Type: Deletion, FinalStateKnown: true, Object: &slim{}, Key: keyA(), Version: Version{"u1", "3"}}
+	require.NoError(t, one(c, gone), "the key is enough for a deletion")
 	assert.Zero(t, c.Len())
 	assert.Equal(t, "3", c.ResourceVersion())
 }
@@ -80,64 +84,21 @@ func TestKeyToldToAPartitionMayLackTheCluster(t *testing.T) {
 	c := New(slimKey)
 	p, err := c.Partition(Scope{Cluster: "c1", Namespace: "n"})
 	require.NoError(t, err)
-	require.NoError(t, p.Apply(batchOf(Write[*slim]{Type: WriteAdd, Object: &slim{"n", "a", ""}, Key: keyA()})))
+	require.NoError(t, one(p, Write[*slim]{Type: Addition, Object: &slim{"n", "a", ""}, Key: keyA()}))
 	assert.Equal(t, []string{"c1|n/a"}, names(c.All()))
 
 	outside := Key{Namespace: "elsewhere", Name: "a"}
-	for _, write := range []WriteType{WriteAdd, WriteDelete} {
-		err = p.Apply(batchOf(Write[*slim]{Type: write, Object: &slim{"elsewhere", "a", ""}, Key: outside}))
+	for _, write := range []ChangeType{Addition, Deletion} {
+		err = one(p, Write[*slim]{Type: write, FinalStateKnown: true, Object: &slim{"elsewhere", "a", ""}, Key: outside})
 		require.ErrorIs(t, err, ErrOutOfScope, "%v", write)
 	}
-	require.Error(t, p.Apply(batchOf(Write[*slim]{Type: WriteDelete, Object: &slim{}, Key: outside})))
-}
-
-func TestVersionsAreToldToAStoreWithoutBatches(t *testing.T) {
-	c := New(slimKey)
-	pods := Transform(&plain[*slim]{Store: c}, ObjectKey[*corev1.Pod], (&slimmer{}).slim)
-	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
-	for i, write := range []func() error{
-		func() error { return pods.Add(pod("n", "b", "u2", "2")) },
-		func() error { return pods.Update(pod("n", "b", "u2", "3")) },
-		func() error { return pods.Delete(pod("n", "b", "u2", "4")) },
-		func() error { return pods.Delete(failing(pod("n", "b", "u2", "5"), "error")) },
-	} {
-		require.NoError(t, write())
-		assert.Equal(t, []string{"2", "3", "4", "5"}[i], pods.ResourceVersion())
-	}
-	require.Error(t, pods.Add(failing(pod("n", "c", "u3", "6"), "nameless")))
-	assert.Equal(t, "5", pods.ResourceVersion(), "a write that failed tells nothing")
-	require.Error(t, pods.Update(failing(pod("n", "d", "u4", "7"), "error")))
-	assert.Equal(t, "5", pods.ResourceVersion())
-	requireRefused(t, pods.Replace([]*corev1.Pod{pod("n", "e", "u5", "8"), failing(pod("n", "a", "u1", "7"), "error")}, "8"), errRefused)
-	assert.Equal(t, []string{"n/a"}, names(c.All()), "the store behind cannot keep what it is not given")
-}
-
-// bookmarked counts bookmarks.
-type bookmarked struct {
-	Store[*corev1.Pod]
-	count int
-}
-
-func (b *bookmarked) Bookmark(resourceVersion string) error {
-	b.count++
-	return b.Store.Bookmark(resourceVersion)
-}
-
-func TestVersionsThatObjectsSayAreNotToldTwice(t *testing.T) {
-	behind := &bookmarked{Store: newPods()}
-	pods := Transform(behind, ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil })
-	require.NoError(t, pods.Replace(nil, "1"))
-	require.NoError(t, pods.Add(pod("n", "a", "u1", "2")))
-	assert.Zero(t, behind.count)
-	require.NoError(t, Batches(pods).Apply(batchOf(Write[*corev1.Pod]{Type: WriteDeleteKey, Key: keyA(), Version: Version{"u1", "3"}})))
-	assert.Equal(t, 1, behind.count)
-	assert.Equal(t, "3", pods.ResourceVersion())
+	require.Error(t, one(p, Write[*slim]{Type: Deletion, FinalStateKnown: true, Object: &slim{}, Key: outside}))
 }
 
 func TestStoreWithoutBatchesCannotKeepWhatIsNotGiven(t *testing.T) {
 	behind := &plain[*corev1.Pod]{Store: newPods()}
 	require.NoError(t, behind.Add(pod("n", "a", "u1", "1")))
-	err := Batches[*corev1.Pod](behind).ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{keyA()}, ResourceVersion: "2"})
+	err := (list[*corev1.Pod]{Unchanged: []Key{keyA()}, ResourceVersion: "2"}).to(behind)
 	requireRefused(t, err, ErrNotHeld)
 	assert.Equal(t, []string{"Add"}, behind.calls)
 }
@@ -149,8 +110,6 @@ func TestKeyOfIsTheKeyInTheStore(t *testing.T) {
 	assert.Equal(t, keyA(), key)
 	_, err = c.KeyOf(nil)
 	require.ErrorIs(t, err, ErrNilObject)
-	_, err = New[string](nil).KeyOf("a")
-	require.ErrorIs(t, err, ErrNoKeyFunc)
 
 	p, err := c.Partition(Scope{Cluster: "c1", Namespace: "n"})
 	require.NoError(t, err)
@@ -159,4 +118,17 @@ func TestKeyOfIsTheKeyInTheStore(t *testing.T) {
 	assert.Equal(t, Key{"c1", "n", "a"}, key)
 	_, err = p.KeyOf(pod("m", "a", "", ""))
 	require.ErrorIs(t, err, ErrOutOfScope)
+}
+
+// one makes one write.
+func one[T any](to Store[T], w Write[T]) error { return (&writes[T]{all: []Write[T]{w}}).to(to) }
+
+// slim is an object without versions.
+type slim struct{ namespace, name, uid string }
+
+func slimKey(s *slim) (Key, error) {
+	if s.name == "" {
+		return Key{}, ErrNoName
+	}
+	return Key{Namespace: s.namespace, Name: s.name}, nil
 }

@@ -84,6 +84,7 @@ func AddIndexFunc[T any, I comparable](to Indexable[T], name string, values func
 		tree:     newPostingTree(v.less),
 		terms:    v.find,
 		release:  v.release,
+		compare:  v.order,
 	}
 	if err := c.fill(x); err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 	c.entries.scan(func(h *header) bool {
 		e := entryOf[T](h)
 		var terms []*term
-		if terms, err = x.terms(nil, e.key(), e.object); err != nil {
+		if terms, err = x.terms(nil, nil, e.key(), e.object); err != nil {
 			return false
 		}
 		all = append(all, found{e, x.arrange(terms)})

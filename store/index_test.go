@@ -241,10 +241,10 @@ func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
 		"Update":  func(c *Cache[book], b book) error { return c.Update(b) },
 		"Replace": func(c *Cache[book], b book) error { return c.Replace([]book{b, {"a", "2", []string{"y"}}}, "2") },
 		"Batch": func(c *Cache[book], b book) error {
-			var batch Batch[book]
+			var batch writes[book]
 			batch.Update(book{"a", "2", []string{"y"}})
 			batch.Update(b)
-			return c.Apply(&batch)
+			return batch.to(c)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,23 +15,25 @@ func checkCache[T any](t require.TestingT, c *Cache[T]) {
 	defer c.mu.RUnlock()
 
 	shelved := 0
-	count := func(cluster string, shelves map[string]*shelf[T]) {
-		for namespace, s := range shelves {
+	count := func(cluster string, nsMaps map[string]*nsMap[T]) {
+		for namespace, s := range nsMaps {
 			require.NotEmpty(t, s.objects, "an empty namespace is not kept")
 			require.Equal(t, space{cluster, namespace}, *s.space)
-			for name, object := range s.objects {
+			require.False(t, s.gone)
+			for name, held := range s.objects {
 				e := entryOf[T](c.entries.get(&header{space: s.space, name: name}, nil))
 				require.NotNil(t, e)
 				require.Same(t, s.space, e.space)
-				require.Equal(t, object, e.object)
+				require.Equal(t, held.object, e.object)
+				require.Same(t, held.entry, e)
 			}
 			shelved += len(s.objects)
 		}
 	}
 	count("", c.table.home)
-	for cluster, shelves := range c.table.clusters {
-		require.NotEmpty(t, shelves, "an empty cluster is not kept")
-		count(cluster, shelves)
+	for cluster, nsMaps := range c.table.clusters {
+		require.NotEmpty(t, nsMaps, "an empty cluster is not kept")
+		count(cluster, nsMaps)
 	}
 	require.Equal(t, c.table.len, shelved)
 	require.Equal(t, c.table.len, c.entries.len())
@@ -55,7 +57,7 @@ func checkCache[T any](t require.TestingT, c *Cache[T]) {
 		require.Equal(t, i, x.position)
 	}
 	require.Nil(t, c.frozen)
-	for _, left := range c.scratch.edits[:cap(c.scratch.edits)] {
+	for _, left := range c.scratch.mutations[:cap(c.scratch.mutations)] {
 		require.Zero(t, left, "memory for the next commit refers to nothing")
 	}
 	for _, left := range c.scratch.commit.Changes[:cap(c.scratch.commit.Changes)] {

@@ -66,8 +66,9 @@ var (
 	// ErrNoName means that an object has no name, and so no key.
 	ErrNoName = errors.New("object has no name")
 
-	// ErrNoKeyFunc means that a cache was made without a KeyFunc.
-	ErrNoKeyFunc = errors.New("no KeyFunc: pass one to New, such as store.ObjectKey")
+	// ErrNoKeyFunc means that a store in front of others does not know how they derive keys: they
+	// have no method KeyOf(T) (Key, error).
+	ErrNoKeyFunc = errors.New("store behind does not tell its KeyFunc: give it a method KeyOf")
 )
 
 // KeyError is what [ObjectKey] returns: Err is [ErrNilObject] or [ErrNoName].

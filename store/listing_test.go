@@ -20,31 +20,31 @@ func TestLastWordOnAKeyOfAListingCounts(t *testing.T) {
 	a := []Key{{Name: "a"}}
 	lacking := []Rejection{{Key: a[0], Err: errUndecodable}}
 	for name, tt := range map[string]struct {
-		listing  Listing[*corev1.Pod]
+		listing  list[*corev1.Pod]
 		changes  []string
 		rejected int
 		whole    bool // nothing is lacking
 	}{
-		"unchanged, then changed":       {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{changed("2")}}, []string{"Modification a 1->2"}, 0, true},
-		"unchanged, then the same":      {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{same()}}, nil, 0, true},
-		"unchanged, then bad":           {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{bad()}}, nil, 1, false},
-		"unchanged, then lacking":       {Listing[*corev1.Pod]{Unchanged: a, Lacking: lacking}, nil, 1, false},
-		"unchanged twice":               {Listing[*corev1.Pod]{Unchanged: []Key{a[0], a[0]}}, nil, 0, true},
-		"changed, then changed":         {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
-		"changed, then the same":        {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), same()}}, nil, 0, true},
-		"changed, the same, changed":    {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), same(), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
-		"changed, then bad":             {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), bad()}}, nil, 1, false},
-		"changed, bad, changed":         {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), bad(), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
-		"bad, then changed":             {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), changed("2")}}, []string{"Modification a 1->2"}, 0, true},
-		"bad, then the same":            {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), same()}}, nil, 0, true},
-		"the same, then changed":        {Listing[*corev1.Pod]{Objects: []*corev1.Pod{same(), changed("2")}}, []string{"Modification a 1->2"}, 0, true},
-		"the same, then bad":            {Listing[*corev1.Pod]{Objects: []*corev1.Pod{same(), bad()}}, nil, 1, false},
-		"changed, then lacking":         {Listing[*corev1.Pod]{Objects: []*corev1.Pod{changed("2")}, Lacking: lacking}, nil, 1, false},
-		"bad, then bad":                 {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad(), bad()}}, nil, 1, false},
-		"bad, then lacking":             {Listing[*corev1.Pod]{Objects: []*corev1.Pod{bad()}, Lacking: lacking}, nil, 1, false},
-		"unchanged, changed, lacking":   {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{changed("2")}, Lacking: lacking}, nil, 1, false},
-		"nothing":                       {Listing[*corev1.Pod]{}, []string{"Deletion a 1"}, 0, true},
-		"unchanged, but another listed": {Listing[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{pod("", "b", "u2", "2")}}, []string{"Addition b 2"}, 0, true},
+		"unchanged, then changed":       {list[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{changed("2")}}, []string{"Modification a 1->2"}, 0, true},
+		"unchanged, then the same":      {list[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{same()}}, nil, 0, true},
+		"unchanged, then bad":           {list[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{bad()}}, nil, 1, false},
+		"unchanged, then lacking":       {list[*corev1.Pod]{Unchanged: a, Failed: lacking}, nil, 1, false},
+		"unchanged twice":               {list[*corev1.Pod]{Unchanged: []Key{a[0], a[0]}}, nil, 0, true},
+		"changed, then changed":         {list[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
+		"changed, then the same":        {list[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), same()}}, nil, 0, true},
+		"changed, the same, changed":    {list[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), same(), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
+		"changed, then bad":             {list[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), bad()}}, nil, 1, false},
+		"changed, bad, changed":         {list[*corev1.Pod]{Objects: []*corev1.Pod{changed("2"), bad(), changed("3")}}, []string{"Modification a 1->3"}, 0, true},
+		"bad, then changed":             {list[*corev1.Pod]{Objects: []*corev1.Pod{bad(), changed("2")}}, []string{"Modification a 1->2"}, 0, true},
+		"bad, then the same":            {list[*corev1.Pod]{Objects: []*corev1.Pod{bad(), same()}}, nil, 0, true},
+		"the same, then changed":        {list[*corev1.Pod]{Objects: []*corev1.Pod{same(), changed("2")}}, []string{"Modification a 1->2"}, 0, true},
+		"the same, then bad":            {list[*corev1.Pod]{Objects: []*corev1.Pod{same(), bad()}}, nil, 1, false},
+		"changed, then lacking":         {list[*corev1.Pod]{Objects: []*corev1.Pod{changed("2")}, Failed: lacking}, nil, 1, false},
+		"bad, then bad":                 {list[*corev1.Pod]{Objects: []*corev1.Pod{bad(), bad()}}, nil, 1, false},
+		"bad, then lacking":             {list[*corev1.Pod]{Objects: []*corev1.Pod{bad()}, Failed: lacking}, nil, 1, false},
+		"unchanged, changed, lacking":   {list[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{changed("2")}, Failed: lacking}, nil, 1, false},
+		"nothing":                       {list[*corev1.Pod]{}, []string{"Deletion a 1"}, 0, true},
+		"unchanged, but another listed": {list[*corev1.Pod]{Unchanged: a, Objects: []*corev1.Pod{pod("", "b", "u2", "2")}}, []string{"Addition b 2"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newPods()
@@ -59,7 +59,7 @@ func TestLastWordOnAKeyOfAListingCounts(t *testing.T) {
 			rec := follow(c)
 
 			tt.listing.ResourceVersion = "10"
-			err = c.ReplaceAll(tt.listing)
+			err = tt.listing.to(c)
 
 			if tt.rejected > 0 {
 				var rejected *RejectedError
@@ -87,7 +87,7 @@ func TestLastWordOnAKeyOfAListingCounts(t *testing.T) {
 func TestUnchangedObjectThatIsNotHeldIsLacking(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Replace(nil, "1"))
-	err := c.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Name: "a"}}, Objects: []*corev1.Pod{pod("", "b", "u2", "2")}, ResourceVersion: "2"})
+	err := (list[*corev1.Pod]{Unchanged: []Key{{Name: "a"}}, Objects: []*corev1.Pod{pod("", "b", "u2", "2")}, ResourceVersion: "2"}).to(c)
 	require.ErrorIs(t, err, ErrNotHeld)
 	assert.ErrorContains(t, err, `"a"`)
 	assert.Equal(t, []string{"b"}, names(c.All()))
@@ -95,7 +95,7 @@ func TestUnchangedObjectThatIsNotHeldIsLacking(t *testing.T) {
 
 	require.NoError(t, c.Add(pod("", "a", "u1", "2")))
 	assert.Equal(t, "2", c.ResourceVersion())
-	require.NoError(t, c.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Name: "c"}}, Objects: []*corev1.Pod{pod("", "c", "u3", "3")}, ResourceVersion: "3"}))
+	require.NoError(t, (list[*corev1.Pod]{Unchanged: []Key{{Name: "c"}}, Objects: []*corev1.Pod{pod("", "c", "u3", "3")}, ResourceVersion: "3"}).to(c))
 	assert.Equal(t, "3", c.ResourceVersion(), "it was there after all")
 }
 

@@ -8,12 +8,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// applied applies a batch and returns its changes, as a follower is told of them.
-func applied[T any](c *Cache[T], batch *Batch[T]) ([]Change[T], error) {
+// applied makes a batch of writes and returns its changes, as a follower is told of them.
+func applied[T any](c *Cache[T], batch *writes[T]) ([]Change[T], error) {
 	var told collector[T]
 	stop := c.Follow(&told)
 	defer stop()
-	err := c.Apply(batch)
+	err := batch.to(c)
 	return told.changes, err
 }
 

@@ -58,7 +58,7 @@ func (m *model) dropSome(t *rapid.T) {
 	d.lacking.forget(scope)
 	err := m.c.Drop(scope)
 	require.NoError(t, err)
-	require.False(t, some && m.c.Snapshot().Complete())
+	require.False(t, some && m.c.Snapshot().Synced())
 }
 
 // bypass writes what is in a partition through the cache.
@@ -68,12 +68,12 @@ func (m *model) bypass(t *rapid.T) {
 	}
 	key := m.key(t)
 	p := pod(key.Namespace, key.Name, "u9", strconv.Itoa(m.serial))
-	var batch Batch[*corev1.Pod]
+	var batch writes[*corev1.Pod]
 	batch.Add(p)
 	batch.Delete(p)
 	batch.DeleteKey(key)
-	batch.Lack(Rejection{Key: key, Err: ErrNoName})
-	err := m.c.Apply(&batch)
+	batch.Fail(Rejection{Key: key, Err: ErrNoName})
+	err := batch.to(m.c)
 	m.rejected(t, 4, err)
 	require.ErrorIs(t, err, ErrOverlap)
 	require.ErrorIs(t, m.c.Replace(nil, "1"), ErrOverlap)

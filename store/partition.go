@@ -135,7 +135,7 @@ func (c *Cache[T]) Partitions() []*Partition[T] {
 	return slices.Clone(c.partitions)
 }
 
-// Drop deletes everything in a scope in one commit, whose deletions say Left, and forgets
+// Drop deletes everything in a scope in one commit, whose deletions say OutOfScope, and forgets
 // the partitions that are in it: what is written to them from now on is refused with a
 // [*ScopeError] ([ErrDropped]), and who waits for their resource version gets it,
 // too.
@@ -163,9 +163,9 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	}
 	rest := slices.DeleteFunc(slices.Clone(c.partitions), within)
 	c.watches.split(c.whole, len(rest) > 0)
-	var gone []edit[T]
+	var gone []mutation[T]
 	for e := range (&Partition[T]{of: c, scope: &scope}).held() {
-		gone = append(gone, edit[T]{key: e.key()})
+		gone = append(gone, mutation[T]{key: e.key()})
 	}
 	c.mu.Lock()
 	c.published.Store(nil)
@@ -181,7 +181,7 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	c.complete = c.complete || len(c.partitions) > 0 && c.allComplete(nil)
 	c.mu.Unlock()
 
-	s := step[T]{origin: Watch, left: true, edits: gone, resourceVersion: c.whole.resourceVersion}
+	s := txn[T]{origin: Watch, outOfScope: true, mutations: gone, resourceVersion: c.whole.resourceVersion}
 	c.commit(c.whole, &s)
 	return nil
 }
@@ -207,8 +207,9 @@ func (p *Partition[T]) droppedError() error {
 	return &ScopeError{Scope: p.Scope(), Err: ErrDropped}
 }
 
-// place returns the key that an object has in the cache.
-func (p *Partition[T]) place(key Key) (Key, error) {
+// normalize adds the cluster of the scope to a key without one. It returns [ErrOutOfScope] for a key
+// outside of the scope.
+func (p *Partition[T]) normalize(key Key) (Key, error) {
 	if p.scope == nil || key == (Key{}) {
 		return key, nil
 	}
@@ -221,12 +222,13 @@ func (p *Partition[T]) place(key Key) (Key, error) {
 	return key, nil
 }
 
-// own returns why an object is none of those that are written here, or nil. Of an object of
-// which only the key is known, the shard is not. The caller holds writer.
-func (p *Partition[T]) own(key Key, version Version) error {
+// checkOwner returns an error if this partition must not write the object: the object is outside of
+// the scope, or belongs to another partition. A partition cannot check the shard of an object
+// without a version. The caller holds writer.
+func (p *Partition[T]) checkOwner(key Key, version Version) error {
 	if p.scope != nil || key == (Key{}) {
-		key, err := p.place(key)
-		if err == nil && version != (Version{}) && !p.mine(key, version) {
+		key, err := p.normalize(key)
+		if err == nil && version != (Version{}) && !p.inShard(key, version) {
 			err = fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
 		}
 		return err
@@ -243,17 +245,17 @@ func (p *Partition[T]) own(key Key, version Version) error {
 // there, belongs to the partition. One that does not tell its UID may. The caller holds writer.
 func (p *Partition[T]) claims(key Key, version Version) bool {
 	if !p.sharded() || p.scope.Shard.By == ByNamespace {
-		return p.mine(key, version)
+		return p.inShard(key, version)
 	}
 	held, ok := p.of.heldByWriter(key)
-	return ok && p.mine(key, held) || version.UID == "" && !ok || version.UID != "" && p.mine(key, version)
+	return ok && p.inShard(key, held) || version.UID == "" && !ok || version.UID != "" && p.inShard(key, version)
 }
 
-// lack notes that an object was told and not taken, unless it is none of those
-// that are written here: nothing could ever make up for it. The caller holds
-// writer.
-func (p *Partition[T]) lack(key Key, version Version) {
-	if p.own(key, version) != nil {
+// reject records a rejected key, which holds back the resource version. It ignores
+// an object of another owner, because no later write here would clear that key.
+// The caller holds writer.
+func (p *Partition[T]) reject(key Key, version Version) {
+	if p.checkOwner(key, version) != nil {
 		return
 	}
 	p.of.mu.Lock()
@@ -261,8 +263,8 @@ func (p *Partition[T]) lack(key Key, version Version) {
 	p.lacking.add(key)
 }
 
-// found notes that an object is not lacking any more. The caller holds writer.
-func (p *Partition[T]) found(key Key) {
+// clearRejected clears a rejected key. The caller holds writer.
+func (p *Partition[T]) clearRejected(key Key) {
 	if !p.lacking.keys[key] {
 		return
 	}
@@ -281,7 +283,7 @@ func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 		from := pivot(Key{Cluster: p.scope.Cluster, Namespace: p.scope.Namespace})
 		p.of.entries.ascend(from, func(h *header) bool {
 			e := entryOf[T](h)
-			return p.scope.contains(e.key()) && (!p.mine(e.key(), e.known()) || yield(e))
+			return p.scope.contains(e.key()) && (!p.inShard(e.key(), e.known()) || yield(e))
 		})
 	}
 }

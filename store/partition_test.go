@@ -56,11 +56,11 @@ func TestPartitionsAreInitialAndCompleteByThemselves(t *testing.T) {
 	one, two := partition(t, c, Scope{Namespace: "n1"}), partition(t, c, Scope{Namespace: "n2"})
 	require.NoError(t, one.Replace([]*corev1.Pod{pod("n1", "a", "u1", "1")}, "1"))
 	require.NoError(t, one.Replace(nil, "2"))
-	assert.False(t, c.Snapshot().Complete())
+	assert.False(t, c.Snapshot().Synced())
 	require.NoError(t, two.Replace(nil, "7"))
-	assert.True(t, c.Snapshot().Complete())
+	assert.True(t, c.Snapshot().Synced())
 	three := partition(t, c, Scope{Namespace: "n3"})
-	assert.True(t, c.Snapshot().Complete(), "it stays so")
+	assert.True(t, c.Snapshot().Synced(), "it stays so")
 	require.NoError(t, three.Bookmark("9"))
 	assert.Empty(t, three.ResourceVersion(), "nobody knows what is missing")
 	require.NoError(t, three.Replace(nil, "9"))
@@ -69,7 +69,7 @@ func TestPartitionsAreInitialAndCompleteByThemselves(t *testing.T) {
 	type head struct{ initial, complete bool }
 	var heads []head
 	for _, commit := range rec.commits {
-		heads = append(heads, head{commit.Initial, commit.Complete})
+		heads = append(heads, head{commit.Initial, commit.Synced})
 		assert.Empty(t, commit.ResourceVersion)
 	}
 	assert.Equal(t, []head{{true, false}, {false, false}, {true, true}, {true, true}, {false, true}}, heads)
@@ -84,14 +84,14 @@ func TestPartitionGivesKeysItsCluster(t *testing.T) {
 	require.NoError(t, east.Replace([]*corev1.Pod{pod("n", "a", "u2", "2")}, "2"))
 	assert.Equal(t, []string{"east|n/a", "west|n/a"}, names(c.All()))
 
-	assert.True(t, east.Holds(Key{Namespace: "n", Name: "a"}, Version{"u2", "2"}))
-	assert.False(t, west.Holds(Key{Cluster: "east", Namespace: "n", Name: "a"}, Version{"u2", "2"}))
-	require.NoError(t, east.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Namespace: "n", Name: "a"}}, ResourceVersion: "3"}))
+	assert.True(t, east.Has(Key{Namespace: "n", Name: "a"}, Version{"u2", "2"}))
+	assert.False(t, west.Has(Key{Cluster: "east", Namespace: "n", Name: "a"}, Version{"u2", "2"}))
+	require.NoError(t, (list[*corev1.Pod]{Unchanged: []Key{{Namespace: "n", Name: "a"}}, ResourceVersion: "3"}).to(east))
 	require.NoError(t, west.DeleteKey(Key{Namespace: "n", Name: "a"}))
 	assert.Equal(t, []string{"east|n/a"}, names(c.All()))
 
 	lack := []Rejection{{Key: Key{Namespace: "n", Name: "a"}, Err: errUndecodable}}
-	require.ErrorContains(t, east.ReplaceAll(Listing[*corev1.Pod]{Lacking: lack, ResourceVersion: "4"}), `"east|n/a": undecodable`)
+	require.ErrorContains(t, (list[*corev1.Pod]{Failed: lack, ResourceVersion: "4"}).to(east), `"east|n/a": undecodable`)
 	assert.Equal(t, 1, c.Len(), "what cannot be had stays")
 	assert.Equal(t, "3", east.ResourceVersion())
 	require.NoError(t, east.Update(pod("n", "a", "u2", "5")))
@@ -112,7 +112,7 @@ func TestPartitionRejectsWhatIsOutOfItsScope(t *testing.T) {
 		"DeleteKey": func() error { return one.DeleteKey(Key{Namespace: "n2", Name: "a"}) },
 		"Replace":   func() error { return one.Replace([]*corev1.Pod{foreign}, "5") },
 		"Unchanged": func() error {
-			return one.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Namespace: "n2", Name: "a"}}, ResourceVersion: "5"})
+			return (list[*corev1.Pod]{Unchanged: []Key{{Namespace: "n2", Name: "a"}}, ResourceVersion: "5"}).to(one)
 		},
 		"cluster": func() error { return one.DeleteKey(Key{Cluster: "c", Namespace: "n1", Name: "a"}) },
 	} {
@@ -174,12 +174,12 @@ func TestWhatIsInAPartitionIsNotWrittenThroughTheCache(t *testing.T) {
 		"Delete":    func() error { return c.Delete(pod("n", "a", "u1", "2")) },
 		"DeleteKey": func() error { return c.DeleteKey(Key{Namespace: "n", Name: "a"}) },
 		"Delete by key": func() error {
-			var batch Batch[*corev1.Pod]
-			batch.Append(Write[*corev1.Pod]{Type: WriteDelete, Key: Key{Namespace: "n", Name: "a"}})
-			return c.Apply(&batch)
+			var batch writes[*corev1.Pod]
+			batch.Append(Write[*corev1.Pod]{Type: Deletion, FinalStateKnown: true, Key: Key{Namespace: "n", Name: "a"}})
+			return batch.to(c)
 		},
 		"Replace":    func() error { return c.Replace(nil, "2") },
-		"ReplaceAll": func() error { return c.ReplaceAll(Listing[*corev1.Pod]{ResourceVersion: "2"}) },
+		"ReplaceAll": func() error { return (list[*corev1.Pod]{ResourceVersion: "2"}).to(c) },
 	} {
 		err := write()
 		require.Error(t, err, name)
@@ -208,9 +208,9 @@ func TestWhatIsOutOfScopeIsNotLacking(t *testing.T) {
 	foreign := pod("m", "a", "u3", "5")
 	require.NoError(t, p.Replace(nil, "1"))
 	lack := func() error {
-		var batch Batch[*corev1.Pod]
-		batch.Lack(Rejection{Key: Key{Namespace: "m", Name: "a"}, Err: errUndecodable})
-		return p.Apply(&batch)
+		var batch writes[*corev1.Pod]
+		batch.Fail(Rejection{Key: Key{Namespace: "m", Name: "a"}, Err: errUndecodable})
+		return batch.to(p)
 	}
 	for name, write := range map[string]func() error{
 		"Add":       func() error { return p.Add(foreign) },
@@ -220,7 +220,7 @@ func TestWhatIsOutOfScopeIsNotLacking(t *testing.T) {
 		"Replace":   func() error { return p.Replace([]*corev1.Pod{foreign}, "2") },
 		"ReplaceAll": func() error {
 			lacking := []Rejection{{Key: Key{Namespace: "m", Name: "a"}, Err: ErrOutOfScope}}
-			return p.ReplaceAll(Listing[*corev1.Pod]{Lacking: lacking, ResourceVersion: "3"})
+			return (list[*corev1.Pod]{Failed: lacking, ResourceVersion: "3"}).to(p)
 		},
 	} {
 		require.ErrorIs(t, write(), ErrOutOfScope, name)

@@ -15,12 +15,12 @@ import (
 func TestBudgetBoundsAListWhileItComes(t *testing.T) {
 	c, gathered := limited(t, 100)
 	require.NoError(t, c.Replace([]*corev1.Pod{sized("held", 30, 1)}, "1"))
-	stage := StageOf(Store[*corev1.Pod](c))
+	batch, _ := begun(c)
 	var err error
 	n := 0
 	for ; err == nil; n++ { // the list is never complete
 		require.Less(t, n, 1_000_000)
-		err = stage.Put(sized(strconv.Itoa(n), 40, 2), Identity{})
+		err = batch.Write(adding(sized(strconv.Itoa(n), 40, 2)))
 		require.LessOrEqual(t, gathered(), int64(130))
 	}
 	require.ErrorIs(t, err, ErrOverBudget)
@@ -28,9 +28,9 @@ func TestBudgetBoundsAListWhileItComes(t *testing.T) {
 	require.ErrorAs(t, err, &ended)
 	assert.EqualValues(t, 100, ended.Limit)
 	assert.Zero(t, gathered())
-	require.Equal(t, err, stage.Put(sized("later", 1, 2), Identity{}))
-	require.Equal(t, err, complete(stage, "9"))
-	stage.Discard()
+	require.Equal(t, err, batch.Write(adding(sized("later", 1, 2))))
+	require.Equal(t, err, batch.Commit("9"))
+	batch.Discard()
 	assert.Equal(t, []string{"held"}, namesOf(c), "what is held stays")
 	assert.Equal(t, "1", c.ResourceVersion())
 	assert.Zero(t, gathered())
@@ -38,20 +38,20 @@ func TestBudgetBoundsAListWhileItComes(t *testing.T) {
 
 func TestObjectsBeyondTheBudgetAreNotKeptUntilTheListIsComplete(t *testing.T) {
 	c, _ := limited(t, 100)
-	stage := StageOf(Store[*corev1.Pod](c))
-	require.NoError(t, stage.Put(sized("a", 90, 1), Identity{}))
+	batch, _ := begun(c)
+	require.NoError(t, batch.Write(adding(sized("a", 90, 1))))
 	var over []weak.Pointer[corev1.Pod]
 	for n := range 50 {
 		p := sized(fmt.Sprint("over", n), 20, 1)
 		over = append(over, weak.Make(p))
-		require.NoError(t, stage.Put(p, Identity{}))
+		require.NoError(t, batch.Write(adding(p)))
 	}
 	runtime.GC()
 	for _, p := range over {
 		require.Nil(t, p.Value())
 	}
 	var rejected *RejectedError
-	require.ErrorAs(t, complete(stage, "9"), &rejected)
+	require.ErrorAs(t, batch.Commit("9"), &rejected)
 	assert.Len(t, rejected.Rejections, 50)
 	assert.Equal(t, "over0", rejected.Rejections[0].Key.Name)
 	assert.Equal(t, []string{"a"}, namesOf(c))
@@ -66,9 +66,9 @@ func TestListWhoseStateFitsTheBudgetIsTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, gathered := limited(t, 100)
 			require.NoError(t, c.Replace([]*corev1.Pod{sized("a", 60, 1), sized("b", 40, 2)}, "2"))
-			stage, err := list(c, objects...)
+			batch, err := begun(c, objects...)
 			require.NoError(t, err)
-			require.NoError(t, complete(stage, "9"))
+			require.NoError(t, batch.Commit("9"))
 			assert.Equal(t, len(objects), c.Len())
 			assert.Equal(t, "9", c.ResourceVersion())
 			assert.Zero(t, gathered())
@@ -86,40 +86,109 @@ func TestListsThatEndGiveBackTheirShareOfTheBudget(t *testing.T) {
 	})
 	require.NoError(t, err)
 	gathered := func() int64 { return b.fresh + b.same }
-	for name, end := range map[string]func(Stage[*corev1.Pod]){
-		"discarded": func(s Stage[*corev1.Pod]) { s.Discard() },
-		"committed": func(s Stage[*corev1.Pod]) { require.NoError(t, complete(s, "9")) },
-		"dropped":   func(s Stage[*corev1.Pod]) { s.Drop(0) },
-		"ended goroutine": func(s Stage[*corev1.Pod]) {
+	for name, end := range map[string]func(Batch[*corev1.Pod]){
+		"discarded": func(b Batch[*corev1.Pod]) { b.Discard() },
+		"committed": func(b Batch[*corev1.Pod]) { require.NoError(t, b.Commit("9")) },
+		"dropped": func(b Batch[*corev1.Pod]) {
+			require.NoError(t, b.Write(deleting(sized("a", 80, 2))))
+			require.NoError(t, b.Commit("9"))
+		},
+		"ended goroutine": func(b Batch[*corev1.Pod]) {
 			inGoroutine(func() {
-				defer s.Discard()
-				_ = s.Put(sized("exit", 1, 1), Identity{})
+				defer b.Discard()
+				_ = b.Write(adding(sized("exit", 1, 1)))
 			})
 		},
 	} {
-		stage, err := list(c, sized("a", 80, 1))
+		batch, err := begun(c, sized("a", 80, 1))
 		require.NoError(t, err)
 		require.EqualValues(t, 80, gathered(), name)
-		end(stage)
+		end(batch)
 		require.Zero(t, gathered(), name)
-		stage.Discard()
+		batch.Discard()
 		require.Zero(t, gathered(), name)
 		require.NoError(t, c.Replace(nil, ""))
 	}
 }
 
-func TestDroppedObjectOfAListIsNotKept(t *testing.T) {
+// A watch-list may go on for long while objects change and go.
+func TestListKeepsNoStatesThatItSupersedes(t *testing.T) {
 	c := newPods()
-	values := indexed(t, c, func(p *corev1.Pod) []string { return []string{p.Name} })
-	stage := StageOf(Store[*corev1.Pod](c))
-	p := pod("n", "a", "u", "1")
-	object := weak.Make(p)
-	require.NoError(t, stage.Put(p, Identity{}))
-	p = nil
-	stage.Drop(0)
-	runtime.GC()
-	assert.Nil(t, object.Value())
-	assert.Zero(t, values())
-	require.NoError(t, complete(stage, "9"))
-	assert.Zero(t, c.Len())
+	values := indexed(t, c, func(p *corev1.Pod) []string { return []string{p.ResourceVersion} })
+	batch, err := begun(c)
+	require.NoError(t, err)
+	for n := range 20 * maxScratch {
+		p := pod("n", strconv.Itoa(n%10), "u", strconv.Itoa(n))
+		require.NoError(t, batch.Write(adding(p)))
+		require.NoError(t, batch.Write(deleting(pod("n", fmt.Sprint("gone", n), "u", "1"))))
+		require.LessOrEqual(t, values(), 2*maxScratch)
+	}
+	for n := range 20 * maxScratch { // in the order of keys
+		require.NoError(t, batch.Write(deleting(pod("z", fmt.Sprintf("%06d", n), "u", "1"))))
+	}
+	assert.LessOrEqual(t, len(batch.(*replaceBatch[*corev1.Pod]).all), 4*maxScratch)
+	require.NoError(t, batch.Commit("9"))
+	assert.Equal(t, 10, c.Len())
+	assert.Equal(t, 10, values())
+}
+
+// A watch-list names a key again while it goes on.
+func TestBudgetCountsTheLastWordOnAKeyOfAList(t *testing.T) {
+	c, gathered := limited(t, 100)
+	batch, err := begun(c, sized("a", 40, 1), sized("a", 40, 2), sized("a", 60, 3))
+	require.NoError(t, err)
+	assert.EqualValues(t, 60, gathered())
+	require.NoError(t, batch.Write(deleting(sized("a", 60, 4))))
+	assert.Zero(t, gathered())
+	require.NoError(t, batch.Write(adding(sized("b", 100, 5))))
+	batch.Keep(Key{Namespace: "n", Name: "b"})
+	assert.Zero(t, gathered())
+	require.NoError(t, batch.Write(adding(sized("b", 100, 6))))
+	require.NoError(t, batch.Commit("9"))
+	assert.Equal(t, []string{"b"}, namesOf(c))
+	assert.Equal(t, "9", c.ResourceVersion())
+	assert.Zero(t, gathered())
+}
+
+func TestListForgivesAKeyThatFitsAfterAll(t *testing.T) {
+	c, _ := limited(t, 100)
+	batch, err := begun(c)
+	require.NoError(t, err)
+	for range 2 {
+		for n := range maxOverBudget {
+			require.NoError(t, batch.Write(adding(sized("a", 101, n))))
+		}
+		require.NoError(t, batch.Write(adding(sized("a", 1, 1))))
+	}
+	require.NoError(t, batch.Commit("9"))
+	assert.Equal(t, []string{"a"}, namesOf(c))
+}
+
+func TestEndlessListOfNamelessObjectsEnds(t *testing.T) {
+	c, _ := limited(t, 100)
+	batch, err := begun(c)
+	require.NoError(t, err)
+	n := 0
+	for ; err == nil; n++ {
+		require.LessOrEqual(t, n, maxOverBudget)
+		err = batch.Write(adding(nameless("1")))
+	}
+	require.ErrorIs(t, err, ErrOverBudget)
+	batch.Keep(Key{Name: "a"})
+	require.Equal(t, err, batch.Commit("9"))
+}
+
+func TestIndexFunctionThatEndsTheGoroutineKeepsNoBudget(t *testing.T) {
+	c, gathered := limited(t, 100)
+	indexed(t, c, func(p *corev1.Pod) []string {
+		if p.Name == "exit" {
+			runtime.Goexit()
+		}
+		return nil
+	})
+	batch, err := begun(c)
+	require.NoError(t, err)
+	inGoroutine(func() { _ = batch.Write(adding(sized("exit", 60, 1))) })
+	batch.Discard()
+	assert.Zero(t, gathered())
 }

@@ -113,11 +113,10 @@ func TestEndedGoroutineLeavesNoIndexValues(t *testing.T) {
 			for what, write := range map[string]func(){
 				"batch": func() { _ = apply(c, adding(one), adding(two), adding(exit)) },
 				"list":  func() { _ = c.Replace([]*corev1.Pod{one, two, exit}, "2") },
-				"stage": func() {
-					stage := StageOf(Store[*corev1.Pod](c))
-					defer stage.Discard()
-					_ = stage.Put(one, Identity{})
-					_ = stage.Put(exit, Identity{})
+				"list in parts": func() {
+					batch, _ := begun(c, one)
+					defer batch.Discard()
+					_ = batch.Write(adding(exit))
 				},
 			} {
 				inGoroutine(write)
@@ -132,26 +131,21 @@ func TestEndedGoroutineLeavesNoIndexValues(t *testing.T) {
 }
 
 func TestReplaceMakesNoSnapshot(t *testing.T) {
-	listing := Listing[string]{Objects: []string{"a", "b"}, ResourceVersion: "1"}
+	listing := list[string]{Objects: []string{"a", "b"}, ResourceVersion: "1"}
 	t.Run("objects without versions", func(t *testing.T) {
 		c := New(func(s string) (Key, error) { return Key{Name: s}, nil })
-		require.NoError(t, c.ReplaceAll(listing))
-		require.NoError(t, c.ReplaceAll(listing))
-		assert.False(t, c.Holds(Key{Name: "a"}, Version{"u", "1"}))
+		require.NoError(t, listing.to(c))
+		require.NoError(t, listing.to(c))
+		assert.False(t, c.Has(Key{Name: "a"}, Version{"u", "1"}))
 		assert.Zero(t, snapshots(c))
 	})
 	t.Run("versions beside the objects", func(t *testing.T) {
 		c := New(func(s string) (Key, error) { return Key{Name: s}, nil })
-		listing.Identities = []Identity{{Version: Version{"u", "1"}}, {Version: Version{"v", "1"}}}
-		require.NoError(t, c.ReplaceAll(listing))
-		require.NoError(t, c.ReplaceAll(listing))
-		stage := StageOf(Store[string](c))
-		for i, object := range listing.Objects {
-			require.NoError(t, stage.Put(object, listing.Identities[i]))
-		}
-		require.NoError(t, stage.Commit(Listing[string]{ResourceVersion: "2"}))
+		listing.Told = []Write[string]{{Version: Version{"u", "1"}}, {Version: Version{"v", "1"}}}
+		require.NoError(t, listing.to(c))
+		require.NoError(t, listing.to(c))
 		assert.Zero(t, snapshots(c))
-		assert.True(t, c.Holds(Key{Name: "a"}, Version{"u", "1"}))
+		assert.True(t, c.Has(Key{Name: "a"}, Version{"u", "1"}))
 	})
 }
 
@@ -184,7 +178,7 @@ func TestDeletionMakesRoomInItsBatch(t *testing.T) {
 	c, b := budgeted(t, 100)
 	require.NoError(t, c.Replace([]*corev1.Pod{sized("a", 60, 1)}, "1"))
 	require.NoError(t, apply(c, deleting(sized("a", 60, 2)), adding(sized("b", 90, 3))))
-	require.NoError(t, apply(c, Write[*corev1.Pod]{Type: WriteDeleteKey, Key: Key{Namespace: "n", Name: "b"}}, adding(sized("c", 100, 4))))
+	require.NoError(t, apply(c, Write[*corev1.Pod]{Type: Deletion, Key: Key{Namespace: "n", Name: "b"}}, adding(sized("c", 100, 4))))
 	assert.Equal(t, []string{"c"}, namesOf(c))
 	assert.EqualValues(t, 100, b.Bytes())
 }
@@ -198,4 +192,29 @@ func TestCacheForgetsAFollowerThatStopped(t *testing.T) {
 	}
 	assert.Nil(t, gone.Value())
 	runtime.KeepAlive(c)
+}
+
+func TestWriteWithoutATypeIsRejectedAsAnyOther(t *testing.T) {
+	c := newPods()
+	p := partition(t, c, Scope{Cluster: "c1"})
+	require.NoError(t, p.Replace([]*corev1.Pod{pod("n", "a", "u", "1")}, "1"))
+	for _, replace := range []bool{false, true} {
+		batch, _ := Begin[*corev1.Pod](p, replace)
+		require.NoError(t, batch.Write(Write[*corev1.Pod]{Key: Key{Namespace: "n", Name: "a"}, Version: Version{"u", "2"}}))
+		require.ErrorIs(t, batch.Commit("9"), ErrNoWrite)
+		assert.Equal(t, []string{"c1|n/a"}, names(c.All()))
+		assert.Equal(t, "1", p.ResourceVersion(), "before the rejected write")
+	}
+	require.NoError(t, p.Update(pod("n", "a", "u", "3")))
+	assert.Equal(t, "3", p.ResourceVersion())
+}
+
+func TestListForADroppedPartitionEndsAtOnce(t *testing.T) {
+	c := newPods()
+	p := partition(t, c, Scope{Namespace: "n"})
+	batch, err := begun(p, pod("n", "a", "u", "1"))
+	require.NoError(t, err)
+	require.NoError(t, c.Drop(Scope{Namespace: "n"}))
+	require.ErrorIs(t, batch.Write(adding(pod("n", "b", "u", "1"))), ErrDropped)
+	require.ErrorIs(t, batch.Commit("9"), ErrDropped)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrPanic means that a function which was given to a store panicked: a KeyFunc,
-// an index function, or that of a [Transform] or a [Filter]. The object is rejected.
+// an index function, or that of a store of package decorate. The object is rejected.
 // The error that wraps it carries the value and the stack.
 var ErrPanic = errors.New("panic")
 
@@ -47,11 +47,11 @@ const maxListed = 5
 
 // Error lists the first few rejections and the number of the others.
 func (e *RejectedError) Error() string {
-	return fmt.Sprintf("store rejected %d object(s): %s", len(e.Rejections), listed(e.Rejections))
+	return fmt.Sprintf("store rejected %d object(s): %s", len(e.Rejections), describe(e.Rejections))
 }
 
-// listed describes the first few of some rejections.
-func listed(rejections []Rejection) string {
+// describe names the first few of some rejections.
+func describe(rejections []Rejection) string {
 	var b strings.Builder
 	for i, r := range rejections {
 		if i == maxListed {
@@ -88,7 +88,7 @@ type RefusedError struct {
 
 // Error says what to do, and lists the first few objects.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("nothing was stored, because %d object(s) cannot be had and the store cannot keep what it holds of them; give it the methods of store.BatchStore: %s", len(e.Rejections), listed(e.Rejections))
+	return fmt.Sprintf("nothing was stored, because %d object(s) cannot be had and the store cannot keep what it holds of them; give it the methods of store.BatchStore: %s", len(e.Rejections), describe(e.Rejections))
 }
 
 // rejectedError returns the error for some rejections, nil for none.
@@ -97,15 +97,6 @@ func rejectedError(rejections []Rejection) error {
 		return nil
 	}
 	return &RejectedError{Rejections: rejections}
-}
-
-// failure returns the error of a write that had some rejections, and a hook that
-// returned err.
-func failure(rejections []Rejection, err error) error {
-	if err == nil {
-		return rejectedError(rejections)
-	}
-	return errors.Join(rejectedError(rejections), err)
 }
 
 // recovered turns the value of a recovered panic into an error. The stack is

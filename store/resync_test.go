@@ -28,7 +28,7 @@ func TestResyncHandsEachObjectOnceBetweenTwoCommits(t *testing.T) {
 		c.Resync(followerFunc(func(commit *Commit[*corev1.Pod]) {
 			assert.False(t, c.writer.TryLock(), "another commit could come in between")
 			assert.LessOrEqual(t, len(commit.Changes), resyncChunk)
-			assert.True(t, commit.Complete)
+			assert.True(t, commit.Synced)
 			assert.Equal(t, "1", commit.ResourceVersion)
 			for _, change := range commit.Changes {
 				told[change.Key]++

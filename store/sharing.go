@@ -10,9 +10,9 @@ import "slices"
 // objects as well.
 func (p *Partition[T]) sharded() bool { return p.scope != nil && !p.scope.Shard.whole() }
 
-// mine reports whether what is, or was, under a key that the scope contains belongs to the
-// partition, and not to one of another shard.
-func (p *Partition[T]) mine(key Key, version Version) bool {
+// inShard reports whether an object belongs to the partition's shard. The scope contains its key.
+// It is true if the partition is not sharded.
+func (p *Partition[T]) inShard(key Key, version Version) bool {
 	if !p.sharded() {
 		return true
 	}
@@ -22,47 +22,46 @@ func (p *Partition[T]) mine(key Key, version Version) bool {
 	return p.scope.Shard.Contains(ShardHash(string(version.UID)))
 }
 
-// foreign returns what is held under a key, if it belongs to another shard. The caller holds
-// writer.
-func (p *Partition[T]) foreign(key Key) (Version, bool) {
+// outOfShard returns the version of the object under a key, and whether another shard owns the
+// object. The caller holds writer.
+func (p *Partition[T]) outOfShard(key Key) (Version, bool) {
 	if !p.sharded() {
 		return Version{}, false
 	}
 	held, ok := p.of.heldByWriter(key)
-	return held, ok && !p.mine(key, held)
+	return held, ok && !p.inShard(key, held)
 }
 
-// outdated reports whether a state is older than that an object of another shard took the
-// key: this shard's writer is behind, and will hear of the end of what it tells of. The
-// caller holds writer.
+// outdated reports whether an object of another shard took the key after this state. Then this
+// shard's writer lags, and will also receive the deletion of its object. The caller holds writer.
 func (p *Partition[T]) outdated(key Key, version Version) bool {
 	if displaced, ok := p.displaced[key]; ok && lower(version.ResourceVersion, displaced) {
 		return true
 	}
-	held, ok := p.foreign(key)
+	held, ok := p.outOfShard(key)
 	return ok && lower(version.ResourceVersion, held.ResourceVersion)
 }
 
-// remove adds an edit to a step that takes out what is held under a key, unless that belongs
+// remove adds a mutation to a txn that deletes the object under a key, unless the object belongs
 // to another shard. The caller holds writer.
-func (p *Partition[T]) remove(s *step[T], e edit[T], resourceVersion string) {
-	p.moved(s, e.key, resourceVersion)
-	if _, foreign := p.foreign(e.key); foreign && !slices.ContainsFunc(s.edits, func(before edit[T]) bool { return before.key == e.key }) {
+func (p *Partition[T]) remove(s *txn[T], e mutation[T], resourceVersion string) {
+	p.advance(s, e.key, resourceVersion)
+	if _, outside := p.outOfShard(e.key); outside && !slices.ContainsFunc(s.mutations, func(before mutation[T]) bool { return before.key == e.key }) {
 		return
 	}
 	p.of.budget.leave(p.of, e.key)
-	s.edits = append(s.edits, e)
+	s.mutations = append(s.mutations, e)
 }
 
-// settle notes, after edits were made, of which other shards' objects the keys were taken,
+// settle notes, after mutations were made, of which other shards' objects the keys were taken,
 // and forgets what this shard has caught up with. The caller holds writer.
-func (p *Partition[T]) settle(edits []edit[T]) {
+func (p *Partition[T]) settle(mutations []mutation[T]) {
 	if !p.sharded() {
 		return
 	}
-	for i := range edits {
-		e := &edits[i]
-		if e.old == nil || e.new == nil || p.mine(e.key, e.old.known()) {
+	for i := range mutations {
+		e := &mutations[i]
+		if e.old == nil || e.new == nil || p.inShard(e.key, e.old.known()) {
 			continue
 		}
 		for _, other := range p.of.partitions {
@@ -70,7 +69,7 @@ func (p *Partition[T]) settle(edits []edit[T]) {
 			if number, _ := reached(version, "1"); !number {
 				continue // outdated could not compare it
 			}
-			if other == p || !other.scope.contains(e.key) || !other.mine(e.key, e.old.known()) {
+			if other == p || !other.scope.contains(e.key) || !other.inShard(e.key, e.old.known()) {
 				continue
 			}
 			if other.displaced == nil {

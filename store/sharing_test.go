@@ -106,7 +106,7 @@ func TestRecreationInAnotherShard(t *testing.T) {
 		"a late change": func(p *Partition[*corev1.Pod], old *corev1.Pod) error { return p.Update(old) },
 		"a late list":   func(p *Partition[*corev1.Pod], old *corev1.Pod) error { return p.Replace([]*corev1.Pod{old}, "6") },
 		"a late unchanged": func(p *Partition[*corev1.Pod], _ *corev1.Pod) error {
-			return p.ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Namespace: "n", Name: "a"}}, ResourceVersion: "6"})
+			return (list[*corev1.Pod]{Unchanged: []Key{{Namespace: "n", Name: "a"}}, ResourceVersion: "6"}).to(p)
 		},
 		"a list without it": func(p *Partition[*corev1.Pod], _ *corev1.Pod) error { return p.Replace(nil, "6") },
 	} {
@@ -147,11 +147,11 @@ func TestRecreationInAnotherShard(t *testing.T) {
 	})
 	t.Run("in one batch", func(t *testing.T) {
 		c, low, _, _, old, _ := setUp(t)
-		var batch Batch[*corev1.Pod]
+		var batch writes[*corev1.Pod]
 		batch.Delete(old)
 		batch.Add(pod("n", "a", string(old.UID), "12"))
 		batch.Delete(pod("n", "a", string(old.UID), "13"))
-		require.NoError(t, low.Apply(&batch))
+		require.NoError(t, batch.to(low))
 		assert.Zero(t, c.Len(), "the last deletion is of the batch's own")
 	})
 }
@@ -165,12 +165,12 @@ func TestDropOfAShardSaysThatItsObjectsLeft(t *testing.T) {
 	changes := dropped(t, c, high.Scope())
 	require.Len(t, changes, 1)
 	assert.Equal(t, Key{Namespace: "n", Name: "b"}, changes[0].Key)
-	assert.True(t, changes[0].Left)
+	assert.True(t, changes[0].OutOfScope)
 	assert.False(t, changes[0].FinalStateKnown)
 	require.NoError(t, low.Delete(pod("n", "a", uid(0, 1), "3")))
 	require.Len(t, rec.all, 2)
-	assert.True(t, rec.all[0].Left, "followers are told as well")
-	assert.False(t, rec.all[1].Left, "this one is gone from the cluster")
+	assert.True(t, rec.all[0].OutOfScope, "followers are told as well")
+	assert.False(t, rec.all[1].OutOfScope, "this one is gone from the cluster")
 	assert.Zero(t, c.Len())
 }
 
@@ -178,13 +178,13 @@ func TestDeletionOfWhatLeft(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("n", "b", "u2", "1")}, "1"))
 	rec := follow(c)
-	var batch Batch[*corev1.Pod]
-	batch.Append(Write[*corev1.Pod]{Type: WriteDeleteKey, Key: Key{Namespace: "n", Name: "a"}, Version: Version{"u1", "5"}, Left: true})
-	batch.Append(Write[*corev1.Pod]{Type: WriteDelete, Object: pod("n", "b", "u2", "6")})
-	require.NoError(t, c.Apply(&batch))
+	var batch writes[*corev1.Pod]
+	batch.Append(Write[*corev1.Pod]{Type: Deletion, Key: Key{Namespace: "n", Name: "a"}, Version: Version{"u1", "5"}, OutOfScope: true})
+	batch.Append(Write[*corev1.Pod]{Type: Deletion, FinalStateKnown: true, Object: pod("n", "b", "u2", "6")})
+	require.NoError(t, batch.to(c))
 	require.Len(t, rec.all, 2)
-	assert.True(t, rec.all[0].Left)
-	assert.False(t, rec.all[1].Left)
+	assert.True(t, rec.all[0].OutOfScope)
+	assert.False(t, rec.all[1].OutOfScope)
 	assert.Equal(t, "6", c.ResourceVersion())
 }
 

@@ -122,8 +122,8 @@ func (s *Snapshot[T]) Changes() iter.Seq[Change[T]] {
 	}
 }
 
-// Complete reports whether the state comes from a Replace and what followed it,
+// Synced reports whether the state comes from a Replace and what followed it,
 // rather than from single changes alone: whether an object that is missing here
 // was missing on the server. Of a cache with partitions, all must have had their
 // first Replace.
-func (s *Snapshot[T]) Complete() bool { return s.complete }
+func (s *Snapshot[T]) Synced() bool { return s.complete }

@@ -32,16 +32,16 @@ type Store[T any] interface {
 	// held, and never moves the resource version.
 	DeleteKey(key Key) error
 
-	// Replace makes the given objects the content of the store. The resource
-	// version is that of the list which they come from, and may be lower than
-	// before: then a store that has to reject something of the list has none, for
-	// its old one is of a history that the server lost. Where two objects have one key, the later one counts, also if it is
-	// rejected. An object that is held at the same UID and resource version stays
-	// as it is.
+	// Replace makes the given objects the content of the store. The list that the
+	// objects come from has the given resource version. It may be lower than
+	// before, if the server was restored from a backup. If the store then rejects
+	// an object, its resource version becomes empty. If two objects have one key,
+	// the store uses only the later one, even if it rejects that one. An object
+	// with the same UID and resource version stays unchanged.
 	Replace(objects []T, resourceVersion string) error
 
-	// Bookmark says that nothing happened up to the given resource version
-	// that the store has not been told.
+	// Bookmark reports progress: the store has received every change up to the
+	// given resource version.
 	Bookmark(resourceVersion string) error
 
 	// ResourceVersion returns the resource version up to which the store is
@@ -73,3 +73,9 @@ type Reader[T any] interface {
 	// read: see [Store].
 	ResourceVersion() string
 }
+
+// Resumer is a [Store] that wants to know when it is in touch with the server: one
+// that was filled by an earlier process is stale until then. A reflector calls
+// Resumed when the server accepted a watch from the store's resource version, so
+// that no list comes. The decorators hand it on.
+type Resumer interface{ Resumed() }

@@ -1,27 +1,34 @@
 package store
 
-// table finds objects by key. A map for each namespace is quicker than one map
-// of keys, whose three strings would have to be hashed, and lets the entries of
-// a namespace share their space. Objects lie in it themselves, because each
-// pointer on the way to them is a miss of the CPU's caches.
+// table finds objects by key. A map for each namespace is quicker than one map of keys, whose three
+// strings would have to be hashed, and lets the entries of a namespace share their space.
 type table[T any] struct {
-	home     map[string]*shelf[T]            // by namespace, without a cluster
-	clusters map[string]map[string]*shelf[T] // by cluster, then namespace
+	home     map[string]*nsMap[T]            // by namespace, without a cluster
+	clusters map[string]map[string]*nsMap[T] // by cluster, then namespace
 	len      int
 }
 
-// shelf holds the objects of one namespace by name.
-type shelf[T any] struct {
+// nsMap holds the objects of one namespace by name.
+type nsMap[T any] struct {
 	space   *space
-	objects map[string]T
+	objects map[string]slot[T]
+	gone    bool // from the table, because it was empty
+}
+
+// slot is what is held under a key. Readers take the object from here, because each pointer on the
+// way to it is a miss of the CPU's caches. The writer takes the entry, so that an update of an object
+// that no snapshot has searches no tree.
+type slot[T any] struct {
+	object T
+	entry  *entry[T]
 }
 
 func newTable[T any]() table[T] {
-	return table[T]{home: make(map[string]*shelf[T])}
+	return table[T]{home: make(map[string]*nsMap[T])}
 }
 
-// namespaces returns the shelves of a cluster, nil for an unknown one.
-func (t *table[T]) namespaces(cluster string) map[string]*shelf[T] {
+// namespaces returns the nsMaps of a cluster, nil for an unknown one.
+func (t *table[T]) namespaces(cluster string) map[string]*nsMap[T] {
 	if cluster == "" {
 		return t.home
 	}
@@ -30,44 +37,56 @@ func (t *table[T]) namespaces(cluster string) map[string]*shelf[T] {
 
 // get returns the object of a key, and whether there is one.
 func (t *table[T]) get(key Key) (object T, ok bool) {
-	if s := t.shelf(key); s != nil {
-		object, ok = s.objects[key.Name]
+	if s := t.nsMap(key); s != nil {
+		var held slot[T]
+		held, ok = s.objects[key.Name]
+		object = held.object
 	}
 	return object, ok
 }
 
-// shelf returns the shelf of a key, or nil.
-func (t *table[T]) shelf(key Key) *shelf[T] { return t.namespaces(key.Cluster)[key.Namespace] }
+// entry returns the entry of a key, nil if nothing is held.
+func (t *table[T]) entry(key Key) *entry[T] {
+	if s := t.nsMap(key); s != nil {
+		return s.objects[key.Name].entry
+	}
+	return nil
+}
 
-// add adds an empty shelf for the keys of a space.
-func (t *table[T]) add(of *space) *shelf[T] {
+// nsMap returns the nsMap of a key, or nil.
+func (t *table[T]) nsMap(key Key) *nsMap[T] { return t.namespaces(key.Cluster)[key.Namespace] }
+
+// add adds an empty nsMap for the keys of a space.
+func (t *table[T]) add(of *space) *nsMap[T] {
 	namespaces := t.namespaces(of.cluster)
 	if namespaces == nil {
 		if t.clusters == nil {
-			t.clusters = make(map[string]map[string]*shelf[T])
+			t.clusters = make(map[string]map[string]*nsMap[T])
 		}
-		namespaces = make(map[string]*shelf[T])
+		namespaces = make(map[string]*nsMap[T])
 		t.clusters[of.cluster] = namespaces
 	}
-	s := &shelf[T]{space: of, objects: make(map[string]T)}
+	s := &nsMap[T]{space: of, objects: make(map[string]slot[T])}
 	namespaces[of.namespace] = s
 	return s
 }
 
-// put files the object of an entry.
-func (t *table[T]) put(key Key, e *entry[T]) {
-	s := t.shelf(key)
-	if s == nil {
-		s = t.add(e.space)
+// put stores an entry in an nsMap. If the table has dropped the map, because it was empty, put uses
+// the current map of the namespace, or adds one.
+func (t *table[T]) put(s *nsMap[T], name string, e *entry[T]) {
+	if s.gone {
+		if s = t.namespaces(e.space.cluster)[e.space.namespace]; s == nil {
+			s = t.add(e.space)
+		}
 	}
 	before := len(s.objects)
-	s.objects[key.Name] = e.object
+	s.objects[name] = slot[T]{e.object, e}
 	t.len += len(s.objects) - before
 }
 
 // remove takes the object of a key out, if there is one.
 func (t *table[T]) remove(key Key) {
-	s := t.shelf(key)
+	s := t.nsMap(key)
 	if s == nil {
 		return
 	}
@@ -77,6 +96,7 @@ func (t *table[T]) remove(key Key) {
 	if len(s.objects) > 0 {
 		return
 	}
+	s.gone = true
 	namespaces := t.namespaces(key.Cluster)
 	delete(namespaces, key.Namespace)
 	if len(namespaces) == 0 && key.Cluster != "" {

@@ -15,9 +15,13 @@ func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
 		assert.False(t, held)
 		table.remove(key)
 		e := &entry[int]{header: *pivot(key), object: i}
-		table.put(key, e)
+		s := table.nsMap(key)
+		if s == nil {
+			s = table.add(e.space)
+		}
+		table.put(s, key.Name, e)
 		if i != 2 {
-			assert.Same(t, e.space, table.shelf(key).space)
+			assert.Same(t, e.space, table.nsMap(key).space)
 		}
 	}
 	assert.Equal(t, len(keys), table.len)
@@ -26,9 +30,9 @@ func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
 		require.True(t, held)
 		assert.Equal(t, i, object)
 	}
-	assert.Same(t, table.shelf(keys[1]), table.shelf(keys[2]), "a namespace has one shelf")
+	assert.Same(t, table.nsMap(keys[1]), table.nsMap(keys[2]), "a namespace has one nsMap")
 
-	table.put(keys[1], &entry[int]{object: 9})
+	table.put(table.nsMap(keys[1]), keys[1].Name, &entry[int]{object: 9})
 	assert.Equal(t, len(keys), table.len)
 	object, _ := table.get(keys[1])
 	assert.Equal(t, 9, object)

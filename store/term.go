@@ -17,6 +17,8 @@ type term struct {
 	value any
 	// uses counts the entries that have the term. Guarded by Cache.writer.
 	uses int
+	// many is what a termSet has that is too large for itself; nil of all others.
+	many []*term
 }
 
 // posting says that an object has a value.
@@ -45,9 +47,12 @@ type postings[T any] struct {
 	tree postingTree
 
 	// terms runs the user's function and appends the terms of its values, which
-	// it acquires; release gives one back. They are called under Cache.writer.
-	terms   func(into []*term, key Key, object T) ([]*term, error)
+	// it acquires; release gives one back. They are called under Cache.writer. held has
+	// the terms of the object that is held under the key, which most updates leave as they are.
+	terms   func(into, held []*term, key Key, object T) ([]*term, error)
 	release func(*term)
+	// compare orders terms by value.
+	compare func(a, b *term) int
 }
 
 // move makes the postings of one entry those of another under the same key;
@@ -72,43 +77,33 @@ func (x *postings[T]) move(old, new *entry[T], kept bool) {
 	}
 }
 
-// prepare does everything of a put that needs code of the user, once the key is
-// known: it finds the values for the indexes. The caller holds writer.
-func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
-	e := &entry[T]{header: header{name: key.Name}, object: object}
-	if version != (Version{}) && (!c.versioned || version != knownVersion(object)) {
-		told := version // so that a version is on the heap only here
-		e.version = &told
-		c.carries.Store(true)
-	}
-	if len(c.indexes) == 0 {
-		return e, nil
-	}
-	terms := c.scratch.terms[:0]
-	ended := true // by a function that ended the goroutine
-	defer func() {
-		if ended {
-			c.release(terms)
+// load makes the postings of entries that come in the order of keys, in an empty tree: those of each
+// term are in order already.
+func (x *postings[T]) load(mutations []mutation[T]) {
+	places := make(map[*term]int)
+	var terms []*term
+	for i := range mutations {
+		for _, t := range mutations[i].new.section(x.position) {
+			if places[t]++; places[t] == 1 {
+				terms = append(terms, t)
+			}
 		}
-		c.scratch.terms = nil
-		if cap(terms) <= maxScratch {
-			clear(terms)
-			c.scratch.terms = terms[:0]
-		}
-	}()
-	for _, x := range c.indexes {
-		start := len(terms)
-		var err error
-		if terms, err = x.terms(terms, key, object); err != nil {
-			c.release(terms)
-			ended = false
-			return nil, err
-		}
-		terms = terms[:start+len(x.arrange(terms[start:]))]
 	}
-	e.setTerms(terms)
-	ended = false
-	return e, nil
+	sortTermsBy(terms, x.compare)
+	n := 0
+	for _, t := range terms {
+		n, places[t] = n+places[t], n
+	}
+	all := make([]posting, n)
+	for i := range mutations {
+		for _, t := range mutations[i].new.section(x.position) {
+			all[places[t]] = posting{t, &mutations[i].new.header}
+			places[t]++
+		}
+	}
+	for _, p := range all {
+		x.tree.load(p)
+	}
 }
 
 // arrange orders the terms of one object, and drops those that it has twice.
@@ -135,6 +130,9 @@ func (x *postings[T]) arrange(terms []*term) []*term {
 func sortTerms(terms []*term) {
 	slices.SortFunc(terms, func(a, b *term) int { return cmp.Compare(a.seq, b.seq) })
 }
+
+//go:noinline
+func sortTermsBy(terms []*term, compare func(a, b *term) int) { slices.SortFunc(terms, compare) }
 
 // release gives back the terms of an entry that is not held any more, or never
 // was. The caller holds writer.

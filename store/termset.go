@@ -2,31 +2,29 @@ package store
 
 import "slices"
 
-// termSet has the values that the indexes found in one object, ordered by index and then by
-// term: see terms.
-type termSet struct {
-	few  [3]*term // or
-	more *[]*term
-}
+// termSet has the terms that the indexes found in one object, ordered by index and then by term.
+// Two lie in the set itself, because caches with two indexes are common. More lie in a term of
+// their own, the second of the set.
+type termSet struct{ few [2]*term }
 
 // terms returns what the set has. Writing to the slice writes to the set.
 func (s *termSet) terms() []*term {
-	if s.more != nil {
-		return *s.more
+	switch {
+	case s.few[0] == nil && s.few[1] == nil:
+		return nil
+	case s.few[0] == nil:
+		return s.few[1].many
+	case s.few[1] == nil:
+		return s.few[:1]
 	}
-	n := 0
-	for n < len(s.few) && s.few[n] != nil {
-		n++
-	}
-	return s.few[:n]
+	return s.few[:]
 }
 
 // setTerms makes the set a copy of the given terms.
 func (s *termSet) setTerms(terms []*term) {
-	s.few, s.more = [len(s.few)]*term{}, nil
+	s.few = [len(s.few)]*term{}
 	if len(terms) > len(s.few) {
-		more := slices.Clone(terms)
-		s.more = &more
+		s.few[1] = &term{many: slices.Clone(terms)}
 		return
 	}
 	copy(s.few[:], terms)

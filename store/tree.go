@@ -48,6 +48,11 @@ func (t entryTree) put(h *header, place *btree.PathHint) *header {
 	return old
 }
 
+// load is put for what comes after everything that is there.
+//
+//go:noinline
+func (t entryTree) load(h *header) { entriesOf(t).Load(h) }
+
 // remove returns what was held under the key of a header; nil if there was nothing.
 //
 //go:noinline
@@ -87,6 +92,11 @@ func (t postingTree) copy() postingTree { return postingTree{postingsOf(t).Copy(
 
 //go:noinline
 func (t postingTree) put(p posting) { postingsOf(t).Set(p) }
+
+// load is put for what comes after everything that is there.
+//
+//go:noinline
+func (t postingTree) load(p posting) { postingsOf(t).Load(p) }
 
 //go:noinline
 func (t postingTree) remove(p posting) { postingsOf(t).Delete(p) }

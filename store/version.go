@@ -23,10 +23,9 @@ func (v Version) recreated(other Version) bool {
 	return v.UID != "" && other.UID != "" && v.UID != other.UID
 }
 
-// versionOf returns what is known of an object's version. Values that do not
-// come from Kubernetes have none. It panics where the methods of an object do,
-// such as those of a nil.
-func versionOf[T any](object T) Version {
+// VersionOf returns the version of an object with the methods GetUID and GetResourceVersion. Others
+// have none. It panics where these methods do, such as those of a nil.
+func VersionOf[T any](object T) Version {
 	var version Version
 	if o, ok := any(object).(interface{ GetUID() types.UID }); ok {
 		version.UID = o.GetUID()
@@ -37,14 +36,14 @@ func versionOf[T any](object T) Version {
 	return version
 }
 
-// knownVersion is versionOf for any object: one that panics has no version.
+// knownVersion is VersionOf, but an object whose methods panic has no version.
 func knownVersion[T any](object T) (version Version) {
 	defer func() {
 		if recover() != nil {
 			version = Version{}
 		}
 	}()
-	return versionOf(object)
+	return VersionOf(object)
 }
 
 // lower reports whether a resource version is known to be less than another.

@@ -23,16 +23,23 @@ var errCompare = errors.New("the compare function says that a value differs from
 // less orders postings by value, then by key.
 func (v *vocabulary[I, T]) less(a, b posting) bool {
 	if a.term != b.term {
-		if c := v.compare(valueOf[I](a.term), valueOf[I](b.term)); c != 0 {
+		if c := v.order(a.term, b.term); c != 0 {
 			return c < 0
 		}
 	}
 	return lessEntryOf(a, b)
 }
 
+// order orders terms by value.
+func (v *vocabulary[I, T]) order(a, b *term) int {
+	return v.compare(valueOf[I](a), valueOf[I](b))
+}
+
 // find runs the user's function and appends the terms of its values to into. If that ends the
 // goroutine, the terms are given back, as after a panic.
-func (v *vocabulary[I, T]) find(into []*term, key Key, object T) (found []*term, err error) {
+//
+// The terms of held are compared first, because that is quicker than the search of a map.
+func (v *vocabulary[I, T]) find(into, held []*term, key Key, object T) (found []*term, err error) {
 	found = into
 	done := false
 	defer func() {
@@ -47,9 +54,14 @@ func (v *vocabulary[I, T]) find(into []*term, key Key, object T) (found []*term,
 		}
 		found, err = into, &IndexError{Index: v.name, Key: key, Err: err}
 	}()
-	for _, value := range v.values(object) {
+	for i, value := range v.values(object) {
 		if value != value {
 			continue // a NaN: no search finds it
+		}
+		if i < len(held) && valueOf[I](held[i]) == value {
+			held[i].uses++
+			found = append(found, held[i])
+			continue
 		}
 		var t *term
 		if t, err = v.acquire(value); err != nil {

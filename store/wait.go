@@ -207,7 +207,7 @@ func (c *Cache[T]) partOf(key Key, version Version) *Partition[T] {
 		return c.whole
 	}
 	for _, p := range c.partitions {
-		if p.scope.contains(key) && p.mine(key, version) {
+		if p.scope.contains(key) && p.inShard(key, version) {
 			return p
 		}
 	}

@@ -65,9 +65,9 @@ func TestWaitForStaysBeforeWhatIsLacking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()
 		require.NoError(t, c.Replace(nil, "3"))
-		var batch Batch[*corev1.Pod]
-		batch.Lack(Rejection{Key: Key{Name: "a"}, Err: errUndecodable})
-		require.Error(t, c.Apply(&batch))
+		var batch writes[*corev1.Pod]
+		batch.Fail(Rejection{Key: Key{Name: "a"}, Err: errUndecodable})
+		require.Error(t, batch.to(c))
 		done := waiting(func() error { return c.WaitFor(t.Context(), "5") })
 		require.NoError(t, c.Bookmark("6"))
 		synctest.Wait()
@@ -197,10 +197,10 @@ func TestAVersionThatIsSeenHasItsObjects(t *testing.T) {
 	all.Go(func() {
 		for i := 2; i <= last; i++ {
 			if i%10 == 0 && i < last {
-				var batch Batch[*corev1.Pod]
-				batch.Lack(Rejection{Key: Key{Name: strconv.Itoa(i % 50)}, Err: errUndecodable})
+				var batch writes[*corev1.Pod]
+				batch.Fail(Rejection{Key: Key{Name: strconv.Itoa(i % 50)}, Err: errUndecodable})
 				batch.Update(pod("", strconv.Itoa((i+1)%50), "u", strconv.Itoa(i+1)))
-				_ = c.Apply(&batch)
+				_ = batch.to(c)
 				_ = c.Add(pod("", strconv.Itoa(i%50), "u", strconv.Itoa(i+1)))
 				i++
 				continue

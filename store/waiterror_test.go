@@ -17,11 +17,11 @@ func TestWaitErrorNamesWhatIsLacking(t *testing.T) {
 		require.NoError(t, c.Replace([]*corev1.Pod{pod("", "held", "u", "3")}, "3"))
 		ctx, cancel := context.WithCancel(t.Context())
 		lack := func(names ...string) {
-			var batch Batch[*corev1.Pod]
+			var batch writes[*corev1.Pod]
 			for _, name := range names {
-				batch.Lack(Rejection{Key: Key{Name: name}, Err: errUndecodable})
+				batch.Fail(Rejection{Key: Key{Name: name}, Err: errUndecodable})
 			}
-			require.Error(t, c.Apply(&batch))
+			require.Error(t, batch.to(c))
 		}
 		lack("b", "a", "b")
 		cancel()

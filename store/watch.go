@@ -128,7 +128,7 @@ func (w *watches[T]) latest(one *watch) uint64 {
 
 // committed tells those who wait of a commit that is visible already. The caller
 // holds Cache.writer.
-func (w *watches[T]) committed(c *Cache[T], p *Partition[T], edits []edit[T], lowered bool) {
+func (w *watches[T]) committed(c *Cache[T], p *Partition[T], mutations []mutation[T], lowered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting > 0 {
@@ -137,8 +137,8 @@ func (w *watches[T]) committed(c *Cache[T], p *Partition[T], edits []edit[T], lo
 	if len(w.keys) == 0 && len(w.namespaces) == 0 {
 		return
 	}
-	for i := range edits {
-		e := &edits[i]
+	for i := range mutations {
+		e := &mutations[i]
 		if e.old == nil && e.new == nil {
 			continue
 		}

@@ -209,7 +209,7 @@ func BenchmarkBatchWhileSomethingIsWatched(b *testing.B) {
 			c := newPods()
 			_, err := AddIndex(c, "name", func(p *corev1.Pod) []string { return []string{p.Name} })
 			require.NoError(b, err)
-			var batches [2]Batch[*corev1.Pod]
+			var batches [2]writes[*corev1.Pod]
 			for i := range 2000 {
 				batches[i%2].Update(labelled(pod("n", strconv.Itoa(1000+i/2), "u", strconv.Itoa(1+i%2)), "x"))
 			}
@@ -222,7 +222,7 @@ func BenchmarkBatchWhileSomethingIsWatched(b *testing.B) {
 			}
 			for range states {
 				for i := 0; b.Loop(); i++ {
-					_ = c.Apply(&batches[i%2])
+					_ = batches[i%2].to(c)
 				}
 				break
 			}

@@ -1,47 +1,43 @@
 package store
 
-import (
-	"errors"
-	"slices"
+import "errors"
 
-	"k8s.io/apimachinery/pkg/types"
-)
+// txn is a commit that is not made yet.
+type txn[T any] struct {
+	origin     Origin
+	initial    bool
+	outOfScope bool // the deleted objects still exist on the server
+	mutations  []mutation[T]
 
-// step is a commit that is about to be made.
-type step[T any] struct {
-	origin  Origin
-	initial bool
-	left    bool // what is deleted goes on to exist
-	edits   []edit[T]
-
-	// resourceVersion is where the commit leads to, and seen how far it tells of
-	// everything, what is lacking included.
+	// resourceVersion is the partition's version after the commit. seen is the version up to which
+	// the partition has received every change, rejected objects included.
 	resourceVersion string
 	seen            string
 	replaced        bool
-	// lowered is true if the listing is older than what was seen before. Then the
-	// version of before is of a history that is lost: the commit has that of the
-	// listing, or none as long as something of it is lacking.
+	// lowered is true if the list has a lower version than the partition, as after a restore of the
+	// API server from a backup. The commit then takes the version of the list, or none if the list
+	// has a rejected object.
 	lowered bool
 
-	made bool // the edits belong to the cache
+	made bool // the cache owns the new entries, so abandon must not release them
 }
 
-// edit is what a commit does under one key: new is put there, or what is there
-// is taken out. final is the state in which it was deleted, where that was
-// reported. old is what made room, known once the edit was made. An edit that
-// has neither old nor new did nothing.
-type edit[T any] struct {
+// mutation is the change that a commit makes under one key. It stores new, or removes the current
+// entry if new is nil. final is the last state of a deleted object, if the server reported it.
+// mutateTrees sets old to the entry that was replaced or removed. A mutation without old and new
+// changed nothing.
+type mutation[T any] struct {
 	key             Key
 	old, new, final *entry[T]
-	left            bool // what is taken out goes on to exist
+	nsMap           *nsMap[T] // of new
+	outOfScope      bool      // the removed object still exists on the server
 }
 
 // scratch is memory that one commit leaves to the next. Guarded by Cache.writer.
 type scratch[T any] struct {
-	edits  []edit[T]
-	terms  []*term
-	commit Commit[T]
+	mutations []mutation[T]
+	terms     []*term
+	commit    Commit[T]
 }
 
 // maxScratch bounds what is kept.
@@ -57,16 +53,14 @@ func identify[T any](keyOf KeyFunc[T], versioned bool, object T) (key Key, versi
 			key, version, err = Key{}, knownVersion(object), recovered(value)
 		}
 	}()
-	if keyOf == nil {
-		err = ErrNoKeyFunc
-	} else if key, err = keyOf(object); err == nil && key == (Key{}) {
+	if key, err = keyOf(object); err == nil && key == (Key{}) {
 		err = ErrNoName
 	}
 	if err != nil {
 		key = Key{}
 	}
 	if versioned {
-		version = versionOf(object)
+		version = VersionOf(object)
 	}
 	return key, version, err
 }
@@ -75,97 +69,98 @@ func identify[T any](keyOf KeyFunc[T], versioned bool, object T) (key Key, versi
 func (p *Partition[T]) identify(object T) (Key, Version, error) {
 	key, version, err := identify(p.of.keyOf, p.of.versioned, object)
 	if err == nil {
-		key, err = p.place(key)
+		key, err = p.normalize(key)
 	}
 	return key, version, err
 }
 
-// recognise is identify for an object of which something was told.
-func (p *Partition[T]) recognise(object T, told Identity) (Key, Version, error) {
-	key, version, err := p.identify(object)
-	if placed, misplaced := p.place(told.Key); misplaced == nil {
-		told.Key = placed
+// recognise is identify for the object of a write, which may tell its key and version.
+func (p *Partition[T]) recognise(w *Write[T]) (Key, Version, error) {
+	key, version, err := p.identify(w.Object)
+	override := w.Key
+	if normal, misplaced := p.normalize(override); misplaced == nil {
+		override = normal
 	}
-	return told.check(key, version, err)
+	return applyOverride(override, w.Version, key, version, err)
 }
 
-// apply makes writes in one commit.
-func (p *Partition[T]) apply(writes []Write[T]) error {
+// apply makes writes of a watch in one commit. The resource version is as in [Batch].
+func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 	c := p.of
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	if p.dropped {
 		return p.droppedError()
 	}
-	s := step[T]{origin: Watch, resourceVersion: p.resourceVersion, edits: c.scratch.edits[:0]}
+	s := txn[T]{origin: Watch, resourceVersion: p.resourceVersion, mutations: c.scratch.mutations[:0]}
 	defer c.abandon(&s)
 	var rejections []Rejection
 	c.budget.begin()
 	for i := range writes {
-		w := &writes[i]
-		if r := p.stage(&s, w); r != nil {
+		if r := p.stage(&s, &writes[i]); r != nil {
 			rejections = append(rejections, *r)
 		}
 	}
-	if len(s.edits) > 0 || s.resourceVersion != p.resourceVersion || s.seen != "" && s.seen != p.resourceVersion {
+	p.advance(&s, Key{}, resourceVersion)
+	if len(s.mutations) > 0 || s.resourceVersion != p.resourceVersion || s.seen != "" && s.seen != p.resourceVersion {
 		c.commit(p, &s)
 	}
 	return rejectedError(rejections)
 }
 
-// stage adds a write to a step, or says why it cannot be made.
-func (p *Partition[T]) stage(s *step[T], w *Write[T]) *Rejection {
-	switch w.Type {
-	case WriteAdd, WriteUpdate:
-		key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
+// stage adds a write to a txn, or says why it cannot be made.
+func (p *Partition[T]) stage(s *txn[T], w *Write[T]) *Rejection {
+	switch {
+	case w.Err != nil:
+		r := w.rejection()
+		if key, err := p.normalize(r.Key); err == nil {
+			r.Key = key
+		}
+		if ownerErr := p.checkOwner(r.Key, r.Version); ownerErr != nil {
+			r.Err = errors.Join(ownerErr, r.Err)
+		}
+		p.reject(r.Key, r.Version)
+		return &r
+	case w.Type == Addition || w.Type == Modification:
+		key, version, err := p.recognise(w)
 		var e *entry[T]
 		if err == nil {
-			err = p.own(key, version)
+			err = p.checkOwner(key, version)
 		}
 		if err == nil && p.outdated(key, version) {
-			p.moved(s, key, version.ResourceVersion)
+			p.advance(s, key, version.ResourceVersion)
 			return nil
 		}
 		if err == nil {
-			e, err = p.of.afford(key, w)
+			e, err = p.of.admit(key, w)
 		}
 		if err != nil {
-			p.lack(key, version)
+			p.reject(key, version)
 			return &Rejection{Key: key, Version: version, Err: err}
 		}
-		s.edits = append(s.edits, edit[T]{key: key, new: e})
-		p.moved(s, key, version.ResourceVersion)
-	case WriteDelete:
-		return p.stageDelete(s, w)
-	case WriteDeleteKey:
-		key, err := p.place(w.Key)
+		s.mutations = append(s.mutations, mutation[T]{key: key, new: e})
+		p.advance(s, key, version.ResourceVersion)
+		return nil
+	case w.Type == Deletion && w.FinalStateKnown:
+		return p.stageDeletion(s, w)
+	case w.Type == Deletion:
+		key, err := p.normalize(w.Key)
 		if err == nil {
-			err = p.own(key, Version{})
+			err = p.checkOwner(key, Version{})
 		}
 		if err != nil {
 			return &Rejection{Key: w.Key, Err: err}
 		}
-		p.remove(s, edit[T]{key: key, left: w.Left}, w.Version.ResourceVersion)
-	case WriteBookmark:
-		p.moved(s, Key{}, w.Version.ResourceVersion)
-	case WriteLack:
-		r := w.rejection()
-		if key, err := p.place(r.Key); err == nil {
-			r.Key = key
-		}
-		if foreign := p.own(r.Key, r.Version); foreign != nil {
-			r.Err = errors.Join(foreign, r.Err)
-		}
-		p.lack(r.Key, r.Version)
-		return &r
-	default:
-		return &Rejection{Key: w.Key, Err: ErrNoWrite}
+		p.remove(s, mutation[T]{key: key, outOfScope: w.OutOfScope}, w.Version.ResourceVersion)
+		return nil
 	}
-	return nil
+	key, _ := p.normalize(w.Key)
+	p.reject(key, w.Version)
+	return &Rejection{Key: key, Version: w.Version, Err: ErrNoWrite}
 }
 
-// afford prepares the entry of a write, if the budget allows it.
-func (c *Cache[T]) afford(key Key, w *Write[T]) (*entry[T], error) {
+// admit prepares the entry of a write, if the budget allows it.
+func (c *Cache[T]) admit(key Key, w *Write[T]) (*entry[T], error) {
 	e, err := c.prepare(key, w.Object, w.Version)
 	if err != nil || c.budget == nil {
 		return e, err
@@ -183,50 +178,91 @@ func (c *Cache[T]) afford(key Key, w *Write[T]) (*entry[T], error) {
 	return e, nil
 }
 
-// abandon gives back what a step would have put, if a user's function ended the goroutine before
+// prepare does everything of a put that needs code of the user, once the key is
+// known: it finds the values for the indexes. The caller holds writer.
+func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
+	e := &entry[T]{header: header{name: key.Name}, object: object}
+	if version != (Version{}) && (!c.versioned || version != knownVersion(object)) {
+		override := version // so that a version is on the heap only here
+		e.version = &override
+		c.carries.Store(true)
+	}
+	if len(c.indexes) == 0 {
+		return e, nil
+	}
+	terms := c.scratch.terms[:0]
+	ended := true // by a function that ended the goroutine
+	defer func() {
+		if ended {
+			c.release(terms)
+		}
+		c.scratch.terms = nil
+		if cap(terms) <= maxScratch {
+			clear(terms)
+			c.scratch.terms = terms[:0]
+		}
+	}()
+	held := c.table.entry(key)
+	for _, x := range c.indexes {
+		start := len(terms)
+		var err error
+		if terms, err = x.terms(terms, held.section(x.position), key, object); err != nil {
+			c.release(terms)
+			ended = false
+			return nil, err
+		}
+		terms = terms[:start+len(x.arrange(terms[start:]))]
+	}
+	e.setTerms(terms)
+	ended = false
+	return e, nil
+}
+
+// abandon gives back what a txn would have put, if a user's function ended the goroutine before
 // the commit.
-func (c *Cache[T]) abandon(s *step[T]) {
+func (c *Cache[T]) abandon(s *txn[T]) {
 	if s.made {
 		return
 	}
-	for i := range s.edits {
-		if e := s.edits[i].new; e != nil {
+	for i := range s.mutations {
+		if e := s.mutations[i].new; e != nil {
 			c.release(e.terms())
 		}
 	}
-	clear(s.edits)
+	clear(s.mutations)
 }
 
-// stageDelete is stage for a Delete.
-func (p *Partition[T]) stageDelete(s *step[T], w *Write[T]) *Rejection {
-	key, version, err := p.recognise(w.Object, Identity{w.Key, w.Version})
-	foreign := p.own(key, version)
-	if foreign != nil {
-		err = foreign // the key would be enough, if it were one of these
+// stageDeletion is stage for a Deletion with the last state.
+func (p *Partition[T]) stageDeletion(s *txn[T], w *Write[T]) *Rejection {
+	key, version, err := p.recognise(w)
+	ownerErr := p.checkOwner(key, version)
+	if ownerErr != nil {
+		err = ownerErr // the key would be enough, if it were one of these
 	}
 	if err != nil {
-		if w.Key == (Key{}) || foreign != nil {
-			p.lack(key, version)
+		if w.Key == (Key{}) || ownerErr != nil {
+			p.reject(key, version)
 			return &Rejection{Key: key, Version: version, Err: err}
 		}
 		// The last state is bad, but the key is enough.
-		p.remove(s, edit[T]{key: key, left: w.Left}, version.ResourceVersion)
+		p.remove(s, mutation[T]{key: key, outOfScope: w.OutOfScope}, version.ResourceVersion)
 		return nil
 	}
 	final := &entry[T]{object: w.Object}
 	if w.Version != (Version{}) {
-		told := w.Version
-		final.version = &told
+		override := w.Version
+		final.version = &override
 	}
-	p.remove(s, edit[T]{key: key, final: final, left: w.Left}, version.ResourceVersion)
+	p.remove(s, mutation[T]{key: key, final: final, outOfScope: w.OutOfScope}, version.ResourceVersion)
 	return nil
 }
 
-// moved notes that the partition has heard of everything up to a resource
-// version, if that is known, and of a key, if there is one.
-func (p *Partition[T]) moved(s *step[T], key Key, resourceVersion string) {
+// advance records that the partition has received every change up to a resource version. It also
+// clears a rejected key, if key is set. An empty version changes no version, nor does any version
+// before the first Replace. A rejected key holds back resourceVersion, but not seen.
+func (p *Partition[T]) advance(s *txn[T], key Key, resourceVersion string) {
 	if key != (Key{}) {
-		p.found(key)
+		p.clearRejected(key)
 	}
 	if !p.complete || resourceVersion == "" {
 		return
@@ -235,175 +271,4 @@ func (p *Partition[T]) moved(s *step[T], key Key, resourceVersion string) {
 	if !p.lacking.any() {
 		s.resourceVersion = resourceVersion
 	}
-}
-
-// replace makes a listing what the partition holds. If it was staged, staged has what was
-// prepared of its objects.
-func (p *Partition[T]) replace(l Listing[T], staged *cacheStage[T]) error {
-	c := p.of
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	defer staged.endLocked()
-	if p.dropped {
-		return p.droppedError()
-	}
-	if p == c.whole && len(c.partitions) > 0 {
-		return &ScopeError{Scope: p.Scope(), Err: ErrOverlap}
-	}
-	r := replacement[T]{
-		of:         p,
-		listed:     make(map[Key]int, len(l.Objects)+len(l.Unchanged)),
-		rejections: make([]Rejection, 0, len(l.Lacking)),
-	}
-	defer func() { c.abandon(&step[T]{edits: r.edits}) }()
-	// Of what is said of one key, the last counts. What cannot be had is last, so
-	// that the resource version stays before it in any case.
-	for _, key := range l.Unchanged {
-		r.unchanged(key)
-	}
-	for i, object := range l.Objects {
-		r.object(object, l.identity(i), func() *entry[T] { return staged.take(i) })
-	}
-	for _, rejection := range l.Lacking {
-		if key, err := p.place(rejection.Key); err == nil {
-			rejection.Key = key
-		}
-		r.reject(rejection)
-	}
-	gone := r.deletions()
-	r.afford(gone)
-	s := step[T]{
-		origin:          List,
-		initial:         !p.complete,
-		edits:           append(gone, r.edits...),
-		resourceVersion: l.ResourceVersion,
-		seen:            l.ResourceVersion,
-		replaced:        true,
-		lowered:         lower(l.ResourceVersion, p.resourceVersion),
-	}
-	r.edits = nil // they are the step's
-	c.mu.Lock()
-	p.lacking = r.missing
-	c.mu.Unlock()
-	if p.lacking.any() {
-		s.resourceVersion = p.resourceVersion
-		if s.lowered {
-			s.resourceVersion = ""
-		}
-	}
-	c.commit(p, &s)
-	return rejectedError(r.standing())
-}
-
-// replacement is what a listing means for what is held.
-type replacement[T any] struct {
-	of *Partition[T]
-	// listed has the place of an edit for each key, or -1 if what is held there
-	// stays.
-	listed     map[Key]int
-	edits      []edit[T]
-	rejections []Rejection
-	missing    lacking
-	kept       map[types.UID]bool // of rejected objects without a key
-}
-
-func (r *replacement[T]) reject(rejection Rejection) {
-	r.rejections = append(r.rejections, rejection)
-	if r.of.own(rejection.Key, rejection.Version) == nil {
-		r.missing.add(rejection.Key)
-	}
-	r.withdraw(rejection.Key)
-	if rejection.Key == (Key{}) && rejection.Version.UID != "" {
-		if r.kept == nil {
-			r.kept = make(map[types.UID]bool)
-		}
-		r.kept[rejection.Version.UID] = true
-	}
-}
-
-// standing returns the last rejection of each key of which nothing was stored after
-// it, and all of those without a key.
-func (r *replacement[T]) standing() []Rejection {
-	seen := make(map[Key]bool)
-	all := slices.Clone(r.rejections)
-	slices.Reverse(all)
-	all = slices.DeleteFunc(all, func(rejection Rejection) bool {
-		key := rejection.Key
-		stored := r.of.own(key, rejection.Version) == nil && !r.missing.keys[key]
-		superseded := key != (Key{}) && (seen[key] || stored)
-		seen[key] = true
-		return superseded
-	})
-	slices.Reverse(all)
-	return all
-}
-
-// withdraw takes back the edit of a key, so that what is held there stays.
-func (r *replacement[T]) withdraw(key Key) {
-	if at, listed := r.listed[key]; listed && at >= 0 {
-		r.of.of.release(r.edits[at].new.terms())
-		r.edits[at] = edit[T]{}
-		r.listed[key] = -1
-	}
-}
-
-func (r *replacement[T]) unchanged(key Key) {
-	key, err := r.of.place(key)
-	if err == nil {
-		_, held := r.of.of.table.get(key)
-		if _, displaced := r.of.displaced[key]; !held && !displaced {
-			err = ErrNotHeld
-		}
-	}
-	if err != nil {
-		r.reject(Rejection{Key: key, Err: err})
-		return
-	}
-	r.listed[key] = -1
-}
-
-func (r *replacement[T]) object(object T, told Identity, prepared func() *entry[T]) {
-	c := r.of.of
-	key, version, err := r.of.recognise(object, told)
-	if err == nil {
-		err = r.of.own(key, version)
-	}
-	if err != nil {
-		r.reject(Rejection{Key: key, Version: version, Err: err})
-		return
-	}
-	if old, held := c.heldByWriter(key); held && old.Equal(version) || r.of.outdated(key, version) {
-		r.withdraw(key)
-		r.listed[key] = -1
-		r.missing.remove(key)
-		return
-	}
-	e := prepared()
-	if e == nil {
-		if e, err = c.prepare(key, object, told.Version); err != nil {
-			r.reject(Rejection{Key: key, Version: version, Err: err})
-			return
-		}
-	}
-	r.missing.remove(key)
-	if at, listed := r.listed[key]; listed && at >= 0 {
-		c.release(r.edits[at].new.terms())
-		r.edits[at].new = e
-		return
-	}
-	r.listed[key] = len(r.edits)
-	r.edits = append(r.edits, edit[T]{key: key, new: e})
-}
-
-// deletions returns the edits that take out what was not listed.
-func (r *replacement[T]) deletions() []edit[T] {
-	var gone []edit[T]
-	for e := range r.of.held() {
-		key := e.key()
-		if _, listed := r.listed[key]; listed || r.missing.keys[key] || len(r.kept) > 0 && r.kept[e.known().UID] {
-			continue
-		}
-		gone = append(gone, edit[T]{key: key})
-	}
-	return slices.Grow(gone, len(r.edits))
 }

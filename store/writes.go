@@ -27,17 +27,16 @@ func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
 // Bookmark implements [Store].
 func (c *Cache[T]) Bookmark(resourceVersion string) error { return c.whole.Bookmark(resourceVersion) }
 
-// Apply implements [BatchStore]. A nil batch is an empty one.
-func (c *Cache[T]) Apply(batch *Batch[T]) error { return c.whole.Apply(batch) }
+// BeginBatch implements [BatchStore].
+func (c *Cache[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
+	if self != Store[T](c) {
+		return nil
+	}
+	return c.whole.BeginBatch(c.whole, replace)
+}
 
-// ReplaceAll implements [BatchStore].
-func (c *Cache[T]) ReplaceAll(listing Listing[T]) error { return c.whole.ReplaceAll(listing) }
-
-// Holds implements [BatchStore].
-func (c *Cache[T]) Holds(key Key, version Version) bool { return c.whole.Holds(key, version) }
-
-// Itself implements [BatchStore].
-func (c *Cache[T]) Itself() Store[T] { return c }
+// Has implements [BatchStore].
+func (c *Cache[T]) Has(key Key, version Version) bool { return c.whole.Has(key, version) }
 
 // KeyOf returns the key of an object, held or not. An error is what a write of
 // it would be rejected with.
@@ -45,33 +44,40 @@ func (c *Cache[T]) KeyOf(object T) (Key, error) { return c.whole.KeyOf(object) }
 
 // Add implements [Store]: see [Cache.Add].
 func (p *Partition[T]) Add(object T) error {
-	return p.apply([]Write[T]{{Type: WriteAdd, Object: object}})
+	return p.apply([]Write[T]{{Type: Addition, Object: object}}, "")
 }
 
 // Update implements [Store]: see [Cache.Update].
 func (p *Partition[T]) Update(object T) error {
-	return p.apply([]Write[T]{{Type: WriteUpdate, Object: object}})
+	return p.apply([]Write[T]{{Type: Modification, Object: object}}, "")
 }
 
 // Delete implements [Store].
 func (p *Partition[T]) Delete(object T) error {
-	return p.apply([]Write[T]{{Type: WriteDelete, Object: object}})
+	return p.apply([]Write[T]{{Type: Deletion, Object: object, FinalStateKnown: true}}, "")
 }
 
 // DeleteKey implements [Store]: see [Cache.DeleteKey].
 func (p *Partition[T]) DeleteKey(key Key) error {
-	return p.apply([]Write[T]{{Type: WriteDeleteKey, Key: key}})
+	return p.apply([]Write[T]{{Type: Deletion, Key: key}}, "")
 }
 
 // Replace implements [Store]: see [Cache.Replace]. What is outside of the scope
 // is not touched.
 func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
-	return p.replace(Listing[T]{Objects: objects, ResourceVersion: resourceVersion}, nil)
+	b := newReplace(p, false, len(objects))
+	defer b.Discard() // if a function ends the goroutine
+	for i := range objects {
+		if err := b.Write(Write[T]{Type: Addition, Object: objects[i]}); err != nil {
+			break // Commit returns it
+		}
+	}
+	return b.Commit(resourceVersion)
 }
 
 // Bookmark implements [Store].
 func (p *Partition[T]) Bookmark(resourceVersion string) error {
-	return p.apply([]Write[T]{{Type: WriteBookmark, Version: Version{ResourceVersion: resourceVersion}}})
+	return p.apply(nil, resourceVersion)
 }
 
 // ResourceVersion implements [Store].
@@ -81,17 +87,20 @@ func (p *Partition[T]) ResourceVersion() string {
 	return p.resourceVersion
 }
 
-// Apply implements [BatchStore]. A nil batch is an empty one.
-func (p *Partition[T]) Apply(batch *Batch[T]) error {
-	return p.apply(batch.list())
+// BeginBatch implements [BatchStore].
+func (p *Partition[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
+	switch {
+	case self != Store[T](p):
+		return nil
+	case replace:
+		return newReplace(p, true, 0)
+	}
+	return &watchBatch[T]{of: p}
 }
 
-// ReplaceAll implements [BatchStore].
-func (p *Partition[T]) ReplaceAll(listing Listing[T]) error { return p.replace(listing, nil) }
-
-// Holds implements [BatchStore].
-func (p *Partition[T]) Holds(key Key, version Version) bool {
-	key, err := p.place(key)
+// Has implements [BatchStore].
+func (p *Partition[T]) Has(key Key, version Version) bool {
+	key, err := p.normalize(key)
 	if err != nil {
 		return false
 	}
@@ -99,20 +108,9 @@ func (p *Partition[T]) Holds(key Key, version Version) bool {
 	return ok && held.Equal(version)
 }
 
-// Itself implements [BatchStore].
-func (p *Partition[T]) Itself() Store[T] { return p }
-
 // KeyOf returns the key that an object has in the cache, held or not. An error is
 // what a write of it would be rejected with.
 func (p *Partition[T]) KeyOf(object T) (Key, error) {
 	key, _, err := p.identify(object)
 	return key, err
-}
-
-// list returns the writes, none of a nil batch.
-func (b *Batch[T]) list() []Write[T] {
-	if b == nil {
-		return nil
-	}
-	return b.writes
 }

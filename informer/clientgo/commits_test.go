@@ -138,14 +138,18 @@ func TestHandlersAreToldOfWhatWasStored(t *testing.T) {
 		_, err := s.AddEventHandler(&d)
 		require.NoError(t, err)
 		run(t, s)
-		batch := &store.Batch[*configMap]{}
-		batch.Add(stored("a", "a", "1"))
-		batch.Add(stored("b", "b", "2", "bad"))
-		batch.Add(stored("c", "c", "3"))
-		batch.Update(stored("a", "a", "4", "bad"))
-		batch.Update(stored("c", "c", "5", "y"))
-		applied := store.Batches(hand).Apply(batch)
-		assert.Error(t, applied)
+		batch, own := store.Begin(hand, false)
+		require.True(t, own)
+		for _, w := range []store.Write[*configMap]{
+			{Type: store.Addition, Object: stored("a", "a", "1")},
+			{Type: store.Addition, Object: stored("b", "b", "2", "bad")},
+			{Type: store.Addition, Object: stored("c", "c", "3")},
+			{Type: store.Modification, Object: stored("a", "a", "4", "bad")},
+			{Type: store.Modification, Object: stored("c", "c", "5", "y")},
+		} {
+			require.NoError(t, batch.Write(w))
+		}
+		assert.Error(t, batch.Commit(""))
 		synctest.Wait()
 		assert.ElementsMatch(t, []string{"add a", "add c", "update c>c:y"}, d.read())
 		assert.Equal(t, []string{"default/a", "default/c"}, s.GetStore().ListKeys())

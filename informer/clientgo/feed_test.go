@@ -21,6 +21,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 )
 
 // theirs returns an informer of client-go's of the ConfigMaps of a server.
@@ -446,7 +447,7 @@ func TestFeedFillsAnyStore(t *testing.T) {
 		from := theirs(t, server)
 		run(t, from)
 		queues := eventqueue.New(store.ObjectKey[*configMap])
-		end := begin(t, NewFeed(from, store.Filter(queues, func(c *configMap) bool { return c.Name == "b" }), nil))
+		end := begin(t, NewFeed(from, decorate.Filter(queues, func(c *configMap) bool { return c.Name == "b" }), nil))
 		queue, err := queues.Take(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, "default/b", queue.Key().String())

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/memsize"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -98,7 +99,7 @@ func (o *Objects[T]) fly(ctx context.Context, key store.Key, f *flight[T]) {
 func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 	var size int64
 	if f.err == nil && o.limits.bytes > 0 {
-		size = store.SizeOf(f.object)
+		size = memsize.Of(f.object)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

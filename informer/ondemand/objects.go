@@ -80,7 +80,7 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 			}
 			return versionOf(m), true
 		},
-		complete: func() bool { return metadata.Snapshot().Complete() },
+		complete: func() bool { return metadata.Snapshot().Synced() },
 		recent:   newRecent[T](limits),
 		flights:  map[store.Key]*flight[T]{},
 	}

@@ -21,7 +21,7 @@ func WithMaxObjects(n int) Option {
 	return optionFunc(func(o *options) { o.objects = max(n, 0) })
 }
 
-// WithMaxBytes sets how much memory the kept objects take, as [store.SizeOf] estimates
+// WithMaxBytes sets how much memory the kept objects take, as memsize.Of estimates
 // it. An object that is larger by itself is not kept. The default, and what is not
 // positive, is no such limit; that of [WithMaxObjects] goes on to hold.
 func WithMaxBytes(n int64) Option {

@@ -4,7 +4,7 @@ package ondemand
 type Stats struct {
 	// Kept is the number of objects that are kept.
 	Kept int
-	// Bytes is about how much memory they take: see [store.SizeOf]. It is 0 without
+	// Bytes is about how much memory they take: see memsize.Of. It is 0 without
 	// [WithMaxBytes].
 	Bytes int64
 	// Hits counts the calls of Get that needed no request.

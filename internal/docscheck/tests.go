@@ -20,8 +20,8 @@ var (
 	// testTitle is a link whose title is the name of a test.
 	testTitle = regexp.MustCompile(`\]\(([^)\s]+) "((?:Test|Fuzz|Benchmark)[A-Z]\w*)"\)`)
 	// promise is an entry of the guarantees in a doc.go, and promised its row in guarantees.md.
-	promise  = regexp.MustCompile(`(?m)^//   - ([A-Z]\d+)\. `)
-	promised = regexp.MustCompile(`^\| ([A-Z]\d+) \|(.*)\|\s*$`)
+	promise  = regexp.MustCompile(`(?m)^//   - ((?:[a-z]+-)?[A-Z]\d+)[.:] `)
+	promised = regexp.MustCompile(`^\| ((?:[a-z]+-)?[A-Z]\d+) \|(.*)\|\s*$`)
 )
 
 // guarantees is the page with a row for each promise.

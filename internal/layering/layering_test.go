@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"controller": {"store", "eventqueue", "informer", "reflector", "internal/wire", "internal/wire/decode"},
 	"informer":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 
-	"store/compact": {"store", "internal/wire", "internal/wire/decode"},
+	"store/compact": {"store", "store/decorate", "internal/wire", "internal/wire/decode"},
 	"store/persist": {"store"},
 
 	"informer/inspect": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
@@ -40,16 +40,17 @@ var allowed = map[string][]string{
 }
 
 // anybody may reach these, which reach none of ours.
-var anybody = []string{"internal/klogging", "internal/masking", "internal/restguard"}
+var anybody = []string{"store/memsize", "internal/klogging", "internal/masking", "internal/restguard"}
 
 func init() {
 	allowed["store/guard"] = []string{"store"}
+	allowed["store/decorate"] = []string{"store"}
 	allowed["store/overlay"] = []string{"store"}
 	allowed["informer/ondemand"] = []string{"store"}
 	// Whoever has informers has their guards.
 	for name, below := range allowed {
 		if name == "informer" || slices.Contains(below, "informer") {
-			allowed[name] = append(below, "store/guard")
+			allowed[name] = append(below, "store/guard", "store/decorate")
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/compact"
+	"github.com/kubereflector/kubereflector/store/memsize"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -39,5 +40,5 @@ func TestBudgetOfPackedObjectsCountsTheirBytes(t *testing.T) {
 		bytes += int64(packed.Size())
 	}
 	assert.Equal(t, bytes+700*32, budget.Bytes())
-	assert.Zero(t, store.SizeOf[*compact.Packed[*corev1.Pod]](nil))
+	assert.Zero(t, memsize.Of[*compact.Packed[*corev1.Pod]](nil))
 }

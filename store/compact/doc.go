@@ -44,7 +44,7 @@
 //   - C2. What was stored can be read. An object that cannot be encoded, or whose JSON
 //     cannot be decoded again, is rejected when it is written.
 //   - C3. The number of objects that are kept decoded is bounded: see [WithRecent]. As long
-//     as one is, every read returns the same pointer, which S9 asks for; later reads return
+//     as one is, every read returns the same pointer, which store-S9 asks for; later reads return
 //     another one.
 //   - C4. Index values are found when an object is written, or comes in a list. A [Store]
 //     decodes nothing for them.

@@ -90,7 +90,7 @@ func (p *Packed[T]) GetResourceVersion() string { return p.part(version) }
 // included.
 func (p *Packed[T]) Size() int { return len(p.data) }
 
-// MemorySize is what [store.SizeOf] and so a [store.Budget] take for the size: that of the
+// MemorySize is what memsize.Of and so a [store.Budget] take for the size: that of the
 // packed object in memory. What all share, such as dictionaries, and what is decoded at the
 // moment are not in it.
 func (p *Packed[T]) MemorySize() int64 {

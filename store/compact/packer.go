@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/store"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Packer packs objects of one kind, and learns from them what they have in common. See the
@@ -101,22 +100,11 @@ func (p *Packer[T]) pack(object T) (*Packed[T], error) {
 		p.current.Store(learned)
 	}
 	c := p.current.Load()
-	s.frame = appendHeader(s.frame[:0], key, versionOf(object))
+	s.frame = appendHeader(s.frame[:0], key, store.VersionOf(object))
 	s.frame = c.encoder.EncodeAll(s.plain, s.frame)
 	packed := &Packed[T]{by: c.dictionary, data: string(s.frame)}
 	p.recent.stage(packed, object)
 	return packed, nil
-}
-
-// versionOf returns what an object says of its version.
-func versionOf(object any) (v store.Version) {
-	if o, ok := object.(interface{ GetUID() types.UID }); ok {
-		v.UID = o.GetUID()
-	}
-	if o, ok := object.(interface{ GetResourceVersion() string }); ok {
-		v.ResourceVersion = o.GetResourceVersion()
-	}
-	return v
 }
 
 // adopt makes a dictionary out of parts of objects, and counts it as long as objects refer

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 )
 
 // Store is a [store.BatchStore] of T in little memory, and its [store.Reader]. Behind it is
@@ -17,20 +18,20 @@ type Store[T any] struct {
 }
 
 var (
-	_ store.Stager[*struct{}] = (*Store[*struct{}])(nil)
-	_ store.Reader[*struct{}] = (*Store[*struct{}])(nil)
+	_ store.BatchStore[*struct{}] = (*Store[*struct{}])(nil)
+	_ store.Reader[*struct{}]     = (*Store[*struct{}])(nil)
 )
 
 // New returns an empty store of objects that keyOf gives their keys. Without a KeyFunc, or
 // with a T that is no pointer to a struct, every object is rejected.
 func New[T any](keyOf store.KeyFunc[T], opts ...Option) *Store[T] {
 	s := &Store[T]{packer: NewPacker(keyOf, opts...), cache: store.New(Key[T])}
-	s.pack = store.Batches(store.Transform(&telling[T]{s.cache}, keyOf, s.packer.Pack))
+	s.pack = decorate.Transform(&telling[T]{s.cache}, s.KeyOf, s.packer.Pack).(store.BatchStore[T])
 	return s
 }
 
 // Cache returns the cache of packed objects: for snapshots, indexes, those who wait, watch
-// and follow, and for partitions, to which [store.Transform] with the Pack of
+// and follow, and for partitions, to which [decorate.Transform] with the Pack of
 // [Store.Packer] leads.
 func (s *Store[T]) Cache() *store.Cache[*Packed[T]] { return s.cache }
 
@@ -92,25 +93,8 @@ func (s *Store[T]) Replace(objects []T, resourceVersion string) error {
 // Bookmark implements [store.Store].
 func (s *Store[T]) Bookmark(resourceVersion string) error { return s.pack.Bookmark(resourceVersion) }
 
-// Apply implements [store.BatchStore].
-func (s *Store[T]) Apply(batch *store.Batch[T]) error {
-	defer s.packer.recent.write()()
-	return s.pack.Apply(batch)
-}
-
-// ReplaceAll implements [store.BatchStore].
-func (s *Store[T]) ReplaceAll(listing store.Listing[T]) error {
-	defer s.packer.recent.write()()
-	return s.pack.ReplaceAll(listing)
-}
-
-// Holds implements [store.BatchStore].
-func (s *Store[T]) Holds(key store.Key, version store.Version) bool {
-	return s.cache.Holds(key, version)
-}
-
-// Itself implements [store.BatchStore].
-func (s *Store[T]) Itself() store.Store[T] { return s }
+// Has implements [store.BatchStore].
+func (s *Store[T]) Has(key store.Key, version store.Version) bool { return s.cache.Has(key, version) }
 
 // KeyOf returns the key of an object, held or not.
 func (s *Store[T]) KeyOf(object T) (store.Key, error) {

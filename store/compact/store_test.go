@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/compact"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,14 +21,14 @@ import (
 func TestConformance(t *testing.T) {
 	for name, opts := range map[string][]compact.Option{"": nil, "few": {compact.WithRecent(64)}} {
 		t.Run("store "+name, func(t *testing.T) {
-			storetest.Run(t, func() (store.Store[*storetest.Object], store.Reader[*storetest.Object]) {
+			storetest.RunBatches(t, func() (store.Store[*storetest.Object], store.Reader[*storetest.Object]) {
 				s := compact.New(storetest.ClusterKey, opts...)
 				return s, s
 			})
 		})
 	}
 	t.Run("store with an index", func(t *testing.T) {
-		storetest.Run(t, func() (store.Store[*storetest.Object], store.Reader[*storetest.Object]) {
+		storetest.RunBatches(t, func() (store.Store[*storetest.Object], store.Reader[*storetest.Object]) {
 			s := compact.New(storetest.ClusterKey)
 			_, err := store.AddIndex(s.Cache(), "payload", compact.By(func(o *storetest.Object) []string { return []string{o.Payload} }))
 			if err != nil {
@@ -36,11 +37,6 @@ func TestConformance(t *testing.T) {
 			return s, s
 		})
 	})
-}
-
-func TestStoreTakesBatches(t *testing.T) {
-	s := compact.New(store.ObjectKey[*corev1.Pod])
-	assert.Same(t, s, store.Batches(s).Itself())
 }
 
 // pods returns pods that differ in their names, in what goes with them, and in the node.
@@ -112,9 +108,9 @@ func TestIndexesOfAStoreDecodeNothing(t *testing.T) {
 		later.ResourceVersion = "301"
 		written[later.Name] = later
 		require.NoError(t, s.Update(later))
-		var batch store.Batch[*corev1.Pod]
-		batch.Update(later)
-		require.NoError(t, s.Apply(&batch))
+		batch, _ := store.Begin(s, false)
+		require.NoError(t, batch.Write(store.Write[*corev1.Pod]{Type: store.Modification, Object: later}))
+		require.NoError(t, batch.Commit(""))
 		assert.Equal(t, 102, seen)
 	}
 }
@@ -163,7 +159,7 @@ func TestPartitionsArePacked(t *testing.T) {
 	s := compact.New(store.ObjectKey[*corev1.Pod])
 	part, err := s.Cache().Partition(store.Scope{Cluster: "west"})
 	require.NoError(t, err)
-	west := store.Transform(part, store.ObjectKey[*corev1.Pod], s.Packer().Pack)
+	west := decorate.Transform(part, store.ObjectKey[*corev1.Pod], s.Packer().Pack)
 	require.NoError(t, west.Replace(pods(3), "300"))
 	got, ok := s.Get(store.Key{Cluster: "west", Namespace: "shop", Name: "pod-0001"})
 	require.True(t, ok)

@@ -38,10 +38,10 @@
 //     writes together.
 //
 // How Y2 is kept: each commit says up to which resource version its writer has told
-// everything (see [store.Commit], Seen). A write up to there is no news, whether its
+// everything (see [store.Commit], ObservedVersion). A write up to there is no news, whether its
 // object is in the cache, was deleted, or never got there. That holds for each partition
 // of a cache, of which one that is a shard speaks for its own objects alone, and while a
-// rejected object holds the cache's own version up (S5 of package store). A deletion
+// rejected object holds the cache's own version up (store-S5). A deletion
 // whose version nobody told is remembered by its UID until the next one is: in a cache
 // that never has a Replace, that is for good. What left, because its scope was dropped,
 // was not deleted.

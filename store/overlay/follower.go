@@ -24,16 +24,16 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	if commit.Partition != nil {
 		where = place{scope: commit.Partition.Scope()}
 	}
-	if commit.Seen != "" {
-		if o.told.up(where, commit.Seen) {
+	if commit.ObservedVersion != "" {
+		if o.told.up(where, commit.ObservedVersion) {
 			o.clearLocked() // these writes are of a history that is lost
 		}
 	}
 	for i := range commit.Changes {
 		change := &commit.Changes[i]
 		// Of a single deletion by its key nobody knows the version. What left is not deleted.
-		told := commit.Seen != "" && (change.FinalStateKnown || commit.Origin == store.List)
-		if change.Type == store.Deletion && !told && !change.Left {
+		told := commit.ObservedVersion != "" && (change.FinalStateKnown || commit.Origin == store.List)
+		if change.Type == store.Deletion && !told && !change.OutOfScope {
 			o.told.bury(change.Key, change.Version.UID)
 		}
 		if w := o.writes[change.Key]; w != nil && supersedes(change, w.version) {
@@ -42,7 +42,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	}
 	// What other places were told of is no news.
 	for _, w := range o.writes {
-		if where.contains(w.key, w.version.UID) && reached(commit.Seen, w.version.ResourceVersion) {
+		if where.contains(w.key, w.version.UID) && reached(commit.ObservedVersion, w.version.ResourceVersion) {
 			o.forgetLocked(w)
 		}
 	}

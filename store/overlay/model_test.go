@@ -18,7 +18,7 @@ import (
 // are reported late, in any order.
 type world struct {
 	t       *rapid.T
-	into    store.BatchStore[*object] // the cache or a partition of it
+	into    store.Store[*object] // the cache or a partition of it
 	cache   *store.Cache[*object]
 	overlay *Overlay[*object]
 	byValue *Index[string, *object]
@@ -75,28 +75,31 @@ func (w *world) write(key store.Key, deleted bool) {
 
 // watch tells the cache of the next events, in one commit.
 func (w *world) watch(n int) {
-	var batch store.Batch[*object]
+	var writes []store.Write[*object]
 	for ; n > 0 && w.seen < len(w.log); n-- {
 		one := w.log[w.seen]
 		w.seen++
 		w.upTo, _ = strconv.Atoi(one.object.ResourceVersion)
 		if one.deleted {
-			batch.Delete(one.object)
+			writes = append(writes, store.Write[*object]{Type: store.Deletion, Object: one.object, FinalStateKnown: true})
 		} else {
-			batch.Update(one.object)
+			writes = append(writes, store.Write[*object]{Type: store.Modification, Object: one.object})
 		}
 	}
-	require.NoError(w.t, w.into.Apply(&batch))
+	require.NoError(w.t, commit(w.into, false, "", writes...))
 }
 
 // list tells the cache what the server holds. If something else is lacking, the
 // resource version stays where it was.
 func (w *world) list(lacking bool) {
-	listing := store.Listing[*object]{Objects: slices.Collect(maps.Values(w.objects)), ResourceVersion: strconv.Itoa(w.version)}
-	if lacking {
-		listing.Lacking = []store.Rejection{{Key: store.Key{Namespace: "ns", Name: "bad"}, Err: store.ErrNoWrite}}
+	var writes []store.Write[*object]
+	for _, o := range w.objects {
+		writes = append(writes, store.Write[*object]{Type: store.Addition, Object: o})
 	}
-	_ = w.into.ReplaceAll(listing)
+	if lacking {
+		writes = append(writes, store.Write[*object]{Key: store.Key{Namespace: "ns", Name: "bad"}, Err: store.ErrNoWrite})
+	}
+	_ = commit(w.into, true, strconv.Itoa(w.version), writes...)
 	w.seen, w.upTo = len(w.log), w.version
 }
 

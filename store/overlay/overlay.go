@@ -117,7 +117,7 @@ func (o *Overlay[T]) WroteIn(cluster string, object T) error {
 	if key.Cluster == "" {
 		key.Cluster = cluster
 	}
-	w := &write[T]{key: key, object: object, version: versionOf(object)}
+	w := &write[T]{key: key, object: object, version: store.VersionOf(object)}
 	if w.version.UID == "" {
 		return ErrNoUID
 	}
@@ -128,13 +128,13 @@ func (o *Overlay[T]) WroteIn(cluster string, object T) error {
 		return err
 	}
 	held, ok := o.of.Get(key)
-	if ok && reached(versionOf(held).ResourceVersion, w.version.ResourceVersion) {
+	if ok && reached(store.VersionOf(held).ResourceVersion, w.version.ResourceVersion) {
 		return nil
 	}
 	if other := o.writes[key]; other != nil && reached(other.version.ResourceVersion, w.version.ResourceVersion) {
 		return nil
 	}
-	w.held = ok && versionOf(held).UID == w.version.UID
+	w.held = ok && store.VersionOf(held).UID == w.version.UID
 	w.until = time.Now().Add(o.life)
 	o.writes[key] = w
 	o.pending.Store(int64(len(o.writes)))
@@ -172,8 +172,8 @@ func (o *Overlay[T]) seen(w *write[T]) (bool, error) {
 // newerLocked reports whether a write is newer than the state of the cache in which its
 // key holds, or does not hold, an object. One that is not is forgotten.
 func (o *Overlay[T]) newerLocked(w *write[T], held T, ok bool) bool {
-	older := ok && reached(versionOf(held).ResourceVersion, w.version.ResourceVersion)
-	deleted := w.held && (!ok || versionOf(held).UID != w.version.UID)
+	older := ok && reached(store.VersionOf(held).ResourceVersion, w.version.ResourceVersion)
+	deleted := w.held && (!ok || store.VersionOf(held).UID != w.version.UID)
 	if older || deleted || w.over() {
 		o.forgetLocked(w)
 		return false

@@ -30,6 +30,15 @@ func over(t *testing.T, resourceVersion string, objects ...*object) (*store.Cach
 	return cache, o
 }
 
+// commit makes one batch of some writes.
+func commit(into store.Store[*object], replace bool, resourceVersion string, writes ...store.Write[*object]) error {
+	b, _ := store.Begin(into, replace)
+	for _, w := range writes {
+		_ = b.Write(w) // Commit returns the error
+	}
+	return b.Commit(resourceVersion)
+}
+
 // shows checks what an overlay has under the key of the pod; nil for nothing.
 func shows(t *testing.T, o *Overlay[*object], want *object) {
 	t.Helper()
@@ -125,19 +134,15 @@ func TestCreationThatTheCacheNeverSaw(t *testing.T) {
 }
 
 func TestDeletionWhileTheResourceVersionStands(t *testing.T) {
-	bad := store.Rejection{Key: store.Key{Namespace: "ns", Name: "bad"}, Err: assert.AnError}
+	bad := store.Write[*object]{Key: store.Key{Namespace: "ns", Name: "bad"}, Err: assert.AnError}
 	for name, end := range map[string]func(*store.Cache[*object]) error{
-		"a watch": func(c *store.Cache[*object]) error { return c.Delete(pod("u", "7")) },
-		"a list": func(c *store.Cache[*object]) error {
-			return c.ReplaceAll(store.Listing[*object]{Lacking: []store.Rejection{bad}, ResourceVersion: "8"})
-		},
+		"a watch":           func(c *store.Cache[*object]) error { return c.Delete(pod("u", "7")) },
+		"a list":            func(c *store.Cache[*object]) error { return commit(c, true, "8", bad) },
 		"nothing but a key": func(c *store.Cache[*object]) error { return c.DeleteKey(podKey) },
 	} {
 		t.Run("told by "+name, func(t *testing.T) {
 			cache, o := over(t, "1", pod("u", "1"))
-			var lack store.Batch[*object]
-			lack.Lack(bad)
-			require.Error(t, cache.Apply(&lack))
+			require.Error(t, commit(cache, false, "", bad))
 			_ = end(cache)
 			require.Equal(t, "1", cache.ResourceVersion())
 			require.NoError(t, o.Wrote(pod("u", "5")))

@@ -95,11 +95,9 @@ func TestDeletionsOfClustersWhileThereIsNoResourceVersion(t *testing.T) {
 	})
 	o := New(cache, 0)
 	defer o.Close()
-	require.Error(t, cache.ReplaceAll(store.Listing[*object]{
-		Objects:         []*object{pod("u", "2")},
-		Lacking:         []store.Rejection{{Key: store.Key{Cluster: "c", Namespace: "ns", Name: "bad"}, Err: assert.AnError}},
-		ResourceVersion: "5",
-	}))
+	require.Error(t, commit(cache, true, "5",
+		store.Write[*object]{Type: store.Addition, Object: pod("u", "2")},
+		store.Write[*object]{Key: store.Key{Cluster: "c", Namespace: "ns", Name: "bad"}, Err: assert.AnError}))
 	require.Empty(t, cache.ResourceVersion())
 	require.NoError(t, cache.Delete(pod("u", "7")))
 	require.NoError(t, o.Wrote(pod("u", "6")))

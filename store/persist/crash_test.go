@@ -58,7 +58,7 @@ func commitOf(version string) (commit int, whole bool) {
 func newHistory() *history { return &history{objects: map[store.Key]*object{}, commit: -1} }
 
 // next makes the next commit in a store; nil makes it in the history alone.
-func (h *history) next(to store.BatchStore[*object]) error {
+func (h *history) next(to store.Store[*object]) error {
 	h.commit++
 	random := rand.New(rand.NewPCG(1, uint64(h.commit)))
 	if h.commit == 0 {
@@ -67,7 +67,7 @@ func (h *history) next(to store.BatchStore[*object]) error {
 		}
 		return h.replace(to)
 	}
-	var batch store.Batch[*object]
+	var writes []store.Write[*object]
 	kind := random.IntN(50)
 	n := 1
 	if kind < 25 {
@@ -84,19 +84,18 @@ func (h *history) next(to store.BatchStore[*object]) error {
 		case held && random.IntN(4) == 0:
 			gone := old.At(strconv.Itoa(100*h.commit + 100 + i))
 			delete(h.objects, key)
-			batch.Delete(gone)
+			writes = append(writes, store.Write[*object]{Type: store.Deletion, Object: gone, FinalStateKnown: true})
 		default:
-			batch.Update(h.put(name, i))
+			writes = append(writes, store.Write[*object]{Type: store.Modification, Object: h.put(name, i)})
 		}
 	}
-	batch.Bookmark(version(h.commit))
 	switch {
 	case to == nil:
 		return nil
 	case kind == 0:
 		return h.replace(to)
 	}
-	return to.Apply(&batch)
+	return commit(to, false, version(h.commit), writes...)
 }
 
 func (h *history) put(name string, i int) *object {
@@ -111,16 +110,16 @@ func (h *history) put(name string, i int) *object {
 	return o
 }
 
-func (h *history) replace(to store.BatchStore[*object]) error {
+func (h *history) replace(to store.Store[*object]) error {
 	if to == nil {
 		return nil
 	}
-	all := make([]*object, 0, len(h.objects))
+	all := make([]store.Write[*object], 0, len(h.objects))
 	for _, o := range h.objects {
-		all = append(all, o)
+		all = append(all, store.Write[*object]{Type: store.Addition, Object: o})
 	}
-	slices.SortFunc(all, func(a, b *object) int { return strings.Compare(a.Name, b.Name) })
-	return to.ReplaceAll(store.Listing[*object]{Objects: all, ResourceVersion: version(h.commit)})
+	slices.SortFunc(all, func(a, b store.Write[*object]) int { return strings.Compare(a.Object.Name, b.Object.Name) })
+	return commit(to, true, version(h.commit), all...)
 }
 
 // live is the process that is killed. It goes on with the history where the file is, and

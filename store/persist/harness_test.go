@@ -60,6 +60,15 @@ func tryOpen(path string) (*Store[*object], error) {
 	return Open(path, store.ObjectKey[*object], asked)
 }
 
+// commit makes one batch of some writes.
+func commit(to store.Store[*object], replace bool, version string, writes ...store.Write[*object]) error {
+	b, _ := store.Begin(to, replace)
+	for _, w := range writes {
+		_ = b.Write(w) // Commit returns the error
+	}
+	return b.Commit(version)
+}
+
 // contentsOf describes what a store holds.
 func contentsOf(s *Store[*object]) string { return fmt.Sprint(held(s), s.ResourceVersion()) }
 
@@ -138,7 +147,7 @@ func rewind(t *testing.T, path string, older *object) {
 		}
 		encoded, err := o.Codec.Encode(older)
 		name := keyBytes(store.Key{Namespace: older.Namespace, Name: older.Name})
-		return errors.Join(err, tx.Bucket(objectsBucket).Put(name, seal(name, content(versionOf(older), encoded))))
+		return errors.Join(err, tx.Bucket(objectsBucket).Put(name, seal(name, content(store.VersionOf(older), encoded))))
 	}))
 	require.NoError(t, db.Close())
 }

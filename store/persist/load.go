@@ -17,11 +17,10 @@ import (
 
 // loaded is what was read from a file.
 type loaded[T any] struct {
-	state      fileState
-	keys       []store.Key
-	objects    []T
-	identities []store.Identity // of the objects that do not tell all; the others' are zero
-	bytes      int              // of all records
+	state  fileState
+	keys   []store.Key
+	writes []store.Write[T] // which have Key and Version if the object does not tell them
+	bytes  int              // of all records
 }
 
 // load opens a file, or makes it, and reads what is in it. Nothing is written to a
@@ -145,8 +144,7 @@ func verify(tx *bolt.Tx, file *os.File, wanted header, state *fileState) ([]reco
 // decode makes objects of records.
 func (l *loaded[T]) decode(records []record, codec Codec[T], keyOf store.KeyFunc[T]) error {
 	l.keys = make([]store.Key, len(records))
-	l.objects = make([]T, len(records))
-	l.identities = make([]store.Identity, len(records))
+	l.writes = make([]store.Write[T], len(records))
 	for _, r := range records {
 		l.bytes += len(r.key) + len(r.content)
 	}
@@ -188,13 +186,14 @@ func (l *loaded[T]) decodeOne(n int, r record, codec Codec[T], keyOf store.KeyFu
 	if err != nil {
 		return fmt.Errorf("%w: %v: %w", ErrUndecodable, key, err)
 	}
-	l.keys[n], l.objects[n] = key, object
+	w := &l.writes[n]
+	l.keys[n], w.Type, w.Object = key, store.Addition, object
 	// What an object tells by itself need not be kept beside it.
 	if own, err := keyOf(object); err != nil || own.Name != key.Name || own.Namespace != key.Namespace {
-		l.identities[n].Key = key
+		w.Key = key
 	}
-	if versionOf(object) != version {
-		l.identities[n].Version = version
+	if store.VersionOf(object) != version {
+		w.Version = version
 	}
 	return nil
 }
@@ -233,31 +232,20 @@ func (l *loaded[T]) restore(c *store.Cache[T]) error {
 
 // version returns that of an object.
 func (l *loaded[T]) version(n int) store.Version {
-	if version := l.identities[n].Version; version != (store.Version{}) {
+	if version := l.writes[n].Version; version != (store.Version{}) {
 		return version
 	}
-	return versionOf(l.objects[n])
+	return store.VersionOf(l.writes[n].Object)
 }
 
-func (l *loaded[T]) restoreInto(s store.BatchStore[T], which []int, version string) error {
-	var err error
-	if version == "" {
-		batch := &store.Batch[T]{}
-		for _, n := range which {
-			batch.Append(store.Write[T]{Type: store.WriteAdd, Object: l.objects[n], Key: l.identities[n].Key, Version: l.identities[n].Version})
-		}
-		if batch.Len() > 0 {
-			err = s.Apply(batch)
-		}
-	} else {
-		listing := store.Listing[T]{ResourceVersion: version}
-		for _, n := range which {
-			listing.Objects = append(listing.Objects, l.objects[n])
-			listing.Identities = append(listing.Identities, l.identities[n])
-		}
-		err = s.ReplaceAll(listing)
+// restoreInto writes objects. Without a version it is no list, so that the reflector lists them.
+func (l *loaded[T]) restoreInto(s store.Store[T], which []int, version string) error {
+	b, _ := store.Begin(s, version != "")
+	defer b.Discard()
+	for _, n := range which {
+		_ = b.Write(l.writes[n]) // Commit returns the error
 	}
-	if err != nil {
+	if err := b.Commit(version); err != nil {
 		return fmt.Errorf("%w: %w", ErrUndecodable, err)
 	}
 	return nil

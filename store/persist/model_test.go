@@ -52,7 +52,7 @@ func (m *model) open() {
 }
 
 // door draws what is written to, and where its objects are.
-func (m *model) door() (store.BatchStore[*object], store.Scope) {
+func (m *model) door() (store.Store[*object], store.Scope) {
 	parts := m.s.Scopes()
 	if len(parts) == 0 {
 		return m.s, store.Scope{}
@@ -86,21 +86,27 @@ func (m *model) wrote(err error) {
 
 func (m *model) batch(*rapid.T) {
 	to, scope := m.door()
-	var batch store.Batch[*object]
+	var writes []store.Write[*object]
+	bookmarked := false
 	for range rapid.IntRange(1, 4).Draw(m.t, "writes") {
 		o := m.draw(scope)
 		switch rapid.IntRange(0, 3).Draw(m.t, "write") {
 		case 0:
-			batch.Delete(o)
+			writes = append(writes, store.Write[*object]{Type: store.Deletion, Object: o, FinalStateKnown: true})
 		case 1:
-			batch.DeleteKey(store.Key{Cluster: o.Cluster, Namespace: o.Namespace, Name: o.Name})
+			key := store.Key{Cluster: o.Cluster, Namespace: o.Namespace, Name: o.Name}
+			writes = append(writes, store.Write[*object]{Type: store.Deletion, Key: key})
 		case 2:
-			batch.Bookmark(o.ResourceVersion)
+			bookmarked = true
 		default:
-			batch.Update(o)
+			writes = append(writes, store.Write[*object]{Type: store.Modification, Object: o})
 		}
 	}
-	m.wrote(to.Apply(&batch))
+	version := ""
+	if bookmarked {
+		version = strconv.Itoa(m.version)
+	}
+	m.wrote(commit(to, false, version, writes...))
 }
 
 func (m *model) replace(*rapid.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/kubereflector/kubereflector/store/storetest"
 )
 
@@ -58,14 +59,39 @@ func held(s store.Reader[*object]) map[store.Key]object {
 
 func TestConformance(t *testing.T) {
 	dir, n := t.TempDir(), 0
-	storetest.Run(t, func() (store.Store[*object], store.Reader[*object]) {
+	openNext := func() *Store[*object] {
 		n++
 		s, err := Open(filepath.Join(dir, fmt.Sprint(n)), store.ObjectKey[*object], Options[*object]{MaxUnwritten: 4096})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, s.Close()) })
-		return s, s
+		return s
+	}
+	t.Run("store", func(t *testing.T) {
+		storetest.RunBatches(t, func() (store.Store[*object], store.Reader[*object]) {
+			s := openNext()
+			return s, s
+		})
+	})
+	t.Run("partition", func(t *testing.T) {
+		storetest.RunBatches(t, func() (store.Store[*object], store.Reader[*object]) {
+			s := openNext()
+			elsewhere, err := s.Partition(store.Scope{Cluster: "elsewhere"})
+			require.NoError(t, err)
+			require.NoError(t, elsewhere.Replace(nil, "1000000"))
+			here, err := s.Partition(store.Scope{})
+			require.NoError(t, err)
+			return here, partitioned{s, here}
+		})
 	})
 }
+
+// partitioned reads a store with the resource version of one of its partitions.
+type partitioned struct {
+	*Store[*object]
+	part store.Store[*object]
+}
+
+func (p partitioned) ResourceVersion() string { return p.part.ResourceVersion() }
 
 func TestNextStoreFindsWhatThisOneHeld(t *testing.T) {
 	path := fresh(t)
@@ -84,7 +110,7 @@ func TestNextStoreFindsWhatThisOneHeld(t *testing.T) {
 	state := s.State()
 	assert.True(t, state.Stale)
 	assert.Equal(t, 2, state.Loaded)
-	assert.True(t, s.Holds(store.Key{Namespace: "m", Name: "c"}, store.Version{UID: "3", ResourceVersion: "7"}))
+	assert.True(t, s.Has(store.Key{Namespace: "m", Name: "c"}, store.Version{UID: "3", ResourceVersion: "7"}))
 }
 
 func TestVersionsThatObjectsDoNotTellSurvive(t *testing.T) {
@@ -92,14 +118,14 @@ func TestVersionsThatObjectsDoNotTellSurvive(t *testing.T) {
 	key := func(name string) (store.Key, error) { return store.Key{Name: name}, nil }
 	s, err := Open(path, key, Options[string]{})
 	require.NoError(t, err)
-	names := store.Transform(s, store.ObjectKey[*object], func(o *object) (string, error) { return o.Name, nil })
+	names := decorate.Transform(s, store.ObjectKey[*object], func(o *object) (string, error) { return o.Name, nil })
 	require.NoError(t, names.Replace([]*object{storetest.New("", "a", "1", "5")}, "9"))
 	require.NoError(t, s.Close())
 
 	s, err = Open(path, key, Options[string]{})
 	require.NoError(t, err)
 	defer s.Close()
-	assert.True(t, s.Holds(store.Key{Name: "a"}, store.Version{UID: "1", ResourceVersion: "5"}))
+	assert.True(t, s.Has(store.Key{Name: "a"}, store.Version{UID: "1", ResourceVersion: "5"}))
 }
 
 func TestFollowersHearOfWhatWasLoadedAndThenOfWhatIsMissing(t *testing.T) {
@@ -242,7 +268,7 @@ func TestStaleUntilTheServerWasHeardOf(t *testing.T) {
 		"watch":    func(s *Store[*object]) error { s.Resumed(); return nil },
 		"watch, through a decorator": func(s *Store[*object]) error {
 			all := func(*object) bool { return true }
-			store.Tee(store.Filter(s, all)).(store.Resumer).Resumed()
+			decorate.Tee(decorate.Filter(s, all)).(store.Resumer).Resumed()
 			return nil
 		},
 	} {

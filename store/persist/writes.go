@@ -46,24 +46,32 @@ func (s *Store[T]) Bookmark(resourceVersion string) error {
 	return s.wrote(store.Scope{}, s.cache.Bookmark(resourceVersion))
 }
 
-// Apply implements [store.BatchStore].
-func (s *Store[T]) Apply(batch *store.Batch[T]) error {
-	return s.wrote(store.Scope{}, s.cache.Apply(batch))
-}
-
-// ReplaceAll implements [store.BatchStore]. While the store has scopes, it is refused with a
+// BeginBatch implements [store.BatchStore]. While the store has scopes, a list is refused with a
 // [*ScopesError].
-func (s *Store[T]) ReplaceAll(listing store.Listing[T]) error {
-	return s.wrote(store.Scope{}, s.apart(s.cache.ReplaceAll(listing)))
+func (s *Store[T]) BeginBatch(self store.Store[T], replace bool) store.Batch[T] {
+	if self != store.Store[T](s) {
+		return nil
+	}
+	return &batch[T]{s.cache.BeginBatch(s.cache, replace), func(err error) error {
+		if replace {
+			err = s.apart(err)
+		}
+		return s.wrote(store.Scope{}, err)
+	}}
 }
 
-// Holds implements [store.BatchStore].
-func (s *Store[T]) Holds(key store.Key, version store.Version) bool {
-	return s.cache.Holds(key, version)
+// Has implements [store.BatchStore].
+func (s *Store[T]) Has(key store.Key, version store.Version) bool { return s.cache.Has(key, version) }
+
+// batch is a batch of the cache, or of a partition of it. Its Commit ends a write.
+type batch[T any] struct {
+	store.Batch[T]
+	wrote func(error) error
 }
 
-// Itself implements [store.BatchStore].
-func (s *Store[T]) Itself() store.Store[T] { return s }
+func (b *batch[T]) Commit(resourceVersion string) error {
+	return b.wrote(b.Batch.Commit(resourceVersion))
+}
 
 // partition is a partition of the cache whose writes go to the file.
 type partition[T any] struct {
@@ -121,12 +129,11 @@ func (p *partition[T]) Bookmark(resourceVersion string) error {
 	return p.wrote(p.Partition.Bookmark(resourceVersion))
 }
 
-func (p *partition[T]) Apply(batch *store.Batch[T]) error { return p.wrote(p.Partition.Apply(batch)) }
-
-func (p *partition[T]) ReplaceAll(listing store.Listing[T]) error {
-	return p.wrote(p.Partition.ReplaceAll(listing))
+func (p *partition[T]) BeginBatch(self store.Store[T], replace bool) store.Batch[T] {
+	if self != store.Store[T](p) {
+		return nil
+	}
+	return &batch[T]{p.Partition.BeginBatch(p.Partition, replace), p.wrote}
 }
-
-func (p *partition[T]) Itself() store.Store[T] { return p }
 
 func (p *partition[T]) Resumed() { p.of.contact(p.Scope()) }

@@ -2,7 +2,7 @@ package storetest
 
 import (
 	"errors"
-	"slices"
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,71 +10,104 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// batching has the clauses about batches, for stores that take them. One that can
-// hand a batch to a store which takes none, as a decorator in front of such a one,
-// says that it holds nothing; then it need not keep what it is not given.
+// batching has the clauses about batches, for stores that have batches of their own.
 var batching = []clause{
 	{
-		name: "Apply makes the writes of a batch in order",
-		rule: "a batch leads where its writes lead one by one, the last one on a key counts, and the resource version is that of the last write",
+		name: "a store has batches of its own",
+		rule: "BeginBatch returns a batch for the store itself, and nil for a store that embeds it: that one may override Add",
 		check: func(t *testing.T, s *subject) {
-			a, b, c := New("n", "a", "u1", "1"), New("n", "b", "u2", "2"), New("n", "c", "u3", "3")
-			s.replace(t, "1", a)
-			batches := s.batches(t)
-			var batch store.Batch[*Object]
-			batch.Add(b)
-			batch.Delete(a.At("3"))
-			batch.Add(c.At("4"))
-			batch.Update(b.At("5"))
-			batch.Update(c.At("6"))
-			batch.DeleteKey(keyOf(c))
-			batch.Update(a.At("7"))
-			s.wrote(t, batches.Apply(&batch), "Apply(Add b, Delete a, Add c, Update b, Update c, DeleteKey c, Update a)")
-			s.wantObjects(t, a.At("7"), b.At("5"))
-			s.wantNone(t, keyOf(c))
-			s.wantLen(t, 2)
-			s.wantVersion(t, "7")
-			batch.Reset()
-			batch.Bookmark("8")
-			batch.Append(store.Write[*Object]{Type: store.WriteDeleteKey, Key: keyOf(b), Version: store.Version{ResourceVersion: "9"}})
-			s.wrote(t, batches.Apply(&batch), "Apply(Bookmark 8, DeleteKey b at 9)")
-			s.wantNone(t, keyOf(b))
-			s.wantVersion(t, "9")
+			for _, replace := range []bool{false, true} {
+				s.begin(t, replace).Discard()
+				if _, own := store.Begin(&embedding{s.batches(t)}, replace); own {
+					s.errorf(t, "BeginBatch(self, %t) returned a batch although self is not the store, but a type that embeds it", replace)
+				}
+			}
 		},
 	},
 	{
-		name: "Apply leaves out what is bad",
+		name: "a batch makes its writes in order and at once",
+		rule: "a batch leads where its writes lead one by one, and shows nothing before Commit; the resource version is that of Commit, or of the last write if Commit has none",
+		check: func(t *testing.T, s *subject) {
+			a, b, c := New("n", "a", "u1", "1"), New("n", "b", "u2", "2"), New("n", "c", "u3", "3")
+			s.replace(t, "1", a)
+			batch := s.begin(t, false)
+			s.say(t, batch, put(b), gone(a.At("3")), put(c.At("4")), put(b.At("5")), put(c.At("6")), goneKey(c, ""), put(a.At("7")))
+			s.wantAll(t, a)
+			s.wantVersion(t, "1")
+			s.wrote(t, batch.Commit(""), "Commit(%q)", "")
+			s.wantAll(t, a.At("7"), b.At("5"))
+			s.wantNone(t, keyOf(c))
+			s.wantLen(t, 2)
+			s.wantVersion(t, "7")
+			s.committed(t, s.commit(t, false, "8"))
+			s.wantVersion(t, "8")
+			s.committed(t, s.commit(t, false, "", goneKey(b, "9")))
+			s.wantAll(t, a.At("7"))
+			s.wantVersion(t, "9")
+			s.committed(t, s.commit(t, false, "11", put(a.At("10"))))
+			s.wantAll(t, a.At("10"))
+			s.wantVersion(t, "11")
+		},
+	},
+	{
+		name: "a batch can be used again",
+		rule: "after Commit and after Discard a batch is empty: earlier writes are not made again, and discarded ones never",
+		check: func(t *testing.T, s *subject) {
+			a, b, c := New("n", "a", "u1", "1"), New("n", "b", "u2", "2"), New("n", "c", "u3", "3")
+			for _, replace := range []bool{false, true} {
+				s.replace(t, "1", a)
+				batch := s.begin(t, replace)
+				s.say(t, batch, put(a.At("2")), put(b))
+				batch.Discard()
+				s.note("Discard()")
+				s.wantAll(t, a)
+				s.say(t, batch, keep(a), put(c))
+				s.wrote(t, batch.Commit("4"), "Commit(%q)", "4")
+				s.wantAll(t, a, c)
+				s.deleteKey(t, keyOf(c))
+				s.say(t, batch, keep(a), put(b.At("5")))
+				s.wrote(t, batch.Commit("6"), "Commit(%q)", "6")
+				s.wantAll(t, a, b.At("5"))
+				s.wantVersion(t, "6")
+			}
+		},
+	},
+	{
+		name: "a batch leaves out what is bad",
 		rule: "what is bad in a batch comes back in one *RejectedError, and everything else is written; the resource version stays before it",
 		check: func(t *testing.T, s *subject) {
 			a, b := New("n", "a", "u1", "1"), New("n", "b", "u2", "3")
 			s.replace(t, "1", a)
-			var batch store.Batch[*Object]
-			batch.Update(a.At("2"))
-			batch.Add(nil)
-			batch.Add(b)
-			batch.Add(New("n", "", "u3", "4"))
-			err := recovering(func() error { return s.batches(t).Apply(&batch) })
-			s.note("Apply(Update a, Add nil, Add b, Add a nameless one)")
-			s.wantRejections(t, err, nil, New("n", "", "u3", "4"))
-			s.wantObjects(t, a.At("2"), b)
+			s.wantRejections(t, s.commit(t, false, "5", put(a.At("2")), put(nil), put(b), put(New("n", "", "u3", "4"))), nil, New("n", "", "u3", "4"))
+			s.wantAll(t, a.At("2"), b)
+			s.wantVersion(t, "2")
+			s.wantRejections(t, s.commit(t, true, "7", put(nil), put(a.At("6")), put(New("n", "", "u3", "6"))), nil, New("n", "", "u3", "6"))
+			s.wantAll(t, a.At("6"))
 			s.wantVersion(t, "2")
 		},
 	},
 	{
-		name: "a lacking object keeps its old value in a batch",
-		rule: "an object that exists and cannot be had is no deletion: what is held stays, it comes back as it was told, and the resource version stays before it until it is stored",
+		name: "a batch rejects an object with another key than its write",
+		rule: "an object with another key than its Write says is rejected with ErrKeyMismatch under the key of the Write, where the store keeps what it holds",
+		check: func(t *testing.T, s *subject) {
+			for _, replace := range []bool{false, true} {
+				a := New("n", "a", "u1", "1")
+				s.replace(t, "1", a)
+				mismatch := write(store.Write[*Object]{Type: store.Modification, Object: New("n", "b", "u2", "2"), Key: keyOf(a)})
+				s.wantRejection(t, s.commit(t, replace, "3", mismatch), keyOf(a), store.ErrKeyMismatch)
+				s.wantAll(t, a)
+				s.wantVersion(t, "1")
+			}
+		},
+	},
+	{
+		name: "an object with an Err keeps its old value",
+		rule: "a Write with an Err is no deletion: the store keeps what it holds, the Err comes back as it was told, and the resource version stays before it until the object is stored",
 		check: func(t *testing.T, s *subject) {
 			a, b := New("n", "a", "u1", "1"), New("n", "b", "u2", "3")
 			s.replace(t, "1", a)
-			batches := s.batches(t)
-			if !s.holds(batches, a) {
-				return
-			}
-			var batch store.Batch[*Object]
-			batch.Lack(lackOf(a.At("2")))
-			batch.Add(b)
-			s.lacks(t, batches.Apply(&batch), a.At("2"), "Apply(Lack a, Add b)")
-			s.wantObjects(t, a, b)
+			s.wantRejection(t, s.commit(t, false, "4", failed(a.At("2")), put(b)), keyOf(a), errDecode)
+			s.wantAll(t, a, b)
 			s.bookmark(t, "4")
 			s.wantVersion(t, "1")
 			s.update(t, a.At("5"))
@@ -82,83 +115,202 @@ var batching = []clause{
 		},
 	},
 	{
-		name: "Holds tells states of objects apart",
-		rule: "Holds is true for nothing but what is held at that UID and resource version, and never for a version that is not known in full",
+		name: "Has tells states of objects apart",
+		rule: "Has is true for nothing but what is held at that UID and resource version, and never for a version without one of the two",
 		check: func(t *testing.T, s *subject) {
 			a, half := New("n", "a", "u1", "1"), New("n", "half", "", "1")
 			s.replace(t, "1", a, half)
-			batches := s.batches(t)
-			if !s.holds(batches, a) {
-				return
-			}
-			for _, not := range []*Object{
+			s.wantHas(t, true, a)
+			s.wantHas(t, false,
 				a.At("2"), New("n", "a", "u2", "1"), New("n", "a", "", "1"), New("n", "a", "u1", ""),
-				New("n", "b", "u1", "1"), New("m", "a", "u1", "1"), half,
-			} {
-				if s.holds(batches, not) {
-					s.errorf(t, "Holds returned true for %v", not)
-				}
-			}
+				New("n", "b", "u1", "1"), New("m", "a", "u1", "1"), half)
 			s.update(t, a.At("2"))
-			if s.holds(batches, a) || !s.holds(batches, a.At("2")) {
-				s.errorf(t, "Holds does not tell the state that is held")
-			}
+			s.wantHas(t, false, a)
+			s.wantHas(t, true, a.At("2"))
 			s.delete(t, a.At("3"))
-			if s.holds(batches, a.At("2")) {
-				s.errorf(t, "Holds returned true for what was deleted")
-			}
+			s.wantHas(t, false, a.At("2"))
 		},
 	},
 	{
-		name: "ReplaceAll keeps what it is told of by key",
-		rule: "what a list has unchanged or lacking stays as it is held, and is no deletion; Lacking beats Objects, which beat Unchanged, and the resource version stays before what is lacking",
+		name: "a batch that replaces everything becomes the content",
+		rule: "Commit makes the list the content of the store at its resource version, keeps what Keep names, and shows nothing before",
 		check: func(t *testing.T, s *subject) {
-			a, b, c, d := New("n", "a", "u1", "1"), New("n", "b", "u2", "1"), New("n", "c", "u3", "1"), New("n", "d", "u4", "1")
-			s.replace(t, "1", a, b, c, d)
-			batches := s.batches(t)
-			if !s.holds(batches, a) {
-				return
+			a, b, c := New("n", "a", "u1", "1"), New("n", "b", "u2", "1"), New("n", "c", "u3", "1")
+			s.replace(t, "1", a, b, c)
+			before, _ := s.reader.Get(keyOf(a))
+			batch := s.begin(t, true)
+			s.say(t, batch, keep(a), put(b.At("2")), put(New("n", "d", "u4", "2")))
+			s.wantAll(t, a, b, c)
+			s.wantVersion(t, "1")
+			s.wrote(t, batch.Commit("3"), "Commit(%q)", "3")
+			s.wantAll(t, a, b.At("2"), New("n", "d", "u4", "2"))
+			s.wantVersion(t, "3")
+			s.committed(t, s.commit(t, true, "4", put(New("n", "a", "u1", "1"))))
+			s.wantAll(t, a)
+			if after, _ := s.reader.Get(keyOf(a)); after != before {
+				s.errorf(t, "Get(%v) returned another pointer than before, although UID and resource version are the same", keyOf(a))
 			}
-			s.wrote(t, batches.ReplaceAll(store.Listing[*Object]{
-				Objects: []*Object{b.At("2")}, Unchanged: []store.Key{keyOf(a), keyOf(b), keyOf(d)}, ResourceVersion: "3",
-			}), "ReplaceAll(b@2, unchanged a b d, %q)", "3")
-			s.wantAll(t, a, b.At("2"), d)
-			s.wantVersion(t, "3")
-			s.lacks(t, batches.ReplaceAll(store.Listing[*Object]{
-				Objects: []*Object{b.At("4"), c.At("4")}, Lacking: []store.Rejection{lackOf(b.At("5"))}, ResourceVersion: "6",
-			}), b.At("5"), "ReplaceAll(b@4 c@4, lacking b@5, %q)", "6")
-			s.wantAll(t, b.At("2"), c.At("4"))
-			s.wantVersion(t, "3")
+			s.wantRejection(t, s.commit(t, true, "5", put(a), keep(c)), keyOf(c), store.ErrNotHeld)
+			s.wantAll(t, a)
+			s.wantVersion(t, "4")
+		},
+	},
+	{
+		name: "a batch that replaces everything keeps what has an Err",
+		rule: "an object of a list with an Err is not gone: what the store holds under its key stays, or of its UID if it has no key, and the resource version stays before it",
+		check: func(t *testing.T, s *subject) {
+			a, b, c := New("n", "a", "u1", "1"), New("n", "b", "u2", "1"), New("n", "c", "u3", "1")
+			s.replace(t, "1", a, b, c)
+			s.wantRejection(t, s.commit(t, true, "5", put(a.At("4")), failed(b.At("4"))), keyOf(b), errDecode)
+			s.wantAll(t, a.At("4"), b)
+			s.wantVersion(t, "1")
+			keyless := write(store.Write[*Object]{Version: store.VersionOf(b.At("6")), Err: errDecode})
+			s.wantRejection(t, s.commit(t, true, "7", keyless), store.Key{}, errDecode)
+			s.wantAll(t, b)
+			s.wantVersion(t, "1")
+			s.committed(t, s.commit(t, true, "8", keep(b)))
+			s.wantVersion(t, "8")
+		},
+	},
+	{
+		name: "a batch that replaces everything makes the last write of a key",
+		rule: "of several writes of a key in a list, and of a Keep, the last counts, whatever it is; a Deletion takes the key back",
+		check: func(t *testing.T, s *subject) {
+			a, other := New("n", "a", "u1", "1"), New("n", "other", "u2", "1")
+			for _, c := range []struct {
+				steps []step
+				want  *Object
+			}{
+				{[]step{put(a.At("2")), put(a.At("3"))}, a.At("3")},
+				{[]step{put(a.At("3")), put(a.At("2"))}, a.At("2")},
+				{[]step{put(a.At("2")), keep(a)}, a},
+				{[]step{keep(a), put(a.At("2"))}, a.At("2")},
+				{[]step{put(a.At("2")), gone(a.At("3"))}, nil},
+				{[]step{keep(a), goneKey(a, "")}, nil},
+				{[]step{gone(a.At("2")), put(a.At("3"))}, a.At("3")},
+				{[]step{failed(a.At("2")), put(a.At("3"))}, a.At("3")},
+				{[]step{failed(a.At("2")), keep(a)}, a},
+				{[]step{failed(a.At("2")), goneKey(a, "")}, nil},
+			} {
+				s.written = nil
+				s.replace(t, "1", a, other)
+				s.committed(t, s.commit(t, true, "9", append(c.steps[:1:1], put(other), c.steps[1])...))
+				if c.want == nil {
+					s.wantAll(t, other)
+				} else {
+					s.wantAll(t, c.want, other)
+				}
+				s.wantVersion(t, "9")
+			}
+			for _, before := range []step{put(a.At("2")), keep(a), gone(a.At("2"))} {
+				s.written = nil
+				s.replace(t, "1", a, other)
+				s.wantRejection(t, s.commit(t, true, "9", before, put(other), failed(a.At("3"))), keyOf(a), errDecode)
+				s.wantAll(t, a, other)
+				s.wantVersion(t, "1")
+			}
 		},
 	},
 }
 
-// batches returns the store's way to take batches. A store without one passes.
+// embedding inherits BeginBatch from the store under test.
+type embedding struct{ store.BatchStore[*Object] }
+
+// begin starts a batch. A store without batches of its own fails the clause.
+func (s *subject) begin(t *testing.T, replace bool) store.Batch[*Object] {
+	t.Helper()
+	batch, own := store.Begin(s.store, replace)
+	if !own {
+		t.Fatalf("%T has no batches of its own: it is no store.BatchStore, or its BeginBatch(self, %t) returned nil for the store itself; "+
+			"test a store without batches with storetest.Run", s.store, replace)
+	}
+	s.note("Begin(replace %t)", replace)
+	return batch
+}
+
 func (s *subject) batches(t *testing.T) store.BatchStore[*Object] {
 	t.Helper()
-	batches := store.Batches(s.store)
-	if own, ok := s.store.(store.BatchStore[*Object]); !ok || batches != own {
-		t.Skip("the store takes no batches: it has no methods of a store.BatchStore, or its Itself returns another one")
+	s.begin(t, false).Discard()
+	return s.store.(store.BatchStore[*Object])
+}
+
+// step is one call of a batch.
+type step struct {
+	text string
+	call func(store.Batch[*Object]) error
+}
+
+func write(w store.Write[*Object]) step {
+	text := fmt.Sprintf("Write(%v %v", w.Type, w.Object)
+	if w.Err != nil {
+		text = fmt.Sprintf("Write(Err of version %+v", w.Version)
 	}
-	return batches
+	return step{fmt.Sprintf("%s, key %q)", text, w.Key), func(b store.Batch[*Object]) error { return b.Write(w) }}
 }
 
-func (s *subject) holds(batches store.BatchStore[*Object], o *Object) bool {
-	return batches.Holds(keyOf(o), store.Version{UID: o.UID, ResourceVersion: o.ResourceVersion})
+func put(o *Object) step { return write(store.Write[*Object]{Type: store.Modification, Object: o}) }
+
+func gone(o *Object) step {
+	return write(store.Write[*Object]{Type: store.Deletion, Object: o, FinalStateKnown: true})
 }
 
-var errLacking = errors.New("cannot be had")
-
-func lackOf(o *Object) store.Rejection {
-	return store.Rejection{Key: keyOf(o), Version: store.Version{UID: o.UID, ResourceVersion: o.ResourceVersion}, Err: errLacking}
+func goneKey(o *Object, resourceVersion string) step {
+	return write(store.Write[*Object]{Type: store.Deletion, Key: keyOf(o), Version: store.Version{ResourceVersion: resourceVersion}})
 }
 
-// lacks expects that one object was rejected because it cannot be had.
-func (s *subject) lacks(t rapid.TB, err error, o *Object, format string, args ...any) {
+func failed(o *Object) step {
+	return write(store.Write[*Object]{Key: keyOf(o), Version: store.VersionOf(o), Err: errDecode})
+}
+
+func keep(o *Object) step {
+	return step{fmt.Sprintf("Keep(%q)", keyOf(o)), func(b store.Batch[*Object]) error {
+		b.Keep(keyOf(o))
+		return nil
+	}}
+}
+
+var errDecode = errors.New("cannot be decoded")
+
+// say gives a batch some writes, and expects that it takes them.
+func (s *subject) say(t *testing.T, batch store.Batch[*Object], steps ...step) {
 	t.Helper()
-	s.note(format, args...)
+	for _, each := range steps {
+		s.wrote(t, recovering(func() error { return each.call(batch) }), "%s", each.text)
+	}
+}
+
+// commit makes a batch of some writes, and returns the error of Commit.
+func (s *subject) commit(t *testing.T, replace bool, resourceVersion string, steps ...step) error {
+	t.Helper()
+	batch := s.begin(t, replace)
+	s.say(t, batch, steps...)
+	s.note("Commit(%q)", resourceVersion)
+	return recovering(func() error { return batch.Commit(resourceVersion) })
+}
+
+// committed expects that a batch could be committed.
+func (s *subject) committed(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		s.errorf(t, "Commit returned an error: %v", err)
+	}
+}
+
+// wantRejection expects that one object was rejected.
+func (s *subject) wantRejection(t rapid.TB, err error, key store.Key, cause error) {
+	t.Helper()
 	var rejected *store.RejectedError
-	if !errors.As(err, &rejected) || !slices.Equal(rejected.Rejections, []store.Rejection{lackOf(o)}) {
-		s.errorf(t, "the last write returned the error %v, want a *store.RejectedError of %+v and nothing else", err, lackOf(o))
+	if !errors.As(err, &rejected) || len(rejected.Rejections) != 1 || rejected.Rejections[0].Key != key || !errors.Is(rejected.Rejections[0].Err, cause) {
+		s.errorf(t, "the last batch returned the error %v, want a *store.RejectedError of the key %q with the cause %q and nothing else", err, key, cause)
+	}
+}
+
+func (s *subject) wantHas(t *testing.T, want bool, objects ...*Object) {
+	t.Helper()
+	batches := s.batches(t)
+	for _, o := range objects {
+		if batches.Has(keyOf(o), store.VersionOf(o)) != want {
+			s.errorf(t, "Has returned %t for %v, want %t", !want, o, want)
+		}
 	}
 }

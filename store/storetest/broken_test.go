@@ -46,7 +46,7 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 				if m.impatient {
 					defer storetest.SetPatience(time.Second)()
 				}
-				storetest.Run(t, m.open)
+				storetest.RunBatches(t, m.open)
 			})
 		}
 		return

@@ -1,5 +1,6 @@
 // Package storetest holds a store to its contract: [Run] is a suite of tests that
-// any [store.Store], with the [store.Reader] of what it holds, has to pass.
+// any [store.Store], with the [store.Reader] of what it holds, has to pass, and
+// [RunBatches] is that of a [store.BatchStore].
 //
 // # Usage
 //
@@ -21,8 +22,8 @@
 //
 //   - One subtest for each clause of the contract, named after it. A failure says
 //     what was written before, what was read, and what the contract says.
-//   - Clauses about batches, which are skipped for a store that takes none: see
-//     [store.Batches].
+//   - With [RunBatches], clauses about batches as well. A store without batches of
+//     its own fails them.
 //   - One more subtest that writes at random and compares everything that can be
 //     read with a plain map. It uses pgregory.net/rapid, whose flags apply:
 //     -rapid.checks=10000 looks longer, and a failure prints the flag that

@@ -25,12 +25,24 @@ type clause struct {
 // modelClause is the subtest that writes at random.
 const modelClause = "any sequence of writes leads where a map does"
 
-// Run tests whether a store fulfils the contract of package store, in one subtest
+// Run tests whether a store fulfils the contract of a [store.Store], in one subtest
 // a clause. It calls open for a fresh, empty store each time, together with a
 // Reader of what the store holds; neither may be nil.
 func Run(t *testing.T, open func() (store.Store[*Object], store.Reader[*Object])) {
 	t.Helper()
-	for _, c := range slices.Concat(storing, replacing, reading, versions, rejecting, batching, concurrency) {
+	run(t, open, storing, replacing, reading, versions, rejecting, concurrency)
+}
+
+// RunBatches is Run for a store with batches of its own, and tests these as well. It fails
+// for a store without: see [store.Begin].
+func RunBatches(t *testing.T, open func() (store.Store[*Object], store.Reader[*Object])) {
+	t.Helper()
+	run(t, open, storing, replacing, reading, versions, rejecting, batching, concurrency)
+}
+
+func run(t *testing.T, open func() (store.Store[*Object], store.Reader[*Object]), clauses ...[]clause) {
+	t.Helper()
+	for _, c := range slices.Concat(clauses...) {
 		t.Run(c.name, func(t *testing.T) {
 			defer func() {
 				if t.Failed() {

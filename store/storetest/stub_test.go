@@ -21,9 +21,8 @@ type writes struct {
 	replace          func([]object, string) error
 	bookmark         func(string) error
 	version          func() string
-	apply            func(*store.Batch[object]) error
-	replaceAll       func(store.Listing[object]) error
-	holds            func(store.Key, store.Version) bool
+	has              func(store.Key, store.Version) bool
+	begin            func(self store.Store[object], replace bool) store.Batch[object]
 }
 
 var _ store.BatchStore[object] = (*writes)(nil)
@@ -35,10 +34,11 @@ func (w *writes) DeleteKey(key store.Key) error               { return w.deleteK
 func (w *writes) Replace(list []object, version string) error { return w.replace(list, version) }
 func (w *writes) Bookmark(version string) error               { return w.bookmark(version) }
 func (w *writes) ResourceVersion() string                     { return w.version() }
-func (w *writes) Apply(batch *store.Batch[object]) error      { return w.apply(batch) }
-func (w *writes) ReplaceAll(l store.Listing[object]) error    { return w.replaceAll(l) }
-func (w *writes) Holds(key store.Key, v store.Version) bool   { return w.holds(key, v) }
-func (w *writes) Itself() store.Store[object]                 { return w }
+func (w *writes) Has(key store.Key, v store.Version) bool     { return w.has(key, v) }
+
+func (w *writes) BeginBatch(self store.Store[object], replace bool) store.Batch[object] {
+	return w.begin(self, replace)
+}
 
 // reads is a Reader of which every method can be swapped.
 type reads struct {
@@ -58,7 +58,13 @@ func (r *reads) ResourceVersion() string          { return r.version() }
 // open returns a good store that was broken by a mutant.
 func (m mutant) open() (store.Store[object], store.Reader[object]) {
 	c := store.New(storetest.ClusterKey)
-	w := &writes{c.Add, c.Update, c.Delete, c.DeleteKey, c.Replace, c.Bookmark, c.ResourceVersion, c.Apply, c.ReplaceAll, c.Holds}
+	w := &writes{c.Add, c.Update, c.Delete, c.DeleteKey, c.Replace, c.Bookmark, c.ResourceVersion, c.Has, nil}
+	w.begin = func(self store.Store[object], replace bool) store.Batch[object] {
+		if self != store.Store[object](w) {
+			return nil
+		}
+		return c.BeginBatch(c, replace)
+	}
 	r := &reads{c.Get, c.All, c.Namespace, c.Len, c.ResourceVersion}
 	m.mutate(c, w, r)
 	return w, r

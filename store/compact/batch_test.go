@@ -24,12 +24,13 @@ func TestListIsPackedAsItComes(t *testing.T) {
 			return []string{p.Spec.NodeName}
 		}))
 		require.NoError(t, err)
-		stage := store.StageOf[*corev1.Pod](s)
+		batch, own := store.Begin(s, true)
+		require.True(t, own)
 		var whole []weak.Pointer[corev1.Pod]
 		for n := range 100 {
 			p := pod(fmt.Sprint(n))
 			p.Spec.NodeName = "x"
-			stage.Put(p, store.Identity{})
+			require.NoError(t, batch.Write(store.Write[*corev1.Pod]{Type: store.Addition, Object: p}))
 			require.Same(t, p, asked, "it is not decoded for the index")
 			whole = append(whole, weak.Make(p))
 		}
@@ -42,7 +43,7 @@ func TestListIsPackedAsItComes(t *testing.T) {
 			}
 		}
 		assert.LessOrEqual(t, live, limit)
-		require.NoError(t, stage.Commit(store.Listing[*corev1.Pod]{ResourceVersion: "200"}))
+		require.NoError(t, batch.Commit("200"))
 		assert.Nil(t, asked, "nor asked again")
 		assert.Equal(t, 100, s.Len())
 		n := 0
@@ -63,12 +64,12 @@ func TestListDrivesOutNoMoreThanHalfOfWhatWasRead(t *testing.T) {
 	for key := range s.All() {
 		read[key], _ = s.Get(key)
 	}
-	stage := store.StageOf[*corev1.Pod](s)
+	batch, _ := store.Begin(s, true)
 	for n := range 100 {
 		p := pod(fmt.Sprint(n)) // of which the first are as they were
-		stage.Put(p, store.Identity{})
+		require.NoError(t, batch.Write(store.Write[*corev1.Pod]{Type: store.Addition, Object: p}))
 	}
-	require.NoError(t, stage.Commit(store.Listing[*corev1.Pod]{ResourceVersion: "200"}))
+	require.NoError(t, batch.Commit("200"))
 	decoded := 0
 	for key, p := range s.All() { // which keeps nothing decoded
 		if p == read[key] {

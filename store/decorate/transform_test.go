@@ -1,26 +1,31 @@
-package store
+package decorate
 
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubereflector/kubereflector/store"
 )
 
 // slim is what is kept of a pod: nothing says its version.
 type slim struct{ namespace, name, node string }
 
-func slimKey(s *slim) (Key, error) {
+func slimKey(s *slim) (store.Key, error) {
 	if s.name == "" {
-		return Key{}, ErrNoName
+		return store.Key{}, store.ErrNoName
 	}
-	return Key{Namespace: s.namespace, Name: s.name}, nil
+	return store.Key{Namespace: s.namespace, Name: s.name}, nil
 }
 
 var errRefused = errors.New("refused")
@@ -51,9 +56,9 @@ func failing(p *corev1.Pod, how string) *corev1.Pod {
 }
 
 // slims returns a cache of slim pods and the Transform that fills it.
-func slims() (*Cache[*slim], Store[*corev1.Pod], *slimmer) {
-	c, s := New(slimKey), &slimmer{}
-	return c, Transform(c, ObjectKey[*corev1.Pod], s.slim), s
+func slims() (*store.Cache[*slim], store.Store[*corev1.Pod], *slimmer) {
+	c, s := store.New(slimKey), &slimmer{}
+	return c, Transform(c, store.ObjectKey[*corev1.Pod], s.slim), s
 }
 
 // told is a follower that says in words what it is told.
@@ -62,19 +67,19 @@ type told[T any] struct {
 	commits int
 }
 
-func listen[T any](c *Cache[T]) *told[T] {
+func listen[T any](c *store.Cache[T]) *told[T] {
 	f := &told[T]{}
 	c.Follow(f)
 	return f
 }
 
-func (f *told[T]) Start(*Snapshot[T]) {}
+func (f *told[T]) Start(*store.Snapshot[T]) {}
 
-func (f *told[T]) Commit(c *Commit[T]) {
+func (f *told[T]) Commit(c *store.Commit[T]) {
 	f.commits++
 	for _, ch := range c.Changes {
 		word := fmt.Sprintf("%v %v %s@%s", ch.Type, ch.Key, ch.Version.UID, ch.Version.ResourceVersion)
-		if ch.Type == Deletion && !ch.FinalStateKnown {
+		if ch.Type == store.Deletion && !ch.FinalStateKnown {
 			word += " unseen"
 		}
 		f.changes = append(f.changes, word)
@@ -93,7 +98,7 @@ func TestTransformKeepsTheVersionsOfATypeWithoutAny(t *testing.T) {
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("n", "b", "u2", "2")}, "2"))
 	assert.Equal(t, []string{"Addition n/a u1@1", "Addition n/b u2@2"}, hear())
 	assert.Equal(t, "2", pods.ResourceVersion())
-	held, _ := c.Get(Key{Namespace: "n", Name: "a"})
+	held, _ := c.Get(keyA())
 
 	require.NoError(t, pods.Update(pod("n", "b", "u2", "3")))
 	assert.Equal(t, []string{"Modification n/b u2@3"}, hear())
@@ -103,7 +108,7 @@ func TestTransformKeepsTheVersionsOfATypeWithoutAny(t *testing.T) {
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("n", "b", "u2", "4")}, "5"))
 	assert.Equal(t, []string{"Modification n/b u2@4"}, hear())
 	assert.Equal(t, 1, fn.calls-calls, "the unchanged object is not transformed again")
-	again, _ := c.Get(Key{Namespace: "n", Name: "a"})
+	again, _ := c.Get(keyA())
 	assert.Same(t, held, again)
 	assert.Equal(t, "5", pods.ResourceVersion())
 
@@ -115,7 +120,7 @@ func TestTransformKeepsTheVersionsOfATypeWithoutAny(t *testing.T) {
 	require.NoError(t, pods.Delete(pod("n", "a", "u9", "8")))
 	assert.Equal(t, []string{"Deletion n/a u9@8"}, hear(), "the last state is transformed, too")
 	assert.Equal(t, "8", pods.ResourceVersion())
-	require.NoError(t, pods.DeleteKey(Key{Namespace: "n", Name: "b"}))
+	require.NoError(t, pods.DeleteKey(inN("b")))
 	assert.Equal(t, []string{"Deletion n/b u10@7 unseen"}, hear())
 	require.NoError(t, pods.Bookmark("9"))
 	assert.Equal(t, "9", pods.ResourceVersion())
@@ -125,37 +130,36 @@ func TestTransformKeepsTheVersionsOfATypeWithoutAny(t *testing.T) {
 func TestTransformTellsHowItsObjectsAreHeld(t *testing.T) {
 	_, pods, _ := slims()
 	require.NoError(t, pods.Add(pod("n", "a", "u1", "1")))
-	holds := Batches(pods).Holds
-	assert.True(t, holds(Key{Namespace: "n", Name: "a"}, Version{"u1", "1"}))
-	assert.False(t, holds(Key{Namespace: "n", Name: "a"}, Version{"u1", "2"}))
-	assert.False(t, holds(Key{Namespace: "n", Name: "a"}, Version{"", "1"}))
+	holds := pods.(store.BatchStore[*corev1.Pod]).Has
+	assert.True(t, holds(keyA(), store.Version{UID: "u1", ResourceVersion: "1"}))
+	assert.False(t, holds(keyA(), store.Version{UID: "u1", ResourceVersion: "2"}))
+	assert.False(t, holds(keyA(), store.Version{UID: "", ResourceVersion: "1"}))
 }
 
 func TestTransformRejectsWhatItsFunctionRefuses(t *testing.T) {
 	for how, cause := range map[string]error{
-		"error": errRefused, "panic": ErrPanic, "nil": ErrNilObject, "rename": ErrKeyMismatch, "nameless": ErrNoName,
+		"error": errRefused, "panic": store.ErrPanic, "nil": store.ErrNilObject, "rename": store.ErrKeyMismatch, "nameless": store.ErrNoName,
 	} {
 		t.Run(how, func(t *testing.T) {
 			c, pods, _ := slims()
 			require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
-			held, _ := c.Get(Key{Namespace: "n", Name: "a"})
+			held, _ := c.Get(keyA())
 			heard := listen(c)
-			var batch Batch[*corev1.Pod]
-			batch.Add(pod("n", "before", "u2", "2"))
-			batch.Update(failing(pod("n", "a", "u1", "3"), how))
-			batch.Add(pod("n", "after", "u3", "4"))
 
-			err := Batches(pods).Apply(&batch)
+			err := apply(pods, "",
+				adding(pod("n", "before", "u2", "2")),
+				updating(failing(pod("n", "a", "u1", "3"), how)),
+				adding(pod("n", "after", "u3", "4")))
 
-			var rejected *RejectedError
+			var rejected *store.RejectedError
 			require.ErrorAs(t, err, &rejected)
 			require.Len(t, rejected.Rejections, 1)
-			assert.Equal(t, Key{Namespace: "n", Name: "a"}, rejected.Rejections[0].Key)
-			assert.Equal(t, Version{"u1", "3"}, rejected.Rejections[0].Version)
+			assert.Equal(t, keyA(), rejected.Rejections[0].Key)
+			assert.Equal(t, store.Version{UID: "u1", ResourceVersion: "3"}, rejected.Rejections[0].Version)
 			require.ErrorIs(t, err, cause)
 			assert.Equal(t, []string{"Addition n/before u2@2", "Addition n/after u3@4"}, heard.changes, "nothing else is stopped")
 			assert.Equal(t, 1, heard.commits, "a batch is one batch for the store behind")
-			still, _ := c.Get(Key{Namespace: "n", Name: "a"})
+			still, _ := c.Get(keyA())
 			assert.Same(t, held, still)
 			require.NoError(t, pods.Bookmark("5"))
 			assert.NotContains(t, []string{"3", "4", "5"}, pods.ResourceVersion(), "it stays before the rejected object")
@@ -181,7 +185,7 @@ func TestTransformKeepsWhatAListHasInAStateThatIsRefused(t *testing.T) {
 			assert.Equal(t, []string{"Deletion n/b u2@2 unseen", "Addition n/c u3@4"}, heard.changes, "a rejected object is not a missing one")
 			assert.Equal(t, "3", pods.ResourceVersion())
 
-			require.NoError(t, pods.DeleteKey(Key{Namespace: "n", Name: "a"}))
+			require.NoError(t, pods.DeleteKey(keyA()))
 			require.NoError(t, pods.Bookmark("5"))
 			assert.Equal(t, "5", pods.ResourceVersion())
 		})
@@ -204,29 +208,29 @@ func TestTransformRejectsObjectsWithoutAKey(t *testing.T) {
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
 	calls := fn.calls
 	for name, write := range map[string]func(*corev1.Pod) error{"Add": pods.Add, "Update": pods.Update, "Delete": pods.Delete} {
-		require.ErrorIs(t, write(nil), ErrNilObject, name)
-		require.ErrorIs(t, write(pod("n", "", "u1", "2")), ErrNoName, name)
+		require.ErrorIs(t, write(nil), store.ErrNilObject, name)
+		require.ErrorIs(t, write(pod("n", "", "u1", "2")), store.ErrNoName, name)
 	}
 	err := pods.Replace([]*corev1.Pod{nil, pod("n", "", "u1", "3")}, "3")
-	var rejected *RejectedError
+	var rejected *store.RejectedError
 	require.ErrorAs(t, err, &rejected)
 	require.Len(t, rejected.Rejections, 2)
-	assert.Equal(t, Version{"u1", "3"}, rejected.Rejections[1].Version)
+	assert.Equal(t, store.Version{UID: "u1", ResourceVersion: "3"}, rejected.Rejections[1].Version)
 	assert.Equal(t, []string{"n/a"}, names(c.All()), "it is found by its UID")
 	assert.Equal(t, "1", pods.ResourceVersion())
 	assert.Equal(t, calls, fn.calls)
 }
 
 func TestTransformWithAKeyFuncThatPanicsKeepsWhatHasTheUID(t *testing.T) {
-	c := New(slimKey)
-	pods := Transform(c, func(p *corev1.Pod) (Key, error) {
+	c := store.New(slimKey)
+	pods := Transform(c, func(p *corev1.Pod) (store.Key, error) {
 		if p.Labels["fail"] != "" {
 			panic("no key")
 		}
-		return ObjectKey(p)
+		return store.ObjectKey(p)
 	}, (&slimmer{}).slim)
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
-	require.ErrorIs(t, pods.Replace([]*corev1.Pod{failing(pod("n", "a", "u1", "2"), "yes")}, "2"), ErrPanic)
+	require.ErrorIs(t, pods.Replace([]*corev1.Pod{failing(pod("n", "a", "u1", "2"), "yes")}, "2"), store.ErrPanic)
 	assert.Equal(t, []string{"n/a"}, names(c.All()))
 }
 
@@ -268,7 +272,7 @@ func TestTransformTakesTheLaterOfTwoObjectsWithOneKey(t *testing.T) {
 			} else {
 				assert.NotContains(t, err.Error(), `"n/a" at`)
 			}
-			assert.True(t, c.Holds(keyA(), Version{"u1", last}))
+			assert.True(t, c.Has(keyA(), store.Version{UID: "u1", ResourceVersion: last}))
 			assert.Equal(t, []string{"n/a", "n/b", "n/c", "n/d"}, names(c.All()))
 		})
 	}
@@ -278,36 +282,34 @@ func TestTransformPassesOnWhatAListTellsBesideItsObjects(t *testing.T) {
 	c, pods, _ := slims()
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("n", "b", "u2", "1")}, "1"))
 	heard := listen(c)
-	err := Batches(pods).ReplaceAll(Listing[*corev1.Pod]{
-		Objects:         []*corev1.Pod{pod("n", "c", "", "")},
-		Identities:      []Identity{{Version: Version{"u3", "2"}}},
-		Unchanged:       []Key{{Namespace: "n", Name: "a"}},
-		Lacking:         []Rejection{{Key: Key{Namespace: "n", Name: "b"}, Err: errRefused}},
-		ResourceVersion: "3",
-	})
+	b, _ := store.Begin(pods, true)
+	b.Keep(keyA())
+	err := commit(b, "3",
+		store.Write[*corev1.Pod]{Key: inN("b"), Err: errRefused},
+		store.Write[*corev1.Pod]{Type: store.Addition, Object: pod("n", "c", "", ""), Version: store.Version{UID: "u3", ResourceVersion: "2"}})
 	require.ErrorIs(t, err, errRefused)
 	assert.Equal(t, []string{"Addition n/c u3@2"}, heard.changes)
 	assert.Equal(t, []string{"n/a", "n/b", "n/c"}, names(c.All()))
 }
 
 func TestTransformsGoInFrontOfEachOther(t *testing.T) {
-	c := New(func(node string) (Key, error) { return Key{Namespace: "n", Name: node}, nil })
+	c := store.New(func(node string) (store.Key, error) { return store.Key{Namespace: "n", Name: node}, nil })
 	slims := Transform(c, slimKey, func(s *slim) (string, error) { return s.name, nil })
-	pods := Transform(slims, ObjectKey[*corev1.Pod], (&slimmer{}).slim)
+	pods := Transform(slims, store.ObjectKey[*corev1.Pod], (&slimmer{}).slim)
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
 	require.NoError(t, pods.Update(pod("n", "a", "u1", "2")))
 	assert.Equal(t, "2", pods.ResourceVersion())
-	assert.True(t, c.Holds(Key{Namespace: "n", Name: "a"}, Version{"u1", "2"}))
+	assert.True(t, c.Has(keyA(), store.Version{UID: "u1", ResourceVersion: "2"}))
 
-	require.ErrorIs(t, pods.Update(failing(pod("n", "a", "u1", "3"), "rename")), ErrKeyMismatch)
+	require.ErrorIs(t, pods.Update(failing(pod("n", "a", "u1", "3"), "rename")), store.ErrKeyMismatch)
 	assert.Equal(t, "2", pods.ResourceVersion())
 }
 
 func TestTransformFillsAPartition(t *testing.T) {
-	c := New(slimKey)
-	p, err := c.Partition(Scope{Cluster: "c1"})
+	c := store.New(slimKey)
+	p, err := c.Partition(store.Scope{Cluster: "c1"})
 	require.NoError(t, err)
-	pods := Transform(p, ObjectKey[*corev1.Pod], (&slimmer{}).slim)
+	pods := Transform(p, store.ObjectKey[*corev1.Pod], (&slimmer{}).slim)
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
 	require.Error(t, pods.Update(failing(pod("n", "a", "u1", "2"), "error")))
 	assert.Equal(t, "1", pods.ResourceVersion())
@@ -317,13 +319,11 @@ func TestTransformFillsAPartition(t *testing.T) {
 }
 
 func TestTransformRunsBeforeTheStoreIsLocked(t *testing.T) {
-	c := New(slimKey)
+	c := store.New(slimKey)
 	calls := 0
-	pods := Transform(c, ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*slim, error) {
+	pods := Transform(c, store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*slim, error) {
 		calls++
-		if assert.True(t, c.writer.TryLock()) {
-			c.writer.Unlock()
-		}
+		assert.NoError(t, c.Bookmark("")) // waits for the lock of a writer
 		return (&slimmer{}).slim(p)
 	})
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
@@ -332,50 +332,114 @@ func TestTransformRunsBeforeTheStoreIsLocked(t *testing.T) {
 	assert.Equal(t, 3, calls)
 }
 
-func TestTransformWithoutItsArguments(t *testing.T) {
-	fn := (&slimmer{}).slim
-	good, list := pod("n", "a", "u1", "1"), []*corev1.Pod{pod("n", "a", "u1", "1")}
-	var missing *Cache[*slim]
-	for name, dst := range map[string]Store[*slim]{"nil": nil, "typed nil": missing} {
-		requireNoStore(t, name, Transform(dst, ObjectKey[*corev1.Pod], fn))
-	}
-
-	for cause, with := range map[error]func(*Cache[*slim]) Store[*corev1.Pod]{
-		ErrNoKeyFunc: func(c *Cache[*slim]) Store[*corev1.Pod] { return Transform(c, nil, fn) },
-		ErrNoFunc: func(c *Cache[*slim]) Store[*corev1.Pod] {
-			return Transform[*corev1.Pod, *slim](c, ObjectKey[*corev1.Pod], nil)
-		},
-	} {
-		c := New(slimKey)
-		pods := with(c)
-		var rejected *RejectedError
-		require.ErrorAs(t, pods.Add(good), &rejected)
-		require.ErrorIs(t, pods.Update(good), cause)
-		require.ErrorIs(t, pods.Replace(list, "1"), cause)
-		assert.Zero(t, c.Len())
-		assert.Empty(t, pods.ResourceVersion())
-	}
+func TestTransformWithoutItsArgumentsPanics(t *testing.T) {
+	c, fn := store.New(slimKey), (&slimmer{}).slim
+	assert.Panics(t, func() { Transform(c, nil, fn) })
+	assert.Panics(t, func() { Transform[*corev1.Pod, *slim](c, store.ObjectKey[*corev1.Pod], nil) })
 }
 
-// requireNoStore expects that a decorator says that it has nowhere to write to.
-func requireNoStore(t *testing.T, name string, s Store[*corev1.Pod]) {
-	t.Helper()
-	b, good := Batches(s), pod("n", "a", "u1", "1")
-	require.ErrorIs(t, s.Add(good), ErrNoStore, name)
-	require.ErrorIs(t, s.Update(good), ErrNoStore, name)
-	require.ErrorIs(t, s.Delete(good), ErrNoStore, name)
-	require.ErrorIs(t, s.DeleteKey(Key{Name: "a"}), ErrNoStore, name)
-	require.ErrorIs(t, s.Replace(nil, "1"), ErrNoStore, name)
-	require.ErrorIs(t, s.Bookmark("1"), ErrNoStore, name)
-	require.ErrorIs(t, b.Apply(batchOf(Write[*corev1.Pod]{Type: WriteAdd, Object: good})), ErrNoStore, name)
-	require.ErrorIs(t, b.ReplaceAll(Listing[*corev1.Pod]{}), ErrNoStore, name)
-	assert.False(t, b.Holds(Key{Name: "a"}, Version{"u1", "1"}), name)
-	assert.Empty(t, s.ResourceVersion(), name)
+func TestTransformKeepsNothingOfAListThatComes(t *testing.T) {
+	c, into, calls := slims()
+	b, _ := store.Begin(into, true)
+	var whole []weak.Pointer[corev1.Pod]
+	for n := range 100 {
+		p := pod("n", strconv.Itoa(n), "1", "5")
+		whole = append(whole, weak.Make(p))
+		require.NoError(t, b.Write(adding(p)))
+	}
+	assert.Equal(t, 100, calls.calls)
+	runtime.GC()
+	for _, p := range whole {
+		require.Nil(t, p.Value())
+	}
+	assert.Zero(t, c.Len())
+	require.NoError(t, b.Commit("9"))
+	assert.Equal(t, 100, c.Len())
+	assert.Equal(t, "9", c.ResourceVersion())
+}
+
+func TestTransformIsNotCalledForWhatAListTakesBack(t *testing.T) {
+	c, pods, fn := slims()
+	b, _ := store.Begin(pods, true)
+	require.NoError(t, commit(b, "1", adding(pod("n", "a", "u1", "1")), adding(pod("n", "b", "u2", "1")), deleting(pod("n", "a", "u1", "1"))))
+	assert.Equal(t, []string{"n/b"}, names(c.All()))
+	assert.Equal(t, 2, fn.calls)
+}
+
+func TestTransformThatEndsTheGoroutineLeavesNothing(t *testing.T) {
+	c, behind := newPods(), newPods()
+	ends := map[string]bool{"list": true, "watch": true}
+	pods := Transform(Tee[*corev1.Pod](c, behind), store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*corev1.Pod, error) {
+		if ends[p.Name] {
+			runtime.Goexit()
+		}
+		return p, nil
+	})
+	_, err := store.AddBudget(c, 10, func(*corev1.Pod) int64 { return 10 })
+	require.NoError(t, err)
+	for _, write := range []func() error{
+		func() error {
+			return pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1"), pod("n", "list", "u2", "1")}, "1")
+		},
+		func() error { return pods.Add(pod("n", "watch", "u2", "1")) },
+	} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = write()
+		}()
+		<-done
+		assert.Zero(t, c.Len())
+	}
+	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "b", "u3", "1")}, "1"), "the budget has the room of the list again")
+}
+
+func TestVersionsAreToldToAStoreWithoutBatches(t *testing.T) {
+	c := store.New(slimKey)
+	pods := Transform(&plain[*slim]{Store: c}, store.ObjectKey[*corev1.Pod], (&slimmer{}).slim)
+	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
+	for i, write := range []func() error{
+		func() error { return pods.Add(pod("n", "b", "u2", "2")) },
+		func() error { return pods.Update(pod("n", "b", "u2", "3")) },
+		func() error { return pods.Delete(pod("n", "b", "u2", "4")) },
+		func() error { return pods.Delete(failing(pod("n", "b", "u2", "5"), "error")) },
+	} {
+		require.NoError(t, write())
+		assert.Equal(t, []string{"2", "3", "4", "5"}[i], pods.ResourceVersion())
+	}
+	require.Error(t, pods.Add(failing(pod("n", "c", "u3", "6"), "nameless")))
+	assert.Equal(t, "5", pods.ResourceVersion(), "a write that failed tells nothing")
+	require.Error(t, pods.Update(failing(pod("n", "d", "u4", "7"), "error")))
+	assert.Equal(t, "5", pods.ResourceVersion())
+	requireRefused(t, pods.Replace([]*corev1.Pod{pod("n", "e", "u5", "8"), failing(pod("n", "a", "u1", "7"), "error")}, "8"), errRefused)
+	assert.Equal(t, []string{"n/a"}, names(c.All()), "the store behind cannot keep what it is not given")
+}
+
+// bookmarked counts bookmarks.
+type bookmarked struct {
+	store.Store[*corev1.Pod]
+	count int
+}
+
+func (b *bookmarked) Bookmark(resourceVersion string) error {
+	b.count++
+	return b.Store.Bookmark(resourceVersion)
+}
+
+func TestVersionsThatObjectsSayAreNotToldTwice(t *testing.T) {
+	behind := &bookmarked{Store: newPods()}
+	pods := Transform(behind, store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil })
+	require.NoError(t, pods.Replace(nil, "1"))
+	require.NoError(t, pods.Add(pod("n", "a", "u1", "2")))
+	assert.Zero(t, behind.count)
+	require.NoError(t, apply(pods, "", store.Write[*corev1.Pod]{Type: store.Deletion, Key: keyA(), Version: store.Version{UID: "u1", ResourceVersion: "3"}}))
+	assert.Equal(t, 1, behind.count)
+	assert.Equal(t, "3", pods.ResourceVersion())
 }
 
 func TestTransformMayBeWrittenToByMany(t *testing.T) {
-	c := New(slimKey)
-	pods := Transform(c, ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*slim, error) { return &slim{name: p.Name}, nil })
+	c := store.New(slimKey)
+	pods := Transform(c, store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*slim, error) { return &slim{name: p.Name}, nil })
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
@@ -387,4 +451,22 @@ func TestTransformMayBeWrittenToByMany(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Equal(t, 200, c.Len())
+}
+
+// shy is an object whose methods panic.
+type shy struct{ *corev1.Pod }
+
+func (s shy) GetUID() types.UID {
+	if s.Name == "shy" {
+		panic("ouch")
+	}
+	return s.UID
+}
+
+func TestTransformRejectsObjectsWhoseVersionPanics(t *testing.T) {
+	c := store.New(store.ObjectKey[*corev1.Pod])
+	pods := Transform(c, store.ObjectKey[shy], func(s shy) (*corev1.Pod, error) { return s.Pod, nil })
+	require.ErrorIs(t, pods.Replace([]shy{{pod("n", "a", "u1", "1")}, {pod("n", "shy", "u2", "1")}}, "1"), store.ErrPanic)
+	require.ErrorIs(t, pods.Add(shy{pod("n", "shy", "u2", "2")}), store.ErrPanic)
+	require.Equal(t, 1, c.Len())
 }

@@ -1,4 +1,4 @@
-package store
+package decorate
 
 import (
 	"errors"
@@ -7,12 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubereflector/kubereflector/store"
 )
 
 // picky returns a cache that rejects the pods of the node "bad".
-func picky(t *testing.T) *Cache[*corev1.Pod] {
+func picky(t *testing.T) *store.Cache[*corev1.Pod] {
 	c := newPods()
-	_, err := AddIndex(c, "node", func(p *corev1.Pod) []string {
+	_, err := store.AddIndex(c, "node", func(p *corev1.Pod) []string {
 		if p.Spec.NodeName == "bad" {
 			panic("ouch")
 		}
@@ -24,27 +26,26 @@ func picky(t *testing.T) *Cache[*corev1.Pod] {
 
 func TestTeeWritesToAllInOrder(t *testing.T) {
 	var order []string
-	stores := make([]Store[*corev1.Pod], 2)
-	caches := make([]*Cache[*corev1.Pod], 2)
+	stores := make([]store.Store[*corev1.Pod], 2)
+	caches := make([]*store.Cache[*corev1.Pod], 2)
 	for i, name := range []string{"first", "second"} {
 		caches[i] = newPods()
-		caches[i].Follow(followerFunc(func(*Commit[*corev1.Pod]) { order = append(order, name) }))
+		caches[i].Follow(followerFunc(func(*store.Commit[*corev1.Pod]) { order = append(order, name) }))
 		stores[i] = caches[i]
 	}
 	pods := Tee(stores...)
-	var batch Batch[*corev1.Pod]
-	batch.Add(pod("n", "d", "u4", "5"))
-	batch.Bookmark("6")
 	for i, write := range []func() error{
 		func() error { return pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1") },
 		func() error { return pods.Add(pod("n", "b", "u2", "2")) },
 		func() error { return pods.Update(pod("n", "b", "u2", "3")) },
 		func() error { return pods.Delete(pod("n", "b", "u2", "4")) },
-		func() error { return Batches(pods).Apply(&batch) },
-		func() error { return pods.DeleteKey(Key{Namespace: "n", Name: "d"}) },
+		func() error { return apply(pods, "6", adding(pod("n", "d", "u4", "5"))) },
+		func() error { return pods.DeleteKey(inN("d")) },
 		func() error { return pods.Bookmark("8") },
 		func() error {
-			return Batches(pods).ReplaceAll(Listing[*corev1.Pod]{Unchanged: []Key{{Namespace: "n", Name: "a"}}, ResourceVersion: "9"})
+			b, _ := store.Begin(pods, true)
+			b.Keep(keyA())
+			return b.Commit("9")
 		},
 	} {
 		order = nil
@@ -62,7 +63,7 @@ func TestTeeResumesWhereTheLastStoreIs(t *testing.T) {
 	require.NoError(t, pods.Replace([]*corev1.Pod{on("x", pod("n", "a", "u1", "9"))}, "9"))
 
 	err := pods.Update(on("bad", pod("n", "a", "u1", "10")))
-	var rejected *RejectedError
+	var rejected *store.RejectedError
 	require.ErrorAs(t, err, &rejected)
 	require.NoError(t, pods.Add(pod("n", "b", "u2", "11")))
 	assert.Equal(t, "11", ahead.ResourceVersion())
@@ -88,7 +89,7 @@ func TestTeeHasTheLeastResourceVersion(t *testing.T) {
 		{[]string{"opaque", "5"}, ""},
 		{[]string{"5", "6", "opaque"}, ""},
 	} {
-		var stores []Store[*corev1.Pod]
+		var stores []store.Store[*corev1.Pod]
 		for _, version := range test.versions {
 			c := newPods()
 			require.NoError(t, c.Replace(nil, version))
@@ -100,7 +101,7 @@ func TestTeeHasTheLeastResourceVersion(t *testing.T) {
 
 // refusing is a store that refuses everything with one error.
 type refusing struct {
-	Store[*corev1.Pod]
+	store.Store[*corev1.Pod]
 	err error
 }
 
@@ -125,14 +126,14 @@ func TestTeeJoinsErrors(t *testing.T) {
 
 func TestTeeHoldsWhatAllHold(t *testing.T) {
 	first, second := newPods(), newPods()
-	pods := Batches(Tee[*corev1.Pod](first, second))
-	key, version := Key{Namespace: "n", Name: "a"}, Version{"u1", "1"}
-	assert.False(t, pods.Holds(key, version))
+	pods := Tee[*corev1.Pod](first, second).(store.BatchStore[*corev1.Pod])
+	key, version := keyA(), store.Version{UID: "u1", ResourceVersion: "1"}
+	assert.False(t, pods.Has(key, version))
 	require.NoError(t, first.Add(pod("n", "a", "u1", "1")))
-	assert.False(t, pods.Holds(key, version))
+	assert.False(t, pods.Has(key, version))
 	require.NoError(t, second.Add(pod("n", "a", "u1", "1")))
-	assert.True(t, pods.Holds(key, version))
-	assert.False(t, pods.Holds(key, Version{"u1", "2"}))
+	assert.True(t, pods.Has(key, version))
+	assert.False(t, pods.Has(key, store.Version{UID: "u1", ResourceVersion: "2"}))
 }
 
 func TestTeeFillsStoresWithAndWithoutBatches(t *testing.T) {
@@ -140,25 +141,53 @@ func TestTeeFillsStoresWithAndWithoutBatches(t *testing.T) {
 	pods := Tee[*corev1.Pod](c, user)
 	held := pod("n", "a", "u1", "1")
 	require.NoError(t, pods.Replace([]*corev1.Pod{held}, "1"))
-	var batch Batch[*corev1.Pod]
-	batch.Add(pod("n", "b", "u2", "2"))
-	batch.Add(pod("n", "c", "u3", "3"))
-	require.NoError(t, Batches(pods).Apply(&batch))
-	require.NoError(t, Batches(pods).ReplaceAll(Listing[*corev1.Pod]{Objects: []*corev1.Pod{pod("n", "a", "u1", "1")}, ResourceVersion: "4"}))
+	require.NoError(t, apply(pods, "", adding(pod("n", "b", "u2", "2")), adding(pod("n", "c", "u3", "3"))))
+	b, _ := store.Begin(pods, true)
+	require.NoError(t, commit(b, "4", adding(pod("n", "a", "u1", "1"))))
 	assert.Equal(t, []string{"Replace", "Add", "Add", "Replace"}, user.calls)
 	assert.Equal(t, "4", pods.ResourceVersion())
-	still, _ := c.Get(Key{Namespace: "n", Name: "a"})
+	still, _ := c.Get(keyA())
 	assert.Same(t, held, still)
 }
 
-func TestTeeWithoutItsArguments(t *testing.T) {
-	requireNoStore(t, "none", Tee[*corev1.Pod]())
-	requireNoStore(t, "nil", Tee[*corev1.Pod](nil))
+func TestTeeWithoutItsArgumentsPanics(t *testing.T) {
+	assert.Panics(t, func() { Tee[*corev1.Pod]() })
+	assert.Panics(t, func() { Tee[*corev1.Pod](newPods(), nil) })
+}
 
-	c := newPods()
-	pods := Tee[*corev1.Pod](nil, c)
-	requireNoStore(t, "nil and another", pods)
-	require.ErrorIs(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "2"), ErrNoStore)
-	assert.Equal(t, 1, c.Len())
-	assert.Equal(t, "2", c.ResourceVersion())
+// ending is a store whose batches end at the first write.
+type ending struct {
+	store.BatchStore[*corev1.Pod]
+	err error
+}
+
+func (e *ending) BeginBatch(self store.Store[*corev1.Pod], replace bool) store.Batch[*corev1.Pod] {
+	b, _ := store.Begin[*corev1.Pod](e.BatchStore, replace)
+	return &endingBatch{b, e.err}
+}
+
+type endingBatch struct {
+	store.Batch[*corev1.Pod]
+	err error
+}
+
+func (b *endingBatch) Write(store.Write[*corev1.Pod]) error { return b.err }
+func (b *endingBatch) Commit(string) error                  { return b.err }
+
+func TestTeeGoesOnWithABatchUntilAllStoresEndIt(t *testing.T) {
+	one, two := errors.New("one"), errors.New("two")
+	c, object := newPods(), pod("n", "a", "u1", "1")
+	for _, replace := range []bool{true, false} {
+		b, _ := store.Begin(Tee[*corev1.Pod](&ending{newPods(), one}, c), replace)
+		require.NoError(t, b.Write(adding(object)))
+		require.ErrorIs(t, b.Commit("2"), one)
+		assert.Equal(t, []string{"n/a"}, names(c.All()))
+		assert.Equal(t, "2", c.ResourceVersion())
+
+		b, _ = store.Begin(Tee[*corev1.Pod](&ending{newPods(), one}, &ending{newPods(), two}), replace)
+		for _, err := range []error{b.Write(adding(object)), b.Commit("2")} {
+			require.ErrorIs(t, err, one)
+			require.ErrorIs(t, err, two)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package store
+package memsize
 
 import (
 	"reflect"
@@ -7,16 +7,15 @@ import (
 	"unsafe"
 )
 
-// SizeOf estimates how many bytes of memory an object takes: itself and all that it
-// refers to, as if nothing of it were shared with other objects. For Kubernetes objects
-// with a Go type it is right within some 10 %, for unstructured ones up to a half too much,
-// and too much as well for those that a reflector decoded from the wire, which share equal
-// parts. It takes about half the time of a deep copy: some 25 µs for a pod of 13 kB, whose
-// encoded size would be a quarter of that. What an object refers to more than once is counted
-// each time, unless it is a dense graph, which is counted right. What channels, functions and unsafe pointers
-// lead to is not counted. An object with a method MemorySize() int64, for instance because
-// it refers to what all share, is believed.
-func SizeOf[T any](object T) int64 {
+// Of estimates how many bytes of memory an object takes: itself and everything that it refers to, as
+// if it shared nothing with other objects.
+//
+// For Kubernetes objects with a Go type it is right within some 10 %. For unstructured ones it is up
+// to a half too much, and for objects that a reflector decoded from the wire it counts the parts that
+// they share. It takes about half the time of a deep copy: some 25 µs for a pod of 13 kB, whose
+// encoded size is a quarter of that. Channels, functions and unsafe pointers count without what they
+// refer to. An object with a method MemorySize() int64 tells its size itself.
+func Of[T any](object T) int64 {
 	if o, ok := any(object).(interface{ MemorySize() int64 }); ok {
 		return o.MemorySize()
 	}

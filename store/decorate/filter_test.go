@@ -1,4 +1,4 @@
-package store
+package decorate
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubereflector/kubereflector/store"
 )
 
 // on returns a pod on a node.
@@ -54,7 +56,7 @@ func TestFilterHoldsWhatPasses(t *testing.T) {
 
 	require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "u1", "1")), on("here", pod("n", "c", "u3", "6"))}, "7"))
 	assert.Equal(t, []string{"Addition n/c 6"}, hear())
-	held, _ := c.Get(Key{Namespace: "n", Name: "a"})
+	held, _ := c.Get(keyA())
 	assert.Same(t, a, held, "what did not change keeps its pointer")
 	require.NoError(t, pods.Replace([]*corev1.Pod{on("there", pod("n", "a", "u1", "8")), on("here", pod("n", "c", "u3", "6"))}, "8"))
 	assert.Equal(t, []string{"Deletion n/a 1"}, hear())
@@ -63,7 +65,7 @@ func TestFilterHoldsWhatPasses(t *testing.T) {
 	require.NoError(t, pods.Delete(on("bad", pod("n", "c", "u3", "9"))), "a deletion is not judged")
 	assert.Equal(t, []string{"Deletion n/c 9"}, hear())
 	require.NoError(t, pods.Bookmark("10"))
-	require.NoError(t, pods.DeleteKey(Key{Namespace: "n", Name: "c"}))
+	require.NoError(t, pods.DeleteKey(inN("c")))
 	assert.Equal(t, "10", pods.ResourceVersion())
 }
 
@@ -72,22 +74,21 @@ func TestFilterRejectsWhatCannotBeJudged(t *testing.T) {
 	pods := Filter(c, here)
 	require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "u1", "1"))}, "1"))
 	rec := follow(c)
-	var batch Batch[*corev1.Pod]
-	batch.Add(on("here", pod("n", "before", "u2", "2")))
-	batch.Update(on("bad", pod("n", "a", "u1", "3")))
-	batch.Add(on("here", pod("n", "after", "u3", "4")))
 
-	err := Batches(pods).Apply(&batch)
+	err := apply(pods, "",
+		adding(on("here", pod("n", "before", "u2", "2"))),
+		updating(on("bad", pod("n", "a", "u1", "3"))),
+		adding(on("here", pod("n", "after", "u3", "4"))))
 
-	var rejected *RejectedError
+	var rejected *store.RejectedError
 	require.ErrorAs(t, err, &rejected)
 	require.Len(t, rejected.Rejections, 1)
-	assert.Equal(t, Key{Namespace: "n", Name: "a"}, rejected.Rejections[0].Key)
-	assert.Equal(t, Version{"u1", "3"}, rejected.Rejections[0].Version)
-	require.ErrorIs(t, err, ErrPanic)
+	assert.Equal(t, keyA(), rejected.Rejections[0].Key)
+	assert.Equal(t, store.Version{UID: "u1", ResourceVersion: "3"}, rejected.Rejections[0].Version)
+	require.ErrorIs(t, err, store.ErrPanic)
 	assert.ErrorContains(t, err, `"n/a" at resource version "3": filter: panic: ouch`)
 	assert.Equal(t, []string{"Addition n/before 2", "Addition n/after 4"}, rec.changes())
-	assert.Len(t, rec.commits, 1, "a batch is one batch for the store behind")
+	assert.Equal(t, 1, rec.commits, "a batch is one batch for the store behind")
 	assert.Equal(t, "2", pods.ResourceVersion(), "it stays before the rejected object")
 
 	require.NoError(t, pods.Update(on("there", pod("n", "a", "u1", "5"))))
@@ -101,11 +102,11 @@ func TestFilterKeepsWhatAListHasInAStateThatCannotBeJudged(t *testing.T) {
 	require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "u1", "1")), on("here", pod("n", "b", "u2", "1"))}, "1"))
 	rec := follow(c)
 	list := []*corev1.Pod{on("bad", pod("n", "a", "u9", "2")), on("here", pod("n", "c", "u3", "2"))}
-	require.ErrorIs(t, pods.Replace(list, "2"), ErrPanic)
+	require.ErrorIs(t, pods.Replace(list, "2"), store.ErrPanic)
 	assert.Equal(t, []string{"Deletion n/b 1", "Addition n/c 2"}, rec.changes())
 	assert.Equal(t, "1", pods.ResourceVersion())
 
-	require.NoError(t, pods.DeleteKey(Key{Namespace: "n", Name: "a"}))
+	require.NoError(t, pods.DeleteKey(keyA()))
 	require.NoError(t, pods.Bookmark("3"))
 	assert.Equal(t, "3", pods.ResourceVersion())
 }
@@ -116,11 +117,11 @@ func TestFilterLeavesNilToTheStoreBehind(t *testing.T) {
 		assert.Fail(t, "called for nil")
 		return false
 	})
-	var rejected *RejectedError
+	var rejected *store.RejectedError
 	require.ErrorAs(t, pods.Add(nil), &rejected)
-	require.ErrorIs(t, pods.Update(nil), ErrNilObject)
-	require.ErrorIs(t, pods.Delete(nil), ErrNilObject)
-	require.ErrorIs(t, pods.Replace([]*corev1.Pod{nil}, "1"), ErrNilObject)
+	require.ErrorIs(t, pods.Update(nil), store.ErrNilObject)
+	require.ErrorIs(t, pods.Delete(nil), store.ErrNilObject)
+	require.ErrorIs(t, pods.Replace([]*corev1.Pod{nil}, "1"), store.ErrNilObject)
 	assert.Empty(t, pods.ResourceVersion())
 }
 
@@ -142,36 +143,36 @@ func TestFilterTakesTheLaterOfTwoObjectsWithOneKey(t *testing.T) {
 			list = append(list, on(node, pod("n", "a", "u1", "1")))
 		}
 		err := Filter(c, here).Replace(list, "1")
-		assert.Equal(t, test.nodes[len(test.nodes)-1] == "bad", errors.Is(err, ErrPanic), "%s: %v", name, err)
-		_, held := c.Get(Key{Namespace: "n", Name: "a"})
+		assert.Equal(t, test.nodes[len(test.nodes)-1] == "bad", errors.Is(err, store.ErrPanic), "%s: %v", name, err)
+		_, held := c.Get(keyA())
 		assert.Equal(t, test.held, held, name)
-		_, held = c.Get(Key{Namespace: "n", Name: "b"})
+		_, held = c.Get(inN("b"))
 		assert.True(t, held, name)
 	}
 }
 
 func TestFilterPassesOnWhatAListTellsBesideItsObjects(t *testing.T) {
-	c := New(slimKey)
+	c := store.New(slimKey)
 	filtered := Filter(c, func(s *slim) bool { return s.node == "here" })
-	pods := Transform(filtered, ObjectKey[*corev1.Pod], (&slimmer{}).slim)
+	pods := Transform(filtered, store.ObjectKey[*corev1.Pod], (&slimmer{}).slim)
 	require.NoError(t, pods.Replace([]*corev1.Pod{
 		on("there", pod("n", "a", "u1", "1")), on("here", pod("n", "b", "u2", "2")), on("here", pod("n", "c", "u3", "3")),
 	}, "3"))
-	assert.True(t, c.Holds(Key{Namespace: "n", Name: "b"}, Version{"u2", "2"}))
-	assert.True(t, c.Holds(Key{Namespace: "n", Name: "c"}, Version{"u3", "3"}))
+	assert.True(t, c.Has(inN("b"), store.Version{UID: "u2", ResourceVersion: "2"}))
+	assert.True(t, c.Has(inN("c"), store.Version{UID: "u3", ResourceVersion: "3"}))
 	require.NoError(t, pods.Update(on("there", pod("n", "b", "u2", "4"))))
 	assert.Equal(t, "4", pods.ResourceVersion())
 
 	heard := listen(c)
-	key := Key{Namespace: "n", Name: "c"}
-	err := Batches(filtered).ReplaceAll(Listing[*slim]{
-		Objects:         []*slim{{"n", "d", "there"}},
-		Unchanged:       []Key{key, {Namespace: "n", Name: "d"}},
-		Lacking:         []Rejection{{Key: Key{Namespace: "n", Name: "e"}, Err: errRefused}},
-		ResourceVersion: "5",
-	})
+	key := inN("c")
+	b, _ := store.Begin(filtered, true)
+	b.Keep(key)
+	b.Keep(inN("d"))
+	err := commit(b, "5",
+		adding(&slim{"n", "d", "there"}),
+		store.Write[*slim]{Key: inN("e"), Err: errRefused})
 	require.ErrorIs(t, err, errRefused)
-	assert.NotErrorIs(t, err, ErrNotHeld, "what did not pass is not unchanged")
+	assert.NotErrorIs(t, err, store.ErrNotHeld, "what did not pass is not unchanged")
 	assert.Empty(t, heard.changes)
 	assert.Equal(t, "4", pods.ResourceVersion())
 }
@@ -179,7 +180,7 @@ func TestFilterPassesOnWhatAListTellsBesideItsObjects(t *testing.T) {
 // plain is a store as a user writes one: it has no batches, and does not tell how
 // it derives keys.
 type plain[T any] struct {
-	Store[T]
+	store.Store[T]
 	calls []string
 }
 
@@ -200,15 +201,15 @@ func TestFilterInFrontOfAStoreThatDoesNotTellKeys(t *testing.T) {
 	require.NoError(t, pods.Update(on("there", pod("n", "a", "u1", "2"))))
 	assert.Equal(t, "2", pods.ResourceVersion())
 	err := pods.Update(on("bad", pod("n", "a", "u1", "3")))
-	var rejected *RejectedError
+	var rejected *store.RejectedError
 	require.ErrorAs(t, err, &rejected)
-	assert.Equal(t, Key{}, rejected.Rejections[0].Key)
-	assert.Equal(t, Version{"u1", "3"}, rejected.Rejections[0].Version)
-	require.ErrorIs(t, err, ErrPanic)
+	assert.Equal(t, store.Key{}, rejected.Rejections[0].Key)
+	assert.Equal(t, store.Version{UID: "u1", ResourceVersion: "3"}, rejected.Rejections[0].Version)
+	require.ErrorIs(t, err, store.ErrPanic)
 
 	list := []*corev1.Pod{on("bad", pod("n", "a", "u1", "3")), on("here", pod("n", "b", "u2", "4")), on("here", pod("n", "c", "u3", "4"))}
-	requireRefused(t, pods.Replace(list, "4"), ErrPanic)
-	requireRefused(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "c", "u3", "4")), on("bad", pod("n", "d", "u4", "4"))}, "4"), ErrPanic)
+	requireRefused(t, pods.Replace(list, "4"), store.ErrPanic)
+	requireRefused(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "c", "u3", "4")), on("bad", pod("n", "d", "u4", "4"))}, "4"), store.ErrPanic)
 	assert.Equal(t, 1, count(behind.calls, "Replace"), "the store behind cannot keep what it is not given")
 }
 
@@ -222,19 +223,19 @@ func count(calls []string, name string) (n int) {
 }
 
 func TestFilterBehindATransformIsToldKeysAndVersions(t *testing.T) {
-	c := New(slimKey)
+	c := store.New(slimKey)
 	filtered := Filter(&plain[*slim]{Store: c}, func(s *slim) bool {
 		if s.node == "bad" {
 			panic("ouch")
 		}
 		return s.node == "here"
 	})
-	pods := Transform(filtered, ObjectKey[*corev1.Pod], (&slimmer{}).slim)
+	pods := Transform(filtered, store.ObjectKey[*corev1.Pod], (&slimmer{}).slim)
 
-	var rejected *RejectedError
+	var rejected *store.RejectedError
 	require.ErrorAs(t, pods.Add(on("bad", pod("n", "a", "u1", "1"))), &rejected)
 	assert.Equal(t, keyA(), rejected.Rejections[0].Key)
-	assert.Equal(t, Version{"u1", "1"}, rejected.Rejections[0].Version)
+	assert.Equal(t, store.Version{UID: "u1", ResourceVersion: "1"}, rejected.Rejections[0].Version)
 
 	require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "u1", "1")), on("there", pod("n", "a", "u1", "2"))}, "2"))
 	assert.Zero(t, c.Len(), "the later of two objects with one key counts")
@@ -242,7 +243,7 @@ func TestFilterBehindATransformIsToldKeysAndVersions(t *testing.T) {
 
 func TestFilterOfPartitionRejectsUnderTheKeyThere(t *testing.T) {
 	c := newPods()
-	p, err := c.Partition(Scope{Cluster: "c1"})
+	p, err := c.Partition(store.Scope{Cluster: "c1"})
 	require.NoError(t, err)
 	pods := Filter(p, here)
 	require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "", "1"))}, "1"))
@@ -250,18 +251,6 @@ func TestFilterOfPartitionRejectsUnderTheKeyThere(t *testing.T) {
 	assert.Equal(t, []string{"c1|n/a"}, names(c.All()))
 }
 
-func TestFilterWithoutItsArguments(t *testing.T) {
-	var missing *Cache[*corev1.Pod]
-	for name, dst := range map[string]Store[*corev1.Pod]{"nil": nil, "typed nil": missing} {
-		requireNoStore(t, name, Filter(dst, func(*corev1.Pod) bool { return true }))
-	}
-	c := newPods()
-	pods := Filter(c, nil)
-	var rejected *RejectedError
-	require.ErrorAs(t, pods.Add(pod("n", "a", "u1", "1")), &rejected)
-	assert.Equal(t, Key{Namespace: "n", Name: "a"}, rejected.Rejections[0].Key)
-	require.ErrorIs(t, pods.Update(pod("n", "a", "u1", "1")), ErrNoFunc)
-	require.ErrorIs(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"), ErrNoFunc)
-	assert.Zero(t, c.Len())
-	assert.Empty(t, pods.ResourceVersion())
+func TestFilterWithoutAFunctionPanics(t *testing.T) {
+	assert.Panics(t, func() { Filter(newPods(), nil) })
 }

@@ -1,4 +1,4 @@
-package store
+package memsize
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestSizeIsAboutWhatTheHeapGrowsBy(t *testing.T) {
@@ -20,7 +22,7 @@ func TestSizeIsAboutWhatTheHeapGrowsBy(t *testing.T) {
 	}
 	for name, object := range map[string]func(i int) any{
 		"a pod": func(i int) any {
-			p := pod("namespace", fmt.Sprint("pod-", i), fmt.Sprint(i), fmt.Sprint(i))
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "namespace", Name: fmt.Sprint("pod-", i), UID: types.UID(fmt.Sprint(i)), ResourceVersion: fmt.Sprint(i)}}
 			p.Labels = map[string]string{}
 			for j := range 12 {
 				p.Labels[fmt.Sprint("label-", j)] = fmt.Sprint("value-", i)
@@ -54,7 +56,7 @@ func TestSizeIsAboutWhatTheHeapGrowsBy(t *testing.T) {
 			grown := float64(liveHeap() - before)
 			var estimate int64
 			for i := range all {
-				estimate += SizeOf(all[i])
+				estimate += Of(all[i])
 			}
 			assert.InEpsilon(t, grown, float64(estimate), 0.25)
 			runtime.KeepAlive(all)
@@ -71,11 +73,11 @@ func liveHeap() uint64 {
 }
 
 func TestSizeOfWhatRefersToNothing(t *testing.T) {
-	assert.EqualValues(t, 8, SizeOf(1))
-	assert.EqualValues(t, 24, SizeOf(time.Now()), "its location is everybody's")
-	assert.EqualValues(t, 8, SizeOf[*corev1.Pod](nil))
-	assert.EqualValues(t, 24, SizeOf([]string(nil)))
-	assert.EqualValues(t, 16, SizeOf[any](nil))
+	assert.EqualValues(t, 8, Of(1))
+	assert.EqualValues(t, 24, Of(time.Now()), "its location is everybody's")
+	assert.EqualValues(t, 8, Of[*corev1.Pod](nil))
+	assert.EqualValues(t, 24, Of([]string(nil)))
+	assert.EqualValues(t, 16, Of[any](nil))
 }
 
 // node is one of a graph in which there are 2 to the power of its depth ways, or of a list.
@@ -90,14 +92,14 @@ func TestSizeOfDenseAndOfDeepGraphs(t *testing.T) {
 		deep = &node{next: [2]*node{deep, nil}}
 	}
 	each := int64(unsafe.Sizeof(node{}))
-	assert.Equal(t, 8+40*each, SizeOf(dense))
-	assert.Equal(t, 8+1000*each, SizeOf(deep))
+	assert.Equal(t, 8+40*each, Of(dense))
+	assert.Equal(t, 8+1000*each, Of(deep))
 }
 
 func TestSizeOfAMapThatIsNotExported(t *testing.T) {
 	type holder struct{ all map[string]string }
 	type shown struct{ All map[string]string }
 	m := map[string]string{"a": strings.Repeat("x", 100)}
-	assert.Equal(t, SizeOf(shown{m}), SizeOf(holder{m}))
-	assert.Greater(t, SizeOf(holder{m}), int64(100))
+	assert.Equal(t, Of(shown{m}), Of(holder{m}))
+	assert.Greater(t, Of(holder{m}), int64(100))
 }

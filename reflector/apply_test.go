@@ -1,0 +1,111 @@
+package reflector
+
+import (
+	"testing"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
+	change := func(kind watch.EventType, name, version string) event[*corev1.ConfigMap] {
+		return event[*corev1.ConfigMap]{kind: kind, object: configMap(name, "u "+name, version), version: version}
+	}
+	left := event[*corev1.ConfigMap]{kind: watch.Modified, foreign: 1, version: "13", departed: &departure{
+		key: store.Key{Namespace: "ns", Name: "a"}, version: store.Version{ResourceVersion: "13"},
+	}}
+	foreign := event[*corev1.ConfigMap]{kind: watch.Added, foreign: 1, version: "20"}
+	marked := event[*corev1.ConfigMap]{kind: watch.Bookmark, version: "21"}
+	for name, tc := range map[string]struct {
+		events        []event[*corev1.ConfigMap]
+		want, version string
+		commits       int
+		rejects       bool
+	}{
+		"changes":            {[]event[*corev1.ConfigMap]{change(watch.Modified, "a", "11"), change(watch.Added, "b", "12")}, "a@11 b@12", "12", 1, false},
+		"a deletion":         {[]event[*corev1.ConfigMap]{change(watch.Deleted, "a", "11")}, "", "11", 1, false},
+		"one that left":      {[]event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), left}, "b@12", "13", 1, false},
+		"a foreign last":     {[]event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), foreign}, "a@1 b@12", "20", 1, false},
+		"a foreign first":    {[]event[*corev1.ConfigMap]{foreign, change(watch.Added, "b", "22")}, "a@1 b@22", "22", 1, false},
+		"foreign ones":       {[]event[*corev1.ConfigMap]{{kind: watch.Added, foreign: 1, version: "14"}, foreign}, "a@1", "20", 1, false},
+		"a bookmark":         {[]event[*corev1.ConfigMap]{marked}, "a@1", "21", 1, false},
+		"without a version":  {[]event[*corev1.ConfigMap]{{kind: watch.Bookmark}}, "a@1", "10", 0, false},
+		"undecodable":        {[]event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), readEvent[*corev1.ConfigMap](undecodable(watch.Modified, "a", "u a", "13")), foreign}, "a@1 b@12", "12", 1, true},
+		"undecodable, alone": {[]event[*corev1.ConfigMap]{readEvent[*corev1.ConfigMap](undecodable(watch.Modified, "a", "u a", "13"))}, "a@1", "10", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore()
+			require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u a", "1")}, "10"))
+			c := &commits{}
+			defer s.Follow(c)()
+			r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s), events: tc.events}
+			r.batch, r.own = store.Begin(r.store, false)
+			require.True(t, r.own)
+			err := r.apply().err
+			assert.Equal(t, tc.rejects, err != nil, "%v", err)
+			assert.NoError(t, r.batch.Commit(""), "the batch is empty again")
+			assert.Equal(t, tc.want, contents(s))
+			assert.Equal(t, tc.version, s.ResourceVersion())
+			assert.Equal(t, tc.commits, c.count)
+		})
+	}
+}
+
+// written notes which methods of a plain store are called.
+type written struct {
+	plain
+	words []string
+}
+
+func (w *written) Add(object *corev1.ConfigMap) error {
+	w.words = append(w.words, "add "+object.Name)
+	return w.plain.Add(object)
+}
+
+func (w *written) Update(object *corev1.ConfigMap) error {
+	w.words = append(w.words, "update "+object.Name)
+	return w.plain.Update(object)
+}
+
+func (w *written) Delete(object *corev1.ConfigMap) error {
+	w.words = append(w.words, "delete "+object.Name)
+	return w.plain.Delete(object)
+}
+
+func (w *written) DeleteKey(key store.Key) error {
+	w.words = append(w.words, "delete key "+key.Name)
+	return w.plain.DeleteKey(key)
+}
+
+func (w *written) Bookmark(version string) error {
+	w.words = append(w.words, "bookmark "+version)
+	return w.plain.Bookmark(version)
+}
+
+func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
+	s := &written{plain: plain{newStore()}}
+	require.NoError(t, s.Replace(nil, "10"))
+	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s)}
+	r.batch, r.own = store.Begin(r.store, false)
+	require.False(t, r.own)
+	r.pending = []event[*corev1.ConfigMap]{
+		{kind: watch.Added, object: configMap("a", "u", "11"), version: "11"},
+		{kind: watch.Modified, object: configMap("a", "u", "12"), version: "12"},
+		{kind: watch.Deleted, object: configMap("a", "u", "13"), version: "13"},
+		{kind: watch.Modified, foreign: 1, version: "14", departed: &departure{key: store.Key{Namespace: "ns", Name: "b"}, version: store.Version{ResourceVersion: "14"}}},
+		{kind: watch.Modified, foreign: 1, version: "15"},
+		readEvent[*corev1.ConfigMap](undecodable(watch.Deleted, "c", "v", "16")),
+		{kind: watch.Bookmark, version: "17"},
+	}
+	for len(r.pending) > 0 {
+		r.takePending()
+		require.Len(t, r.events, 1)
+		require.NoError(t, r.apply().err)
+	}
+	assert.Equal(t, []string{
+		"add a", "update a", "delete a", "delete key b", "bookmark 14", "bookmark 15", "delete key c", "bookmark 16", "bookmark 17",
+	}, s.words)
+}

@@ -1,0 +1,234 @@
+package decorate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// decorators are one of each, in front of a store, that change nothing.
+var decorators = map[string]func(store.Store[*corev1.Pod]) store.Store[*corev1.Pod]{
+	"Transform": func(dst store.Store[*corev1.Pod]) store.Store[*corev1.Pod] {
+		return Transform(dst, store.ObjectKey[*corev1.Pod], func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil })
+	},
+	"Filter": func(dst store.Store[*corev1.Pod]) store.Store[*corev1.Pod] {
+		return Filter(dst, func(*corev1.Pod) bool { return true })
+	},
+	"Tee": func(dst store.Store[*corev1.Pod]) store.Store[*corev1.Pod] { return Tee(dst) },
+}
+
+// shouting embeds a store with batches, and overrides one of its methods.
+type shouting struct {
+	store.BatchStore[*corev1.Pod]
+	added []string
+}
+
+func (s *shouting) Add(p *corev1.Pod) error {
+	s.added = append(s.added, p.Name)
+	return s.BatchStore.Add(p)
+}
+
+func TestDecoratorsAreNotBypassedThroughBatches(t *testing.T) {
+	writes := []store.Write[*corev1.Pod]{adding(pod("n", "a", "u1", "1")), adding(pod("n", "b", "u2", "2"))}
+	for name, decorate := range decorators {
+		t.Run(name+" inside", func(t *testing.T) {
+			c := newPods()
+			around := &shouting{BatchStore: decorate(c).(store.BatchStore[*corev1.Pod])}
+			require.NoError(t, apply(store.Store[*corev1.Pod](around), "", writes...))
+			assert.Equal(t, []string{"a", "b"}, around.added)
+			assert.Equal(t, 2, c.Len())
+		})
+		t.Run(name+" outside", func(t *testing.T) {
+			c := newPods()
+			behind := &shouting{BatchStore: c}
+			pods := decorate(behind)
+			require.NoError(t, pods.Add(pod("n", "c", "u3", "3")))
+			require.NoError(t, apply(pods, "", writes...))
+			assert.Equal(t, []string{"c", "a", "b"}, behind.added)
+			assert.Equal(t, 3, c.Len())
+			assert.False(t, has(pods, inN("c"), store.Version{UID: "u3", ResourceVersion: "3"}), "a plain store cannot keep it")
+		})
+	}
+}
+
+func TestDecoratorsPassABatchOnAsOne(t *testing.T) {
+	for name, decorate := range decorators {
+		c := newPods()
+		pods := decorate(c)
+		rec := follow(c)
+		b, own := store.Begin(pods, false)
+		require.True(t, own, name)
+		err := commit(b, "",
+			adding(pod("n", "a", "u1", "1")),
+			updating(pod("n", "a", "u1", "2")),
+			adding(pod("n", "b", "u2", "3")),
+			deleting(pod("n", "a", "u1", "4")),
+			adding(pod("n", "c", "u3", "5")),
+			store.Write[*corev1.Pod]{Type: store.Deletion, Key: inN("b")},
+			store.Write[*corev1.Pod]{Key: inN("d"), Err: errRefused},
+			store.Write[*corev1.Pod]{Key: store.Key{Name: "no type"}},
+		)
+		require.ErrorIs(t, err, errRefused, name)
+		require.ErrorIs(t, err, store.ErrNoWrite, name)
+		assert.Equal(t, 1, rec.commits, name)
+		assert.Empty(t, rec.illegal, name)
+		assert.Equal(t, []string{"n/c"}, names(c.All()), name)
+
+		require.NoError(t, commit(b, "", updating(pod("n", "c", "u3", "6")), deleting(pod("n", "c", "u3", "7")), adding(pod("n", "c", "u3", "8"))), name)
+		assert.Equal(t, 2, rec.commits, "%s: a batch can be used again", name)
+		_ = b.Write(adding(pod("n", "e", "u4", "9")))
+		b.Discard()
+		require.NoError(t, commit(b, "10"), name)
+		assert.Equal(t, []string{"n/c"}, names(c.All()), name)
+
+		before := rec.commits
+		b, own = store.Begin(pods, true)
+		require.True(t, own, name)
+		b.Keep(inN("c"))
+		require.NoError(t, b.Commit("11"), name)
+		assert.Equal(t, before+1, rec.commits, name)
+		assert.True(t, has(pods, inN("c"), store.Version{UID: "u3", ResourceVersion: "8"}), name)
+		assert.False(t, has(pods, inN("c"), store.Version{UID: "u3", ResourceVersion: "9"}), name)
+		assert.Equal(t, "11", pods.ResourceVersion(), name)
+	}
+}
+
+func TestDecoratorsDoNotJudgeWritesWithoutAType(t *testing.T) {
+	fn := &slimmer{}
+	for name, s := range map[string]store.Store[*corev1.Pod]{
+		"Transform": Transform(store.New(slimKey), store.ObjectKey[*corev1.Pod], fn.slim),
+		"Filter":    Filter(newPods(), func(*corev1.Pod) bool { return false }),
+	} {
+		for _, replace := range []bool{false, true} {
+			b, _ := store.Begin(s, replace)
+			err := commit(b, "1", store.Write[*corev1.Pod]{Object: failing(pod("n", "a", "u1", "1"), "error")})
+			require.ErrorIs(t, err, store.ErrNoWrite, "%s, %v", name, replace)
+			assert.NotErrorIs(t, err, errRefused, name)
+		}
+	}
+	assert.Zero(t, fn.calls)
+}
+
+// waking is a store that wants to know when it is in touch with the server.
+type waking struct {
+	store.Store[*corev1.Pod]
+	resumed int
+}
+
+func (w *waking) Resumed() { w.resumed++ }
+
+func TestDecoratorsHandResumedOn(t *testing.T) {
+	for name, decorate := range decorators {
+		behind := &waking{Store: newPods()}
+		decorate(decorate(behind)).(store.Resumer).Resumed()
+		assert.Equal(t, 1, behind.resumed, name)
+		assert.NotPanics(t, decorate(newPods()).(store.Resumer).Resumed, name)
+	}
+}
+
+func TestDecoratorsTakeAListAsItComes(t *testing.T) {
+	for name, decorate := range decorators {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				whole, parts := newPods(), newPods()
+				var list []*corev1.Pod
+				b, _ := store.Begin(decorate(decorate(parts)), true)
+				for round := range 2 {
+					list = list[:0]
+					for range rapid.IntRange(0, 12).Draw(t, "objects") {
+						p := pod("n", rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "name"), "1", strconv.Itoa(rapid.IntRange(1, 4).Draw(t, "version")))
+						list = append(list, p)
+						require.NoError(t, b.Write(adding(p)))
+						if rapid.IntRange(0, 3).Draw(t, "takes back") == 0 {
+							key := store.Key{Namespace: "n", Name: p.Name}
+							list = slices.DeleteFunc(list, func(p *corev1.Pod) bool { return p.Name != "" && p.Name == key.Name })
+							require.NoError(t, b.Write(store.Write[*corev1.Pod]{Type: store.Deletion, Key: key}))
+						}
+					}
+					version := strconv.Itoa(10 + round)
+					want := whole.Replace(slices.Clone(list), version)
+					require.Equal(t, fmt.Sprint(want), fmt.Sprint(b.Commit(version)))
+					require.Equal(t, maps.Collect(whole.All()), maps.Collect(parts.All()))
+					require.Equal(t, whole.ResourceVersion(), parts.ResourceVersion())
+				}
+			})
+		})
+	}
+}
+
+func TestDecoratorsWithoutAStorePanic(t *testing.T) {
+	var missing *store.Cache[*corev1.Pod]
+	for name, decorate := range decorators {
+		assert.Panics(t, func() { decorate(nil) }, name)
+		assert.Panics(t, func() { decorate(missing) }, "%s: typed nil", name)
+	}
+}
+
+func TestDecoratorsTellTheKeysOfTheStoreBehind(t *testing.T) {
+	for name, decorate := range decorators {
+		inner := decorate(newPods())
+		pods := Filter(inner, here)
+		require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "u1", "1"))}, "1"))
+		var rejected *store.RejectedError
+		require.ErrorAs(t, pods.Update(on("bad", pod("n", "a", "u1", "2"))), &rejected, name)
+		assert.Equal(t, keyA(), rejected.Rejections[0].Key, name)
+	}
+}
+
+func TestDecoratorsGoInFrontOfEachOther(t *testing.T) {
+	fn := &slimmer{}
+	live, second := store.New(slimKey), store.New(slimKey)
+	_, err := store.AddIndex(second, "node", func(s *slim) []string {
+		if s.name == "poison" {
+			panic("ouch")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	pods := Filter(Transform(Tee[*slim](live, second), store.ObjectKey[*corev1.Pod], fn.slim), here)
+	both := func(want ...string) {
+		t.Helper()
+		assert.Equal(t, want, names(live.All()))
+		assert.Equal(t, want, names(second.All()))
+	}
+
+	require.NoError(t, pods.Replace([]*corev1.Pod{
+		on("here", pod("n", "a", "u1", "1")), on("there", pod("n", "b", "u2", "2")), on("here", pod("n", "c", "u3", "3")),
+	}, "3"))
+	both("n/a", "n/c")
+	assert.Equal(t, 2, fn.calls, "what does not pass is not transformed")
+	held, _ := second.Get(keyA())
+
+	require.NoError(t, pods.Update(on("there", pod("n", "c", "u3", "4"))))
+	both("n/a")
+	assert.Equal(t, "4", pods.ResourceVersion())
+
+	require.ErrorIs(t, pods.Update(failing(on("here", pod("n", "b", "u2", "5")), "error")), errRefused)
+	require.NoError(t, pods.Add(on("here", pod("n", "d", "u4", "6"))))
+	both("n/a", "n/d")
+	assert.Equal(t, "4", pods.ResourceVersion())
+	require.NoError(t, pods.Update(on("there", pod("n", "b", "u2", "7"))))
+	assert.Equal(t, "7", pods.ResourceVersion(), "what left the filter is not lacking")
+
+	require.ErrorIs(t, pods.Add(on("here", pod("n", "poison", "u5", "8"))), store.ErrPanic)
+	assert.Equal(t, "8", live.ResourceVersion())
+	assert.Equal(t, "7", pods.ResourceVersion(), "one store is behind")
+
+	calls := fn.calls
+	require.NoError(t, pods.Replace([]*corev1.Pod{on("here", pod("n", "a", "u1", "1")), on("here", pod("n", "d", "u6", "9"))}, "9"))
+	both("n/a", "n/d")
+	assert.Equal(t, 1, fn.calls-calls)
+	again, _ := second.Get(keyA())
+	assert.Same(t, held, again)
+	assert.True(t, second.Has(inN("d"), store.Version{UID: "u6", ResourceVersion: "9"}))
+	assert.Equal(t, "9", pods.ResourceVersion())
+}

@@ -1,0 +1,78 @@
+package decorate_test
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
+)
+
+func newPod(name, node, resourceVersion string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid of " + name), ResourceVersion: resourceVersion},
+		Spec:       corev1.PodSpec{NodeName: node},
+	}
+}
+
+// A cache of two strings a pod. Although nothing in them says a version, the cache
+// knows how far it is.
+func ExampleTransform() {
+	type place struct{ name, node string }
+	places := store.New(func(p place) (store.Key, error) {
+		return store.Key{Namespace: "shop", Name: p.name}, nil
+	})
+	pods := decorate.Transform(places, store.ObjectKey[*corev1.Pod], func(pod *corev1.Pod) (place, error) {
+		if pod.Spec.NodeName == "" {
+			return place{}, errors.New("not scheduled")
+		}
+		return place{pod.Name, pod.Spec.NodeName}, nil
+	})
+
+	// What a reflector does:
+	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41")}, "42")
+	_ = pods.Update(newPod("till", "node-2", "43"))
+	err := pods.Add(newPod("stock", "", "44"))
+
+	for key, place := range places.All() {
+		fmt.Println(key, "is on", place.node)
+	}
+	fmt.Println("resource version", places.ResourceVersion())
+	fmt.Println(err)
+	// Output:
+	// shop/till is on node-2
+	// resource version 43
+	// store rejected 1 object(s): "shop/stock" at resource version "44": transform: not scheduled
+}
+
+// A pod that moves to another node leaves the cache.
+func ExampleFilter() {
+	cache := store.New(store.ObjectKey[*corev1.Pod])
+	pods := decorate.Filter(cache, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" })
+
+	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-2", "42")}, "42")
+	fmt.Println(cache.Len(), "pod at", cache.ResourceVersion())
+	_ = pods.Update(newPod("till", "node-2", "43"))
+	fmt.Println(cache.Len(), "pods at", cache.ResourceVersion())
+	// Output:
+	// 1 pod at 42
+	// 0 pods at 43
+}
+
+// Two caches, each with what it needs, from one reflector.
+func ExampleTee() {
+	first := store.New(store.ObjectKey[*corev1.Pod])
+	all := store.New(store.ObjectKey[*corev1.Pod])
+	pods := decorate.Tee(
+		decorate.Filter(first, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" }),
+		all,
+	)
+
+	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-2", "42")}, "42")
+	fmt.Println(first.Len(), "of", all.Len(), "at", pods.ResourceVersion())
+	// Output: 1 of 2 at 42
+}
