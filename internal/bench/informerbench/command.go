@@ -14,7 +14,7 @@ func Run(args []string, out, log io.Writer) error {
 
 func (w *world) cases() []measure.Case {
 	var cases []measure.Case
-	for _, handlers := range []int{1, 10, 100} {
+	for _, handlers := range []int{1, 10, 100, 1000} {
 		name := fmt.Sprintf("fan-out/%d/", handlers)
 		cases = append(cases,
 			measure.Case{Name: name + "cpu", Unit: "ns/call", Sides: w.sides(handlers, cpu)},

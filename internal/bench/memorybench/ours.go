@@ -7,6 +7,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/compact"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -73,7 +74,7 @@ func (r *row) GetName() string      { return r.Name }
 
 func newProjected(config *rest.Config) (contender, error) {
 	c := store.New(store.ObjectKey[*row])
-	rows := store.Transform(c, store.ObjectKey[*slim], func(s *slim) (*row, error) {
+	rows := decorate.Transform(c, store.ObjectKey[*slim], func(s *slim) (*row, error) {
 		return &row{s.Namespace, s.Name, s.Spec.NodeName, s.Status.PodIP, s.Status.Phase}, nil
 	})
 	return behind(config, rows, c, reflector.WithoutManagedFields())

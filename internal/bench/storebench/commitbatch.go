@@ -7,9 +7,11 @@ import (
 
 // commitBatch stores pods in one commit. What it is made of is part of what is measured.
 func commitBatch(c *store.Cache[*corev1.Pod], pods []*corev1.Pod) error {
-	var batch store.Batch[*corev1.Pod]
+	batch, _ := store.Begin[*corev1.Pod](c, false)
 	for _, pod := range pods {
-		batch.Update(pod)
+		if err := batch.Write(store.Write[*corev1.Pod]{Type: store.Modification, Object: pod}); err != nil {
+			return err
+		}
 	}
-	return c.Apply(&batch)
+	return batch.Commit("")
 }
