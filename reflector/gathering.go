@@ -127,6 +127,10 @@ func (t *trunk) wanted() []store.Shard {
 // wanted says that the server does not select; what another wanted says nothing, but that the
 // server has not come to the end. What nobody can tell is for each to judge: there is no order
 // here that it could break.
+//
+// An event in the shards of a member that left ends the watch, as soon as it is not a short one:
+// the others open watches of their own shards from where they are. Otherwise a server that
+// selects would go on sending them what nobody takes.
 func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 	if n.kind == changing {
 		taken, wanted := false, t.union.contains(n.hash)
@@ -143,8 +147,10 @@ func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 				m.stirLocked()
 			}
 		}
-		return true
+		left := t.roll.selects && wanted && !taken
+		return !left || !t.listed || t.heard.Sub(t.opened) < shortWatch
 	}
+	t.listed = t.listed || n.closing
 	for _, m := range t.members {
 		m.putLocked(came, i, true)
 	}

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -72,6 +73,44 @@ func TestShardsThatBeginTogetherShareAWatchList(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestServerIsNotAskedForTheShardsOfThoseWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		server.SetSharding(true)
+		shards := together(t, server, sites(t, server, &meter{}), 8)
+		defer shards.stop()
+		for _, stop := range shards.stops[4:] {
+			stop()
+		}
+		shards.stops = shards.stops[:4]
+		<-time.After(2 * time.Second)
+		server.ForgetRequests()
+		change(t, server, 0, 80)
+		<-time.After(time.Minute)
+		asked := server.Requests(reflectortest.Verb("watch"))
+		assert.Len(t, asked, 3, "once for each that took part and stayed")
+		for _, r := range asked {
+			assert.NotContains(t, r.Query.Get("shardSelector"), "||", "of one shard")
+			assert.Empty(t, r.Query.Get("sendInitialEvents"), "from where it was")
+		}
+		objects, err := reflectortest.List[*corev1.ConfigMap](server, "")
+		require.NoError(t, err)
+		for i, shard := range shards.all[:4] {
+			want, got := map[types.UID]string{}, map[types.UID]string{}
+			for _, o := range objects {
+				if shard.Contains(store.ShardHash(string(o.UID))) {
+					want[o.UID] = o.ResourceVersion
+				}
+			}
+			for _, o := range shards.stores[i].All() {
+				got[o.UID] = o.ResourceVersion
+			}
+			assert.Equal(t, want, got, "shard %d", i)
+			assert.NoError(t, shards.own[i].State().Err)
+		}
+	})
 }
 
 func TestNobodyWaitsLongForTheListOfAnother(t *testing.T) {

@@ -47,6 +47,7 @@ type trunk struct {
 
 	roll    *roll
 	union   *shardSet
+	listed  bool      // the initial events are over
 	stirred time.Time // when all were told last that objects of others come
 	stirs   bool      // they are told that in what is placed now
 }
