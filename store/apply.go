@@ -162,7 +162,7 @@ func (c *Cache[T]) put(e *mutation[T], place *btree.PathHint) (kept bool) {
 	// What the table has is in the tree, unless this commit has changed that: then it is uncommitted.
 	if held := e.nsMap.objects[e.key.Name].entry; held != nil && held.epoch == c.epoch {
 		held.swap(e.new)
-		e.old, e.new = e.new, held
+		e.old, e.new, e.oldIsFree = e.new, held, true
 		held.epoch = uncommitted
 		return true
 	}
@@ -228,6 +228,12 @@ func tellEach[T any](followers []*registration[T], commit *Commit[T]) {
 
 // reuse leaves the memory of a txn to the next one, without what it refers to.
 func (c *Cache[T]) reuse(mutations []mutation[T], changes []Change[T]) {
+	for i := range mutations {
+		if e := &mutations[i]; e.oldIsFree && len(c.scratch.entries) < maxFreeEntries {
+			*e.old = entry[T]{}
+			c.scratch.entries = append(c.scratch.entries, e.old)
+		}
+	}
 	c.scratch.mutations = nil // the beginning of mutations may be there as well
 	if cap(mutations) <= maxScratch {
 		clear(mutations)

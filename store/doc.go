@@ -107,8 +107,8 @@
 //
 // # Costs
 //
-// A cache of pointers needs about 190 bytes for an object with two index values. A commit allocates
-// one entry of 64 bytes. The first iteration after it makes a snapshot, and the next commits copy
+// A cache of pointers needs about 190 bytes for an object with two index values. An update allocates
+// nothing, or one entry of 64 bytes if a snapshot has the object. The first iteration after it makes a snapshot, and the next commits copy
 // the tree nodes that they change. A commit of more than 1,024 changes that touches a quarter of
 // the objects copies all nodes. A point read waits at most for a commit of 1,024 changes. See
 // docs/performance.md.

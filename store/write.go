@@ -29,6 +29,7 @@ type txn[T any] struct {
 type mutation[T any] struct {
 	key             Key
 	old, new, final *entry[T]
+	oldIsFree       bool      // neither a tree nor a snapshot has the entry old
 	nsMap           *nsMap[T] // of new
 	outOfScope      bool      // the removed object still exists on the server
 }
@@ -38,10 +39,15 @@ type scratch[T any] struct {
 	mutations []mutation[T]
 	terms     []*term
 	commit    Commit[T]
+	entries   []*entry[T] // zero values
 }
 
-// maxScratch bounds what is kept.
-const maxScratch = 1024
+const (
+	// maxScratch bounds the elements that are kept of a slice.
+	maxScratch = 1024
+	// maxFreeEntries bounds the entries that are kept, each of which is some 64 bytes.
+	maxFreeEntries = 64
+)
 
 // identify derives the key and the version of an object, and what can be had of
 // them if there is an error.
@@ -77,6 +83,9 @@ func (p *Partition[T]) identify(object T) (Key, Version, error) {
 // recognise is identify for the object of a write, which may tell its key and version.
 func (p *Partition[T]) recognise(w *Write[T]) (Key, Version, error) {
 	key, version, err := p.identify(w.Object)
+	if w.Key == (Key{}) && w.Version == (Version{}) {
+		return key, version, err
+	}
 	override := w.Key
 	if normal, misplaced := p.normalize(override); misplaced == nil {
 		override = normal
@@ -181,7 +190,8 @@ func (c *Cache[T]) admit(key Key, w *Write[T]) (*entry[T], error) {
 // prepare does everything of a put that needs code of the user, once the key is
 // known: it finds the values for the indexes. The caller holds writer.
 func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
-	e := &entry[T]{header: header{name: key.Name}, object: object}
+	e := c.newEntry()
+	e.name, e.object = key.Name, object
 	if version != (Version{}) && (!c.versioned || version != knownVersion(object)) {
 		override := version // so that a version is on the heap only here
 		e.version = &override
@@ -216,6 +226,17 @@ func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error
 	e.setTerms(terms)
 	ended = false
 	return e, nil
+}
+
+// newEntry returns a zero entry, one of an earlier commit if there is any. The caller holds writer.
+func (c *Cache[T]) newEntry() *entry[T] {
+	last := len(c.scratch.entries) - 1
+	if last < 0 {
+		return new(entry[T])
+	}
+	e := c.scratch.entries[last]
+	c.scratch.entries = c.scratch.entries[:last]
+	return e
 }
 
 // abandon gives back what a txn would have put, if a user's function ended the goroutine before
