@@ -131,7 +131,11 @@ func (c *Cache[T]) loadTrees(mutations []mutation[T]) {
 		if i > 0 && e.key.Namespace == mutations[i-1].key.Namespace && e.key.Cluster == mutations[i-1].key.Cluster {
 			e.nsMap = mutations[i-1].nsMap
 		} else {
-			e.nsMap = c.nsMapOf(e.key)
+			same := i + 1
+			for same < len(mutations) && mutations[same].key.Namespace == e.key.Namespace && mutations[same].key.Cluster == e.key.Cluster {
+				same++
+			}
+			e.nsMap = c.nsMapOf(e.key, same-i)
 		}
 		e.new.space, e.new.epoch = e.nsMap.space, c.epoch
 		c.entries.load(&e.new.header)
@@ -157,7 +161,7 @@ func (c *Cache[T]) mutateTable(mutations []mutation[T]) {
 // the tree, and e.old has the previous state. put never swaps an entry that an earlier mutation of
 // this commit stored, because the followers still need its state.
 func (c *Cache[T]) put(e *mutation[T], place *btree.PathHint) (kept bool) {
-	e.nsMap = c.nsMapOf(e.key)
+	e.nsMap = c.nsMapOf(e.key, 0)
 	e.new.space = e.nsMap.space
 	// What the table has is in the tree, unless this commit has changed that: then it is uncommitted.
 	if held := e.nsMap.objects[e.key.Name].entry; held != nil && held.epoch == c.epoch {
@@ -171,14 +175,14 @@ func (c *Cache[T]) put(e *mutation[T], place *btree.PathHint) (kept bool) {
 	return false
 }
 
-// nsMapOf returns the nsMap of a key. The caller holds writer.
-func (c *Cache[T]) nsMapOf(key Key) *nsMap[T] {
+// nsMapOf returns the nsMap of a key. A new one has room for some objects. The caller holds writer.
+func (c *Cache[T]) nsMapOf(key Key, room int) *nsMap[T] {
 	if s := c.table.nsMap(key); s != nil {
 		return s
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.table.add(&space{key.Cluster, key.Namespace})
+	return c.table.add(&space{key.Cluster, key.Namespace}, room)
 }
 
 // uncommitted is the epoch of an entry that the current commit has put or taken out.

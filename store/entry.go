@@ -25,7 +25,7 @@ func entryOf[T any](h *header) *entry[T] { return (*entry[T])(unsafe.Pointer(h))
 var _ = [1]struct{}{}[unsafe.Offsetof(entry[any]{}.header)]
 
 // section returns the terms of the index of a position; none of nil.
-func (e *entry[T]) section(position int) []*term {
+func (e *entry[T]) section(position int32) []*term {
 	if e == nil {
 		return nil
 	}

@@ -77,7 +77,7 @@ func AddIndexFunc[T any, I comparable](to Indexable[T], name string, values func
 	if slices.ContainsFunc(c.indexes, func(x *postings[T]) bool { return x.name == name }) {
 		return nil, &IndexError{Index: name, Err: ErrIndexExists}
 	}
-	v.position = len(c.indexes)
+	v.position = int32(len(c.indexes))
 	x := &postings[T]{
 		name:     name,
 		position: v.position,
@@ -215,7 +215,7 @@ func (x *Index[I, T]) tree() postingTree {
 	if s == nil {
 		s = x.of.Snapshot()
 	}
-	if s.of == x.of && x.postings.position < len(s.indexes) {
+	if s.of == x.of && int(x.postings.position) < len(s.indexes) {
 		return s.indexes[x.postings.position]
 	}
 	tree := newPostingTree(x.vocabulary.less)

@@ -45,18 +45,24 @@ func checkCache[T any](t require.TestingT, c *Cache[T]) {
 		require.LessOrEqual(t, e.epoch, c.epoch)
 		require.True(t, slices.IsSortedFunc(e.terms(), func(a, b *term) int {
 			if a.index != b.index {
-				return a.index - b.index
+				return int(a.index - b.index)
 			}
 			return int(a.seq) - int(b.seq)
 		}), "terms of %v: %v", e.key(), e.terms())
+		for _, found := range e.terms() {
+			require.Zero(t, found.next, "only load uses it")
+		}
 		last = e
 		return true
 	})
 
 	for i, x := range c.indexes {
-		require.Equal(t, i, x.position)
+		require.EqualValues(t, i, x.position)
 	}
 	require.Nil(t, c.frozen)
+	for _, free := range c.scratch.entries {
+		require.Zero(t, *free, "a free entry refers to nothing")
+	}
 	for _, left := range c.scratch.mutations[:cap(c.scratch.mutations)] {
 		require.Zero(t, left, "memory for the next commit refers to nothing")
 	}

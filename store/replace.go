@@ -188,8 +188,8 @@ func (b *replaceBatch[T]) prepare(l *listed[T]) {
 	l.entry, _ = c.prepare(l.key, l.object, l.overrideVersion())
 }
 
-// add appends a word on a key. It settles when the superseded words may be half of all, so that a
-// list of which a few objects change without end takes bounded memory.
+// add appends a word on a key. A streamed list is settled when the superseded words may be half of
+// all, so that one of which a few objects change without end takes bounded memory.
 func (b *replaceBatch[T]) add(l listed[T]) {
 	if l.what == isAbsent && l.key == (Key{}) {
 		return
@@ -203,7 +203,7 @@ func (b *replaceBatch[T]) add(l listed[T]) {
 		}
 	}
 	b.all = append(b.all, l)
-	if !b.ordered && len(b.all) >= 2*b.settled+maxScratch {
+	if b.streamed && !b.ordered && len(b.all) >= 2*b.settled+maxScratch {
 		b.settle()
 	}
 }

@@ -6,10 +6,12 @@ import (
 )
 
 // term is a value that an index found, once for all the objects that have it.
-// Everything but uses is written once.
+// Everything but uses and next is written once.
 type term struct {
 	// index is the position of the index that it belongs to.
-	index int
+	index int32
+	// next is the place of the term's next posting while load runs. Guarded by Cache.writer.
+	next int32
 	// seq is greater than that of every earlier term of the index.
 	seq uint64
 	// value is an I of the index. It is an any because an entry holds the terms
@@ -40,7 +42,7 @@ func lessEntryOf(a, b posting) bool {
 type postings[T any] struct {
 	name string
 	// position is the index's place in Cache.indexes and Snapshot.indexes.
-	position int
+	position int32
 
 	// tree has one element for each value of each object. Guarded by
 	// Cache.trees as Cache.entries is.
@@ -80,25 +82,30 @@ func (x *postings[T]) move(old, new *entry[T], kept bool) {
 // load makes the postings of entries that come in the order of keys, in an empty tree: those of each
 // term are in order already.
 func (x *postings[T]) load(mutations []mutation[T]) {
-	places := make(map[*term]int)
 	var terms []*term
 	for i := range mutations {
 		for _, t := range mutations[i].new.section(x.position) {
-			if places[t]++; places[t] == 1 {
+			if t.next == 0 {
 				terms = append(terms, t)
 			}
+			t.next++
 		}
 	}
+	defer func() { // also if compare panics
+		for _, t := range terms {
+			t.next = 0
+		}
+	}()
 	sortTermsBy(terms, x.compare)
-	n := 0
+	n := int32(0)
 	for _, t := range terms {
-		n, places[t] = n+places[t], n
+		n, t.next = n+t.next, n
 	}
 	all := make([]posting, n)
 	for i := range mutations {
 		for _, t := range mutations[i].new.section(x.position) {
-			all[places[t]] = posting{t, &mutations[i].new.header}
-			places[t]++
+			all[t.next] = posting{t, &mutations[i].new.header}
+			t.next++
 		}
 	}
 	for _, p := range all {

@@ -31,7 +31,7 @@ func (s *termSet) setTerms(terms []*term) {
 }
 
 // section returns the terms of the index of a position.
-func (s *termSet) section(position int) []*term {
+func (s *termSet) section(position int32) []*term {
 	terms := s.terms()
 	from := 0
 	for from < len(terms) && terms[from].index < position {

@@ -9,7 +9,7 @@ import (
 // Guarded by Cache.writer, but for what is written once: name, position, values, compare.
 type vocabulary[I comparable, T any] struct {
 	name     string
-	position int
+	position int32
 	values   func(T) []I
 	compare  func(a, b I) int
 
