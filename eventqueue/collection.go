@@ -92,7 +92,7 @@ func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Col
 }
 
 // Cache returns the cache that the collection's events come from, for reading.
-func (c *Collection[T]) Cache() *store.View[T] { return c.cache.View() }
+func (c *Collection[T]) Cache() *store.View[T] { return &c.cache.View }
 
 // Len returns the number of keys that wait or are out.
 func (c *Collection[T]) Len() int {

@@ -43,7 +43,7 @@ func (c *Collection[T]) Has(key store.Key, version store.Version) bool {
 	return c.cache.Has(key, version)
 }
 
-// KeyOf returns the key of an object, held or not: see [store.Cache.KeyOf].
+// KeyOf returns the key of an object, held or not: see [store.View.KeyOf].
 func (c *Collection[T]) KeyOf(object T) (store.Key, error) { return c.cache.KeyOf(object) }
 
 // Bookmark implements [store.Store]. It queues nothing.

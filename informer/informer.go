@@ -79,7 +79,7 @@ func (i *Informer[T]) Name() string { return i.name }
 func (i *Informer[T]) Logger() *zap.Logger { return i.logger }
 
 // Cache returns the cache, for reading. Add indexes to it with [store.AddIndex].
-func (i *Informer[T]) Cache() *store.View[T] { return i.cache.View() }
+func (i *Informer[T]) Cache() *store.View[T] { return &i.cache.View }
 
 // Handle subscribes a handler. It is called while Run runs, from a goroutine of its
 // own, first with an initial addition for each object that the cache holds; the first

@@ -34,7 +34,7 @@ func budgeted(t *testing.T, limit int64) (*Cache[*corev1.Pod], *Budget[*corev1.P
 func TestBudgetCounts(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Add(sized("before", 5, 1)))
-	b, err := AddBudget(c.View(), 0, sizeOfPod)
+	b, err := AddBudget(&c.View, 0, sizeOfPod)
 	require.NoError(t, err)
 	is := func(want int64) {
 		t.Helper()

@@ -1,21 +1,22 @@
 package store
 
 import (
-	"iter"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Cache is a [Store] in memory that is read as a [Reader]. Its reads are of one
-// committed state, in the order of keys; a walk runs on a snapshot and takes no
-// lock while it lasts. See the package documentation for what it guarantees.
+// Cache is a [Store] in memory. Its [View] has the methods that read it: Get, All, Snapshot, Follow,
+// WaitFor and the others. Pass &cache.View to code that may only read. The package documentation
+// says what a Cache guarantees.
 //
 // Create one with [New]. All methods are safe for concurrent use.
 type Cache[T any] struct {
+	// View reads this cache. Do not assign to it.
+	View[T]
+
 	keyOf KeyFunc[T]
 	// versioned is false if no T can have a UID or a resource version.
 	versioned bool
@@ -60,11 +61,7 @@ type Cache[T any] struct {
 	watches watches[T]
 }
 
-var (
-	_ BatchStore[any] = (*Cache[any])(nil)
-	_ Reader[any]     = (*Cache[any])(nil)
-	_ Indexable[any]  = (*Cache[any])(nil)
-)
+var _ BatchStore[any] = (*Cache[any])(nil)
 
 // New returns an empty cache of objects that keyOf gives their keys. It panics without a KeyFunc.
 func New[T any](keyOf KeyFunc[T]) *Cache[T] {
@@ -77,6 +74,7 @@ func New[T any](keyOf KeyFunc[T]) *Cache[T] {
 		table:     newTable[T](),
 		entries:   newEntryTree(),
 	}
+	c.View.of = c
 	c.whole = &Partition[T]{of: c}
 	return c
 }
@@ -87,21 +85,6 @@ func mayHaveVersion[T any]() bool {
 	return t.Kind() == reflect.Interface ||
 		t.Implements(reflect.TypeFor[interface{ GetUID() types.UID }]()) ||
 		t.Implements(reflect.TypeFor[interface{ GetResourceVersion() string }]())
-}
-
-// View returns the cache for hands that may only read it.
-func (c *Cache[T]) View() *View[T] { return &View[T]{of: c} }
-
-// Get implements [Reader].
-func (c *Cache[T]) Get(key Key) (T, bool) {
-	c.mu.RLock()
-	if before := c.frozen; before != nil {
-		c.mu.RUnlock()
-		return before.search(key)
-	}
-	object, ok := c.table.get(key)
-	c.mu.RUnlock()
-	return object, ok
 }
 
 // held returns what is known of the version of the object that is held under a
@@ -131,72 +114,11 @@ func versionOfHeld[T any](c *Cache[T], key Key) (version Version, ok bool) {
 	return version, ok
 }
 
-// All implements [Reader]: it iterates over the state that is current when the
-// iteration begins.
-func (c *Cache[T]) All() iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) { c.Snapshot().All()(yield) }
-}
-
-// Namespace implements [Reader]: it iterates over the state that is current when
-// the iteration begins.
-func (c *Cache[T]) Namespace(namespace string) iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) { c.Snapshot().Namespace(namespace)(yield) }
-}
-
-// ResourceVersion implements [Store] and [Reader]. A cache with partitions has no
-// version of its own, so it is empty: each [Partition] has one.
-func (c *Cache[T]) ResourceVersion() string {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.resourceVersionLocked()
-}
-
 func (c *Cache[T]) resourceVersionLocked() string {
 	if len(c.partitions) > 0 {
 		return ""
 	}
 	return c.whole.resourceVersion
-}
-
-// Len implements [Reader].
-func (c *Cache[T]) Len() int {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.frozen != nil {
-		return c.frozen.Len()
-	}
-	return c.table.len
-}
-
-// Snapshot returns the current state. It costs a walk nothing to use the cache
-// instead: All, Namespace and the like take a snapshot by themselves.
-func (c *Cache[T]) Snapshot() *Snapshot[T] {
-	if s := c.published.Load(); s != nil {
-		return s
-	}
-	c.trees.Lock()
-	defer c.trees.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.published.Load(); s != nil {
-		return s
-	}
-	s := &Snapshot[T]{
-		of:              c,
-		entries:         c.entries.copy(),
-		resourceVersion: c.resourceVersionLocked(),
-		complete:        c.complete,
-		generation:      c.generation,
-	}
-	if len(c.indexes) > 0 {
-		s.indexes = make([]postingTree, len(c.indexes))
-		for i, x := range c.indexes {
-			s.indexes[i] = x.tree.copy()
-		}
-	}
-	c.epoch++
-	c.published.Store(s)
-	return s
 }
 
 // resyncChunk is how many changes a commit of a resync has at most.
@@ -234,26 +156,6 @@ func (c *Cache[T]) Resync(follower Follower[T]) {
 	hand()
 }
 
-// Follow tells a follower the current state and from then on every commit,
-// until stop has been called. When stop returns, no call is running and none
-// will come. It may be called more than once, but not from the follower itself.
-func (c *Cache[T]) Follow(follower Follower[T]) (stop func()) {
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	r := &registration[T]{follower: follower}
-	follower.Start(c.Snapshot())
-	c.followers = append(c.followers, r)
-	return func() {
-		c.writer.Lock()
-		defer c.writer.Unlock()
-		if i := slices.Index(c.followers, r); i >= 0 {
-			c.followers = slices.Delete(c.followers, i, i+1)
-		}
-	}
-}
-
 // registration gives each call of Follow an identity: followers need not be
 // comparable, and one may be registered twice.
 type registration[T any] struct{ follower Follower[T] }
-
-func (c *Cache[T]) cache() *Cache[T] { return c }

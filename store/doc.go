@@ -18,8 +18,8 @@
 //
 //   - [Store] is the write side: a reflector adds, updates, deletes and replaces. Other packages
 //     have more of them: decorate, compact, persist, and eventqueue.Collection.
-//   - [Reader] is the read side. [View] is a cache for code that may only read, and [Snapshot] one
-//     state of it for several reads.
+//   - [Reader] is the read side. A [View] reads a cache, and can be passed to code that may only
+//     read. A [Snapshot] is one state, for several reads.
 //   - [Index] finds objects by values that a function derives from them, in order.
 //   - [Batch] makes many writes one [Commit]. [Begin] starts one of any Store.
 //   - [Follower] receives each commit: everything above the cache is built on it.
@@ -27,8 +27,8 @@
 //     namespace, a cluster or a [Shard]. [Cache.Drop] deletes a scope.
 //   - [Budget] measures the memory of the objects, and bounds it.
 //
-// To wait instead of polling: [Cache.WaitFor] a resource version, [Cache.WaitForObject] and
-// [Cache.WaitForDeletion] for your own writes, [Cache.WatchKey] and [Cache.WatchNamespace] for any
+// To wait instead of polling: [View.WaitFor] a resource version, [View.WaitForObject] and
+// [View.WaitForDeletion] for your own writes, [View.WatchKey] and [View.WatchNamespace] for any
 // change.
 //
 // # The series
@@ -41,7 +41,7 @@
 //	Delete            Store.Delete, DeleteKey    a deletion may be known by its key alone
 //	List              Reader.All                 an iterator of one state copies no list
 //	ListKeys          Reader.All                 each step yields the key as well
-//	Get(obj)          Reader.Get, Cache.KeyOf    the key of an object is asked for by name
+//	Get(obj)          Reader.Get, View.KeyOf     the key of an object is asked for by name
 //	GetByKey          Reader.Get                 keys are values with fields, not text
 //	Replace           Store.Replace              the same
 //	Resync            Cache.Resync               package eventqueue calls it for one consumer

@@ -134,9 +134,9 @@ func ExampleRejectedError() {
 }
 
 // A View is a cache in the hands of those who may only read it, and add indexes.
-func ExampleCache_View() {
+func ExampleView() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
-	view := pods.View()
+	view := &pods.View
 	_ = pods.Add(newPod("till-1", "node-1", "41"))
 	_ = pods.Add(newPod("till-2", "node-1", "42"))
 	_ = pods.Add(newPod("vault", "node-1", "43"))

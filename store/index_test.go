@@ -63,7 +63,7 @@ func TestIndexReadsRunInTheOrderOfKeys(t *testing.T) {
 func TestIndexAddedLateCoversWhatIsThere(t *testing.T) {
 	c, _ := newBooks(t, book{"a", "1", []string{"x"}}, book{"b", "2", nil})
 	assert.Len(t, names(c.All()), 2, "a snapshot that does not know the index")
-	byAuthor, err := AddIndex(c.View(), "author", func(b book) []string { return []string{b.author} })
+	byAuthor, err := AddIndex(&c.View, "author", func(b book) []string { return []string{b.author} })
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a/1"}, names(byAuthor.Get("a")))
 	require.NoError(t, c.Update(book{"a", "1", nil}))

@@ -45,7 +45,7 @@ func TestRangesAndPrefixes(t *testing.T) {
 		assert.Equal(t, min(1, len(tt.want)), n, name)
 	}
 	assert.Empty(t, names(c.Snapshot().Range(Key{}, Key{"z", "", ""})), "the cache goes on")
-	assert.Empty(t, names(c.View().Snapshot().Prefix(Key{"", "a", ""})))
+	assert.Empty(t, names(c.View.Snapshot().Prefix(Key{"", "a", ""})))
 	assert.Equal(t, "1", s.ResourceVersion())
 }
 
@@ -86,7 +86,7 @@ func TestReadsOfASnapshotAgainstAPlainList(t *testing.T) {
 func TestSnapshotIsSharedUntilTheNextCommit(t *testing.T) {
 	c := newKeys(t, Key{Name: "a"})
 	s := c.Snapshot()
-	assert.Same(t, s, c.View().Snapshot())
+	assert.Same(t, s, c.View.Snapshot())
 	require.Error(t, c.Add(Key{}))
 	assert.Same(t, s, c.Snapshot(), "a write that is rejected is no commit")
 	require.NoError(t, c.Replace([]Key{{Name: "a"}}, "2"))

@@ -122,10 +122,10 @@ func (p *Partition[T]) known(object T) (Key, Version, error) {
 // WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each of
 // them, and for those that are made meanwhile; it fails with [ErrDropped] if one
 // that it waits for is dropped.
-func (c *Cache[T]) WaitFor(ctx context.Context, resourceVersion string) error {
+func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	var done []*Partition[T]
 	for {
-		next := c.nextPart(done)
+		next := v.of.nextPart(done)
 		if next == nil {
 			return nil
 		}
@@ -135,7 +135,7 @@ func (c *Cache[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 			continue // there are partitions now
 		case err != nil:
 			return err
-		case next == c.whole:
+		case next == v.of.whole:
 			return nil
 		}
 		done = append(done, next)
@@ -161,21 +161,21 @@ func (c *Cache[T]) nextPart(done []*Partition[T]) *Partition[T] {
 // WaitForObject is [Partition.WaitForObject] of the partition that the object is
 // in. In a cache with partitions, an object that is in none of them fails with
 // [ErrOutOfScope]: so does every one whose cluster the KeyFunc does not know. Wait
-// for it by [Cache.WaitForObjectIn], or through its partition, which does.
-func (c *Cache[T]) WaitForObject(ctx context.Context, object T) error {
-	return c.WaitForObjectIn(ctx, "", object)
+// for it by [View.WaitForObjectIn], or through its partition, which does.
+func (v *View[T]) WaitForObject(ctx context.Context, object T) error {
+	return v.WaitForObjectIn(ctx, "", object)
 }
 
-// WaitForObjectIn is [Cache.WaitForObject] for an object of a cluster, if the KeyFunc
+// WaitForObjectIn is [View.WaitForObject] for an object of a cluster, if the KeyFunc
 // does not say which one it is of.
-func (c *Cache[T]) WaitForObjectIn(ctx context.Context, cluster string, object T) error {
-	return c.waitIn(cluster, object, func(p *Partition[T]) error { return p.WaitForObject(ctx, object) })
+func (v *View[T]) WaitForObjectIn(ctx context.Context, cluster string, object T) error {
+	return v.of.waitIn(cluster, object, func(p *Partition[T]) error { return p.WaitForObject(ctx, object) })
 }
 
 // WaitForDeletion is [Partition.WaitForDeletion] of the partition that the object
-// is in, and fails as [Cache.WaitForObject] does where there is none.
-func (c *Cache[T]) WaitForDeletion(ctx context.Context, object T) error {
-	return c.waitIn("", object, func(p *Partition[T]) error { return p.WaitForDeletion(ctx, object) })
+// is in, and fails as [View.WaitForObject] does where there is none.
+func (v *View[T]) WaitForDeletion(ctx context.Context, object T) error {
+	return v.of.waitIn("", object, func(p *Partition[T]) error { return p.WaitForDeletion(ctx, object) })
 }
 
 // waitIn waits in the partition that an object is in, or in the whole.

@@ -13,14 +13,14 @@ import (
 //
 // It is for those who wait for something. Events, with retries and nothing
 // missed, come from an event-queue collection.
-func (c *Cache[T]) WatchKey(ctx context.Context, key Key) iter.Seq[*Snapshot[T]] {
-	return c.watch(ctx, key)
+func (v *View[T]) WatchKey(ctx context.Context, key Key) iter.Seq[*Snapshot[T]] {
+	return v.of.watch(ctx, key)
 }
 
-// WatchNamespace is [Cache.WatchKey] for the objects of a namespace, in every
+// WatchNamespace is [View.WatchKey] for the objects of a namespace, in every
 // cluster.
-func (c *Cache[T]) WatchNamespace(ctx context.Context, namespace string) iter.Seq[*Snapshot[T]] {
-	return c.watch(ctx, namespaceTopic(namespace))
+func (v *View[T]) WatchNamespace(ctx context.Context, namespace string) iter.Seq[*Snapshot[T]] {
+	return v.of.watch(ctx, namespaceTopic(namespace))
 }
 
 // namespaceTopic is what can be watched, besides a Key.

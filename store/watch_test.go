@@ -53,7 +53,7 @@ func TestWatchesAreWokenByRelevantChangesOnly(t *testing.T) {
 		require.NoError(t, c.Replace([]*corev1.Pod{labelled(pod("n", "a", "u1", "1"), "x")}, "1"))
 		ctx, cancel := context.WithCancel(t.Context())
 		key := watchStates(c, c.WatchKey(ctx, Key{Namespace: "n", Name: "a"}))
-		namespace := watchStates(c, c.View().WatchNamespace(ctx, "n"))
+		namespace := watchStates(c, c.View.WatchNamespace(ctx, "n"))
 		synctest.Wait()
 
 		step := func(write error) { require.NoError(t, write); synctest.Wait() }

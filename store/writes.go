@@ -38,10 +38,6 @@ func (c *Cache[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
 // Has implements [BatchStore].
 func (c *Cache[T]) Has(key Key, version Version) bool { return c.whole.Has(key, version) }
 
-// KeyOf returns the key of an object, held or not. An error is what a write of
-// it would be rejected with.
-func (c *Cache[T]) KeyOf(object T) (Key, error) { return c.whole.KeyOf(object) }
-
 // Add implements [Store]: see [Cache.Add].
 func (p *Partition[T]) Add(object T) error {
 	return p.apply([]Write[T]{{Type: Addition, Object: object}}, "")

@@ -37,7 +37,7 @@ var _ cache.Indexer = (*Indexer[any])(nil)
 // AsIndexer shows a cache to code that wants one of client-go's, such as a generated
 // lister. Writes go to the cache.
 func AsIndexer[T any](c *store.Cache[T]) *Indexer[T] {
-	x := AsReadOnlyIndexer(c.View())
+	x := AsReadOnlyIndexer(&c.View)
 	x.cache = c
 	return x
 }

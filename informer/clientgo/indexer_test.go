@@ -76,7 +76,7 @@ func TestIndexerReads(t *testing.T) {
 		require.NoError(t, err, what)
 		assert.True(t, ok, what)
 		assert.Same(t, held, got, what)
-		got, ok, err = AsReadOnlyIndexer(c.View()).Get(object)
+		got, ok, err = AsReadOnlyIndexer(&c.View).Get(object)
 		require.NoError(t, err, what)
 		assert.True(t, ok, what)
 		assert.Same(t, held, got, what)
@@ -273,7 +273,7 @@ func TestIndexerWrites(t *testing.T) {
 	assert.Equal(t, []string{"west/a", "west/b"}, x.ListKeys())
 	assert.ErrorIs(t, x.Add(&configMap{}), store.ErrNoName)
 
-	readOnly := AsReadOnlyIndexer(c.View())
+	readOnly := AsReadOnlyIndexer(&c.View)
 	for what, err := range map[string]error{
 		"Add": readOnly.Add(in("a", "a")), "Update": readOnly.Update(in("a", "a")), "Delete": readOnly.Delete(in("west", "a")),
 		"Delete by key": readOnly.Delete(cache.ExplicitKey("west/a")), "Replace": readOnly.Replace(nil, "40"),

@@ -57,7 +57,7 @@ func on(t *testing.T, b *backend, metas []*object, opts ...Option) (*Objects[*ob
 	t.Helper()
 	cache := store.New(store.ObjectKey[*object])
 	require.NoError(t, cache.Replace(metas, "1000"))
-	o, err := New(Cluster(b), cache.View(), opts...)
+	o, err := New(Cluster(b), &cache.View, opts...)
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
 	return o, cache
@@ -311,7 +311,7 @@ func TestObjectThatWasCreatedAnewIsFetchedAnew(t *testing.T) {
 
 func TestNobodyKnowsBeforeTheMetadataIsThere(t *testing.T) {
 	cache := store.New(store.ObjectKey[*object])
-	o, err := New(Cluster(always(at("u", "1"))), cache.View())
+	o, err := New(Cluster(always(at("u", "1"))), &cache.View)
 	require.NoError(t, err)
 	defer o.Close()
 	_, err = o.Get(t.Context(), aKey)
@@ -470,7 +470,7 @@ func TestClose(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	require.NoError(t, cache.Update(at("u", "6")))
 
-	_, err = New[*object, *backend](nil, cache.View())
+	_, err = New[*object, *backend](nil, &cache.View)
 	require.ErrorIs(t, err, ErrNoClient)
 	_, err = New[*object, *backend, *object](Cluster(always(nil)), nil)
 	require.ErrorIs(t, err, ErrNoMetadata)

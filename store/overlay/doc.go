@@ -16,7 +16,7 @@
 // An [Overlay] is a [store.Reader]. An index that is to show the writes, too, is added by
 // [AddIndex].
 //
-// Those who can wait rather wait for the cache: [store.Cache.WaitForObject] needs no
+// Those who can wait rather wait for the cache: [store.View.WaitForObject] needs no
 // second place to read from, and the reconcilers of package controller wait by themselves.
 // An overlay is for those who go on at once, such as one that allocates from what it reads.
 //

@@ -255,7 +255,7 @@ func TestPartitions(t *testing.T) {
 		partition, err := cache.Partition(store.Scope{Namespace: "ns"})
 		require.NoError(t, err)
 		require.NoError(t, partition.Replace([]*object{pod("u", "1")}, "1"))
-		o := New(cache.View(), time.Minute)
+		o := New(&cache.View, time.Minute)
 		defer o.Close()
 		require.NoError(t, o.Wrote(pod("u", "3")))
 		shows(t, o, pod("u", "3"))

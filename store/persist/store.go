@@ -86,7 +86,7 @@ func Open[T any](path string, keyOf store.KeyFunc[T], options Options[T]) (*Stor
 		return nil, &FileError{path, err}
 	}
 	s := &Store[T]{
-		View:    cache.View(),
+		View:    &cache.View,
 		cache:   cache,
 		path:    path,
 		options: options,

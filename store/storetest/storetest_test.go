@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 		},
 		"cache of clusters": func() (store.Store[object], store.Reader[object]) {
 			c := store.New(storetest.ClusterKey)
-			return c, c.View()
+			return c, &c.View
 		},
 		"cache with an index": func() (store.Store[object], store.Reader[object]) {
 			c := store.New(store.ObjectKey[object])
