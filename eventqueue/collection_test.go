@@ -321,8 +321,8 @@ func TestClosedFollowerLeavesTheCache(t *testing.T) {
 
 func TestInvalidObjectsQueueNothing(t *testing.T) {
 	c := newThings()
-	assert.ErrorIs(t, c.Add(nil), store.ErrNilObject)
-	assert.ErrorIs(t, c.Add(&thing{}), store.ErrNoName)
+	assert.ErrorIs(t, c.Add(nil), store.ErrBadKey)
+	assert.ErrorIs(t, c.Add(&thing{}), store.ErrBadKey)
 	nothingReady(t, c)
 }
 

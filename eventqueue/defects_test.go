@@ -183,7 +183,7 @@ func TestDefect10SyncedBeforeTheLastIsHandled(t *testing.T) {
 func TestDefect11NeverSynced(t *testing.T) {
 	c := newThings(WithCompaction(KeepLatest))
 	require.NoError(t, c.Add(at("a", "u", 1)))
-	require.ErrorIs(t, c.Replace([]*thing{at("a", "u", 1), at("b", "v", 1), at("b", "v", 1), nil}, "1"), store.ErrNilObject)
+	require.ErrorIs(t, c.Replace([]*thing{at("a", "u", 1), at("b", "v", 1), at("b", "v", 1), nil}, "1"), store.ErrBadKey)
 	require.NoError(t, c.Delete(at("a", "u", 2)))
 	take(t, c).Done()
 	assert.True(t, isClosed(c.Synced()))

@@ -72,7 +72,7 @@ func TestFeedOfYourOwn(t *testing.T) {
 
 		assert.Equal(t, []string{"initial a@1", "missing a@1", "add b@3"}, d.read())
 		require.Len(t, told, 1)
-		assert.ErrorIs(t, told[0], store.ErrNoName)
+		assert.ErrorIs(t, told[0], store.ErrBadKey)
 		require.Equal(t, 2, logs.Len())
 		assert.Equal(t, "fed", logs.All()[0].ContextMap()["informer"])
 		assert.Equal(t, "error hook panicked", logs.All()[1].Message)

@@ -110,6 +110,6 @@ func TestNewProcessResumesWhereTheOldOneWas(t *testing.T) {
 func TestScopedInformerCannotBeRestored(t *testing.T) {
 	i := NewScoped(store.ObjectKey[*corev1.Pod])
 	require.NoError(t, AddScope[*corev1.Pod, *corev1.PodList](i, west, nil))
-	require.ErrorIs(t, i.Restore(nil, "1"), store.ErrOverlap)
+	require.ErrorIs(t, i.Restore(nil, "1"), store.ErrOutOfScope)
 	require.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoClient)
 }

@@ -22,7 +22,7 @@ var (
 )
 
 // ScopeError says what is wrong with one scope of an informer. Err is [ErrNotScoped],
-// [ErrNoScope], that the scope overlaps another one ([store.ErrOverlap]), or what its
+// [ErrNoScope], that the scope overlaps another one ([store.ErrOutOfScope]), or what its
 // reflector returned.
 type ScopeError struct {
 	// Informer is the informer's name: see [WithName].

@@ -176,11 +176,11 @@ func TestWrongScopes(t *testing.T) {
 		client := clientOf(t, westServer).CoreV1()
 		addScope(t, i, west, westServer)
 		err := AddScope(i, west, client.Pods("default"))
-		require.ErrorIs(t, err, store.ErrOverlap)
+		require.ErrorIs(t, err, store.ErrOutOfScope)
 		var wrong *ScopeError
 		require.ErrorAs(t, err, &wrong)
 		assert.Equal(t, west, wrong.Scope)
-		require.ErrorIs(t, AddScope(i, store.Scope{Cluster: "west"}, client.Pods("")), store.ErrOverlap)
+		require.ErrorIs(t, AddScope(i, store.Scope{Cluster: "west"}, client.Pods("")), store.ErrOutOfScope)
 		require.ErrorIs(t, i.DropScope(east), ErrNoScope)
 		single := newServed(t, westServer)
 		require.ErrorIs(t, AddScope(single, west, client.Pods("default")), ErrNotScoped)

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -38,7 +39,7 @@ func (s *scopes[T]) add(scope store.Scope, reflect func(store.Store[T]) Feed) er
 	s.admin.Lock()
 	defer s.admin.Unlock()
 	if s.find(scope) != nil {
-		return store.ErrOverlap
+		return fmt.Errorf("%w: the informer has it already", store.ErrOutOfScope)
 	}
 	part, err := s.part(scope)
 	if err != nil {

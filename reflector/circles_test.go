@@ -265,7 +265,7 @@ func TestRejectionStaysInTheStateAcrossWatches(t *testing.T) {
 		stop := running(t, r)
 		<-time.After(minBackoff - time.Millisecond) // then a list is due
 		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 11"}, api.seen())
-		assert.ErrorIs(t, r.State().Err, store.ErrNoName)
+		assert.ErrorIs(t, r.State().Err, store.ErrBadKey)
 		require.NoError(t, stop())
 	})
 }

@@ -166,7 +166,7 @@ var scriptErrors = map[string]error{
 	"bad":           apierrors.NewBadRequest("bad"),
 	"forbidden":     apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil),
 	"type":          &TypeError{Want: "*v1.Pod", Got: "*v1.Service"},
-	"rejected":      &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrNoName}}},
+	"rejected":      &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrBadKey}}},
 	"broken":        errors.New("broken"),
 	"undecoded":     statusError(http.StatusInternalServerError, metav1.StatusReasonInternalError, "unable to decode", metav1.StatusCause{Type: "ClientWatchDecoding"}),
 	"busy-for-ever": apierrors.NewTooManyRequests("busy", 1_000_000_000),

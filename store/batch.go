@@ -52,7 +52,7 @@ type Write[T any] struct {
 	// alone counts.
 	FinalStateKnown bool
 
-	// Key is the key that Object must have, or is rejected with [ErrKeyMismatch]. The zero Key
+	// Key is the key that Object must have, or is rejected with [ErrBadKey]. The zero Key
 	// stands for the one that the store derives. A rejected object is rejected under this key,
 	// and a Deletion is made under it, whatever its last state is.
 	Key Key
@@ -81,9 +81,9 @@ func (w *Write[T]) rejection() Rejection {
 // A plain [Store], and one that embeds a [BatchStore] without a BeginBatch of its own, gets an
 // adapter that calls Add, Update, Delete, DeleteKey, Replace and Bookmark; then own is false. Give
 // the adapter the events of a watch one at a time, so that each error has its object. A plain Store
-// deletes each object that Replace omits. So Commit refuses a list with a Write.Err or a Keep: it
-// returns a [*RefusedError] and stores nothing. In a batch of a watch, Commit stops at a Write.Err.
-// It adds a [*RefusedError] if another write or a resource version follows.
+// deletes each object that Replace omits. So Commit of a list with a Write.Err or a Keep stores
+// nothing and returns an error that is no [*RejectedError]. In a batch of a watch, Commit stops at a
+// Write.Err, and adds such an error if another write or a resource version follows.
 func Begin[T any](s Store[T], replace bool) (b Batch[T], own bool) {
 	if batches, ok := s.(BatchStore[T]); ok {
 		if b := batches.BeginBatch(s, replace); b != nil {
@@ -93,8 +93,8 @@ func Begin[T any](s Store[T], replace bool) (b Batch[T], own bool) {
 	return &plainBatch[T]{to: s, replace: replace}, false
 }
 
-// ErrNoWrite means that a [Write] has neither an Err nor a known Type.
-var ErrNoWrite = errors.New("write without a known type: set Type to Addition, Modification or Deletion")
+// errNoWrite means that a [Write] has neither an Err nor a known Type.
+var errNoWrite = errors.New("write without a known type: set Type to Addition, Modification or Deletion")
 
 // plainBatch makes the writes of a batch one by one.
 type plainBatch[T any] struct {
@@ -137,7 +137,7 @@ func (b *plainBatch[T]) Commit(resourceVersion string) error {
 		}
 		if i < len(b.writes)-1 || resourceVersion != "" {
 			// Nothing would keep the resource version before the object.
-			errs = append(errs, &RefusedError{Rejections: []Rejection{w.rejection()}})
+			errs = append(errs, refusedError([]Rejection{w.rejection()}))
 		}
 		return errors.Join(rejectedError(rejections), errors.Join(errs...))
 	}
@@ -172,7 +172,7 @@ func (b *plainBatch[T]) write(w *Write[T]) error {
 	case w.Type == Deletion:
 		err = b.to.DeleteKey(w.Key)
 	default:
-		return rejectedError([]Rejection{{Key: w.Key, Err: ErrNoWrite}})
+		return rejectedError([]Rejection{{Key: w.Key, Err: errNoWrite}})
 	}
 	version := w.Version.ResourceVersion
 	if err != nil || version == "" || w.Type != Deletion && knownVersion(w.Object).ResourceVersion == version {
@@ -199,11 +199,11 @@ func (b *plainBatch[T]) commitList(resourceVersion string) error {
 		case w.Type == Addition || w.Type == Modification:
 			objects = append(objects, w.Object)
 		case w.Type != Deletion:
-			rejections = append(rejections, Rejection{Key: w.Key, Err: ErrNoWrite})
+			rejections = append(rejections, Rejection{Key: w.Key, Err: errNoWrite})
 		}
 	}
 	if len(rejections) > 0 {
-		return &RefusedError{Rejections: rejections}
+		return refusedError(rejections)
 	}
 	return b.to.Replace(objects, resourceVersion)
 }
@@ -228,7 +228,7 @@ func namedKey[T any](object T) (Key, error) {
 		GetName() string
 	})
 	if !ok || named.GetName() == "" {
-		return Key{}, ErrNoName
+		return Key{}, errNoName
 	}
 	return Key{Namespace: named.GetNamespace(), Name: named.GetName()}, nil
 }

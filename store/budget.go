@@ -8,48 +8,9 @@ import (
 	"github.com/kubereflector/kubereflector/store/memsize"
 )
 
-var (
-	// ErrOverBudget means that an object was rejected because the cache would have
-	// taken more memory than its [Budget] allows: see [BudgetError].
-	ErrOverBudget = errors.New("cache would be over its budget; raise the limit, store less of each object by a Transform, or select fewer")
-
-	// ErrBudgetExists means that a cache has a [Budget] already.
-	ErrBudgetExists = errors.New("cache has a budget already")
-)
-
-// BudgetError says why a [Budget] rejected an object: it wraps [ErrOverBudget].
-type BudgetError struct {
-	// Limit is that of the budget, in bytes.
-	Limit int64
-	// Bytes is what the cache held, without the object, and with it what would have
-	// been held.
-	Bytes, With int64
-}
-
-// Error says how much there is and would be.
-func (e *BudgetError) Error() string {
-	return fmt.Sprintf("%v: about %d bytes are held, %d with this object, and %d are allowed", ErrOverBudget, e.Bytes, e.With, e.Limit)
-}
-
-// Unwrap returns [ErrOverBudget].
-func (e *BudgetError) Unwrap() error { return ErrOverBudget }
-
-// listBudgetError says that a list was ended because it is far over a [Budget]: it wraps
-// [ErrOverBudget]. Nothing of the list is stored, and what is held stays.
-type listBudgetError struct {
-	// Limit is that of the budget, in bytes, and Rejected how many objects of the list were too
-	// much for it.
-	Limit    int64
-	Rejected int
-}
-
-// Error says how much the list had.
-func (e *listBudgetError) Error() string {
-	return fmt.Sprintf("list was ended: %v: %d objects of it are beyond %d bytes", ErrOverBudget, e.Rejected, e.Limit)
-}
-
-// Unwrap returns [ErrOverBudget].
-func (e *listBudgetError) Unwrap() error { return ErrOverBudget }
+// ErrOverBudget means that the cache rejected an object, or ended a list, because it would have taken
+// more memory than its [Budget] allows. The error that wraps it has the numbers of bytes.
+var ErrOverBudget = errors.New("cache would be over its budget; raise the limit, store less of each object by a Transform, or select fewer")
 
 // maxOverBudget is how many objects of a list a [Budget] rejects before it ends the list: each is
 // remembered by its key.
@@ -78,7 +39,7 @@ type Budget[T any] struct {
 // parts, some 180 bytes an object, are not in it, nor what its indexes take.
 //
 // With a positive limit, a write that would make more of it than that is refused: the
-// object is rejected with a [*BudgetError], what was held under its key stays, the resource
+// object is rejected with [ErrOverBudget], what was held under its key stays, the resource
 // version stays before it (store-S5), and so whoever fills the cache has an error to tell. An
 // object of the same size as its older state, or a smaller one, is always taken, as is
 // every deletion; of a list, what goes makes room for what comes. Nothing that is held is
@@ -93,7 +54,7 @@ type Budget[T any] struct {
 //
 // The function runs under the writer's lock, as index functions do. The cache may call it
 // several times for one object. It must be pure and quick. An object on which it panics is rejected ([ErrPanic]); so is AddBudget if it panics on what
-// is held. A second budget is [ErrBudgetExists].
+// is held, or if the cache has a budget.
 func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget[T], error) {
 	if size == nil {
 		size = memsize.Of[T]
@@ -103,7 +64,7 @@ func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	if c.budget != nil {
-		return nil, ErrBudgetExists
+		return nil, errors.New("cache has a budget already: use that one")
 	}
 	var bytes int64
 	var err error
@@ -172,12 +133,17 @@ func (b *Budget[T]) admit(c *Cache[T], key Key, object T) error {
 	}
 	was := b.was(c, key)
 	if with := b.planned + n - was; n > was && with > b.limit {
-		b.refused.Add(1)
-		return &BudgetError{Limit: b.limit, Bytes: b.planned, With: with}
+		return b.over(b.planned, with)
 	}
 	b.planned += n - was
 	b.staged[key] = n
 	return nil
+}
+
+// over returns the error of an object with which the cache would hold more than the limit.
+func (b *Budget[T]) over(bytes, with int64) error {
+	b.refused.Add(1)
+	return fmt.Errorf("%w: about %d bytes are held, %d with this object, and %d are allowed", ErrOverBudget, bytes, with, b.limit)
 }
 
 // leave stages that nothing is held under a key any more.
@@ -235,8 +201,7 @@ func (b *Budget[T]) gather(c *Cache[T], key Key, object T) (share int64, err err
 		}
 	}
 	if with := b.fresh + n; with > b.limit {
-		b.refused.Add(1)
-		return 0, &BudgetError{Limit: b.limit, Bytes: b.fresh, With: with}
+		return 0, b.over(b.fresh, with)
 	}
 	b.fresh += n
 	return n, nil

@@ -214,9 +214,9 @@ func TestBadObjectsStopNothingElse(t *testing.T) {
 	var rejected *RejectedError
 	require.ErrorAs(t, err, &rejected)
 	require.Len(t, rejected.Rejections, 2)
-	require.ErrorIs(t, err, ErrNilObject)
-	require.ErrorIs(t, err, ErrNoName)
-	assert.ErrorContains(t, err, `*v1.Pod in namespace "n" has no key: object has no name`)
+	require.ErrorIs(t, err, errNilObject)
+	require.ErrorIs(t, err, errNoName)
+	assert.ErrorContains(t, err, `*v1.Pod in namespace "n": object has no usable key: its name is empty`)
 	assert.Equal(t, []string{"n/good", "n/held"}, names(c.All()), "the object whose UID came without a name is kept")
 	assert.Equal(t, "1", c.ResourceVersion(), "the version stays before what is lacking")
 }
@@ -318,8 +318,8 @@ func TestDeletionOfAnotherObjectIsNotTheFinalState(t *testing.T) {
 
 func TestKeyFuncWithoutAKeyIsARejection(t *testing.T) {
 	c := New(func(int) (Key, error) { return Key{}, nil })
-	assert.ErrorIs(t, c.Add(1), ErrNoName)
-	failing := New(func(int) (Key, error) { return Key{Name: "half"}, ErrNoName })
+	assert.ErrorIs(t, c.Add(1), errNoName)
+	failing := New(func(int) (Key, error) { return Key{Name: "half"}, errNoName })
 	var rejected *RejectedError
 	require.ErrorAs(t, failing.Add(1), &rejected)
 	assert.Zero(t, rejected.Rejections[0].Key, "a key that came with an error is none")

@@ -74,7 +74,7 @@
 //   - store-S10: A write to a partition changes nothing outside of its scope. The deletions of a
 //     dropped scope say OutOfScope.
 //   - store-S11: A [Budget] knows about how much memory the objects take after every commit. With a
-//     limit, no write exceeds it: the cache rejects the object with a [BudgetError].
+//     limit, no write exceeds it: the cache rejects the object with [ErrOverBudget].
 //   - store-S12: Partitions may be shards of one scope. Where an object is created anew under its
 //     key, and belongs to another shard, a writer that is behind neither deletes nor replaces the
 //     new one, and does not bring back the old one. This needs resource versions that are numbers.
@@ -90,17 +90,24 @@
 // # Errors
 //
 // A nil function panics at construction. A panic of a function that is called for an object rejects
-// that object with [ErrPanic]. Tell errors apart with errors.Is and errors.As:
+// that object. Tell errors apart with errors.Is and errors.As. The text of an error names the object,
+// the index or the scope:
 //
-//	error             when                               what to do
-//	*RejectedError    an object has no usable key,       fix the object or the function;
-//	                  a function failed, no room         a reflector reports it and goes on
-//	*RefusedError     a plain Store got a list or batch  implement BatchStore
-//	                  with an object that failed
-//	*ScopeError       overlap, dropped, shard by owner   write through the partition it names
-//	*WaitError        the context ended first            read the keys that it names
-//	*IndexError       AddIndex: taken name, or the       choose another name, fix the function
-//	                  function failed
+//	error              when                                what to do
+//	*RejectedError     the store did not store some        fix the object or the function;
+//	                   objects, each a Rejection           a reflector reports it and goes on
+//	*WaitError         waiting ended too early             read the keys that it names
+//	ErrBadKey          nil, no name, or another key        fix the object or the KeyFunc
+//	                   than its Write says
+//	ErrNotHeld         listed as unchanged, but not held   list the object again
+//	ErrOutOfScope      outside of the partition, overlap   write through the partition that
+//	                   of scopes, partition dropped        contains the object
+//	ErrOverBudget      no room in the Budget               raise the limit, store less
+//	ErrPanic           a function panicked; has the stack  fix the function
+//	ErrVersionLowered  the server was restored             read the object again
+//
+// A plain Store returns another error for a list with a rejected object, and stores nothing of the
+// list: implement BatchStore. So does AddIndex for a name that is taken.
 //
 // Resource versions are compared by waiters, by a Replace (is it lower?) and by shards. Everywhere
 // else they are opaque, and a version that is no number is stored like any other.

@@ -65,7 +65,7 @@ func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 			"Batch":   func() error { return apply(p) },
 			"WaitFor": func() error { return p.WaitFor(t.Context(), "1") },
 		} {
-			require.ErrorIs(t, write(), ErrDropped, name)
+			require.ErrorIs(t, write(), errDropped, name)
 		}
 	}
 	require.NoError(t, other.Add(pod("n1", "b", "u5", "2")))
@@ -76,7 +76,7 @@ func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 	assert.NotSame(t, one, again)
 	assert.Empty(t, again.ResourceVersion())
 	require.NoError(t, again.Replace([]*corev1.Pod{pod("n1", "a", "u1", "1")}, "1"))
-	require.ErrorIs(t, one.Replace(nil, "3"), ErrDropped, "the old door stays shut")
+	require.ErrorIs(t, one.Replace(nil, "3"), errDropped, "the old door stays shut")
 	assert.Equal(t, 3, c.Len())
 }
 
@@ -98,7 +98,7 @@ func TestDropReleasesThoseWhoWait(t *testing.T) {
 
 		for range 2 {
 			err := <-errs
-			require.ErrorIs(t, err, ErrDropped)
+			require.ErrorIs(t, err, errDropped)
 			var waitError *WaitError
 			require.ErrorAs(t, err, &waitError)
 			assert.Equal(t, "1", waitError.Reached)
@@ -167,11 +167,8 @@ func TestDropOfAPartOfAPartitionIsRefused(t *testing.T) {
 	require.NoError(t, n.Replace([]*corev1.Pod{pod("n", "a", "u2", "1")}, "1"))
 	rec := follow(c)
 	err := c.Drop(Scope{Cluster: "west", Namespace: "n"})
-	require.ErrorIs(t, err, ErrOverlap)
-	var scopeError *ScopeError
-	require.ErrorAs(t, err, &scopeError)
-	assert.Equal(t, Scope{Cluster: "west", Namespace: "n"}, scopeError.Scope)
-	assert.EqualError(t, err, "scope of namespace west|n: "+ErrOverlap.Error())
+	require.ErrorIs(t, err, errOverlap)
+	assert.EqualError(t, err, "scope of namespace west|n: "+errOverlap.Error())
 	assert.Empty(t, rec.commits)
 	assert.Equal(t, 2, c.Len())
 	require.NoError(t, west.Bookmark("2"))

@@ -129,7 +129,7 @@ func ExampleCache_WatchKey() {
 func ExampleRejectedError() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	err := pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("", "node-1", "42")}, "42")
-	fmt.Println(pods.Len(), "pod;", strings.Contains(err.Error(), store.ErrNoName.Error()))
+	fmt.Println(pods.Len(), "pod;", strings.Contains(err.Error(), store.ErrBadKey.Error()))
 	// Output: 1 pod; true
 }
 

@@ -44,13 +44,12 @@ func ExampleCache_Partition() {
 	fmt.Println("shop at", shop.ResourceVersion(), "and bank at", bank.ResourceVersion())
 
 	_, err = pods.Partition(store.Scope{})
-	var overlap *store.ScopeError
-	fmt.Println(errors.As(err, &overlap), errors.Is(err, store.ErrOverlap))
+	fmt.Println(errors.Is(err, store.ErrOutOfScope))
 	// Output:
 	// bank/vault
 	// shop/stock
 	// shop at 46 and bank at 44
-	// true true
+	// true
 }
 
 // The namespaces that a program is interested in come and go.

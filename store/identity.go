@@ -1,16 +1,9 @@
 package store
 
-import (
-	"errors"
-	"fmt"
-)
-
-// ErrKeyMismatch means that an object has another key than its [Write] says, so that no deletion
-// would find it: the KeyFunc of a decorate.Transform and that of the store behind it do not agree.
-var ErrKeyMismatch = errors.New("object has another key than what it was made of; let the KeyFunc of the Transform agree with that of the store behind it")
+import "fmt"
 
 // applyOverride replaces the derived key and version by the ones that the write gives. It returns
-// [ErrKeyMismatch] if the derived key differs.
+// [ErrBadKey] if the derived key differs.
 func applyOverride(overrideKey Key, overrideVersion Version, key Key, version Version, err error) (Key, Version, error) {
 	if overrideVersion != (Version{}) {
 		version = overrideVersion
@@ -19,7 +12,7 @@ func applyOverride(overrideKey Key, overrideVersion Version, key Key, version Ve
 		return key, version, err
 	}
 	if err == nil && key != overrideKey {
-		err = fmt.Errorf("%w: %q", ErrKeyMismatch, key)
+		err = fmt.Errorf("%w: it is %.253q, but the write says %.253q; let the KeyFunc of a Transform agree with the store's", ErrBadKey, key, overrideKey)
 	}
 	return overrideKey, version, err
 }

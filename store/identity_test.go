@@ -64,13 +64,13 @@ func TestKeyToldBesideAnObjectMustBeItsKey(t *testing.T) {
 	require.NoError(t, one(c, Write[*slim]{Type: Addition, Object: &slim{"n", "a", ""}, Key: keyA()}))
 
 	err := one(c, Write[*slim]{Type: Modification, Object: &slim{"n", "a", ""}, Key: other})
-	require.ErrorIs(t, err, ErrKeyMismatch)
+	require.ErrorIs(t, err, ErrBadKey)
 	assert.ErrorContains(t, err, `"n/other": `)
-	assert.ErrorContains(t, err, `: "n/a"`)
+	assert.ErrorContains(t, err, `it is "n/a", but the write says "n/other"`)
 	require.NoError(t, c.DeleteKey(other))
 
 	err = (list[*slim]{Objects: []*slim{{}}, Told: []Write[*slim]{{Key: keyA()}}, ResourceVersion: "2"}).to(c)
-	require.ErrorIs(t, err, ErrNoName)
+	require.ErrorIs(t, err, errNoName)
 	assert.Equal(t, []string{"n/a"}, names(c.All()), "what is held under the key stays")
 	assert.Equal(t, "1", c.ResourceVersion())
 
@@ -109,7 +109,7 @@ func TestKeyOfIsTheKeyInTheStore(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, keyA(), key)
 	_, err = c.KeyOf(nil)
-	require.ErrorIs(t, err, ErrNilObject)
+	require.ErrorIs(t, err, errNilObject)
 
 	p, err := c.Partition(Scope{Cluster: "c1", Namespace: "n"})
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ type slim struct{ namespace, name, uid string }
 
 func slimKey(s *slim) (Key, error) {
 	if s.name == "" {
-		return Key{}, ErrNoName
+		return Key{}, errNoName
 	}
 	return Key{Namespace: s.namespace, Name: s.name}, nil
 }

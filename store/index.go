@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -29,37 +28,14 @@ type Index[I comparable, T any] struct {
 	vocabulary *vocabulary[I, T]
 }
 
-// IndexError says that an index could not be added, or that its function failed for an object.
-type IndexError struct {
-	// Index is the name of the index.
-	Index string
-	// Key is the object that its function failed for; zero if it did not.
-	Key Key
-	Err error
-}
-
-// Error names the index, the object and the cause.
-func (e *IndexError) Error() string {
-	if e.Key == (Key{}) {
-		return fmt.Sprintf("index %q: %v", e.Index, e.Err)
-	}
-	return fmt.Sprintf("index %q: function for %q: %v", e.Index, e.Key, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *IndexError) Unwrap() error { return e.Err }
-
-// ErrIndexExists means that a cache has an index of that name already.
-var ErrIndexExists = errors.New("name is taken by another index of this cache")
-
 // AddIndex adds an index to a cache, at any time: the objects that the cache holds are indexed
 // before AddIndex returns. The function returns the values of an object, in any order, or none.
 // It must be pure: the same object always has the same values. An index lives as long as its
 // cache. AddIndex panics without a function.
 //
-// AddIndex returns an [*IndexError], and adds nothing, if the name is taken ([ErrIndexExists]) or
-// the function panics for an object that the cache holds ([ErrPanic]). If it panics later, the
-// cache rejects the object: see [RejectedError].
+// AddIndex returns an error, and adds nothing, if the name is taken or the function panics for an
+// object that the cache holds ([ErrPanic]). If it panics later, the cache rejects the object: see
+// [RejectedError].
 func AddIndex[T any, I cmp.Ordered](to Indexable[T], name string, values func(T) []I) (*Index[I, T], error) {
 	return AddIndexFunc(to, name, values, cmp.Compare[I])
 }
@@ -75,7 +51,7 @@ func AddIndexFunc[T any, I comparable](to Indexable[T], name string, values func
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	if slices.ContainsFunc(c.indexes, func(x *postings[T]) bool { return x.name == name }) {
-		return nil, &IndexError{Index: name, Err: ErrIndexExists}
+		return nil, fmt.Errorf("index %q: the cache has an index of this name: choose another name", name)
 	}
 	v.position = int32(len(c.indexes))
 	x := &postings[T]{

@@ -75,17 +75,14 @@ func TestIndexAddedLateCoversWhatIsThere(t *testing.T) {
 func TestIndexNameIsTakenOnce(t *testing.T) {
 	c, _ := newBooks(t)
 	_, err := AddIndex(c, "tag", tagsOf)
-	require.ErrorIs(t, err, ErrIndexExists)
-	assert.ErrorContains(t, err, `"tag"`)
+	require.ErrorContains(t, err, `index "tag": the cache has an index of this name`)
 }
 
 func TestIndexThatPanicsOnWhatIsThereIsNotAdded(t *testing.T) {
 	c, _ := newBooks(t, book{"a", "1", nil})
 	_, err := AddIndex(c, "bad", func(b book) []string { return b.tags[:1] })
-	var indexError *IndexError
-	require.ErrorAs(t, err, &indexError)
-	assert.Equal(t, "bad", indexError.Index)
-	assert.Equal(t, Key{Namespace: "a", Name: "1"}, indexError.Key)
+	require.ErrorIs(t, err, ErrPanic)
+	require.ErrorContains(t, err, `index "bad": function for "a/1"`)
 	_, err = AddIndex(c, "bad", tagsOf)
 	assert.NoError(t, err, "the name is still free")
 }
@@ -200,8 +197,7 @@ func TestCompareFunctionThatFailsRejectsTheObject(t *testing.T) {
 		c := New(func(values []*int) (Key, error) { return Key{Name: "a"}, nil })
 		x, err := AddIndexFunc(c, "pointer", func(values []*int) []*int { return values }, compare)
 		require.NoError(t, err)
-		var rejected *IndexError
-		assert.ErrorAs(t, c.Add([]*int{nil}), &rejected, name)
+		assert.ErrorContains(t, c.Add([]*int{nil}), `index "pointer": function for "a"`, name)
 		assert.Zero(t, c.Len(), name)
 		checkIndex(t, x)
 		checkCache(t, c)
@@ -268,10 +264,7 @@ func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
 			err = write(c, book{"a", "1", []string{"new", "also", "-1"}})
 
 			require.ErrorIs(t, err, ErrPanic)
-			var indexError *IndexError
-			require.ErrorAs(t, err, &indexError)
-			assert.Equal(t, "middle", indexError.Index)
-			assert.Equal(t, Key{Namespace: "a", Name: "1"}, indexError.Key)
+			require.ErrorContains(t, err, `index "middle": function for "a/1"`)
 			assert.Equal(t, []string{"a/1"}, names(first.Get("x")))
 			assert.Empty(t, names(first.Get("new")))
 			checkCache(t, c)

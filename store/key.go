@@ -58,49 +58,24 @@ type Object interface {
 	GetNamespace() string
 }
 
+// ErrBadKey means that an object has no key, or another key than the [Write] says. It is nil or has
+// no name, or two KeyFuncs do not agree. Fix the object or the KeyFunc; a KeyFunc may return it.
+var ErrBadKey = errors.New("object has no usable key")
+
 var (
-	// ErrNilObject means that there was no object where one was expected: a
-	// nil, typed or not, or the zero value of T.
-	ErrNilObject = errors.New("object is nil")
-
-	// ErrNoName means that an object has no name, and so no key.
-	ErrNoName = errors.New("object has no name")
-
-	// ErrNoKeyFunc means that a store in front of others does not know how they derive keys: they
-	// have no method KeyOf(T) (Key, error).
-	ErrNoKeyFunc = errors.New("store behind does not tell its KeyFunc: give it a method KeyOf")
+	errNilObject = fmt.Errorf("%w: it is nil", ErrBadKey)
+	errNoName    = fmt.Errorf("%w: its name is empty", ErrBadKey)
 )
 
-// KeyError is what [ObjectKey] returns: Err is [ErrNilObject] or [ErrNoName].
-type KeyError struct {
-	// Type is the Go type of the object, such as "*v1.Pod".
-	Type string
-	// Namespace is the object's namespace, if it has one.
-	Namespace string
-	Err       error
-}
-
-// Error names the type and, where known, the namespace of the object.
-func (e *KeyError) Error() string {
-	if e.Namespace != "" {
-		return fmt.Sprintf("%s in namespace %q has no key: %v", e.Type, e.Namespace, e.Err)
-	}
-	return fmt.Sprintf("%s has no key: %v", e.Type, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *KeyError) Unwrap() error { return e.Err }
-
-// ObjectKey is the KeyFunc of Kubernetes objects: namespace and name. It
-// returns a [*KeyError] for a nil object, also one whose nil has a type, and
-// for an object without a name.
+// ObjectKey is the KeyFunc of Kubernetes objects: namespace and name. A nil object, also one whose nil
+// has a type, and an object without a name have no key ([ErrBadKey]).
 func ObjectKey[T Object](object T) (Key, error) {
 	if v := reflect.ValueOf(object); !v.IsValid() || v.IsZero() {
-		return Key{}, &KeyError{Type: reflect.TypeFor[T]().String(), Err: ErrNilObject}
+		return Key{}, fmt.Errorf("%v: %w", reflect.TypeFor[T](), errNilObject)
 	}
 	key := Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 	if key.Name == "" {
-		return Key{}, &KeyError{Type: reflect.TypeFor[T]().String(), Namespace: key.Namespace, Err: ErrNoName}
+		return Key{}, fmt.Errorf("%v in namespace %.253q: %w", reflect.TypeFor[T](), key.Namespace, errNoName)
 	}
 	return key, nil
 }

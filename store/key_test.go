@@ -30,25 +30,24 @@ func TestKeysAreOrderedByClusterNamespaceName(t *testing.T) {
 func TestObjectKeyOfBadObjects(t *testing.T) {
 	var typedNil *corev1.Pod
 	_, err := ObjectKey(typedNil)
-	require.ErrorIs(t, err, ErrNilObject)
-	assert.EqualError(t, err, "*v1.Pod has no key: object is nil")
+	require.ErrorIs(t, err, errNilObject)
+	assert.EqualError(t, err, "*v1.Pod: object has no usable key: it is nil")
 
 	_, err = ObjectKey[metav1.Object](typedNil)
-	require.ErrorIs(t, err, ErrNilObject, "in an interface")
-	assert.EqualError(t, err, "v1.Object has no key: object is nil")
+	require.ErrorIs(t, err, errNilObject, "in an interface")
+	assert.EqualError(t, err, "v1.Object: object has no usable key: it is nil")
 	_, err = ObjectKey[metav1.Object](nil)
-	require.ErrorIs(t, err, ErrNilObject)
+	require.ErrorIs(t, err, errNilObject)
 	key, err := ObjectKey[metav1.Object](pod("ns", "a", "", ""))
 	require.NoError(t, err)
 	assert.Equal(t, Key{Namespace: "ns", Name: "a"}, key)
 
 	type wrapped struct{ *corev1.Pod }
 	_, err = ObjectKey(wrapped{})
-	require.ErrorIs(t, err, ErrNilObject, "a value that has no object in it")
+	require.ErrorIs(t, err, errNilObject, "a value that has no object in it")
 
 	_, err = ObjectKey(pod("ns", "", "", ""))
-	var keyError *KeyError
-	require.ErrorAs(t, err, &keyError)
-	assert.Equal(t, "ns", keyError.Namespace)
-	assert.ErrorIs(t, err, ErrNoName)
+	assert.ErrorIs(t, err, errNoName)
+	assert.ErrorIs(t, err, ErrBadKey)
+	assert.EqualError(t, err, `*v1.Pod in namespace "ns": object has no usable key: its name is empty`)
 }

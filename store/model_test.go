@@ -191,7 +191,7 @@ func (m *model) batch(t *rapid.T) {
 			d.moved(key, "")
 		case 6:
 			key := m.key(t)
-			batch.Fail(Rejection{Key: key, Err: ErrNoName})
+			batch.Fail(Rejection{Key: key, Err: errNoName})
 			bad++
 			d.lack(&d.lacking, key)
 		}
@@ -255,7 +255,7 @@ func (m *model) replace(t *rapid.T) {
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "lacking") {
 		key := m.key(t)
-		l.Failed = append(l.Failed, Rejection{Key: key, Err: ErrNoName})
+		l.Failed = append(l.Failed, Rejection{Key: key, Err: errNoName})
 		reject(key)
 		delete(puts, key)
 	}

@@ -33,7 +33,7 @@ func (m *model) drop(t *rapid.T) {
 		}
 	}
 	require.NoError(t, m.c.Drop(*d.p.scope))
-	require.ErrorIs(t, d.p.Bookmark("1"), ErrDropped)
+	require.ErrorIs(t, d.p.Bookmark("1"), errDropped)
 	p, err := m.c.Partition(*d.p.scope)
 	require.NoError(t, err)
 	*d = door{p: p}
@@ -72,11 +72,11 @@ func (m *model) bypass(t *rapid.T) {
 	batch.Add(p)
 	batch.Delete(p)
 	batch.DeleteKey(key)
-	batch.Fail(Rejection{Key: key, Err: ErrNoName})
+	batch.Fail(Rejection{Key: key, Err: errNoName})
 	err := batch.to(m.c)
 	m.rejected(t, 4, err)
-	require.ErrorIs(t, err, ErrOverlap)
-	require.ErrorIs(t, m.c.Replace(nil, "1"), ErrOverlap)
+	require.ErrorIs(t, err, errOverlap)
+	require.ErrorIs(t, m.c.Replace(nil, "1"), errOverlap)
 	err = m.c.Drop(Scope{Namespace: "n4"})
 	require.NoError(t, err)
 }

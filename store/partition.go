@@ -7,43 +7,24 @@ import (
 	"slices"
 )
 
+// ErrOutOfScope means that a write, a wait or a scope concerns objects that are not in the partition:
+// the object is outside of the scope, a scope overlaps the scope of another partition, or the
+// partition was dropped. The error that wraps it names the scope. Write through the partition that
+// contains the objects.
+var ErrOutOfScope = errors.New("object is outside of the partition's scope")
+
 var (
-	// ErrOutOfScope means that an object was written to a [Partition] that it is
-	// no part of.
-	ErrOutOfScope = errors.New("object is outside of the partition's scope")
-
-	// ErrOverlap means that a cache has a partition with some of the same
-	// objects, which would delete what the other one writes, and would lose what
-	// others delete.
-	ErrOverlap = errors.New("overlaps a partition of the cache: write through that one, or drop it first")
-
-	// ErrDropped means that something was written to a partition after its scope
-	// had been dropped.
-	ErrDropped = errors.New("partition was dropped")
-
-	// ErrOwnerShard means that a partition, or a Drop, was wanted of a shard [ByOwner]: a cache
-	// does not know the owners of what it holds.
-	ErrOwnerShard = errors.New("a scope cannot be a shard by owner: give that to a reflector of its own, by reflector.WithShard")
-
-	// ErrNotHeld means that a list named an object as unchanged which the store
-	// does not hold.
-	ErrNotHeld = errors.New("object was listed as unchanged, but is not held")
+	errOverlap    = fmt.Errorf("%w: a partition of the cache overlaps it: write through that partition, or drop it first", ErrOutOfScope)
+	errDropped    = fmt.Errorf("%w: the partition was dropped: get a new one from Cache.Partition", ErrOutOfScope)
+	errOwnerShard = errors.New("a scope cannot be a shard by owner: give that shard to a reflector, by reflector.WithShard")
 )
 
-// ScopeError says that something cannot be done because of a partition: Err is
-// [ErrOverlap], [ErrDropped] or [ErrOwnerShard].
-type ScopeError struct {
-	// Scope is the one that was asked for. Of a single write through the cache
-	// itself, it is that of the partition which the object belongs to.
-	Scope Scope
-	Err   error
-}
+// ErrNotHeld means that a list named an object as unchanged, which the store does not hold. List the
+// object again.
+var ErrNotHeld = errors.New("object was listed as unchanged, but is not held")
 
-// Error names the scope and the cause.
-func (e *ScopeError) Error() string { return fmt.Sprintf("scope of %v: %v", e.Scope, e.Err) }
-
-// Unwrap returns Err.
-func (e *ScopeError) Unwrap() error { return e.Err }
+// scopeError says for which scope something cannot be done.
+func scopeError(scope Scope, err error) error { return fmt.Errorf("scope of %v: %w", scope, err) }
 
 // Partition is the door of a [Cache] for one writer of several: a reflector of
 // one namespace, or of one cluster. It has a resource version of its own, its
@@ -84,14 +65,12 @@ var _ BatchStore[any] = (*Partition[any])(nil)
 // scope, or are rejected with [ErrOutOfScope].
 //
 // A second call with the same scope returns the same partition. A scope that
-// overlaps that of another partition is refused with a [*ScopeError]
-// ([ErrOverlap]). What the cache holds in the scope stays, until the first
+// overlaps that of another partition is an error ([ErrOutOfScope]). What the cache holds in the scope stays, until the first
 // Replace.
 //
 // As long as a cache has partitions, what is in them is written through them
-// alone: through the cache itself, a Replace is refused with a [*ScopeError]
-// ([ErrOverlap]), and any other write of an object in the scope of a partition is
-// rejected with one. Objects in no partition may still be written one by one, unless a
+// alone: through the cache itself, a Replace fails with [ErrOutOfScope], and any other write of an
+// object in the scope of a partition is rejected with it. Objects in no partition may still be written one by one, unless a
 // partition's object has their key. With partitions that are shards, an object whose UID is in no
 // such shard is in no partition.
 //
@@ -105,7 +84,7 @@ var _ BatchStore[any] = (*Partition[any])(nil)
 // whenever the writer of the old one's shard hears of that one's end.
 func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	if scope.Shard.By == ByOwner {
-		return nil, &ScopeError{Scope: scope, Err: ErrOwnerShard}
+		return nil, scopeError(scope, errOwnerShard)
 	}
 	c.writer.Lock()
 	defer c.writer.Unlock()
@@ -114,7 +93,7 @@ func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 			return p, nil
 		}
 		if p.scope.overlaps(scope) {
-			return nil, &ScopeError{Scope: scope, Err: ErrOverlap}
+			return nil, scopeError(scope, errOverlap)
 		}
 	}
 	p := &Partition[T]{of: c, scope: &scope}
@@ -136,24 +115,23 @@ func (c *Cache[T]) Partitions() []*Partition[T] {
 }
 
 // Drop deletes everything in a scope in one commit, whose deletions say OutOfScope, and forgets
-// the partitions that are in it: what is written to them from now on is refused with a
-// [*ScopeError] ([ErrDropped]), and who waits for their resource version gets it,
-// too.
+// the partitions that are in it: what is written to them from now on fails with [ErrOutOfScope], and so does waiting for their resource
+// version.
 //
-// A scope that has a part of a partition only is refused with a [*ScopeError]
-// ([ErrOverlap]), and so is a shard [ByOwner] ([ErrOwnerShard]): nothing is deleted. In a cache without partitions, deleting
+// A scope that has only a part of a partition is an error ([ErrOutOfScope]), and so is a shard
+// [ByOwner]: nothing is deleted. In a cache without partitions, deleting
 // is no news from the server: if there was something in the scope, the cache has
 // no resource version and is not complete until the next Replace.
 func (c *Cache[T]) Drop(scope Scope) error {
 	if scope.Shard.By == ByOwner {
-		return &ScopeError{Scope: scope, Err: ErrOwnerShard}
+		return scopeError(scope, errOwnerShard)
 	}
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	within := func(p *Partition[T]) bool { return scope.covers(*p.scope) }
 	for _, p := range c.partitions {
 		if p.scope.overlaps(scope) && !within(p) {
-			return &ScopeError{Scope: scope, Err: ErrOverlap}
+			return scopeError(scope, errOverlap)
 		}
 	}
 	for _, p := range c.partitions {
@@ -203,9 +181,7 @@ func (p *Partition[T]) Scope() Scope {
 	return *p.scope
 }
 
-func (p *Partition[T]) droppedError() error {
-	return &ScopeError{Scope: p.Scope(), Err: ErrDropped}
-}
+func (p *Partition[T]) scopeError(err error) error { return scopeError(p.Scope(), err) }
 
 // normalize adds the cluster of the scope to a key without one. It returns [ErrOutOfScope] for a key
 // outside of the scope.
@@ -235,7 +211,7 @@ func (p *Partition[T]) checkOwner(key Key, version Version) error {
 	}
 	for _, other := range p.of.partitions {
 		if other.scope.contains(key) && other.claims(key, version) {
-			return &ScopeError{Scope: *other.scope, Err: ErrOverlap}
+			return scopeError(*other.scope, errOverlap)
 		}
 	}
 	return nil

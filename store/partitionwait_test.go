@@ -65,7 +65,7 @@ func TestWaitForGoesOnWithPartitionsThatAreMadeMeanwhile(t *testing.T) {
 
 		done = waiting(func() error { return c.WaitFor(t.Context(), "9") })
 		dropped(t, c, Scope{})
-		require.ErrorIs(t, <-done, ErrDropped)
+		require.ErrorIs(t, <-done, errDropped)
 		again := waiting(func() error { return c.WaitFor(t.Context(), "9") })
 		require.Empty(t, again)
 		require.NoError(t, c.Replace(nil, "9"))

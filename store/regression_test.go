@@ -13,7 +13,7 @@ import (
 func TestDropRefusesShardByOwner(t *testing.T) {
 	c := openWith(t, "9", pod("n", "a", "1", "1"), pod("n", "b", "2", "2"), pod("n", "c", "3", "3"))
 	for _, shard := range Shards(ByOwner, 2) {
-		require.ErrorIs(t, dropShard(c, shard), ErrOwnerShard)
+		require.ErrorIs(t, dropShard(c, shard), errOwnerShard)
 	}
 	assert.Equal(t, 3, c.Len())
 	assert.Equal(t, "9", c.ResourceVersion())
@@ -51,19 +51,19 @@ func TestObjectInTheShardOfNoPartitionIsWritable(t *testing.T) {
 			c := newPods()
 			p := partition(t, c, Scope{Shard: shards[0]})
 			require.NoError(t, p.Replace([]*corev1.Pod{object(in, "1")}, "1"))
-			require.ErrorIs(t, c.Add(object(in, "2")), ErrOverlap)
+			require.ErrorIs(t, c.Add(object(in, "2")), errOverlap)
 			require.NoError(t, c.Add(object(out, "2")))
 			assert.Equal(t, 2, c.Len())
 			require.NoError(t, c.Update(object(out, "3")))
 			require.NoError(t, c.Delete(object(out, "4")))
-			require.ErrorIs(t, c.Delete(object(in, "4")), ErrOverlap)
+			require.ErrorIs(t, c.Delete(object(in, "4")), errOverlap)
 			require.NoError(t, c.Add(object(out, "5")))
 			key, err := c.KeyOf(object(out, ""))
 			require.NoError(t, err)
 			require.NoError(t, c.DeleteKey(key))
 			key, err = c.KeyOf(object(in, ""))
 			require.NoError(t, err)
-			require.ErrorIs(t, c.DeleteKey(key), ErrOverlap)
+			require.ErrorIs(t, c.DeleteKey(key), errOverlap)
 			assert.Equal(t, 1, c.Len())
 			checkCache(t, c)
 		})
@@ -77,9 +77,9 @@ func TestObjectOutsideOfAShardTakesNoKeyOfThePartition(t *testing.T) {
 	c := newPods()
 	p := partition(t, c, Scope{Shard: shards[0]})
 	require.NoError(t, p.Replace([]*corev1.Pod{pod("n", "a", in, "5")}, "5"))
-	require.ErrorIs(t, c.Add(pod("n", "a", out, "6")), ErrOverlap)
-	require.ErrorIs(t, c.Delete(pod("n", "a", out, "6")), ErrOverlap)
-	require.ErrorIs(t, c.Update(pod("n", "b", "", "6")), ErrOverlap, "nothing says that it is outside")
+	require.ErrorIs(t, c.Add(pod("n", "a", out, "6")), errOverlap)
+	require.ErrorIs(t, c.Delete(pod("n", "a", out, "6")), errOverlap)
+	require.ErrorIs(t, c.Update(pod("n", "b", "", "6")), errOverlap, "nothing says that it is outside")
 	assert.Equal(t, []string{"n/a"}, names(c.All()))
 }
 
@@ -201,7 +201,7 @@ func TestWriteWithoutATypeIsRejectedAsAnyOther(t *testing.T) {
 	for _, replace := range []bool{false, true} {
 		batch, _ := Begin[*corev1.Pod](p, replace)
 		require.NoError(t, batch.Write(Write[*corev1.Pod]{Key: Key{Namespace: "n", Name: "a"}, Version: Version{"u", "2"}}))
-		require.ErrorIs(t, batch.Commit("9"), ErrNoWrite)
+		require.ErrorIs(t, batch.Commit("9"), errNoWrite)
 		assert.Equal(t, []string{"c1|n/a"}, names(c.All()))
 		assert.Equal(t, "1", p.ResourceVersion(), "before the rejected write")
 	}
@@ -215,6 +215,6 @@ func TestListForADroppedPartitionEndsAtOnce(t *testing.T) {
 	batch, err := begun(p, pod("n", "a", "u", "1"))
 	require.NoError(t, err)
 	require.NoError(t, c.Drop(Scope{Namespace: "n"}))
-	require.ErrorIs(t, batch.Write(adding(pod("n", "b", "u", "1"))), ErrDropped)
-	require.ErrorIs(t, batch.Commit("9"), ErrDropped)
+	require.ErrorIs(t, batch.Write(adding(pod("n", "b", "u", "1"))), errDropped)
+	require.ErrorIs(t, batch.Commit("9"), errDropped)
 }

@@ -75,20 +75,11 @@ func (e *RejectedError) Unwrap() []error {
 	return errs
 }
 
-// RefusedError means that a [Store] which takes no batches was not given what a
-// list, or the rest of a batch, has: some objects of it cannot be had, and that
-// Store has no way to keep what it holds of them. Of a list nothing was stored.
-//
-// It is no [*RejectedError], which says that everything else was stored, and does
-// not lead to the causes of its rejections, which may be such errors.
-type RefusedError struct {
-	// Rejections are the objects that cannot be had: at least one.
-	Rejections []Rejection
-}
-
-// Error says what to do, and lists the first few objects.
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("nothing was stored, because %d object(s) cannot be had and the store cannot keep what it holds of them; give it the methods of store.BatchStore: %s", len(e.Rejections), describe(e.Rejections))
+// refusedError is the error of a plain [Store] that stores nothing of a list, or of the rest of a
+// batch, because it cannot keep the old state of the rejected objects. It wraps no cause: a cause may
+// be a [*RejectedError], which would mean that the other objects were stored.
+func refusedError(rejections []Rejection) error {
+	return fmt.Errorf("nothing was stored, because %d object(s) were rejected and the store cannot keep their old state; give it the methods of store.BatchStore: %s", len(rejections), describe(rejections))
 }
 
 // rejectedError returns the error for some rejections, nil for none.
@@ -103,5 +94,5 @@ func rejectedError(rejections []Rejection) error {
 // part of it: the function that panicked is the user's, and they have to find
 // it.
 func recovered(value any) error {
-	return fmt.Errorf("%w: %v\n%s", ErrPanic, value, debug.Stack())
+	return fmt.Errorf("%w: %.1000s\n%s", ErrPanic, fmt.Sprint(value), debug.Stack())
 }

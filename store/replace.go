@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -124,7 +125,7 @@ func (b *replaceBatch[T]) write(w *Write[T]) (l listed[T], err error) {
 	if w.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 && !b.gather(&l) {
 		b.giveBack()
 		b.all = nil
-		b.ended = &listBudgetError{Limit: c.budget.limit, Rejected: maxOverBudget + 1}
+		b.ended = fmt.Errorf("list was ended: %w: more than %d of its objects are beyond %d bytes", ErrOverBudget, maxOverBudget, c.budget.limit)
 		return l, b.ended
 	}
 	if l.what == isListed && len(c.indexes) > 0 {
@@ -137,9 +138,9 @@ func (b *replaceBatch[T]) write(w *Write[T]) (l listed[T], err error) {
 func (b *replaceBatch[T]) refusal() error {
 	switch p := b.of; {
 	case p.dropped:
-		return p.droppedError()
+		return p.scopeError(errDropped)
 	case p == p.of.whole && len(p.of.partitions) > 0:
-		return &ScopeError{Scope: p.Scope(), Err: ErrOverlap}
+		return p.scopeError(errOverlap)
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func (b *replaceBatch[T]) identify(w *Write[T]) (l listed[T]) {
 			l.key, _ = b.of.normalize(w.Key)
 		}
 	default:
-		l.key, l.version, err = w.Key, w.Version, ErrNoWrite
+		l.key, l.version, err = w.Key, w.Version, errNoWrite
 		if key, misplaced := b.of.normalize(w.Key); misplaced == nil {
 			l.key = key
 		}

@@ -74,17 +74,17 @@ func TestShardsOfNamespaces(t *testing.T) {
 
 func TestShardByOwnerIsNoScope(t *testing.T) {
 	_, err := newPods().Partition(Scope{Shard: Shard{By: ByOwner}})
-	require.ErrorIs(t, err, ErrOwnerShard)
+	require.ErrorIs(t, err, errOwnerShard)
 }
 
 func TestShardsOverlapOtherShardsAndTheWholePlace(t *testing.T) {
 	c, _, _, _ := halves(t)
 	for _, scope := range []Scope{{}, {Namespace: "n"}, {Shard: Shard{From: 5, To: 9}}, {Shard: Shards(ByNamespace, 9)[3]}} {
 		_, err := c.Partition(scope)
-		require.ErrorIs(t, err, ErrOverlap, "%v", scope)
+		require.ErrorIs(t, err, errOverlap, "%v", scope)
 	}
 	partition(t, c, Scope{Cluster: "west"})
-	require.ErrorIs(t, c.Add(pod("n", "a", "u", "1")), ErrOverlap, "what is in shards is written through them")
+	require.ErrorIs(t, c.Add(pod("n", "a", "u", "1")), errOverlap, "what is in shards is written through them")
 }
 
 func TestRecreationInAnotherShard(t *testing.T) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -52,7 +53,7 @@ func (v *vocabulary[I, T]) find(into, held []*term, key Key, object T) (found []
 		if value := recover(); value != nil {
 			err = recovered(value)
 		}
-		found, err = into, &IndexError{Index: v.name, Key: key, Err: err}
+		found, err = into, fmt.Errorf("index %q: function for %.253q: %w", v.name, key, err)
 	}()
 	for i, value := range v.values(object) {
 		if value != value {

@@ -15,7 +15,7 @@ import (
 //
 // It returns nil, also if ctx has ended already and the resource version is
 // reached, or a [*WaitError]: when ctx ends, when a Replace lowers the resource
-// version ([ErrVersionLowered]), when the partition is dropped ([ErrDropped]), or
+// version ([ErrVersionLowered]), when the partition is dropped ([ErrOutOfScope]), or
 // when one of the versions is no number. An object that was rejected holds up
 // everybody who waits for what came after it: give ctx a deadline, and the error
 // names it.
@@ -64,8 +64,8 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 // or a newer one, or is gone again, or is not selected.
 //
 // It returns what WaitFor returns, and a [*WaitError] at once for an object that
-// cannot be waited for: one without a key, without a resource version
-// ([ErrNoVersion]), or outside of the scope ([ErrOutOfScope]).
+// cannot be waited for: one without a key ([ErrBadKey]), without a resource version,
+// or outside of the scope ([ErrOutOfScope]).
 func (p *Partition[T]) WaitForObject(ctx context.Context, object T) error {
 	key, version, err := p.known(object)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 func (p *Partition[T]) known(object T) (Key, Version, error) {
 	key, version, err := p.identify(object)
 	if err == nil && version.ResourceVersion == "" {
-		err = ErrNoVersion
+		err = errNoVersion
 	}
 	if err != nil {
 		err = p.waitError(key, version.ResourceVersion, err)
@@ -120,7 +120,7 @@ func (p *Partition[T]) known(object T) (Key, Version, error) {
 }
 
 // WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each of
-// them, and for those that are made meanwhile; it fails with [ErrDropped] if one
+// them, and for those that are made meanwhile; it fails with [ErrOutOfScope] if one
 // that it waits for is dropped.
 func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	var done []*Partition[T]

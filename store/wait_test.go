@@ -319,7 +319,7 @@ func TestWaitForObjectIsNotWokenByALesserState(t *testing.T) {
 func TestWaitForObjectRefusesWhatCannotBeWaitedFor(t *testing.T) {
 	c := newPods()
 	for _, wait := range []func(context.Context, *corev1.Pod) error{c.WaitForObject, c.WaitForDeletion} {
-		for err, object := range map[error]*corev1.Pod{ErrNilObject: nil, ErrNoName: pod("", "", "u1", "1"), ErrNoVersion: pod("", "a", "u1", "")} {
+		for err, object := range map[error]*corev1.Pod{errNilObject: nil, errNoName: pod("", "", "u1", "1"), errNoVersion: pod("", "a", "u1", "")} {
 			failure := wait(t.Context(), object)
 			require.ErrorIs(t, failure, err)
 			var waitError *WaitError

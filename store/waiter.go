@@ -30,7 +30,7 @@ func (p *Partition[T]) await(wanted string) (*waiter, error) {
 	defer watches.mu.Unlock()
 	switch {
 	case p.dropped:
-		return nil, ErrDropped
+		return nil, errDropped
 	case p.split:
 		return nil, errSplit
 	}
@@ -90,7 +90,7 @@ func (w *watches[T]) drop(p *Partition[T]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.dropped = true
-	w.endLocked(p, ErrDropped)
+	w.endLocked(p, errDropped)
 }
 
 // split notes whether a whole has partitions, and sends those who wait for it to

@@ -7,14 +7,11 @@ import (
 	"strings"
 )
 
-var (
-	// ErrVersionLowered means that what is waited for may never come: the server
-	// went back to an older state, as one does that was restored from a backup.
-	ErrVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state")
+// ErrVersionLowered means that the version that was waited for may never come: the server went back to
+// an older state, as after a restore from a backup. Read the object from the server again.
+var ErrVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state")
 
-	// ErrNoVersion means that an object to be waited for has no resource version.
-	ErrNoVersion = errors.New("object has no resource version: pass it as the server returned it")
-)
+var errNoVersion = errors.New("object has no resource version: pass it as the server returned it")
 
 // WaitError says why waiting for a resource version ended before it was reached.
 type WaitError struct {
@@ -30,9 +27,8 @@ type WaitError struct {
 	// there are any, the resource version stays before them, and waiting does not
 	// end. There may be more if it has 16 elements.
 	Lacking []Key
-	// Err is [ErrVersionLowered], [ErrNoVersion], [ErrDropped], [ErrOutOfScope],
-	// the cause of the context, an error of apimachinery's resourceversion for a
-	// version that is no number, or what a KeyFunc returned for the object.
+	// Err is [ErrVersionLowered], [ErrOutOfScope] or [ErrBadKey], the cause of the context, or the
+	// error of a version that is empty or no number.
 	Err error
 }
 

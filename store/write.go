@@ -60,7 +60,7 @@ func identify[T any](keyOf KeyFunc[T], versioned bool, object T) (key Key, versi
 		}
 	}()
 	if key, err = keyOf(object); err == nil && key == (Key{}) {
-		err = ErrNoName
+		err = errNoName
 	}
 	if err != nil {
 		key = Key{}
@@ -99,7 +99,7 @@ func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	if p.dropped {
-		return p.droppedError()
+		return p.scopeError(errDropped)
 	}
 	s := txn[T]{origin: Watch, resourceVersion: p.resourceVersion, mutations: c.scratch.mutations[:0]}
 	defer c.abandon(&s)
@@ -165,7 +165,7 @@ func (p *Partition[T]) stage(s *txn[T], w *Write[T]) *Rejection {
 	}
 	key, _ := p.normalize(w.Key)
 	p.reject(key, w.Version)
-	return &Rejection{Key: key, Version: w.Version, Err: ErrNoWrite}
+	return &Rejection{Key: key, Version: w.Version, Err: errNoWrite}
 }
 
 // admit prepares the entry of a write, if the budget allows it.

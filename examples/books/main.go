@@ -21,7 +21,7 @@ type Book struct {
 // interface{} and would have to check that it got a Book.
 func bookKey(book Book) (store.Key, error) {
 	if book.Title == "" {
-		return store.Key{}, store.ErrNoName
+		return store.Key{}, store.ErrBadKey
 	}
 	return store.Key{Namespace: book.Author, Name: book.Title}, nil
 }

@@ -25,7 +25,7 @@ var (
 	ErrNoHandler = errors.New("no event handler: pass one, such as cache.ResourceEventHandlerFuncs")
 
 	// ErrNoIndex means that an index was asked for that was not added through this
-	// Indexer. It comes in a [*store.IndexError].
+	// Indexer.
 	ErrNoIndex = errors.New("there is no such index: add it by AddIndexers of the same Indexer")
 
 	// ErrRegistration means that a registration was to be removed that does not come

@@ -83,7 +83,7 @@ func TestTransformIsSeenByEverybodyAndMadeOnce(t *testing.T) {
 func TestObjectThatATransformSpoilsIsNotStored(t *testing.T) {
 	for name, cause := range map[string]error{
 		"other type": &TypeError{Want: "*v1.ConfigMap", Got: "*v1.Secret"},
-		"other key":  store.ErrKeyMismatch,
+		"other key":  store.ErrBadKey,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package clientgo
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"reflect"
@@ -30,8 +31,8 @@ func isByNamespace(fn cache.IndexFunc) bool {
 // returns. The index by namespace, cache.NamespaceIndex, is there without it, and can be
 // added once none the less.
 //
-// It returns a [*store.IndexError] for a name that is taken, and then adds nothing. If a
-// function fails for an object that the cache holds it returns one, too, and the indexes
+// It returns an error for a name that is taken, and then adds nothing. If a
+// function fails for an object that the cache holds it returns an error, too, and the indexes
 // whose names come before that one in the alphabet are added. A function that fails
 // later, by an error or a panic, keeps the object out of the cache: see
 // [store.AddIndex]. In client-go the program ends.
@@ -41,7 +42,7 @@ func (x *Indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	names := slices.Sorted(maps.Keys(indexers))
 	for _, name := range names {
 		if _, taken := x.added(name); taken {
-			return &store.IndexError{Index: name, Err: store.ErrIndexExists}
+			return fmt.Errorf("index %q was added before: choose another name", name)
 		}
 	}
 	for _, name := range names {
@@ -56,7 +57,7 @@ func (x *Indexer[T]) add(name string, fn cache.IndexFunc) error {
 	added := index[T]{fn: fn}
 	switch {
 	case fn == nil:
-		return &store.IndexError{Index: name, Err: errNoIndexFunc}
+		return fmt.Errorf("index %q: %w", name, errNoIndexFunc)
 	case !isByNamespace(fn):
 		found, err := store.AddIndex(x.view, name, func(object T) []string {
 			values, err := fn(object)
@@ -83,7 +84,7 @@ func (x *Indexer[T]) added(name string) (index[T], bool) {
 	return i, ok
 }
 
-// named returns an index by its name, and an [*store.IndexError] if there is none.
+// named returns an index by its name, or an error that wraps [ErrNoIndex].
 func (x *Indexer[T]) named(name string) (index[T], error) {
 	if i, ok := x.added(name); ok {
 		return i, nil
@@ -91,7 +92,7 @@ func (x *Indexer[T]) named(name string) (index[T], error) {
 	if name == cache.NamespaceIndex {
 		return index[T]{fn: cache.MetaNamespaceIndexFunc}, nil
 	}
-	return index[T]{}, &store.IndexError{Index: name, Err: ErrNoIndex}
+	return index[T]{}, fmt.Errorf("index %q: %w", name, ErrNoIndex)
 }
 
 // GetIndexers returns the functions of the indexes, that by namespace among them. The
@@ -115,7 +116,7 @@ func (x *Indexer[T]) Index(name string, object any) ([]any, error) {
 	}
 	values, err := i.fn(object)
 	if err != nil {
-		return nil, &store.IndexError{Index: name, Err: err}
+		return nil, fmt.Errorf("index %q: %w", name, err)
 	}
 	state := x.view.Snapshot()
 	found := map[store.Key]T{}

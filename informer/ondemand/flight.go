@@ -124,7 +124,7 @@ func (o *Objects[T]) ask(ctx context.Context, key store.Key) (object T, err erro
 	}
 	object, err = client.Get(ctx, key.Name, metav1.GetOptions{})
 	if err == nil && isNil(object) {
-		err = store.ErrNilObject
+		err = fmt.Errorf("%w: the client returned nil", store.ErrBadKey)
 	}
 	return object, err
 }

@@ -439,7 +439,7 @@ func TestFailuresOfTheClient(t *testing.T) {
 	}{
 		"an error":    {func() (*object, error) { return nil, assert.AnError }, assert.AnError},
 		"a panic":     {func() (*object, error) { panic("bad client") }, store.ErrPanic},
-		"no object":   {func() (*object, error) { return nil, nil }, store.ErrNilObject},
+		"no object":   {func() (*object, error) { return nil, nil }, store.ErrBadKey},
 		"an ending":   {func() (*object, error) { runtime.Goexit(); return nil, nil }, errAbandoned},
 		"its own end": {func() (*object, error) { return nil, context.DeadlineExceeded }, context.DeadlineExceeded},
 	} {

@@ -219,8 +219,8 @@ func TestTypesThatCannotBePacked(t *testing.T) {
 	assert.ErrorIs(t, err, compact.ErrNoStruct)
 	assert.ErrorContains(t, err, "string")
 	_, err = compact.NewPacker[*corev1.Pod](nil).Pack(pod("a"))
-	assert.ErrorIs(t, err, store.ErrNoKeyFunc)
-	assert.ErrorIs(t, compact.New[*corev1.Pod](nil).Add(pod("a")), store.ErrNoKeyFunc)
+	assert.ErrorContains(t, err, "no KeyFunc")
+	assert.ErrorContains(t, compact.New[*corev1.Pod](nil).Add(pod("a")), "no KeyFunc")
 	_, err = compact.NewPacker(store.ObjectKey[*corev1.Pod]).Pack(nil)
-	assert.ErrorIs(t, err, store.ErrNilObject)
+	assert.ErrorIs(t, err, store.ErrBadKey)
 }

@@ -27,7 +27,7 @@ func TestPackedObjectsSayWhoTheyAre(t *testing.T) {
 		assert.Equal(t, object, packed.Object())
 	}
 	_, err := compact.Key[*corev1.Pod](nil)
-	assert.ErrorIs(t, err, store.ErrNilObject)
+	assert.ErrorIs(t, err, store.ErrBadKey)
 }
 
 func TestObjectsWithoutAVersionHaveNone(t *testing.T) {

@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -56,7 +57,7 @@ func NewPacker[T any](keyOf store.KeyFunc[T], opts ...Option) *Packer[T] {
 	p.learner.begin()
 	p.form, p.failure = formOf[T]()
 	if p.failure == nil && keyOf == nil {
-		p.failure = store.ErrNoKeyFunc
+		p.failure = errors.New("there is no KeyFunc: pass one, such as store.ObjectKey")
 	}
 	if p.failure == nil {
 		var first *coder[T]

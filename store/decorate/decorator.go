@@ -1,6 +1,7 @@
 package decorate
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime/debug"
@@ -139,10 +140,13 @@ func identify[T any](keyOf store.KeyFunc[T], w *store.Write[T]) (key store.Key, 
 		return key, version, err
 	}
 	if err == nil && key != w.Key {
-		err = fmt.Errorf("%w: %q", store.ErrKeyMismatch, key)
+		err = fmt.Errorf("%w: it is %.253q, but the write says %.253q", store.ErrBadKey, key, w.Key)
 	}
 	return w.Key, version, err
 }
+
+// errNoKeyFunc means that the store behind does not say how it derives keys.
+var errNoKeyFunc = errors.New("store behind has no method KeyOf(T) (store.Key, error): add it")
 
 // keyed runs a KeyFunc. Without one there is no key.
 func keyed[T any](keyOf store.KeyFunc[T], object T) (key store.Key, err error) {
@@ -152,10 +156,10 @@ func keyed[T any](keyOf store.KeyFunc[T], object T) (key store.Key, err error) {
 		}
 	}()
 	if keyOf == nil {
-		return store.Key{}, store.ErrNoKeyFunc
+		return store.Key{}, errNoKeyFunc
 	}
 	if key, err = keyOf(object); err == nil && key == (store.Key{}) {
-		err = store.ErrNoName
+		err = fmt.Errorf("%w: the KeyFunc returned an empty one", store.ErrBadKey)
 	}
 	return key, err
 }

@@ -24,7 +24,7 @@
 // the object. A missing store or function panics at construction.
 //
 // A store that is no BatchStore cannot keep what a list does not give it: a Replace with a rejected
-// object fails as a whole with a [*store.RefusedError], and a later write moves its resource version
+// object fails as a whole with an error that is no [*store.RejectedError], and a later write moves its resource version
 // past a rejected object.
 //
 // # Concurrency

@@ -119,9 +119,9 @@ func TestFilterLeavesNilToTheStoreBehind(t *testing.T) {
 	})
 	var rejected *store.RejectedError
 	require.ErrorAs(t, pods.Add(nil), &rejected)
-	require.ErrorIs(t, pods.Update(nil), store.ErrNilObject)
-	require.ErrorIs(t, pods.Delete(nil), store.ErrNilObject)
-	require.ErrorIs(t, pods.Replace([]*corev1.Pod{nil}, "1"), store.ErrNilObject)
+	require.ErrorIs(t, pods.Update(nil), store.ErrBadKey)
+	require.ErrorIs(t, pods.Delete(nil), store.ErrBadKey)
+	require.ErrorIs(t, pods.Replace([]*corev1.Pod{nil}, "1"), store.ErrBadKey)
 	assert.Empty(t, pods.ResourceVersion())
 }
 

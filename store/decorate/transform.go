@@ -10,7 +10,7 @@ import (
 // fewer fields, or a smaller type.
 //
 // Keys must not change: key derives the key of a T, and the KeyFunc of dst derives the key of its S.
-// If the two differ, a [store.Cache] rejects the object with [store.ErrKeyMismatch], because a
+// If the two differ, a [store.Cache] rejects the object with [store.ErrBadKey], because a
 // deletion may use either key. Transform passes the UID and the resource version of each T to a
 // [store.BatchStore], so S needs no metadata. Transform does not call fn for an object of a list
 // that dst holds at the listed version.
@@ -102,7 +102,7 @@ func (t *transform[T, S]) call(object T) (result S, err error) {
 	}()
 	result, err = t.fn(object)
 	if err == nil && t.nilable && isNil(result) {
-		err = store.ErrNilObject
+		err = fmt.Errorf("%w: the function returned nil", store.ErrBadKey)
 	}
 	return result, err
 }

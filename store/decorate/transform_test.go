@@ -23,7 +23,7 @@ type slim struct{ namespace, name, node string }
 
 func slimKey(s *slim) (store.Key, error) {
 	if s.name == "" {
-		return store.Key{}, store.ErrNoName
+		return store.Key{}, store.ErrBadKey
 	}
 	return store.Key{Namespace: s.namespace, Name: s.name}, nil
 }
@@ -138,7 +138,7 @@ func TestTransformTellsHowItsObjectsAreHeld(t *testing.T) {
 
 func TestTransformRejectsWhatItsFunctionRefuses(t *testing.T) {
 	for how, cause := range map[string]error{
-		"error": errRefused, "panic": store.ErrPanic, "nil": store.ErrNilObject, "rename": store.ErrKeyMismatch, "nameless": store.ErrNoName,
+		"error": errRefused, "panic": store.ErrPanic, "nil": store.ErrBadKey, "rename": store.ErrBadKey, "nameless": store.ErrBadKey,
 	} {
 		t.Run(how, func(t *testing.T) {
 			c, pods, _ := slims()
@@ -208,8 +208,8 @@ func TestTransformRejectsObjectsWithoutAKey(t *testing.T) {
 	require.NoError(t, pods.Replace([]*corev1.Pod{pod("n", "a", "u1", "1")}, "1"))
 	calls := fn.calls
 	for name, write := range map[string]func(*corev1.Pod) error{"Add": pods.Add, "Update": pods.Update, "Delete": pods.Delete} {
-		require.ErrorIs(t, write(nil), store.ErrNilObject, name)
-		require.ErrorIs(t, write(pod("n", "", "u1", "2")), store.ErrNoName, name)
+		require.ErrorIs(t, write(nil), store.ErrBadKey, name)
+		require.ErrorIs(t, write(pod("n", "", "u1", "2")), store.ErrBadKey, name)
 	}
 	err := pods.Replace([]*corev1.Pod{nil, pod("n", "", "u1", "3")}, "3")
 	var rejected *store.RejectedError
@@ -301,7 +301,7 @@ func TestTransformsGoInFrontOfEachOther(t *testing.T) {
 	assert.Equal(t, "2", pods.ResourceVersion())
 	assert.True(t, c.Has(keyA(), store.Version{UID: "u1", ResourceVersion: "2"}))
 
-	require.ErrorIs(t, pods.Update(failing(pod("n", "a", "u1", "3"), "rename")), store.ErrKeyMismatch)
+	require.ErrorIs(t, pods.Update(failing(pod("n", "a", "u1", "3"), "rename")), store.ErrBadKey)
 	assert.Equal(t, "2", pods.ResourceVersion())
 }
 

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,7 +98,7 @@ func (w *world) list(lacking bool) {
 		writes = append(writes, store.Write[*object]{Type: store.Addition, Object: o})
 	}
 	if lacking {
-		writes = append(writes, store.Write[*object]{Key: store.Key{Namespace: "ns", Name: "bad"}, Err: store.ErrNoWrite})
+		writes = append(writes, store.Write[*object]{Key: store.Key{Namespace: "ns", Name: "bad"}, Err: errors.New("bad")})
 	}
 	_ = commit(w.into, true, strconv.Itoa(w.version), writes...)
 	w.seen, w.upTo = len(w.log), w.version

@@ -274,9 +274,9 @@ func TestPartitions(t *testing.T) {
 func TestWhatCannotBeComparedIsRefused(t *testing.T) {
 	_, o := over(t, "1")
 	require.ErrorIs(t, o.Wrote(pod("", "2")), ErrNoUID)
-	require.ErrorIs(t, o.Wrote(pod("u", "")), store.ErrNoVersion)
+	require.ErrorContains(t, o.Wrote(pod("u", "")), "no resource version")
 	require.Error(t, o.Wrote(pod("u", "not a number")))
-	require.ErrorIs(t, o.Wrote(nil), store.ErrNilObject)
+	require.ErrorIs(t, o.Wrote(nil), store.ErrBadKey)
 	shows(t, o, nil)
 }
 

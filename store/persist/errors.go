@@ -63,7 +63,7 @@ var (
 // ScopesError says that what is to be filled overlaps scopes that the store has, in most cases
 // because an earlier program had them and the file still does. [Store.Drop] those that are not
 // wanted any more, or fill these scopes. It wraps what package store said, and so
-// [store.ErrOverlap].
+// [store.ErrOutOfScope].
 type ScopesError struct {
 	Path string
 	// Scopes are all that the store has.

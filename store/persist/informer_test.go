@@ -266,7 +266,7 @@ func TestInformerWithoutScopesIsToldOfThoseInTheFile(t *testing.T) {
 		wanted, ok = errors.AsType[*ScopesError](p.informer.State().Err)
 		require.True(t, ok, "%v", p.informer.State().Err)
 		assert.Equal(t, path, wanted.Path)
-		require.ErrorIs(t, wanted, store.ErrOverlap)
+		require.ErrorIs(t, wanted, store.ErrOutOfScope)
 		assert.ErrorContains(t, wanted, "namespace n")
 		for _, scope := range wanted.Scopes {
 			err := p.store.Drop(scope)

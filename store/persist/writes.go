@@ -29,7 +29,7 @@ func (s *Store[T]) DeleteKey(key store.Key) error {
 
 // apart makes an overlap with the scopes of the store an error that says what to do.
 func (s *Store[T]) apart(err error) error {
-	if scope, ok := errors.AsType[*store.ScopeError](err); ok && errors.Is(scope, store.ErrOverlap) {
+	if errors.Is(err, store.ErrOutOfScope) {
 		return &ScopesError{Path: s.path, Scopes: s.Scopes(), Err: err}
 	}
 	return err

@@ -88,13 +88,13 @@ var batching = []clause{
 	},
 	{
 		name: "a batch rejects an object with another key than its write",
-		rule: "an object with another key than its Write says is rejected with ErrKeyMismatch under the key of the Write, where the store keeps what it holds",
+		rule: "an object with another key than its Write says is rejected with ErrBadKey under the key of the Write, where the store keeps what it holds",
 		check: func(t *testing.T, s *subject) {
 			for _, replace := range []bool{false, true} {
 				a := New("n", "a", "u1", "1")
 				s.replace(t, "1", a)
 				mismatch := write(store.Write[*Object]{Type: store.Modification, Object: New("n", "b", "u2", "2"), Key: keyOf(a)})
-				s.wantRejection(t, s.commit(t, replace, "3", mismatch), keyOf(a), store.ErrKeyMismatch)
+				s.wantRejection(t, s.commit(t, replace, "3", mismatch), keyOf(a), store.ErrBadKey)
 				s.wantAll(t, a)
 				s.wantVersion(t, "1")
 			}

@@ -176,7 +176,7 @@ var brokenRejecting = []mutant{
 	},
 	{
 		name: "bad objects are an error of another type", clause: "an object without a name is rejected",
-		mutate: onBad(func(object) error { return store.ErrNoName }),
+		mutate: onBad(func(object) error { return store.ErrBadKey }),
 	},
 	{
 		name: "rejections have no version", clause: "an object without a name is rejected",

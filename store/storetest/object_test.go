@@ -36,10 +36,10 @@ func TestClusterKeyHasTheCluster(t *testing.T) {
 
 	o.Name = ""
 	key, err = storetest.ClusterKey(o)
-	assert.ErrorIs(t, err, store.ErrNoName)
+	assert.ErrorIs(t, err, store.ErrBadKey)
 	assert.Zero(t, key)
 	_, err = storetest.ClusterKey(nil)
-	assert.ErrorIs(t, err, store.ErrNilObject)
+	assert.ErrorIs(t, err, store.ErrBadKey)
 }
 
 func TestObjectAsText(t *testing.T) {

@@ -6,7 +6,7 @@ import "testing"
 var rejecting = []clause{
 	{
 		name: "a nil object is rejected",
-		rule: "a nil object is rejected with a *RejectedError of the cause ErrNilObject, and changes nothing",
+		rule: "a nil object is rejected with a *RejectedError of the cause ErrBadKey, and changes nothing",
 		check: func(t *testing.T, s *subject) {
 			a := New("n", "a", "u1", "1")
 			s.replace(t, "1", a)
@@ -20,7 +20,7 @@ var rejecting = []clause{
 	},
 	{
 		name: "an object without a name is rejected",
-		rule: "an object without a name has no key: it is rejected with a *RejectedError of the cause ErrNoName that carries its UID and resource version, and what is held stays",
+		rule: "an object without a name has no key: it is rejected with a *RejectedError of the cause ErrBadKey that carries its UID and resource version, and what is held stays",
 		check: func(t *testing.T, s *subject) {
 			a := New("n", "a", "u1", "1")
 			s.replace(t, "1", a)

@@ -134,9 +134,9 @@ func (s *subject) wantRejections(t rapid.TB, err error, bad ...*Object) {
 	}
 	rest := slices.Clone(rejected.Rejections)
 	for _, o := range bad {
-		cause, version := store.ErrNilObject, store.Version{}
+		cause, version := store.ErrBadKey, store.Version{}
 		if o != nil {
-			cause, version = store.ErrNoName, store.Version{UID: o.UID, ResourceVersion: o.ResourceVersion}
+			cause, version = store.ErrBadKey, store.Version{UID: o.UID, ResourceVersion: o.ResourceVersion}
 		}
 		i := slices.IndexFunc(rest, func(r store.Rejection) bool {
 			return r.Key == store.Key{} && r.Version == version && errors.Is(r.Err, cause)
