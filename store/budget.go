@@ -19,10 +19,9 @@ const maxOverBudget = 10_000
 // Budget knows about how much memory the objects of a cache take, and refuses what is too
 // much. Get one from [AddBudget]. All methods are safe for concurrent use.
 type Budget[T any] struct {
-	size    func(T) int64
-	limit   int64 // 0 for none
-	bytes   atomic.Int64
-	refused atomic.Uint64
+	size  func(T) int64
+	limit int64 // 0 for none
+	bytes atomic.Int64
 
 	// fresh and same are the bytes that lists which are under way hold: of objects that are new
 	// or grew, and of the others. Guarded by Cache.writer.
@@ -85,12 +84,6 @@ func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget
 // Bytes returns about how many bytes the objects take that are held now.
 func (b *Budget[T]) Bytes() int64 { return b.bytes.Load() }
 
-// Limit returns how many bytes they may take; 0 for as many as they like.
-func (b *Budget[T]) Limit() int64 { return b.limit }
-
-// Refused counts the writes that were refused, also those of one object again and again.
-func (b *Budget[T]) Refused() uint64 { return b.refused.Load() }
-
 func (b *Budget[T]) measure(object T) (n int64, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -142,7 +135,6 @@ func (b *Budget[T]) admit(c *Cache[T], key Key, object T) error {
 
 // over returns the error of an object with which the cache would hold more than the limit.
 func (b *Budget[T]) over(bytes, with int64) error {
-	b.refused.Add(1)
 	return fmt.Errorf("%w: about %d bytes are held, %d with this object, and %d are allowed", ErrOverBudget, bytes, with, b.limit)
 }
 

@@ -133,14 +133,13 @@ func ExampleRejectedError() {
 	// Output: 1 pod; true
 }
 
-// A View is a cache in the hands of those who may only read it, and add indexes.
+// A View reads a cache. Code that has only the View cannot write objects.
 func ExampleView() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	view := &pods.View
 	_ = pods.Add(newPod("till-1", "node-1", "41"))
 	_ = pods.Add(newPod("till-2", "node-1", "42"))
-	_ = pods.Add(newPod("vault", "node-1", "43"))
-	for key := range view.Snapshot().Prefix(store.Key{Namespace: "shop", Name: "till"}) {
+	for key := range view.Namespace("shop") {
 		fmt.Println(key)
 	}
 	// Output:

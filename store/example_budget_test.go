@@ -19,9 +19,9 @@ func ExampleAddBudget() {
 			fmt.Println("refused:", word)
 		}
 	}
-	fmt.Println(words.Len(), "words of", budget.Bytes(), "bytes,", budget.Refused(), "refused")
+	fmt.Println(words.Len(), "words of", budget.Bytes(), "bytes")
 	// Output:
 	// refused: banana
 	// refused: fig
-	// 2 words of 7 bytes, 2 refused
+	// 2 words of 7 bytes
 }

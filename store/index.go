@@ -100,9 +100,6 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 	return nil
 }
 
-// Name returns the name that the index was added under.
-func (x *Index[I, T]) Name() string { return x.postings.name }
-
 // On returns the index as it is in a snapshot. In one that is older than the index, or from
 // another cache, each read indexes all objects first.
 func (x *Index[I, T]) On(snapshot *Snapshot[T]) *Index[I, T] {

@@ -53,7 +53,7 @@ func (m *model) checkState(t *rapid.T, s *Snapshot[*corev1.Pod], held map[Key]*c
 					want = slices.DeleteFunc(want, func(key Key) bool { return poisoned(held[key], "late") })
 				}
 				got := slices.Collect(first(x.On(s).Get(tag)))
-				require.True(t, slices.Equal(want, got), "%s %q: want %v, got %v", x.Name(), tag, want, got)
+				require.True(t, slices.Equal(want, got), "%s %q: want %v, got %v", x.postings.name, tag, want, got)
 			}
 		}
 	}

@@ -1,9 +1,6 @@
 package store
 
-import (
-	"iter"
-	"strings"
-)
+import "iter"
 
 // Snapshot is one committed state of a cache. It never changes, and reading it
 // takes no lock for longer than the lookup of one key.
@@ -83,28 +80,6 @@ func (s *Snapshot[T]) Namespace(namespace string) iter.Seq2[Key, T] {
 				return false
 			})
 		}
-	}
-}
-
-// Range iterates over the objects whose keys are from or greater, and less than
-// to, in the order of their keys: see [Key.Compare].
-func (s *Snapshot[T]) Range(from, to Key) iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) {
-		end := pivot(to)
-		s.entries.ascend(pivot(from), func(h *header) bool {
-			return lessEntry(h, end) && yield(h.key(), entryOf[T](h).object)
-		})
-	}
-}
-
-// Prefix iterates over the objects of one cluster and namespace whose names begin
-// with that of the given key, in the order of their keys.
-func (s *Snapshot[T]) Prefix(prefix Key) iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) {
-		s.entries.ascend(pivot(prefix), func(h *header) bool {
-			return h.space.cluster == prefix.Cluster && h.space.namespace == prefix.Namespace &&
-				strings.HasPrefix(h.name, prefix.Name) && yield(h.key(), entryOf[T](h).object)
-		})
 	}
 }
 
