@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var tiny = scale{size: pods.Size{Pods: 50, Namespaces: 3, Nodes: 5}, busy: 10, calls: 200, wired: 40, idle: 3}
+var tiny = scale{size: objects.Size{Pods: 50, Namespaces: 3, Nodes: 5}, busy: 10, calls: 200, wired: 40, idle: 3}
 
 func TestEveryCaseRunsOnBothSides(t *testing.T) {
 	measuretest.EveryCaseRuns(t, newWorld(tiny).cases(), 1, nil)

@@ -6,27 +6,27 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // scale says how much is measured at once.
 type scale struct {
-	size  pods.Size
+	size  objects.Size
 	busy  int // pods that change all the time
 	calls int // of all handlers together in a measurement, about
 	wired int // changes that come as bytes in a measurement
 	idle  int // handlers that have nothing to do
 }
 
-var full = scale{size: pods.Size{Pods: 5_000, Namespaces: 50, Nodes: 100}, busy: 1_000, calls: 300_000, wired: 300_000, idle: 100}
+var full = scale{size: objects.Size{Pods: 5_000, Namespaces: 50, Nodes: 100}, busy: 1_000, calls: 300_000, wired: 300_000, idle: 100}
 
 type world struct {
 	scale
-	set *pods.Set
+	set *objects.Set
 }
 
-func newWorld(s scale) *world { return &world{scale: s, set: pods.New(s.size)} }
+func newWorld(s scale) *world { return &world{scale: s, set: objects.NewSet(s.size)} }
 
 // changes returns the busy pods as a watch would report them after a change, again and again, until all handlers together are called often enough.
 func (w *world) changes(handlers int) (rounds [][]*corev1.Pod) {

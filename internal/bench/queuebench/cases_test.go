@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-var tiny = scale{size: pods.Size{Pods: 50, Namespaces: 3, Nodes: 5}, busy: 10, rounds: 2, idle: 3, updates: 10}
+var tiny = scale{size: objects.Size{Pods: 50, Namespaces: 3, Nodes: 5}, busy: 10, rounds: 2, idle: 3, updates: 10}
 
 func TestEveryCaseRunsOnBothSides(t *testing.T) {
 	measuretest.EveryCaseRuns(t, newWorld(tiny).cases(), 1, nil)

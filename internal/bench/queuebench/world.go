@@ -6,27 +6,27 @@ import (
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // scale says how much is measured at once.
 type scale struct {
-	size    pods.Size
+	size    objects.Size
 	busy    int // pods that change all the time
 	rounds  int // in which each of them changes once
 	idle    int // handlers that have nothing to do
 	updates int // of one object, while its handler is stalled
 }
 
-var full = scale{size: pods.Size{Pods: 50_000, Namespaces: 100, Nodes: 500}, busy: 1_000, rounds: 50, idle: 1_000, updates: 50_000}
+var full = scale{size: objects.Size{Pods: 50_000, Namespaces: 100, Nodes: 500}, busy: 1_000, rounds: 50, idle: 1_000, updates: 50_000}
 
 type world struct {
 	scale
-	set *pods.Set
+	set *objects.Set
 }
 
-func newWorld(s scale) *world { return &world{scale: s, set: pods.New(s.size)} }
+func newWorld(s scale) *world { return &world{scale: s, set: objects.NewSet(s.size)} }
 
 // changes returns the first pods as a watch would report them after a change.
 func (w *world) changes(n int) []*corev1.Pod {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var tiny = scale{
-	size:    pods.Size{Pods: 300, Namespaces: 4, Nodes: 6},
+	size:    objects.Size{Pods: 300, Namespaces: 4, Nodes: 6},
 	flushed: 1 << 10,
 	lists:   []int{10, 100},
 	lag:     20 * time.Millisecond,

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // scale says how much is measured at once. A round should take tens of milliseconds: less is lost in the noise, more in waiting.
 type scale struct {
-	size pods.Size
+	size objects.Size
 
 	flushed int           // bytes that are written to empty the CPU's caches
 	lists   []int         // sizes of first lists
@@ -31,7 +31,7 @@ type scale struct {
 }
 
 var full = scale{
-	size:    pods.Size{Pods: 100_000, Namespaces: 100, Nodes: 500},
+	size:    objects.Size{Pods: 100_000, Namespaces: 100, Nodes: 500},
 	flushed: 256 << 20,
 	lists:   []int{1_000, 10_000, 100_000},
 	lag:     2 * time.Second,
@@ -50,7 +50,7 @@ var full = scale{
 // world is the pods, and the two caches that hold them. One case uses it at a time.
 type world struct {
 	scale
-	set *pods.Set
+	set *objects.Set
 	// names are keys as an event, an index or a queue hands them out: their
 	// strings are those of the objects. The strings of foreign came from
 	// elsewhere, such as the wire.
@@ -69,7 +69,7 @@ type world struct {
 const distinctNames = 1 << 16
 
 func newWorld(s scale) *world {
-	w := &world{scale: s, set: pods.New(s.size), random: rand.New(rand.NewPCG(3, 4)), flush: make([]byte, s.flushed), used: true}
+	w := &world{scale: s, set: objects.NewSet(s.size), random: rand.New(rand.NewPCG(3, 4)), flush: make([]byte, s.flushed), used: true}
 	namespaces := map[string]string{} // a caller has many names of one namespace
 	for range min(s.reads, distinctNames) {
 		pod := w.anyPod()

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +12,7 @@ import (
 )
 
 func TestFloorsDecodeEverything(t *testing.T) {
-	want := pods.Whole(few, false)
+	want := objects.Pods(few, objects.Templated)
 	for name, d := range map[string]floorDecoder{"v1": floorV1{}, "v2": floorV2{}, "protobuf": floorProtobuf{}} {
 		t.Run(name, func(t *testing.T) {
 			host, _ := newServer(t, "pods")

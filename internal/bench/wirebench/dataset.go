@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,9 +22,9 @@ var podResource = corev1.SchemeGroupVersion.WithResource("pods")
 // datasets are what a server can have, by their names.
 var datasets = map[string]dataset{
 	// Pods of Deployments.
-	"pods": {podResource, func(n int) (map[format]*set, error) { return canPods(pods.Whole(n, false)) }},
+	"pods": {podResource, func(n int) (map[format]*set, error) { return canPods(objects.Pods(n, objects.Templated)) }},
 	// Pods that have nothing in common.
-	"unlike": {podResource, func(n int) (map[format]*set, error) { return canPods(pods.Whole(n, true)) }},
+	"unlike": {podResource, func(n int) (map[format]*set, error) { return canPods(objects.Pods(n, objects.Unlike)) }},
 	// Custom resources.
 	"custom": {Applications, canApplications},
 }

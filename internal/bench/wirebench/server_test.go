@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -68,7 +68,7 @@ func TestListIsWhatThePodsAre(t *testing.T) {
 		host, _ := newServer(t, "pods")
 		list, err := newClientset(t, host, f).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
-		want := pods.Whole(few, false)
+		want := objects.Pods(few, objects.Templated)
 		require.Len(t, list.Items, few)
 		for i, pod := range want {
 			pod.TypeMeta, pod.ResourceVersion = metav1.TypeMeta{}, strconv.Itoa(firstVersion+i)

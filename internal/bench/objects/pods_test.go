@@ -1,4 +1,4 @@
-package pods_test
+package objects_test
 
 import (
 	"encoding/json"
@@ -7,30 +7,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestWholePodsAreAsLargeAsPromised(t *testing.T) {
-	for _, unlike := range []bool{false, true} {
+var mixes = []objects.Mix{objects.Templated, objects.Field, objects.Unlike}
+
+func TestPodsAreAsLargeAsPromised(t *testing.T) {
+	for _, mix := range mixes {
 		var inJSON, inProtobuf int
 		const n = 200
-		for _, pod := range pods.Whole(n, unlike) {
+		for _, pod := range objects.Pods(n, mix) {
 			text, err := json.Marshal(pod)
 			require.NoError(t, err)
 			inJSON += len(text)
 			inProtobuf += pod.Size()
 		}
-		assert.InDelta(t, 6100, inJSON/n, 300, "JSON, unlike %v", unlike)
-		assert.InDelta(t, 3600, inProtobuf/n, 300, "protobuf, unlike %v", unlike)
+		assert.InDelta(t, 8500, inJSON/n, 300, "JSON, mix %v", mix)
+		assert.InDelta(t, 5800, inProtobuf/n, 300, "protobuf, mix %v", mix)
 	}
 }
 
-func TestWholePodsAreTheSameEachTimeAndInOrder(t *testing.T) {
-	all := pods.Whole(100, false)
-	assert.Equal(t, all, pods.Whole(100, false))
+func TestPodsAreTheSameEachTimeAndInOrder(t *testing.T) {
+	all := objects.Pods(100, objects.Field)
+	assert.Equal(t, all, objects.Pods(100, objects.Field))
 	keys := map[string]bool{}
 	for _, pod := range all {
 		keys[pod.Namespace+"/"+pod.Name] = true
@@ -48,11 +50,11 @@ func TestUnlikePodsHaveNothingInCommon(t *testing.T) {
 		return map[string]any{
 			"labels": pod.Labels, "annotations": pod.Annotations, "owners": pod.OwnerReferences, "env": c.Env, "resources": c.Resources, "ports": c.Ports,
 			"probe": c.ReadinessProbe, "tolerations": pod.Spec.Tolerations, "security": pod.Spec.SecurityContext, "args": c.Args,
-			"fields": pod.ManagedFields[1].FieldsV1,
+			"fields": pod.ManagedFields[0].FieldsV1,
 		}
 	}
-	for _, unlike := range []bool{false, true} {
-		all := pods.Whole(200, unlike)
+	for _, mix := range []objects.Mix{objects.Templated, objects.Unlike} {
+		all := objects.Pods(200, mix)
 		for name := range parts(all[0]) {
 			different := map[string]bool{}
 			for _, pod := range all {
@@ -60,7 +62,7 @@ func TestUnlikePodsHaveNothingInCommon(t *testing.T) {
 				require.NoError(t, err)
 				different[string(text)] = true
 			}
-			if unlike {
+			if mix == objects.Unlike {
 				assert.Greater(t, len(different), 190, name)
 			} else {
 				assert.LessOrEqual(t, len(different), 10, fmt.Sprint(name, ": one a template"))

@@ -1,4 +1,4 @@
-package pods_test
+package objects_test
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/kubereflector/kubereflector/internal/bench/pods"
+	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestPodsHaveDistinctKeysInOrder(t *testing.T) {
-	set := pods.New(pods.Size{Pods: 1000, Namespaces: 7, Nodes: 5})
+	set := objects.NewSet(objects.Size{Pods: 1000, Namespaces: 7, Nodes: 5})
 	require.Len(t, set.Pods, 1000)
 	assert.True(t, slices.IsSortedFunc(set.Pods, func(a, b *corev1.Pod) int {
 		if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
@@ -41,13 +41,8 @@ func TestPodsHaveDistinctKeysInOrder(t *testing.T) {
 	assert.Len(t, nodes, 5)
 }
 
-func TestTheSameSizeGivesTheSamePods(t *testing.T) {
-	size := pods.Size{Pods: 50, Namespaces: 3, Nodes: 2}
-	assert.Equal(t, pods.New(size).Pods, pods.New(size).Pods)
-}
-
 func TestPodsShareNoStrings(t *testing.T) {
-	set := pods.New(pods.Size{Pods: 200, Namespaces: 1, Nodes: 1})
+	set := objects.NewSet(objects.Size{Pods: 200, Namespaces: 1, Nodes: 1})
 	seen := map[*byte]bool{}
 	for _, node := range set.Nodes {
 		seen[unsafe.StringData(node)] = true
@@ -61,7 +56,7 @@ func TestPodsShareNoStrings(t *testing.T) {
 }
 
 func TestChangedPodIsAnotherObjectOfTheSameUID(t *testing.T) {
-	set := pods.New(pods.Size{Pods: 3, Namespaces: 1, Nodes: 1})
+	set := objects.NewSet(objects.Size{Pods: 3, Namespaces: 1, Nodes: 1})
 	old := set.Pods[1]
 	version := number(t, set.Version())
 	require.Equal(t, set.Version(), set.Pods[2].ResourceVersion, "the last pod has the highest version")
