@@ -66,17 +66,17 @@ func (w *world) pause(s subject, beside func() error) (float64, error) {
 	var worst time.Duration
 	begin := time.Now()
 	for i := range updates {
-		select {
-		case err := <-done:
-			return float64(worst) / float64(time.Microsecond), err
-		default:
-		}
 		start := time.Now()
 		err := s.update(updates[i : i+1])
 		worst = max(worst, time.Since(start))
 		if err != nil {
 			<-done
 			return 0, err
+		}
+		select {
+		case err := <-done: // after the first update at the earliest
+			return float64(worst) / float64(time.Microsecond), err
+		default:
 		}
 		w.wait(start, time.Since(begin))
 	}

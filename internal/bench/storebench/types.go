@@ -15,9 +15,12 @@ import (
 // place is what a program may keep of a pod, as a struct and not as a pointer.
 type place struct{ namespace, name, node string }
 
-// typeCases measure updates and reads of caches whose T is no pointer; client-go's keeps the same values as interfaces.
+// typeCases measure updates and reads of caches of different T, without indexes. client-go's keeps the
+// same values as interfaces.
 func (w *world) typeCases() []measure.Case {
 	return slices.Concat(
+		typed(w, "pointer", func(pod *corev1.Pod) *corev1.Pod { return pod },
+			func(pod *corev1.Pod) store.Key { return store.Key{Namespace: pod.Namespace, Name: pod.Name} }),
 		typed(w, "struct", func(pod *corev1.Pod) place { return place{pod.Namespace, pod.Name, pod.Spec.NodeName} },
 			func(p place) store.Key { return store.Key{Namespace: p.namespace, Name: p.name} }),
 		typed(w, "string", func(pod *corev1.Pod) string { return pod.Name },
@@ -29,7 +32,7 @@ func (w *world) typeCases() []measure.Case {
 
 // typed returns the cases of one T.
 func typed[T any](w *world, name string, of func(*corev1.Pod) T, key func(T) store.Key) []measure.Case {
-	sides := func(round func(add func(T) error, get func(T) bool, values []T) (float64, error)) func() (ours, peer measure.Round, err error) {
+	sides := func(round func(update func(T) error, get func(T) bool, values []T) (float64, error)) func() (ours, peer measure.Round, err error) {
 		return func() (ours, peer measure.Round, err error) {
 			c := store.New(func(v T) (store.Key, error) { return key(v), nil })
 			x := cache.NewIndexer(func(object any) (string, error) {
@@ -40,23 +43,27 @@ func typed[T any](w *world, name string, of func(*corev1.Pod) T, key func(T) sto
 				k := key(v)
 				return k.Namespace + "/" + k.Name, nil
 			}, cache.Indexers{})
-			first, again := make([]T, len(w.set.Pods)), make([]T, w.updates)
+			first := make([]T, len(w.set.Pods))
 			for i, pod := range w.set.Pods {
 				first[i] = of(pod)
 				if err := x.Add(first[i]); err != nil {
 					return nil, nil, err
 				}
 			}
-			for i, pod := range w.changes(w.updates) {
-				again[i] = of(pod)
-			}
 			if err := c.Replace(first, w.set.Version()); err != nil {
 				return nil, nil, err
 			}
+			again := func() []T { // new objects in each round: a cache need not store the same one again
+				values := make([]T, w.updates)
+				for i, pod := range w.changes(w.updates) {
+					values[i] = of(pod)
+				}
+				return values
+			}
 			return func() (float64, error) {
-					return round(c.Update, func(v T) bool { _, ok := c.Get(key(v)); return ok }, again)
+					return round(c.Update, func(v T) bool { _, ok := c.Get(key(v)); return ok }, again())
 				}, func() (float64, error) {
-					return round(func(v T) error { return x.Update(v) }, func(v T) bool { _, ok, err := x.Get(v); return ok && err == nil }, again)
+					return round(func(v T) error { return x.Update(v) }, func(v T) bool { _, ok, err := x.Get(v); return ok && err == nil }, again())
 				}, nil
 		}
 	}

@@ -16,6 +16,7 @@ func (w *world) walkCases() []measure.Case {
 		{Name: "walk/once-cold", Unit: "ms", Goal: measure.RatioAtMost(1), Sides: w.sides(w.walkingOnce(subject.walk))},
 		{Name: "walk/once-cold-keys", Unit: "ms", Goal: measure.RatioAtMost(1.3), Sides: w.sides(w.walkingOnce(subject.walkKeys))},
 		{Name: "walk/once-cold-half-updated", Unit: "ms", Goal: measure.RatioAtMost(1.8), Sides: w.halfUpdated(w.walkingOnce(subject.walk))},
+		{Name: "walk/once-cold-keys-half-updated", Unit: "ms", Sides: w.halfUpdated(w.walkingOnce(subject.walkKeys))},
 		{Name: "walk/all-used", Unit: "ms", Rounds: 1, Sides: w.sides(w.walkingUsed)},
 	}
 }
