@@ -1,10 +1,15 @@
 package memorybench
 
-import "github.com/kubereflector/kubereflector/internal/bench/measure"
+import (
+	"cmp"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+)
 
 // pairing is two contenders that hold the same objects, and what is compared.
 type pairing struct {
 	ours, peer string
+	dataset    string                  // "pods" unless it has another name
 	goals      map[string]measure.Goal // by metric
 }
 
@@ -22,20 +27,29 @@ var pairings = []pairing{
 	{ours: "projected", peer: indexer, goals: map[string]measure.Goal{live.name: measure.RatioAtMost(1.0 / 16)}},
 	{ours: "compact", peer: indexer, goals: map[string]measure.Goal{live.name: measure.RatioAtMost(1.0 / 8), read.name: measure.AtMost(60)}},
 	{ours: "persisted", peer: indexer, goals: map[string]measure.Goal{live.name: measure.RatioAtMost(0.75)}},
+	{ours: "interned", peer: indexer, dataset: "unlike"},
+	{ours: "plain", peer: indexer, dataset: "field"},
+	{ours: "interned", peer: indexer, dataset: "field"},
+	{ours: "stripped", peer: indexer, dataset: "field"},
+	{ours: "compact", peer: indexer, dataset: "field"},
 	{ours: "compact", peer: "plain", goals: map[string]measure.Goal{live.name: measure.RatioAtMost(1.0 / 8)}},
 }
 
 // cases returns a case for each line of the table.
 func (w *world) cases() (all []measure.Case) {
 	for _, p := range pairings {
+		name, dataset := p.ours, cmp.Or(p.dataset, templated)
+		if p.dataset != "" {
+			name += "-" + p.dataset
+		}
 		for _, m := range metrics {
 			all = append(all, measure.Case{
-				Name: p.ours + "/" + p.peer + "/" + m.name, Unit: m.unit, Goal: p.goals[m.name], Rounds: w.rounds,
+				Name: name + "/" + p.peer + "/" + m.name, Unit: m.unit, Goal: p.goals[m.name], Rounds: w.rounds,
 				Sides: func() (ours, peer measure.Round, err error) {
-					if err := w.prepare(); err != nil {
+					if err := w.prepare(dataset); err != nil {
 						return nil, nil, err
 					}
-					return w.side(p.ours, m), w.side(p.peer, m), nil
+					return w.side(entry{p.ours, dataset}, m), w.side(entry{p.peer, dataset}, m), nil
 				},
 			})
 		}

@@ -32,9 +32,9 @@ func TestEveryCaseRunsOnBothSides(t *testing.T) {
 		}
 	})
 	for name := range contenders {
-		assert.Len(t, w.samples[name], 1, "%s is in some case, and cases share what was measured of it", name)
-		assert.Positive(t, w.samples[name][0].Fill, name)
-		assert.Positive(t, w.samples[name][0].Read, name)
+		assert.Len(t, w.samples[entry{name, templated}], 1, "%s is in some case, and cases share what was measured of it", name)
+		assert.Positive(t, w.samples[entry{name, templated}][0].Fill, name)
+		assert.Positive(t, w.samples[entry{name, templated}][0].Read, name)
 	}
 }
 
@@ -46,10 +46,10 @@ func TestProcessThatFailsSaysWhy(t *testing.T) {
 func TestContenderThatLacksObjectsIsAnError(t *testing.T) {
 	w := newWorld(context.Background(), tiny, "")
 	assert.NoError(t, w.within(func() error {
-		if err := w.prepare(); err != nil {
+		if err := w.prepare(templated); err != nil {
 			return err
 		}
-		_, err := inProcess(t.Context(), assignment{Contender: "plain", Host: w.server.Root(dataset), Objects: tiny.objects + 1})
+		_, err := inProcess(t.Context(), assignment{Contender: "plain", Host: w.server.Root(templated), Objects: tiny.objects + 1})
 		assert.ErrorContains(t, err, "holds 60 objects where there are 61")
 		return nil
 	}))

@@ -22,8 +22,11 @@ var (
 	quick    = scale{objects: 20_000, reads: 40_000, walks: 2, rounds: 1}
 )
 
-// dataset is that of pods of Deployments.
-const dataset = "pods"
+// templated is the data set of pods of Deployments with 20 replicas.
+const templated = "pods"
+
+// entry is a contender with the objects that it holds.
+type entry struct{ contender, dataset string }
 
 // world is a server, and what was measured with it: a process measures all that any case wants to know of it.
 type world struct {
@@ -31,24 +34,21 @@ type world struct {
 	ctx      context.Context
 	profiles string // folder; empty for none
 	server   *wirebench.Server
-	samples  map[string][]sample // by contender
+	samples  map[entry][]sample
 }
 
 func newWorld(ctx context.Context, s scale, profiles string) *world {
-	return &world{scale: s, ctx: ctx, profiles: profiles, samples: map[string][]sample{}}
+	return &world{scale: s, ctx: ctx, profiles: profiles, samples: map[entry][]sample{}}
 }
 
-// prepare sees to it that there is a server.
-func (w *world) prepare() error {
-	if w.server != nil {
-		return nil
+// prepare starts the server, and has it build a data set.
+func (w *world) prepare(dataset string) (err error) {
+	if w.server == nil {
+		if w.server, err = wirebench.StartServer(w.ctx, w.objects); err != nil {
+			return fmt.Errorf("start a server: %w", err)
+		}
 	}
-	server, err := wirebench.StartServer(w.ctx, w.objects)
-	if err != nil {
-		return fmt.Errorf("start a server: %w", err)
-	}
-	w.server = server
-	return server.Prepare(dataset)
+	return w.server.Prepare(dataset)
 }
 
 // within lets a world be used, and ends its server.
@@ -62,28 +62,28 @@ func (w *world) within(use func() error) error {
 	return err
 }
 
-// side returns the figures of a contender, round by round. Cases share what was measured.
-func (w *world) side(contender string, m metric) measure.Round {
+// side returns the figures of an entry, round by round. Cases share what was measured.
+func (w *world) side(e entry, m metric) measure.Round {
 	round := 0
 	return func() (float64, error) {
-		s, err := w.sample(contender, round)
+		s, err := w.sample(e, round)
 		round++
 		return m.of(s), err
 	}
 }
 
 // sample returns what was measured in a round.
-func (w *world) sample(contender string, round int) (sample, error) {
-	for len(w.samples[contender]) <= round {
-		a := assignment{Contender: contender, Host: w.server.Root(dataset), Objects: w.objects, Reads: w.reads, Walks: w.walks}
+func (w *world) sample(e entry, round int) (sample, error) {
+	for len(w.samples[e]) <= round {
+		a := assignment{Contender: e.contender, Host: w.server.Root(e.dataset), Objects: w.objects, Reads: w.reads, Walks: w.walks}
 		if w.profiles != "" {
-			a.Profiles = measure.Profiles(filepath.Join(w.profiles, contender))
+			a.Profiles = measure.Profiles(filepath.Join(w.profiles, e.contender+"."+e.dataset))
 		}
 		s, err := inProcess(w.ctx, a)
 		if err != nil {
 			return sample{}, err
 		}
-		w.samples[contender] = append(w.samples[contender], s)
+		w.samples[e] = append(w.samples[e], s)
 	}
-	return w.samples[contender][round], nil
+	return w.samples[e][round], nil
 }

@@ -31,7 +31,7 @@ func without(metrics ...metric) (lines []line) {
 }
 
 // pairings are in the order in which they are measured.
-var pairings = slices.Concat(jsonPairings, protobufPairings, unlikePairings, customPairings)
+var pairings = slices.Concat(jsonPairings, protobufPairings, unlikePairings, fieldPairings, customPairings)
 
 var relistLines = []line{
 	atMost(relistCPU, 1.0/25), {relistAllocs, measure.AtMost(0.1)}, {relistGrowth, measure.AtMost(10)},
@@ -82,6 +82,20 @@ var unlikePairings = []pairing{
 var unlikeLines = []line{
 	atMost(listCPU, 1.05), atMost(listAllocs, 1.05), atMost(listLive, 1.05), atMost(eventCPU, 1.05), atMost(eventAllocs, 1.05),
 }
+
+// fieldPairings are the objects of a cluster in the field, between those extremes.
+var fieldPairings = []pairing{
+	{"json-field/typed", "field", streams, "ours-json", "typed-json", fieldLines},
+	{"json-field/unshared", "field", streams, "ours-json", "ours-json-unshared", fieldLines},
+	{"protobuf-field/typed", "field", streams, "ours-protobuf", "typed-protobuf", fieldLines},
+	{"protobuf-field/unshared", "field", streams, "ours-protobuf", "ours-protobuf-unshared", fieldLines},
+	{"secrets/typed", "secrets", streams, "ours-protobuf", "typed-protobuf", fieldLines},
+	{"secrets/unshared", "secrets", streams, "ours-protobuf", "ours-protobuf-unshared", fieldLines},
+	{"configmaps/typed", "configmaps", streams, "ours-protobuf", "typed-protobuf", fieldLines},
+	{"configmaps/unshared", "configmaps", streams, "ours-protobuf", "ours-protobuf-unshared", fieldLines},
+}
+
+var fieldLines = without(listCPU, listAllocs, listLive, listRSS, eventCPU)
 
 var customPairings = []pairing{
 	{"custom/dynamic", "custom", streams, "ours-struct", "dynamic", without(listCPU, listWall, listAllocs, listLive, listRSS, eventCPU, eventAllocs)},

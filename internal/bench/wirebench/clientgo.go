@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -21,13 +21,17 @@ type sharedInformer struct{ informer cache.SharedIndexInformer }
 var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 
 func typedInformer(f format) builder {
-	return func(config *rest.Config, _ dataset) (contender, error) {
+	return func(config *rest.Config, d dataset) (contender, error) {
 		config.ContentType = string(f)
 		clientset, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return nil, err
 		}
-		return &sharedInformer{informers.NewPodInformer(clientset, "", 0, byNamespace)}, nil
+		generic, err := informers.NewSharedInformerFactory(clientset, 0).ForResource(d.resource)
+		if err != nil {
+			return nil, err
+		}
+		return &sharedInformer{generic.Informer()}, nil
 	}
 }
 

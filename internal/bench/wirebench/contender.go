@@ -23,19 +23,19 @@ type builder func(config *rest.Config, d dataset) (contender, error)
 
 // contenders are all of them, by the names that the cases use.
 var contenders = map[string]builder{
-	"ours-json":               oursPods(false, asJSON()...),
-	"ours-json-unshared":      oursPods(false, asJSON(unshared)...),
-	"ours-json-unmanaged":     oursPods(false, asJSON(unmanaged)...),
-	"ours-protobuf":           oursPods(false),
-	"ours-protobuf-unshared":  oursPods(false, unshared),
-	"ours-protobuf-unmanaged": oursPods(false, unmanaged),
+	"ours-json":               oursTyped(false, asJSON()...),
+	"ours-json-unshared":      oursTyped(false, asJSON(unshared)...),
+	"ours-json-unmanaged":     oursTyped(false, asJSON(unmanaged)...),
+	"ours-protobuf":           oursTyped(false),
+	"ours-protobuf-unshared":  oursTyped(false, unshared),
+	"ours-protobuf-unmanaged": oursTyped(false, unmanaged),
 	"ours-unstructured":       oursUnstructured,
 	"ours-struct":             oursApplications,
 
 	// Without a queue and a handler: as much as the floors do.
-	"store-json":          oursPods(true, asJSON()...),
-	"store-json-unshared": oursPods(true, asJSON(unshared)...),
-	"store-protobuf":      oursPods(true),
+	"store-json":          oursTyped(true, asJSON()...),
+	"store-json-unshared": oursTyped(true, asJSON(unshared)...),
+	"store-protobuf":      oursTyped(true),
 
 	"typed-json":         typedInformer(inJSON),
 	"typed-protobuf":     typedInformer(inProtobuf),

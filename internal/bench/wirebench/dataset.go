@@ -21,10 +21,17 @@ var podResource = corev1.SchemeGroupVersion.WithResource("pods")
 
 // datasets are what a server can have, by their names.
 var datasets = map[string]dataset{
-	// Pods of Deployments.
-	"pods": {podResource, func(n int) (map[format]*set, error) { return canPods(objects.Pods(n, objects.Templated)) }},
-	// Pods that have nothing in common.
-	"unlike": {podResource, func(n int) (map[format]*set, error) { return canPods(objects.Pods(n, objects.Unlike)) }},
+	// The two extremes: pods of Deployments with 20 replicas, and pods that have nothing in common.
+	"pods":   {podResource, func(n int) (map[format]*set, error) { return canTyped("Pod", objects.Pods(n, objects.Templated)) }},
+	"unlike": {podResource, func(n int) (map[format]*set, error) { return canTyped("Pod", objects.Pods(n, objects.Unlike)) }},
+	// The objects of a cluster in the field.
+	"field": {podResource, func(n int) (map[format]*set, error) { return canTyped("Pod", objects.Pods(n, objects.Field)) }},
+	"secrets": {corev1.SchemeGroupVersion.WithResource("secrets"), func(n int) (map[format]*set, error) {
+		return canTyped("Secret", objects.Secrets(n))
+	}},
+	"configmaps": {corev1.SchemeGroupVersion.WithResource("configmaps"), func(n int) (map[format]*set, error) {
+		return canTyped("ConfigMap", objects.ConfigMaps(n))
+	}},
 	// Custom resources.
 	"custom": {Applications, canApplications},
 }
@@ -37,24 +44,28 @@ func path(r schema.GroupVersionResource) string {
 	return fmt.Sprintf("/apis/%s/%s/%s", r.Group, r.Version, r.Resource)
 }
 
-func canPods(all []*corev1.Pod) (map[format]*set, error) {
-	kind := metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
-	text := &set{format: inJSON, kind: kind, skip: len(`{"kind":"Pod","apiVersion":"v1",`)}
+func canTyped[T interface {
+	metav1.Object
+	message
+}](name string, all []T) (map[format]*set, error) {
+	kind := metav1.TypeMeta{APIVersion: "v1", Kind: name}
+	text := &set{format: inJSON, kind: kind, skip: len(fmt.Sprintf(`{"kind":%q,"apiVersion":"v1",`, name))}
 	binary := &set{format: inProtobuf, kind: kind}
-	for i, pod := range all {
-		pod.ResourceVersion = fmt.Sprint(firstVersion + i)
-		inText, err := json.Marshal(pod)
+	for i, object := range all {
+		version := fmt.Sprint(firstVersion + i)
+		object.SetResourceVersion(version)
+		inText, err := json.Marshal(object)
 		if err != nil {
 			return nil, err
 		}
-		inBinary, err := pod.Marshal()
+		inBinary, err := object.Marshal()
 		if err != nil {
 			return nil, err
 		}
-		if err := text.add(inText, pod.ResourceVersion); err != nil {
+		if err := text.add(inText, version); err != nil {
 			return nil, err
 		}
-		if err := binary.add(inBinary, pod.ResourceVersion); err != nil {
+		if err := binary.add(inBinary, version); err != nil {
 			return nil, err
 		}
 	}

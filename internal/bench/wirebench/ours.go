@@ -20,8 +20,14 @@ func asJSON(opts ...reflector.ResourceOption) []reflector.ResourceOption {
 	return append(opts, reflector.WithoutProtobuf())
 }
 
-func oursPods(bare bool, opts ...reflector.ResourceOption) builder {
-	return ours[*corev1.Pod](bare, opts...)
+// oursTyped has the type of the data set's resource.
+func oursTyped(bare bool, opts ...reflector.ResourceOption) builder {
+	builders := map[string]builder{
+		"pods": ours[*corev1.Pod](bare, opts...), "secrets": ours[*corev1.Secret](bare, opts...), "configmaps": ours[*corev1.ConfigMap](bare, opts...),
+	}
+	return func(config *rest.Config, d dataset) (contender, error) {
+		return builders[d.resource.Resource](config, d)
+	}
 }
 
 var (
