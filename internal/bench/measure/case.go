@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -15,6 +16,8 @@ type Case struct {
 	Name string
 	Unit string
 	Goal Goal
+	// Omits says in one line what the figure leaves out.
+	Omits string
 
 	// Rounds is how often each side is measured; 0 leaves it to [Options].
 	Rounds int
@@ -24,6 +27,14 @@ type Case struct {
 
 	// Sides prepares the case and returns a round for each side. It is called once, and only if the case was chosen.
 	Sides func() (ours, peer Round, err error)
+}
+
+// Omitting gives a text to those of the cases that do not say themselves what they leave out.
+func Omitting(text string, cases ...Case) []Case {
+	for i := range cases {
+		cases[i].Omits = cmp.Or(cases[i].Omits, text)
+	}
+	return cases
 }
 
 // Result is the figures of a case that was measured.

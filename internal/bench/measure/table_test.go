@@ -17,12 +17,13 @@ func TestTable(t *testing.T) {
 	for i := range cases {
 		cases[i].Rounds = 1
 	}
+	Omitting("misses", cases[:1]...)
 	var out strings.Builder
 	require.NoError(t, Run(&out, Options{}, cases))
 	machine, table, _ := strings.Cut(out.String(), "\n")
 	assert.Equal(t, Machine(), machine)
-	assert.Equal(t, `name                  ours       peer  ratio  unit           goal
-get/one               50.0        100   0.50  ns             ratio<=0.6
+	assert.Equal(t, `name                  ours       peer  ratio  unit           goal                  leaves out
+get/one               50.0        100   0.50  ns             ratio<=0.6            misses
 update+snapshot       13.5       2.00   6.77  ns             ours<=2.5 MISSED
 walk                     0          0      -  ns             -
 `, table)

@@ -44,7 +44,7 @@ func (w *world) cases() (all []measure.Case) {
 		}
 		for _, m := range metrics {
 			all = append(all, measure.Case{
-				Name: name + "/" + p.peer + "/" + m.name, Unit: m.unit, Goal: p.goals[m.name], Rounds: w.rounds,
+				Name: name + "/" + p.peer + "/" + m.name, Unit: m.unit, Omits: m.omits, Goal: p.goals[m.name], Rounds: w.rounds,
 				Sides: func() (ours, peer measure.Round, err error) {
 					if err := w.prepare(dataset); err != nil {
 						return nil, nil, err

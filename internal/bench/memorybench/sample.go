@@ -27,15 +27,16 @@ type sample struct {
 type metric struct {
 	name, unit string
 	of         func(sample) float64
+	omits      string // what the figure leaves out
 }
 
 const kilobyte = 1000
 
 var (
-	live      = metric{"live-heap", "kB/object", func(s sample) float64 { return s.Live / kilobyte }}
-	rss       = metric{"peak-rss", "kB/object", func(s sample) float64 { return s.RSS / kilobyte }}
-	fill      = metric{"fill/cpu", "µs/object", func(s sample) float64 { return s.Fill }}
-	read      = metric{"read/cpu", "µs", func(s sample) float64 { return s.Read }}
-	allocated = metric{"read/allocated", "kB", func(s sample) float64 { return s.Allocated / kilobyte }}
-	walk      = metric{"walk/cpu", "µs/object", func(s sample) float64 { return s.Walk }}
+	live      = metric{"live-heap", "kB/object", func(s sample) float64 { return s.Live / kilobyte }, "garbage, stacks, and what updates leave behind"}
+	rss       = metric{"peak-rss", "kB/object", func(s sample) float64 { return s.RSS / kilobyte }, "memory that updates and relists need"}
+	fill      = metric{"fill/cpu", "µs/object", func(s sample) float64 { return s.Fill }, "TLS, compression, and the CPU time of the server"}
+	read      = metric{"read/cpu", "µs", func(s sample) float64 { return s.Read }, "misses, and updates at the same time"}
+	allocated = metric{"read/allocated", "kB", func(s sample) float64 { return s.Allocated / kilobyte }, "misses, and updates at the same time"}
+	walk      = metric{"walk/cpu", "µs/object", func(s sample) float64 { return s.Walk }, "updates at the same time"}
 )

@@ -1,15 +1,14 @@
 package reconcilebench
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -32,19 +31,7 @@ func newTinyWorld(t *testing.T) *world {
 
 func TestEveryCaseRunsOnBothSides(t *testing.T) {
 	w := newTinyWorld(t)
-	names := map[string]bool{}
-	for _, c := range w.cases() {
-		require.False(t, names[c.Name], "two cases have the name %s", c.Name)
-		names[c.Name] = true
-		ours, peer, err := c.Sides()
-		require.NoError(t, err)
-		figure, err := ours()
-		require.NoError(t, err, c.Name)
-		other, err := peer()
-		require.NoError(t, err, c.Name)
-		assert.Positive(t, figure, c.Name)
-		assert.Positive(t, other, c.Name)
-	}
+	measuretest.EveryCaseRuns(t, w.cases(), 1, func(t *testing.T, _ measure.Case, figure float64) { assert.Positive(t, figure) })
 	for e, samples := range w.samples {
 		assert.Len(t, samples, 1, "cases share what was measured of %v", e)
 	}
@@ -73,7 +60,4 @@ func TestProcessThatFailsSaysWhy(t *testing.T) {
 	assert.ErrorContains(t, err, `no contender "nobody"`)
 }
 
-func TestArgumentsThatMakeNoSense(t *testing.T) {
-	assert.ErrorContains(t, Run([]string{"all"}, &bytes.Buffer{}, io.Discard), `"all"`)
-	assert.Error(t, Run([]string{"-nonsense"}, &bytes.Buffer{}, io.Discard))
-}
+func TestArgumentsThatMakeNoSense(t *testing.T) { measuretest.RefusesNonsense(t, Run) }

@@ -44,6 +44,7 @@ type rate struct {
 type metric struct {
 	name, unit string
 	of         func(sample) float64
+	omits      string // what the figure leaves out
 }
 
 const (
@@ -56,16 +57,16 @@ const (
 )
 
 var (
-	startCPU    = metric{"start/cpu", perObject, func(s sample) float64 { return s.Start.CPU }}
-	startWall   = metric{"start/wall", perObject, func(s sample) float64 { return s.Start.Wall }}
-	idleRate    = metric{"rate/no-op", perSecond, func(s sample) float64 { return s.Idle.Second }}
-	readingRate = metric{"rate/read", perSecond, func(s sample) float64 { return s.Reading.Second }}
-	idleCPU     = metric{"rate/no-op-cpu", perCall, func(s sample) float64 { return s.Idle.CPU }}
-	readingCPU  = metric{"rate/read-cpu", perCall, func(s sample) float64 { return s.Reading.CPU }}
-	eventCPU    = metric{"event/cpu", perEvent, func(s sample) float64 { return s.Event.CPU }}
-	eventWall   = metric{"event/wall", perEvent, func(s sample) float64 { return s.Event.Wall }}
-	eventAllocs = metric{"event/allocations", "per event", func(s sample) float64 { return s.Event.Allocs }}
-	restP50     = metric{"rest/p50", micros, func(s sample) float64 { return s.P50 }}
-	restP99     = metric{"rest/p99", micros, func(s sample) float64 { return s.P99 }}
-	heap        = metric{"heap", "MB", func(s sample) float64 { return s.Heap / megabyte }}
+	startCPU    = metric{"start/cpu", perObject, func(s sample) float64 { return s.Start.CPU }, "TLS, compression, and the CPU time of the server"}
+	startWall   = metric{"start/wall", perObject, func(s sample) float64 { return s.Start.Wall }, "TLS, compression, and the latency of a network"}
+	idleRate    = metric{"rate/no-op", perSecond, func(s sample) float64 { return s.Idle.Second }, "the way of an event to the queue"}
+	readingRate = metric{"rate/read", perSecond, func(s sample) float64 { return s.Reading.Second }, "the way of an event to the queue, and writes"}
+	idleCPU     = metric{"rate/no-op-cpu", perCall, func(s sample) float64 { return s.Idle.CPU }, "the way of an event to the queue"}
+	readingCPU  = metric{"rate/read-cpu", perCall, func(s sample) float64 { return s.Reading.CPU }, "the way of an event to the queue, and writes"}
+	eventCPU    = metric{"event/cpu", perEvent, func(s sample) float64 { return s.Event.CPU }, "additions and deletions, and work of reconcilers"}
+	eventWall   = metric{"event/wall", perEvent, func(s sample) float64 { return s.Event.Wall }, "additions and deletions, and the latency of a network"}
+	eventAllocs = metric{"event/allocations", "per event", func(s sample) float64 { return s.Event.Allocs }, "additions and deletions, and work of reconcilers"}
+	restP50     = metric{"rest/p50", micros, func(s sample) float64 { return s.P50 }, "the server, the network, and other changes at the same time"}
+	restP99     = metric{"rest/p99", micros, func(s sample) float64 { return s.P99 }, "the server, the network, and other changes at the same time"}
+	heap        = metric{"heap", "MB", func(s sample) float64 { return s.Heap / megabyte }, "garbage, stacks, and what events leave behind"}
 )

@@ -110,7 +110,7 @@ func (w *world) cases() (all []measure.Case) {
 	add := func(name string, objects, workers, rounds int, metrics ...metric) {
 		for _, m := range metrics {
 			all = append(all, measure.Case{
-				Name: name + m.name, Unit: m.unit, Rounds: rounds,
+				Name: name + m.name, Unit: m.unit, Omits: m.omits, Rounds: rounds,
 				Sides: func() (ours, peer measure.Round, err error) {
 					if err := w.prepare(objects); err != nil {
 						return nil, nil, err

@@ -14,7 +14,7 @@ func (w *world) listCases() []measure.Case {
 	var all []measure.Case
 	for _, n := range w.lists {
 		all = append(all, measure.Case{
-			Name: fmt.Sprintf("first-list/%d", n), Unit: "µs/object", Goal: listGoals[n],
+			Name: fmt.Sprintf("first-list/%d", n), Unit: "µs/object", Goal: listGoals[n], Omits: "decoding, and objects that the cache has already",
 			Sides: func() (ours, peer measure.Round, err error) {
 				return func() (float64, error) { return w.firstList(n, func() (subject, error) { return newOurs() }) },
 					func() (float64, error) { return w.firstList(n, func() (subject, error) { return newPeer(), nil }) }, nil

@@ -14,15 +14,15 @@ const pauseRounds = 7
 const warmUp = 100 // updates that are not measured
 
 func (w *world) pauseCases() []measure.Case {
-	return []measure.Case{
-		{
+	return measure.Omitting("commits of many objects, and more than one reader",
+		measure.Case{
 			Name: "pause/slow-reader", Unit: "µs", Goal: measure.AtMost(100), Rounds: pauseRounds,
 			Sides: w.sides(func(s subject) (float64, error) {
 				return w.pause(s, func() error { return enough(s.walkSlowly(w.rester()), len(w.set.Pods)) })
 			}),
 		},
 		// What the machine does to a writer that nobody disturbs; no figure of the case above can be expected to be better.
-		{
+		measure.Case{
 			Name: "pause/no-reader", Unit: "µs", Rounds: pauseRounds,
 			Sides: w.sides(func(s subject) (float64, error) {
 				return w.pause(s, func() error {
@@ -31,7 +31,7 @@ func (w *world) pauseCases() []measure.Case {
 				})
 			}),
 		},
-	}
+	)
 }
 
 // rester returns what a slow reader calls for each pod.

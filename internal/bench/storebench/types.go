@@ -18,7 +18,7 @@ type place struct{ namespace, name, node string }
 // typeCases measure updates and reads of caches of different T, without indexes. client-go's keeps the
 // same values as interfaces.
 func (w *world) typeCases() []measure.Case {
-	return slices.Concat(
+	return measure.Omitting("indexes, additions and deletions", slices.Concat(
 		typed(w, "pointer", func(pod *corev1.Pod) *corev1.Pod { return pod },
 			func(pod *corev1.Pod) store.Key { return store.Key{Namespace: pod.Namespace, Name: pod.Name} }),
 		typed(w, "struct", func(pod *corev1.Pod) place { return place{pod.Namespace, pod.Name, pod.Spec.NodeName} },
@@ -27,7 +27,7 @@ func (w *world) typeCases() []measure.Case {
 			func(s string) store.Key { return store.Key{Name: s} }),
 		typed(w, "interface", func(pod *corev1.Pod) metav1.Object { return pod },
 			func(o metav1.Object) store.Key { return store.Key{Namespace: o.GetNamespace(), Name: o.GetName()} }),
-	)
+	)...)
 }
 
 // typed returns the cases of one T.

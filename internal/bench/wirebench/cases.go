@@ -117,7 +117,7 @@ func (w *world) cases() (all []measure.Case) {
 	for _, p := range pairings {
 		for _, l := range p.lines {
 			all = append(all, measure.Case{
-				Name: p.name + "/" + l.name, Unit: l.unit, Goal: l.goal, Rounds: w.turns(p),
+				Name: p.name + "/" + l.name, Unit: l.unit, Omits: l.omits, Goal: l.goal, Rounds: w.turns(p),
 				Sides: func() (ours, peer measure.Round, err error) {
 					if err := w.prepare(p.dataset); err != nil {
 						return nil, nil, err

@@ -5,6 +5,8 @@ type metric struct {
 	name string
 	unit string
 	of   func(sample) float64
+	// omits is what the figure leaves out.
+	omits string
 }
 
 const (
@@ -15,23 +17,23 @@ const (
 )
 
 var (
-	listCPU    = metric{"first-list/cpu", perObject, func(s sample) float64 { return s.List.CPU }}
-	listWall   = metric{"first-list/wall", perObject, func(s sample) float64 { return s.List.Wall }}
-	listAllocs = metric{"first-list/allocations", "per object", func(s sample) float64 { return s.List.Allocs }}
-	listBytes  = metric{"first-list/allocated", "kB/object", func(s sample) float64 { return s.List.Bytes / kilobyte }}
-	listLive   = metric{"first-list/live-heap", "kB/object", func(s sample) float64 { return s.Live / kilobyte }}
-	listPeak   = metric{"first-list/peak-heap", "MB", func(s sample) float64 { return s.Peak / megabyte }}
-	listRSS    = metric{"first-list/peak-rss", "MB", func(s sample) float64 { return s.RSS / megabyte }}
+	listCPU    = metric{"first-list/cpu", perObject, func(s sample) float64 { return s.List.CPU }, "TLS, compression, and the CPU time of the server"}
+	listWall   = metric{"first-list/wall", perObject, func(s sample) float64 { return s.List.Wall }, "TLS, compression, and the latency of a network"}
+	listAllocs = metric{"first-list/allocations", "per object", func(s sample) float64 { return s.List.Allocs }, "allocations for TLS and compression"}
+	listBytes  = metric{"first-list/allocated", "kB/object", func(s sample) float64 { return s.List.Bytes / kilobyte }, "buffers for TLS and compression"}
+	listLive   = metric{"first-list/live-heap", "kB/object", func(s sample) float64 { return s.Live / kilobyte }, "garbage, stacks, and what events leave behind"}
+	listPeak   = metric{"first-list/peak-heap", "MB", func(s sample) float64 { return s.Peak / megabyte }, "memory outside of the heap"}
+	listRSS    = metric{"first-list/peak-rss", "MB", func(s sample) float64 { return s.RSS / megabyte }, "memory that events and relists need"}
 
-	eventCPU    = metric{"event/cpu", perEvent, func(s sample) float64 { return s.Events.CPU }}
-	eventWall   = metric{"event/wall", perEvent, func(s sample) float64 { return s.Events.Wall }}
-	eventAllocs = metric{"event/allocations", "per event", func(s sample) float64 { return s.Events.Allocs }}
-	eventBytes  = metric{"event/allocated", "kB/event", func(s sample) float64 { return s.Events.Bytes / kilobyte }}
-	eventAlone  = metric{"event/alone", "µs", func(s sample) float64 { return s.Alone }}
+	eventCPU    = metric{"event/cpu", perEvent, func(s sample) float64 { return s.Events.CPU }, "additions and deletions, TLS, and the CPU time of the server"}
+	eventWall   = metric{"event/wall", perEvent, func(s sample) float64 { return s.Events.Wall }, "additions and deletions, and the latency of a network"}
+	eventAllocs = metric{"event/allocations", "per event", func(s sample) float64 { return s.Events.Allocs }, "additions and deletions, and work of handlers"}
+	eventBytes  = metric{"event/allocated", "kB/event", func(s sample) float64 { return s.Events.Bytes / kilobyte }, "additions and deletions, and work of handlers"}
+	eventAlone  = metric{"event/alone", "µs", func(s sample) float64 { return s.Alone }, "the latency of a network, and other changes at the same time"}
 
-	relistCPU    = metric{"relist/cpu", perObject, func(s sample) float64 { return s.Relist.CPU }}
-	relistAllocs = metric{"relist/allocations", "per object", func(s sample) float64 { return s.Relist.Allocs }}
-	relistGrowth = metric{"relist/heap-growth", "bytes/object", func(s sample) float64 { return s.Growth }}
+	relistCPU    = metric{"relist/cpu", perObject, func(s sample) float64 { return s.Relist.CPU }, "objects that changed, and the CPU time of the server"}
+	relistAllocs = metric{"relist/allocations", "per object", func(s sample) float64 { return s.Relist.Allocs }, "objects that changed, and work of handlers"}
+	relistGrowth = metric{"relist/heap-growth", "bytes/object", func(s sample) float64 { return s.Growth }, "objects that changed, and garbage"}
 )
 
 // relists reports whether a relist has to be measured for it.

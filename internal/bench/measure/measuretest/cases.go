@@ -20,6 +20,7 @@ func EveryCaseRuns(t *testing.T, cases []measure.Case, times int, check func(t *
 			assert.False(t, seen[c.Name], "two cases have the name %s", c.Name)
 			seen[c.Name] = true
 			assert.NotEmpty(t, c.Unit)
+			assert.Regexp(t, `^.{10,100}$`, c.Omits, "one line")
 			ours, peer, err := c.Sides()
 			require.NoError(t, err)
 			for range times {
