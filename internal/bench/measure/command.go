@@ -1,9 +1,11 @@
 package measure
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os"
 )
 
 // Command is a subcommand that has the flags of [Options] and nothing else: it measures the cases that its arguments choose and prints a table to out. What
@@ -18,6 +20,26 @@ func Command(name string, cases func() []Case, args []string, out, log io.Writer
 	}
 	all := cases()
 	return options.Profile(func() error { return Run(out, options, all) })
+}
+
+// ProcessCommand is [Command] for a topic whose contenders are processes, which write profiles to a
+// folder. prepare returns the cases and a function that ends what they need.
+func ProcessCommand(name string, prepare func(quick bool, profiles string) (cases []Case, stop func() error), args []string, out, log io.Writer) error {
+	var options Options
+	flags := flag.NewFlagSet("bench "+name, flag.ContinueOnError)
+	flags.SetOutput(log)
+	options.RegisterChoice(flags)
+	profiles := flags.String("profiles", "", "write a heap profile and CPU profiles of each contender to `folder`")
+	if err := Parse(flags, args); err != nil {
+		return err
+	}
+	if *profiles != "" {
+		if err := os.MkdirAll(*profiles, 0o755); err != nil {
+			return err
+		}
+	}
+	cases, stop := prepare(options.Quick, *profiles)
+	return errors.Join(Run(out, options, cases), stop())
 }
 
 // Parse parses the arguments of a subcommand, which has nothing but flags.

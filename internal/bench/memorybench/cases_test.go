@@ -9,6 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -23,7 +24,7 @@ var tiny = scale{objects: 60, reads: 130, walks: 2, rounds: 1}
 func TestEveryCaseRunsOnBothSides(t *testing.T) {
 	w := newWorld(context.Background(), tiny, "")
 	t.Cleanup(func() {
-		assert.NoError(t, w.within(func() error { return nil }))
+		assert.NoError(t, w.close())
 		http.DefaultClient.CloseIdleConnections()
 	})
 	measuretest.EveryCaseRuns(t, w.cases(), 1, func(t *testing.T, c measure.Case, figure float64) {
@@ -39,21 +40,17 @@ func TestEveryCaseRunsOnBothSides(t *testing.T) {
 }
 
 func TestProcessThatFailsSaysWhy(t *testing.T) {
-	_, err := inProcess(t.Context(), assignment{Contender: "nobody"})
+	_, err := worker.Measure(t.Context(), assignment{Contender: "nobody"})
 	assert.ErrorContains(t, err, `no contender "nobody"`)
 }
 
 func TestContenderThatLacksObjectsIsAnError(t *testing.T) {
 	w := newWorld(context.Background(), tiny, "")
-	assert.NoError(t, w.within(func() error {
-		if err := w.prepare(templated); err != nil {
-			return err
-		}
-		_, err := inProcess(t.Context(), assignment{Contender: "plain", Host: w.server.Root(templated), Objects: tiny.objects + 1})
-		assert.ErrorContains(t, err, "holds 60 objects where there are 61")
-		return nil
-	}))
-	http.DefaultClient.CloseIdleConnections()
+	defer http.DefaultClient.CloseIdleConnections()
+	defer func() { assert.NoError(t, w.close()) }()
+	require.NoError(t, w.prepare(templated))
+	_, err := worker.Measure(t.Context(), assignment{Contender: "plain", Host: w.server.Root(templated), Objects: tiny.objects + 1})
+	assert.ErrorContains(t, err, "holds 60 objects where there are 61")
 }
 
 func TestArgumentsThatMakeNoSense(t *testing.T) { measuretest.RefusesNonsense(t, Run) }

@@ -51,15 +51,11 @@ func (w *world) prepare(dataset string) (err error) {
 	return w.server.Prepare(dataset)
 }
 
-// within lets a world be used, and ends its server.
-func (w *world) within(use func() error) error {
-	err := use()
-	if w.server != nil {
-		if stopped := w.server.Stop(); err == nil {
-			err = stopped
-		}
+func (w *world) close() error {
+	if w.server == nil {
+		return nil
 	}
-	return err
+	return w.server.Stop()
 }
 
 // side returns the figures of an entry, round by round. Cases share what was measured.
@@ -79,7 +75,7 @@ func (w *world) sample(e entry, round int) (sample, error) {
 		if w.profiles != "" {
 			a.Profiles = measure.Profiles(filepath.Join(w.profiles, e.contender+"."+e.dataset))
 		}
-		s, err := inProcess(w.ctx, a)
+		s, err := worker.Measure(w.ctx, a)
 		if err != nil {
 			return sample{}, err
 		}

@@ -23,7 +23,7 @@ var tiny = scale{objects: 40, many: 80, passes: 1, alone: 3, rounds: 1}
 func newTinyWorld(t *testing.T) *world {
 	w := newWorld(context.Background(), tiny, "")
 	t.Cleanup(func() {
-		assert.NoError(t, w.within(func() error { return nil }))
+		assert.NoError(t, w.close())
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return w
@@ -56,7 +56,7 @@ func TestNoKeyGoesOnWhileTheGateIsShut(t *testing.T) {
 }
 
 func TestProcessThatFailsSaysWhy(t *testing.T) {
-	_, err := inProcess(t.Context(), assignment{Contender: "nobody"})
+	_, err := worker.Measure(t.Context(), assignment{Contender: "nobody"})
 	assert.ErrorContains(t, err, `no contender "nobody"`)
 }
 

@@ -62,9 +62,7 @@ func (w *world) prepare(objects int) (err error) {
 	return w.servers[objects].Prepare(dataset)
 }
 
-// within lets a world be used, and ends its servers.
-func (w *world) within(use func() error) error {
-	err := use()
+func (w *world) close() (err error) {
 	for _, s := range w.servers {
 		err = errors.Join(err, s.Stop())
 	}
@@ -96,7 +94,7 @@ func (w *world) sample(e entry, round int) (sample, error) {
 		if w.profiles != "" {
 			a.Profiles = measure.Profiles(filepath.Join(w.profiles, fmt.Sprintf("%s.%d.%d", e.contender, e.objects, e.workers)))
 		}
-		s, err := inProcess(w.ctx, a)
+		s, err := worker.Measure(w.ctx, a)
 		if err != nil {
 			return sample{}, err
 		}

@@ -82,11 +82,11 @@ func (c *client) phase(name string, do func() error) (u usage, err error) {
 		return u, err
 	}
 	runtime.ReadMemStats(&before)
-	cpu, begin := cpuTime(), time.Now()
+	cpu, begin := measure.Used(), time.Now()
 	if err := do(); err != nil {
 		return u, err
 	}
-	wall, cpu := time.Since(begin), cpuTime()-cpu
+	wall, cpu := time.Since(begin), measure.Used()-cpu
 	runtime.ReadMemStats(&after)
 	n := float64(c.Objects)
 	return usage{
@@ -143,11 +143,18 @@ func (c *client) settle() error {
 		}
 		time.Sleep(pause)
 	}
-	for cpu := cpuTime(); ; cpu = cpuTime() {
+	for cpu := measure.Used(); ; cpu = measure.Used() {
 		time.Sleep(idle)
-		if cpuTime()-cpu < time.Millisecond {
+		if measure.Used()-cpu < time.Millisecond {
 			c.running.counter.forget()
 			return nil
 		}
 	}
+}
+
+// peakHeap returns the most memory that the heap has had, in bytes.
+func peakHeap() float64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return float64(stats.HeapSys)
 }

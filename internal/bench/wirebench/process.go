@@ -14,27 +14,25 @@ import (
 	"strings"
 )
 
-// The variables by which a process knows that it is one of this package's, and which.
-const (
-	serverVariable = "KUBEREFLECTOR_BENCH_WIRE_SERVER" // with the number of objects
-	clientVariable = "KUBEREFLECTOR_BENCH_WIRE_CLIENT" // with an assignment
-)
+// serverVariable marks the process of a server. It has the number of objects.
+const serverVariable = "KUBEREFLECTOR_BENCH_WIRE_SERVER"
 
-// Main is to be called first by every program that calls [Run], which starts the same program again as servers and as clients: in those it does their
-// work and exits. Otherwise it returns.
+var worker = Worker[assignment, sample]{Variable: "KUBEREFLECTOR_BENCH_WIRE_CLIENT", Work: measureClient}
+
+// Main does the work of a server or a client and exits, in a process that [Run] started; in others it returns. A program that
+// calls Run calls Main first.
 func Main() {
-	var err error
-	switch {
-	case os.Getenv(serverVariable) != "":
-		var objects int
-		if objects, err = strconv.Atoi(os.Getenv(serverVariable)); err == nil {
+	if text := os.Getenv(serverVariable); text != "" {
+		objects, err := strconv.Atoi(text)
+		if err == nil {
 			err = runServer(objects, os.Stdin, os.Stdout)
 		}
-	case os.Getenv(clientVariable) != "":
-		err = runClient(os.Getenv(clientVariable), os.Stdout)
-	default:
-		return
+		exit(err)
 	}
+	worker.Main()
+}
+
+func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -42,20 +40,53 @@ func Main() {
 	os.Exit(0)
 }
 
-func runClient(text string, out io.Writer) error {
-	var a assignment
-	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		return err
-	}
-	s, err := measureClient(a)
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(out).Encode(s)
+// Worker measures in processes of their own, which run the same program.
+type Worker[A, S any] struct {
+	// Variable marks such a process. It has the assignment.
+	Variable string
+	// Work measures what an assignment says.
+	Work func(A) (S, error)
 }
 
-// Command returns this program with a variable, by which it knows what it is to do.
-func Command(ctx context.Context, variable, value string) (*exec.Cmd, error) {
+// Main does the work and exits, in a process of the worker; in others it returns.
+func (w Worker[A, S]) Main() {
+	text := os.Getenv(w.Variable)
+	if text == "" {
+		return
+	}
+	var assignment A
+	err := json.Unmarshal([]byte(text), &assignment)
+	if err == nil {
+		var s S
+		if s, err = w.Work(assignment); err == nil {
+			err = json.NewEncoder(os.Stdout).Encode(s)
+		}
+	}
+	exit(err)
+}
+
+// Measure starts a process and returns what it measured.
+func (w Worker[A, S]) Measure(ctx context.Context, assignment A) (s S, err error) {
+	text, err := json.Marshal(assignment)
+	if err != nil {
+		return s, err
+	}
+	c, err := command(ctx, w.Variable, string(text))
+	if err != nil {
+		return s, err
+	}
+	output, err := c.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr) // otherwise left out: client-go logs there
+	}
+	if err != nil {
+		return s, fmt.Errorf("measure %s: %w", text, err)
+	}
+	return s, json.Unmarshal(output, &s)
+}
+
+// command returns this program with a variable that says what to do.
+func command(ctx context.Context, variable, value string) (*exec.Cmd, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -75,7 +106,7 @@ type Server struct {
 
 // StartServer starts a server whose data sets have so many objects. The program must have called [Main].
 func StartServer(ctx context.Context, objects int) (*Server, error) {
-	c, err := Command(ctx, serverVariable, strconv.Itoa(objects))
+	c, err := command(ctx, serverVariable, strconv.Itoa(objects))
 	if err != nil {
 		return nil, err
 	}
@@ -129,22 +160,5 @@ func (s *Server) root(dataset, mode string) string {
 // measure lets a client process do an assignment, with the server to itself.
 func (s *Server) measure(ctx context.Context, a assignment, mode string) (sample, error) {
 	a.Host = s.root(a.Dataset, mode)
-	text, err := json.Marshal(a)
-	if err != nil {
-		return sample{}, err
-	}
-	c, err := Command(ctx, clientVariable, string(text))
-	if err != nil {
-		return sample{}, err
-	}
-	output, err := c.Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			err = fmt.Errorf("%w: %s", err, exit.Stderr) // otherwise it is nobody's business: client-go logs there
-		}
-		return sample{}, fmt.Errorf("%s with %s: %w", a.Contender, a.Dataset, err)
-	}
-	var result sample
-	return result, json.Unmarshal(output, &result)
+	return worker.Measure(ctx, a)
 }

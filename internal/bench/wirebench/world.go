@@ -2,7 +2,6 @@ package wirebench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -89,6 +88,3 @@ func (w *world) sample(e entry, round int) (sample, error) {
 	}
 	return w.samples[e][round], nil
 }
-
-// within lets a world be used, and ends its server.
-func (w *world) within(use func() error) error { return errors.Join(use(), w.close()) }
