@@ -12,48 +12,48 @@ import (
 // more memory than its [Budget] allows. The error that wraps it has the numbers of bytes.
 var ErrOverBudget = errors.New("cache would be over its budget; raise the limit, store less of each object by a Transform, or select fewer")
 
-// maxOverBudget is how many objects of a list a [Budget] rejects before it ends the list: each is
-// remembered by its key.
+// maxOverBudget is how many objects of a list a [Budget] rejects before it ends the list, because the
+// list keeps the key of each.
 const maxOverBudget = 10_000
 
-// Budget knows about how much memory the objects of a cache take, and refuses what is too
-// much. Get one from [AddBudget]. All methods are safe for concurrent use.
+// Budget measures the memory of a cache's objects. With a limit, the cache rejects objects that exceed
+// it. Get one from [AddBudget]. All methods are safe for concurrent use.
 type Budget[T any] struct {
 	size  func(T) int64
 	limit int64 // 0 for none
 	bytes atomic.Int64
 
-	// fresh and same are the bytes that lists which are under way hold: of objects that are new
-	// or grew, and of the others. Guarded by Cache.writer.
+	// fresh and same are the bytes of pending lists: of objects that are new or larger than before,
+	// and of the others. Guarded by Cache.writer.
 	fresh, same int64
 
-	// planned is what the objects will take after the writes that were staged, and staged
-	// what those of single keys will. Guarded by Cache.writer.
+	// planned is the size of all objects after the staged writes, and staged the size of the object
+	// under each key that they write. Guarded by Cache.writer.
 	planned int64
 	staged  map[Key]int64
 }
 
-// AddBudget counts the memory of what a cache holds, from now on and for its life, as a
-// size function says that an object takes it, in bytes; nil is [memsize.Of]. The cache's own
-// parts, some 180 bytes an object, are not in it, nor what its indexes take.
+// AddBudget measures the memory of the objects that a cache holds, from now on and for its life. The
+// size function returns the bytes of an object; nil stands for [memsize.Of]. The sum leaves out the
+// cache's own parts, about 180 bytes an object, and its indexes.
 //
-// With a positive limit, a write that would make more of it than that is refused: the
-// object is rejected with [ErrOverBudget], what was held under its key stays, the resource
-// version stays before it (store-S5), and so whoever fills the cache has an error to tell. An
-// object of the same size as its older state, or a smaller one, is always taken, as is
-// every deletion; of a list, what goes makes room for what comes. Nothing that is held is
-// thrown out, also if it is over the limit already.
+// With a positive limit, the cache rejects an object that would exceed it, with [ErrOverBudget]. The
+// old object under the key stays, and so does the resource version (store-S5). The cache always
+// stores an object that is not larger than its older state, and makes every deletion. In a Replace,
+// deletions make room for new objects. The cache evicts no object, even if it is over the limit when
+// the budget is added.
 //
 // The cache counts a list that comes in a [Batch], as from a reflector or through a store of package
-// decorate, separately until the list is complete. All pending
-// lists share two allowances: new and larger objects may use up to the limit, unchanged and
-// smaller ones up to the current size of the cache. So a list whose state fits is stored whole.
-// The cache rejects and drops objects beyond the allowances. After more than 10,000 rejections
-// the list fails with an error that wraps [ErrOverBudget], even if it would never end.
+// decorate, separately until the list is complete. All pending lists share two allowances: new and
+// larger objects may use up to the limit, unchanged and smaller objects up to the current size of the
+// cache. So a list whose state fits is stored whole. The cache rejects and drops objects beyond the
+// allowances. After more than 10,000 rejections the list fails with an error that wraps
+// [ErrOverBudget], even if the list never ends.
 //
-// The function runs under the writer's lock, as index functions do. The cache may call it
-// several times for one object. It must be pure and quick. An object on which it panics is rejected ([ErrPanic]); so is AddBudget if it panics on what
-// is held, or if the cache has a budget.
+// The function runs under the writer's lock, as index functions do. The cache may call it several
+// times for one object. It must be pure and quick. The cache rejects an object on which it panics
+// ([ErrPanic]). AddBudget returns an error if it panics on a held object, or if the cache has a
+// budget.
 func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget[T], error) {
 	if size == nil {
 		size = memsize.Of[T]
@@ -81,7 +81,7 @@ func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget
 	return b, nil
 }
 
-// Bytes returns about how many bytes the objects take that are held now.
+// Bytes returns about how many bytes the objects of the cache take.
 func (b *Budget[T]) Bytes() int64 { return b.bytes.Load() }
 
 func (b *Budget[T]) measure(object T) (n int64, err error) {
@@ -93,7 +93,7 @@ func (b *Budget[T]) measure(object T) (n int64, err error) {
 	return b.size(object), nil
 }
 
-// of returns the size of an entry, 0 for none. It was measured before, when it came.
+// of returns the size of an entry; 0 for nil. The write measured it before, so an error cannot occur.
 func (b *Budget[T]) of(e *entry[T]) int64 {
 	if e == nil {
 		return 0
@@ -102,14 +102,14 @@ func (b *Budget[T]) of(e *entry[T]) int64 {
 	return n
 }
 
-// begin forgets what was staged. A nil budget allows everything and counts nothing.
+// begin forgets the staged writes. A nil budget allows everything and counts nothing.
 func (b *Budget[T]) begin() {
 	if b == nil {
 		return
 	}
 	b.planned = b.bytes.Load()
 	if len(b.staged) > maxScratch {
-		b.staged = map[Key]int64{} // that of a list would stay as large for ever
+		b.staged = map[Key]int64{} // a map never shrinks
 		return
 	}
 	clear(b.staged)
@@ -138,7 +138,7 @@ func (b *Budget[T]) over(bytes, with int64) error {
 	return fmt.Errorf("%w: about %d bytes are held, %d with this object, and %d are allowed", ErrOverBudget, bytes, with, b.limit)
 }
 
-// leave stages that nothing is held under a key any more.
+// leave stages the deletion of a key.
 func (b *Budget[T]) leave(c *Cache[T], key Key) {
 	if b == nil || b.limit == 0 {
 		return
@@ -147,7 +147,7 @@ func (b *Budget[T]) leave(c *Cache[T], key Key) {
 	b.staged[key] = 0
 }
 
-// was returns the size of what will be held under a key without another write.
+// was returns the size of the object under a key after the staged writes; 0 for none.
 func (b *Budget[T]) was(c *Cache[T], key Key) int64 {
 	if n, ok := b.staged[key]; ok {
 		return n
@@ -160,8 +160,8 @@ func (b *Budget[T]) was(c *Cache[T], key Key) int64 {
 	return n
 }
 
-// committed counts the mutations of a commit, also those after one for which the size function
-// ends the goroutine.
+// committed counts the mutations of a commit. If the size function ends the goroutine, the deferred
+// call counts the other mutations.
 func (b *Budget[T]) committed(mutations []mutation[T]) {
 	if b == nil {
 		return
@@ -179,8 +179,8 @@ func (b *Budget[T]) committed(mutations []mutation[T]) {
 	}
 }
 
-// gather counts an object of a list that is under way, and returns its share: positive if it is new
-// or grew, negative if not. The caller holds writer.
+// gather counts an object of a pending list, and returns its share: positive if the object is new or
+// larger than before, else negative. The caller holds writer.
 func (b *Budget[T]) gather(c *Cache[T], key Key, object T) (share int64, err error) {
 	n, err := b.measure(object)
 	if err != nil {

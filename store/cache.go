@@ -159,3 +159,41 @@ func (c *Cache[T]) Resync(follower Follower[T]) {
 // registration gives each call of Follow an identity: followers need not be
 // comparable, and one may be registered twice.
 type registration[T any] struct{ follower Follower[T] }
+
+// Add implements [Store]. Adding under a key that is held is a Modification, or
+// a Deletion and an Addition if the UIDs differ.
+func (c *Cache[T]) Add(object T) error { return c.whole.Add(object) }
+
+// Update implements [Store]. Updating under a key that is not held is an
+// Addition.
+func (c *Cache[T]) Update(object T) error { return c.whole.Update(object) }
+
+// Delete implements [Store].
+func (c *Cache[T]) Delete(object T) error { return c.whole.Delete(object) }
+
+// DeleteKey implements [Store]. It does not move the resource version, because
+// it is not told any: a [Cache.Bookmark] does.
+func (c *Cache[T]) DeleteKey(key Key) error { return c.whole.DeleteKey(key) }
+
+// Replace implements [Store]. An object that the cache holds with the same UID
+// and resource version stays as it is, pointer included, and is no change.
+//
+// An object that is rejected keeps its old value, if its key is known or if one
+// with its UID is held.
+func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
+	return c.whole.Replace(objects, resourceVersion)
+}
+
+// Bookmark implements [Store].
+func (c *Cache[T]) Bookmark(resourceVersion string) error { return c.whole.Bookmark(resourceVersion) }
+
+// BeginBatch implements [BatchStore].
+func (c *Cache[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
+	if self != Store[T](c) {
+		return nil
+	}
+	return c.whole.BeginBatch(c.whole, replace)
+}
+
+// Has implements [BatchStore].
+func (c *Cache[T]) Has(key Key, version Version) bool { return c.whole.Has(key, version) }

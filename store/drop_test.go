@@ -157,7 +157,7 @@ func TestDropForgetsWhatIsLackingInItsScope(t *testing.T) {
 	batch.Fail(Rejection{Key: Key{Namespace: "m", Name: "a"}, Err: errUndecodable})
 	require.Error(t, batch.to(c))
 	dropped(t, c, Scope{Namespace: "n"})
-	assert.Equal(t, []Key{{Namespace: "m", Name: "a"}}, c.whole.lacking.all())
+	assert.Equal(t, []Key{{Namespace: "m", Name: "a"}}, c.whole.rejected.all())
 }
 
 func TestDropOfAPartOfAPartitionIsRefused(t *testing.T) {

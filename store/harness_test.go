@@ -64,14 +64,14 @@ func indexed(t *testing.T, c *podCache, fn func(*corev1.Pod) []string) (values f
 	t.Helper()
 	index, err := AddIndex(c, "index", fn)
 	require.NoError(t, err)
-	return func() int { return len(index.vocabulary.terms) }
+	return func() int { return len(index.indexer.terms) }
 }
 
 // snapshots counts the snapshots that were made of a cache.
 func snapshots[T any](c *Cache[T]) uint64 { return c.epoch }
 
-// displacedIn returns how many keys a shard knows to be taken by objects of other shards.
-func displacedIn(p *Partition[*corev1.Pod]) int { return len(p.displaced) }
+// takenOverIn returns how many keys a shard knows to be taken by objects of other shards.
+func takenOverIn(p *Partition[*corev1.Pod]) int { return len(p.takenOver) }
 
 // limited returns a cache with a budget, and the bytes of all lists that are under way.
 func limited(t *testing.T, limit int64) (c *podCache, gathered func() int64) {

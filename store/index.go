@@ -2,8 +2,10 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 )
 
@@ -22,10 +24,10 @@ type Indexable[T any] interface {
 // [Index.On]. Iterating allocates nothing for an object and holds no lock. The first read after
 // a commit makes a snapshot.
 type Index[I comparable, T any] struct {
-	of         *Cache[T]
-	at         *Snapshot[T] // nil for the current one
-	postings   *postings[T]
-	vocabulary *vocabulary[I, T]
+	of       *Cache[T]
+	at       *Snapshot[T] // nil for the current one
+	postings *postings[T]
+	indexer  *indexer[I, T]
 }
 
 // AddIndex adds an index to a cache, at any time: the objects that the cache holds are indexed
@@ -46,7 +48,7 @@ func AddIndexFunc[T any, I comparable](to Indexable[T], name string, values func
 	if values == nil || compare == nil {
 		panic(fmt.Sprintf("store: index %q: AddIndex needs a function", name))
 	}
-	v := &vocabulary[I, T]{name: name, values: values, compare: compare, terms: make(map[I]*term)}
+	v := &indexer[I, T]{name: name, values: values, compare: compare, terms: make(map[I]*term)}
 	c := to.cache()
 	c.writer.Lock()
 	defer c.writer.Unlock()
@@ -71,7 +73,7 @@ func AddIndexFunc[T any, I comparable](to Indexable[T], name string, values func
 	c.indexes = append(c.indexes, x)
 	c.mu.Unlock()
 	c.trees.Unlock()
-	return &Index[I, T]{of: c, postings: x, vocabulary: v}, nil
+	return &Index[I, T]{of: c, postings: x, indexer: v}, nil
 }
 
 // fill indexes what the cache holds. The caller holds writer.
@@ -91,7 +93,7 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 		return true
 	})
 	if err != nil {
-		return err // and the vocabulary is forgotten with the index
+		return err // and nothing refers to the index
 	}
 	for _, f := range all {
 		f.entry.setTerms(slices.Concat(f.entry.terms(), f.terms))
@@ -111,7 +113,7 @@ func (x *Index[I, T]) On(snapshot *Snapshot[T]) *Index[I, T] {
 // Get iterates over the objects that have a value, in the order of their keys.
 func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		next := bundle[T]{yield: yield}
+		next := prefetcher[T]{yield: yield}
 		var found *term
 		x.tree().ascend(posting{term: &term{value: value}}, func(p posting) bool {
 			if p.term != found {
@@ -129,7 +131,7 @@ func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 // Range iterates over the objects whose values are from or greater, and less than to, in the
 // order of the values.
 func (x *Index[I, T]) Range(from, to I) iter.Seq2[Key, T] {
-	return x.ascend(from, func(value I) bool { return x.vocabulary.compare(value, to) < 0 })
+	return x.ascend(from, func(value I) bool { return x.indexer.compare(value, to) < 0 })
 }
 
 // From iterates over the objects whose values are from or greater, in the order of the values.
@@ -191,10 +193,10 @@ func (x *Index[I, T]) tree() postingTree {
 	if s.of == x.of && int(x.postings.position) < len(s.indexes) {
 		return s.indexes[x.postings.position]
 	}
-	tree := newPostingTree(x.vocabulary.less)
+	tree := newPostingTree(x.indexer.less)
 	terms := make(map[I]*term)
 	s.entries.scan(func(h *header) bool {
-		for _, value := range x.vocabulary.of(entryOf[T](h).object) {
+		for _, value := range x.indexer.of(entryOf[T](h).object) {
 			if terms[value] == nil {
 				terms[value] = &term{value: value}
 			}
@@ -203,4 +205,150 @@ func (x *Index[I, T]) tree() postingTree {
 		return true
 	})
 	return tree
+}
+
+// prefetcher passes entries of an index to a loop's body, 16 at a time. It reads all 16 entries before
+// the first call of the body, so that their cache misses overlap. An iteration takes half the time.
+type prefetcher[T any] struct {
+	yield   func(Key, T) bool
+	entries [16]*entry[T]
+	n       int
+}
+
+// add takes the next entry and reports whether the walk goes on.
+func (b *prefetcher[T]) add(e *entry[T]) (more bool) {
+	b.entries[b.n] = e
+	b.n++
+	return b.n < len(b.entries) || b.flush()
+}
+
+// flush hands out what was added and reports whether the walk goes on.
+func (b *prefetcher[T]) flush() (more bool) {
+	n := b.n
+	b.n = 0
+	touched := 0
+	for _, e := range b.entries[:n] {
+		touched += len(e.name)
+	}
+	runtime.KeepAlive(touched)
+	for _, e := range b.entries[:n] {
+		if !b.yield(e.key(), e.object) {
+			return false
+		}
+	}
+	return true
+}
+
+// indexer runs an index function under Cache.writer and turns the values of objects into terms.
+// Guarded by Cache.writer, but for what is written once: name, position, values, compare.
+type indexer[I comparable, T any] struct {
+	name     string
+	position int32
+	values   func(T) []I
+	compare  func(a, b I) int
+
+	terms map[I]*term
+	seq   uint64
+}
+
+// errCompare means that a compare function does not order values.
+var errCompare = errors.New("the compare function says that a value differs from itself")
+
+// less orders postings by value, then by key.
+func (v *indexer[I, T]) less(a, b posting) bool {
+	if a.term != b.term {
+		if c := v.order(a.term, b.term); c != 0 {
+			return c < 0
+		}
+	}
+	return lessEntryOf(a, b)
+}
+
+// order orders terms by value.
+func (v *indexer[I, T]) order(a, b *term) int {
+	return v.compare(valueOf[I](a), valueOf[I](b))
+}
+
+// find runs the user's function and appends the terms of its values to into. If that ends the
+// goroutine, the terms are given back, as after a panic.
+//
+// The terms of held are compared first, because that is quicker than the search of a map.
+func (v *indexer[I, T]) find(into, held []*term, key Key, object T) (found []*term, err error) {
+	found = into
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		for _, t := range found[len(into):] {
+			v.release(t)
+		}
+		if value := recover(); value != nil {
+			err = recovered(value)
+		}
+		found, err = into, fmt.Errorf("index %q: function for %.253q: %w", v.name, key, err)
+	}()
+	for i, value := range v.values(object) {
+		if value != value {
+			continue // a NaN: no search finds it
+		}
+		if i < len(held) && valueOf[I](held[i]) == value {
+			held[i].uses++
+			found = append(found, held[i])
+			continue
+		}
+		var t *term
+		if t, err = v.acquire(value); err != nil {
+			return found, err
+		}
+		found = append(found, t)
+	}
+	done = true
+	return found, nil
+}
+
+func (v *indexer[I, T]) acquire(value I) (*term, error) {
+	if t := v.terms[value]; t != nil {
+		t.uses++
+		return t, nil
+	}
+	// The first call for a value is made here, where a panic rejects one object.
+	if v.compare(value, value) != 0 {
+		return nil, errCompare
+	}
+	v.seq++
+	t := &term{index: v.position, value: value, uses: 1, seq: v.seq}
+	v.terms[value] = t
+	return t, nil
+}
+
+func (v *indexer[I, T]) release(t *term) {
+	if t.uses--; t.uses == 0 {
+		delete(v.terms, valueOf[I](t))
+	}
+}
+
+// valueOf returns the value of a term. The nil of an I that is an interface is the
+// nil of an any as well, which no type assertion without ok would take.
+func valueOf[I comparable](t *term) I {
+	value, _ := t.value.(I)
+	return value
+}
+
+// of returns the distinct values of an object for a reader, who runs the user's
+// function without a lock. There are none if the function panics: then the
+// object never got into the index either.
+func (v *indexer[I, T]) of(object T) (values []I) {
+	defer func() {
+		if recover() != nil {
+			values = nil
+		}
+	}()
+	var distinct []I
+	for _, value := range v.values(object) {
+		if value == value && !slices.Contains(distinct, value) {
+			distinct = append(distinct, value)
+		}
+	}
+	return distinct
 }

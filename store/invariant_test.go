@@ -92,13 +92,13 @@ func checkIndex[I comparable, T any](t require.TestingT, r *Index[I, T]) {
 			require.True(t, ok, "no posting of %v for %v", term.value, e.key())
 			require.Same(t, h, found.entry)
 			require.Same(t, term, found.term)
-			require.Same(t, r.vocabulary.terms[valueOf[I](term)], term)
+			require.Same(t, r.indexer.terms[valueOf[I](term)], term)
 		}
-		require.ElementsMatch(t, r.vocabulary.of(e.object), values, "values of %v", e.key())
+		require.ElementsMatch(t, r.indexer.of(e.object), values, "values of %v", e.key())
 		return true
 	})
 	require.Equal(t, postings, postingsOf(r.postings.tree).Len(), "the tree has what the entries have, and no more")
-	require.Len(t, r.vocabulary.terms, len(uses), "a value that nothing has is forgotten")
+	require.Len(t, r.indexer.terms, len(uses), "a value that nothing has is forgotten")
 	for term, n := range uses {
 		require.Equal(t, n, term.uses, "uses of %v", term.value)
 	}
@@ -108,8 +108,7 @@ func checkIndex[I comparable, T any](t require.TestingT, r *Index[I, T]) {
 func checkQuiet[T any](t require.TestingT, c *Cache[T]) {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
-	require.Empty(t, c.watches.keys)
-	require.Empty(t, c.watches.namespaces)
+	require.Empty(t, c.watches.watches)
 	require.Zero(t, c.watches.waiting)
 	for _, p := range append(slices.Clone(c.partitions), c.whole) {
 		require.Empty(t, p.waiters)

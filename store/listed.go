@@ -1,5 +1,11 @@
 package store
 
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
 // listed is what a list says of a key. Without a key it is a rejection.
 type listed[T any] struct {
 	key      Key
@@ -34,4 +40,59 @@ func (l *listed[T]) overrideVersion() Version {
 		return Version{}
 	}
 	return l.version
+}
+
+// gathered is what a list that is under way has of a budget.
+type gathered struct {
+	shares map[Key]int64 // of the objects that it has room for
+	// over counts the rejected states since the last one of a key that was taken, and rejected is
+	// their sum. The zero Key stands for objects without one.
+	over     map[Key]int
+	rejected int
+}
+
+// gather counts an object in the budget, and rejects it if it is too much. It returns false if the
+// list has to end, because it has too many objects that are rejected. The caller holds writer.
+func (b *replaceBatch[T]) gather(l *listed[T]) bool {
+	if b.gathered == nil {
+		b.gathered = &gathered{shares: make(map[Key]int64), over: make(map[Key]int)}
+	}
+	g, c := b.gathered, b.of.of
+	b.takeBack(l.key)
+	switch l.what {
+	case isListed:
+		share, err := c.budget.gather(c, l.key, l.object)
+		if err == nil {
+			g.shares[l.key] = share
+			g.forgive(l.key)
+			return true
+		}
+		l.reject(err)
+	case isRejected:
+	default:
+		g.forgive(l.key)
+		return true
+	}
+	// The name must not keep the object in memory.
+	l.key = Key{strings.Clone(l.key.Cluster), strings.Clone(l.key.Namespace), strings.Clone(l.key.Name)}
+	l.version = Version{types.UID(strings.Clone(string(l.version.UID))), strings.Clone(l.version.ResourceVersion)}
+	g.over[l.key]++
+	g.rejected++
+	return g.rejected <= maxOverBudget
+}
+
+// forgive forgets the rejected states of a key, after a later one was taken.
+func (g *gathered) forgive(key Key) {
+	if key != (Key{}) {
+		g.rejected -= g.over[key]
+		delete(g.over, key)
+	}
+}
+
+// takeBack makes room in the budget for the next word on a key. The caller holds writer.
+func (b *replaceBatch[T]) takeBack(key Key) {
+	if share, ok := b.gathered.shares[key]; ok {
+		b.of.of.budget.giveBack(share)
+		delete(b.gathered.shares, key)
+	}
 }

@@ -14,22 +14,22 @@ import (
 
 // door is what the model knows of a partition, or of the cache itself.
 type door struct {
-	p       *Partition[*corev1.Pod]
-	version string
-	listed  bool
-	lacking lacking
+	p        *Partition[*corev1.Pod]
+	version  string
+	listed   bool
+	rejected rejectedKeys
 }
 
 // lack notes that a door lacks an object, if it is one of its own.
-func (d *door) lack(to *lacking, key Key) {
+func (d *door) lack(to *rejectedKeys, key Key) {
 	if key == (Key{}) || d.p.scope == nil || d.p.scope.contains(key) {
 		to.add(key)
 	}
 }
 
 func (d *door) moved(key Key, version string) {
-	d.lacking.remove(key)
-	if d.listed && version != "" && !d.lacking.any() {
+	d.rejected.remove(key)
+	if d.listed && version != "" && !d.rejected.any() {
 		d.version = version
 	}
 }
@@ -164,7 +164,7 @@ func (m *model) batch(t *rapid.T) {
 			key, ok := placed(d, p)
 			if !ok || !m.indexable(p) {
 				bad++
-				d.lack(&d.lacking, key)
+				d.lack(&d.rejected, key)
 				continue
 			}
 			m.held[key] = p
@@ -175,7 +175,7 @@ func (m *model) batch(t *rapid.T) {
 			key, ok := placed(d, p)
 			if !ok {
 				bad++
-				d.lack(&d.lacking, key)
+				d.lack(&d.rejected, key)
 				continue
 			}
 			delete(m.held, key)
@@ -193,7 +193,7 @@ func (m *model) batch(t *rapid.T) {
 			key := m.key(t)
 			batch.Fail(Rejection{Key: key, Err: errNoName})
 			bad++
-			d.lack(&d.lacking, key)
+			d.lack(&d.rejected, key)
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "told up to") == 0 {
@@ -210,7 +210,7 @@ func (m *model) replace(t *rapid.T) {
 	var l list[*corev1.Pod]
 	puts := map[Key]*corev1.Pod{}
 	listed, kept := map[Key]bool{}, map[types.UID]bool{}
-	var missing lacking
+	var missing rejectedKeys
 	nameless, outside := 0, map[Key]bool{}
 	reject := func(key Key) {
 		switch {
@@ -272,7 +272,7 @@ func (m *model) replace(t *rapid.T) {
 	for key, p := range puts {
 		m.held[key] = p
 	}
-	d.lacking, d.listed = missing, true
+	d.rejected, d.listed = missing, true
 	if !missing.any() {
 		d.version = l.ResourceVersion
 	} else if lower(l.ResourceVersion, d.version) {

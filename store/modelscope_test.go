@@ -45,7 +45,7 @@ func (m *model) dropSome(t *rapid.T) {
 		t.Skip("that is for drop")
 	}
 	d, scope := m.doors[0], Scope{Namespace: m.key(t).Namespace}
-	some := d.lacking.in(scope)
+	some := d.rejected.in(scope)
 	for key := range m.held {
 		if scope.contains(key) {
 			some = true
@@ -55,7 +55,7 @@ func (m *model) dropSome(t *rapid.T) {
 	if some {
 		d.version, d.listed = "", false
 	}
-	d.lacking.forget(scope)
+	d.rejected.forget(scope)
 	err := m.c.Drop(scope)
 	require.NoError(t, err)
 	require.False(t, some && m.c.Snapshot().Synced())

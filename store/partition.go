@@ -44,16 +44,15 @@ type Partition[T any] struct {
 	split bool
 
 	// Guarded as the fields of Cache.mu are.
-	lacking         lacking
+	rejected        rejectedKeys
 	resourceVersion string
 	complete        bool
 
-	// displaced has, of objects of this shard whose keys another shard's objects took,
-	// the resource version at which that happened: see Partition.outdated. Guarded by
-	// Cache.writer.
-	displaced map[Key]string
+	// takenOver has the keys of this shard's objects that objects of another shard took, and the
+	// resource version of that object: see Partition.outdated. Guarded by Cache.writer.
+	takenOver map[Key]string
 
-	// waiters are those who wait for a resource version, the lowest first.
+	// waiters wait for a resource version, the lowest first.
 	// Guarded by watches.mu.
 	waiters []*waiter
 }
@@ -147,12 +146,12 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	}
 	c.mu.Lock()
 	c.published.Store(nil)
-	if len(c.partitions) == 0 && (len(gone) > 0 || c.whole.lacking.in(scope)) {
+	if len(c.partitions) == 0 && (len(gone) > 0 || c.whole.rejected.in(scope)) {
 		c.whole.forgetLocked()
 		c.complete = false
 	}
 	if scope.Shard.whole() { // else nobody knows which of them are in it
-		c.whole.lacking.forget(scope)
+		c.whole.rejected.forget(scope)
 	}
 	c.partitions = rest
 	// The one that everybody waited for may be gone.
@@ -183,8 +182,8 @@ func (p *Partition[T]) Scope() Scope {
 
 func (p *Partition[T]) scopeError(err error) error { return scopeError(p.Scope(), err) }
 
-// normalize adds the cluster of the scope to a key without one. It returns [ErrOutOfScope] for a key
-// outside of the scope.
+// normalize returns the key that an object has in the cache: a key without a cluster gets the cluster
+// of the scope. It also returns [ErrOutOfScope] if the key is outside of the scope.
 func (p *Partition[T]) normalize(key Key) (Key, error) {
 	if p.scope == nil || key == (Key{}) {
 		return key, nil
@@ -236,17 +235,17 @@ func (p *Partition[T]) reject(key Key, version Version) {
 	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
-	p.lacking.add(key)
+	p.rejected.add(key)
 }
 
 // clearRejected clears a rejected key. The caller holds writer.
 func (p *Partition[T]) clearRejected(key Key) {
-	if !p.lacking.keys[key] {
+	if !p.rejected.keys[key] {
 		return
 	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
-	p.lacking.remove(key)
+	p.rejected.remove(key)
 }
 
 // held iterates over what is held in the scope, for the writer.
@@ -262,4 +261,77 @@ func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 			return p.scope.contains(e.key()) && (!p.inShard(e.key(), e.known()) || yield(e))
 		})
 	}
+}
+
+// Add implements [Store]: see [Cache.Add].
+func (p *Partition[T]) Add(object T) error {
+	return p.apply([]Write[T]{{Type: Addition, Object: object}}, "")
+}
+
+// Update implements [Store]: see [Cache.Update].
+func (p *Partition[T]) Update(object T) error {
+	return p.apply([]Write[T]{{Type: Modification, Object: object}}, "")
+}
+
+// Delete implements [Store].
+func (p *Partition[T]) Delete(object T) error {
+	return p.apply([]Write[T]{{Type: Deletion, Object: object, FinalStateKnown: true}}, "")
+}
+
+// DeleteKey implements [Store]: see [Cache.DeleteKey].
+func (p *Partition[T]) DeleteKey(key Key) error {
+	return p.apply([]Write[T]{{Type: Deletion, Key: key}}, "")
+}
+
+// Replace implements [Store]: see [Cache.Replace]. What is outside of the scope
+// is not touched.
+func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
+	b := newReplace(p, false, len(objects))
+	defer b.Discard() // if a function ends the goroutine
+	for i := range objects {
+		if err := b.Write(Write[T]{Type: Addition, Object: objects[i]}); err != nil {
+			break // Commit returns it
+		}
+	}
+	return b.Commit(resourceVersion)
+}
+
+// Bookmark implements [Store].
+func (p *Partition[T]) Bookmark(resourceVersion string) error {
+	return p.apply(nil, resourceVersion)
+}
+
+// ResourceVersion implements [Store].
+func (p *Partition[T]) ResourceVersion() string {
+	p.of.mu.RLock()
+	defer p.of.mu.RUnlock()
+	return p.resourceVersion
+}
+
+// BeginBatch implements [BatchStore].
+func (p *Partition[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
+	switch {
+	case self != Store[T](p):
+		return nil
+	case replace:
+		return newReplace(p, true, 0)
+	}
+	return &watchBatch[T]{of: p}
+}
+
+// Has implements [BatchStore].
+func (p *Partition[T]) Has(key Key, version Version) bool {
+	key, err := p.normalize(key)
+	if err != nil {
+		return false
+	}
+	held, ok := p.of.held(key)
+	return ok && held.Equal(version)
+}
+
+// KeyOf returns the key that an object has in the cache, held or not. An error is
+// what a write of it would be rejected with.
+func (p *Partition[T]) KeyOf(object T) (Key, error) {
+	key, _, err := p.identify(object)
+	return key, err
 }

@@ -169,7 +169,7 @@ func TestShardForgetsKeysTakenWithoutComparableVersions(t *testing.T) {
 			require.NoError(t, low.Replace([]*corev1.Pod{pod("n", "a", uid(0, 1), version)}, version))
 			require.NoError(t, high.Replace([]*corev1.Pod{pod("n", "a", uid(1, 2), version)}, version))
 			require.NoError(t, low.Bookmark(version+"1"))
-			assert.Zero(t, displacedIn(low))
+			assert.Zero(t, takenOverIn(low))
 		})
 	}
 }

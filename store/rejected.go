@@ -3,7 +3,9 @@ package store
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -95,4 +97,50 @@ func rejectedError(rejections []Rejection) error {
 // it.
 func recovered(value any) error {
 	return fmt.Errorf("%w: %.1000s\n%s", ErrPanic, fmt.Sprint(value), debug.Stack())
+}
+
+// rejectedKeys are the keys that a partition rejected and has not stored or deleted since. While there
+// are any, its resource version stays before them (store-S5).
+type rejectedKeys struct {
+	keys    map[Key]bool
+	unnamed bool // an object without a key was rejected
+}
+
+func (r *rejectedKeys) add(key Key) {
+	if key == (Key{}) {
+		r.unnamed = true
+		return
+	}
+	if r.keys == nil {
+		r.keys = make(map[Key]bool)
+	}
+	r.keys[key] = true
+}
+
+func (r *rejectedKeys) remove(key Key) { delete(r.keys, key) }
+
+func (r *rejectedKeys) any() bool { return r.unnamed || len(r.keys) > 0 }
+
+// in reports whether a scope contains one of the keys.
+func (r *rejectedKeys) in(scope Scope) bool {
+	for key := range r.keys {
+		if scope.contains(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// forget drops the keys of a scope.
+func (r *rejectedKeys) forget(scope Scope) {
+	maps.DeleteFunc(r.keys, func(key Key, _ bool) bool { return scope.contains(key) })
+}
+
+// all returns the keys, in no order; the zero Key stands for those without one.
+func (r *rejectedKeys) all() []Key {
+	keys := slices.AppendSeq(make([]Key, 0, len(r.keys)+1), maps.Keys(r.keys))
+	if r.unnamed {
+		keys = append(keys, Key{})
+	}
+	return keys
 }

@@ -45,10 +45,9 @@ func (b *replaceBatch[T]) Keep(key Key) {
 	if b.ended != nil {
 		return
 	}
+	key, err := b.of.normalize(key)
 	l := listed[T]{key: key, what: isKept}
-	if key, err := b.of.normalize(key); err == nil {
-		l.key = key
-	} else {
+	if err != nil {
 		l.reject(err)
 	}
 	if b.gathered != nil {
@@ -150,10 +149,8 @@ func (b *replaceBatch[T]) identify(w *Write[T]) (l listed[T]) {
 	var err error
 	switch {
 	case w.Err != nil:
-		l.key, l.version, err = w.Key, w.Version, w.Err
-		if key, misplaced := b.of.normalize(w.Key); misplaced == nil {
-			l.key = key
-		}
+		l.version, err = w.Version, w.Err
+		l.key, _ = b.of.normalize(w.Key)
 	case w.Type == Addition || w.Type == Modification:
 		l.key, l.version, err = b.of.recognise(w)
 		l.object, l.override = w.Object, w.Version != (Version{})
@@ -166,10 +163,8 @@ func (b *replaceBatch[T]) identify(w *Write[T]) (l listed[T]) {
 			l.key, _ = b.of.normalize(w.Key)
 		}
 	default:
-		l.key, l.version, err = w.Key, w.Version, errNoWrite
-		if key, misplaced := b.of.normalize(w.Key); misplaced == nil {
-			l.key = key
-		}
+		l.version, err = w.Version, errNoWrite
+		l.key, _ = b.of.normalize(w.Key)
 	}
 	if err != nil {
 		l.reject(err)
@@ -291,7 +286,7 @@ func (b *replaceBatch[T]) commit(resourceVersion string) error {
 		}
 	}
 	c.mu.Lock()
-	p.lacking = missing
+	p.rejected = missing
 	c.mu.Unlock()
 	c.commit(p, &s)
 	return rejectedError(rejections)
@@ -302,7 +297,7 @@ func (b *replaceBatch[T]) check(l *listed[T]) {
 	p, c := b.of, b.of.of
 	switch l.what {
 	case isKept:
-		if _, displaced := p.displaced[l.key]; !displaced && c.table.entry(l.key) == nil {
+		if _, taken := p.takenOver[l.key]; !taken && c.table.entry(l.key) == nil {
 			l.reject(ErrNotHeld)
 		}
 	case isListed:
@@ -373,7 +368,7 @@ func (b *replaceBatch[T]) admit(gone []mutation[T]) {
 
 // outcome appends the mutations of what is listed, and returns what is rejected, in the order of the
 // writes.
-func (b *replaceBatch[T]) outcome(mutations []mutation[T]) (_ []mutation[T], rejections []Rejection, missing lacking) {
+func (b *replaceBatch[T]) outcome(mutations []mutation[T]) (_ []mutation[T], rejections []Rejection, missing rejectedKeys) {
 	var rejected []position
 	mutations = slices.Grow(mutations, len(b.all))
 	for i := range b.all {

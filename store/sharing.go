@@ -2,12 +2,11 @@ package store
 
 import "slices"
 
-// How partitions that are shards of one place share its keys: an object that is made anew
-// under its old key has another UID, and so belongs to another shard as a rule. The writers
-// of the two hear of it at different times.
+// This file has the rules for partitions that are shards of one namespace or cluster (store-S12). An
+// object that is created anew under its key has another UID, so it may belong to another shard. The
+// writers of the two shards receive the change at different times.
 
-// sharded reports whether the partition is a shard of a place, in which others may have
-// objects as well.
+// sharded reports whether other partitions may have objects in the same namespace or cluster.
 func (p *Partition[T]) sharded() bool { return p.scope != nil && !p.scope.Shard.whole() }
 
 // inShard reports whether an object belongs to the partition's shard. The scope contains its key.
@@ -32,10 +31,11 @@ func (p *Partition[T]) outOfShard(key Key) (Version, bool) {
 	return held, ok && !p.inShard(key, held)
 }
 
-// outdated reports whether an object of another shard took the key after this state. Then this
-// shard's writer lags, and will also receive the deletion of its object. The caller holds writer.
+// outdated reports whether an object of another shard took the key after this version. Then the
+// writer of this shard lags, and will also receive the deletion of its object. The caller holds
+// writer.
 func (p *Partition[T]) outdated(key Key, version Version) bool {
-	if displaced, ok := p.displaced[key]; ok && lower(version.ResourceVersion, displaced) {
+	if at, ok := p.takenOver[key]; ok && lower(version.ResourceVersion, at) {
 		return true
 	}
 	held, ok := p.outOfShard(key)
@@ -53,8 +53,9 @@ func (p *Partition[T]) remove(s *txn[T], e mutation[T], resourceVersion string) 
 	s.mutations = append(s.mutations, e)
 }
 
-// settle notes, after mutations were made, of which other shards' objects the keys were taken,
-// and forgets what this shard has caught up with. The caller holds writer.
+// settle runs after a commit. For each key whose object of another shard was replaced, it adds the key
+// to takenOver of that shard. It forgets the keys of this shard whose versions this shard has reached.
+// The caller holds writer.
 func (p *Partition[T]) settle(mutations []mutation[T]) {
 	if !p.sharded() {
 		return
@@ -64,23 +65,23 @@ func (p *Partition[T]) settle(mutations []mutation[T]) {
 		if e.old == nil || e.new == nil || p.inShard(e.key, e.old.known()) {
 			continue
 		}
+		version := e.new.known().ResourceVersion
+		if number, _ := reached(version, "1"); !number {
+			continue // outdated could not compare it
+		}
 		for _, other := range p.of.partitions {
-			version := e.new.known().ResourceVersion
-			if number, _ := reached(version, "1"); !number {
-				continue // outdated could not compare it
-			}
 			if other == p || !other.scope.contains(e.key) || !other.inShard(e.key, e.old.known()) {
 				continue
 			}
-			if other.displaced == nil {
-				other.displaced = make(map[Key]string)
+			if other.takenOver == nil {
+				other.takenOver = make(map[Key]string)
 			}
-			other.displaced[e.key] = version
+			other.takenOver[e.key] = version
 		}
 	}
-	for key, version := range p.displaced {
+	for key, version := range p.takenOver {
 		if ok, _ := reached(p.resourceVersion, version); ok {
-			delete(p.displaced, key)
+			delete(p.takenOver, key)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func TestRecreationInAnotherShard(t *testing.T) {
 		require.NoError(t, low.Add(again))
 		held, _ := c.Get(Key{Namespace: "n", Name: "a"})
 		assert.Same(t, again, held)
-		assert.Empty(t, low.displaced, "the writer has caught up")
+		assert.Empty(t, low.takenOver, "the writer has caught up")
 	})
 	t.Run("of one that was not known", func(t *testing.T) {
 		c, low, high, uid := halves(t)

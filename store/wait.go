@@ -5,26 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// WaitFor waits until the partition has seen everything up to a resource version,
-// such as that of an object which was just written to the server: then it is
-// visible, deletions included. Objects and bookmarks both count, so that with a
-// selector it does not matter whether the object is in it. Followers, and with them
-// the queues of subscribers, may be told of it a moment later.
+// WaitFor waits until the partition contains every change up to a resource version, such as the
+// version of an object that was just written to the server. Objects and bookmarks both advance the
+// version, so WaitFor also returns if a selector excludes the object. Followers, and the queues of
+// subscribers, may receive the change a moment later.
 //
-// It returns nil, also if ctx has ended already and the resource version is
-// reached, or a [*WaitError]: when ctx ends, when a Replace lowers the resource
-// version ([ErrVersionLowered]), when the partition is dropped ([ErrOutOfScope]), or
-// when one of the versions is no number. An object that was rejected holds up
-// everybody who waits for what came after it: give ctx a deadline, and the error
-// names it.
+// WaitFor returns nil if the version is reached, even if ctx has ended. It returns a [*WaitError]
+// when ctx ends, when a Replace lowers the resource version ([ErrVersionLowered]), when the partition
+// is dropped ([ErrOutOfScope]), or when a version is no number. A rejected object holds back the
+// version: give ctx a deadline, and the error names the object.
 func (p *Partition[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	return p.wait(ctx, Key{}, resourceVersion, nil)
 }
 
-// wait waits for a version, or for an earlier end: until enough says so, which
-// is asked again whenever the object of the key changes.
+// wait waits until the version is reached, or until enough returns true. It calls enough again after
+// each change of the key.
 func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough func() bool) error {
 	failed := func(err error) error { return p.waitError(key, wanted, err) }
 	w, err := p.await(wanted)
@@ -34,8 +32,8 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 	defer p.forget(w)
 	var changed chan struct{} // nil blocks for ever
 	if enough != nil {
-		watch := p.of.watches.add(key)
-		defer p.of.watches.remove(key, watch)
+		watch := p.of.watches.add(topic{key: key})
+		defer p.of.watches.remove(topic{key: key}, watch)
 		changed = watch.changed
 	}
 	for {
@@ -51,7 +49,7 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 		case <-changed:
 		case <-ctx.Done():
 			select {
-			case <-w.done: // of two reasons to return, this one says more
+			case <-w.done: // the version was reached as well
 			default:
 				return failed(context.Cause(ctx))
 			}
@@ -59,12 +57,11 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 	}
 }
 
-// WaitForObject waits until the cache shows an object as the server returned it
-// from a create or an update, or a later state: then it is held at that version
-// or a newer one, or is gone again, or is not selected.
+// WaitForObject waits until the cache has seen an object as the server returned it from a create or an
+// update: the cache holds this or a later state, or the object is deleted again, or a selector
+// excludes it.
 //
-// It returns what WaitFor returns, and a [*WaitError] at once for an object that
-// cannot be waited for: one without a key ([ErrBadKey]), without a resource version,
+// It returns what WaitFor returns. It returns a [*WaitError] at once for an object without a key ([ErrBadKey]), without a resource version,
 // or outside of the scope ([ErrOutOfScope]).
 func (p *Partition[T]) WaitForObject(ctx context.Context, object T) error {
 	key, version, err := p.known(object)
@@ -81,10 +78,10 @@ func (p *Partition[T]) WaitForObject(ctx context.Context, object T) error {
 	})
 }
 
-// WaitForDeletion waits until the cache does not hold an object any more that was
-// just deleted on the server: it is told apart by its UID from another one of the
-// same name. Pass the object as it was last seen; the cache is first waited for to
-// have seen as much. It returns what WaitForObject returns.
+// WaitForDeletion waits until the cache no longer holds an object that was deleted on the server.
+// Another object of the same name has another UID and does not count. Pass the last known state of
+// the object: WaitForDeletion first waits until the cache has seen that state. It returns what
+// WaitForObject returns.
 func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 	key, version, err := p.known(object)
 	if err != nil {
@@ -93,8 +90,8 @@ func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 	if err := p.WaitForObject(ctx, object); err != nil {
 		return err
 	}
-	watch := p.of.watches.add(key)
-	defer p.of.watches.remove(key, watch)
+	watch := p.of.watches.add(topic{key: key})
+	defer p.of.watches.remove(topic{key: key}, watch)
 	for {
 		if held, ok := p.of.held(key); !ok || version.recreated(held) {
 			return nil
@@ -119,9 +116,8 @@ func (p *Partition[T]) known(object T) (Key, Version, error) {
 	return key, version, err
 }
 
-// WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each of
-// them, and for those that are made meanwhile; it fails with [ErrOutOfScope] if one
-// that it waits for is dropped.
+// WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each partition, also for
+// partitions that are added meanwhile. It fails with [ErrOutOfScope] if one of them is dropped.
 func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	var done []*Partition[T]
 	for {
@@ -132,7 +128,7 @@ func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 		err := next.WaitFor(ctx, resourceVersion)
 		switch {
 		case errors.Is(err, errSplit):
-			continue // there are partitions now
+			continue // the cache has partitions now
 		case err != nil:
 			return err
 		case next == v.of.whole:
@@ -142,8 +138,8 @@ func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	}
 }
 
-// nextPart returns something to wait for that is not done: a partition, or the
-// whole of a cache without any; nil if there is nothing.
+// nextPart returns a partition that is not in done, or the whole of a cache without partitions. It
+// returns nil when all are done.
 func (c *Cache[T]) nextPart(done []*Partition[T]) *Partition[T] {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -158,27 +154,26 @@ func (c *Cache[T]) nextPart(done []*Partition[T]) *Partition[T] {
 	return nil
 }
 
-// WaitForObject is [Partition.WaitForObject] of the partition that the object is
-// in. In a cache with partitions, an object that is in none of them fails with
-// [ErrOutOfScope]: so does every one whose cluster the KeyFunc does not know. Wait
-// for it by [View.WaitForObjectIn], or through its partition, which does.
+// WaitForObject is [Partition.WaitForObject] of the object's partition. In a cache with partitions, it
+// fails with [ErrOutOfScope] for an object that is in none of them. If the KeyFunc does not know the
+// cluster, use [View.WaitForObjectIn] or the partition.
 func (v *View[T]) WaitForObject(ctx context.Context, object T) error {
 	return v.WaitForObjectIn(ctx, "", object)
 }
 
-// WaitForObjectIn is [View.WaitForObject] for an object of a cluster, if the KeyFunc
-// does not say which one it is of.
+// WaitForObjectIn is [View.WaitForObject] for an object of the given cluster. It is for a KeyFunc that
+// does not know the cluster.
 func (v *View[T]) WaitForObjectIn(ctx context.Context, cluster string, object T) error {
 	return v.of.waitIn(cluster, object, func(p *Partition[T]) error { return p.WaitForObject(ctx, object) })
 }
 
-// WaitForDeletion is [Partition.WaitForDeletion] of the partition that the object
-// is in, and fails as [View.WaitForObject] does where there is none.
+// WaitForDeletion is [Partition.WaitForDeletion] of the object's partition. It fails with
+// [ErrOutOfScope] if the object is in none.
 func (v *View[T]) WaitForDeletion(ctx context.Context, object T) error {
 	return v.of.waitIn("", object, func(p *Partition[T]) error { return p.WaitForDeletion(ctx, object) })
 }
 
-// waitIn waits in the partition that an object is in, or in the whole.
+// waitIn calls wait for the partition of an object, or for the whole of a cache without partitions.
 func (c *Cache[T]) waitIn(cluster string, object T, wait func(*Partition[T]) error) error {
 	key, version, err := c.whole.known(object)
 	if err != nil {
@@ -190,7 +185,7 @@ func (c *Cache[T]) waitIn(cluster string, object T, wait func(*Partition[T]) err
 	for {
 		p := c.partOf(key, version)
 		if p == nil {
-			return c.whole.waitError(key, version.ResourceVersion, fmt.Errorf("%w: it is in none; wait through the one that it was written to", ErrOutOfScope))
+			return c.whole.waitError(key, version.ResourceVersion, fmt.Errorf("%w: no partition contains it; wait through the partition that it was written to", ErrOutOfScope))
 		}
 		if err := wait(p); !errors.Is(err, errSplit) {
 			return err
@@ -198,8 +193,7 @@ func (c *Cache[T]) waitIn(cluster string, object T, wait func(*Partition[T]) err
 	}
 }
 
-// partOf returns the partition that an object is in, the whole of a cache without
-// partitions, or nil.
+// partOf returns the partition of an object, the whole of a cache without partitions, or nil.
 func (c *Cache[T]) partOf(key Key, version Version) *Partition[T] {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -212,4 +206,73 @@ func (c *Cache[T]) partOf(key Key, version Version) *Partition[T] {
 		}
 	}
 	return nil
+}
+
+// ErrVersionLowered means that the version that was waited for may never come: the server went back to
+// an older state, as after a restore from a backup. Read the object from the server again.
+var ErrVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state")
+
+var errNoVersion = errors.New("object has no resource version: pass it as the server returned it")
+
+// WaitError says why waiting for a resource version ended too early.
+type WaitError struct {
+	// Wanted is the resource version that was waited for; empty if the object has none.
+	Wanted string
+	// Reached is the resource version of the cache when waiting ended.
+	Reached string
+	// Key is the key of the object that was waited for; zero if there was no object.
+	Key Key
+	// Rejected are the first 16 keys that hold back the resource version, in their order: the cache
+	// rejected an object under each and has not stored or deleted it since (store-S5). The zero Key
+	// stands for objects without a key.
+	Rejected []Key
+	// Err is [ErrVersionLowered], [ErrOutOfScope] or [ErrBadKey], the cause of the context, or the
+	// error of a version that is empty or no number.
+	Err error
+}
+
+// Error names the wanted and the reached version, the first rejected keys, and the cause.
+func (e *WaitError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "waiting for resource version %.64q", e.Wanted)
+	if e.Key != (Key{}) {
+		fmt.Fprintf(&b, " of %.253q", e.Key)
+	}
+	fmt.Fprintf(&b, ", reached %.64q", e.Reached)
+	separator := " before the rejected "
+	for _, key := range e.Rejected[:min(len(e.Rejected), maxListed)] {
+		name := "object without a key"
+		if key != (Key{}) {
+			name = fmt.Sprintf("%.253q", key)
+		}
+		b.WriteString(separator + name)
+		separator = ", "
+	}
+	if len(e.Rejected) > maxListed {
+		b.WriteString(" and others")
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+// maxRejectedKeys bounds WaitError.Rejected.
+const maxRejectedKeys = 16
+
+// sortKeys is not inlined, so that packages with a cache do not compile the sort again.
+//
+//go:noinline
+func sortKeys(keys []Key) { slices.SortFunc(keys, Key.Compare) }
+
+func (p *Partition[T]) waitError(key Key, wanted string, err error) error {
+	p.of.mu.RLock()
+	reached, keys := p.resourceVersion, p.rejected.all()
+	p.of.mu.RUnlock()
+	sortKeys(keys)
+	if len(keys) > maxRejectedKeys {
+		keys = slices.Clone(keys[:maxRejectedKeys])
+	}
+	return &WaitError{Wanted: wanted, Reached: reached, Key: key, Rejected: keys, Err: err}
 }

@@ -32,22 +32,22 @@ func TestWaitErrorNamesWhatIsLacking(t *testing.T) {
 			func() error { return c.WaitForDeletion(ctx, pod("", "held", "u", "3")) },
 		} {
 			require.ErrorAs(t, wait(), &waitError)
-			assert.Equal(t, []Key{{Name: "a"}, {Name: "b"}}, waitError.Lacking)
+			assert.Equal(t, []Key{{Name: "a"}, {Name: "b"}}, waitError.Rejected)
 		}
-		require.EqualError(t, c.WaitFor(ctx, "5"), `waiting for resource version "5", reached "3" for lack of "a", "b": context canceled`)
+		require.EqualError(t, c.WaitFor(ctx, "5"), `waiting for resource version "5", reached "3" before the rejected "a", "b": context canceled`)
 
 		require.Error(t, c.Add(nil))
 		require.NoError(t, c.DeleteKey(Key{Name: "b"}))
-		require.EqualError(t, c.WaitFor(ctx, "5"), `waiting for resource version "5", reached "3" for lack of an object without a key, "a": context canceled`)
+		require.EqualError(t, c.WaitFor(ctx, "5"), `waiting for resource version "5", reached "3" before the rejected object without a key, "a": context canceled`)
 
 		for i := range 100 {
 			lack("x" + strconv.Itoa(100+i))
 		}
 		require.ErrorAs(t, c.WaitFor(ctx, "5"), &waitError)
-		assert.Len(t, waitError.Lacking, maxLacking)
+		assert.Len(t, waitError.Rejected, maxRejectedKeys)
 		assert.ErrorContains(t, waitError, `"a", "x100", "x101", "x102" and others: context canceled`)
 		require.NoError(t, c.Replace(nil, "4"))
 		require.ErrorAs(t, c.WaitFor(ctx, "5"), &waitError)
-		assert.Nil(t, waitError.Lacking)
+		assert.Empty(t, waitError.Rejected)
 	})
 }

@@ -86,10 +86,7 @@ func (p *Partition[T]) recognise(w *Write[T]) (Key, Version, error) {
 	if w.Key == (Key{}) && w.Version == (Version{}) {
 		return key, version, err
 	}
-	override := w.Key
-	if normal, misplaced := p.normalize(override); misplaced == nil {
-		override = normal
-	}
+	override, _ := p.normalize(w.Key)
 	return applyOverride(override, w.Version, key, version, err)
 }
 
@@ -122,9 +119,7 @@ func (p *Partition[T]) stage(s *txn[T], w *Write[T]) *Rejection {
 	switch {
 	case w.Err != nil:
 		r := w.rejection()
-		if key, err := p.normalize(r.Key); err == nil {
-			r.Key = key
-		}
+		r.Key, _ = p.normalize(r.Key)
 		if ownerErr := p.checkOwner(r.Key, r.Version); ownerErr != nil {
 			r.Err = errors.Join(ownerErr, r.Err)
 		}
@@ -289,7 +284,7 @@ func (p *Partition[T]) advance(s *txn[T], key Key, resourceVersion string) {
 		return
 	}
 	s.seen = resourceVersion
-	if !p.lacking.any() {
+	if !p.rejected.any() {
 		s.resourceVersion = resourceVersion
 	}
 }

@@ -20,6 +20,6 @@ By Charles Dickens:
   Bleak House
   David Copperfield
 Books after one was deleted: 2
-A book without a title: store rejected 1 object(s): object without a key: object has no name
+A book without a title: store rejected 1 object(s): object without a key: object has no usable key
 `, out.String())
 }

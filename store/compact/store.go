@@ -26,7 +26,7 @@ var (
 // with a T that is no pointer to a struct, every object is rejected.
 func New[T any](keyOf store.KeyFunc[T], opts ...Option) *Store[T] {
 	s := &Store[T]{packer: NewPacker(keyOf, opts...), cache: store.New(Key[T])}
-	s.pack = decorate.Transform(&telling[T]{s.cache}, s.KeyOf, s.packer.Pack).(store.BatchStore[T])
+	s.pack = decorate.Transform(&derivingStore[T]{s.cache}, s.KeyOf, s.packer.Pack).(store.BatchStore[T])
 	return s
 }
 
@@ -102,4 +102,26 @@ func (s *Store[T]) KeyOf(object T) (store.Key, error) {
 		return store.Key{}, s.packer.failure
 	}
 	return s.packer.keyOf(object)
+}
+
+// derivingStore is the cache. Its batches derive keys and versions from the packed objects, so that the
+// cache keeps no other copies of these strings.
+type derivingStore[T any] struct{ *store.Cache[*Packed[T]] }
+
+// BeginBatch implements [store.BatchStore].
+func (s *derivingStore[T]) BeginBatch(self store.Store[*Packed[T]], replace bool) store.Batch[*Packed[T]] {
+	if self != store.Store[*Packed[T]](s) {
+		return nil
+	}
+	return derivingBatch[T]{s.Cache.BeginBatch(s.Cache, replace)}
+}
+
+// derivingBatch is a batch of a derivingStore.
+type derivingBatch[T any] struct{ store.Batch[*Packed[T]] }
+
+func (b derivingBatch[T]) Write(w store.Write[*Packed[T]]) error {
+	if w.Err == nil && (w.Type != store.Deletion || w.FinalStateKnown) {
+		w.Key, w.Version = store.Key{}, store.Version{}
+	}
+	return b.Batch.Write(w)
 }
