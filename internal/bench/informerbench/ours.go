@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/reflector"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -12,7 +13,7 @@ import (
 
 type ours struct {
 	*server
-	*counter
+	*measure.Counter
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
@@ -26,7 +27,7 @@ func newOurs(handlers int, server *server) (subject, error) {
 // openOurs opens an informer with more options, and hands it over before it runs.
 func openOurs(handlers int, server *server, opts []informer.Option, made func(*informer.Informer[*corev1.Pod])) (*ours, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	o := &ours{server: server, counter: newCounter(handlers), stop: stop}
+	o := &ours{server: server, Counter: measure.NewCounter(handlers), stop: stop}
 	opts = append(opts, informer.WithReflector(reflector.WithoutWatchList()))
 	pods, err := newInformer(server, opts)
 	if err != nil {
@@ -35,14 +36,14 @@ func openOurs(handlers int, server *server, opts []informer.Option, made func(*i
 	made(pods)
 	for range handlers {
 		pods.Handle(informer.HandlerFuncs[*corev1.Pod]{
-			OnAdd:    func(*corev1.Pod, bool) { o.handled() },
-			OnUpdate: func(_, _ *corev1.Pod) { o.handled() },
-			OnDelete: func(*corev1.Pod, bool) { o.handled() },
+			OnAdd:    func(*corev1.Pod, bool) { o.Handled() },
+			OnUpdate: func(_, _ *corev1.Pod) { o.Handled() },
+			OnDelete: func(*corev1.Pod, bool) { o.Handled() },
 		})
 	}
-	o.expect(len(server.pods))
+	o.Expect(len(server.pods))
 	o.running.Go(func() { _ = pods.Run(ctx) }) // which returns nil unless a handler failed
-	return o, o.wait()
+	return o, o.Wait()
 }
 
 func newInformer(server *server, opts []informer.Option) (*informer.Informer[*corev1.Pod], error) {
@@ -54,7 +55,7 @@ func newInformer(server *server, opts []informer.Option) (*informer.Informer[*co
 	return informer.New(client, opts...), err
 }
 
-func (o *ours) parts() (*server, *counter) { return o.server, o.counter }
+func (o *ours) parts() (*server, *measure.Counter) { return o.server, o.Counter }
 
 func (o *ours) close() {
 	o.stop()

@@ -4,13 +4,14 @@ import (
 	"context"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
 type peer struct {
 	*server
-	*counter
+	*measure.Counter
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
@@ -24,27 +25,27 @@ func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
 
 func newPeer(handlers int, server *server) (subject, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &peer{server: server, counter: newCounter(handlers), stop: stop}
+	p := &peer{server: server, Counter: measure.NewCounter(handlers), stop: stop}
 	pods := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc:  server.anyList,
 		WatchFuncWithContext: server.Watch,
 	}, listsFirst{}), &corev1.Pod{}, 0, cache.Indexers{})
 	for range handlers {
 		handler := cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { p.handled() },
-			UpdateFunc: func(any, any) { p.handled() },
-			DeleteFunc: func(any) { p.handled() },
+			AddFunc:    func(any) { p.Handled() },
+			UpdateFunc: func(any, any) { p.Handled() },
+			DeleteFunc: func(any) { p.Handled() },
 		}
 		if _, err := pods.AddEventHandler(handler); err != nil {
 			return p, err
 		}
 	}
-	p.expect(len(server.pods))
+	p.Expect(len(server.pods))
 	p.running.Go(func() { pods.RunWithContext(ctx) })
-	return p, p.wait()
+	return p, p.Wait()
 }
 
-func (p *peer) parts() (*server, *counter) { return p.server, p.counter }
+func (p *peer) parts() (*server, *measure.Counter) { return p.server, p.Counter }
 
 func (p *peer) close() {
 	p.stop()

@@ -34,11 +34,11 @@ type world struct {
 	ctx      context.Context
 	profiles string // folder; empty for none
 	server   *wirebench.Server
-	samples  map[entry][]sample
+	samples  measure.Samples[entry, sample]
 }
 
 func newWorld(ctx context.Context, s scale, profiles string) *world {
-	return &world{scale: s, ctx: ctx, profiles: profiles, samples: map[entry][]sample{}}
+	return &world{scale: s, ctx: ctx, profiles: profiles, samples: measure.Samples[entry, sample]{}}
 }
 
 // prepare starts the server, and has it build a data set.
@@ -58,28 +58,14 @@ func (w *world) close() error {
 	return w.server.Stop()
 }
 
-// side returns the figures of an entry, round by round. Cases share what was measured.
-func (w *world) side(e entry, m metric) measure.Round {
-	round := 0
-	return func() (float64, error) {
-		s, err := w.sample(e, round)
-		round++
-		return m.of(s), err
-	}
-}
+// side returns the figures of an entry, round by round.
+func (w *world) side(e entry, m metric) measure.Round { return w.samples.Side(e, w.measure, m.of) }
 
-// sample returns what was measured in a round.
-func (w *world) sample(e entry, round int) (sample, error) {
-	for len(w.samples[e]) <= round {
-		a := assignment{Contender: e.contender, Host: w.server.Root(e.dataset), Objects: w.objects, Reads: w.reads, Walks: w.walks}
-		if w.profiles != "" {
-			a.Profiles = measure.Profiles(filepath.Join(w.profiles, e.contender+"."+e.dataset))
-		}
-		s, err := worker.Measure(w.ctx, a)
-		if err != nil {
-			return sample{}, err
-		}
-		w.samples[e] = append(w.samples[e], s)
+// measure measures an entry once.
+func (w *world) measure(e entry) (sample, error) {
+	a := assignment{Contender: e.contender, Host: w.server.Root(e.dataset), Objects: w.objects, Reads: w.reads, Walks: w.walks}
+	if w.profiles != "" {
+		a.Profiles = measure.Profiles(filepath.Join(w.profiles, e.contender+"."+e.dataset))
 	}
-	return w.samples[e][round], nil
+	return worker.Measure(w.ctx, a)
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -22,7 +23,7 @@ var _ subject = (*ours)(nil)
 // handlers know.
 func newOurs(handlers int, pods []*corev1.Pod) (*ours, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	o := &ours{counter: counter{handlers: handlers}, cache: store.New(store.ObjectKey[*corev1.Pod]), stop: stop}
+	o := &ours{counter: counter{Counter: measure.NewCounter(handlers)}, cache: store.New(store.ObjectKey[*corev1.Pod]), stop: stop}
 	for range handlers {
 		c := eventqueue.Follow(o.cache, eventqueue.WithCompaction(eventqueue.KeepLatest))
 		o.handlers.Go(func() {
@@ -35,11 +36,11 @@ func newOurs(handlers int, pods []*corev1.Pod) (*ours, error) {
 	if len(pods) == 0 {
 		return o, nil
 	}
-	o.expect(len(pods))
+	o.Expect(len(pods))
 	if err := o.cache.Replace(pods, "1"); err != nil {
 		return o, err
 	}
-	return o, o.wait()
+	return o, o.Wait()
 }
 
 func (o *ours) put(pods []*corev1.Pod) error {

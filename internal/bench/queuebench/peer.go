@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +32,7 @@ func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
 // newPeer returns an informer that runs on a server without pods, so that its listeners do. It holds the given pods, and the handlers know.
 func newPeer(handlers int, pods []*corev1.Pod) (*peer, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &peer{counter: counter{handlers: handlers}, stop: stop}
+	p := &peer{counter: counter{Counter: measure.NewCounter(handlers)}, stop: stop}
 	p.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
@@ -64,14 +65,14 @@ func newPeer(handlers int, pods []*corev1.Pod) (*peer, error) {
 	if len(pods) == 0 {
 		return p, nil
 	}
-	p.expect(len(pods))
+	p.Expect(len(pods))
 	for _, pod := range pods {
 		if err := p.informer.GetIndexer().Add(pod); err != nil {
 			return p, err
 		}
 		p.listeners.OnAdd(pod, true)
 	}
-	return p, p.wait()
+	return p, p.Wait()
 }
 
 // put does for each pod what processDeltas in client-go's tools/cache/controller.go does for an update.

@@ -93,7 +93,7 @@ func (w *world) stalled() (ours, peer measure.Round, err error) {
 		defer s.close()
 		defer s.counting().stall()()
 		before := measure.LiveHeap()
-		s.counting().expect(w.updates)
+		s.counting().Expect(w.updates)
 		for i := range w.updates {
 			pod := *w.set.Pods[0]
 			pod.ResourceVersion = strconv.Itoa(i + 2)

@@ -43,11 +43,11 @@ type world struct {
 	ctx      context.Context
 	profiles string // folder; empty for none
 	servers  map[int]*wirebench.Server
-	samples  map[entry][]sample
+	samples  measure.Samples[entry, sample]
 }
 
 func newWorld(ctx context.Context, s scale, profiles string) *world {
-	return &world{scale: s, ctx: ctx, profiles: profiles, servers: map[int]*wirebench.Server{}, samples: map[entry][]sample{}}
+	return &world{scale: s, ctx: ctx, profiles: profiles, servers: map[int]*wirebench.Server{}, samples: measure.Samples[entry, sample]{}}
 }
 
 // prepare sees to it that there is a server with so many objects.
@@ -69,38 +69,24 @@ func (w *world) close() (err error) {
 	return err
 }
 
-// side returns the figures of an entry, round by round. Cases share what was measured.
-func (w *world) side(e entry, m metric) measure.Round {
-	round := 0
-	return func() (float64, error) {
-		s, err := w.sample(e, round)
-		round++
-		return m.of(s), err
-	}
-}
+// side returns the figures of an entry, round by round.
+func (w *world) side(e entry, m metric) measure.Round { return w.samples.Side(e, w.measure, m.of) }
 
-// sample returns what was measured in a round.
-func (w *world) sample(e entry, round int) (sample, error) {
-	for len(w.samples[e]) <= round {
-		a := assignment{
-			Contender: e.contender, Host: w.servers[e.objects].Root(dataset), Objects: e.objects, Workers: e.workers, Passes: w.passes, Alone: w.alone,
-		}
-		if e.objects == w.many {
-			a.Passes = 0
-		}
-		if e.workers == workers {
-			a.Alone = 0
-		}
-		if w.profiles != "" {
-			a.Profiles = measure.Profiles(filepath.Join(w.profiles, fmt.Sprintf("%s.%d.%d", e.contender, e.objects, e.workers)))
-		}
-		s, err := worker.Measure(w.ctx, a)
-		if err != nil {
-			return sample{}, err
-		}
-		w.samples[e] = append(w.samples[e], s)
+// measure measures an entry once.
+func (w *world) measure(e entry) (sample, error) {
+	a := assignment{
+		Contender: e.contender, Host: w.servers[e.objects].Root(dataset), Objects: e.objects, Workers: e.workers, Passes: w.passes, Alone: w.alone,
 	}
-	return w.samples[e][round], nil
+	if e.objects == w.many {
+		a.Passes = 0
+	}
+	if e.workers == workers {
+		a.Alone = 0
+	}
+	if w.profiles != "" {
+		a.Profiles = measure.Profiles(filepath.Join(w.profiles, fmt.Sprintf("%s.%d.%d", e.contender, e.objects, e.workers)))
+	}
+	return worker.Measure(w.ctx, a)
 }
 
 // cases returns a case for each line of the table.

@@ -58,7 +58,6 @@ var jsonPairings = []pairing{
 	{"json-unshared-list/floor", "pods", lists, "store-json-unshared", "floor-json", slices.Concat(
 		[]line{atMost(listCPU, 1.1), atMost(eventCPU, 1.1)}, without(listWall, listLive))},
 	{"json-list/floor", "pods", lists, "store-json", "floor-json", without(listCPU, eventCPU, listLive)},
-	{"json-list/floor-v1", "pods", lists, "store-json", "floor-json-v1", without(listCPU, eventCPU, listLive)},
 }
 
 var protobufPairings = []pairing{

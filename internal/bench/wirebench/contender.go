@@ -42,8 +42,7 @@ var contenders = map[string]builder{
 	"dynamic":            dynamicInformer,
 	"controller-runtime": controllerRuntime,
 
-	"floor-json-v1":  floor(floorV1{}),
-	"floor-json":     floor(floorV2{}),
+	"floor-json":     floor(floorJSON{}),
 	"floor-protobuf": floor(floorProtobuf{}),
 }
 

@@ -13,7 +13,7 @@ import (
 
 func TestFloorsDecodeEverything(t *testing.T) {
 	want := objects.Pods(few, objects.Templated)
-	for name, d := range map[string]floorDecoder{"v1": floorV1{}, "v2": floorV2{}, "protobuf": floorProtobuf{}} {
+	for name, d := range map[string]floorDecoder{"json": floorJSON{}, "protobuf": floorProtobuf{}} {
 		t.Run(name, func(t *testing.T) {
 			host, _ := newServer(t, "pods")
 			c, err := floor(d)(&rest.Config{Host: host}, datasets["pods"])
@@ -40,7 +40,7 @@ func TestFloorsDecodeEverything(t *testing.T) {
 }
 
 func TestContenderThatEndsIsNotWaitedFor(t *testing.T) {
-	c, err := floor(floorV1{})(&rest.Config{Host: "http://127.0.0.1:1"}, datasets["pods"])
+	c, err := floor(floorJSON{})(&rest.Config{Host: "http://127.0.0.1:1"}, datasets["pods"])
 	require.NoError(t, err)
 	r := start(c)
 	assert.ErrorContains(t, r.wait(1), "0 of 1 calls")

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	gojson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -78,59 +77,15 @@ func (f *floorLoop) get(ctx context.Context, url string, read func(io.Reader) er
 	return read(response.Body)
 }
 
-// floorV1 is encoding/json.
-type floorV1 struct{}
+// floorJSON is the JSON library that ours uses.
+type floorJSON struct{}
 
-func (floorV1) accept() format { return inJSON }
-
-func (floorV1) list(body io.Reader, put func(*corev1.Pod)) (string, error) {
-	d := gojson.NewDecoder(body)
-	var version, name string
-	for {
-		token, err := d.Token()
-		switch {
-		case err == io.EOF:
-			return version, nil
-		case err != nil:
-			return "", err
-		case token == gojson.Delim('[') && name == "items":
-			for d.More() {
-				pod := new(corev1.Pod)
-				if err := d.Decode(pod); err != nil {
-					return "", err
-				}
-				put(pod)
-			}
-		case name == "resourceVersion":
-			version, _ = token.(string)
-		}
-		name, _ = token.(string)
-	}
-}
-
-func (floorV1) watch(body io.Reader, put func(*corev1.Pod)) error {
-	d := gojson.NewDecoder(body)
-	for {
-		var event struct {
-			Type   string      `json:"type"`
-			Object *corev1.Pod `json:"object"`
-		}
-		if err := d.Decode(&event); err != nil {
-			return err
-		}
-		put(event.Object)
-	}
-}
-
-// floorV2 is the JSON library that ours uses.
-type floorV2 struct{}
-
-func (floorV2) accept() format { return inJSON }
+func (floorJSON) accept() format { return inJSON }
 
 // Looking for repeated names costs something, and neither side does.
 var floorOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true))
 
-func (floorV2) list(body io.Reader, put func(*corev1.Pod)) (string, error) {
+func (floorJSON) list(body io.Reader, put func(*corev1.Pod)) (string, error) {
 	d := jsontext.NewDecoder(body, floorOptions)
 	var version, name string
 	for {
@@ -161,7 +116,7 @@ func (floorV2) list(body io.Reader, put func(*corev1.Pod)) (string, error) {
 	}
 }
 
-func (floorV2) watch(body io.Reader, put func(*corev1.Pod)) error {
+func (floorJSON) watch(body io.Reader, put func(*corev1.Pod)) error {
 	d := jsontext.NewDecoder(body, floorOptions)
 	for {
 		var event struct {

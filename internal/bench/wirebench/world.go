@@ -29,12 +29,12 @@ type world struct {
 	ctx      context.Context
 	profiles string // folder; empty for none
 	server   *Server
-	samples  map[entry][]sample
+	samples  measure.Samples[entry, sample]
 	relists  map[entry]bool // those whose relists a case asks for
 }
 
 func newWorld(ctx context.Context, s scale, profiles string) *world {
-	w := &world{scale: s, ctx: ctx, profiles: profiles, samples: map[entry][]sample{}, relists: map[entry]bool{}}
+	w := &world{scale: s, ctx: ctx, profiles: profiles, samples: measure.Samples[entry, sample]{}, relists: map[entry]bool{}}
 	for _, p := range pairings {
 		for _, l := range p.lines {
 			if l.relists() {
@@ -63,28 +63,14 @@ func (w *world) close() error {
 	return w.server.Stop()
 }
 
-// side returns the figures of an entry, round by round. Cases share what was measured.
-func (w *world) side(e entry, m metric) measure.Round {
-	round := 0
-	return func() (float64, error) {
-		s, err := w.sample(e, round)
-		round++
-		return m.of(s), err
-	}
-}
+// side returns the figures of an entry, round by round.
+func (w *world) side(e entry, m metric) measure.Round { return w.samples.Side(e, w.measure, m.of) }
 
-// sample returns what was measured in a round.
-func (w *world) sample(e entry, round int) (sample, error) {
-	for len(w.samples[e]) <= round {
-		a := assignment{Contender: e.contender, Dataset: e.dataset, Objects: w.objects, Relist: w.relists[e], Alone: w.alone}
-		if w.profiles != "" {
-			a.Profiles = measure.Profiles(filepath.Join(w.profiles, fmt.Sprintf("%s.%s.%s", e.contender, e.dataset, e.mode)))
-		}
-		s, err := w.server.measure(w.ctx, a, e.mode)
-		if err != nil {
-			return sample{}, err
-		}
-		w.samples[e] = append(w.samples[e], s)
+// measure measures an entry once.
+func (w *world) measure(e entry) (sample, error) {
+	a := assignment{Contender: e.contender, Dataset: e.dataset, Objects: w.objects, Relist: w.relists[e], Alone: w.alone}
+	if w.profiles != "" {
+		a.Profiles = measure.Profiles(filepath.Join(w.profiles, fmt.Sprintf("%s.%s.%s", e.contender, e.dataset, e.mode)))
 	}
-	return w.samples[e][round], nil
+	return w.server.measure(w.ctx, a, e.mode)
 }
