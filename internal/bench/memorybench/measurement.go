@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"time"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"k8s.io/client-go/rest"
@@ -45,7 +44,7 @@ func measureContender(a assignment) (s sample, err error) {
 		return s, fmt.Errorf("it holds %d objects where there are %d", held, a.Objects)
 	}
 	n := float64(a.Objects)
-	s.Fill = microseconds(cpu) / n
+	s.Fill = measure.Microseconds(cpu) / n
 	s.RSS = measure.PeakRSS() / n
 	s.Live = (float64(measure.LiveHeap()) - float64(empty)) / n
 	if err := a.Profiles.Heap("filled"); err != nil {
@@ -78,7 +77,7 @@ func measureReads(a assignment, made contender, s *sample) (err error) {
 	if found != a.Reads {
 		return fmt.Errorf("%d of %d reads found their object", found, a.Reads)
 	}
-	s.Read = microseconds(cpu) / float64(a.Reads)
+	s.Read = measure.Microseconds(cpu) / float64(a.Reads)
 	s.Allocated = float64(after.TotalAlloc-before.TotalAlloc) / float64(a.Reads)
 	cpu = measure.CPU(func() {
 		found = 0
@@ -89,8 +88,6 @@ func measureReads(a assignment, made contender, s *sample) (err error) {
 	if found != a.Walks*a.Objects {
 		return fmt.Errorf("%d walks found %d objects where there are %d", a.Walks, found, a.Objects)
 	}
-	s.Walk = microseconds(cpu) / float64(found)
+	s.Walk = measure.Microseconds(cpu) / float64(found)
 	return nil
 }
-
-func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 )
 
 // Run is the subcommand: it measures the cases that its arguments choose and prints a table to out. Errors in the arguments go
@@ -19,3 +20,9 @@ func Run(args []string, out, log io.Writer) error {
 		return w.cases(), w.close
 	}, args, out, log)
 }
+
+var worker = wirebench.Worker[assignment, sample]{Variable: "KUBEREFLECTOR_BENCH_RECONCILE", Work: measureContender}
+
+// Main does the work of a contender and exits, in a process that [Run] started; in others it returns. A program that calls Run
+// calls Main and [wirebench.Main] first.
+func Main() { worker.Main() }

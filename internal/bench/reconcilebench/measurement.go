@@ -35,7 +35,7 @@ func measureContender(a assignment) (s sample, err error) {
 		return s, err
 	}
 	empty := measure.LiveHeap()
-	s.Start, err = m.phase("start", func() error {
+	s.Start, err = m.Profiles.Phase("start", a.Objects, func() error {
 		m.running = start(made, a.Workers, a.Objects)
 		return m.wait()
 	})
@@ -45,13 +45,13 @@ func measureContender(a assignment) (s sample, err error) {
 	if err != nil {
 		return s, fmt.Errorf("start: %w", err)
 	}
-	m.settle()
+	measure.Settle()
 	s.Heap = float64(measure.LiveHeap()) - float64(empty)
 	if err := m.Profiles.Heap("start"); err != nil || a.Passes == 0 {
 		return s, err
 	}
 	if a.Alone > 0 {
-		if s.Event, err = m.phase("event", m.events); err != nil {
+		if s.Event, err = m.Profiles.Phase("event", a.Objects, m.events); err != nil {
 			return s, fmt.Errorf("changes: %w", err)
 		}
 		if s.P50, s.P99, err = m.rest(); err != nil {
@@ -69,27 +69,6 @@ func measureContender(a assignment) (s sample, err error) {
 	return s, nil
 }
 
-// phase measures what something takes, for an object.
-func (m *measurement) phase(name string, do func() error) (u usage, err error) {
-	stop, err := m.Profiles.CPU(name)
-	if err != nil {
-		return u, err
-	}
-	var before, after runtime.MemStats
-	var wall time.Duration
-	cpu := measure.CPU(func() {
-		runtime.ReadMemStats(&before)
-		begin := time.Now()
-		err = do()
-		wall = time.Since(begin)
-	})
-	runtime.ReadMemStats(&after)
-	n := float64(m.Objects)
-	return usage{CPU: microseconds(cpu) / n, Wall: microseconds(wall) / n, Allocs: float64(after.Mallocs-before.Mallocs) / n}, errors.Join(err, stop())
-}
-
-func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-
 // events has each object change once.
 func (m *measurement) events() error {
 	m.expect(m.Objects)
@@ -101,7 +80,7 @@ func (m *measurement) events() error {
 
 // rest has objects change one after the other.
 func (m *measurement) rest() (p50, p99 float64, err error) {
-	m.settle()
+	measure.Settle()
 	times := make([]float64, 0, m.Alone)
 	for range m.Alone {
 		m.expect(1)
@@ -110,7 +89,7 @@ func (m *measurement) rest() (p50, p99 float64, err error) {
 		}
 		select {
 		case at := <-m.reached:
-			times = append(times, microseconds(m.connection.since(at)))
+			times = append(times, measure.Microseconds(m.connection.since(at)))
 		case err := <-m.ended:
 			m.ended <- err
 			return 0, 0, err
@@ -131,7 +110,7 @@ func (m *measurement) rate(name string) (r rate, err error) {
 			open()
 			return r, err
 		}
-		m.settle()
+		measure.Settle()
 		runtime.GC()
 		if pass == m.Passes-1 {
 			if stop, err = m.Profiles.CPU(name); err != nil {
@@ -145,22 +124,9 @@ func (m *measurement) rate(name string) (r rate, err error) {
 			return r, err
 		}
 		rates = append(rates, float64(m.Objects)/time.Since(begin).Seconds())
-		times = append(times, microseconds(measure.Used()-used)/float64(m.Objects))
+		times = append(times, measure.Microseconds(measure.Used()-used)/float64(m.Objects))
 	}
 	return rate{Second: measure.Median(rates), CPU: measure.Median(times)}, stop()
-}
-
-// idle is how long a process must do nothing for its work to be done.
-const idle = 50 * time.Millisecond
-
-// settle waits until nothing is done any more.
-func (m *measurement) settle() {
-	for used := measure.Used(); ; used = measure.Used() {
-		time.Sleep(idle)
-		if measure.Used()-used < time.Millisecond {
-			return
-		}
-	}
 }
 
 // modify has the server change objects, as soon as it is being watched.

@@ -15,8 +15,8 @@ type assignment struct {
 
 // sample is what a process measured.
 type sample struct {
-	Start usage `json:"start"` // from nothing to the last reconciliation of all objects
-	Event usage `json:"event"` // from the server to the reconciliation, when all objects change
+	Start measure.Usage `json:"start"` // from nothing to the last reconciliation of all objects
+	Event measure.Usage `json:"event"` // from the server to the reconciliation, when all objects change
 
 	Idle    rate `json:"idle"`    // of reconciliations that do nothing
 	Reading rate `json:"reading"` // and of those that read the object
@@ -25,13 +25,6 @@ type sample struct {
 	P99 float64 `json:"p99"`
 
 	Heap float64 `json:"heap"` // what is live after the start, in bytes
-}
-
-// usage is what something takes, for an object: times in microseconds.
-type usage struct {
-	CPU    float64 `json:"cpu"`
-	Wall   float64 `json:"wall"`
-	Allocs float64 `json:"allocs"`
 }
 
 // rate is how quick reconciliations are whose keys wait.

@@ -12,7 +12,13 @@ import (
 	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) {
+	Main()
+	goleak.VerifyTestMain(m)
+}
 
 var tiny = scale{objects: 60, alone: 2, rounds: 1}
 

@@ -34,7 +34,7 @@ func measureClient(a assignment) (s sample, err error) {
 	c := &client{assignment: a, orders: &http.Client{}, version: firstVersion + a.Objects - 1}
 	defer c.orders.CloseIdleConnections()
 	empty := measure.LiveHeap()
-	s.List, err = c.phase("list", func() error {
+	s.List, err = c.Profiles.Phase("list", a.Objects, func() error {
 		c.running = start(made)
 		return c.running.wait(a.Objects)
 	})
@@ -48,7 +48,7 @@ func measureClient(a assignment) (s sample, err error) {
 	if err := c.Profiles.Heap("list"); err != nil {
 		return s, err
 	}
-	s.Events, err = c.phase("events", func() error {
+	s.Events, err = c.Profiles.Phase("events", c.Objects, func() error {
 		c.version += a.Objects
 		if err := Order(c.orders, c.Host, "modify?n="+strconv.Itoa(a.Objects)); err != nil {
 			return err
@@ -73,28 +73,6 @@ func measureClient(a assignment) (s sample, err error) {
 	return s, nil
 }
 
-// phase measures what something takes, for an object.
-func (c *client) phase(name string, do func() error) (u usage, err error) {
-	var before, after runtime.MemStats
-	runtime.GC()
-	stop, err := c.Profiles.CPU(name)
-	if err != nil {
-		return u, err
-	}
-	runtime.ReadMemStats(&before)
-	cpu, begin := measure.Used(), time.Now()
-	if err := do(); err != nil {
-		return u, err
-	}
-	wall, cpu := time.Since(begin), measure.Used()-cpu
-	runtime.ReadMemStats(&after)
-	n := float64(c.Objects)
-	return usage{
-		CPU: micros(cpu, c.Objects), Wall: micros(wall, c.Objects),
-		Allocs: float64(after.Mallocs-before.Mallocs) / n, Bytes: float64(after.TotalAlloc-before.TotalAlloc) / n,
-	}, stop()
-}
-
 // alone lets objects change one after the other.
 func (c *client) alone(changes int) (float64, error) {
 	var times []float64
@@ -107,7 +85,7 @@ func (c *client) alone(changes int) (float64, error) {
 		if err := c.running.wait(1); err != nil {
 			return 0, err
 		}
-		times = append(times, micros(time.Since(begin), 1))
+		times = append(times, measure.Microseconds(time.Since(begin)))
 	}
 	return measure.Median(times), nil
 }
@@ -116,7 +94,7 @@ func (c *client) alone(changes int) (float64, error) {
 func (c *client) relist(s *sample) (err error) {
 	before := measure.LiveHeap()
 	c.version++ // which the server does, so that the end can be seen
-	s.Relist, err = c.phase("relist", func() error {
+	s.Relist, err = c.Profiles.Phase("relist", c.Objects, func() error {
 		if err := Order(c.orders, c.Host, "fail"); err != nil {
 			return err
 		}
@@ -129,9 +107,7 @@ func (c *client) relist(s *sample) (err error) {
 const (
 	// patience is for what takes milliseconds, but on a busy machine.
 	patience = time.Minute
-	// idle is how long a process must do nothing for its work to be done.
-	idle  = 50 * time.Millisecond
-	pause = 5 * time.Millisecond
+	pause    = 5 * time.Millisecond
 )
 
 // settle waits until the newest version is held, and then until nothing is done any more: handlers may be behind.
@@ -143,13 +119,9 @@ func (c *client) settle() error {
 		}
 		time.Sleep(pause)
 	}
-	for cpu := measure.Used(); ; cpu = measure.Used() {
-		time.Sleep(idle)
-		if measure.Used()-cpu < time.Millisecond {
-			c.running.counter.forget()
-			return nil
-		}
-	}
+	measure.Settle()
+	c.running.counter.forget()
+	return nil
 }
 
 // peakHeap returns the most memory that the heap has had, in bytes.

@@ -1,16 +1,12 @@
 package wirebench
 
-import (
-	"time"
-
-	"github.com/kubereflector/kubereflector/internal/bench/measure"
-)
+import "github.com/kubereflector/kubereflector/internal/bench/measure"
 
 // sample is what a process measured of its contender.
 type sample struct {
-	List   usage `json:"list"`   // from nothing to a handler that knows all objects
-	Events usage `json:"events"` // one change of each object
-	Relist usage `json:"relist"` // of objects that did not change
+	List   measure.Usage `json:"list"`   // from nothing to a handler that knows all objects
+	Events measure.Usage `json:"events"` // one change of each object
+	Relist measure.Usage `json:"relist"` // of objects that did not change
 
 	Live float64 `json:"live"` // heap after the first list, in bytes an object
 	Peak float64 `json:"peak"` // heap until then, in bytes
@@ -19,14 +15,6 @@ type sample struct {
 	Growth float64 `json:"growth"`
 	// Alone is from a change to its handler when nothing else changes: the median, in microseconds.
 	Alone float64 `json:"alone"`
-}
-
-// usage is what something takes, for an object: times in microseconds.
-type usage struct {
-	CPU    float64 `json:"cpu"`
-	Wall   float64 `json:"wall"`
-	Allocs float64 `json:"allocs"`
-	Bytes  float64 `json:"bytes"`
 }
 
 // assignment is what a process is to measure.
@@ -38,8 +26,4 @@ type assignment struct {
 	Relist    bool             `json:"relist"`
 	Alone     int              `json:"alone"`    // changes that come one by one
 	Profiles  measure.Profiles `json:"profiles"` // how the files begin that profiles go to; empty for none
-}
-
-func micros(d time.Duration, objects int) float64 {
-	return float64(d.Nanoseconds()) / 1000 / float64(objects)
 }
