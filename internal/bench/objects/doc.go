@@ -10,8 +10,10 @@
 //     Each Job has one pod. Labels, owner and managed fields of a Job's pod are its own.
 //   - All pods share tolerations, probe settings and the names of containers, environment variables
 //     and conditions. Names, UIDs, times, addresses and container IDs are each pod's own.
+//     Every pod has two containers.
 //   - Managed fields take 2 to 4 kB of a pod (argo-workflows#16564). The controller's entry names the
-//     UID of the owner, and the kubelet's names the address of the pod, so no two pods share that.
+//     UID of the owner, so only pods of one owner share it. The kubelet's entry names the address of
+//     the pod, so no two pods share it.
 //   - Secrets: 20 % are Helm releases of 4 to 60 kB, 20 kB on average (helm#4543), with up to 10
 //     revisions, which is Helm's default. Their data is compressed, so no two are alike. 20 % are the
 //     same registry credentials in each namespace. 60 % are small and their own.
