@@ -53,9 +53,8 @@ type Cache[T any] struct {
 	// changes the table; nil at other times.
 	frozen *Snapshot[T]
 
-	// published is the snapshot of the current state, or nil if nobody has
-	// asked for it since the last commit. Writing requires mu; a snapshot is
-	// written only under trees as well.
+	// published is the snapshot of the current state, or nil if none was made since the last commit.
+	// Writing requires mu; a snapshot is written only under trees as well.
 	published atomic.Pointer[Snapshot[T]]
 
 	watches watches[T]
@@ -87,8 +86,8 @@ func mayHaveVersion[T any]() bool {
 		t.Implements(reflect.TypeFor[interface{ GetResourceVersion() string }]())
 }
 
-// held returns what is known of the version of the object that is held under a
-// key, and whether there is one. It is for readers.
+// held returns the version of the object under a key, as far as it is known, and whether the cache
+// holds one. It is for readers.
 func (c *Cache[T]) held(key Key) (Version, bool) {
 	if !c.carries.Load() {
 		return versionOfHeld(c, key)
@@ -96,8 +95,8 @@ func (c *Cache[T]) held(key Key) (Version, bool) {
 	return c.Snapshot().entry(key).held()
 }
 
-// heldByWriter is held for whoever holds writer: it makes no snapshot, which the next commit would
-// have to copy the trees for.
+// heldByWriter is held for callers that hold writer. It makes no snapshot, for which the next commit
+// would have to copy tree nodes.
 func (c *Cache[T]) heldByWriter(key Key) (Version, bool) {
 	if !c.carries.Load() {
 		return versionOfHeld(c, key)
@@ -124,11 +123,10 @@ func (c *Cache[T]) resourceVersionLocked() string {
 // resyncChunk is how many changes a commit of a resync has at most.
 const resyncChunk = 1024
 
-// Resync hands every object to one follower once more, as a Modification of
-// origin [Resync] whose Prior and Object are the same, in as many commits as it
-// takes. It changes nothing and tells no other follower. All of them come between
-// two commits of the cache, so that no change can overtake them; writers wait
-// until then. An event-queue collection resyncs with it.
+// Resync delivers every object to one follower again, as a Modification of origin [Resync] whose Prior
+// and Object are the same. Other followers receive nothing. The commits of a resync come between two
+// commits of the cache, so no change overtakes them; writers wait meanwhile. Package eventqueue calls
+// it.
 func (c *Cache[T]) Resync(follower Follower[T]) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
@@ -171,8 +169,7 @@ func (c *Cache[T]) Update(object T) error { return c.whole.Update(object) }
 // Delete implements [Store].
 func (c *Cache[T]) Delete(object T) error { return c.whole.Delete(object) }
 
-// DeleteKey implements [Store]. It does not move the resource version, because
-// it is not told any: a [Cache.Bookmark] does.
+// DeleteKey implements [Store]. It does not move the resource version: use [Cache.Bookmark] for that.
 func (c *Cache[T]) DeleteKey(key Key) error { return c.whole.DeleteKey(key) }
 
 // Replace implements [Store]. An object that the cache holds with the same UID

@@ -2,17 +2,15 @@ package store
 
 import "fmt"
 
-// Origin says where the news of a change comes from.
+// Origin says which kind of write made a change.
 type Origin uint8
 
 const (
-	// Watch is the origin of a single change: what a watch reports, or what a
-	// program writes by itself.
+	// Watch is the origin of a single change: an event of a watch, or a write of a program.
 	Watch Origin = iota + 1
 	// List is the origin of changes found by replacing everything.
 	List
-	// Resync is the origin of an object handed out once more although it did
-	// not change. It never stands for news from the API server.
+	// Resync is the origin of an unchanged object that is delivered again.
 	Resync
 )
 
@@ -67,7 +65,7 @@ type Change[T any] struct {
 	// the one that was held, which is Prior.
 	Object T
 
-	// Version is what is known of the version of Object.
+	// Version is the version of Object, as far as it is known.
 	Version Version
 
 	// FinalStateKnown is true for a Deletion that was reported with the state
@@ -75,20 +73,17 @@ type Change[T any] struct {
 	// missing: states between Object and the end may have gone unseen.
 	FinalStateKnown bool
 
-	// OutOfScope is true for a Deletion of what went on to exist: it left what the cache is for,
-	// because a scope was dropped or the object belongs to another shard now. What becomes
-	// of it is somebody else's business.
+	// OutOfScope is true for a Deletion of an object that still exists on the server. A scope was
+	// dropped, or the object belongs to another shard now.
 	OutOfScope bool
 }
 
-// Commit is one step of a cache from one state to the next. Its changes become
-// visible at once. It is valid only during the call that hands it over: its
-// memory serves for the next one.
+// Commit is one step of a cache from one state to the next. Its changes become visible at once. It is
+// valid only during the call of [Follower.Commit], because the next commit reuses its memory.
 type Commit[T any] struct {
 	Origin Origin
 
-	// Initial is true for the first Replace of a cache, or of a partition of
-	// one: its objects existed before anybody looked.
+	// Initial is true for the first Replace of a cache or of a partition: its objects existed before.
 	Initial bool
 
 	// Synced is true if the state after the commit comes from a Replace and
@@ -100,15 +95,14 @@ type Commit[T any] struct {
 	// ResourceVersion is the cache's resource version after the commit.
 	ResourceVersion string
 
-	// Partition is what was written to; nil if that was the cache itself. Its
-	// resource version is that after the commit.
+	// Partition is the partition that was written to; nil for a write to the cache itself. Its
+	// resource version is the version after the commit.
 	Partition *Partition[T]
 
-	// ObservedVersion is the resource version up to which everything in what was written to was told
-	// by now: that of the list, or of the last single change or bookmark. Unlike
-	// ResourceVersion it does not stay before an object that is lacking, and is there
-	// for a partition, too. It is empty before the first Replace, and if the commit
-	// brought no version.
+	// ObservedVersion is the resource version up to which the partition, or the cache itself, has
+	// received every change: the version of the list, or of the last change or bookmark. Unlike
+	// ResourceVersion it passes rejected objects, and is set for a partition, too. It is empty before
+	// the first Replace, and if the commit has no version.
 	ObservedVersion string
 
 	// Changes is what happened, in order: of a Replace, the objects that it
@@ -117,15 +111,13 @@ type Commit[T any] struct {
 	Changes []Change[T]
 }
 
-// Follower is told of every commit of a cache, in order. Its methods are called
-// under the writer's lock, one at a time: they must be quick, must not write to
-// the cache and must not stop following; they may read from the cache, which
-// already shows the commit. One that panics keeps the others from nothing: the
-// commit is made and they are told of it, then the panic goes on to whoever wrote.
+// Follower receives every commit of a cache, in order. Its methods run under the writer's lock, one at
+// a time: they must be quick, and must not write to the cache or stop following. They may read the
+// cache, which already shows the commit. If a follower panics, the commit is made and the other
+// followers receive it; then the panic goes on to the writer.
 type Follower[T any] interface {
-	// Start hands over the state that the first Commit will change. It is
-	// called once, before Follow returns.
+	// Start receives the state before the first commit. It runs once, before Follow returns.
 	Start(state *Snapshot[T])
-	// Commit hands over the next step.
+	// Commit receives the next commit.
 	Commit(commit *Commit[T])
 }

@@ -106,8 +106,9 @@
 //	ErrPanic           a function panicked; has the stack  fix the function
 //	ErrVersionLowered  the server was restored             read the object again
 //
-// A plain Store returns another error for a list with a rejected object, and stores nothing of the
-// list: implement BatchStore. So does AddIndex for a name that is taken.
+// A mistake in the program, such as a taken name of an index, is an error whose text says what to do.
+// So is a list with a rejected object for a plain Store, which then stores nothing: implement
+// [BatchStore].
 //
 // Resource versions are compared by waiters, by a Replace (is it lower?) and by shards. Everywhere
 // else they are opaque, and a version that is no number is stored like any other.

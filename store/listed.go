@@ -42,7 +42,7 @@ func (l *listed[T]) overrideVersion() Version {
 	return l.version
 }
 
-// gathered is what a list that is under way has of a budget.
+// gathered is the part of a budget that a pending list uses.
 type gathered struct {
 	shares map[Key]int64 // of the objects that it has room for
 	// over counts the rejected states since the last one of a key that was taken, and rejected is

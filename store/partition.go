@@ -26,10 +26,9 @@ var ErrNotHeld = errors.New("object was listed as unchanged, but is not held")
 // scopeError says for which scope something cannot be done.
 func scopeError(scope Scope, err error) error { return fmt.Errorf("scope of %v: %w", scope, err) }
 
-// Partition is the door of a [Cache] for one writer of several: a reflector of
-// one namespace, or of one cluster. It has a resource version of its own, its
-// Replace touches what is in its scope only, and its Bookmark speaks for it
-// alone. What it holds is read from the cache.
+// Partition is the part of a [Cache] that one writer of several fills, such as the reflector of one
+// namespace or cluster. It has a resource version of its own. Its Replace deletes nothing outside of
+// its scope. Read its objects from the cache.
 //
 // Get one from [Cache.Partition]. All methods are safe for concurrent use.
 type Partition[T any] struct {
@@ -59,28 +58,26 @@ type Partition[T any] struct {
 
 var _ BatchStore[any] = (*Partition[any])(nil)
 
-// Partition returns the door for one part of the cache. Keys without a cluster get
-// that of the scope, so that a KeyFunc need not know it; other keys must be in the
-// scope, or are rejected with [ErrOutOfScope].
+// Partition returns the partition of a scope. A second call with the same scope returns the same
+// partition. A scope that overlaps the scope of another partition is an error ([ErrOutOfScope]), and
+// so is a shard [ByOwner], because a cache does not know the owners of its objects. Objects that the
+// cache holds in the scope stay until the first Replace of the partition.
 //
-// A second call with the same scope returns the same partition. A scope that
-// overlaps that of another partition is an error ([ErrOutOfScope]). What the cache holds in the scope stays, until the first
-// Replace.
+// A key without a cluster gets the cluster of the scope, so a KeyFunc need not know it. The partition
+// rejects other keys outside of the scope with [ErrOutOfScope].
 //
-// As long as a cache has partitions, what is in them is written through them
-// alone: through the cache itself, a Replace fails with [ErrOutOfScope], and any other write of an
-// object in the scope of a partition is rejected with it. Objects in no partition may still be written one by one, unless a
-// partition's object has their key. With partitions that are shards, an object whose UID is in no
-// such shard is in no partition.
+// While a cache has partitions, write their objects through them. A Replace of the cache itself fails
+// with [ErrOutOfScope], and the cache rejects any other write of an object that belongs to a
+// partition. Objects of no partition may be written to the cache one by one, unless an object of a
+// partition has their key.
 //
-// A cache with partitions has no resource version of its own, and has to be
-// replaced anew to get one when all are dropped. It is complete when all of them
-// had their first Replace, or those that had none are dropped, and stays so when
+// A cache with partitions has no resource version. When all are dropped, the next Replace gives it
+// one. It is synced when each partition had its first Replace or was dropped, and stays synced when
 // others are added.
 //
-// Of partitions that are shards, each holds the objects that its shard contains. Where
-// one of another shard takes a key over, because an object was made anew, it stays,
-// whenever the writer of the old one's shard hears of that one's end.
+// Partitions may be shards of one scope. Each holds the objects that its shard contains. If an object
+// of another shard takes a key over, because the object was created anew, the new object stays: a
+// deletion of the old object, which the old shard's writer reports later, does not delete it.
 func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	if scope.Shard.By == ByOwner {
 		return nil, scopeError(scope, errOwnerShard)
@@ -105,22 +102,20 @@ func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	return p, nil
 }
 
-// Partitions returns the partitions of the cache, in the order in which they came. A
-// follower may ask for them.
+// Partitions returns the partitions of the cache, the oldest first. A follower may call it.
 func (c *Cache[T]) Partitions() []*Partition[T] {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return slices.Clone(c.partitions)
 }
 
-// Drop deletes everything in a scope in one commit, whose deletions say OutOfScope, and forgets
-// the partitions that are in it: what is written to them from now on fails with [ErrOutOfScope], and so does waiting for their resource
-// version.
+// Drop deletes all objects in a scope in one commit, whose deletions say OutOfScope, and drops the
+// partitions in the scope. From then on, writes to them and waits for their resource versions fail
+// with [ErrOutOfScope].
 //
-// A scope that has only a part of a partition is an error ([ErrOutOfScope]), and so is a shard
-// [ByOwner]: nothing is deleted. In a cache without partitions, deleting
-// is no news from the server: if there was something in the scope, the cache has
-// no resource version and is not complete until the next Replace.
+// Drop returns an error and deletes nothing if the scope contains only a part of a partition
+// ([ErrOutOfScope]) or is a shard [ByOwner]. If Drop deletes objects of a cache without partitions,
+// the cache has no resource version and is not synced until the next Replace.
 func (c *Cache[T]) Drop(scope Scope) error {
 	if scope.Shard.By == ByOwner {
 		return scopeError(scope, errOwnerShard)
@@ -150,11 +145,11 @@ func (c *Cache[T]) Drop(scope Scope) error {
 		c.whole.forgetLocked()
 		c.complete = false
 	}
-	if scope.Shard.whole() { // else nobody knows which of them are in it
+	if scope.Shard.whole() { // the shard of a rejected key is unknown
 		c.whole.rejected.forget(scope)
 	}
 	c.partitions = rest
-	// The one that everybody waited for may be gone.
+	// The dropped partition may have been the last one without a Replace.
 	c.complete = c.complete || len(c.partitions) > 0 && c.allComplete(nil)
 	c.mu.Unlock()
 
@@ -163,16 +158,15 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	return nil
 }
 
-// forgetLocked notes that nobody knows any more what is missing.
+// forgetLocked makes the partition incomplete until the next Replace.
 func (p *Partition[T]) forgetLocked() { p.resourceVersion, p.complete = "", false }
 
-// allComplete reports whether, after a Replace of p, all that the cache is made
-// of had one.
+// allComplete reports whether, after a Replace of p, all partitions had a Replace.
 func (c *Cache[T]) allComplete(p *Partition[T]) bool {
 	return p == c.whole || !slices.ContainsFunc(c.partitions, func(p *Partition[T]) bool { return !p.complete })
 }
 
-// Scope returns what the partition is for.
+// Scope returns the scope of the partition.
 func (p *Partition[T]) Scope() Scope {
 	if p.scope == nil {
 		return Scope{}
@@ -248,7 +242,7 @@ func (p *Partition[T]) clearRejected(key Key) {
 	p.rejected.remove(key)
 }
 
-// held iterates over what is held in the scope, for the writer.
+// held iterates over the entries of the partition. The caller holds writer.
 func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 	return func(yield func(*entry[T]) bool) {
 		if p.scope == nil {
@@ -283,8 +277,7 @@ func (p *Partition[T]) DeleteKey(key Key) error {
 	return p.apply([]Write[T]{{Type: Deletion, Key: key}}, "")
 }
 
-// Replace implements [Store]: see [Cache.Replace]. What is outside of the scope
-// is not touched.
+// Replace implements [Store]: see [Cache.Replace]. Objects outside of the scope stay.
 func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
 	b := newReplace(p, false, len(objects))
 	defer b.Discard() // if a function ends the goroutine

@@ -10,15 +10,15 @@ import (
 )
 
 // ErrPanic means that a function which was given to a store panicked: a KeyFunc,
-// an index function, or that of a store of package decorate. The object is rejected.
+// an index function, or a function of package decorate. The store rejects the object.
 // The error that wraps it carries the value and the stack.
 var ErrPanic = errors.New("panic")
 
-// Rejection is one object that a [Store] could not take.
+// Rejection is one object that a [Store] rejected.
 type Rejection struct {
-	// Key is the object's key; zero where the key is what could not be had.
+	// Key is the object's key; zero if the object has none.
 	Key Key
-	// Version is what is known of the rejected state.
+	// Version is the version of the rejected state, as far as it is known.
 	Version Version
 	// Err says why.
 	Err error
@@ -36,9 +36,8 @@ func (r Rejection) Error() string {
 	return fmt.Sprintf("%s: %v", name, r.Err)
 }
 
-// RejectedError says which objects a [Store] could not take. Everything else
-// that was given with them has been stored; what was held under their keys is
-// still held.
+// RejectedError names the objects that a [Store] rejected. The store has stored all other objects of
+// the write. It still holds the old objects under the rejected keys.
 type RejectedError struct {
 	// Rejections holds at least one element.
 	Rejections []Rejection

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// Scope is a part of what a cache holds: one namespace of one cluster, or all of
-// a cluster if Namespace is empty. The empty Cluster is the one whose keys have
-// no cluster. Of that it is one shard, or everything if Shard is zero.
+// Scope is a part of a cache: one namespace of one cluster, or a whole cluster if Namespace is empty.
+// Keys without a cluster belong to the empty Cluster. With a Shard, the scope has only the objects of
+// that shard.
 type Scope struct {
 	Cluster   string
 	Namespace string
@@ -48,19 +48,19 @@ func (s Scope) overlaps(other Scope) bool {
 		s.Shard.overlaps(other.Shard)
 }
 
-// ShardKey says what of an object is hashed to find out which shard it is in.
+// ShardKey says which value of an object is hashed to find its shard.
 type ShardKey uint8
 
 const (
-	// ByUID spreads objects evenly. None ever moves to another shard, but one that is
-	// deleted and made anew under the same name is in another one, as a rule.
+	// ByUID spreads objects evenly. An object never moves to another shard. If it is deleted and created
+	// anew under the same name, the new object is usually in another shard.
 	ByUID ShardKey = iota
 	// ByNamespace keeps a namespace together, so that objects of several resources which
 	// belong to each other are in one shard. Few or large namespaces make uneven shards.
 	ByNamespace
-	// ByOwner is the UID of the owner that controls the object: such objects are in the
-	// shard in which that owner is [ByUID]. What nobody controls is in no shard. No API
-	// server can select by it, and no [Partition] can be of such a shard.
+	// ByOwner hashes the UID of the controller owner: an object is in the shard in which its owner is
+	// [ByUID]. An object without a controller is in no shard. No API server can select by it, and no
+	// [Partition] can have such a shard.
 	ByOwner
 )
 
@@ -77,7 +77,7 @@ func (k ShardKey) String() string {
 	return fmt.Sprintf("ShardKey(%d)", uint8(k))
 }
 
-// Shard is a range of hashes: the objects of which By has a hash from From to below To.
+// Shard is a range of hashes, from From to below To. By says which value of an object is hashed.
 // A To of 0 is the end of all hashes, so that the zero Shard has everything.
 //
 // The hash is the one by which API servers select shards: 64 bits of FNV-1a.
@@ -102,7 +102,7 @@ func Shards(by ShardKey, n int) []Shard {
 }
 
 // IsEverything reports whether no hash is outside of the shard. The shards of [ByOwner]
-// lack what nobody controls all the same.
+// lack objects without a controller all the same.
 func (s Shard) IsEverything() bool { return s.From == 0 && s.To == 0 }
 
 // Contains reports whether a hash is in the shard: see [ShardHash].

@@ -5,9 +5,8 @@ import "iter"
 // Snapshot is one committed state of a cache. It never changes, and reading it
 // takes no lock for longer than the lookup of one key.
 //
-// Whoever keeps a snapshot keeps the objects that it holds from being freed, and
-// the parts of the cache's trees that have changed since: at worst a second copy
-// of everything. A snapshot that nobody refers to any more costs nothing.
+// A snapshot keeps its objects in memory, and the tree nodes that later commits replaced: at worst a
+// second copy of the cache. A snapshot that is no longer referenced costs nothing.
 type Snapshot[T any] struct {
 	of              *Cache[T]
 	entries         entryTree
@@ -40,7 +39,7 @@ func (s *Snapshot[T]) search(key Key) (object T, ok bool) {
 	return e.object, true
 }
 
-// entry returns what is held under a key; nil if there is nothing.
+// entry returns the entry of a key, or nil.
 func (s *Snapshot[T]) entry(key Key) *entry[T] { return entryOf[T](s.entries.get(pivot(key), nil)) }
 
 // All implements [Reader].
@@ -89,16 +88,14 @@ func (s *Snapshot[T]) Len() int { return s.entries.len() }
 // ResourceVersion implements [Reader].
 func (s *Snapshot[T]) ResourceVersion() string { return s.resourceVersion }
 
-// Changes iterates over the state as if each object had just been added, in the
-// order of keys: what a follower that starts from nothing has to do to get here.
+// Changes iterates over the objects as Additions, in the order of keys: the changes that lead from an
+// empty cache to this state.
 func (s *Snapshot[T]) Changes() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.entries.scan(func(h *header) bool { return yield(entryOf[T](h).addition()) })
 	}
 }
 
-// Synced reports whether the state comes from a Replace and what followed it,
-// rather than from single changes alone: whether an object that is missing here
-// was missing on the server. Of a cache with partitions, all must have had their
-// first Replace.
+// Synced reports whether the cache had its first Replace, so that an object that is missing here was
+// missing on the server. In a cache with partitions, all must have had their first Replace.
 func (s *Snapshot[T]) Synced() bool { return s.complete }

@@ -27,9 +27,8 @@ type Store[T any] interface {
 	// the resource version of the deletion counts all the same.
 	Delete(object T) error
 
-	// DeleteKey removes the object held under a key: for one whose last state
-	// is not known, or cannot be decoded any more. It is a no-op if none is
-	// held, and never moves the resource version.
+	// DeleteKey removes the object held under a key. It is for a deletion whose last state is unknown
+	// or cannot be decoded. It does nothing if no object is held, and never moves the resource version.
 	DeleteKey(key Key) error
 
 	// Replace makes the given objects the content of the store. The list that the
@@ -47,7 +46,7 @@ type Store[T any] interface {
 	// ResourceVersion returns the resource version up to which the store is
 	// complete, from which a watch can be resumed: that of the last object
 	// stored or deleted, of the last Replace, or of the last Bookmark. It is
-	// empty before the first Replace: until then nobody knows what is missing.
+	// empty before the first Replace: until then the store may lack objects.
 	// An object or a bookmark without a version does not move it.
 	ResourceVersion() string
 }

@@ -61,8 +61,8 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 // update: the cache holds this or a later state, or the object is deleted again, or a selector
 // excludes it.
 //
-// It returns what WaitFor returns. It returns a [*WaitError] at once for an object without a key ([ErrBadKey]), without a resource version,
-// or outside of the scope ([ErrOutOfScope]).
+// It returns what WaitFor returns. It returns a [*WaitError] at once for an object without a key
+// ([ErrBadKey]), without a resource version, or outside of the scope ([ErrOutOfScope]).
 func (p *Partition[T]) WaitForObject(ctx context.Context, object T) error {
 	key, version, err := p.known(object)
 	if err != nil {
