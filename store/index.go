@@ -335,9 +335,8 @@ func valueOf[I comparable](t *term) I {
 	return value
 }
 
-// of returns the distinct values of an object for a reader, who runs the user's
-// function without a lock. There are none if the function panics: then the
-// object never got into the index either.
+// of returns the distinct values of an object, for a reader that holds no lock. It returns none if the
+// function panics, because the index then has no value of the object either.
 func (v *indexer[I, T]) of(object T) (values []I) {
 	defer func() {
 		if recover() != nil {

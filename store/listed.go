@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// listed is what a list says of a key. Without a key it is a rejection.
+// listed is a write of a list. A write without a key is a rejection.
 type listed[T any] struct {
 	key      Key
 	number   int // of the write
@@ -18,7 +18,7 @@ type listed[T any] struct {
 	err      error     // of a rejection
 }
 
-// listing says what becomes of a key.
+// listing says what the commit does with a write.
 type listing uint8
 
 const (
@@ -44,15 +44,15 @@ func (l *listed[T]) overrideVersion() Version {
 
 // gathered is the part of a budget that a pending list uses.
 type gathered struct {
-	shares map[Key]int64 // of the objects that it has room for
-	// over counts the rejected states since the last one of a key that was taken, and rejected is
-	// their sum. The zero Key stands for objects without one.
+	shares map[Key]int64 // bytes of the admitted objects
+	// over counts, for each key, the rejected states since the last admitted one; rejected is the sum.
+	// The zero Key stands for objects without a key.
 	over     map[Key]int
 	rejected int
 }
 
-// gather counts an object in the budget, and rejects it if it is too much. It returns false if the
-// list has to end, because it has too many objects that are rejected. The caller holds writer.
+// gather counts an object in the budget, and rejects it if it exceeds the budget. It returns false if
+// the list has to end, because the budget rejected too many of its objects. The caller holds writer.
 func (b *replaceBatch[T]) gather(l *listed[T]) bool {
 	if b.gathered == nil {
 		b.gathered = &gathered{shares: make(map[Key]int64), over: make(map[Key]int)}
@@ -81,7 +81,7 @@ func (b *replaceBatch[T]) gather(l *listed[T]) bool {
 	return g.rejected <= maxOverBudget
 }
 
-// forgive forgets the rejected states of a key, after a later one was taken.
+// forgive forgets the rejected states of a key, after a later state was admitted.
 func (g *gathered) forgive(key Key) {
 	if key != (Key{}) {
 		g.rejected -= g.over[key]
@@ -89,7 +89,7 @@ func (g *gathered) forgive(key Key) {
 	}
 }
 
-// takeBack makes room in the budget for the next word on a key. The caller holds writer.
+// takeBack releases the budget of an earlier write of a key. The caller holds writer.
 func (b *replaceBatch[T]) takeBack(key Key) {
 	if share, ok := b.gathered.shares[key]; ok {
 		b.of.of.budget.giveBack(share)

@@ -13,8 +13,8 @@ import (
 type replaceBatch[T any] struct {
 	of *Partition[T]
 
-	// all has what the list says of each key. It is in the order of keys, without a key twice, if
-	// ordered is true; else settle makes it so.
+	// all has the writes of the list. If ordered is true, they are in the order of keys, one for each
+	// key; else settle sorts them.
 	all     []listed[T]
 	ordered bool
 	settled int // len(all) when settle ran last
@@ -26,7 +26,7 @@ type replaceBatch[T any] struct {
 	// gathered counts a streamed list in the budget of the cache; nil if there is no limit.
 	gathered *gathered
 	streamed bool
-	ended    error // why the batch wants no more
+	ended    error // why the batch accepts no more writes
 }
 
 func newReplace[T any](of *Partition[T], streamed bool, expected int) *replaceBatch[T] {
@@ -67,7 +67,7 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 	return b.commit(resourceVersion)
 }
 
-// Discard takes the lock only if the batch has something of the cache.
+// Discard takes the lock only if the batch has index values or budget to release.
 func (b *replaceBatch[T]) Discard() {
 	if b.prepared || b.gathered != nil {
 		b.of.of.writer.Lock()
@@ -77,7 +77,7 @@ func (b *replaceBatch[T]) Discard() {
 	*b = replaceBatch[T]{of: b.of, ordered: true, streamed: b.streamed}
 }
 
-// giveBack gives back what the batch has of the indexes and of the budget. The caller holds writer.
+// giveBack releases the index values and the budget of the batch. The caller holds writer.
 func (b *replaceBatch[T]) giveBack() {
 	for i := range b.all {
 		b.release(&b.all[i])
@@ -90,7 +90,7 @@ func (b *replaceBatch[T]) giveBack() {
 	}
 }
 
-// release gives back the entry that was prepared. The caller holds writer.
+// release releases a prepared entry. The caller holds writer.
 func (b *replaceBatch[T]) release(l *listed[T]) {
 	if l.entry != nil {
 		b.of.of.release(l.entry.terms())
@@ -98,7 +98,7 @@ func (b *replaceBatch[T]) release(l *listed[T]) {
 	}
 }
 
-// releaseOutdated gives back all entries if the cache has other indexes by now.
+// releaseOutdated releases all entries if an index was added since they were prepared.
 func (b *replaceBatch[T]) releaseOutdated() {
 	if b.indexes == len(b.of.of.indexes) {
 		return
@@ -109,7 +109,7 @@ func (b *replaceBatch[T]) releaseOutdated() {
 	b.indexes = len(b.of.of.indexes)
 }
 
-// write returns what a write says of its key.
+// write identifies a write, counts it in the budget and prepares its entry.
 func (b *replaceBatch[T]) write(w *Write[T]) (l listed[T], err error) {
 	c := b.of.of
 	c.writer.Lock()
@@ -144,7 +144,7 @@ func (b *replaceBatch[T]) refusal() error {
 	return nil
 }
 
-// identify finds out the key and the version of a write.
+// identify derives the key and the version of a write.
 func (b *replaceBatch[T]) identify(w *Write[T]) (l listed[T]) {
 	var err error
 	switch {
@@ -172,8 +172,8 @@ func (b *replaceBatch[T]) identify(w *Write[T]) (l listed[T]) {
 	return l
 }
 
-// prepare makes the entry of an object, unless the same state is held already. If it cannot, check
-// says why when everything is there. The caller holds writer.
+// prepare makes the entry of an object, unless the cache holds the same state. If it fails, check
+// returns the error at the commit. The caller holds writer.
 func (b *replaceBatch[T]) prepare(l *listed[T]) {
 	c := b.of.of
 	b.releaseOutdated()
@@ -184,8 +184,8 @@ func (b *replaceBatch[T]) prepare(l *listed[T]) {
 	l.entry, _ = c.prepare(l.key, l.object, l.overrideVersion())
 }
 
-// add appends a word on a key. A streamed list is settled when the superseded words may be half of
-// all, so that one of which a few objects change without end takes bounded memory.
+// add appends a write of a key. A streamed list is settled when the superseded writes may be half of
+// all, so that a list in which a few objects change without end takes bounded memory.
 func (b *replaceBatch[T]) add(l listed[T]) {
 	if l.what == isAbsent && l.key == (Key{}) {
 		return
@@ -204,7 +204,7 @@ func (b *replaceBatch[T]) add(l listed[T]) {
 	}
 }
 
-// settle sorts by key. It drops what is said of a key again later, and what was taken back. It sorts
+// settle sorts the writes by key and keeps the last one of each key, unless it is a Deletion. It sorts
 // without the lock, because a list may be long.
 func (b *replaceBatch[T]) settle() {
 	if !b.ordered {
@@ -243,7 +243,7 @@ type position struct {
 	number, at int
 }
 
-// sortPositions is not inlined where somebody has a cache, since it would be compiled there once more.
+// sortPositions is not inlined, so that packages with a cache do not compile the sort again.
 //
 //go:noinline
 func sortPositions(all []position) {
@@ -252,8 +252,8 @@ func sortPositions(all []position) {
 	})
 }
 
-// commit makes the list what the partition holds. The caller holds writer, as that of all methods
-// below.
+// commit makes the list the content of the partition. The caller of this and of the methods below
+// holds writer.
 func (b *replaceBatch[T]) commit(resourceVersion string) error {
 	p, c := b.of, b.of.of
 	if b.ended == nil {
@@ -292,7 +292,7 @@ func (b *replaceBatch[T]) commit(resourceVersion string) error {
 	return rejectedError(rejections)
 }
 
-// check decides what becomes of a key, as far as the key alone says it.
+// check decides whether a write is stored, kept or rejected, apart from the budget.
 func (b *replaceBatch[T]) check(l *listed[T]) {
 	p, c := b.of, b.of.of
 	switch l.what {
@@ -319,7 +319,7 @@ func (b *replaceBatch[T]) check(l *listed[T]) {
 	}
 }
 
-// deletions returns the mutations that take out what is not listed.
+// deletions returns the mutations that delete the objects that are not listed.
 func (b *replaceBatch[T]) deletions() []mutation[T] {
 	var withoutKey map[types.UID]bool
 	at := 0
@@ -347,7 +347,7 @@ func (b *replaceBatch[T]) deletions() []mutation[T] {
 	return gone
 }
 
-// admit rejects what is too much for the budget, in the order of keys, given what goes.
+// admit rejects the objects that exceed the budget, in the order of keys, after the deletions.
 func (b *replaceBatch[T]) admit(gone []mutation[T]) {
 	c := b.of.of
 	if c.budget == nil {
@@ -366,7 +366,7 @@ func (b *replaceBatch[T]) admit(gone []mutation[T]) {
 	}
 }
 
-// outcome appends the mutations of what is listed, and returns what is rejected, in the order of the
+// outcome appends the mutations of the listed objects, and returns the rejections in the order of the
 // writes.
 func (b *replaceBatch[T]) outcome(mutations []mutation[T]) (_ []mutation[T], rejections []Rejection, missing rejectedKeys) {
 	var rejected []position
