@@ -10,11 +10,9 @@ import (
 // commit makes a txn: readers see the new state, then waiters and followers are
 // told. The caller holds writer.
 func (c *Cache[T]) commit(p *Partition[T], s *txn[T]) {
-	s.made = true
 	c.mutate(p, s)
-	// Also if the budget's function ends the goroutine: readers see the new state.
-	defer c.announce(p, s)
 	c.budget.committed(s.mutations)
+	c.announce(p, s)
 }
 
 // announce tells waiters and followers of a commit.

@@ -160,22 +160,13 @@ func (b *Budget[T]) was(c *Cache[T], key Key) int64 {
 	return n
 }
 
-// committed counts the mutations of a commit. If the size function ends the goroutine, the deferred
-// call counts the other mutations.
+// committed counts the mutations of a commit.
 func (b *Budget[T]) committed(mutations []mutation[T]) {
 	if b == nil {
 		return
 	}
-	done := 0
-	defer func() {
-		if done < len(mutations) {
-			b.committed(mutations[done:])
-		}
-	}()
-	for done < len(mutations) {
-		e := &mutations[done]
-		done++
-		b.bytes.Add(b.of(e.new) - b.of(e.old))
+	for i := range mutations {
+		b.bytes.Add(b.of(mutations[i].new) - b.of(mutations[i].old))
 	}
 }
 

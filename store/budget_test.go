@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -186,42 +185,6 @@ func TestBudgetAgainstASum(t *testing.T) {
 			},
 		})
 	})
-}
-
-// A size function may end the goroutine, as a test's FailNow does. What was committed by then
-// is told and counted nevertheless.
-func TestBudgetWhoseFunctionEndsTheGoroutineKeepsTheCacheWhole(t *testing.T) {
-	c, ends := newPods(), ""
-	asked := 0
-	b, err := AddBudget(c, 0, func(p *corev1.Pod) int64 {
-		if p.Name == ends {
-			if asked++; asked == 2 { // the first is before the commit
-				runtime.Goexit()
-			}
-		}
-		return sizeOfPod(p)
-	})
-	require.NoError(t, err)
-	told := 0
-	c.Follow(counting{&told})
-	require.NoError(t, c.Replace(nil, "1"))
-	told = 0
-	ends = "a"
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		var batch writes[*corev1.Pod]
-		for i, name := range []string{"a", "b"} {
-			batch.Add(sized(name, 10, 5+i))
-		}
-		batch.to(c)
-	}()
-	<-ended
-	assert.Equal(t, 2, c.Len())
-	assert.Equal(t, 2, told)
-	assert.EqualValues(t, 10, b.Bytes(), "b")
-	assert.Equal(t, "6", c.ResourceVersion())
-	require.NoError(t, c.WaitFor(t.Context(), "6"))
 }
 
 // counting counts the changes that it is told of.

@@ -90,7 +90,7 @@
 // # Errors
 //
 // A nil function panics at construction. A panic of a function that is called for an object rejects
-// that object. Tell errors apart with errors.Is and errors.As. The text of an error names the object,
+// that object. A function must not call runtime.Goexit, as FailNow of a test does. Tell errors apart with errors.Is and errors.As. The text of an error names the object,
 // the index or the scope:
 //
 //	error              when                                what to do

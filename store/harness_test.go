@@ -86,16 +86,6 @@ func begun(to Store[*corev1.Pod], objects ...*corev1.Pod) (Batch[*corev1.Pod], e
 	return batch, list[*corev1.Pod]{Objects: objects}.write(batch)
 }
 
-// inGoroutine waits for a function that may end its goroutine.
-func inGoroutine(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	<-done
-}
-
 // followAndStop adds a last follower and removes it. The pointer does not keep the follower.
 func followAndStop(c *podCache) weak.Pointer[recorder] {
 	r := new(recorder)

@@ -269,8 +269,8 @@ func (v *indexer[I, T]) order(a, b *term) int {
 	return v.compare(valueOf[I](a), valueOf[I](b))
 }
 
-// find runs the user's function and appends the terms of its values to into. If that ends the
-// goroutine, the terms are given back, as after a panic.
+// find runs the user's function and appends the terms of its values to into. After a panic it gives
+// the terms back.
 //
 // The terms of held are compared first, because that is quicker than the search of a map.
 func (v *indexer[I, T]) find(into, held []*term, key Key, object T) (found []*term, err error) {

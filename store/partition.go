@@ -280,7 +280,6 @@ func (p *Partition[T]) DeleteKey(key Key) error {
 // Replace implements [Store]: see [Cache.Replace]. Objects outside of the scope stay.
 func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
 	b := newReplace(p, false, len(objects))
-	defer b.Discard() // if a function ends the goroutine
 	for i := range objects {
 		if err := b.Write(Write[T]{Type: Addition, Object: objects[i]}); err != nil {
 			break // Commit returns it

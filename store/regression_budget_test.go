@@ -76,12 +76,7 @@ func TestListWhoseStateFitsTheBudgetIsTaken(t *testing.T) {
 
 func TestListsThatEndGiveBackTheirShareOfTheBudget(t *testing.T) {
 	c := newPods()
-	b, err := AddBudget(c, 100, func(p *corev1.Pod) int64 {
-		if p.Name == "exit" {
-			runtime.Goexit()
-		}
-		return sizeOfPod(p)
-	})
+	b, err := AddBudget(c, 100, sizeOfPod)
 	require.NoError(t, err)
 	gathered := func() int64 { return b.fresh + b.same }
 	for name, end := range map[string]func(Batch[*corev1.Pod]){
@@ -90,12 +85,6 @@ func TestListsThatEndGiveBackTheirShareOfTheBudget(t *testing.T) {
 		"dropped": func(b Batch[*corev1.Pod]) {
 			require.NoError(t, b.Write(deleting(sized("a", 80, 2))))
 			require.NoError(t, b.Commit("9"))
-		},
-		"ended goroutine": func(b Batch[*corev1.Pod]) {
-			inGoroutine(func() {
-				defer b.Discard()
-				_ = b.Write(adding(sized("exit", 1, 1)))
-			})
 		},
 	} {
 		batch, err := begun(c, sized("a", 80, 1))
@@ -174,19 +163,4 @@ func TestEndlessListOfNamelessObjectsEnds(t *testing.T) {
 	require.ErrorIs(t, err, ErrOverBudget)
 	batch.Keep(Key{Name: "a"})
 	require.Equal(t, err, batch.Commit("9"))
-}
-
-func TestIndexFunctionThatEndsTheGoroutineKeepsNoBudget(t *testing.T) {
-	c, gathered := limited(t, 100)
-	indexed(t, c, func(p *corev1.Pod) []string {
-		if p.Name == "exit" {
-			runtime.Goexit()
-		}
-		return nil
-	})
-	batch, err := begun(c)
-	require.NoError(t, err)
-	inGoroutine(func() { _ = batch.Write(adding(sized("exit", 60, 1))) })
-	batch.Discard()
-	assert.Zero(t, gathered())
 }

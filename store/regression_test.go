@@ -83,53 +83,6 @@ func TestObjectOutsideOfAShardTakesNoKeyOfThePartition(t *testing.T) {
 	assert.Equal(t, []string{"n/a"}, names(c.All()))
 }
 
-func TestEndedGoroutineLeavesNoIndexValues(t *testing.T) {
-	ending := func(p *corev1.Pod) bool { return p.Name == "exit" }
-	values := func(p *corev1.Pod) []string {
-		if ending(p) {
-			runtime.Goexit()
-		}
-		return []string{p.Name}
-	}
-	sized := func(p *corev1.Pod) int64 {
-		if ending(p) {
-			runtime.Goexit()
-		}
-		return 1
-	}
-	names := func(p *corev1.Pod) []string { return []string{p.Name} }
-	for name, in := range map[string]func(t *testing.T, c *podCache) func() int{
-		"index function": func(t *testing.T, c *podCache) func() int { return indexed(t, c, values) },
-		"size function": func(t *testing.T, c *podCache) func() int {
-			_, err := AddBudget(c, 100, sized)
-			require.NoError(t, err)
-			return indexed(t, c, names)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := openWith(t, "1")
-			known := in(t, c)
-			one, two, exit := pod("n", "one", "", ""), pod("n", "two", "", ""), pod("n", "exit", "", "")
-			for what, write := range map[string]func(){
-				"batch": func() { _ = apply(c, adding(one), adding(two), adding(exit)) },
-				"list":  func() { _ = c.Replace([]*corev1.Pod{one, two, exit}, "2") },
-				"list in parts": func() {
-					batch, _ := begun(c, one)
-					defer batch.Discard()
-					_ = batch.Write(adding(exit))
-				},
-			} {
-				inGoroutine(write)
-				assert.Zero(t, known(), what)
-			}
-			assert.Zero(t, c.Len())
-			require.NoError(t, c.Add(one))
-			assert.Equal(t, 1, known())
-			checkCache(t, c)
-		})
-	}
-}
-
 func TestReplaceMakesNoSnapshot(t *testing.T) {
 	listing := list[string]{Objects: []string{"a", "b"}, ResourceVersion: "1"}
 	t.Run("objects without versions", func(t *testing.T) {

@@ -18,8 +18,6 @@ type txn[T any] struct {
 	// API server from a backup. The commit then takes the version of the list, or none if the list
 	// has a rejected object.
 	lowered bool
-
-	made bool // the cache owns the new entries, so abandon must not release them
 }
 
 // mutation is the change that a commit makes under one key. It stores new, or removes the current
@@ -99,7 +97,6 @@ func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 		return p.scopeError(errDropped)
 	}
 	s := txn[T]{origin: Watch, resourceVersion: p.resourceVersion, mutations: c.scratch.mutations[:0]}
-	defer c.abandon(&s)
 	var rejections []Rejection
 	c.budget.begin()
 	for i := range writes {
@@ -169,16 +166,10 @@ func (c *Cache[T]) admit(key Key, w *Write[T]) (*entry[T], error) {
 	if err != nil || c.budget == nil {
 		return e, err
 	}
-	admitted := false
-	defer func() {
-		if !admitted { // or the size function ended the goroutine
-			c.release(e.terms())
-		}
-	}()
 	if err := c.budget.admit(c, key, w.Object); err != nil {
+		c.release(e.terms())
 		return nil, err
 	}
-	admitted = true
 	return e, nil
 }
 
@@ -196,31 +187,29 @@ func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error
 		return e, nil
 	}
 	terms := c.scratch.terms[:0]
-	ended := true // by a function that ended the goroutine
-	defer func() {
-		if ended {
-			c.release(terms)
-		}
-		c.scratch.terms = nil
-		if cap(terms) <= maxScratch {
-			clear(terms)
-			c.scratch.terms = terms[:0]
-		}
-	}()
 	held := c.table.entry(key)
 	for _, x := range c.indexes {
 		start := len(terms)
 		var err error
 		if terms, err = x.terms(terms, held.section(x.position), key, object); err != nil {
 			c.release(terms)
-			ended = false
+			c.reuseTerms(terms)
 			return nil, err
 		}
 		terms = terms[:start+len(x.arrange(terms[start:]))]
 	}
 	e.setTerms(terms)
-	ended = false
+	c.reuseTerms(terms)
 	return e, nil
+}
+
+// reuseTerms leaves the memory of some terms to the next call of prepare. The caller holds writer.
+func (c *Cache[T]) reuseTerms(terms []*term) {
+	c.scratch.terms = nil
+	if cap(terms) <= maxScratch {
+		clear(terms)
+		c.scratch.terms = terms[:0]
+	}
 }
 
 // newEntry returns a zero entry, one of an earlier commit if there is any. The caller holds writer.
@@ -232,20 +221,6 @@ func (c *Cache[T]) newEntry() *entry[T] {
 	e := c.scratch.entries[last]
 	c.scratch.entries = c.scratch.entries[:last]
 	return e
-}
-
-// abandon gives back what a txn would have put, if a user's function ended the goroutine before
-// the commit.
-func (c *Cache[T]) abandon(s *txn[T]) {
-	if s.made {
-		return
-	}
-	for i := range s.mutations {
-		if e := s.mutations[i].new; e != nil {
-			c.release(e.terms())
-		}
-	}
-	clear(s.mutations)
 }
 
 // stageDeletion is stage for a Deletion with the last state.
