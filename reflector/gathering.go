@@ -147,7 +147,8 @@ func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 				m.stirLocked()
 			}
 		}
-		left := t.roll.selects && wanted && !taken
+		t.ignored = t.ignored || !wanted
+		left := t.roll.selects && !t.ignored && wanted && !taken
 		return !left || !t.listed || t.heard.Sub(t.opened) < shortWatch
 	}
 	t.listed = t.listed || n.closing

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -111,6 +112,35 @@ func TestServerIsNotAskedForTheShardsOfThoseWhoLeft(t *testing.T) {
 			assert.NoError(t, shards.own[i].State().Err)
 		}
 	})
+}
+
+func TestSharedWatchOfAServerThatDoesNotSelectStays(t *testing.T) {
+	for range 20 { // UIDs and the order in which they ask differ
+		synctest.Test(t, sharedWatchOfAServerThatDoesNotSelectStays)
+	}
+}
+
+func sharedWatchOfAServerThatDoesNotSelectStays(t *testing.T) {
+	server := reflectortest.Start(t)
+	shards := together(t, server, sites(t, server, &meter{}), 8)
+	defer shards.stop()
+	<-time.After(2 * time.Second)
+	server.ForgetRequests()
+	objects, err := reflectortest.List[*corev1.ConfigMap](server, "")
+	require.NoError(t, err)
+	in := slices.IndexFunc(objects, func(o *corev1.ConfigMap) bool {
+		return shards.all[3].Contains(store.ShardHash(string(o.UID)))
+	})
+	for i := range 8 { // at the first, the reflector of the shard joins what all share
+		object := objects[in].DeepCopy()
+		object.Data, object.ResourceVersion = map[string]string{"color": fmt.Sprint(i)}, ""
+		require.NoError(t, server.Update(object))
+		<-time.After(300 * time.Millisecond)
+	}
+	<-time.After(10 * time.Second)
+	assert.LessOrEqual(t, len(server.Requests(reflectortest.Verb("watch"))), 1, "what all share")
+	<-time.After(5 * time.Minute)
+	shards.compare(t, server, "afterwards")
 }
 
 func TestNobodyWaitsLongForTheListOfAnother(t *testing.T) {

@@ -48,6 +48,7 @@ type trunk struct {
 	roll    *roll
 	union   *shardSet
 	listed  bool      // the initial events are over
+	ignored bool      // objects came that nobody asked for: the server does not select
 	stirred time.Time // when all were told last that objects of others come
 	stirs   bool      // they are told that in what is placed now
 }

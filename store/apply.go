@@ -178,9 +178,12 @@ func (c *Cache[T]) nsMapOf(key Key, room int) *nsMap[T] {
 	if s := c.table.nsMap(key); s != nil {
 		return s
 	}
+	objects := make(map[string]slot[T], room) // before the lock, because that takes long for many
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.table.add(&space{key.Cluster, key.Namespace}, room)
+	s := c.table.add(&space{key.Cluster, key.Namespace})
+	s.objects = objects
+	return s
 }
 
 // uncommitted is the epoch of an entry that the current commit has put or taken out.

@@ -63,6 +63,9 @@ func checkCache[T any](t require.TestingT, c *Cache[T]) {
 	for _, free := range c.scratch.entries {
 		require.Zero(t, *free, "a free entry refers to nothing")
 	}
+	for _, taken := range c.scratch.entries[len(c.scratch.entries):cap(c.scratch.entries)] {
+		require.Nil(t, taken, "an entry in use is not kept in memory after its deletion")
+	}
 	for _, left := range c.scratch.mutations[:cap(c.scratch.mutations)] {
 		require.Zero(t, left, "memory for the next commit refers to nothing")
 	}

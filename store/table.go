@@ -56,8 +56,8 @@ func (t *table[T]) entry(key Key) *entry[T] {
 // nsMap returns the nsMap of a key, or nil.
 func (t *table[T]) nsMap(key Key) *nsMap[T] { return t.namespaces(key.Cluster)[key.Namespace] }
 
-// add adds an empty nsMap, with room for some objects, for the keys of a space.
-func (t *table[T]) add(of *space, room int) *nsMap[T] {
+// add adds an empty nsMap for the keys of a space.
+func (t *table[T]) add(of *space) *nsMap[T] {
 	namespaces := t.namespaces(of.cluster)
 	if namespaces == nil {
 		if t.clusters == nil {
@@ -66,7 +66,7 @@ func (t *table[T]) add(of *space, room int) *nsMap[T] {
 		namespaces = make(map[string]*nsMap[T])
 		t.clusters[of.cluster] = namespaces
 	}
-	s := &nsMap[T]{space: of, objects: make(map[string]slot[T], room)}
+	s := &nsMap[T]{space: of, objects: make(map[string]slot[T])}
 	namespaces[of.namespace] = s
 	return s
 }
@@ -76,7 +76,7 @@ func (t *table[T]) add(of *space, room int) *nsMap[T] {
 func (t *table[T]) put(s *nsMap[T], name string, e *entry[T]) {
 	if s.gone {
 		if s = t.namespaces(e.space.cluster)[e.space.namespace]; s == nil {
-			s = t.add(e.space, 0)
+			s = t.add(e.space)
 		}
 	}
 	before := len(s.objects)

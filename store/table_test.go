@@ -17,7 +17,7 @@ func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
 		e := &entry[int]{header: *pivot(key), object: i}
 		s := table.nsMap(key)
 		if s == nil {
-			s = table.add(e.space, 0)
+			s = table.add(e.space)
 		}
 		table.put(s, key.Name, e)
 		if i != 2 {

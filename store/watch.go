@@ -149,7 +149,7 @@ func (p *Partition[T]) await(wanted string) (*waiter, error) {
 	defer watches.mu.Unlock()
 	switch {
 	case p.dropped:
-		return nil, errDropped
+		return nil, p.scopeError(errDropped)
 	case p.split:
 		return nil, errSplit
 	}
@@ -208,7 +208,7 @@ func (w *watches[T]) drop(p *Partition[T]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.dropped = true
-	w.endLocked(p, errDropped)
+	w.endLocked(p, p.scopeError(errDropped))
 }
 
 // split notes whether the cache has partitions. If so, it ends the waiters of the whole with errSplit.

@@ -219,6 +219,7 @@ func (c *Cache[T]) newEntry() *entry[T] {
 		return new(entry[T])
 	}
 	e := c.scratch.entries[last]
+	c.scratch.entries[last] = nil // or the array would keep the object in memory
 	c.scratch.entries = c.scratch.entries[:last]
 	return e
 }

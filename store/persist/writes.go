@@ -29,7 +29,7 @@ func (s *Store[T]) DeleteKey(key store.Key) error {
 
 // apart makes an overlap with the scopes of the store an error that says what to do.
 func (s *Store[T]) apart(err error) error {
-	if errors.Is(err, store.ErrOutOfScope) {
+	if _, rejected := errors.AsType[*store.RejectedError](err); !rejected && errors.Is(err, store.ErrOutOfScope) {
 		return &ScopesError{Path: s.path, Scopes: s.Scopes(), Err: err}
 	}
 	return err
