@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure/measuretest"
 	"github.com/kubereflector/kubereflector/internal/bench/objects"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -24,7 +25,17 @@ func TestEveryUpdateReachesEveryHandler(t *testing.T) {
 	defer p.close()
 	for _, s := range []subject{o, p} {
 		require.NoError(t, update(s, w.changes(50)))
+		assert.Zero(t, s.counting().busy.Load())
 	}
+}
+
+func TestHandlerThatIsCalledTooOftenIsAnError(t *testing.T) {
+	c := newCounter(2)
+	c.expect(1)
+	for _, n := range []int{0, 1, 1} {
+		c.handled(n)
+	}
+	assert.ErrorContains(t, c.wait(), "1 times too often")
 }
 
 func TestArgumentsThatMakeNoSense(t *testing.T) { measuretest.RefusesNonsense(t, Run) }

@@ -13,49 +13,89 @@ func Run(args []string, out, log io.Writer) error {
 	return measure.Command("queue", func() []measure.Case { return newWorld(full).cases() }, args, out, log)
 }
 
-const manyHandlers = 10
+// timing is one way to measure a function.
+type timing struct {
+	name string
+	of   func(func()) time.Duration
+}
+
+var wall, cpu = timing{"wall", measure.Elapsed}, timing{"cpu", measure.CPU}
 
 func (w *world) cases() []measure.Case {
-	return measure.Omitting("decoding, the reflector, and work and errors of handlers",
-		measure.Case{Name: "event/1-handler", Unit: "ns", Goal: measure.AtMost(700), Sides: w.sides(1, w.handling)},
-		measure.Case{Name: "event/1-handler-all-pods", Unit: "ns", Sides: w.sides(1, w.handlingAll)},
-		measure.Case{Name: "event/1-handler-allocations", Unit: "allocs/event", Goal: measure.AtMost(2), Rounds: 1, Sides: w.sides(1, w.allocations)},
-		measure.Case{Name: "event/10-handlers", Unit: "ns", Goal: measure.RatioAtMost(0.5), Sides: w.sides(manyHandlers, w.handling)},
-		measure.Case{Name: "event/10-handlers-allocations", Unit: "allocs/event", Rounds: 1, Sides: w.sides(manyHandlers, w.allocations)},
-		measure.Case{Name: "idle/heap", Omits: "what handlers keep after events", Unit: "bytes/handler", Goal: measure.AtMost(2048), Rounds: 1, Sides: w.idle(func(before, after footprint) float64 { return after.heap - before.heap })},
-		measure.Case{Name: "idle/goroutines", Omits: "goroutines of handlers with events", Unit: "per handler", Goal: measure.AtMost(1), Rounds: 1, Sides: w.idle(func(before, after footprint) float64 { return after.goroutines - before.goroutines })},
-		measure.Case{Name: "stalled/heap", Omits: "more than one object, and more than one stalled handler", Unit: "MiB", Goal: measure.AtMost(1), Rounds: 1, Sides: w.stalled},
+	var cases []measure.Case
+	const omits = "decoding, and the work of a handler: it counts"
+	add := func(name string, handlers int, t timing, goal measure.Goal, updates func(handlers int) [][]*corev1.Pod) {
+		cases = append(cases, measure.Case{
+			Name: "event/" + name + "/" + t.name, Unit: "ns/call", Goal: goal, Omits: omits, Sides: w.sides(handlers, w.timed(t, handlers, updates)),
+		})
+	}
+	for _, t := range []timing{wall, cpu} {
+		add("1-handler-random", 1, t, measure.RatioAtMost(0.85), w.random)
+		add("1-handler-hot", 1, t, measure.RatioAtMost(1), w.hot)
+		add("alone", 1, t, measure.RatioAtMost(1), w.alone)
+	}
+	add("10-handlers", 10, wall, measure.RatioAtMost(0.5), w.hot)
+	add("10-handlers", 10, cpu, measure.RatioAtMost(0.9), w.hot)
+	add("100-handlers", 100, wall, measure.Goal{}, w.hot)
+	add("100-handlers", 100, cpu, measure.RatioAtMost(0.5), w.hot)
+	add("1000-handlers", 1000, wall, measure.Goal{}, w.hot)
+	add("1000-handlers", 1000, cpu, measure.RatioAtMost(0.6), w.hot)
+	return append(cases,
+		measure.Case{Name: "event/1-handler/allocations", Unit: "allocs/event", Goal: measure.AtMost(2), Rounds: 1, Omits: omits, Sides: w.sides(1, w.allocations)},
+		measure.Case{Name: "event/10-handlers/allocations", Unit: "allocs/event", Rounds: 1, Omits: omits, Sides: w.sides(10, w.allocations)},
+		measure.Case{Name: "idle/memory", Unit: "bytes/handler", Goal: measure.RatioAtMost(0.2), Rounds: 1, Omits: "events that wait for the handler", Sides: w.idle(func(f footprint) float64 { return f.memory })},
+		measure.Case{Name: "idle/goroutines", Unit: "per handler", Goal: measure.AtMost(1), Rounds: 1, Omits: "goroutines that the handler starts", Sides: w.idle(func(f footprint) float64 { return f.goroutines })},
+		measure.Case{Name: "stalled/heap", Unit: "MiB", Goal: measure.AtMost(0.1), Rounds: 1, Omits: "updates of many objects, each of which keeps one event", Sides: w.stalled},
 	)
 }
 
-// handling measures the time that all handlers together need for an update. The same few pods change again and again, as they do in a cluster, so that
-// what is measured is work, and not how long memory takes.
-func (w *world) handling(s subject) (float64, error) {
-	rounds := make([][]*corev1.Pod, w.rounds)
+// timed measures what one call of one handler takes.
+func (w *world) timed(t timing, handlers int, updates func(handlers int) [][]*corev1.Pod) func(subject) (float64, error) {
+	return func(s subject) (float64, error) {
+		rounds := updates(handlers)
+		var err error
+		calls := 0
+		took := t.of(func() {
+			for _, pods := range rounds {
+				if err = update(s, pods); err != nil {
+					return
+				}
+				calls += len(pods) * handlers
+			}
+		})
+		return float64(took) / float64(max(calls, 1)), err
+	}
+}
+
+// random changes all pods once, in random order.
+func (w *world) random(int) [][]*corev1.Pod {
+	pods := w.changes(len(w.set.Pods))
+	w.shuffle(pods)
+	return [][]*corev1.Pod{pods}
+}
+
+// hot changes the same few pods again and again.
+func (w *world) hot(handlers int) [][]*corev1.Pod {
+	rounds := make([][]*corev1.Pod, max(1, w.rounds*10/(10+handlers)))
 	for i := range rounds {
 		rounds[i] = w.changes(w.busy)
 	}
-	var err error
-	figure := measure.PerOp(len(rounds)*w.busy, time.Nanosecond, func() {
-		for _, changes := range rounds {
-			if err = update(s, changes); err != nil {
-				return
-			}
-		}
-	})
-	return figure, err
+	return rounds
 }
 
-// handlingAll is handling with all pods changing once, which memory is slower for than the handlers are.
-func (w *world) handlingAll(s subject) (float64, error) {
-	changes := w.changes(len(w.set.Pods))
-	var err error
-	figure := measure.PerOp(len(changes), time.Nanosecond, func() { err = update(s, changes) })
-	return figure, err
+// alone changes the few pods as well, but each when the one before it has been handled.
+func (w *world) alone(int) [][]*corev1.Pod {
+	var single [][]*corev1.Pod
+	for range max(1, w.rounds/5) {
+		for _, pod := range w.changes(w.busy) {
+			single = append(single, []*corev1.Pod{pod})
+		}
+	}
+	return single
 }
 
 func (w *world) allocations(s subject) (float64, error) {
-	changes := w.changes(len(w.set.Pods))
+	changes := w.changes(w.busy)
 	var err error
 	count := measure.Allocations(func() { err = update(s, changes) })
 	return count / float64(len(changes)), err

@@ -4,48 +4,62 @@ import (
 	"context"
 	"sync"
 
-	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 )
 
 type ours struct {
-	counter
-	cache    *store.Cache[*corev1.Pod]
-	stop     context.CancelFunc
-	handlers sync.WaitGroup
+	*counter
+	feed    feed
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
 var _ subject = (*ours)(nil)
 
-// newOurs returns a cache with handlers as an informer has them: a collection for each, which keeps the latest. It holds the given pods, and the
-// handlers know.
+// feed is an informer's source of objects that the benchmark itself writes.
+type feed struct {
+	into   store.Store[*corev1.Pod]
+	synced chan struct{}
+}
+
+func (f feed) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+
+func (f feed) State() reflector.State { return reflector.State{Phase: reflector.Watching} }
+
+func (f feed) Changed(reflector.State) <-chan struct{} { return nil }
+
+func (f feed) Synced() <-chan struct{} { return f.synced }
+
+// newOurs returns an informer that holds the given pods, and whose handlers were called for them.
 func newOurs(handlers int, pods []*corev1.Pod) (*ours, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	o := &ours{counter: counter{Counter: measure.NewCounter(handlers)}, cache: store.New(store.ObjectKey[*corev1.Pod]), stop: stop}
-	for range handlers {
-		c := eventqueue.Follow(o.cache, eventqueue.WithCompaction(eventqueue.KeepLatest))
-		o.handlers.Go(func() {
-			defer c.Close()
-			for range c.Events(ctx) {
-				o.handled()
-			}
+	o := &ours{counter: newCounter(handlers), stop: stop}
+	i := informer.NewFed(store.ObjectKey[*corev1.Pod], func(into store.Store[*corev1.Pod], _ informer.Report) informer.Feed {
+		o.feed = feed{into, make(chan struct{})}
+		return o.feed
+	})
+	for n := range handlers {
+		i.Handle(informer.HandlerFuncs[*corev1.Pod]{
+			OnAdd:    func(*corev1.Pod, bool) { o.handled(n) },
+			OnUpdate: func(_, _ *corev1.Pod) { o.handled(n) },
+			OnDelete: func(*corev1.Pod, bool) { o.handled(n) },
 		})
 	}
-	if len(pods) == 0 {
-		return o, nil
-	}
-	o.Expect(len(pods))
-	if err := o.cache.Replace(pods, "1"); err != nil {
+	o.running.Go(func() { _ = i.Run(ctx) }) // it fails only if a handler does
+	o.expect(len(pods))
+	if err := o.feed.into.Replace(pods, "1"); err != nil {
 		return o, err
 	}
-	return o, o.Wait()
+	close(o.feed.synced)
+	return o, o.wait()
 }
 
 func (o *ours) put(pods []*corev1.Pod) error {
 	for _, pod := range pods {
-		if err := o.cache.Update(pod); err != nil {
+		if err := o.feed.into.Update(pod); err != nil {
 			return err
 		}
 	}
@@ -54,5 +68,5 @@ func (o *ours) put(pods []*corev1.Pod) error {
 
 func (o *ours) close() {
 	o.stop()
-	o.handlers.Wait()
+	o.running.Wait()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,7 +13,7 @@ import (
 )
 
 type peer struct {
-	counter
+	*counter
 	informer cache.SharedIndexInformer
 	// listeners is the informer as the handler of what its indexer took.
 	listeners cache.ResourceEventHandler
@@ -32,7 +31,7 @@ func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
 // newPeer returns an informer that runs on a server without pods, so that its listeners do. It holds the given pods, and the handlers know.
 func newPeer(handlers int, pods []*corev1.Pod) (*peer, error) {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &peer{counter: counter{Counter: measure.NewCounter(handlers)}, stop: stop}
+	p := &peer{counter: newCounter(handlers), stop: stop}
 	p.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
@@ -47,11 +46,11 @@ func newPeer(handlers int, pods []*corev1.Pod) (*peer, error) {
 		return nil, errors.New("client-go's shared informer is no handler any more: its own code has to be measured another way")
 	}
 	p.listeners = listeners
-	for range handlers {
+	for n := range handlers {
 		handler := cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { p.handled() },
-			UpdateFunc: func(any, any) { p.handled() },
-			DeleteFunc: func(any) { p.handled() },
+			AddFunc:    func(any) { p.handled(n) },
+			UpdateFunc: func(any, any) { p.handled(n) },
+			DeleteFunc: func(any) { p.handled(n) },
 		}
 		if _, err := p.informer.AddEventHandler(handler); err != nil {
 			stop()
@@ -65,14 +64,14 @@ func newPeer(handlers int, pods []*corev1.Pod) (*peer, error) {
 	if len(pods) == 0 {
 		return p, nil
 	}
-	p.Expect(len(pods))
+	p.expect(len(pods))
 	for _, pod := range pods {
 		if err := p.informer.GetIndexer().Add(pod); err != nil {
 			return p, err
 		}
 		p.listeners.OnAdd(pod, true)
 	}
-	return p, p.Wait()
+	return p, p.wait()
 }
 
 // put does for each pod what processDeltas in client-go's tools/cache/controller.go does for an update.

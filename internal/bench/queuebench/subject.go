@@ -1,13 +1,13 @@
 package queuebench
 
 import (
+	"fmt"
 	"sync/atomic"
 
-	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	corev1 "k8s.io/api/core/v1"
 )
 
-// subject is a cache of pods with handlers that count.
+// subject is an informer of pods with handlers that count.
 type subject interface {
 	// put stores pods one by one.
 	put(pods []*corev1.Pod) error
@@ -19,20 +19,44 @@ type subject interface {
 // update stores pods one by one and waits until all handlers have been called for each of them.
 func update(s subject, pods []*corev1.Pod) error {
 	c := s.counting()
-	c.Expect(len(pods))
+	c.expect(len(pods))
 	if err := s.put(pods); err != nil {
 		return err
 	}
-	return c.Wait()
+	return c.wait()
 }
 
-// counter counts the calls of all handlers of a subject, and can stall them.
+// counter counts the calls of all handlers of a subject. Handlers share nothing but one decrement each, at their last call.
 type counter struct {
-	*measure.Counter
-	gate atomic.Pointer[chan struct{}] // handlers wait until it is closed; nil if they do not
+	left    []calls // by handler
+	busy    atomic.Int64
+	tooMany atomic.Int64
+	reached chan struct{} // gets a token with the last call
+	gate    atomic.Pointer[chan struct{}]
+}
+
+// calls is how many calls of one handler are left, alone in its cache lines.
+type calls struct {
+	n atomic.Int64
+	_ [120]byte
+}
+
+func newCounter(handlers int) *counter {
+	return &counter{left: make([]calls, handlers), reached: make(chan struct{}, 1)}
 }
 
 func (c *counter) counting() *counter { return c }
+
+// expect begins to count down the calls for a number of pods.
+func (c *counter) expect(pods int) {
+	c.busy.Store(int64(len(c.left)))
+	for i := range c.left {
+		c.left[i].n.Store(int64(pods))
+	}
+	if pods == 0 {
+		c.reached <- struct{}{}
+	}
+}
 
 // stall makes handlers wait until resume is called.
 func (c *counter) stall() (resume func()) {
@@ -41,10 +65,24 @@ func (c *counter) stall() (resume func()) {
 	return func() { close(gate) }
 }
 
-// handled is what a handler does.
-func (c *counter) handled() {
-	c.Handled()
+// handled is what the n-th handler does.
+func (c *counter) handled(n int) {
+	switch left := c.left[n].n.Add(-1); {
+	case left == 0 && c.busy.Add(-1) == 0:
+		c.reached <- struct{}{}
+	case left < 0:
+		c.tooMany.Add(1)
+	}
 	if gate := c.gate.Load(); gate != nil {
 		<-*gate
 	}
+}
+
+// wait waits for the last call. One too many is an error: then something else was measured.
+func (c *counter) wait() error {
+	<-c.reached
+	if n := c.tooMany.Load(); n > 0 {
+		return fmt.Errorf("handlers were called %d times too often", n)
+	}
+	return nil
 }

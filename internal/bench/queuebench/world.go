@@ -1,6 +1,7 @@
 package queuebench
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"strings"
@@ -37,8 +38,15 @@ func (w *world) changes(n int) []*corev1.Pod {
 	return changed
 }
 
-// sides makes a round for each side with a number of handlers. Each round has handlers of its own, which know the pods.
+// shuffle orders pods at random, in the same order in each run of the program.
+func (w *world) shuffle(pods []*corev1.Pod) {
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+}
+
+// sides makes a round for each side with a number of handlers. Each round has handlers of its own, which know the pods: so many that the first list takes
+// no longer than what is measured.
 func (w *world) sides(handlers int, round func(subject) (float64, error)) func() (ours, peer measure.Round, err error) {
+	known := w.set.Pods[:max(w.busy, len(w.set.Pods)/handlers)]
 	with := func(open func() (subject, error)) measure.Round {
 		return func() (float64, error) {
 			s, err := open()
@@ -50,20 +58,23 @@ func (w *world) sides(handlers int, round func(subject) (float64, error)) func()
 		}
 	}
 	return func() (ours, peer measure.Round, err error) {
-		return with(func() (subject, error) { return newOurs(handlers, w.set.Pods) }),
-			with(func() (subject, error) { return newPeer(handlers, w.set.Pods) }), nil
+		return with(func() (subject, error) { return newOurs(handlers, known) }),
+			with(func() (subject, error) { return newPeer(handlers, known) }), nil
 	}
 }
 
 // footprint is what handlers need while nothing happens.
-type footprint struct{ heap, goroutines float64 }
+type footprint struct{ memory, goroutines float64 }
 
 func look() footprint {
-	return footprint{heap: float64(measure.LiveHeap()), goroutines: float64(runtime.NumGoroutine())}
+	heap := measure.LiveHeap()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return footprint{memory: float64(heap + m.StackInuse), goroutines: float64(runtime.NumGoroutine())}
 }
 
 // idle measures what one more handler needs: the difference between many and one.
-func (w *world) idle(what func(before, after footprint) float64) func() (ours, peer measure.Round, err error) {
+func (w *world) idle(what func(footprint) float64) func() (ours, peer measure.Round, err error) {
 	each := func(open func(handlers int) (subject, error)) measure.Round {
 		return func() (float64, error) {
 			var seen [2]footprint
@@ -75,7 +86,7 @@ func (w *world) idle(what func(before, after footprint) float64) func() (ours, p
 				seen[i] = look()
 				s.close()
 			}
-			return what(seen[0], seen[1]) / float64(w.scale.idle), nil
+			return (what(seen[1]) - what(seen[0])) / float64(w.scale.idle), nil
 		}
 	}
 	return func() (ours, peer measure.Round, err error) {
@@ -93,7 +104,7 @@ func (w *world) stalled() (ours, peer measure.Round, err error) {
 		defer s.close()
 		defer s.counting().stall()()
 		before := measure.LiveHeap()
-		s.counting().Expect(w.updates)
+		s.counting().expect(w.updates)
 		for i := range w.updates {
 			pod := *w.set.Pods[0]
 			pod.ResourceVersion = strconv.Itoa(i + 2)
