@@ -39,25 +39,23 @@
 //
 // # Guarantees
 //
-//   - E1. The events of an object come in the order in which they happened.
-//     Objects wait for each other in the order of their first event.
-//   - E2. At most one queue of a key is out at a time: keys can be worked in
-//     parallel, one key never is.
-//   - E3. The first event of a queue starts from the object that was last
-//     acknowledged: it is its Prior.
-//   - E4. What is not acknowledged comes again, together with what happened
+//   - queue-E1: The events of an object come in the order in which they happened. Objects
+//     come in the order of their first event.
+//   - queue-E2: At most one queue of a key is out at a time. Keys run in parallel; one key
+//     never does.
+//   - queue-E3: The first event of a queue starts from the object that was last acknowledged:
+//     its Prior.
+//   - queue-E4: Events that were not acknowledged come again, together with those that came
 //     meanwhile.
-//   - E5. The cache may be fresher than the event in hand, never staler: a
-//     change is visible before its event is queued.
-//   - E6. Another object under an old key (a new UID) is a Deletion and an
-//     Addition.
-//   - E7. Resync and relist do not mix: an object that a relist found unchanged
-//     causes no event, and [Collection.Resync] never brings back an object or a
-//     state that is gone.
-//   - E8. [Collection.Synced] closes after every object of the first list was
-//     handed out and settled in some way, be it by a failure.
-//   - E9. A Deletion says OutOfScope if the object goes on to exist, because its scope was dropped
-//     or it belongs to another shard now; else it was deleted, or is not known to be there.
+//   - queue-E5: The cache is never staler than the event in hand. It may be fresher.
+//   - queue-E6: A new UID under an old key is a Deletion and an Addition.
+//   - queue-E7: An object that a relist found unchanged causes no event, and
+//     [Collection.Resync] never brings back an object or a state that is gone.
+//   - queue-E8: [Collection.Synced] closes once every object of the first list was handed out
+//     and settled. A failure settles as well.
+//   - queue-E9: A Deletion says OutOfScope if the object still exists: its scope was dropped,
+//     or another shard owns it. Any other Deletion is of an object that was deleted or is
+//     not known to exist.
 //
 // # Order
 //
