@@ -83,7 +83,7 @@ func (c *Collection[T]) firstFreeLocked(ring *line[T]) *line[T] {
 			return l
 		}
 		c.passes++
-		l.pass(c.passes)
+		l.pass(c.passes + 1)
 	}
 	return nil
 }

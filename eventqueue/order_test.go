@@ -183,3 +183,43 @@ func TestKeyWhoseTurnCameWhileItWasOutIsNext(t *testing.T) {
 		})
 	}
 }
+
+// A key that was put back goes in front of one whose turn came while it was out.
+func TestQueueThatWasPutBackIsInFrontOfThoseThatWerePassed(t *testing.T) {
+	for _, back := range []string{"acb", "cab"} {
+		c, queues := newThings(WithCompaction(KeepLatest)), map[rune]*Queue[*thing]{}
+		for _, name := range "abc" {
+			require.NoError(t, c.Add(at(string(name), string(name), 1)))
+			queues[name] = take(t, c)
+		}
+		require.NoError(t, c.Update(at("a", "a", 2)))
+		require.NoError(t, c.Update(at("b", "b", 3)))
+		q, err := tryTake(c) // passes a and b
+		require.NoError(t, err)
+		require.Nil(t, q)
+		for _, name := range back {
+			if name == 'c' {
+				queues[name].PutBack()
+			} else {
+				queues[name].Done()
+			}
+		}
+		assert.Equal(t, "c a b", takeAll(t, c), back)
+	}
+}
+
+// reading is an error whose methods use the collection.
+type reading struct{ c *Collection[*thing] }
+
+func (reading) Error() string     { return "no" }
+func (r reading) Is(error) bool   { return r.c.Len() < 0 }
+func (r reading) Unwrap() []error { r.c.Len(); return nil }
+
+func TestErrorOfAHandlerMayUseTheCollection(t *testing.T) {
+	c := newThings()
+	require.NoError(t, c.Add(at("a", "a", 1)))
+	q, ended := take(t, c), make(chan struct{})
+	go func() { defer close(ended); q.Fail(reading{c}) }()
+	within(t, "settling", ended)
+	assert.Zero(t, c.Stats().Panics)
+}

@@ -87,10 +87,10 @@ func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
 // queue that Each worked on, the events up to the one that failed.
 func (q *Queue[T]) Fail(err error) {
 	if IsPermanent(err) {
-		q.of.settle(q, outcome{how: gaveUp, err: err})
+		q.of.settle(q, outcome{how: gaveUp, err: err, panicked: isPanic(err)})
 		return
 	}
-	q.of.settle(q, outcome{how: failed, err: err})
+	q.of.settle(q, outcome{how: failed, err: err, panicked: isPanic(err)})
 }
 
 // PutBack puts the queue back in front of all others, as if it had not been handed
@@ -151,8 +151,9 @@ func (q *Queue[T]) handedOverWhole() bool {
 
 // outcome is how a queue was settled. The zero outcome puts it back in front.
 type outcome struct {
-	how way
-	err error
+	how      way
+	err      error
+	panicked bool // err comes from a panic or Goexit
 }
 
 type way uint8

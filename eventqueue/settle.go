@@ -69,12 +69,16 @@ func (c *Collection[T]) countLocked(o outcome) {
 	if o.how == gaveUp {
 		c.counters.givenUp++
 	}
-	if o.err == nil {
-		return
-	}
-	if _, ok := errors.AsType[*PanicError](o.err); ok || errors.Is(o.err, ErrAbandoned) {
+	if o.panicked {
 		c.counters.panics++
 	}
+}
+
+// isPanic reports whether an error comes from a panic or Goexit. It is called without a lock, because
+// the error's methods Is, As and Unwrap are code of the user.
+func isPanic(err error) bool {
+	_, ok := errors.AsType[*PanicError](err)
+	return ok || errors.Is(err, ErrAbandoned)
 }
 
 // putBackLocked makes the events that are left of a queue wait again, merged with
@@ -125,6 +129,7 @@ func (c *Collection[T]) queueUpLocked(l *line[T], o outcome) {
 	default:
 		l.unlink()
 		l.pushFront(c.ringOf(l.waiting))
+		l.passed = 1 // earlier than every turn: see pushBy
 	}
 }
 
