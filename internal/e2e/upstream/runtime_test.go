@@ -24,6 +24,13 @@ const (
 	runtimeDigest = "180ac5257151f5ad"
 )
 
+// racingSpec ends the names of specs that start an informer and expect that it has not synced a moment later. On a slow machine it can have, whichever
+// informer it is. If no other specs fail, these run again by themselves.
+const (
+	racingSpec = "should return an error when context is cancelled"
+	failed     = "failed It: "
+)
+
 // TestControllerRuntimeCacheSpecs runs controller-runtime's own specs of its cache on informers of this library and a real kube-apiserver.
 func TestControllerRuntimeCacheSpecs(t *testing.T) {
 	skipUnderRace(t)
@@ -34,16 +41,36 @@ func TestControllerRuntimeCacheSpecs(t *testing.T) {
 	program := b.program(t, "runtime", runtimeModule+"/pkg/cache")
 
 	report := filepath.Join(b.folder, "report.json")
-	output, err := b.start(t, program, filepath.Join(copied, "pkg", "cache"), []string{
-		"KUBEBUILDER_ASSETS=" + filepath.Dir(found.APIServer),
-		"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m",
-		"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m",
-	}, "-ginkgo.json-report="+report, "-ginkgo.no-color", "-ginkgo.timeout=5m") // that time-out stops the server, go test's does not
-	assert.NoError(t, err, "%s", output)
-	passed, others := specs(t, report)
-	assert.Empty(t, others, "specs that did not pass")
-	assert.Len(t, passed, runtimeSpecs)
+	run := func(arguments ...string) (passed, others []string, output string) {
+		output, err := b.start(t, program, filepath.Join(copied, "pkg", "cache"), []string{
+			"KUBEBUILDER_ASSETS=" + filepath.Dir(found.APIServer),
+			"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m",
+			"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m",
+		}, append(arguments, "-ginkgo.json-report="+report, "-ginkgo.no-color", "-ginkgo.timeout=5m")...) // that time-out stops the server, go test's does not
+		passed, others = specs(t, report)
+		if err != nil && len(others) == 0 {
+			others = []string{err.Error()}
+		}
+		return passed, others, output
+	}
+	passed, others, output := run()
+	for range 3 {
+		if len(others) == 0 || slices.ContainsFunc(others, func(name string) bool { return !strings.HasSuffix(name, racingSpec) }) {
+			break
+		}
+		t.Logf("again: %q", others)
+		before := others
+		var again []string
+		again, others, output = run("-ginkgo.focus=" + racingSpec + "$")
+		for _, name := range before {
+			if !slices.Contains(others, name) && slices.Contains(again, strings.TrimPrefix(name, failed)) {
+				passed = append(passed, strings.TrimPrefix(name, failed))
+			}
+		}
+	}
+	assert.Empty(t, others, "specs that did not pass: %s", output)
 	slices.Sort(passed)
+	assert.Len(t, passed, runtimeSpecs)
 	digest := sha256.Sum256([]byte(strings.Join(passed, "\n")))
 	if got := hex.EncodeToString(digest[:8]); got != runtimeDigest {
 		t.Errorf("the specs are not those of controller-runtime v0.25.2: their digest is %s, not %s; their names:\n%s", got, runtimeDigest, strings.Join(passed, "\n"))
@@ -92,8 +119,9 @@ func specs(t *testing.T, file string) (passed, others []string) {
 		for _, spec := range suite.SpecReports {
 			name := strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), " ")
 			switch {
+			case spec.State == "skipped": // another one was asked for
 			case spec.State != "passed":
-				others = append(others, fmt.Sprintf("%s %q: %s", spec.LeafNodeType, name, spec.State))
+				others = append(others, fmt.Sprintf("%s %s: %s", spec.State, spec.LeafNodeType, name))
 			case spec.LeafNodeType == "It":
 				passed = append(passed, name)
 			}
