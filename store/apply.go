@@ -7,21 +7,21 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// commit makes a txn: readers see the new state, then waiters and followers are
-// told. The caller holds writer.
+// commit commits a txn. Readers see the new state first, then commit wakes waiters and calls
+// followers. The caller holds writer.
 func (c *Cache[T]) commit(p *Partition[T], s *txn[T]) {
 	c.mutate(p, s)
 	c.budget.committed(s.mutations)
 	c.announce(p, s)
 }
 
-// announce tells waiters and followers of a commit.
+// announce wakes waiters and passes a commit to followers.
 func (c *Cache[T]) announce(p *Partition[T], s *txn[T]) {
 	p.settle(s.mutations)
 	c.watches.committed(c, p, s.mutations, s.lowered)
 
 	changes := c.scratch.commit.Changes[:0]
-	// A panic of a follower goes on to the writer; the commit is made all the same.
+	// A panic of a follower goes on to the writer, but the commit is made.
 	defer func() {
 		for i := range s.mutations {
 			if old := s.mutations[i].old; old != nil {
@@ -39,7 +39,7 @@ func (c *Cache[T]) announce(p *Partition[T], s *txn[T]) {
 	}
 }
 
-// largeCommit is the most mutations that a point read waits for. During a larger
+// largeCommit is the largest number of mutations for which a point read waits. During a larger
 // commit, readers see the previous state.
 const largeCommit = 1024
 
@@ -49,7 +49,7 @@ func (c *Cache[T]) mutate(p *Partition[T], s *txn[T]) {
 	large := len(s.mutations) > largeCommit
 	var before *Snapshot[T]
 	if large {
-		before = c.Snapshot() // which stays published until the commit is made
+		before = c.Snapshot() // published until the commit is made
 	}
 	c.trees.Lock()
 	defer c.trees.Unlock()
@@ -78,13 +78,13 @@ func (c *Cache[T]) mutate(p *Partition[T], s *txn[T]) {
 	}
 }
 
-// mutateTrees makes mutations in the trees, and finds out what made room.
+// mutateTrees applies mutations to the trees, and sets old of each to the entry that it replaced.
 func (c *Cache[T]) mutateTrees(mutations []mutation[T]) {
 	if c.entries.len() == 0 && areAdditionsInOrder(mutations) {
 		c.loadTrees(mutations)
 		return
 	}
-	var place btree.PathHint // where the last one was
+	var place btree.PathHint // of the previous mutation
 	ordered := slices.IsSortedFunc(mutations, func(a, b mutation[T]) int { return a.key.Compare(b.key) })
 	for i := range mutations {
 		e := &mutations[i]
@@ -96,7 +96,7 @@ func (c *Cache[T]) mutateTrees(mutations []mutation[T]) {
 			kept = c.put(e, &place)
 		} else if old := c.entries.remove(pivot(e.key), &place); old != nil {
 			e.old = entryOf[T](old)
-			e.old.epoch = uncommitted // the table has it until it is edited
+			e.old.epoch = uncommitted // until mutateTable runs, the table still has the entry
 		} else {
 			continue
 		}
@@ -111,8 +111,8 @@ func (c *Cache[T]) mutateTrees(mutations []mutation[T]) {
 	}
 }
 
-// areAdditionsInOrder reports whether mutations add one object for each of several keys in order, as
-// those of a first list do.
+// areAdditionsInOrder reports whether mutations add several objects with distinct keys in ascending
+// order, as a first list does.
 func areAdditionsInOrder[T any](mutations []mutation[T]) bool {
 	for i := range mutations {
 		if mutations[i].new == nil || i > 0 && mutations[i-1].key.Compare(mutations[i].key) >= 0 {
@@ -122,7 +122,7 @@ func areAdditionsInOrder[T any](mutations []mutation[T]) bool {
 	return len(mutations) > 1
 }
 
-// loadTrees is mutateTrees for trees that are empty: it searches nothing.
+// loadTrees is mutateTrees for empty trees. It appends and searches nothing.
 func (c *Cache[T]) loadTrees(mutations []mutation[T]) {
 	for i := range mutations {
 		e := &mutations[i]
@@ -161,7 +161,8 @@ func (c *Cache[T]) mutateTable(mutations []mutation[T]) {
 func (c *Cache[T]) put(e *mutation[T], place *btree.PathHint) (kept bool) {
 	e.nsMap = c.nsMapOf(e.key, 0)
 	e.new.space = e.nsMap.space
-	// What the table has is in the tree, unless this commit has changed that: then it is uncommitted.
+	// An entry of the table is also in the tree, unless this commit changed it. Then its epoch is
+	// uncommitted.
 	if held := e.nsMap.objects[e.key.Name].entry; held != nil && held.epoch == c.epoch {
 		held.swap(e.new)
 		e.old, e.new, e.oldIsFree = e.new, held, true
@@ -173,12 +174,13 @@ func (c *Cache[T]) put(e *mutation[T], place *btree.PathHint) (kept bool) {
 	return false
 }
 
-// nsMapOf returns the nsMap of a key. A new one has room for some objects. The caller holds writer.
+// nsMapOf returns the nsMap of a key. It makes a new one with room for some objects if there is
+// none. The caller holds writer.
 func (c *Cache[T]) nsMapOf(key Key, room int) *nsMap[T] {
 	if s := c.table.nsMap(key); s != nil {
 		return s
 	}
-	objects := make(map[string]slot[T], room) // before the lock, because that takes long for many
+	objects := make(map[string]slot[T], room) // before the lock, because a large map takes long
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.table.add(&space{key.Cluster, key.Namespace})
@@ -186,7 +188,7 @@ func (c *Cache[T]) nsMapOf(key Key, room int) *nsMap[T] {
 	return s
 }
 
-// uncommitted is the epoch of an entry that the current commit has put or taken out.
+// uncommitted is the epoch of an entry that the current commit has stored or removed.
 const uncommitted = math.MaxUint64
 
 // compact frees the memory that node splits leave in the trees: half of each tree
@@ -200,7 +202,7 @@ func (c *Cache[T]) compact() {
 	}
 }
 
-// tell hands a commit to the followers.
+// tell passes a commit to the followers.
 func (c *Cache[T]) tell(p *Partition[T], s *txn[T], changes []Change[T]) {
 	commit := &c.scratch.commit
 	*commit = Commit[T]{
@@ -217,7 +219,7 @@ func (c *Cache[T]) tell(p *Partition[T], s *txn[T], changes []Change[T]) {
 	tellEach(c.followers, commit)
 }
 
-// tellEach hands a commit to followers, also to those after one that panics.
+// tellEach passes a commit to followers. If one panics, it still calls the others.
 func tellEach[T any](followers []*registration[T], commit *Commit[T]) {
 	told := 0
 	defer func() {
@@ -231,7 +233,7 @@ func tellEach[T any](followers []*registration[T], commit *Commit[T]) {
 	}
 }
 
-// reuse leaves the memory of a txn to the next one, without what it refers to.
+// reuse clears the memory of a txn and keeps it for the next txn.
 func (c *Cache[T]) reuse(mutations []mutation[T], changes []Change[T]) {
 	for i := range mutations {
 		if e := &mutations[i]; e.oldIsFree && len(c.scratch.entries) < maxFreeEntries {
@@ -239,7 +241,7 @@ func (c *Cache[T]) reuse(mutations []mutation[T], changes []Change[T]) {
 			c.scratch.entries = append(c.scratch.entries, e.old)
 		}
 	}
-	c.scratch.mutations = nil // the beginning of mutations may be there as well
+	c.scratch.mutations = nil // may share memory with mutations
 	if cap(mutations) <= maxScratch {
 		clear(mutations)
 		c.scratch.mutations = mutations[:0]
@@ -263,7 +265,7 @@ func (e *mutation[T]) appendChanges(all []Change[T]) []Change[T] {
 	if e.new == nil {
 		deletion := e.old.deletion(held)
 		deletion.OutOfScope = e.outOfScope
-		// The final state of another object says nothing about this one.
+		// The final state of a recreated object is no state of this object.
 		if e.final != nil {
 			if final := e.final.known(); !held.recreated(final) && !e.outOfScope {
 				deletion.Object, deletion.FinalStateKnown = e.final.object, true
@@ -274,8 +276,8 @@ func (e *mutation[T]) appendChanges(all []Change[T]) []Change[T] {
 	}
 	addition := e.new.addition()
 	if held.recreated(addition.Version) {
-		// The deletion in between went unseen. Both are told, so that
-		// nobody mistakes the new object for a later state of the old one
+		// The cache did not see the deletion in between. Followers receive both changes, so that
+		// they do not take the new object for a later state of the old one
 		// (kubernetes/kubernetes#133565).
 		return append(all, e.old.deletion(held), addition)
 	}

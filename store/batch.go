@@ -18,13 +18,13 @@ type BatchStore[T any] interface {
 	Has(key Key, version Version) bool
 }
 
-// Batch gathers writes of a [Store] that become visible at once. It belongs to one goroutine; others
-// may read and write the store meanwhile. After Commit and after Discard it is empty and can be used
-// again.
+// Batch gathers writes of a [Store] that become visible at once. It belongs to one goroutine; other
+// goroutines may read and write the store meanwhile. After Commit or Discard it is empty, and the
+// caller can use it again.
 type Batch[T any] interface {
-	// Write adds a write. Of several writes of one key, a batch of a watch makes each, and a
-	// batch that replaces everything makes the last. An error ends the batch: Commit returns it
-	// as well.
+	// Write adds a write. If a batch has several writes of one key, a batch of a watch makes each,
+	// and a batch that replaces everything makes the last. An error ends the batch: Commit returns
+	// it as well.
 	Write(w Write[T]) error
 
 	// Keep says that a list has an object at the version that the store holds: see Has. Commit
@@ -33,9 +33,9 @@ type Batch[T any] interface {
 	Keep(key Key)
 
 	// Commit makes the writes. The batch contains every change up to resourceVersion: the version
-	// of the list, or of the last event. If it is empty in a batch of a watch, Commit uses the
-	// version of the last write. The store's version follows, but never passes a rejected object.
-	// Objects that cannot be stored come back in a [*RejectedError]; the others are stored.
+	// of the list, or of the last event. If resourceVersion is empty in a batch of a watch, Commit
+	// uses the version of the last write. The store's version follows, but never passes a rejected
+	// object. Commit stores all valid objects and returns the others in a [*RejectedError].
 	Commit(resourceVersion string) error
 
 	// Discard forgets the writes. It does nothing after Commit.
@@ -44,49 +44,51 @@ type Batch[T any] interface {
 
 // Write is one write of a [Batch].
 type Write[T any] struct {
-	// Type is Addition or Modification, which mean the same, or Deletion. In a batch that
-	// replaces everything, a Deletion takes an earlier write of the key back.
+	// Type is Addition or Modification, which mean the same, or Deletion. In a batch that replaces
+	// everything, a Deletion takes an earlier write of the key back.
 	Type ChangeType
 
-	// Object is the new state, or of a Deletion the last one if FinalStateKnown.
+	// Object is the new state of the object. For a Deletion with FinalStateKnown, it is the last
+	// state.
 	Object T
 
-	// FinalStateKnown says that the Object of a Deletion is its last state. Without it the Key
-	// alone counts.
+	// FinalStateKnown says that the Object of a Deletion is its last state. Without it, the store
+	// uses only the Key.
 	FinalStateKnown bool
 
-	// Key is the key that Object must have, or is rejected with [ErrBadKey]. The zero Key
-	// stands for the one that the store derives. A rejected object is rejected under this key,
-	// and a Deletion is made under it, whatever its last state is.
+	// Key is the expected key of Object. The store rejects an object with another key with
+	// [ErrBadKey]. With the zero Key, the store derives the key. The store rejects an object under
+	// this key, and makes a Deletion under it, whatever the last state is.
 	Key Key
 
-	// Version is the version of Object, if the object does not tell it: a transformed object may
-	// have no metadata. Of a Deletion it is the version of the deletion.
+	// Version is the version of Object, for an object without metadata, such as a transformed
+	// object. For a Deletion it is the version of the deletion.
 	Version Version
 
 	// OutOfScope says of a Deletion that the object still exists on the server: see [Change].
 	OutOfScope bool
 
-	// Err says that the object exists and could not be decoded or transformed: Type and Object
-	// are ignored, the store keeps what it holds under Key, and the resource version stays
-	// before the object. With a zero Key the store keeps what it holds of Version's UID.
+	// Err says that the object exists, but could not be decoded or transformed. The store ignores
+	// Type and Object, and keeps its object under Key. Its resource version stays before the
+	// rejected object. With a zero Key, the store keeps its object with the UID of Version.
 	Err error
 }
 
-// rejection returns what a write with an Err comes back as.
+// rejection returns the rejection for a write with an Err.
 func (w *Write[T]) rejection() Rejection {
 	return Rejection{Key: w.Key, Version: w.Version, Err: w.Err}
 }
 
-// Begin starts a batch of a store: one event or many of a watch, or, if replace is true, a list that
-// becomes the content of the store.
+// Begin starts a batch of a store: one or more events of a watch, or, if replace is true, a list
+// that becomes the content of the store.
 //
-// A plain [Store], and one that embeds a [BatchStore] without a BeginBatch of its own, gets an
-// adapter that calls Add, Update, Delete, DeleteKey, Replace and Bookmark; then own is false. Give
-// the adapter the events of a watch one at a time, so that each error has its object. A plain Store
-// deletes each object that Replace omits. So Commit of a list with a Write.Err or a Keep stores
-// nothing and returns an error that is no [*RejectedError]. In a batch of a watch, Commit stops at a
-// Write.Err, and adds such an error if another write or a resource version follows.
+// A plain [Store], and a store that embeds a [BatchStore] without its own BeginBatch, gets an
+// adapter. The adapter calls Add, Update, Delete, DeleteKey, Replace and Bookmark, and own is
+// false. Write the events of a watch to the adapter one at a time, so that each error belongs to
+// its object. A plain Store deletes each object that Replace omits. So Commit of a list with a
+// Write.Err or a Keep stores nothing, and returns an error that is no [*RejectedError]. In a batch
+// of a watch, Commit stops at a Write.Err. If another write or a resource version follows, Commit
+// adds such an error.
 func Begin[T any](s Store[T], replace bool) (b Batch[T], own bool) {
 	if batches, ok := s.(BatchStore[T]); ok {
 		if b := batches.BeginBatch(s, replace); b != nil {
@@ -139,7 +141,7 @@ func (b *plainBatch[T]) Commit(resourceVersion string) error {
 			continue
 		}
 		if i < len(b.writes)-1 || resourceVersion != "" {
-			// Nothing would keep the resource version before the object.
+			// The adapter could not keep the resource version before the object.
 			errs = append(errs, refusedError([]Rejection{w.rejection()}))
 		}
 		return errors.Join(rejectedError(rejections), errors.Join(errs...))
@@ -153,7 +155,7 @@ func (b *plainBatch[T]) Commit(resourceVersion string) error {
 	return rejectedError(rejections)
 }
 
-// version returns the resource version that a write is known to have.
+// version returns the known resource version of a write.
 func (w *Write[T]) version() string {
 	if w.Version.ResourceVersion != "" || w.Type == Deletion && !w.FinalStateKnown {
 		return w.Version.ResourceVersion
@@ -211,7 +213,7 @@ func (b *plainBatch[T]) commitList(resourceVersion string) error {
 	return b.to.Replace(objects, resourceVersion)
 }
 
-// keyOf returns the key of a write as far as it can be known; the zero Key if it cannot.
+// keyOf returns the key of a write, or the zero Key if it is unknown.
 func (b *plainBatch[T]) keyOf(w *Write[T]) Key {
 	if w.Key != (Key{}) || w.Err != nil || w.Type == Deletion && !w.FinalStateKnown {
 		return w.Key
@@ -263,7 +265,7 @@ func (b *watchBatch[T]) Discard() {
 	b.writes = b.writes[:0]
 }
 
-// keyFuncOf returns how a store derives keys, or nil if it does not tell.
+// keyFuncOf returns the KeyFunc of a store, or nil if the store has no method KeyOf.
 func keyFuncOf[T any](s Store[T]) KeyFunc[T] {
 	if keyed, ok := s.(interface{ KeyOf(T) (Key, error) }); ok {
 		return keyed.KeyOf

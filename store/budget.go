@@ -12,48 +12,48 @@ import (
 // more memory than its [Budget] allows. The error that wraps it has the numbers of bytes.
 var ErrOverBudget = errors.New("cache would be over its budget; raise the limit, store less of each object by a Transform, or select fewer")
 
-// maxOverBudget is how many objects of a list a [Budget] rejects before it ends the list, because the
-// list keeps the key of each.
+// maxOverBudget is how many objects of a list a [Budget] rejects before it ends the list. It is
+// bounded, because the list keeps the key of each.
 const maxOverBudget = 10_000
 
-// Budget measures the memory of a cache's objects. With a limit, the cache rejects objects that exceed
-// it. Get one from [AddBudget]. All methods are safe for concurrent use.
+// Budget measures the memory of a cache's objects. With a limit, the cache rejects objects that
+// exceed it. Get one from [AddBudget]. All methods are safe for concurrent use.
 type Budget[T any] struct {
 	size  func(T) int64
 	limit int64 // 0 for none
 	bytes atomic.Int64
 
-	// fresh and same are the bytes of pending lists: of objects that are new or larger than before,
-	// and of the others. Guarded by Cache.writer.
+	// fresh is the bytes of objects in pending lists that are new or larger than before. same is
+	// the bytes of the other objects in pending lists. Guarded by Cache.writer.
 	fresh, same int64
 
-	// planned is the size of all objects after the staged writes, and staged the size of the object
+	// planned is the size of all objects after the staged writes. staged has the size of the object
 	// under each key that they write. Guarded by Cache.writer.
 	planned int64
 	staged  map[Key]int64
 }
 
-// AddBudget measures the memory of the objects that a cache holds, from now on and for its life. The
-// size function returns the bytes of an object; nil stands for [memsize.Of]. The sum leaves out the
-// cache's own parts, about 180 bytes an object, and its indexes.
+// AddBudget measures the memory of the objects that a cache holds, from now on and for its life.
+// The size function returns the bytes of an object; nil stands for [memsize.Of]. The sum leaves out
+// the cache's own parts, about 180 bytes an object, and its indexes.
 //
-// With a positive limit, the cache rejects an object that would exceed it, with [ErrOverBudget]. The
-// old object under the key stays, and so does the resource version (store-S5). The cache always
+// With a positive limit, the cache rejects an object that would exceed it, with [ErrOverBudget].
+// The old object under the key stays, and so does the resource version (store-S5). The cache always
 // stores an object that is not larger than its older state, and makes every deletion. In a Replace,
-// deletions make room for new objects. The cache evicts no object, even if it is over the limit when
-// the budget is added.
+// deletions make room for new objects. The cache evicts no object, even if it is over the limit
+// when the caller adds the budget.
 //
-// The cache counts a list that comes in a [Batch], as from a reflector or through a store of package
-// decorate, separately until the list is complete. All pending lists share two allowances: new and
-// larger objects may use up to the limit, unchanged and smaller objects up to the current size of the
-// cache. So a list whose state fits is stored whole. The cache rejects and drops objects beyond the
-// allowances. After more than 10,000 rejections the list fails with an error that wraps
-// [ErrOverBudget], even if the list never ends.
+// A list may come object by object in a [Batch], as from a reflector or through a store of package
+// decorate. The cache counts such a list separately until it is complete. All pending lists share
+// two allowances: new and larger objects may use up to the limit, unchanged and smaller objects up
+// to the current size of the cache. So a list whose state fits is stored whole. The cache rejects
+// and drops objects beyond the allowances. After more than 10,000 rejections the list fails with an
+// error that wraps [ErrOverBudget], even if the list never ends.
 //
-// The function runs under the writer's lock, as index functions do. The cache may call it several
-// times for one object. It must be pure and quick. The cache rejects an object on which it panics
-// ([ErrPanic]). AddBudget returns an error if it panics on a held object, or if the cache has a
-// budget.
+// The size function runs under the writer's lock, as index functions do. The cache may call it
+// several times for one object. It must be pure and quick. The cache rejects an object on which it
+// panics ([ErrPanic]). AddBudget returns an error if the function panics on a held object, or if
+// the cache has a budget.
 func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget[T], error) {
 	if size == nil {
 		size = memsize.Of[T]
@@ -81,7 +81,7 @@ func AddBudget[T any](to Indexable[T], limit int64, size func(T) int64) (*Budget
 	return b, nil
 }
 
-// Bytes returns about how many bytes the objects of the cache take.
+// Bytes returns the approximate number of bytes that the objects of the cache take.
 func (b *Budget[T]) Bytes() int64 { return b.bytes.Load() }
 
 func (b *Budget[T]) measure(object T) (n int64, err error) {
@@ -133,7 +133,7 @@ func (b *Budget[T]) admit(c *Cache[T], key Key, object T) error {
 	return nil
 }
 
-// over returns the error of an object with which the cache would hold more than the limit.
+// over returns the error for an object that would exceed the limit.
 func (b *Budget[T]) over(bytes, with int64) error {
 	return fmt.Errorf("%w: about %d bytes are held, %d with this object, and %d are allowed", ErrOverBudget, bytes, with, b.limit)
 }

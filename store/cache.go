@@ -20,32 +20,32 @@ type Cache[T any] struct {
 	keyOf KeyFunc[T]
 	// versioned is false if no T can have a UID or a resource version.
 	versioned bool
-	// carries is true once an entry had a version that its object does not tell.
+	// carries is true once the cache has stored an entry with a version that its object does not
+	// have.
 	carries atomic.Bool
 
-	// writer serialises commits and protects the fields below it. It is held
-	// while KeyFuncs, index functions and followers run; readers never take it.
-	// Lock order: writer, then watches.mu or trees, then mu.
+	// writer serialises commits and protects the fields below it. The writer holds it while
+	// KeyFuncs, index functions and followers run; readers never take it. Lock order: writer, then
+	// watches.mu or trees, then mu.
 	writer    sync.Mutex
 	followers []*registration[T]
 	budget    *Budget[T] // nil for none
 	scratch   scratch[T]
 
-	// trees protects the trees: entries, epoch, indexes and their postings. A
-	// commit holds it while it changes them, Snapshot while it copies their roots.
-	// All but epoch change only under writer as well, so that the writer may read
-	// them without trees.
+	// trees protects the trees: entries, epoch, indexes and their postings. A commit holds it while
+	// it changes them. Snapshot holds it while it copies their roots. All but epoch change only
+	// under writer as well, so that the writer may read them without trees.
 	trees   sync.Mutex
 	entries entryTree // the objects in order
 	indexes []*postings[T]
 	epoch   uint64 // counts the snapshots
 
-	// mu protects the fields below it, and the progress of the partitions. They
-	// change only under both locks, so that the writer may read them without mu.
-	// It is held for lookups and mutations alone, never while code of a user runs.
+	// mu protects the fields below it, and the progress of the partitions. They change only under
+	// both locks, so that the writer may read them without mu. The cache holds mu only for lookups
+	// and mutations, never while a user's function runs.
 	mu         sync.RWMutex
 	table      table[T]      // the objects by key
-	whole      *Partition[T] // what is written to the cache itself
+	whole      *Partition[T] // the partition for writes to the cache itself
 	partitions []*Partition[T]
 	complete   bool
 	generation uint64 // counts the commits
@@ -62,7 +62,7 @@ type Cache[T any] struct {
 
 var _ BatchStore[any] = (*Cache[any])(nil)
 
-// New returns an empty cache of objects that keyOf gives their keys. It panics without a KeyFunc.
+// New returns an empty cache. keyOf derives the key of each object. New panics without a KeyFunc.
 func New[T any](keyOf KeyFunc[T]) *Cache[T] {
 	if keyOf == nil {
 		panic("store: New needs a KeyFunc, such as store.ObjectKey")
@@ -78,7 +78,7 @@ func New[T any](keyOf KeyFunc[T]) *Cache[T] {
 	return c
 }
 
-// mayHaveVersion reports whether a T can tell its UID or its resource version.
+// mayHaveVersion reports whether a T can have a UID or a resource version.
 func mayHaveVersion[T any]() bool {
 	t := reflect.TypeFor[T]()
 	return t.Kind() == reflect.Interface ||
@@ -86,8 +86,8 @@ func mayHaveVersion[T any]() bool {
 		t.Implements(reflect.TypeFor[interface{ GetResourceVersion() string }]())
 }
 
-// held returns the version of the object under a key, as far as it is known, and whether the cache
-// holds one. It is for readers.
+// held returns the known version of the object under a key, and whether the cache holds one. It is
+// for readers.
 func (c *Cache[T]) held(key Key) (Version, bool) {
 	if !c.carries.Load() {
 		return versionOfHeld(c, key)
@@ -95,8 +95,8 @@ func (c *Cache[T]) held(key Key) (Version, bool) {
 	return c.Snapshot().entry(key).held()
 }
 
-// heldByWriter is held for callers that hold writer. It makes no snapshot, for which the next commit
-// would have to copy tree nodes.
+// heldByWriter is held for callers that hold writer. It makes no snapshot, because the next commit
+// would then have to copy tree nodes.
 func (c *Cache[T]) heldByWriter(key Key) (Version, bool) {
 	if !c.carries.Load() {
 		return versionOfHeld(c, key)
@@ -104,7 +104,7 @@ func (c *Cache[T]) heldByWriter(key Key) (Version, bool) {
 	return c.table.entry(key).held()
 }
 
-// versionOfHeld returns what an object that is held tells of its version.
+// versionOfHeld returns the version that the methods of a held object return.
 func versionOfHeld[T any](c *Cache[T], key Key) (version Version, ok bool) {
 	object, ok := c.Get(key)
 	if ok && c.versioned {
@@ -120,13 +120,13 @@ func (c *Cache[T]) resourceVersionLocked() string {
 	return c.whole.resourceVersion
 }
 
-// resyncChunk is how many changes a commit of a resync has at most.
+// resyncChunk is the largest number of changes in one commit of a resync.
 const resyncChunk = 1024
 
-// Resync delivers every object to one follower again, as a Modification of origin [Resync] whose Prior
-// and Object are the same. Other followers receive nothing. The commits of a resync come between two
-// commits of the cache, so no change overtakes them; writers wait meanwhile. Package eventqueue calls
-// it.
+// Resync delivers every object to one follower again, as a Modification of origin [Resync] whose
+// Prior and Object are the same. Other followers receive nothing. The commits of a resync come
+// between two commits of the cache, so no change overtakes them; writers wait meanwhile. Package
+// eventqueue calls Resync.
 func (c *Cache[T]) Resync(follower Follower[T]) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
@@ -154,16 +154,15 @@ func (c *Cache[T]) Resync(follower Follower[T]) {
 	hand()
 }
 
-// registration gives each call of Follow an identity: followers need not be
-// comparable, and one may be registered twice.
+// registration gives each call of Follow an identity: followers need not be comparable, and a
+// caller may register one twice.
 type registration[T any] struct{ follower Follower[T] }
 
-// Add implements [Store]. Adding under a key that is held is a Modification, or
-// a Deletion and an Addition if the UIDs differ.
+// Add implements [Store]. If the cache holds an object under the key, the change is a Modification,
+// or a Deletion and an Addition if the UIDs differ.
 func (c *Cache[T]) Add(object T) error { return c.whole.Add(object) }
 
-// Update implements [Store]. Updating under a key that is not held is an
-// Addition.
+// Update implements [Store]. If the cache holds no object under the key, the change is an Addition.
 func (c *Cache[T]) Update(object T) error { return c.whole.Update(object) }
 
 // Delete implements [Store].
@@ -172,11 +171,11 @@ func (c *Cache[T]) Delete(object T) error { return c.whole.Delete(object) }
 // DeleteKey implements [Store]. It does not move the resource version: use [Cache.Bookmark] for that.
 func (c *Cache[T]) DeleteKey(key Key) error { return c.whole.DeleteKey(key) }
 
-// Replace implements [Store]. An object that the cache holds with the same UID
-// and resource version stays as it is, pointer included, and is no change.
+// Replace implements [Store]. An object that the cache holds with the same UID and resource version
+// keeps its pointer, and the commit has no change for it.
 //
-// An object that is rejected keeps its old value, if its key is known or if one
-// with its UID is held.
+// The cache keeps the old state of a rejected object, if it knows the key or holds an object with
+// the UID.
 func (c *Cache[T]) Replace(objects []T, resourceVersion string) error {
 	return c.whole.Replace(objects, resourceVersion)
 }

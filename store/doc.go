@@ -1,7 +1,7 @@
 // Package store keeps Kubernetes objects in memory, or any other values that have a key.
 //
-// A [Cache] is written by a reflector and read by many goroutines. Reads are local, allocate nothing
-// and never wait for a slow reader.
+// A [Cache] is written by a reflector and read by many goroutines. Reads are local, allocate
+// nothing and never wait for a slow reader.
 //
 //	pods := store.New(store.ObjectKey[*corev1.Pod])
 //	byNode, err := store.AddIndex(pods, "node", func(pod *corev1.Pod) []string {
@@ -16,25 +16,25 @@
 //
 // # Parts
 //
-//   - [Store] is the write side: a reflector adds, updates, deletes and replaces. Other packages
-//     have more of them: decorate, compact, persist, and eventqueue.Collection.
-//   - [Reader] is the read side. A [View] reads a cache, and can be passed to code that may only
-//     read. A [Snapshot] is one state, for several reads.
+//   - [Store] is the write side: a reflector adds, updates, deletes and replaces. Packages
+//     decorate, compact and persist have more stores; eventqueue.Collection is another.
+//   - [Reader] is the read side. A [View] reads a cache: pass it to code that may only read. A
+//     [Snapshot] is one state, for several reads.
 //   - [Index] finds objects by values that a function derives from them, in order.
 //   - [Batch] makes many writes one [Commit]. [Begin] starts one of any Store.
 //   - [Follower] receives each commit: everything above the cache is built on it.
-//   - [Partition] is the part of a cache that one writer of several fills: a [Scope] is a
-//     namespace, a cluster or a [Shard]. [Cache.Drop] deletes a scope.
+//   - [Partition] is a part of a cache with a writer of its own. Its [Scope] is a namespace, a
+//     cluster or a [Shard]. [Cache.Drop] deletes a scope.
 //   - [Budget] measures the memory of the objects, and bounds it.
 //
-// To wait instead of polling: [View.WaitFor] a resource version, [View.WaitForObject] and
-// [View.WaitForDeletion] for your own writes, [View.WatchKey] and [View.WatchNamespace] for any
+// To wait instead of polling, use [View.WaitFor] for a resource version, [View.WaitForObject] and
+// [View.WaitForDeletion] for your own writes, and [View.WatchKey] and [View.WatchNamespace] for any
 // change.
 //
 // # The series
 //
 // Part 1 of "Understanding Kubernetes' tools/cache package" shows the Store of client-go: nine
-// methods of interface{}. Here they are typed, and split by who calls them:
+// methods of interface{}. Here the methods are typed, and split into a write side and a read side:
 //
 //	there             here                       why
 //	Add, Update       Store.Add, Store.Update    the same
@@ -47,51 +47,55 @@
 //	Resync            Cache.Resync               package eventqueue calls it for one consumer
 //	KeyFunc           KeyFunc                    typed; ObjectKey is MetaNamespaceKeyFunc
 //
-// Store.Bookmark and Store.ResourceVersion are new: a reflector resumes where its store is.
+// Store.Bookmark and Store.ResourceVersion are new: a reflector resumes at the version of its
+// store.
 //
 // # Guarantees
 //
 //   - store-S1: A read sees one committed state. An iteration sees the state at its start, however
 //     long it runs.
-//   - store-S2: Iterations yield objects in the order of keys; those of an [Index] in the order of
-//     values, then keys.
+//   - store-S2: Iterations yield objects in the order of keys. An [Index] yields them in the order
+//     of values, then keys.
 //   - store-S3: A resource version is never visible before the objects that it stands for.
 //   - store-S4: A write that fails changes nothing: object, indexes and resource version. In a
 //     Replace or a batch, a bad object does not stop the others: it comes back in a
-//     [RejectedError], and its key keeps the old object. An object without a key is found by UID.
+//     [RejectedError], and its key keeps the old object. The cache finds the old object of an
+//     object without a key by its UID.
 //   - store-S5: The resource version never passes a rejected object. It advances once that key is
-//     stored or deleted, or with a Replace without rejections. A Replace that lowers the resource
-//     version and has rejections leaves none. [WaitError] names the rejected keys.
+//     stored or deleted, or with a Replace without rejections. If a Replace lowers the resource
+//     version and has rejections, the cache has no resource version. [WaitError] names the rejected
+//     keys.
 //   - store-S6: A follower receives the current state and then every commit, in order, without gaps
 //     or repeats.
 //   - store-S7: A new UID under an old key is a Deletion and an Addition.
-//   - store-S8: Waiting for a resource version ends when everything up to it is visible, deletions
-//     included, whatever partitions are added meanwhile. It does not end before, so give the
-//     context a deadline.
-//   - store-S9: Replace keeps objects whose UID and resource version are unchanged, and reports
-//     nothing for them. A list that comes object by object in a [Batch] ends as a Replace of the
-//     last word on each key.
+//   - store-S8: Waiting for a resource version ends when every change up to it is visible,
+//     deletions included. Partitions that are added meanwhile count, too. Waiting never ends
+//     before, so give the context a deadline.
+//   - store-S9: Replace keeps objects with the same UID and resource version, and reports nothing
+//     for them. A list that comes object by object in a [Batch] ends as a Replace with the last
+//     write of each key.
 //   - store-S10: A write to a partition changes nothing outside of its scope. The deletions of a
 //     dropped scope say OutOfScope.
-//   - store-S11: A [Budget] knows about how much memory the objects take after every commit. With a
+//   - store-S11: After every commit, a [Budget] knows the approximate memory of the objects. With a
 //     limit, no write exceeds it: the cache rejects the object with [ErrOverBudget].
-//   - store-S12: Partitions may be shards of one scope. Where an object is created anew under its
-//     key, and belongs to another shard, a writer that is behind neither deletes nor replaces the
-//     new one, and does not bring back the old one. This needs resource versions that are numbers.
+//   - store-S12: Partitions may be shards of one scope. An object that is created anew under its
+//     key may belong to another shard. A writer that lags behind neither deletes nor replaces the
+//     new object, and does not bring back the old one. This needs resource versions that are
+//     numbers.
 //
 // # Concurrency
 //
-// Every function and method is safe for concurrent use, but for a [Batch], which belongs to one
+// Every function and method is safe for concurrent use, except for a [Batch], which belongs to one
 // goroutine. Writes happen one at a time. KeyFuncs, index functions, the function of a Budget and
-// followers run under the writer's lock: they must be quick and may read the cache; a write from
+// followers run under the writer's lock. They must be quick. They may read the cache; a write from
 // them blocks for ever. Readers never wait for that lock. The body of an iteration runs without any
 // lock and may write.
 //
 // # Errors
 //
-// A nil function panics at construction. A panic of a function that is called for an object rejects
-// that object. A function must not call runtime.Goexit, as FailNow of a test does. Tell errors apart with errors.Is and errors.As. The text of an error names the object,
-// the index or the scope:
+// A nil function panics at construction. If a function panics for an object, the cache rejects that
+// object. A function must not call runtime.Goexit, as FailNow of a test does. Tell errors apart
+// with errors.Is and errors.As. The text of an error names the object, the index or the scope:
 //
 //	error              when                                what to do
 //	*RejectedError     the store did not store some        fix the object or the function;
@@ -106,18 +110,19 @@
 //	ErrPanic           a function panicked; has the stack  fix the function
 //	ErrVersionLowered  the server was restored             read the object again
 //
-// A mistake in the program, such as a taken name of an index, is an error whose text says what to do.
-// So is a list with a rejected object for a plain Store, which then stores nothing: implement
-// [BatchStore].
+// A mistake in the program, such as an index name that is taken, is an error whose text says what
+// to do. Another is a list with a rejected object for a plain Store, which then stores nothing:
+// implement [BatchStore].
 //
-// Resource versions are compared by waiters, by a Replace (is it lower?) and by shards. Everywhere
-// else they are opaque, and a version that is no number is stored like any other.
+// The cache compares resource versions for waiters, in a Replace, to see whether it lowers the
+// version, and between shards. Everywhere else they are opaque, and the cache stores a version that
+// is no number like any other.
 //
 // # Costs
 //
-// A cache of pointers needs about 190 bytes for an object with two index values. An update allocates
-// nothing, or one entry of 64 bytes if a snapshot has the object. The first iteration after it makes a snapshot, and the next commits copy
-// the tree nodes that they change. A commit of more than 1,024 changes that touches a quarter of
-// the objects copies all nodes. A point read waits at most for a commit of 1,024 changes. See
-// docs/performance.md.
+// A cache of pointers needs about 190 bytes for an object with two index values. An update
+// allocates nothing, or one entry of 64 bytes if a snapshot has the object. The first iteration
+// after a commit makes a snapshot, and the next commits copy the tree nodes that they change. A
+// commit of more than 1,024 changes that touches a quarter of the objects copies all nodes. A point
+// read waits at most for a commit of 1,024 changes. See docs/performance.md.
 package store

@@ -5,26 +5,26 @@ import (
 	"unsafe"
 )
 
-// entry is one object as the cache holds it. Readers of a snapshot see its entries without a lock,
-// so an entry of a snapshot does not change any more, but for its terms, which belong to the writer.
+// entry is one object in the cache. Readers of a snapshot see its entries without a lock. So an
+// entry of a snapshot does not change any more, except for its terms, which belong to the writer.
 //
-// The size counts, since a cache has one entry for each object: 64 bytes for a pointer, which is one
-// line of the CPU's caches. The entries of a namespace share their space, which makes it quick to
-// compare them as well.
+// The size matters, because a cache has one entry for each object. With a pointer it is 64 bytes,
+// which is one cache line of the CPU. The entries of a namespace share their space, which also
+// makes comparisons quick.
 type entry[T any] struct {
 	header  // first: see entryOf
 	object  T
 	termSet // guarded by Cache.writer
 }
 
-// entryOf returns the entry whose header is in a tree; nil of nil. The trees of a cache of T have
-// no headers but those of its entries, each of which is where its entry is.
+// entryOf returns the entry of a header in a tree; nil for nil. The trees of a Cache[T] hold only
+// the headers of its entries, and a header has the address of its entry.
 func entryOf[T any](h *header) *entry[T] { return (*entry[T])(unsafe.Pointer(h)) }
 
-// It does not compile unless the header of an entry is where the entry is.
+// It does not compile unless a header has the address of its entry.
 var _ = [1]struct{}{}[unsafe.Offsetof(entry[any]{}.header)]
 
-// section returns the terms of the index of a position; none of nil.
+// section returns the terms of one index, by its position; none for a nil entry.
 func (e *entry[T]) section(position int32) []*term {
 	if e == nil {
 		return nil
@@ -40,7 +40,7 @@ func (e *entry[T]) swap(other *entry[T]) {
 	e.termSet, other.termSet = other.termSet, e.termSet
 }
 
-// held returns what is known of the version, and whether there is an entry.
+// held returns the known version, and whether there is an entry.
 func (e *entry[T]) held() (Version, bool) {
 	if e == nil {
 		return Version{}, false
@@ -48,7 +48,7 @@ func (e *entry[T]) held() (Version, bool) {
 	return e.known(), true
 }
 
-// known returns what is known of the version of the object.
+// known returns the known version of the object.
 func (e *entry[T]) known() Version {
 	if e.version != nil {
 		return *e.version
@@ -56,14 +56,14 @@ func (e *entry[T]) known() Version {
 	return VersionOf(e.object)
 }
 
-// header is the part of an entry that does not depend on the type of the object. It is what the
-// trees hold.
+// header is the part of an entry that does not depend on the type of the object. The trees hold
+// headers.
 type header struct {
 	space *space
 	name  string
 
-	// version is what is known of the version of an object that does not say
-	// so itself; nil for the others.
+	// version is the version that a write gave, because the object has none; nil if the methods of
+	// the object return the version.
 	version *Version
 
 	// epoch is Cache.epoch when the entry was stored, or uncommitted. While it
@@ -95,7 +95,7 @@ func lessEntry(a, b *header) bool {
 	return a.name < b.name
 }
 
-// pivot returns what stands for a key in searches.
+// pivot returns a header to search for a key.
 func pivot(key Key) *header {
 	return &header{space: &space{key.Cluster, key.Namespace}, name: key.Name}
 }

@@ -9,31 +9,31 @@ import (
 	"slices"
 )
 
-// Indexable is what an index can be added to: a [Cache] or a [View] of one.
+// Indexable is a type that takes an index: a [Cache], or a [View] of one.
 type Indexable[T any] interface {
 	cache() *Cache[T]
 }
 
-// Index finds the objects of a cache by values that a function derives from them, such as the
-// node of a pod, and reads them in the order of those values. An object may have any number of
-// values; it comes once for each. Objects with the same value come in the order of their keys.
-// A value that is not equal to itself, a NaN, is not indexed.
+// Index finds the objects of a cache by values that a function derives from them, such as the node
+// of a pod. It returns objects in the order of those values, and objects with the same value in the
+// order of their keys. An object may have any number of values; it comes once for each. The index
+// ignores a value that is not equal to itself, a NaN.
 //
-// Create one with [AddIndex] or [AddIndexFunc]. All methods are safe for concurrent use. They
-// read the state that is current when an iteration begins, or the one that was given to
-// [Index.On]. Iterating allocates nothing for an object and holds no lock. The first read after
+// Create one with [AddIndex] or [AddIndexFunc]. All methods are safe for concurrent use. They read
+// the state that is current when an iteration begins, or the snapshot that was passed to
+// [Index.On]. An iteration allocates nothing for an object and holds no lock. The first read after
 // a commit makes a snapshot.
 type Index[I comparable, T any] struct {
 	of       *Cache[T]
-	at       *Snapshot[T] // nil for the current one
+	at       *Snapshot[T] // nil for the current state
 	postings *postings[T]
 	indexer  *indexer[I, T]
 }
 
-// AddIndex adds an index to a cache, at any time: the objects that the cache holds are indexed
-// before AddIndex returns. The function returns the values of an object, in any order, or none.
-// It must be pure: the same object always has the same values. An index lives as long as its
-// cache. AddIndex panics without a function.
+// AddIndex adds an index to a cache, at any time. It indexes the objects that the cache holds
+// before it returns. The function returns the values of an object, in any order, or none. It must
+// be pure: the same object always has the same values. An index lives as long as its cache.
+// AddIndex panics without a function.
 //
 // AddIndex returns an error, and adds nothing, if the name is taken or the function panics for an
 // object that the cache holds ([ErrPanic]). If it panics later, the cache rejects the object: see
@@ -76,7 +76,7 @@ func AddIndexFunc[T any, I comparable](to Indexable[T], name string, values func
 	return &Index[I, T]{of: c, postings: x, indexer: v}, nil
 }
 
-// fill indexes what the cache holds. The caller holds writer.
+// fill indexes the objects that the cache holds. The caller holds writer.
 func (c *Cache[T]) fill(x *postings[T]) (err error) {
 	type found struct {
 		entry *entry[T]
@@ -102,8 +102,8 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 	return nil
 }
 
-// On returns the index as it is in a snapshot. In one that is older than the index, or from
-// another cache, each read indexes all objects first.
+// On returns the index as of a snapshot. If the snapshot is older than the index, or from another
+// cache, each read indexes all objects of the snapshot first.
 func (x *Index[I, T]) On(snapshot *Snapshot[T]) *Index[I, T] {
 	pinned := *x
 	pinned.at = snapshot
@@ -128,13 +128,13 @@ func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 	}
 }
 
-// Range iterates over the objects whose values are from or greater, and less than to, in the
+// Range iterates over the objects that have a value in the half-open interval [from, to), in the
 // order of the values.
 func (x *Index[I, T]) Range(from, to I) iter.Seq2[Key, T] {
 	return x.ascend(from, func(value I) bool { return x.indexer.compare(value, to) < 0 })
 }
 
-// From iterates over the objects whose values are from or greater, in the order of the values.
+// From iterates over the objects that have a value of from or greater, in the order of the values.
 func (x *Index[I, T]) From(from I) iter.Seq2[Key, T] {
 	return x.ascend(from, func(I) bool { return true })
 }
@@ -146,8 +146,8 @@ func (x *Index[I, T]) All() iter.Seq2[Key, T] {
 	}
 }
 
-// Backward iterates over all objects that have a value: the greatest value first, and the
-// greatest key of a value first.
+// Backward iterates over all objects that have a value, in descending order of the values. Objects
+// with the same value come in descending order of their keys.
 func (x *Index[I, T]) Backward() iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
 		x.tree().reverse(func(p posting) bool { return yield(p.entry.key(), entryOf[T](p.entry).object) })
@@ -168,7 +168,7 @@ func (x *Index[I, T]) Values() iter.Seq[I] {
 	}
 }
 
-// ascend iterates from a value on, while within is true.
+// ascend iterates from a value on, while within returns true.
 func (x *Index[I, T]) ascend(from I, within func(I) bool) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
 		var last *term
@@ -184,7 +184,7 @@ func (x *Index[I, T]) ascend(from I, within func(I) bool) iter.Seq2[Key, T] {
 	}
 }
 
-// tree returns the index in the state to read from.
+// tree returns the tree of the state to read.
 func (x *Index[I, T]) tree() postingTree {
 	s := x.at
 	if s == nil {
@@ -222,7 +222,7 @@ func (b *prefetcher[T]) add(e *entry[T]) (more bool) {
 	return b.n < len(b.entries) || b.flush()
 }
 
-// flush hands out what was added and reports whether the walk goes on.
+// flush passes the gathered entries to the body and reports whether the walk goes on.
 func (b *prefetcher[T]) flush() (more bool) {
 	n := b.n
 	b.n = 0
@@ -240,7 +240,7 @@ func (b *prefetcher[T]) flush() (more bool) {
 }
 
 // indexer runs an index function under Cache.writer and turns the values of objects into terms.
-// Guarded by Cache.writer, but for what is written once: name, position, values, compare.
+// Guarded by Cache.writer, except for the constant fields name, position, values and compare.
 type indexer[I comparable, T any] struct {
 	name     string
 	position int32
@@ -251,7 +251,7 @@ type indexer[I comparable, T any] struct {
 	seq   uint64
 }
 
-// errCompare means that a compare function does not order values.
+// errCompare means that a compare function reports that a value differs from itself.
 var errCompare = errors.New("the compare function says that a value differs from itself")
 
 // less orders postings by value, then by key.
@@ -269,10 +269,10 @@ func (v *indexer[I, T]) order(a, b *term) int {
 	return v.compare(valueOf[I](a), valueOf[I](b))
 }
 
-// find runs the user's function and appends the terms of its values to into. After a panic it gives
-// the terms back.
+// find runs the user's function and appends the terms of its values to into. After a panic it
+// releases the terms.
 //
-// The terms of held are compared first, because that is quicker than the search of a map.
+// It compares each value with the terms of held first, because that is quicker than a map lookup.
 func (v *indexer[I, T]) find(into, held []*term, key Key, object T) (found []*term, err error) {
 	found = into
 	done := false
@@ -312,7 +312,7 @@ func (v *indexer[I, T]) acquire(value I) (*term, error) {
 		t.uses++
 		return t, nil
 	}
-	// The first call for a value is made here, where a panic rejects one object.
+	// The first call of compare for a value is here, where a panic rejects one object only.
 	if v.compare(value, value) != 0 {
 		return nil, errCompare
 	}
@@ -328,15 +328,15 @@ func (v *indexer[I, T]) release(t *term) {
 	}
 }
 
-// valueOf returns the value of a term. The nil of an I that is an interface is the
-// nil of an any as well, which no type assertion without ok would take.
+// valueOf returns the value of a term. If I is an interface type, a nil I is stored as a nil any. A
+// type assertion without ok would panic on it.
 func valueOf[I comparable](t *term) I {
 	value, _ := t.value.(I)
 	return value
 }
 
-// of returns the distinct values of an object, for a reader that holds no lock. It returns none if the
-// function panics, because the index then has no value of the object either.
+// of returns the distinct values of an object, for a reader that holds no lock. It returns none if
+// the function panics, because the index then has no value of the object either.
 func (v *indexer[I, T]) of(object T) (values []I) {
 	defer func() {
 		if recover() != nil {

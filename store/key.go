@@ -9,18 +9,18 @@ import (
 
 // Key identifies an object within a [Store]. The zero Key identifies nothing.
 //
-// Cluster is empty unless one cache holds objects of several clusters.
-// Namespace is empty for objects that live in no namespace. UIDs are no part of
-// a key: two objects that live one after the other under one name share it.
+// Cluster is empty unless one cache holds objects of several clusters. Namespace is empty for
+// objects that belong to no namespace. A key has no UID: an object that is deleted and created anew
+// under its name keeps its key.
 type Key struct {
 	Cluster   string
 	Namespace string
 	Name      string
 }
 
-// String returns "namespace/name", or "name" without a namespace; with a
-// cluster, "cluster|namespace/name". It is for people: Keys are compared and
-// hashed as they are.
+// String returns "namespace/name", or "name" without a namespace; with a cluster,
+// "cluster|namespace/name". Use it for messages only: the cache compares and hashes Keys by their
+// fields.
 func (k Key) String() string {
 	s := k.Name
 	if k.Namespace != "" {
@@ -32,8 +32,8 @@ func (k Key) String() string {
 	return s
 }
 
-// Compare orders keys by cluster, then namespace, then name, as [strings.Compare]
-// does. It is the order in which every [Reader] iterates.
+// Compare orders keys by cluster, then namespace, then name, as [strings.Compare] does. Every
+// [Reader] iterates in this order.
 func (k Key) Compare(other Key) int {
 	if c := strings.Compare(k.Cluster, other.Cluster); c != 0 {
 		return c
@@ -44,22 +44,22 @@ func (k Key) Compare(other Key) int {
 	return strings.Compare(k.Name, other.Name)
 }
 
-// KeyFunc returns the key of an object. One KeyFunc goes through a whole
-// pipeline, so that cache, event queues and subscribers never disagree. It must
-// be pure: the same object always has the same key. [ObjectKey] is the usual
-// one.
+// KeyFunc returns the key of an object. Use one KeyFunc for a whole pipeline, so that the cache,
+// event queues and subscribers never disagree. It must be pure: the same object always has the same
+// key. Most programs use [ObjectKey].
 type KeyFunc[T any] func(T) (Key, error)
 
-// Object is what [ObjectKey] needs: every Kubernetes object has it. It is the
-// constraint of the same name in client-go's tools/cache, but for comparable:
-// without that, one piece of machine code serves all types that are pointers.
+// Object is the constraint of [ObjectKey]. Every Kubernetes object fulfils it. Unlike the
+// constraint of the same name in client-go's tools/cache, it does not embed comparable. So one
+// piece of machine code serves all pointer types.
 type Object interface {
 	GetName() string
 	GetNamespace() string
 }
 
-// ErrBadKey means that an object has no key, or another key than the [Write] says. It is nil or has
-// no name, or two KeyFuncs do not agree. Fix the object or the KeyFunc; a KeyFunc may return it.
+// ErrBadKey means that an object has no key, or another key than its [Write] says. The object is
+// nil or has no name, or two KeyFuncs do not agree. Fix the object or the KeyFunc. A KeyFunc may
+// return this error.
 var ErrBadKey = errors.New("object has no usable key")
 
 var (
@@ -67,8 +67,8 @@ var (
 	errNoName    = fmt.Errorf("%w: its name is empty", ErrBadKey)
 )
 
-// ObjectKey is the KeyFunc of Kubernetes objects: namespace and name. A nil object, also one whose nil
-// has a type, and an object without a name have no key ([ErrBadKey]).
+// ObjectKey is the KeyFunc of Kubernetes objects: namespace and name. A nil object, a typed nil,
+// and an object without a name have no key ([ErrBadKey]).
 func ObjectKey[T Object](object T) (Key, error) {
 	if v := reflect.ValueOf(object); !v.IsValid() || v.IsZero() {
 		return Key{}, fmt.Errorf("%v: %w", reflect.TypeFor[T](), errNilObject)

@@ -9,12 +9,12 @@ import (
 // listed is a write of a list. A write without a key is a rejection.
 type listed[T any] struct {
 	key      Key
-	number   int // of the write
+	number   int // the number of the write
 	what     listing
-	override bool // whether the write gives the version
+	override bool // true if the write gives the version
 	object   T
 	version  Version
-	entry    *entry[T] // nil if it is not prepared. Its terms are guarded by Cache.writer.
+	entry    *entry[T] // nil if it is not prepared. Cache.writer guards its terms.
 	err      error     // of a rejection
 }
 
@@ -25,7 +25,7 @@ const (
 	isListed     listing = iota
 	isKept               // the store has the listed version, or the listed one is outdated
 	isRejected           // the key keeps its old object
-	isOutOfScope         // rejected; an old object of this partition under the key is deleted
+	isOutOfScope         // rejected; the commit deletes an old object of this partition under the key
 	isAbsent             // a Deletion took the key back: settle drops it and all earlier writes
 )
 
@@ -34,7 +34,7 @@ func (l *listed[T]) reject(err error) {
 	l.what, l.object, l.err = isRejected, none, err
 }
 
-// overrideVersion returns the version that the write gives; none if the object tells it.
+// overrideVersion returns the version that the write gives; none if the object has it itself.
 func (l *listed[T]) overrideVersion() Version {
 	if !l.override {
 		return Version{}
@@ -45,14 +45,15 @@ func (l *listed[T]) overrideVersion() Version {
 // gathered is the part of a budget that a pending list uses.
 type gathered struct {
 	shares map[Key]int64 // bytes of the admitted objects
-	// over counts, for each key, the rejected states since the last admitted one; rejected is the sum.
-	// The zero Key stands for objects without a key.
+	// over counts, for each key, the rejected states since the last admitted one. rejected is the
+	// sum. The zero Key stands for objects without a key.
 	over     map[Key]int
 	rejected int
 }
 
-// gather counts an object in the budget, and rejects it if it exceeds the budget. It returns false if
-// the list has to end, because the budget rejected too many of its objects. The caller holds writer.
+// gather counts an object in the budget, and rejects it if it exceeds the budget. It returns false
+// if the list must end, because the budget rejected too many of its objects. The caller holds
+// writer.
 func (b *replaceBatch[T]) gather(l *listed[T]) bool {
 	if b.gathered == nil {
 		b.gathered = &gathered{shares: make(map[Key]int64), over: make(map[Key]int)}
@@ -73,7 +74,7 @@ func (b *replaceBatch[T]) gather(l *listed[T]) bool {
 		g.forgive(l.key)
 		return true
 	}
-	// The name must not keep the object in memory.
+	// A substring would keep the memory of the whole object.
 	l.key = Key{strings.Clone(l.key.Cluster), strings.Clone(l.key.Namespace), strings.Clone(l.key.Name)}
 	l.version = Version{types.UID(strings.Clone(string(l.version.UID))), strings.Clone(l.version.ResourceVersion)}
 	g.over[l.key]++

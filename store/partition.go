@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// ErrOutOfScope means that a write, a wait or a scope concerns objects that are not in the partition:
-// the object is outside of the scope, a scope overlaps the scope of another partition, or the
-// partition was dropped. The error that wraps it names the scope. Write through the partition that
-// contains the objects.
+// ErrOutOfScope means that a write, a wait or a scope concerns objects that are not in the
+// partition. Either the object is outside of the scope, or a scope overlaps the scope of another
+// partition, or the partition was dropped. The error that wraps it names the scope. Write through
+// the partition that contains the objects.
 var ErrOutOfScope = errors.New("object is outside of the partition's scope")
 
 var (
@@ -19,36 +19,36 @@ var (
 	errOwnerShard = errors.New("a scope cannot be a shard by owner: give that shard to a reflector, by reflector.WithShard")
 )
 
-// ErrNotHeld means that a list named an object as unchanged, which the store does not hold. List the
-// object again.
+// ErrNotHeld means that a list named an object as unchanged, but the store does not hold the
+// object. List the object again.
 var ErrNotHeld = errors.New("object was listed as unchanged, but is not held")
 
-// scopeError says for which scope something cannot be done.
+// scopeError adds the scope to an error.
 func scopeError(scope Scope, err error) error { return fmt.Errorf("scope of %v: %w", scope, err) }
 
-// Partition is the part of a [Cache] that one writer of several fills, such as the reflector of one
-// namespace or cluster. It has a resource version of its own. Its Replace deletes nothing outside of
-// its scope. Read its objects from the cache.
+// Partition is a part of a [Cache] that has a writer of its own, such as the reflector of one
+// namespace or cluster. It has its own resource version. Its Replace deletes nothing outside of its
+// scope. Read its objects from the cache.
 //
 // Get one from [Cache.Partition]. All methods are safe for concurrent use.
 type Partition[T any] struct {
 	of    *Cache[T]
 	scope *Scope // nil for everything
 
-	// dropped is set under Cache.writer and watches.mu, so either is enough to
-	// read it.
+	// dropped changes only under both Cache.writer and watches.mu, so either lock is enough to read
+	// it.
 	dropped bool
 	// split is true for the whole of a cache that has partitions. Guarded by
 	// watches.mu.
 	split bool
 
-	// Guarded as the fields of Cache.mu are.
+	// Guarded like the fields below Cache.mu.
 	rejected        rejectedKeys
 	resourceVersion string
 	complete        bool
 
-	// takenOver has the keys of this shard's objects that objects of another shard took, and the
-	// resource version of that object: see Partition.outdated. Guarded by Cache.writer.
+	// takenOver has the keys of this shard's objects that objects of another shard took over, with
+	// the resource versions of the new objects: see Partition.outdated. Guarded by Cache.writer.
 	takenOver map[Key]string
 
 	// waiters wait for a resource version, the lowest first.
@@ -59,25 +59,25 @@ type Partition[T any] struct {
 var _ BatchStore[any] = (*Partition[any])(nil)
 
 // Partition returns the partition of a scope. A second call with the same scope returns the same
-// partition. A scope that overlaps the scope of another partition is an error ([ErrOutOfScope]), and
-// so is a shard [ByOwner], because a cache does not know the owners of its objects. Objects that the
-// cache holds in the scope stay until the first Replace of the partition.
+// partition. It fails if the scope overlaps the scope of another partition ([ErrOutOfScope]). It
+// also fails for a shard [ByOwner], because a cache does not know the owners of its objects.
+// Objects that the cache holds in the scope stay until the first Replace of the partition.
 //
-// A key without a cluster gets the cluster of the scope, so a KeyFunc need not know it. The partition
-// rejects other keys outside of the scope with [ErrOutOfScope].
+// A key without a cluster gets the cluster of the scope, so a KeyFunc need not know it. The
+// partition rejects other keys outside of the scope with [ErrOutOfScope].
 //
-// While a cache has partitions, write their objects through them. A Replace of the cache itself fails
-// with [ErrOutOfScope], and the cache rejects any other write of an object that belongs to a
-// partition. Objects of no partition may be written to the cache one by one, unless an object of a
-// partition has their key.
+// While a cache has partitions, write their objects through them. A Replace of the cache itself
+// fails with [ErrOutOfScope], and the cache rejects any other write of an object that belongs to a
+// partition. A caller may write objects that belong to no partition to the cache one by one, unless
+// an object of a partition has their key.
 //
 // A cache with partitions has no resource version. When all are dropped, the next Replace gives it
-// one. It is synced when each partition had its first Replace or was dropped, and stays synced when
-// others are added.
+// one. The cache is synced when each partition had its first Replace or was dropped. It stays
+// synced when a caller adds partitions later.
 //
-// Partitions may be shards of one scope. Each holds the objects that its shard contains. If an object
-// of another shard takes a key over, because the object was created anew, the new object stays: a
-// deletion of the old object, which the old shard's writer reports later, does not delete it.
+// Partitions may be shards of one scope. Each holds the objects that its shard contains. An object
+// of another shard takes a key over if the object was created anew. The new object then stays: a
+// later deletion of the old object, from the old shard's writer, does not delete it.
 func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	if scope.Shard.By == ByOwner {
 		return nil, scopeError(scope, errOwnerShard)
@@ -109,13 +109,14 @@ func (c *Cache[T]) Partitions() []*Partition[T] {
 	return slices.Clone(c.partitions)
 }
 
-// Drop deletes all objects in a scope in one commit, whose deletions say OutOfScope, and drops the
-// partitions in the scope. From then on, writes to them and waits for their resource versions fail
-// with [ErrOutOfScope].
+// Drop deletes all objects in a scope in one commit. Its deletions say OutOfScope. Drop also drops
+// the partitions in the scope. From then on, writes to them and waits for their resource versions
+// fail with [ErrOutOfScope].
 //
 // Drop returns an error and deletes nothing if the scope contains only a part of a partition
-// ([ErrOutOfScope]) or is a shard [ByOwner]. If Drop deletes objects of a cache without partitions,
-// the cache has no resource version and is not synced until the next Replace.
+// ([ErrOutOfScope]) or is a shard [ByOwner]. If Drop deletes objects or clears rejected keys in a
+// cache without partitions, the cache has no resource version and is not synced until the next
+// Replace.
 func (c *Cache[T]) Drop(scope Scope) error {
 	if scope.Shard.By == ByOwner {
 		return scopeError(scope, errOwnerShard)
@@ -176,8 +177,8 @@ func (p *Partition[T]) Scope() Scope {
 
 func (p *Partition[T]) scopeError(err error) error { return scopeError(p.Scope(), err) }
 
-// normalize returns the key that an object has in the cache: a key without a cluster gets the cluster
-// of the scope. It also returns [ErrOutOfScope] if the key is outside of the scope.
+// normalize returns the key that an object has in the cache: a key without a cluster gets the
+// cluster of the scope. It returns [ErrOutOfScope] as well if the key is outside of the scope.
 func (p *Partition[T]) normalize(key Key) (Key, error) {
 	if p.scope == nil || key == (Key{}) {
 		return key, nil
@@ -210,8 +211,9 @@ func (p *Partition[T]) checkOwner(key Key, version Version) error {
 	return nil
 }
 
-// claims reports whether an object under a key that the scope contains, or the one that is held
-// there, belongs to the partition. One that does not tell its UID may. The caller holds writer.
+// claims reports whether the partition owns an object under a key that the scope contains, or the
+// object that the cache holds there. An object without a UID may belong to the partition. The
+// caller holds writer.
 func (p *Partition[T]) claims(key Key, version Version) bool {
 	if !p.sharded() || p.scope.Shard.By == ByNamespace {
 		return p.inShard(key, version)
@@ -321,8 +323,8 @@ func (p *Partition[T]) Has(key Key, version Version) bool {
 	return ok && held.Equal(version)
 }
 
-// KeyOf returns the key that an object has in the cache, held or not. An error is
-// what a write of it would be rejected with.
+// KeyOf returns the key that an object has in the cache, whether the cache holds it or not. It
+// returns an error if a write of the object would be rejected with that error.
 func (p *Partition[T]) KeyOf(object T) (Key, error) {
 	key, _, err := p.identify(object)
 	return key, err

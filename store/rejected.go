@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// ErrPanic means that a function which was given to a store panicked: a KeyFunc,
-// an index function, or a function of package decorate. The store rejects the object.
-// The error that wraps it carries the value and the stack.
+// ErrPanic means that a function of the user panicked: a KeyFunc, an index function, or a function
+// of package decorate. The store rejects the object. The error that wraps it has the value and the
+// stack.
 var ErrPanic = errors.New("panic")
 
 // Rejection is one object that a [Store] rejected.
@@ -28,7 +28,7 @@ type Rejection struct {
 func (r Rejection) Error() string {
 	name := "object without a key"
 	if r.Key != (Key{}) {
-		name = fmt.Sprintf("%.253q", r.Key) // a name that is longer is no name
+		name = fmt.Sprintf("%.253q", r.Key) // no longer name is valid
 	}
 	if r.Version.ResourceVersion != "" {
 		name += fmt.Sprintf(" at resource version %.64q", r.Version.ResourceVersion)
@@ -77,8 +77,8 @@ func (e *RejectedError) Unwrap() []error {
 }
 
 // refusedError is the error of a plain [Store] that stores nothing of a list, or of the rest of a
-// batch, because it cannot keep the old state of the rejected objects. It wraps no cause: a cause may
-// be a [*RejectedError], which would mean that the other objects were stored.
+// batch. Such a store cannot keep the old state of the rejected objects. The error wraps no cause:
+// a cause may be a [*RejectedError], which would mean that the other objects were stored.
 func refusedError(rejections []Rejection) error {
 	return fmt.Errorf("nothing was stored, because %d object(s) were rejected and the store cannot keep their old state; give it the methods of store.BatchStore: %s", len(rejections), describe(rejections))
 }
@@ -91,15 +91,14 @@ func rejectedError(rejections []Rejection) error {
 	return &RejectedError{Rejections: rejections}
 }
 
-// recovered turns the value of a recovered panic into an error. The stack is
-// part of it: the function that panicked is the user's, and they have to find
-// it.
+// recovered turns the value of a recovered panic into an error. It adds the stack, so that users
+// find their function that panicked.
 func recovered(value any) error {
 	return fmt.Errorf("%w: %.1000s\n%s", ErrPanic, fmt.Sprint(value), debug.Stack())
 }
 
-// rejectedKeys are the keys that a partition rejected and has not stored or deleted since. While there
-// are any, its resource version stays before them (store-S5).
+// rejectedKeys are the keys that a partition rejected and has not stored or deleted since. While
+// there are any, the partition's resource version stays before them (store-S5).
 type rejectedKeys struct {
 	keys    map[Key]bool
 	unnamed bool // an object without a key was rejected
@@ -135,7 +134,7 @@ func (r *rejectedKeys) forget(scope Scope) {
 	maps.DeleteFunc(r.keys, func(key Key, _ bool) bool { return scope.contains(key) })
 }
 
-// all returns the keys, in no order; the zero Key stands for those without one.
+// all returns the keys, in no order. The zero Key stands for objects without a key.
 func (r *rejectedKeys) all() []Key {
 	keys := slices.AppendSeq(make([]Key, 0, len(r.keys)+1), maps.Keys(r.keys))
 	if r.unnamed {

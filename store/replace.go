@@ -8,19 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// replaceBatch gathers a list that becomes what a cache, or a part of it, holds. It runs the index
-// functions when an object comes, so that a compact store decodes no object once more for them.
+// replaceBatch gathers a list that becomes the content of a cache, or of a partition. It runs the
+// index functions as soon as an object comes, so that a compact store decodes each object only
+// once.
 type replaceBatch[T any] struct {
 	of *Partition[T]
 
-	// all has the writes of the list. If ordered is true, they are in the order of keys, one for each
-	// key; else settle sorts them.
+	// all has the writes of the list. If ordered is true, they are in the order of keys, one for
+	// each key. Otherwise settle sorts them.
 	all     []listed[T]
 	ordered bool
 	settled int // len(all) when settle ran last
 	next    int // the number of the next write
 
-	// indexes is how many the cache had when entries were prepared, and prepared is true if one was.
+	// indexes is the number of indexes of the cache when the batch prepared its entries. prepared
+	// is true if the batch has prepared an entry.
 	indexes  int
 	prepared bool
 	// gathered counts a streamed list in the budget of the cache; nil if there is no limit.
@@ -155,7 +157,7 @@ func (b *replaceBatch[T]) identify(w *Write[T]) (l listed[T]) {
 		l.key, l.version, err = b.of.recognise(w)
 		l.object, l.override = w.Object, w.Version != (Version{})
 	case w.Type == Deletion:
-		// Without a key that can be listed there is nothing to take back.
+		// A Deletion whose key is invalid takes nothing back.
 		l.what = isAbsent
 		if w.FinalStateKnown {
 			l.key, _, _ = b.of.recognise(w)
@@ -184,8 +186,8 @@ func (b *replaceBatch[T]) prepare(l *listed[T]) {
 	l.entry, _ = c.prepare(l.key, l.object, l.overrideVersion())
 }
 
-// add appends a write of a key. A streamed list is settled when the superseded writes may be half of
-// all, so that a list in which a few objects change without end takes bounded memory.
+// add appends a write of a key. It settles a streamed list when superseded writes may be half of
+// the list. So a list in which a few objects change without end takes bounded memory.
 func (b *replaceBatch[T]) add(l listed[T]) {
 	if l.what == isAbsent && l.key == (Key{}) {
 		return
@@ -237,7 +239,7 @@ func (b *replaceBatch[T]) settle() {
 	b.settled = len(b.all)
 }
 
-// position is the place of a write: its key, its number, and its index in all.
+// position is the key and the number of a write, and its index in all.
 type position struct {
 	key        Key
 	number, at int
@@ -252,8 +254,8 @@ func sortPositions(all []position) {
 	})
 }
 
-// commit makes the list the content of the partition. The caller of this and of the methods below
-// holds writer.
+// commit makes the list the content of the partition. The caller of commit, and of the methods
+// below, holds writer.
 func (b *replaceBatch[T]) commit(resourceVersion string) error {
 	p, c := b.of, b.of.of
 	if b.ended == nil {
@@ -319,7 +321,7 @@ func (b *replaceBatch[T]) check(l *listed[T]) {
 	}
 }
 
-// deletions returns the mutations that delete the objects that are not listed.
+// deletions returns the mutations that delete the objects that the list does not have.
 func (b *replaceBatch[T]) deletions() []mutation[T] {
 	var withoutKey map[types.UID]bool
 	at := 0

@@ -2,9 +2,9 @@ package store
 
 import "slices"
 
-// This file has the rules for partitions that are shards of one namespace or cluster (store-S12). An
-// object that is created anew under its key has another UID, so it may belong to another shard. The
-// writers of the two shards receive the change at different times.
+// This file has the rules for partitions that are shards of one namespace or cluster (store-S12).
+// An object that is created anew under its key has another UID, so it may belong to another shard.
+// The writers of the two shards receive the change at different times.
 
 // sharded reports whether other partitions may have objects in the same namespace or cluster.
 func (p *Partition[T]) sharded() bool { return p.scope != nil && !p.scope.Shard.whole() }
@@ -31,8 +31,8 @@ func (p *Partition[T]) outOfShard(key Key) (Version, bool) {
 	return held, ok && !p.inShard(key, held)
 }
 
-// outdated reports whether an object of another shard took the key after this version. Then the
-// writer of this shard lags, and will also receive the deletion of its object. The caller holds
+// outdated reports whether an object of another shard took the key over after this version. Then
+// the writer of this shard lags, and will also receive the deletion of its object. The caller holds
 // writer.
 func (p *Partition[T]) outdated(key Key, version Version) bool {
 	if at, ok := p.takenOver[key]; ok && lower(version.ResourceVersion, at) {
@@ -53,9 +53,9 @@ func (p *Partition[T]) remove(s *txn[T], e mutation[T], resourceVersion string) 
 	s.mutations = append(s.mutations, e)
 }
 
-// settle runs after a commit. For each key whose object of another shard was replaced, it adds the key
-// to takenOver of that shard. It forgets the keys of this shard whose versions this shard has reached.
-// The caller holds writer.
+// settle runs after a commit. If the commit replaced an object of another shard, settle adds the
+// key to takenOver of that shard. It forgets the keys of takenOver whose versions this shard has
+// reached. The caller holds writer.
 func (p *Partition[T]) settle(mutations []mutation[T]) {
 	if !p.sharded() {
 		return

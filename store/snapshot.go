@@ -2,11 +2,11 @@ package store
 
 import "iter"
 
-// Snapshot is one committed state of a cache. It never changes, and reading it
-// takes no lock for longer than the lookup of one key.
+// Snapshot is one committed state of a cache. It never changes. A read of it takes no lock for
+// longer than the lookup of one key.
 //
-// A snapshot keeps its objects in memory, and the tree nodes that later commits replaced: at worst a
-// second copy of the cache. A snapshot that is no longer referenced costs nothing.
+// A snapshot keeps its objects in memory, and the tree nodes that later commits replaced: at worst
+// a second copy of the cache. A snapshot that is no longer referenced costs nothing.
 type Snapshot[T any] struct {
 	of              *Cache[T]
 	entries         entryTree
@@ -20,8 +20,8 @@ var _ Reader[any] = (*Snapshot[any])(nil)
 
 // Get implements [Reader].
 func (s *Snapshot[T]) Get(key Key) (T, bool) {
-	// The cache's maps are quicker than the tree, and right as long as the state
-	// is current: before and after.
+	// The cache's maps are quicker than the tree. Their result is valid if this snapshot is the
+	// current state before and after the lookup.
 	if s.of.published.Load() == s {
 		object, ok := s.of.Get(key)
 		if s.of.published.Load() == s {
@@ -45,7 +45,7 @@ func (s *Snapshot[T]) entry(key Key) *entry[T] { return entryOf[T](s.entries.get
 // All implements [Reader].
 func (s *Snapshot[T]) All() iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		// By whole nodes: one call less for each object.
+		// Whole nodes save one call for each object.
 		s.entries.walk(func(entries []*header) bool {
 			for _, h := range entries {
 				if !yield(h.key(), entryOf[T](h).object) {
@@ -60,9 +60,8 @@ func (s *Snapshot[T]) All() iter.Seq2[Key, T] {
 // Namespace implements [Reader].
 func (s *Snapshot[T]) Namespace(namespace string) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		// Keys are ordered by cluster first, so each cluster has its own run
-		// of the namespace. Each round of the loop jumps to the next place
-		// where a run can begin.
+		// Keys are ordered by cluster first, so the objects of the namespace are contiguous only
+		// within one cluster. Each round of the loop seeks the next possible start of such a range.
 		seek, more := Key{Namespace: namespace}, true
 		for more {
 			more = false
@@ -88,14 +87,14 @@ func (s *Snapshot[T]) Len() int { return s.entries.len() }
 // ResourceVersion implements [Reader].
 func (s *Snapshot[T]) ResourceVersion() string { return s.resourceVersion }
 
-// Changes iterates over the objects as Additions, in the order of keys: the changes that lead from an
-// empty cache to this state.
+// Changes iterates over the objects as Additions, in the order of keys. Applied to an empty cache,
+// these changes lead to this state.
 func (s *Snapshot[T]) Changes() iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s.entries.scan(func(h *header) bool { return yield(entryOf[T](h).addition()) })
 	}
 }
 
-// Synced reports whether the cache had its first Replace, so that an object that is missing here was
+// Synced reports whether the cache had its first Replace. If so, an object that is missing here was
 // missing on the server. In a cache with partitions, all must have had their first Replace.
 func (s *Snapshot[T]) Synced() bool { return s.complete }

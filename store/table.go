@@ -1,7 +1,7 @@
 package store
 
-// table finds objects by key. A map for each namespace is quicker than one map of keys, whose three
-// strings would have to be hashed, and lets the entries of a namespace share their space.
+// table finds objects by key. It has one map for each namespace. That is quicker than one map of
+// keys, which would hash three strings, and lets the entries of a namespace share their space.
 type table[T any] struct {
 	home     map[string]*nsMap[T]            // by namespace, without a cluster
 	clusters map[string]map[string]*nsMap[T] // by cluster, then namespace
@@ -12,12 +12,12 @@ type table[T any] struct {
 type nsMap[T any] struct {
 	space   *space
 	objects map[string]slot[T]
-	gone    bool // from the table, because it was empty
+	gone    bool // the table dropped the map, because it was empty
 }
 
-// slot is what is held under a key. Readers take the object from here, because each pointer on the
-// way to it is a miss of the CPU's caches. The writer takes the entry, so that an update of an object
-// that no snapshot has searches no tree.
+// slot is the object and the entry under a key. Readers take the object from here, because each
+// further pointer costs a cache miss of the CPU. The writer takes the entry, so that it updates an
+// object that no snapshot has without a search of the tree.
 type slot[T any] struct {
 	object T
 	entry  *entry[T]
@@ -35,7 +35,7 @@ func (t *table[T]) namespaces(cluster string) map[string]*nsMap[T] {
 	return t.clusters[cluster]
 }
 
-// get returns the object of a key, and whether there is one.
+// get returns the object of a key, and whether the table has one.
 func (t *table[T]) get(key Key) (object T, ok bool) {
 	if s := t.nsMap(key); s != nil {
 		var held slot[T]
@@ -45,7 +45,7 @@ func (t *table[T]) get(key Key) (object T, ok bool) {
 	return object, ok
 }
 
-// entry returns the entry of a key, nil if nothing is held.
+// entry returns the entry of a key, or nil.
 func (t *table[T]) entry(key Key) *entry[T] {
 	if s := t.nsMap(key); s != nil {
 		return s.objects[key.Name].entry
@@ -84,7 +84,7 @@ func (t *table[T]) put(s *nsMap[T], name string, e *entry[T]) {
 	t.len += len(s.objects) - before
 }
 
-// remove takes the object of a key out, if there is one.
+// remove removes the object of a key, if there is one.
 func (t *table[T]) remove(key Key) {
 	s := t.nsMap(key)
 	if s == nil {

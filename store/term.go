@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// term is a value that an index found, once for all the objects that have it.
-// Everything but uses and next is written once.
+// term is a value that an index found. All objects with the value share the term. Only uses and
+// next change.
 type term struct {
-	// index is the position of the index that it belongs to.
+	// index is the position of the index.
 	index int32
-	// next is the place of the term's next posting while load runs. Guarded by Cache.writer.
+	// next is the position of the term's next posting while load runs. Guarded by Cache.writer.
 	next int32
-	// seq is greater than that of every earlier term of the index.
+	// seq is greater than the seq of every earlier term of the index.
 	seq uint64
-	// value is an I of the index. It is an any because an entry holds the terms
-	// of all indexes, each of which has an I of its own.
+	// value is an I of the index. It is an any because an entry holds terms of all indexes, and
+	// each index has its own I.
 	value any
 	// uses counts the entries that have the term. Guarded by Cache.writer.
 	uses int
-	// many is what a termSet has that is too large for itself; nil of all others.
+	// many holds the terms of a termSet with more than two terms; nil otherwise.
 	many []*term
 }
 
 // posting says that an object has a value.
 type posting struct {
 	term  *term
-	entry *header // nil only in searches: before all others of its term
+	entry *header // nil only in searches: before all other postings of the term
 }
 
 // lessEntryOf orders the postings of one value.
@@ -37,29 +37,28 @@ func lessEntryOf(a, b posting) bool {
 	return lessEntry(a.entry, b.entry)
 }
 
-// postings is an index as its cache sees it, which does not know the type of
-// its values.
+// postings is an index without the type of its values. The cache works with this part.
 type postings[T any] struct {
 	name string
 	// position is the index's place in Cache.indexes and Snapshot.indexes.
 	position int32
 
-	// tree has one element for each value of each object. Guarded by
-	// Cache.trees as Cache.entries is.
+	// tree has one posting for each value of each object. Guarded by Cache.trees, like
+	// Cache.entries.
 	tree postingTree
 
-	// terms runs the user's function and appends the terms of its values, which
-	// it acquires; release gives one back. They are called under Cache.writer. held has
-	// the terms of the object that is held under the key, which most updates leave as they are.
+	// terms runs the user's function, and appends a reference to the term of each value. release
+	// releases one reference. The caller holds Cache.writer. held has the terms of the current
+	// object under the key, because most updates do not change them.
 	terms   func(into, held []*term, key Key, object T) ([]*term, error)
 	release func(*term)
 	// compare orders terms by value.
 	compare func(a, b *term) int
 }
 
-// move makes the postings of one entry those of another under the same key;
-// either may be nil. If kept is true, the postings have the new one already. The
-// caller holds writer, and may edit the tree.
+// move replaces the postings of one entry by the postings of another under the same key; either may
+// be nil. If kept is true, the postings of an unchanged term already point to the new entry. The
+// caller holds writer, and may change the tree.
 func (x *postings[T]) move(old, new *entry[T], kept bool) {
 	from, to := old.section(x.position), new.section(x.position)
 	for len(from) > 0 || len(to) > 0 {
@@ -79,8 +78,8 @@ func (x *postings[T]) move(old, new *entry[T], kept bool) {
 	}
 }
 
-// load makes the postings of entries that come in the order of keys, in an empty tree: those of each
-// term are in order already.
+// load fills an empty tree with the postings of entries. The entries come in the order of keys, so
+// the postings of each term are in order already.
 func (x *postings[T]) load(mutations []mutation[T]) {
 	var terms []*term
 	for i := range mutations {
@@ -113,7 +112,7 @@ func (x *postings[T]) load(mutations []mutation[T]) {
 	}
 }
 
-// arrange orders the terms of one object, and drops those that it has twice.
+// arrange sorts the terms of one object, and drops duplicates.
 func (x *postings[T]) arrange(terms []*term) []*term {
 	if len(terms) < 2 {
 		return terms
@@ -130,8 +129,8 @@ func (x *postings[T]) arrange(terms []*term) []*term {
 	return kept
 }
 
-// sortTerms orders terms of one index. It is not inlined where somebody has a cache, since it would
-// be compiled there once more.
+// sortTerms sorts terms of one index. It is not inlined, so that packages with a cache do not
+// compile the sort again.
 //
 //go:noinline
 func sortTerms(terms []*term) {
@@ -141,20 +140,20 @@ func sortTerms(terms []*term) {
 //go:noinline
 func sortTermsBy(terms []*term, compare func(a, b *term) int) { slices.SortFunc(terms, compare) }
 
-// release gives back the terms of an entry that is not held any more, or never
-// was. The caller holds writer.
+// release releases the terms of an entry that the cache no longer holds or never stored. The caller
+// holds writer.
 func (c *Cache[T]) release(terms []*term) {
 	for _, t := range terms {
 		c.indexes[t.index].release(t)
 	}
 }
 
-// termSet has the terms that the indexes found in one object, ordered by index and then by term.
-// Two lie in the set itself, because caches with two indexes are common. More lie in a term of
-// their own, the second of the set.
+// termSet holds the terms that the indexes found in one object, ordered by index and then by term.
+// The set itself has room for two, because caches with two indexes are common. With more, the
+// second element is a term that holds all of them.
 type termSet struct{ few [2]*term }
 
-// terms returns what the set has. Writing to the slice writes to the set.
+// terms returns the terms of the set. Writing to the slice writes to the set.
 func (s *termSet) terms() []*term {
 	switch {
 	case s.few[0] == nil && s.few[1] == nil:
@@ -167,7 +166,7 @@ func (s *termSet) terms() []*term {
 	return s.few[:]
 }
 
-// setTerms makes the set a copy of the given terms.
+// setTerms copies the given terms to the set.
 func (s *termSet) setTerms(terms []*term) {
 	s.few = [len(s.few)]*term{}
 	if len(terms) > len(s.few) {
@@ -177,7 +176,7 @@ func (s *termSet) setTerms(terms []*term) {
 	copy(s.few[:], terms)
 }
 
-// section returns the terms of the index of a position.
+// section returns the terms of one index, by its position.
 func (s *termSet) section(position int32) []*term {
 	terms := s.terms()
 	from := 0

@@ -2,18 +2,18 @@ package store
 
 import "github.com/tidwall/btree"
 
-// entryTree holds entries in the order of their keys, and postingTree postings in the order of
-// their index. Neither knows of which objects: a B-tree is much code, and this way it is compiled
-// here, and not once more in each package that has a cache, for each type of its objects. That
-// is why nothing is inlined, and what they have is an any: whoever reads of a generic type has to
-// compile all its methods.
+// entryTree holds entries in the order of their keys. postingTree holds postings in the order of
+// their index. Neither has the type of the objects as a type parameter. A B-tree is much code, and
+// a generic tree would be compiled again for each type of objects, in each package that has a
+// cache. For the same reason no method is inlined and the field is an any: a package that sees a
+// generic type compiles all its methods.
 type (
 	entryTree   struct{ tree any } // a *btree.BTreeG[*header]
 	postingTree struct{ tree any } // a *btree.BTreeG[posting]; nil for none
 )
 
-// The degrees of the trees weigh commits without snapshots, which gain from
-// large nodes, against those between two snapshots, which copy nodes.
+// Large nodes make commits without snapshots faster. Small nodes make commits between two snapshots
+// faster, because they copy nodes. The degrees are a compromise.
 const (
 	entryDegree   = 32
 	postingDegree = 32
@@ -32,7 +32,7 @@ func (t entryTree) copy() entryTree { return entryTree{entriesOf(t).Copy()} }
 //go:noinline
 func (t entryTree) len() int { return entriesOf(t).Len() }
 
-// get returns what is held under the key of a header; nil if there is nothing.
+// get returns the header in the tree with the key of a header, or nil.
 //
 //go:noinline
 func (t entryTree) get(key *header, place *btree.PathHint) *header {
@@ -40,7 +40,7 @@ func (t entryTree) get(key *header, place *btree.PathHint) *header {
 	return held
 }
 
-// put returns what made room; nil if there was nothing.
+// put stores a header, and returns the header that it replaced, or nil.
 //
 //go:noinline
 func (t entryTree) put(h *header, place *btree.PathHint) *header {
@@ -48,12 +48,12 @@ func (t entryTree) put(h *header, place *btree.PathHint) *header {
 	return old
 }
 
-// load is put for what comes after everything that is there.
+// load is put for a header that sorts after all others in the tree.
 //
 //go:noinline
 func (t entryTree) load(h *header) { entriesOf(t).Load(h) }
 
-// remove returns what was held under the key of a header; nil if there was nothing.
+// remove removes the header with the key of a header, and returns it, or nil if there is none.
 //
 //go:noinline
 func (t entryTree) remove(key *header, place *btree.PathHint) *header {
@@ -64,7 +64,7 @@ func (t entryTree) remove(key *header, place *btree.PathHint) *header {
 //go:noinline
 func (t entryTree) scan(yield func(*header) bool) { entriesOf(t).Scan(yield) }
 
-// walk is scan by whole nodes.
+// walk is scan, but yields the headers of a whole node at once.
 //
 //go:noinline
 func (t entryTree) walk(yield func([]*header) bool) { entriesOf(t).Walk(yield) }
@@ -72,7 +72,7 @@ func (t entryTree) walk(yield func([]*header) bool) { entriesOf(t).Walk(yield) }
 //go:noinline
 func (t entryTree) ascend(from *header, yield func(*header) bool) { entriesOf(t).Ascend(from, yield) }
 
-// compact gives back the room that splitting nodes has left: see Cache.compact.
+// compact frees memory that split nodes leave: see Cache.compact.
 //
 //go:noinline
 func (t entryTree) compact() {
@@ -93,7 +93,7 @@ func (t postingTree) copy() postingTree { return postingTree{postingsOf(t).Copy(
 //go:noinline
 func (t postingTree) put(p posting) { postingsOf(t).Set(p) }
 
-// load is put for what comes after everything that is there.
+// load is put for a posting that sorts after all others in the tree.
 //
 //go:noinline
 func (t postingTree) load(p posting) { postingsOf(t).Load(p) }
@@ -112,7 +112,7 @@ func (t postingTree) ascend(from posting, yield func(posting) bool) {
 	postingsOf(t).Ascend(from, yield)
 }
 
-// compact is that of an entryTree.
+// compact is [entryTree.compact] for postings.
 //
 //go:noinline
 func (t postingTree) compact() {

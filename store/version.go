@@ -5,9 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Version tells one state of one object from every other: the UID says which
-// object it is, the resource version says which state. An empty UID or an empty
-// resource version is no knowledge, and so never equal to anything.
+// Version identifies one state of one object: the UID identifies the object, and the resource
+// version identifies the state. A Version with an empty UID or an empty resource version is
+// unknown, and never equal to any other.
 type Version struct {
 	UID             types.UID
 	ResourceVersion string
@@ -23,8 +23,8 @@ func (v Version) recreated(other Version) bool {
 	return v.UID != "" && other.UID != "" && v.UID != other.UID
 }
 
-// VersionOf returns the version of an object with the methods GetUID and GetResourceVersion. Others
-// have none. It panics where these methods do, such as those of a nil.
+// VersionOf returns the version of an object with the methods GetUID and GetResourceVersion. Other
+// objects have none. It panics if these methods panic, as they do for a nil pointer.
 func VersionOf[T any](object T) Version {
 	var version Version
 	if o, ok := any(object).(interface{ GetUID() types.UID }); ok {
@@ -36,7 +36,7 @@ func VersionOf[T any](object T) Version {
 	return version
 }
 
-// knownVersion is VersionOf, but an object whose methods panic has no version.
+// knownVersion is VersionOf, but returns no version if the methods of the object panic.
 func knownVersion[T any](object T) (version Version) {
 	defer func() {
 		if recover() != nil {
@@ -52,8 +52,8 @@ func lower(version, than string) bool {
 	return err == nil && c < 0
 }
 
-// reached reports whether one resource version is at least another. A version
-// that is not known reaches nothing.
+// reached reports whether one resource version is at least another. An unknown version reaches
+// nothing.
 func reached(version, wanted string) (bool, error) {
 	if version == "" {
 		return false, nil

@@ -21,8 +21,8 @@ var (
 
 func (v *View[T]) cache() *Cache[T] { return v.of }
 
-// KeyOf returns the key of an object, whether the cache holds it or not. An error is the one that a
-// write of the object would be rejected with.
+// KeyOf returns the key of an object, whether the cache holds it or not. It returns an error if a
+// write of the object would be rejected with that error.
 func (v *View[T]) KeyOf(object T) (Key, error) { return v.of.whole.KeyOf(object) }
 
 // Get implements [Reader].
@@ -102,7 +102,7 @@ func (v *View[T]) Snapshot() *Snapshot[T] {
 	return s
 }
 
-// Follow hands the current state to a follower and from then on every commit, until stop is called.
+// Follow gives the current state to a follower, and then every commit until the caller calls stop.
 // The follower runs under the writer's lock. When stop returns, no call of the follower runs, and
 // none follows. stop may be called more than once, but not by the follower.
 func (v *View[T]) Follow(follower Follower[T]) (stop func()) {

@@ -9,20 +9,20 @@ import (
 )
 
 // WaitFor waits until the partition contains every change up to a resource version, such as the
-// version of an object that was just written to the server. Objects and bookmarks both advance the
-// version, so WaitFor also returns if a selector excludes the object. Followers, and the queues of
-// subscribers, may receive the change a moment later.
+// version of an object that the caller just wrote to the server. Objects and bookmarks both advance
+// the version, so WaitFor also returns if a selector excludes the object. Followers and the queues
+// of subscribers may receive the change a moment later.
 //
-// WaitFor returns nil if the version is reached, even if ctx has ended. It returns a [*WaitError]
-// when ctx ends, when a Replace lowers the resource version ([ErrVersionLowered]), when the partition
-// is dropped ([ErrOutOfScope]), or when a version is no number. A rejected object holds back the
-// version: give ctx a deadline, and the error names the object.
+// WaitFor returns nil if the partition has reached the version, even if ctx has ended. It returns a
+// [*WaitError] when ctx ends, when a Replace lowers the resource version ([ErrVersionLowered]),
+// when Drop drops the partition ([ErrOutOfScope]), or when a version is no number. A rejected
+// object holds back the version: give ctx a deadline, and the error names the object.
 func (p *Partition[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	return p.wait(ctx, Key{}, resourceVersion, nil)
 }
 
-// wait waits until the version is reached, or until enough returns true. It calls enough again after
-// each change of the key.
+// wait waits until the partition reaches the version, or until enough returns true. It calls enough
+// again after each change of the key.
 func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough func() bool) error {
 	failed := func(err error) error { return p.waitError(key, wanted, err) }
 	w, err := p.await(wanted)
@@ -57,12 +57,12 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 	}
 }
 
-// WaitForObject waits until the cache has seen an object as the server returned it from a create or an
-// update: the cache holds this or a later state, or the object is deleted again, or a selector
-// excludes it.
+// WaitForObject waits until the cache has seen an object as the server returned it from a create or
+// an update. Then the cache holds this state or a later one, or the object is deleted again, or a
+// selector excludes it.
 //
-// It returns what WaitFor returns. It returns a [*WaitError] at once for an object without a key
-// ([ErrBadKey]), without a resource version, or outside of the scope ([ErrOutOfScope]).
+// It returns the errors of WaitFor. It also returns a [*WaitError] at once for an object without a
+// key ([ErrBadKey]), without a resource version, or outside of the scope ([ErrOutOfScope]).
 func (p *Partition[T]) WaitForObject(ctx context.Context, object T) error {
 	key, version, err := p.known(object)
 	if err != nil {
@@ -80,8 +80,8 @@ func (p *Partition[T]) WaitForObject(ctx context.Context, object T) error {
 
 // WaitForDeletion waits until the cache no longer holds an object that was deleted on the server.
 // Another object of the same name has another UID and does not count. Pass the last known state of
-// the object: WaitForDeletion first waits until the cache has seen that state. It returns what
-// WaitForObject returns.
+// the object: WaitForDeletion first waits until the cache has seen that state. It returns the
+// errors of WaitForObject.
 func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 	key, version, err := p.known(object)
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *Partition[T]) known(object T) (Key, Version, error) {
 	return key, version, err
 }
 
-// WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each partition, also for
+// WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each partition, including
 // partitions that are added meanwhile. It fails with [ErrOutOfScope] if one of them is dropped.
 func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	var done []*Partition[T]
@@ -208,26 +208,27 @@ func (c *Cache[T]) partOf(key Key, version Version) *Partition[T] {
 	return nil
 }
 
-// ErrVersionLowered means that the version that was waited for may never come: the server went back to
-// an older state, as after a restore from a backup. Read the object from the server again.
+// ErrVersionLowered means that the cache may never reach the version that a caller waits for: the
+// server went back to an older state, as after a restore from a backup. Read the object from the
+// server again.
 var ErrVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state")
 
 var errNoVersion = errors.New("object has no resource version: pass it as the server returned it")
 
 // WaitError says why waiting for a resource version ended too early.
 type WaitError struct {
-	// Wanted is the resource version that was waited for; empty if the object has none.
+	// Wanted is the resource version that the caller waited for; empty if the object has none.
 	Wanted string
-	// Reached is the resource version of the cache when waiting ended.
+	// Reached is the resource version of the cache when the wait ended.
 	Reached string
-	// Key is the key of the object that was waited for; zero if there was no object.
+	// Key is the key of the object that the caller waited for; zero if there was no object.
 	Key Key
-	// Rejected are the first 16 keys that hold back the resource version, in their order: the cache
-	// rejected an object under each and has not stored or deleted it since (store-S5). The zero Key
-	// stands for objects without a key.
+	// Rejected lists, in order, the first 16 keys that hold back the resource version. The cache
+	// rejected an object under each key, and has not stored or deleted it since (store-S5). The
+	// zero Key stands for objects without a key.
 	Rejected []Key
-	// Err is [ErrVersionLowered], [ErrOutOfScope] or [ErrBadKey], the cause of the context, or the
-	// error of a version that is empty or no number.
+	// Err is [ErrVersionLowered], [ErrOutOfScope] or [ErrBadKey], or the cause of the context. For
+	// a version that is empty or no number, it is the error that says so.
 	Err error
 }
 

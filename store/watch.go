@@ -66,7 +66,7 @@ type watches[T any] struct {
 // watch is one loop that waits for changes of a topic.
 type watch struct {
 	changed    chan struct{} // has a token if the topic changed since the last receive
-	generation uint64        // of the last commit that changed the topic. Guarded by watches.mu
+	generation uint64        // generation of the last commit that changed the topic. Guarded by watches.mu
 }
 
 func (w *watches[T]) add(of topic) *watch {

@@ -2,7 +2,7 @@ package store
 
 import "errors"
 
-// txn is a commit that is not made yet.
+// txn is a commit that the cache has not made yet.
 type txn[T any] struct {
 	origin     Origin
 	initial    bool
@@ -22,7 +22,7 @@ type txn[T any] struct {
 
 // mutation is the change that a commit makes under one key. It stores new, or removes the current
 // entry if new is nil. final is the last state of a deleted object, if the server reported it.
-// mutateTrees sets old to the entry that was replaced or removed. A mutation without old and new
+// mutateTrees sets old to the entry that it replaced or removed. A mutation without old and new
 // changed nothing.
 type mutation[T any] struct {
 	key             Key
@@ -32,7 +32,7 @@ type mutation[T any] struct {
 	outOfScope      bool      // the removed object still exists on the server
 }
 
-// scratch is memory that one commit leaves to the next. Guarded by Cache.writer.
+// scratch is memory that the next commit reuses. Guarded by Cache.writer.
 type scratch[T any] struct {
 	mutations []mutation[T]
 	terms     []*term
@@ -41,18 +41,18 @@ type scratch[T any] struct {
 }
 
 const (
-	// maxScratch bounds the elements that are kept of a slice.
+	// maxScratch is the largest capacity of a slice that the cache keeps for the next commit.
 	maxScratch = 1024
-	// maxFreeEntries bounds the entries that are kept, each of which is some 64 bytes.
+	// maxFreeEntries is how many free entries of about 64 bytes the cache keeps.
 	maxFreeEntries = 64
 )
 
-// identify derives the key and the version of an object, and what can be had of
-// them if there is an error.
+// identify derives the key and the version of an object. With an error, it returns the parts that
+// it could derive.
 func identify[T any](keyOf KeyFunc[T], versioned bool, object T) (key Key, version Version, err error) {
 	defer func() {
-		// A nil object that has no key panics when asked for its version; the
-		// first error says more than the panic.
+		// The methods of a nil object without a key panic when VersionOf calls them. The first
+		// error says more than the panic.
 		if value := recover(); value != nil && err == nil {
 			key, version, err = Key{}, knownVersion(object), recovered(value)
 		}
@@ -78,7 +78,7 @@ func (p *Partition[T]) identify(object T) (Key, Version, error) {
 	return key, version, err
 }
 
-// recognise is identify for the object of a write, which may tell its key and version.
+// recognise is identify for a write, which may give the key and the version of its object.
 func (p *Partition[T]) recognise(w *Write[T]) (Key, Version, error) {
 	key, version, err := p.identify(w.Object)
 	if w.Key == (Key{}) && w.Version == (Version{}) {
@@ -111,7 +111,7 @@ func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 	return rejectedError(rejections)
 }
 
-// stage adds a write to a txn, or says why it cannot be made.
+// stage adds a write to a txn, or returns a rejection.
 func (p *Partition[T]) stage(s *txn[T], w *Write[T]) *Rejection {
 	switch {
 	case w.Err != nil:
@@ -173,8 +173,8 @@ func (c *Cache[T]) admit(key Key, w *Write[T]) (*entry[T], error) {
 	return e, nil
 }
 
-// prepare does everything of a put that needs code of the user, once the key is
-// known: it finds the values for the indexes. The caller holds writer.
+// prepare makes the entry of an object and runs the index functions for it. The caller knows the
+// key and holds writer.
 func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
 	e := c.newEntry()
 	e.name, e.object = key.Name, object
@@ -203,7 +203,7 @@ func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error
 	return e, nil
 }
 
-// reuseTerms leaves the memory of some terms to the next call of prepare. The caller holds writer.
+// reuseTerms keeps the memory of some terms for the next call of prepare. The caller holds writer.
 func (c *Cache[T]) reuseTerms(terms []*term) {
 	c.scratch.terms = nil
 	if cap(terms) <= maxScratch {
@@ -212,7 +212,8 @@ func (c *Cache[T]) reuseTerms(terms []*term) {
 	}
 }
 
-// newEntry returns a zero entry, one of an earlier commit if there is any. The caller holds writer.
+// newEntry returns a zero entry. It reuses an entry of an earlier commit if it can. The caller
+// holds writer.
 func (c *Cache[T]) newEntry() *entry[T] {
 	last := len(c.scratch.entries) - 1
 	if last < 0 {
@@ -229,7 +230,7 @@ func (p *Partition[T]) stageDeletion(s *txn[T], w *Write[T]) *Rejection {
 	key, version, err := p.recognise(w)
 	ownerErr := p.checkOwner(key, version)
 	if ownerErr != nil {
-		err = ownerErr // the key would be enough, if it were one of these
+		err = ownerErr // this partition must not delete the object, even by its key
 	}
 	if err != nil {
 		if w.Key == (Key{}) || ownerErr != nil {

@@ -14,8 +14,8 @@ func (s *Store[T]) BeginBatch(self store.Store[T], replace bool) store.Batch[T] 
 	return &watchBatch[T]{Batch: into, of: s}
 }
 
-// listBatch packs each object as it comes. The cache finds the values of its indexes in Write, and
-// the object stays decoded until then.
+// listBatch packs each object as it comes. The object stays decoded during Write, because the cache
+// runs the index functions there.
 type listBatch[T any] struct {
 	store.Batch[T]
 	of     *Store[T]
@@ -27,8 +27,8 @@ func (b *listBatch[T]) Write(w store.Write[T]) error {
 	return b.Batch.Write(w)
 }
 
-// watchBatch packs its objects in Commit. The cache finds the values of its indexes there, and the
-// objects stay decoded until then.
+// watchBatch packs its objects in Commit. The objects stay decoded during Commit, because the cache
+// runs the index functions there.
 type watchBatch[T any] struct {
 	store.Batch[T]
 	of     *Store[T]

@@ -4,15 +4,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// dictionary is what objects were packed with: parts that many of them have. Each object
-// refers to its own, which is freed with the last of them.
+// dictionary has common parts of objects, and a decoder for the objects that were packed with it.
+// Each packed object refers to its dictionary. The garbage collector frees a dictionary with the
+// last of its objects.
 type dictionary[T any] struct {
 	packer  *Packer[T]
 	content []byte
 	decoder *zstd.Decoder
 }
 
-// dictionaryID is that of all: objects know theirs without it.
+// dictionaryID is the id of every dictionary: an object refers to its dictionary directly.
 const dictionaryID = 1
 
 // newDictionary returns a dictionary, which may be empty.
@@ -28,11 +29,11 @@ func newDictionary[T any](packer *Packer[T], content []byte) (*dictionary[T], er
 	return &dictionary[T]{packer: packer, content: content, decoder: decoder}, nil
 }
 
-// encoder returns what packs with the dictionary. It is large, so only the newest
-// dictionary has one.
+// encoder returns an encoder with the dictionary. It is large, so only the newest dictionary has
+// one.
 func (d *dictionary[T]) encoder() (*zstd.Encoder, error) {
 	opts := []zstd.EOption{
-		zstd.WithEncoderLevel(zstd.SpeedFastest), // with a dictionary the others save 2%
+		zstd.WithEncoderLevel(zstd.SpeedFastest), // with a dictionary, the other levels save 2%
 		zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true),
 	}
 	if len(d.content) > 0 {
@@ -41,7 +42,7 @@ func (d *dictionary[T]) encoder() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, opts...)
 }
 
-// window is how far back an object's bytes can refer. Larger ones make encoders larger.
+// window is how far back in an object a match can be. Larger windows make encoders larger.
 const window = 128 << 10
 
 // unpack returns the object of a frame.
@@ -62,7 +63,7 @@ func (d *dictionary[T]) unpack(frame string) (T, error) {
 // scratch is memory for one object.
 type scratch struct{ plain, frame []byte }
 
-// trim gives back the memory of an unusually large object.
+// trim frees the memory of an unusually large object.
 func (s *scratch) trim() {
 	const usual = 1 << 20
 	if cap(s.plain) > usual {

@@ -1,19 +1,19 @@
-// Package compact keeps objects in little memory: encoded, compressed with a dictionary
-// that is learned from them, and decoded when they are read.
+// Package compact keeps objects in little memory. It encodes each object, compresses it with a
+// dictionary that it learns from the objects, and decodes it when a program reads it.
 //
-// # Who uses it
+// # When to use it
 //
-// A program whose cache is large and whose reads are few: whose handlers look at keys and
-// index values, or at one object in a while. A [Store] takes the place of a [store.Cache]
-// behind a reflector:
+// Use it in a program whose cache is large and whose reads are few. Its handlers look at keys and
+// index values, or now and then at one object. A [Store] replaces a [store.Cache] behind a
+// reflector:
 //
 //	pods := compact.New(store.ObjectKey[*corev1.Pod])
 //	err := reflector.New(client, pods).Run(ctx)
 //	...
 //	pod, ok := pods.Get(key)
 //
-// An informer, a collection of event queues or anything else that stands on a cache has
-// packed objects instead, and decodes those that it looks at:
+// An informer, a collection of event queues or any other user of a cache stores packed objects
+// instead, and decodes an object when it needs it:
 //
 //	packer := compact.NewPacker(store.ObjectKey[*corev1.Pod])
 //	pods := informer.NewTransformed(client, packer.Pack, compact.Key)
@@ -21,61 +21,61 @@
 //		OnAdd: func(packed *compact.Packed[*corev1.Pod], initial bool) { pod := packed.Object() ... },
 //	})
 //
-// It is the wrong choice where most objects are read again and again, for walks of
-// everything that have to be quick, and for objects that repeat nothing, such as
+// Do not use it if the program reads most objects again and again, or if iterations over all
+// objects must be quick. It saves little for objects that have nothing in common, such as
 // certificates. docs/memory.md has figures.
 //
-// # What is kept
+// # Encoding
 //
-// Of a T with generated protobuf methods, such as the types of k8s.io/api, what they write,
-// and its kind and apiVersion. Of any other pointer to a struct, its JSON. In both cases
-// that is what an API server would return, as far as T has fields for it: what T does not
-// know was lost when T was decoded. *unstructured.Unstructured keeps all fields.
+// A T with generated protobuf methods, such as the types of k8s.io/api, is encoded by these
+// methods, with its kind and apiVersion. Any other pointer to a struct is encoded as JSON. Both
+// keep the fields that an API server would return and that T has. Fields that T does not have were
+// lost when the client decoded T. *unstructured.Unstructured keeps all fields.
 //
-// An object that is read is equal to the one that was written in the way in which two reads
-// from a server are: times have whole seconds where the API's have, an empty list may be
-// nil, and a number in an Unstructured that is a whole one is an int64. Fields that are not
-// written, such as unexported ones, are not kept.
+// A decoded object equals the written one as two reads from a server are equal. Times have whole
+// seconds where the times of the API do. An empty list may become nil. An integer in an
+// Unstructured becomes an int64. Fields without an encoding, such as unexported ones, are lost.
 //
 // # Guarantees
 //
-//   - C1. A [Store] is a [store.Store], with batches, and a [store.Reader]: all that
-//     package store promises holds for it, but for what is said below of pointers.
-//   - C2. What was stored can be read. An object that cannot be encoded, or whose JSON
-//     cannot be decoded again, is rejected when it is written.
-//   - C3. The number of objects that are kept decoded is bounded: see [WithRecent]. As long
-//     as one is, every read returns the same pointer, which store-S9 asks for; later reads return
-//     another one.
-//   - C4. Index values are found when an object is written, or comes in a list. A [Store]
-//     decodes nothing for them.
-//   - C5. An object can be read with the dictionary that it was packed with, however many
-//     were learned since. No more than eight are in use at once, beside none.
-//   - C6. A reflector's list is packed object by object as it comes, so that of the objects
-//     themselves there are no more at a time than C3 says and those that are being decoded.
+//   - C1. A [Store] is a [store.Store], with batches, and a [store.Reader]. Every guarantee of
+//     package store holds for it, apart from the limits on pointers below.
+//   - C2. Every stored object can be read. A write rejects an object that cannot be encoded, or
+//     whose JSON cannot be decoded again.
+//   - C3. The number of decoded objects in memory is bounded: see [WithRecent]. While an object is
+//     decoded, every read returns the same pointer, as store-S9 demands. Later reads return another
+//     pointer.
+//   - C4. The index functions run when an object is written, or comes in a list. A [Store] decodes
+//     nothing for them.
+//   - C5. An object stays readable with the dictionary that packed it, however many dictionaries
+//     the packer learned since. The packer has at most eight dictionaries in use at once, and packs
+//     without one at first.
+//   - C6. A [Store] packs a reflector's list object by object as it comes. So only the decoded
+//     objects of C3, and the objects that the reflector is decoding, are in memory unpacked.
 //
 // # Learning
 //
-// The dictionary is made of what many of 64 objects have in common. That happens after the
-// first 16 objects, then after 128 and 1,024 more, and then after each 4,096, and the new one
-// is taken if it saves a tenth of what the old one needs. Objects are not packed anew for
-// it. To learn takes some ten milliseconds, of the goroutine that writes.
+// The packer samples at most 64 objects. Its dictionary consists of the objects of one half that
+// differ enough from each other; it tries the dictionary on the other half. It learns after the
+// first 16 objects, then after 128 and 1,024 more, and then after each further 4,096. It uses the
+// new dictionary if its output is at least a tenth smaller than with the old one. It does not pack
+// older objects anew. Learning takes some ten milliseconds in the goroutine that writes.
 //
 // # Followers
 //
-// What follows a [Store.Cache] is told of packed objects, prior ones as well: a queue of
-// events is small, and each of its objects is decoded if and when somebody asks. That may
-// be the last state of an object which is not in the cache any more.
+// A follower of [Store.Cache] receives packed objects, prior ones as well. So a queue of events is
+// small, and a consumer decodes an object only if it needs it. That object may be a last state that
+// the cache no longer holds.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. Objects are shared between those who read
-// them and are read-only, as with any cache. Decoding happens outside of all locks, in the
-// goroutine that reads.
+// All functions and methods are safe for concurrent use. Readers share objects and must not change
+// them, as with any cache. The goroutine that reads decodes the object, outside of all locks.
 //
 // # Errors
 //
-// Rejections are those of [store.RejectedError]; their causes are [ErrNoStruct], a
-// [DecodeError] for an object in JSON that cannot be decoded again, what the encoder
-// returned, and those of package store. A read has no error to return: if what was packed
-// by generated methods cannot be decoded by them, it panics with a [*DecodeError].
+// A [store.RejectedError] has the causes of package store. Further causes are [ErrNoStruct], the
+// error of the encoder, and a [*DecodeError] for an object whose JSON cannot be decoded again. A
+// read cannot return an error: if the generated methods cannot decode their own output, it panics
+// with a [*DecodeError].
 package compact

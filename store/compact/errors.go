@@ -7,14 +7,13 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// ErrNoStruct means that T is something else than a pointer to a struct.
+// ErrNoStruct means that T is no pointer to a struct.
 var ErrNoStruct = errors.New("only pointers to structs can be packed")
 
-// DecodeError says that an object cannot be had from what was packed. What is not
-// generated is decoded once when it is packed, so that this is found out then and the
-// object is rejected; see [Packer.Pack].
+// DecodeError says that a packed object cannot be decoded. [Packer.Pack] decodes each object in
+// JSON once, and rejects it with this error if that fails. It relies on generated methods.
 type DecodeError struct {
-	// Key is the object's.
+	// Key is the key of the object.
 	Key store.Key
 	Err error
 }

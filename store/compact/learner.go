@@ -7,41 +7,42 @@ import (
 	"sync"
 )
 
-// learner looks at some of what is packed, and makes dictionaries of it.
+// learner samples packed objects, and makes dictionaries of the sample.
 type learner[T any] struct {
 	// mu protects the fields below it.
 	mu     sync.Mutex
 	random *rand.Rand
-	sample [][]byte // some of those since the last look
-	seen   int      // since the last look
-	look   int      // after so many
+	sample [][]byte // some of the objects since the last look
+	seen   int      // objects since the last look
+	look   int      // objects until the next look
 }
 
 const (
-	// firstLook is after so few objects that it does not matter how those before it are kept.
+	// firstLook is so small that the size of the objects before it does not matter.
 	firstLook = 16
-	// looks become rarer by this factor, and not rarer than lastLook.
+	// The interval between looks grows by the factor rarer, up to lastLook.
 	rarer    = 8
 	lastLook = 4_096
 
-	// sampled is how many objects a dictionary is made of, at most, and sampledBytes how much
-	// of each is looked at.
+	// sampled is the largest number of objects in a sample. The learner uses the first sampledBytes
+	// of each object.
 	sampled      = 64
 	sampledBytes = 16 << 10
 
-	// dictionarySize is in bytes. Twice as much saves 3% of pods, and costs each decoder time.
+	// dictionarySize is in bytes. Twice the size saves 3% of pods, and makes each decoder slower.
 	dictionarySize = 32 << 10
 
-	// maxDictionaries are in use at most, of which each has its size and a decoder.
+	// maxDictionaries is the largest number of dictionaries in use. Each has its content and a
+	// decoder.
 	maxDictionaries = 8
-	// gain is what a new dictionary has to save of what the old one leaves.
+	// gain is the part of the packed size that a new dictionary must save.
 	gain = 0.1
 )
 
 func (l *learner[T]) begin() { l.random, l.look = rand.New(rand.NewPCG(1, 2)), firstLook }
 
-// observe is told what is packed. It returns a coder that does better, when it has found
-// one.
+// observe samples an encoded object. Sometimes it learns, and returns a coder if that coder packs
+// better than the current one.
 func (l *learner[T]) observe(p *Packer[T], plain []byte) *coder[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +81,7 @@ func (l *learner[T]) learn(p *Packer[T]) *coder[T] {
 	}
 	candidate, err := newCoder(p, content)
 	if err != nil {
-		return nil // and the old one goes on
+		return nil // keep the current coder
 	}
 	current, before, after := p.current.Load(), 0, 0
 	var frame []byte
@@ -98,15 +99,15 @@ func (l *learner[T]) learn(p *Packer[T]) *coder[T] {
 }
 
 const (
-	// gram is how many bytes are compared at once to find out what is new in a text.
+	// gram is how many bytes chosen compares at once.
 	gram = 8
-	// novelty is what part of an object has to be new for it to become part of a dictionary.
+	// novelty is the part of an object that must be new before the object joins a dictionary.
 	novelty = 1.0 / 8
 )
 
-// chosen returns texts that are each unlike those before, up to a size. They are whole:
-// what is the same in another object is then at the same distance from beginning to end,
-// which compresses better than any choice of parts, by a third for pods.
+// chosen returns texts that each differ from the texts before, up to a size. It takes whole texts:
+// equal parts of another object are then at the same distance from beginning to end. For pods, that
+// compresses a third better than any choice of parts.
 func chosen(texts [][]byte, size int) (content []byte) {
 	seen := make(map[uint64]struct{}, 2*size)
 	for _, text := range texts {
@@ -130,7 +131,7 @@ func chosen(texts [][]byte, size int) (content []byte) {
 	return content
 }
 
-// grams iterates over all that is so long in a text.
+// grams iterates over all sequences of gram bytes in a text.
 func grams(text []byte) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for at := 0; at+gram <= len(text); at++ {

@@ -9,23 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Packed is an object in few bytes. It says its key and its version by itself, so that a
-// [store.Cache] of them works as one of objects does; for all else ask [Packed.Object].
+// Packed is an object in few bytes. It knows its key and its version without decoding, so that a
+// [store.Cache] of packed objects works like a cache of objects. For all other fields, call
+// [Packed.Object].
 //
-// Get one from [Packer.Pack]. It never changes, and all methods are safe for concurrent
-// use.
+// Get one from [Packer.Pack]. It never changes, and all methods are safe for concurrent use.
 type Packed[T any] struct {
 	by *dictionary[T]
-	// data has the parts of a header, each behind its length, and then the object.
+	// data has the parts of a header, each with its length, and then the encoded object.
 	data string
-	// live is the object while it is one of those that are kept decoded.
+	// live is the decoded object while the packer keeps it: see [WithRecent].
 	live atomic.Pointer[live[T]]
 }
 
-// live is an object that is kept decoded.
+// live is a decoded object that the packer keeps.
 type live[T any] struct {
 	object T
-	used   atomic.Bool // since the last time that room was needed
+	used   atomic.Bool // since the packer last looked for a free slot
 }
 
 // The parts of the header.
@@ -38,7 +38,7 @@ const (
 	parts
 )
 
-// appendHeader appends what a packed object says without being decoded.
+// appendHeader appends the key and the version of an object.
 func appendHeader(into []byte, key store.Key, of store.Version) []byte {
 	for _, part := range [parts]string{
 		cluster: key.Cluster, namespace: key.Namespace, name: key.Name, uid: string(of.UID), version: of.ResourceVersion,
@@ -49,7 +49,7 @@ func appendHeader(into []byte, key store.Key, of store.Version) []byte {
 	return into
 }
 
-// part returns a part of the header, or of all that follows it.
+// part returns a part of the header, or everything after the header.
 func (p *Packed[T]) part(which int) string {
 	rest := p.data
 	for at := 0; at < parts; at++ {
@@ -62,7 +62,7 @@ func (p *Packed[T]) part(which int) string {
 	return rest
 }
 
-// uvarint is [binary.Uvarint] of a string, of lengths that were written here.
+// uvarint is [binary.Uvarint] for a string. It reads only lengths that appendHeader wrote.
 func uvarint(s string) (value, n int) {
 	for shift := 0; ; shift += 7 {
 		b := s[n]
@@ -86,13 +86,11 @@ func (p *Packed[T]) GetUID() types.UID { return types.UID(p.part(uid)) }
 // GetResourceVersion returns the object's resource version.
 func (p *Packed[T]) GetResourceVersion() string { return p.part(version) }
 
-// Size returns how many bytes the object takes as it is packed, its key and version
-// included.
+// Size returns the size in bytes of the packed object, with its key and version.
 func (p *Packed[T]) Size() int { return len(p.data) }
 
-// MemorySize is what memsize.Of and so a [store.Budget] take for the size: that of the
-// packed object in memory. What all share, such as dictionaries, and what is decoded at the
-// moment are not in it.
+// MemorySize returns the size of the packed object in memory, for memsize.Of and so for a
+// [store.Budget]. It leaves out shared memory, such as dictionaries, and the decoded object.
 func (p *Packed[T]) MemorySize() int64 {
 	if p == nil {
 		return 0
@@ -100,11 +98,10 @@ func (p *Packed[T]) MemorySize() int64 {
 	return int64(unsafe.Sizeof(*p)) + int64(len(p.data))
 }
 
-// Object returns the object. It is read-only: others may be given the same one. As long as
-// it is among those that are kept decoded (see [WithRecent]), it is the same pointer.
+// Object returns the object. It is read-only, because other readers may share it. While the packer
+// keeps the object decoded (see [WithRecent]), Object returns the same pointer.
 //
-// It panics with a [*DecodeError] if what was packed cannot be decoded: see
-// [Packed.Decode].
+// It panics with a [*DecodeError] if it cannot decode the object: see [Packed.Decode].
 func (p *Packed[T]) Object() T {
 	object, err := p.object(true)
 	if err != nil {
@@ -113,12 +110,12 @@ func (p *Packed[T]) Object() T {
 	return object
 }
 
-// Decode is Object with an error, which is a [*DecodeError]. There is none unless the
-// generated methods of T do not fit each other.
+// Decode is Object, but returns a [*DecodeError] instead of a panic. It fails only if the generated
+// methods of T cannot decode their own encoding.
 func (p *Packed[T]) Decode() (T, error) { return p.object(true) }
 
-// object returns the object, and keeps it decoded if asked for. Walks do not: they would
-// drive out what is read again and again.
+// object returns the object, and keeps it decoded if keep is true. Iterations do not keep objects,
+// because they would evict objects that other readers use again and again.
 func (p *Packed[T]) object(keep bool) (T, error) {
 	if l := p.live.Load(); l != nil {
 		if keep && !l.used.Load() {
@@ -138,8 +135,8 @@ func (p *Packed[T]) object(keep bool) (T, error) {
 	return object, nil
 }
 
-// Key is the KeyFunc of packed objects: their keys are those of the objects. It fails for
-// nil as [store.ObjectKey] does.
+// Key is the KeyFunc of packed objects: it returns the key of the object. It fails for nil as
+// [store.ObjectKey] does.
 func Key[T any](p *Packed[T]) (store.Key, error) {
 	key, err := store.ObjectKey(p)
 	if err == nil {

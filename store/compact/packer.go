@@ -10,24 +10,24 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Packer packs objects of one kind, and learns from them what they have in common. See the
-// package documentation for what is kept of an object.
+// Packer packs objects of one type, and learns their common parts. See the package documentation
+// for the fields that it keeps.
 //
 // Create one with [NewPacker]. All methods are safe for concurrent use.
 type Packer[T any] struct {
 	keyOf   store.KeyFunc[T]
 	form    form[T]
-	failure error // why nothing can be packed
+	failure error // why Pack always fails, or nil
 	current atomic.Pointer[coder[T]]
 	learner learner[T]
 	recent  recent[T]
 	scratch sync.Pool
-	// dictionaries counts those that objects refer to. It is no part of the packer, because
-	// each of them has a cleanup that holds on to it.
+	// dictionaries counts the dictionaries in use. It is a pointer, because the cleanup of each
+	// dictionary refers to it, and must not refer to the packer.
 	dictionaries *atomic.Int32
 }
 
-// Option changes how objects are kept: see [WithRecent].
+// Option configures a [Packer] or a [Store]: see [WithRecent].
 type Option interface{ apply(*options) }
 
 type options struct{ recent int }
@@ -39,13 +39,12 @@ func (o recentOption) apply(to *options) { to.recent = max(0, int(o)) }
 // defaultRecent is a few megabytes of pods.
 const defaultRecent = 512
 
-// WithRecent keeps at most so many objects decoded, those that were read or written
-// lately; it is 512 without this option. With 0 each read decodes, and gets an object of
-// its own.
+// WithRecent sets how many recently read or written objects stay decoded. The default is 512. With
+// 0 each read decodes the object, and gets its own copy.
 func WithRecent(objects int) Option { return recentOption(objects) }
 
-// NewPacker returns a packer of objects that keyOf gives their keys. Without a KeyFunc, or
-// with a T that is no pointer to a struct, Pack fails.
+// NewPacker returns a packer. keyOf derives the key of each object. Without a KeyFunc, or with a T
+// that is no pointer to a struct, Pack fails.
 func NewPacker[T any](keyOf store.KeyFunc[T], opts ...Option) *Packer[T] {
 	o := options{recent: defaultRecent}
 	for _, opt := range opts {
@@ -68,12 +67,11 @@ func NewPacker[T any](keyOf store.KeyFunc[T], opts ...Option) *Packer[T] {
 	return p
 }
 
-// Pack packs an object. The object itself is kept as one that was read lately, and must not
-// be changed any more.
+// Pack packs an object. The packer also keeps the object decoded as if it had been read, so the
+// caller must not change it any more.
 //
-// An error says why the object cannot be packed: there is no key for it, it cannot be
-// encoded, or what it was encoded to cannot be decoded again. The last is tried for each
-// object in JSON; generated protobuf methods are relied on.
+// Pack fails if the object has no key, or if it cannot be encoded. It also decodes each object in
+// JSON again, and fails if that fails. It relies on generated protobuf methods.
 func (p *Packer[T]) Pack(object T) (*Packed[T], error) {
 	if p.failure != nil {
 		return nil, p.failure
@@ -108,14 +106,13 @@ func (p *Packer[T]) pack(object T) (*Packed[T], error) {
 	return packed, nil
 }
 
-// adopt makes a dictionary out of parts of objects, and counts it as long as objects refer
-// to it.
+// adopt counts the dictionary of a coder while objects refer to it.
 func (p *Packer[T]) adopt(c *coder[T]) {
 	p.dictionaries.Add(1)
 	runtime.AddCleanup(c.dictionary, func(n *atomic.Int32) { n.Add(-1) }, p.dictionaries)
 }
 
-// recovering makes an error of a panic in code of others.
+// recovering turns a panic in a user's or a generated function into an error.
 func recovering[R any](do func() (R, error)) (result R, err error) {
 	defer func() {
 		if value := recover(); value != nil {

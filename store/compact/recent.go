@@ -5,25 +5,26 @@ import (
 	"sync"
 )
 
-// recent bounds how many objects are kept decoded. What was used since room was last
-// needed stays for one more round: the clock algorithm, which costs a reader one flag.
+// recent bounds how many objects stay decoded. It evicts by the clock algorithm: an object that was
+// used since the last round stays for one more round. That costs a reader one flag.
 type recent[T any] struct {
 	limit int
 
 	// mu protects the fields below it.
 	mu    sync.Mutex
-	slots []*Packed[T] // those that are kept, at most limit
+	slots []*Packed[T] // the objects that stay decoded, at most limit
 	hand  int
-	// writes has, of those who write now, how much was staged when they began, since ever:
-	// what they pack stays decoded until they are done, for the indexes. What was staged
-	// before all of them is released, so that writers who take turns keep no more and more.
+	// writes has an element for each running write: the number of objects that had been staged when
+	// it began, counted from the first. Objects of a running write stay decoded until it ends, for
+	// the indexes. When a write ends, recent releases the objects that were staged before all
+	// running writes. So writers that take turns keep a bounded number of objects.
 	writes []int
 	staged []*Packed[T]
-	before int // how much was staged and released
+	before int // number of objects that were staged and released
 }
 
-// keep keeps an object decoded that was read, and returns the one that is: somebody else
-// may have been quicker.
+// keep keeps a decoded object that was read. It returns the object that another reader already
+// keeps, if there is one.
 func (r *recent[T]) keep(p *Packed[T], object T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,8 +38,8 @@ func (r *recent[T]) keep(p *Packed[T], object T) T {
 	return object
 }
 
-// stage keeps an object decoded that was just packed: for the write that it is part of, or
-// as one that was read.
+// stage keeps an object decoded that was just packed. During a write it stays until the write ends,
+// and otherwise like an object that was read.
 func (r *recent[T]) stage(p *Packed[T], object T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,13 +54,13 @@ func (r *recent[T]) stage(p *Packed[T], object T) {
 	p.live.Store(&live[T]{object: object})
 }
 
-// placeLocked finds room for one more.
+// placeLocked finds a slot for one more object, and evicts another if all slots are full.
 func (r *recent[T]) placeLocked(p *Packed[T]) {
 	if len(r.slots) < r.limit {
 		r.slots = append(r.slots, p)
 		return
 	}
-	// Readers may set the flags again meanwhile: the second round ends in any case.
+	// Readers may set the flags again meanwhile, so the loop ends after the second round.
 	for range 2 * len(r.slots) {
 		if l := r.slots[r.hand].live.Load(); l == nil || !l.used.Swap(false) {
 			break
@@ -71,16 +72,16 @@ func (r *recent[T]) placeLocked(p *Packed[T]) {
 	r.hand = (r.hand + 1) % len(r.slots)
 }
 
-// series is what some writes that belong together keep decoded, such as those of one list.
+// series has the objects that several related writes keep decoded, such as the writes of one list.
 type series[T any] struct {
 	kept []*Packed[T]
-	next int // the place of the oldest
+	next int // position of the oldest
 }
 
-// write lets what is packed stay decoded until done is called.
+// write keeps packed objects decoded until done is called.
 func (r *recent[T]) write() (done func()) { return r.writeOf(new(series[T])) }
 
-// writeOf is write for one write of several that belong together.
+// writeOf is write for one of several related writes.
 func (r *recent[T]) writeOf(s *series[T]) (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,9 +90,9 @@ func (r *recent[T]) writeOf(s *series[T]) (done func()) {
 	return func() { r.written(began, s) }
 }
 
-// written ends a write that began after so much was staged. Of what nobody needs any more,
-// the last are kept: their events are still to be handled. Those of one series do not drive
-// out more than half of what was read.
+// written ends a write. began is the number of objects that had been staged before it. written
+// keeps the last of the released objects decoded, because consumers have yet to handle their
+// events. The objects of one series take at most half of the slots from objects that were read.
 func (r *recent[T]) written(began int, of *series[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +121,8 @@ func (r *recent[T]) written(began int, of *series[T]) {
 
 func (r *recent[T]) half() int { return (r.limit + 1) / 2 }
 
-// followLocked finds room for the next one of a series: that of the oldest, if it has enough.
+// followLocked finds a slot for the next object of a series. If the series has enough slots, it
+// reuses the slot of its oldest object.
 func (r *recent[T]) followLocked(s *series[T], p *Packed[T]) {
 	if len(s.kept) < r.half() {
 		s.kept = append(s.kept, p)

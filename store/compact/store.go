@@ -7,8 +7,8 @@ import (
 	"github.com/kubereflector/kubereflector/store/decorate"
 )
 
-// Store is a [store.BatchStore] of T in little memory, and its [store.Reader]. Behind it is
-// a cache of packed objects, [Store.Cache], which has everything that a cache has.
+// Store is a [store.BatchStore] and a [store.Reader] of T in little memory. It keeps packed objects
+// in a cache: see [Store.Cache].
 //
 // Create one with [New]. All methods are safe for concurrent use.
 type Store[T any] struct {
@@ -22,24 +22,24 @@ var (
 	_ store.Reader[*struct{}]     = (*Store[*struct{}])(nil)
 )
 
-// New returns an empty store of objects that keyOf gives their keys. Without a KeyFunc, or
-// with a T that is no pointer to a struct, every object is rejected.
+// New returns an empty store. keyOf derives the key of each object. Without a KeyFunc, or with a T
+// that is no pointer to a struct, the store rejects every object.
 func New[T any](keyOf store.KeyFunc[T], opts ...Option) *Store[T] {
 	s := &Store[T]{packer: NewPacker(keyOf, opts...), cache: store.New(Key[T])}
 	s.pack = decorate.Transform(&derivingStore[T]{s.cache}, s.KeyOf, s.packer.Pack).(store.BatchStore[T])
 	return s
 }
 
-// Cache returns the cache of packed objects: for snapshots, indexes, those who wait, watch
-// and follow, and for partitions, to which [decorate.Transform] with the Pack of
-// [Store.Packer] leads.
+// Cache returns the cache of packed objects, for snapshots, indexes, waiting, watches and
+// followers. It is also for partitions: write to one through [decorate.Transform], with the Pack of
+// [Store.Packer].
 func (s *Store[T]) Cache() *store.Cache[*Packed[T]] { return s.cache }
 
-// Packer returns what packs the store's objects.
+// Packer returns the packer of the store.
 func (s *Store[T]) Packer() *Packer[T] { return s.packer }
 
-// Get implements [store.Reader]. It decodes the object unless it was read or written
-// lately: see [WithRecent].
+// Get implements [store.Reader]. It decodes the object, unless it is among the objects that stay
+// decoded: see [WithRecent].
 func (s *Store[T]) Get(key store.Key) (object T, ok bool) {
 	p, ok := s.cache.Get(key)
 	if ok {
@@ -48,8 +48,8 @@ func (s *Store[T]) Get(key store.Key) (object T, ok bool) {
 	return object, ok
 }
 
-// All implements [store.Reader]. A walk decodes each object as it comes to it, and does not
-// keep it.
+// All implements [store.Reader]. An iteration decodes each object when it reaches it, and does not
+// keep it decoded.
 func (s *Store[T]) All() iter.Seq2[store.Key, T] { return Objects(s.cache.All()) }
 
 // Namespace implements [store.Reader]: see [Store.All].
@@ -96,7 +96,7 @@ func (s *Store[T]) Bookmark(resourceVersion string) error { return s.pack.Bookma
 // Has implements [store.BatchStore].
 func (s *Store[T]) Has(key store.Key, version store.Version) bool { return s.cache.Has(key, version) }
 
-// KeyOf returns the key of an object, held or not.
+// KeyOf returns the key of an object, whether the store holds it or not.
 func (s *Store[T]) KeyOf(object T) (store.Key, error) {
 	if s.packer.failure != nil {
 		return store.Key{}, s.packer.failure
@@ -104,8 +104,8 @@ func (s *Store[T]) KeyOf(object T) (store.Key, error) {
 	return s.packer.keyOf(object)
 }
 
-// derivingStore is the cache. Its batches derive keys and versions from the packed objects, so that the
-// cache keeps no other copies of these strings.
+// derivingStore is the cache. Its batches derive keys and versions from the packed objects, so that
+// the cache keeps no other copies of these strings.
 type derivingStore[T any] struct{ *store.Cache[*Packed[T]] }
 
 // BeginBatch implements [store.BatchStore].

@@ -6,13 +6,12 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Objects decodes what a walk over packed objects yields, such as one by an index or over a
-// snapshot:
+// Objects decodes the objects of an iteration over packed objects, such as an iteration of an index
+// or of a snapshot:
 //
 //	for key, pod := range compact.Objects(byNode.Get("node-1")) { ... }
 //
-// An object that is not decoded at the moment is decoded for this walk alone. It panics as
-// [Packed.Object] does.
+// It does not keep the objects decoded. It panics as [Packed.Object] does.
 func Objects[T any](walk iter.Seq2[store.Key, *Packed[T]]) iter.Seq2[store.Key, T] {
 	return func(yield func(store.Key, T) bool) {
 		for key, packed := range walk {
@@ -27,12 +26,13 @@ func Objects[T any](walk iter.Seq2[store.Key, *Packed[T]]) iter.Seq2[store.Key, 
 	}
 }
 
-// By makes an index function for packed objects of one for objects, for [store.AddIndex]:
+// By turns an index function of objects into an index function of packed objects, for
+// [store.AddIndex]:
 //
 //	byNode, err := store.AddIndex(pods.Cache(), "node", compact.By(func(pod *corev1.Pod) []string { ... }))
 //
-// The values are found when the object is committed, and at that time a [Store] has it as
-// it was written, so that nothing is decoded for it.
+// The cache runs the function when an object is written. A [Store] still has the written object
+// then, and decodes nothing.
 func By[T, I any](fn func(T) []I) func(*Packed[T]) []I {
 	if fn == nil {
 		return nil

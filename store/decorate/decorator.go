@@ -9,10 +9,10 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// decorator makes writes of T to writes of S.
+// decorator turns writes of T into writes of S.
 type decorator[T, S any] struct {
 	dst store.Store[S]
-	// batches is dst if it has batches of its own.
+	// batches is dst if dst has its own batches.
 	batches store.BatchStore[S]
 	// self is the Transform or Filter that embeds the decorator. pass translates a write for dst.
 	// Both are nil in a Tee.
@@ -28,7 +28,7 @@ func newDecorator[T, S any](name string, dst store.Store[S]) decorator[T, S] {
 	return decorator[T, S]{dst: dst, batches: batchesOf(dst)}
 }
 
-// batchesOf returns a store if it has batches of its own, and nil if not.
+// batchesOf returns a store if it has its own batches, and nil if not.
 func batchesOf[T any](s store.Store[T]) store.BatchStore[T] {
 	b, own := store.Begin(s, false)
 	b.Discard()
@@ -63,7 +63,7 @@ func (d *decorator[T, S]) Replace(objects []T, resourceVersion string) error {
 	return replace(d.self, objects, resourceVersion)
 }
 
-// replace replaces what a store holds by a batch of its own.
+// replace replaces the content of a store by a batch of its own.
 func replace[T any](s store.Store[T], objects []T, resourceVersion string) error {
 	b, _ := store.Begin(s, true)
 	defer b.Discard()
@@ -87,7 +87,7 @@ func (d *decorator[T, S]) Has(key store.Key, version store.Version) bool {
 
 func (d *decorator[T, S]) Resumed() { resumed(d.dst) }
 
-// resumed tells a store, if it wants to know.
+// resumed calls Resumed of a store that has this method.
 func resumed[T any](s store.Store[T]) {
 	if r, ok := s.(store.Resumer); ok {
 		r.Resumed()
@@ -103,7 +103,7 @@ func (d *decorator[T, S]) BeginBatch(self store.Store[T], replace bool) store.Ba
 	return b
 }
 
-// batch gives what a decorator makes of each write to a batch of the store behind.
+// batch passes each write to a batch of the store behind, as the decorator changed it.
 type batch[T, S any] struct {
 	of   *decorator[T, S]
 	into store.Batch[S]
@@ -119,7 +119,7 @@ func hasObject[T any](w *store.Write[T]) bool {
 	return w.Err == nil && (w.Type == store.Addition || w.Type == store.Modification || w.Type == store.Deletion && w.FinalStateKnown)
 }
 
-// keyFuncOf returns how a store derives keys, or nil if it does not tell.
+// keyFuncOf returns the KeyFunc of a store, or nil if the store has no method KeyOf.
 func keyFuncOf[T any](s store.Store[T]) store.KeyFunc[T] {
 	if keyed, ok := s.(interface{ KeyOf(T) (store.Key, error) }); ok {
 		return keyed.KeyOf
@@ -127,7 +127,7 @@ func keyFuncOf[T any](s store.Store[T]) store.KeyFunc[T] {
 	return nil
 }
 
-// identify derives the key and the version of the object of a write, which may tell them.
+// identify derives the key and the version of the object of a write, unless the write gives them.
 func identify[T any](keyOf store.KeyFunc[T], w *store.Write[T]) (key store.Key, version store.Version, err error) {
 	key, err = keyed(keyOf, w.Object)
 	if version = w.Version; version == (store.Version{}) {
@@ -180,14 +180,14 @@ func recovered(value any) error {
 	return fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
 }
 
-// mayBeNil reports whether there is a T that is no object at all. A nil slice or map is as good as an
-// empty one.
+// mayBeNil reports whether T has a nil value that is no object. A nil slice or map is like an empty
+// one.
 func mayBeNil[T any]() bool {
 	kind := reflect.TypeFor[T]().Kind()
 	return kind == reflect.Pointer || kind == reflect.Interface
 }
 
-// isNil reports whether a value is nil, or a pointer that is.
+// isNil reports whether a value is nil, or a nil pointer.
 func isNil(value any) bool {
 	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

@@ -8,15 +8,15 @@ import (
 
 // Filter returns a store that writes to dst the objects that keep accepts.
 //
-// An object that does not pass is deleted from dst, with the state that did not pass as its last
-// one, and the resource version moves on. In a Replace it counts as not listed. A deletion passes
-// always, and so does a nil, which dst rejects.
+// Filter deletes a rejected object from dst. The deletion has the rejected state as its last state,
+// and the resource version moves on. In a Replace the object counts as not listed. A deletion
+// always passes. So does a nil, which dst rejects.
 //
 // keep must depend on the object alone: a list may skip it for an object that dst holds at the
 // listed version. If keep panics, Filter rejects the object under the key that dst derives by a
-// method KeyOf(T) (Key, error), which all stores of this module have. If dst has no such method, the
-// rejection has no key: dst finds its object by UID, and the resource version advances with the next
-// Replace.
+// method KeyOf(T) (Key, error), which all stores of this module have. If dst has no such method,
+// the rejection has no key: dst finds its object by UID, and the resource version advances with the
+// next Replace.
 func Filter[T any](dst store.Store[T], keep func(T) bool) store.Store[T] {
 	if keep == nil {
 		panic("decorate: Filter needs a function")
@@ -29,7 +29,7 @@ func Filter[T any](dst store.Store[T], keep func(T) bool) store.Store[T] {
 type filter[T any] struct {
 	decorator[T, T]
 	keep    func(T) bool
-	keyOf   store.KeyFunc[T] // nil if dst does not tell
+	keyOf   store.KeyFunc[T] // nil if dst has no KeyOf
 	nilable bool
 }
 
@@ -37,7 +37,7 @@ var _ store.BatchStore[any] = (*filter[any])(nil)
 
 func (f *filter[T]) KeyOf(object T) (store.Key, error) { return keyed(f.keyOf, object) }
 
-// translate returns what a write means for dst.
+// translate returns the write for dst.
 func (f *filter[T]) translate(w store.Write[T]) store.Write[T] {
 	if !hasObject(&w) || w.Type == store.Deletion || f.nilable && isNil(w.Object) {
 		return w

@@ -9,17 +9,17 @@ import (
 
 // Tee returns a store that makes every write in all of the given stores, in order.
 //
-// An error of one store does not stop the others. The errors come back joined ([errors.Join]); one
-// object that two stores reject is named twice.
+// An error of one store does not stop the others. Tee joins the errors ([errors.Join]); an object
+// that two stores reject is named twice.
 //
-// The resource version is the least of all, so that a reflector resumes from the store that is
-// furthest behind. The others are then told again what they know, and show older states until they
-// have caught up. It is empty, so that everything is listed anew, if that of one store is empty, or
-// if two differ that are no numbers.
+// The resource version is the lowest of all stores, so that a reflector resumes at the store that
+// lags most. The other stores then receive changes again, and show older states until they have
+// caught up. The resource version is empty if it is empty in one store, or if two stores have
+// different versions that are no numbers. Then the reflector lists everything anew.
 //
-// All stores hold the same objects: none may change them, nor the slice of a Replace. A reader may
-// see a write in the first store that the last one does not have yet. ResourceVersion is as safe for
-// concurrent use as that of the stores.
+// All stores share the objects: none may change them, nor the slice of a Replace. A reader may see
+// a write in the first store before the last one has it. ResourceVersion is safe for concurrent use
+// if it is in all stores.
 func Tee[T any](stores ...store.Store[T]) store.Store[T] {
 	if len(stores) == 0 {
 		panic("decorate: Tee needs a store to write to")
@@ -35,8 +35,8 @@ func Tee[T any](stores ...store.Store[T]) store.Store[T] {
 }
 
 type tee[T any] struct {
-	parts []decorator[T, T] // at least one, which pass nothing on by themselves
-	keyOf store.KeyFunc[T]  // that of the first store which tells, or nil
+	parts []decorator[T, T] // at least one; they translate no writes
+	keyOf store.KeyFunc[T]  // KeyOf of the first store that has it, or nil
 }
 
 var _ store.BatchStore[any] = (*tee[any])(nil)
@@ -50,7 +50,7 @@ func (t *tee[T]) all(write func(store.Store[T]) error) error {
 	return joined(errs)
 }
 
-// joined leaves a single error as it is.
+// joined returns a single error as it is.
 func joined(errs []error) error {
 	if len(errs) == 1 {
 		return errs[0]
@@ -107,7 +107,7 @@ func (t *tee[T]) ResourceVersion() string {
 			continue
 		}
 		c, err := resourceversion.CompareResourceVersion(version, least)
-		if err != nil { // so also if one is empty
+		if err != nil { // also if one version is empty
 			return ""
 		}
 		if c < 0 {

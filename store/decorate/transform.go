@@ -6,20 +6,20 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Transform returns a store of T that keeps what fn makes of each object in dst, such as a copy with
-// fewer fields, or a smaller type.
+// Transform returns a store of T that stores in dst the result of fn for each object, such as a
+// copy with fewer fields, or a smaller type.
 //
-// Keys must not change: key derives the key of a T, and the KeyFunc of dst derives the key of its S.
-// If the two differ, a [store.Cache] rejects the object with [store.ErrBadKey], because a
+// Keys must not change: key derives the key of a T, and the KeyFunc of dst derives the key of its
+// S. If the two differ, a [store.Cache] rejects the object with [store.ErrBadKey], because a
 // deletion may use either key. Transform passes the UID and the resource version of each T to a
 // [store.BatchStore], so S needs no metadata. Transform does not call fn for an object of a list
 // that dst holds at the listed version.
 //
-// An object for which fn returns an error, panics, or returns a nil pointer or interface is
-// rejected. A deletion needs the key alone: if fn refuses the last state, dst deletes the key.
+// If fn returns an error, panics, or returns a nil pointer or interface, Transform rejects the
+// object. A deletion needs only the key: if fn fails for the last state, dst deletes the key.
 //
-// fn must not change its object if others may have it, such as another store behind a [Tee]. It may
-// run for objects of a list that breaks off later.
+// fn must not change its object if other code may use it, such as another store behind a [Tee]. fn
+// may run for objects of a list that ends early.
 func Transform[T, S any](dst store.Store[S], key store.KeyFunc[T], fn func(T) (S, error)) store.Store[T] {
 	if key == nil || fn == nil {
 		panic("decorate: Transform needs a KeyFunc and a function")
@@ -40,7 +40,7 @@ var _ store.BatchStore[any] = (*transform[any, any])(nil)
 
 func (t *transform[T, S]) KeyOf(object T) (store.Key, error) { return keyed(t.keyOf, object) }
 
-// BeginBatch is that of a decorator, but for lists: see listBatch.
+// BeginBatch is BeginBatch of a decorator, except for lists: see listBatch.
 func (t *transform[T, S]) BeginBatch(self store.Store[T], replace bool) store.Batch[T] {
 	b := t.decorator.BeginBatch(self, replace)
 	if b == nil || !replace {
@@ -71,7 +71,7 @@ func (b *listBatch[T, S]) Write(w store.Write[T]) error {
 	return b.Batch.Write(w)
 }
 
-// translate returns what a write means for dst.
+// translate returns the write for dst.
 func (t *transform[T, S]) translate(w store.Write[T]) store.Write[S] {
 	passed := store.Write[S]{Type: w.Type, Key: w.Key, Version: w.Version, OutOfScope: w.OutOfScope, Err: w.Err}
 	if !hasObject(&w) {

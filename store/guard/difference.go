@@ -10,11 +10,11 @@ import (
 	"strconv"
 )
 
-// absent is how a value that is not there is written.
+// absent stands for a value that does not exist.
 const absent = "absent"
 
-// firstDifference returns the path to the first field that differs in two encoded objects,
-// in the order of names, and what is there.
+// firstDifference returns the path to the first field, by name, that differs between two encoded
+// objects, and both values.
 func firstDifference(was, is []byte) (path, before, after string) {
 	a, b := decode(was), decode(is)
 	path, before, after, found := differ("", a, b)
@@ -34,7 +34,7 @@ func decode(encoded []byte) (value any) {
 	return value
 }
 
-// differ compares two decoded values, which are any because JSON may be anything.
+// differ compares two decoded values. They are any, because JSON may be any type.
 func differ(path string, a, b any) (at, was, is string, found bool) {
 	switch x := a.(type) {
 	case map[string]any:
@@ -102,7 +102,7 @@ func differInElements(path string, a, b []any) (at, was, is string, found bool) 
 	return "", "", "", false
 }
 
-// maxPrinted bounds how much of a value is in a message.
+// maxPrinted is the largest number of bytes of a value in a message.
 const maxPrinted = 200
 
 func printed(value any) string {

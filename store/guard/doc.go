@@ -1,15 +1,15 @@
-// Package guard finds out who changes cached objects. Objects are shared between a cache
-// and everybody who reads it; one who changes an object without copying it changes it for
-// all, and is hard to find afterwards. In tests a [Guard] finds them: the key, the first
-// field that differs, and the subscriber that had the object in hand.
+// Package guard finds code that changes cached objects. A cache and all its readers share each
+// object. Code that changes an object without copying it changes it for all of them, and is hard to
+// find. In tests, a [Guard] reports the key, the first field that differs, and the subscriber that
+// was using the object.
 //
 // # Usage
 //
-// An informer takes a guard along by an option; a test that uses it fails for each change:
+// Pass a guard to an informer as an option. The test then fails for each change:
 //
 //	pods := informer.New(client, informer.WithMutationGuard(guard.Fail(t)))
 //
-// For a cache, or handlers of one's own:
+// To guard a cache, or your own handlers:
 //
 //	g := guard.Watch("pods", cache, guard.Fail(t))
 //	...
@@ -17,42 +17,40 @@
 //
 // # Guarantees
 //
-//   - G1. A guard keeps the encoded form of each object that the cache holds, from its
-//     commit on, and compares: when a later commit replaces or deletes the object, before
-//     and after each use that [Guard.Given] is told of, at [Guard.Check], and at the end
-//     of the test. Whatever differs in the object's JSON is reported, once for each
-//     comparison that finds something new.
-//   - G2. A change by code between a Given and its end is found at that end, and names
-//     its subscriber; if several had the object in hand meanwhile, it names them all. An
-//     object that the cache does not hold any more is watched from Given to its end.
-//   - G3. A guard changes nothing: neither objects, nor what the cache holds, nor what
-//     subscribers are told.
+//   - G1. A guard keeps the JSON of each object that the cache holds, from its commit on. It
+//     compares the object with this JSON when a later commit replaces or deletes the object, and at
+//     both ends of each use that [Guard.Given] marks. It also compares in [Guard.Check] and at the
+//     end of the test. It reports every difference, once for each comparison that finds a new one.
+//   - G2. The guard finds a change between a Given and its end at that end, and names the
+//     subscriber. If several subscribers used the object meanwhile, it names them all. It watches
+//     an object that the cache no longer holds from Given to its end.
+//   - G3. A guard changes nothing: neither objects, nor the content of the cache, nor the events of
+//     subscribers.
 //
-// # What it cannot tell
+// # Limits
 //
-// Somebody who reads the cache and changes what they found has had nothing in hand: such a
-// change is found, and names no subscriber, or one that had the object at the same time.
-// [MutationError] also names those who were given the object before: they may have kept
-// it. Fields that have no JSON are not seen, nor a nil slice that became an empty one with
-// omitempty. What index functions, predicates and transforms change before the guard is told
-// of the commit is taken for the original.
+// Code may read an object from the cache without Given, and change it. The guard finds the change,
+// but names no subscriber, or one that used the object at the same time. [MutationError] also names
+// the subscribers that used the object before, because they may have kept it. The guard does not
+// see fields without JSON. With omitempty it does not see that a nil slice became an empty one.
+// Index functions, predicates and transforms run before the guard receives the commit: it takes an
+// object that they changed for the original.
 //
 // # Costs
 //
-// Each commit encodes its objects once more, under the writer's lock, and compares the ones
-// that it replaces; each event of a guarded subscriber encodes its objects twice. For a pod
-// of 6 kB that is some 70 µs each, and as much memory as its JSON. It is for tests: a cache
-// without a guard pays nothing.
+// The guard encodes the objects of each commit once more, under the writer's lock, and compares the
+// objects that the commit replaces. It encodes the objects of each event of a guarded subscriber
+// twice. For a pod of 6 kB each encoding takes some 70 µs. The guard keeps the JSON of each object
+// in memory. Use guards in tests only: a cache without a guard pays nothing.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. A guard reads objects at any moment, so that
-// under the race detector a change from another goroutine is a race that is reported with
-// both stacks. One in a map may end the process by Go's own check: its trace names the
-// culprit as well.
+// All functions and methods are safe for concurrent use. A guard reads objects at any time. So the
+// race detector reports a change in another goroutine as a race, with both stacks. A change of a
+// map may end the process by Go's own check, whose trace also names the code.
 //
 // # Errors
 //
-// A [*MutationError] for each change, and one [*EncodeError] for a guard that met an object
-// without a JSON form, which it cannot guard.
+// A [*MutationError] reports each change. An [*EncodeError] reports an object without a JSON form,
+// which the guard cannot guard; each guard reports only the first.
 package guard

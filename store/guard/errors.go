@@ -7,28 +7,27 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// MutationError says that a cached object was changed.
+// MutationError says that some code changed a cached object.
 type MutationError struct {
-	// Guard is the name that [Watch] was given: that of an informer.
+	// Guard is the name that was passed to [Watch], such as the name of an informer.
 	Guard string
-	// Key is the object's.
+	// Key is the key of the object.
 	Key store.Key
-	// Path leads to the first field that differs, in the order of names, such as
-	// spec.containers[0].image.
+	// Path leads to the first field, by name, that differs, such as spec.containers[0].image.
 	Path string
-	// Was and Is are the JSON of that field before and after; "absent" if there is none.
-	// Long ones are cut.
+	// Was and Is are the JSON of that field before and after; "absent" if it does not exist. Long
+	// values are cut.
 	Was, Is string
-	// Suspects are the subscribers that had the object in hand since it was last known
-	// good, in no order. If there is one alone, it was that one, or somebody who read
-	// the cache meanwhile. If there is none, it was somebody who read the cache, or one of
-	// Earlier.
+	// Suspects are the subscribers that used the object since the last comparison without a
+	// difference, in no order. If there is only one, it changed the object, or code that read the
+	// cache meanwhile did. If there is none, the change came from code that read the cache, or from
+	// one of Earlier.
 	Suspects []string
-	// Earlier are others that were given the object before, and may have kept it.
+	// Earlier are other subscribers that used the object before, and may have kept it.
 	Earlier []string
 }
 
-// Error says everything.
+// Error returns all fields.
 func (e *MutationError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: cached object %q was changed: %s was %s, is %s; ", e.Guard, e.Key, e.Path, e.Was, e.Is)
@@ -46,8 +45,7 @@ func (e *MutationError) Error() string {
 	return b.String()
 }
 
-// EncodeError says that an object has no JSON form, so that nobody finds out when it
-// changes.
+// EncodeError says that an object has no JSON form, so that the guard cannot find changes of it.
 type EncodeError struct {
 	Guard string
 	Key   store.Key

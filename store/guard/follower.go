@@ -2,7 +2,7 @@ package guard
 
 import "github.com/kubereflector/kubereflector/store"
 
-// follower is a guard that hears what the cache holds.
+// follower makes a guard a follower of its cache.
 type follower[T any] Guard[T]
 
 // Start implements [store.Follower].
@@ -34,7 +34,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 		if change.Type == store.Deletion {
 			continue
 		}
-		s := g.findLocked(change.Key, change.Object) // somebody may have it in hand
+		s := g.findLocked(change.Key, change.Object) // a subscriber may already use it
 		if s == nil {
 			s = g.addLocked(change.Key, change.Object, &errs)
 		}

@@ -13,39 +13,40 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Source is what can be guarded: a [store.Cache], the [store.View] of one, or an informer.
+// Source is a type that a guard can watch: a [store.Cache], the [store.View] of one, or an
+// informer.
 type Source[T any] interface {
 	Follow(follower store.Follower[T]) (stop func())
 }
 
-// Guard knows what the objects of a cache are to look like. See the package documentation
-// for what it finds. All methods are safe for concurrent use.
+// Guard has the original form of the objects of a cache. See the package documentation for the
+// changes that it finds. All methods are safe for concurrent use.
 type Guard[T any] struct {
 	name string
 	to   *Reporter
 	stop func()
 
-	// mu protects the fields below it. The cache's writer takes it inside its own lock.
+	// mu protects the fields below it. The writer of the cache takes it inside its own lock.
 	mu     sync.Mutex
 	states map[store.Key][]*state[T]
-	told   bool // that an object cannot be guarded
+	told   bool // true once the guard has reported an EncodeError
 }
 
-// state is one state of an object that somebody has: the cache, or a subscriber.
+// state is one state of an object that the cache holds, or that a subscriber uses.
 type state[T any] struct {
 	key     store.Key
 	object  T
-	encoded []byte // nil if it cannot be
+	encoded []byte // nil if the object has no JSON form
 	cached  bool
-	// hands counts the uses of those who have it in hand. since are all who had, since it
-	// was last known good, and earlier those before.
+	// hands counts the current uses by each subscriber. since has the subscribers that used the
+	// object since the last comparison without a difference. earlier has the subscribers before
+	// that.
 	hands          map[string]int
 	since, earlier map[string]bool
 }
 
-// Watch guards the objects of a cache, those that it holds and those to come. The name is
-// for the errors. Guard a cache before others follow it: they are then told of objects that
-// the guard knows.
+// Watch guards the objects that a cache holds now and later. Errors contain the name. Guard a cache
+// before others follow it, so that the guard knows each object before they receive it.
 func Watch[T any](name string, source Source[T], to *Reporter) *Guard[T] {
 	g := &Guard[T]{name: name, to: to, states: map[store.Key][]*state[T]{}}
 	g.stop = source.Follow((*follower[T])(g))
@@ -53,8 +54,8 @@ func Watch[T any](name string, source Source[T], to *Reporter) *Guard[T] {
 	return g
 }
 
-// Check compares all objects now. It returns a [*MutationError] for each that was changed
-// since the last comparison, joined, and does not tell the [Reporter].
+// Check compares all objects now. It returns the joined [*MutationError] values of the objects that
+// changed since the last comparison. It does not call the [Reporter].
 func (g *Guard[T]) Check() error { return errors.Join(g.check()...) }
 
 func (g *Guard[T]) check() (errs []error) {
@@ -73,15 +74,15 @@ func (g *Guard[T]) check() (errs []error) {
 	return errs
 }
 
-// sortKeys is not inlined where somebody has a guard, since it would be compiled there once more.
+// sortKeys is not inlined, so that packages with a guard do not compile the sort again.
 //
 //go:noinline
 func sortKeys(keys []store.Key) { slices.SortFunc(keys, store.Key.Compare) }
 
-// Report is Check that tells the [Reporter] of each change.
+// Report is Check, but passes the errors to the [Reporter].
 func (g *Guard[T]) Report() { g.report(g.check()) }
 
-// Stop ends guarding, and returns what [Guard.Check] does.
+// Stop ends guarding, and returns the errors of a last [Guard.Check].
 func (g *Guard[T]) Stop() error {
 	g.stop()
 	err := g.Check()
@@ -91,8 +92,8 @@ func (g *Guard[T]) Stop() error {
 	return err
 }
 
-// Given says that somebody has objects of a key in hand, until the function that it returns
-// is called: then they are compared. Nil objects are left out.
+// Given says that a subscriber uses objects of a key until it calls back. The guard compares the
+// objects before and after. It skips nil objects.
 func (g *Guard[T]) Given(subscriber string, key store.Key, objects ...T) (back func()) {
 	var given []*state[T]
 	var errs []error
@@ -132,7 +133,7 @@ func (g *Guard[T]) back(subscriber string, given []*state[T]) {
 	g.report(errs)
 }
 
-// report tells of what was found, without a lock of the guard.
+// report passes errors to the Reporter, without a lock of the guard.
 func (g *Guard[T]) report(errs []error) {
 	for _, err := range errs {
 		if err != nil {
@@ -150,8 +151,8 @@ func (g *Guard[T]) findLocked(key store.Key, object T) *state[T] {
 	return nil
 }
 
-// heldLocked returns the state that the cache holds under a key, which cannot be found by an
-// object that cannot be compared.
+// heldLocked returns the state that the cache holds under a key. It also works for an object that
+// cannot be compared.
 func (g *Guard[T]) heldLocked(key store.Key) *state[T] {
 	for _, s := range g.states[key] {
 		if s.cached {
@@ -161,7 +162,7 @@ func (g *Guard[T]) heldLocked(key store.Key) *state[T] {
 	return nil
 }
 
-// addLocked begins to watch a state.
+// addLocked adds a state to watch.
 func (g *Guard[T]) addLocked(key store.Key, object T, errs *[]error) *state[T] {
 	s := &state[T]{key: key, object: object, hands: map[string]int{}, since: map[string]bool{}, earlier: map[string]bool{}}
 	var err error
@@ -173,7 +174,7 @@ func (g *Guard[T]) addLocked(key store.Key, object T, errs *[]error) *state[T] {
 	return s
 }
 
-// forgetLocked forgets a state that nobody has.
+// forgetLocked removes a state that neither the cache nor a subscriber has.
 func (g *Guard[T]) forgetLocked(s *state[T]) {
 	if s.cached || len(s.hands) > 0 {
 		return
@@ -186,7 +187,7 @@ func (g *Guard[T]) forgetLocked(s *state[T]) {
 	g.states[s.key] = rest
 }
 
-// verifyLocked returns how a state was changed since the last time, or nil.
+// verifyLocked returns an error if a state has changed since the last comparison.
 func (g *Guard[T]) verifyLocked(s *state[T]) error {
 	if s.encoded == nil {
 		return nil
@@ -208,12 +209,12 @@ func (g *Guard[T]) verifyLocked(s *state[T]) error {
 	} else {
 		e.Path, e.Was, e.Is = firstDifference(s.encoded, is)
 	}
-	s.encoded = is // what comes next is another change
+	s.encoded = is // so that the guard reports only new changes next time
 	return e
 }
 
-// suspicion returns an error that says who had an object since it was compared, and who before. It
-// is not inlined: see sortKeys.
+// suspicion returns an error with the subscribers that used an object since the last comparison,
+// and before. It is not inlined: see sortKeys.
 //
 //go:noinline
 func suspicion(since, earlier map[string]bool) *MutationError {
@@ -237,8 +238,8 @@ func encode[T any](object T) (encoded []byte, err error) {
 	return json.Marshal(object)
 }
 
-// same reports whether two values are one object: pointers by where they point, and
-// values by what they are.
+// same reports whether two values are one object. It compares pointers by address, and other values
+// by content.
 func same[T any](a, b T) bool {
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	if !va.IsValid() || !vb.IsValid() || va.Type() != vb.Type() {
@@ -251,7 +252,7 @@ func same[T any](a, b T) bool {
 	return va.Comparable() && any(a) == any(b)
 }
 
-// isNil reports whether a value is nil, or a pointer that is.
+// isNil reports whether a value is nil, or a nil pointer.
 func isNil[T any](object T) bool {
 	v := reflect.ValueOf(object)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Reporter is who hears of what guards find. Make one with [Report] or [Fail]; it may
-// serve any number of guards.
+// Reporter receives the errors of guards. Make one with [Report] or [Fail]. It may serve any number
+// of guards.
 type Reporter struct {
 	tell func(error)
 
@@ -14,21 +14,21 @@ type Reporter struct {
 	guards []interface{ Check() error }
 }
 
-// Report returns a Reporter that calls a function with each error, a [*MutationError] or an
-// [*EncodeError], from the goroutine that found it. That may be one that writes the cache:
-// the function must not do so itself.
+// Report returns a Reporter that calls tell with each error, a [*MutationError] or an
+// [*EncodeError]. The goroutine that found the error calls it. That may be the writer of the cache,
+// so tell must not write to the cache.
 func Report(tell func(error)) *Reporter { return &Reporter{tell: tell} }
 
-// TB is what [Fail] needs of a test: every [testing.TB] is one. Errorf takes any because
-// that of a test does.
+// TB is the part of a test that [Fail] needs: every [testing.TB] is one. Errorf takes any, as in
+// testing.TB.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Cleanup(func())
 }
 
-// Fail returns a Reporter that fails a test for each error, and checks all guards at its
-// end.
+// Fail returns a Reporter that fails a test for each error. It checks all guards when the test
+// ends.
 func Fail(t TB) *Reporter {
 	t.Helper()
 	r := Report(func(err error) { t.Errorf("%v", err) })

@@ -7,14 +7,14 @@ import (
 	"unsafe"
 )
 
-// Of estimates how many bytes of memory an object takes: itself and everything that it refers to, as
-// if it shared nothing with other objects.
+// Of estimates how many bytes of memory an object takes, with everything that it refers to, as if
+// it shared nothing with other objects.
 //
-// For Kubernetes objects with a Go type it is right within some 10 %. For unstructured ones it is up
-// to a half too much, and for objects that a reflector decoded from the wire it counts the parts that
-// they share. It takes about half the time of a deep copy: some 25 µs for a pod of 13 kB, whose
-// encoded size is a quarter of that. Channels, functions and unsafe pointers count without what they
-// refer to. An object with a method MemorySize() int64 tells its size itself.
+// For Kubernetes objects with a Go type, the estimate is within some 10 %. For unstructured ones it
+// is up to a half too high. For objects that a reflector decoded from the wire, it counts the
+// shared parts of each. It takes about half the time of a deep copy: some 25 µs for a pod of 13
+// kB, whose encoding is a quarter of that. Of does not follow channels, functions and unsafe
+// pointers. If an object has a method MemorySize() int64, Of returns its result.
 func Of[T any](object T) int64 {
 	if o, ok := any(object).(interface{ MemorySize() int64 }); ok {
 		return o.MemorySize()
@@ -29,23 +29,24 @@ func Of[T any](object T) int64 {
 	return int64(v.Type().Size()) + n
 }
 
-// walker adds up what values refer to. It knows the way from the object to where it is,
-// so that a cycle ends. That is quicker than to know all that was seen, and enough for what is
-// like a tree; for what is deep, or has so many ways that they do not end, it is not.
+// walker adds up the memory that values refer to. It remembers the path from the object to the
+// current value, so that a cycle ends. That is quicker than a set of all visited pointers, and
+// enough for values like trees. If a path is too long, or the walk takes too many steps, it starts
+// again with the set.
 type walker struct {
 	way   [64]unsafe.Pointer
 	depth int
 	steps int
-	lost  bool // it is not like a tree
+	lost  bool // the value is not like a tree
 
-	// seen has everything, if it is not nil.
+	// seen is the set of all visited pointers; nil in the first walk.
 	seen map[unsafe.Pointer]bool
 }
 
-// maxSteps is far more than a tree of the size of what an API server takes has.
+// maxSteps is far more than the steps for a tree of the size that an API server accepts.
 const maxSteps = 50_000
 
-// enter notes a step of the way, and reports whether it leads to something new.
+// enter adds a pointer to the path, and reports whether the pointer is new.
 func (w *walker) enter(p unsafe.Pointer) bool {
 	if w.seen != nil {
 		known := w.seen[p]
@@ -69,7 +70,7 @@ func (w *walker) enter(p unsafe.Pointer) bool {
 
 func (w *walker) leave() { w.depth-- }
 
-// referred returns the bytes that a value refers to, without its own.
+// referred returns the bytes that a value refers to, without the value itself.
 func (w *walker) referred(v reflect.Value) int64 {
 	switch v.Kind() {
 	case reflect.String:
@@ -109,7 +110,7 @@ func (w *walker) referred(v reflect.Value) int64 {
 	return 0
 }
 
-// elements returns what the elements of a slice or an array refer to.
+// elements returns the bytes that the elements of a slice or an array refer to.
 func (w *walker) elements(v reflect.Value) int64 {
 	if v.Len() == 0 || planOf(v.Type().Elem()).flat {
 		return 0
@@ -127,8 +128,8 @@ func (w *walker) elements(v reflect.Value) int64 {
 	return n
 }
 
-// entries returns what a map takes. Its groups have room for 8 entries and a control
-// word, and are up to 7/8 full.
+// entries returns the bytes of a map. Its groups have 8 entries and a control word, and are up to
+// 7/8 full.
 func (w *walker) entries(v reflect.Value) int64 {
 	if v.IsNil() || !w.enter(v.UnsafePointer()) {
 		return 0
@@ -144,13 +145,13 @@ func (w *walker) entries(v reflect.Value) int64 {
 	if planOf(t.Key()).flat && planOf(t.Elem()).flat {
 		return n
 	}
-	if !v.CanInterface() { // it comes from an unexported field
+	if !v.CanInterface() { // it is in an unexported field
 		for entry := v.MapRange(); entry.Next(); {
 			n += w.referred(entry.Key()) + w.referred(entry.Value())
 		}
 		return n
 	}
-	// One of each for all entries: to ask the iterator for them allocates.
+	// One key and one value serve all entries: the iterator's Key and Value allocate.
 	key, value := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
 	for entry := v.MapRange(); entry.Next(); {
 		key.SetIterKey(entry)
@@ -160,7 +161,7 @@ func (w *walker) entries(v reflect.Value) int64 {
 	return n
 }
 
-// allocated returns about as many bytes as are taken for some.
+// allocated returns the approximate size that Go allocates for n bytes.
 func allocated(n int64) int64 {
 	switch {
 	case n <= 0:
@@ -171,10 +172,10 @@ func allocated(n int64) int64 {
 	return (n + 15) / 16 * 16
 }
 
-// plan says where the values of a type refer to something.
+// plan says which parts of a type may refer to memory.
 type plan struct {
 	flat   bool
-	fields []int // of a struct, those that are not flat
+	fields []int // the fields of a struct that are not flat
 }
 
 var plans sync.Map // of plan, by reflect.Type
@@ -192,10 +193,10 @@ func newPlan(t reflect.Type) (p plan) {
 	switch t.Kind() {
 	case reflect.Struct:
 		if t == reflect.TypeFor[time.Time]() {
-			return plan{flat: true} // its location is everybody's
+			return plan{flat: true} // programs share the location
 		}
 		for i := range t.NumField() {
-			// A struct does not contain itself, so that this ends.
+			// A struct cannot contain itself, so the recursion ends.
 			if !planOf(t.Field(i).Type).flat {
 				p.fields = append(p.fields, i)
 			}

@@ -1,7 +1,6 @@
-// Package overlay shows a program its own writes before its cache does. An [Overlay]
-// lies over a cache: what the program tells it to have written is read from it until the
-// cache has caught up, and everything else from the cache. It is what client-go's
-// MutationCache is for.
+// Package overlay shows a program its own writes before its cache does. The program reports each
+// write to an [Overlay] over the cache. The overlay shows the written object until the cache has
+// caught up, and reads every other object from the cache. client-go has MutationCache for this.
 //
 // # Usage
 //
@@ -13,55 +12,51 @@
 //	err = pods.Wrote(updated)
 //	pod, ok := pods.Get(key) // updated, or something newer
 //
-// An [Overlay] is a [store.Reader]. An index that is to show the writes, too, is added by
-// [AddIndex].
+// An [Overlay] is a [store.Reader]. Use [AddIndex] for an index that also shows the writes.
 //
-// Those who can wait rather wait for the cache: [store.View.WaitForObject] needs no
-// second place to read from, and the reconcilers of package controller wait by themselves.
-// An overlay is for those who go on at once, such as one that allocates from what it reads.
+// If your code can wait, wait for the cache instead: [store.View.WaitForObject] needs no second
+// reader, and the reconcilers of package controller wait by themselves. An overlay is for code that
+// must go on at once, such as an allocator that reads its earlier allocations.
 //
 // # Guarantees
 //
-//   - Y1. A read gives the newest of what the cache holds and what was written, by
-//     resource version. After [Overlay.Wrote] has returned, no read goes back behind that
-//     write during its life; one that is not in the cache yet is there as well.
-//   - Y2. Nothing that the cache has seen deleted comes back, whatever is told afterwards:
-//     not by a write that is reported after its object was deleted, nor after another
-//     object took its name.
-//   - Y3. A write is forgotten when the cache holds its object at that version or later,
-//     when the cache's resource version has reached it, when the object is deleted or
-//     re-created, when the cache goes back to an older history, and when its life is
-//     over, whichever comes first.
-//   - Y4. An index read of an overlay has the written objects that have the value, and
-//     leaves out cached objects whose newer state has it no more.
-//   - Y5. Reads run in the order of keys. A walk is of one state of the cache and of the
-//     writes together.
+//   - Y1. A read returns the newer of the cached and the written object, by resource version. After
+//     [Overlay.Wrote] returns, and during the life of the write, no read returns an older object.
+//     This includes an object that is not in the cache yet.
+//   - Y2. An object that the cache has seen deleted does not come back. This holds for a write that
+//     is reported after its object was deleted, or after another object took its name.
+//   - Y3. The overlay forgets a write when its life is over. It forgets the write earlier when the
+//     cache holds its object at that version or later, or when the cache's resource version has
+//     reached it. It also does so when the object is deleted or re-created, or when the cache goes
+//     back to an older history.
+//   - Y4. An index read of an overlay returns the written objects that have the value. It leaves
+//     out cached objects whose newer state no longer has it.
+//   - Y5. Reads run in the order of keys. An iteration sees one state of the cache and the writes.
 //
-// How Y2 is kept: each commit says up to which resource version its writer has told
-// everything (see [store.Commit], ObservedVersion). A write up to there is no news, whether its
-// object is in the cache, was deleted, or never got there. That holds for each partition
-// of a cache, of which one that is a shard speaks for its own objects alone, and while a
-// rejected object holds the cache's own version up (store-S5). A deletion
-// whose version nobody told is remembered by its UID until the next one is: in a cache
-// that never has a Replace, that is for good. What left, because its scope was dropped,
-// was not deleted.
+// For Y2 the overlay uses the ObservedVersion of each [store.Commit]: the resource version up to
+// which the writer of the cache has seen every change. The overlay ignores a write up to that
+// version, whether its object is in the cache, was deleted, or never got there. It tracks this
+// version for each partition of a cache; the version of a shard counts for the objects of that
+// shard only. A rejected object holds back the cache's own version, but not this one (store-S5).
+// Some deletions have no version: the overlay remembers their UIDs until the next version comes. In
+// a cache that never has a Replace, it remembers them for ever. An object whose scope was dropped
+// does not count as deleted.
 //
-// # What it does not know
+// # Limits
 //
-// An object that a selector keeps out of the cache is shown until the cache's resource
-// version has reached it, by a bookmark at the latest. Deletions are not told to an
-// overlay: an object is there until the cache says otherwise, unless the server returned
-// it with a deletion timestamp, and that was told as a write.
+// The overlay shows an object that a selector excludes from the cache until the cache's resource
+// version has reached it, by a bookmark at the latest. An overlay receives no deletions from the
+// program. It shows an object until the cache reports its deletion. If a delete returns the object
+// with a deletion timestamp, pass the object to [Overlay.Wrote].
 //
 // # Concurrency
 //
-// Every function and method may be called from any goroutine. Nothing runs in the
-// background. An overlay follows its cache, so a commit costs it a lookup for each change
-// and one comparison for each write that the cache has not caught up with. As long as
-// there is none, reading costs one atomic load more than reading the cache.
+// All functions and methods are safe for concurrent use. Nothing runs in the background. An overlay
+// follows its cache: a commit costs one lookup for each change, and one comparison for each pending
+// write. Without pending writes, a read costs one atomic load more than a read of the cache.
 //
 // # Errors
 //
-// [Overlay.Wrote] returns an error for an object that cannot be compared with the
-// cache's, which is then not shown: a [*store.WaitError], or [ErrNoUID].
+// [Overlay.Wrote] returns an error for an object that it cannot compare with the cached one, and
+// does not show it: a [*store.WaitError], or [ErrNoUID].
 package overlay

@@ -2,7 +2,7 @@ package overlay
 
 import "github.com/kubereflector/kubereflector/store"
 
-// follower is an overlay that hears of what the cache was told.
+// follower makes an overlay a follower of its cache.
 type follower[T Object] Overlay[T]
 
 // Start implements [store.Follower].
@@ -26,12 +26,12 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	}
 	if commit.ObservedVersion != "" {
 		if o.told.up(where, commit.ObservedVersion) {
-			o.clearLocked() // these writes are of a history that is lost
+			o.clearLocked() // the pending writes belong to a history that is lost
 		}
 	}
 	for i := range commit.Changes {
 		change := &commit.Changes[i]
-		// Of a single deletion by its key nobody knows the version. What left is not deleted.
+		// A single deletion by its key has no version. An object out of scope is not deleted.
 		told := commit.ObservedVersion != "" && (change.FinalStateKnown || commit.Origin == store.List)
 		if change.Type == store.Deletion && !told && !change.OutOfScope {
 			o.told.bury(change.Key, change.Version.UID)
@@ -40,7 +40,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 			o.forgetLocked(w)
 		}
 	}
-	// What other places were told of is no news.
+	// Forget the writes that this partition has reached, and no others.
 	for _, w := range o.writes {
 		if where.contains(w.key, w.version.UID) && reached(commit.ObservedVersion, w.version.ResourceVersion) {
 			o.forgetLocked(w)
@@ -49,8 +49,8 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	o.sweepLocked()
 }
 
-// supersedes reports whether a change is to the state that was written or to a later
-// one, or the end of the object.
+// supersedes reports whether a change is the written state, a later state, or the deletion of the
+// object.
 func supersedes[T any](change *store.Change[T], written store.Version) bool {
 	if change.Type == store.Deletion && (change.Version.UID == "" || change.Version.UID == written.UID) {
 		return true

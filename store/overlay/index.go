@@ -16,8 +16,8 @@ type Index[I comparable, T Object] struct {
 	values func(T) []I
 }
 
-// AddIndex adds an index to the cache of an overlay: see [store.AddIndex], whose errors it
-// returns. Read through the [Index] that it returns, it shows what was written as well.
+// AddIndex adds an index to the cache of an overlay: see [store.AddIndex] for its errors. The
+// [Index] that it returns also shows pending writes.
 func AddIndex[T Object, I cmp.Ordered](to *Overlay[T], name string, fn func(T) []I) (*Index[I, T], error) {
 	index, err := store.AddIndex(to.of, name, fn)
 	if err != nil {
@@ -34,8 +34,8 @@ func (x *Index[I, T]) Get(value I) iter.Seq2[store.Key, T] {
 	}
 }
 
-// has reports whether a write has a value. One for which the function panics has none:
-// the cache will reject it.
+// has reports whether a written object has a value. It has none if the function panics: the cache
+// will reject the object.
 func (x *Index[I, T]) has(w *write[T], value I) (has bool) {
 	defer func() {
 		if recover() != nil {

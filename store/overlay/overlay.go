@@ -13,21 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DefaultLife is how long a write is shown that the cache does not catch up with.
+// DefaultLife is how long an overlay shows a write if the cache does not catch up with it.
 const DefaultLife = time.Minute
 
-// ErrNoUID means that a write has no UID, and so nobody could tell whether its object
-// was deleted since. Pass the object as the API server returned it.
+// ErrNoUID means that a written object has no UID. Without one, the overlay cannot find out whether
+// the object was deleted since. Pass the object as the API server returned it.
 var ErrNoUID = errors.New("object has no UID: pass it as the API server returned it")
 
-// Object is what an overlay needs of the objects: every Kubernetes object has it.
+// Object is the constraint for the objects of an overlay. Every Kubernetes object fulfils it.
 type Object interface {
 	GetUID() types.UID
 	GetResourceVersion() string
 }
 
-// Source is what an overlay lies over: a [store.Cache], or the [store.View] of one, such
-// as that of an informer.
+// Source is the cache under an overlay: a [store.Cache], or the [store.View] of one, such as the
+// view of an informer.
 type Source[T any] interface {
 	store.Reader[T]
 	store.Indexable[T]
@@ -42,8 +42,8 @@ var (
 	_ Source[Object] = (*store.View[Object])(nil)
 )
 
-// Overlay reads a cache, and what was written and is not in the cache yet. See the
-// package documentation for what it guarantees.
+// Overlay reads a cache together with written objects that the cache does not have yet. See the
+// package documentation for its guarantees.
 //
 // Create one with [New]. All methods are safe for concurrent use.
 type Overlay[T Object] struct {
@@ -51,34 +51,33 @@ type Overlay[T Object] struct {
 	life time.Duration
 	stop func()
 
-	// pending is the number of writes. It is changed under mu and read without.
+	// pending is the number of writes. It changes under mu, and readers load it without mu.
 	pending atomic.Int64
 
-	// mu protects the fields below it. The cache's writer takes it inside its own lock;
-	// whoever holds it may read the cache, and runs no code of a user.
+	// mu protects the fields below it. The writer of the cache takes it inside its own lock. A
+	// holder of mu may read the cache, and runs no user function.
 	mu     sync.Mutex
 	writes map[store.Key]*write[T]
-	due    time.Time // no write is over before
+	due    time.Time // no write ends before
 	told   told
 	closed bool
 }
 
 var _ store.Reader[Object] = (*Overlay[Object])(nil)
 
-// write is an object that was written and that the cache may not show yet.
+// write is a written object that the cache may not have yet.
 type write[T any] struct {
 	key     store.Key
 	object  T
 	version store.Version
 	until   time.Time
-	// held is whether the cache held this very object when it was written: then it is
-	// deleted if the cache does not any more.
+	// held is true if the cache held this object, by UID, when the program reported the write. If
+	// the cache no longer holds it, the object was deleted.
 	held bool
 }
 
-// New returns an overlay over a cache, in which a write is shown for the time of a life
-// at most; one that is not positive is [DefaultLife]. It follows the cache until it is
-// closed.
+// New returns an overlay over a cache. It shows a write for at most the given life; [DefaultLife]
+// if life is not positive. It follows the cache until Close.
 func New[T Object](of Source[T], life time.Duration) *Overlay[T] {
 	if life <= 0 {
 		life = DefaultLife
@@ -88,8 +87,8 @@ func New[T Object](of Source[T], life time.Duration) *Overlay[T] {
 	return o
 }
 
-// Close ends following the cache, and forgets all writes: from then on the overlay
-// shows what the cache does. It must not be called from a follower of that cache.
+// Close stops following the cache, and forgets all writes: the overlay then shows only the cache.
+// Do not call it from a follower of that cache.
 func (o *Overlay[T]) Close() {
 	o.stop()
 	o.mu.Lock()
@@ -98,17 +97,17 @@ func (o *Overlay[T]) Close() {
 	o.clearLocked()
 }
 
-// Wrote shows an object, as the API server returned it from a create, an update or a
-// patch, until the cache has caught up with it. If the cache or an earlier call knows
-// better already, nothing changes.
+// Wrote shows an object, as the API server returned it from a create, an update or a patch, until
+// the cache has caught up with it. It does nothing if the cache or an earlier call has a newer
+// state.
 //
-// It returns an error for an object that cannot be compared, and does not show it then:
-// a [*store.WaitError] if it has no key or no resource version that is a number, or is in
-// no partition of a cache that has some, and [ErrNoUID].
+// It returns an error, and does not show the object, if it cannot compare the object. The error is
+// a [*store.WaitError] if the object has no key, no resource version that is a number, or no
+// partition in a cache with partitions. It is [ErrNoUID] if the object has no UID.
 func (o *Overlay[T]) Wrote(object T) error { return o.WroteIn("", object) }
 
-// WroteIn is [Overlay.Wrote] for an object of a cluster, if the KeyFunc does not say
-// which one it is of.
+// WroteIn is [Overlay.Wrote] for an object of the given cluster. It is for a KeyFunc that does not
+// know the cluster.
 func (o *Overlay[T]) WroteIn(cluster string, object T) error {
 	key, err := o.of.KeyOf(object)
 	if err != nil {
@@ -149,15 +148,16 @@ func (o *Overlay[T]) Pending() int {
 	return len(o.writes)
 }
 
-// ended is a context with which nobody waits: waiting with it only asks.
+// ended is a context that has ended. A wait with it does not block, and reports whether the cache
+// has reached the version.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// seen reports whether the cache has seen what happened up to a write, in the partition
-// that it belongs to.
+// seen reports whether the cache has received every change up to a write, in the partition of its
+// object.
 func (o *Overlay[T]) seen(w *write[T]) (bool, error) {
 	switch err := o.of.WaitForObjectIn(ended, w.key.Cluster, w.object); {
 	case err == nil:
@@ -169,8 +169,8 @@ func (o *Overlay[T]) seen(w *write[T]) (bool, error) {
 	}
 }
 
-// newerLocked reports whether a write is newer than the state of the cache in which its
-// key holds, or does not hold, an object. One that is not is forgotten.
+// newerLocked reports whether a write is newer than the object of a state of the cache, or a
+// missing object there. If not, it forgets the write.
 func (o *Overlay[T]) newerLocked(w *write[T], held T, ok bool) bool {
 	older := ok && reached(store.VersionOf(held).ResourceVersion, w.version.ResourceVersion)
 	deleted := w.held && (!ok || store.VersionOf(held).UID != w.version.UID)
@@ -190,7 +190,8 @@ func (o *Overlay[T]) forgetLocked(w *write[T]) {
 	}
 }
 
-// sweepLocked forgets what is over. It looks at the writes only if one of them may be.
+// sweepLocked forgets writes whose life is over. It looks at the writes only if the life of one may
+// be over.
 func (o *Overlay[T]) sweepLocked() {
 	if len(o.writes) == 0 {
 		return
@@ -199,7 +200,7 @@ func (o *Overlay[T]) sweepLocked() {
 	if now.Before(o.due) {
 		return
 	}
-	o.due = now.Add(o.life) // when the next one is, at the earliest
+	o.due = now.Add(o.life) // the earliest possible end of a write
 	for _, w := range o.writes {
 		if w.over() {
 			o.forgetLocked(w)
@@ -228,14 +229,14 @@ func (o *Overlay[T]) Get(key store.Key) (T, bool) {
 	return held, ok
 }
 
-// pin returns a state of the cache and the writes that are newer, in the order of keys.
+// pin returns a state of the cache, and the newer writes in the order of keys.
 func (o *Overlay[T]) pin() (*store.Snapshot[T], []*write[T]) {
 	if o.pending.Load() == 0 {
 		return o.of.Snapshot(), nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// Under mu: a write that was forgotten is in this state.
+	// Under mu, so that this state has every write that the overlay has forgotten.
 	state := o.of.Snapshot()
 	var newer []*write[T]
 	for key, w := range o.writes {
@@ -247,8 +248,8 @@ func (o *Overlay[T]) pin() (*store.Snapshot[T], []*write[T]) {
 	return state, newer
 }
 
-// merge iterates over objects of the cache with the writes among them that are wanted.
-// What is under the key of any write is left out.
+// merge iterates over objects of the cache and the wanted writes, in the order of keys. It leaves
+// out a cached object if any write has its key.
 func merge[T any](cached iter.Seq2[store.Key, T], writes []*write[T], wanted func(*write[T]) bool, yield func(store.Key, T) bool) {
 	for key, object := range cached {
 		for len(writes) > 0 && writes[0].key.Compare(key) < 0 {
@@ -258,7 +259,7 @@ func merge[T any](cached iter.Seq2[store.Key, T], writes []*write[T], wanted fun
 			writes = writes[1:]
 		}
 		if len(writes) > 0 && writes[0].key == key {
-			continue // it comes next, if at all
+			continue // the write comes next, if wanted
 		}
 		if !yield(key, object) {
 			return
@@ -299,6 +300,6 @@ func (o *Overlay[T]) Len() int {
 	return n
 }
 
-// ResourceVersion implements [store.Reader]. It is that of the cache: single writes may
-// be newer.
+// ResourceVersion implements [store.Reader]. It is the version of the cache: pending writes may be
+// newer.
 func (o *Overlay[T]) ResourceVersion() string { return o.of.ResourceVersion() }

@@ -5,12 +5,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// told is what a cache was told, whether it could store it or not. The zero told is
-// nothing.
+// told records which changes the cache has received, whether it could store them or not.
 type told struct {
-	// seen is the resource version up to which everything was told of a place.
+	// seen is, for each place, the resource version up to which the cache has received every
+	// change.
 	seen map[place]string
-	// gone are deletions of which no version was told, until seen moves.
+	// gone has deletions without a known version. They stay until seen changes.
 	gone map[grave]bool
 }
 
@@ -20,7 +20,7 @@ type place struct {
 	whole bool
 }
 
-// contains reports whether an object belongs to a place: of shards only one speaks for it.
+// contains reports whether an object belongs to a place. An object belongs to only one shard.
 func (p place) contains(key store.Key, uid types.UID) bool {
 	if p.whole {
 		return true
@@ -35,15 +35,14 @@ func (p place) contains(key store.Key, uid types.UID) bool {
 	return shard.Contains(store.ShardHash(string(uid)))
 }
 
-// grave is an object that is gone. One without a UID stands for every object that its
-// key has had.
+// grave identifies a deleted object. Without a UID it stands for every object that the key has had.
 type grave struct {
 	key store.Key
 	uid types.UID
 }
 
-// of reports whether the cache was told of a state of an object or of a later one, or of
-// its end.
+// of reports whether the cache has received this state of an object, a later state, or its
+// deletion.
 func (t *told) of(key store.Key, version store.Version) bool {
 	if t.gone[grave{key, version.UID}] || t.gone[grave{key: key}] {
 		return true
@@ -56,8 +55,8 @@ func (t *told) of(key store.Key, version store.Version) bool {
 	return false
 }
 
-// up notes that everything up to a resource version was told, and reports whether that
-// is of an older history than what was told before.
+// up records that the cache has received every change up to a resource version. It reports whether
+// the version is lower than before, so that the history is an older one.
 func (t *told) up(where place, to string) (lowered bool) {
 	before, ok := t.seen[where]
 	if before == to {
@@ -75,7 +74,7 @@ func (t *told) up(where place, to string) (lowered bool) {
 	return ok && !reached(to, before)
 }
 
-// bury notes a deletion without a version.
+// bury records a deletion without a version.
 func (t *told) bury(key store.Key, uid types.UID) {
 	if t.gone == nil {
 		t.gone = map[grave]bool{}

@@ -1,6 +1,6 @@
-// Package persist has a [store.Cache] with a file behind it: what a process held is
-// served by the next one at once, and its reflector goes on watching from there
-// instead of listing everything again.
+// Package persist keeps a [store.Cache] in a file. After a restart, the next process serves the
+// objects of the file at once. Its reflector resumes the watch from there instead of listing
+// everything again.
 //
 // # Usage
 //
@@ -13,105 +13,101 @@
 //	informer := informer.New(clientset.CoreV1().Pods(""), informer.WithStore(pods))
 //	err = informer.Run(ctx) // writes the file, too
 //
-// Without an informer, give the [Store] to a reflector, and let [Store.Run] write
-// while that runs. Both resume by themselves: from the version that the store has, or,
-// if the server does not know that any more, by a list, of which only the differences
-// are changes.
+// Without an informer, give the [Store] to a reflector, and call [Store.Run] while the reflector
+// runs. Informer and reflector resume the watch at the version of the store. If the API server no
+// longer has that version, the reflector lists, and only the differences are changes.
 //
-// An informer of several scopes goes on where each of them was. A scope that the file
-// has and the program does not want any more stays until [Store.Drop]; until then a
-// program without scopes, or with one that overlaps it, has a [*ScopesError].
+// An informer of several scopes resumes each scope at its own version. A scope that is in the file,
+// but no longer in the program, stays until the program calls [Store.Drop]. Until then a program
+// without scopes, or with a scope that overlaps it, gets a [*ScopesError].
 //
-// A program that has no place for Run calls [Store.Flush] when it likes. What comes
-// until then is kept in memory, up to [Options].MaxUnwritten: the write that goes
-// beyond it writes the file itself, before it returns. If that fails, it is Flush and Close
-// that try again, and nobody else: until one succeeds, what comes is kept in memory
-// without a bound.
+// A program that does not call Run calls [Store.Flush] when it likes. Until then the store keeps
+// unwritten changes in memory, up to [Options].MaxUnwritten. A write beyond this limit writes the
+// file itself before it returns. If that fails, only Flush and Close try again. Until one of them
+// succeeds, unwritten changes may take any amount of memory.
 //
 // # Reading
 //
-// All reads are from memory, and are those of the cache: indexes, snapshots, waiting,
-// and followers of [Store.Cache]. Until the server was heard of, they answer what was
-// so when the file was written last: [State].Stale says so. A server that accepts a
-// watch has been heard of, also if it says afterwards that it lacks the history. A
-// follower that comes before is told of these objects as the state that it starts
-// with, and of what happened while nobody was there as changes: what is gone is a
-// deletion.
+// All reads are reads of the cache in memory: indexes, snapshots, waiting, and followers of
+// [Store.Cache]. Until the reflector reaches the API server, they show the state at the last write
+// of the file: [State].Stale says so. The store is no longer stale when the server accepts a watch,
+// even if the server then reports that it lacks the history. A follower that starts before that
+// receives the objects of the file as its initial state. It then receives what happened between the
+// two processes as changes: an object that no longer exists is a Deletion.
 //
 // # Guarantees
 //
-//   - P1. The file holds a state that the store had, with the resource versions of
-//     that state, whenever the process ends: each transaction has all that some whole
-//     commits changed, and where they led to. Only P8 takes something from that.
-//   - P2. What is read from a file is what was written. All of it has checksums, and is
-//     compared with them before it is served.
-//   - P3. When a process is killed, the file lacks the latest changes at most: while
-//     Run runs, those of the last Delay and of the time that two transactions take;
-//     and never more than MaxUnwritten bytes of them and one commit, because who
-//     writes waits. The watch that begins at the file's version replays them.
-//   - P4. A file that is damaged, or of something else, is an error that says so, and
-//     is not changed.
-//   - P5. A file that cannot be written stops nothing: the store works from memory,
-//     and the error hook and [State].Lasting say so. What is lacking is written as
-//     soon as that is possible, if Run runs, and else by Flush or Close. A file that
-//     was deleted or replaced cannot be written ([ErrReplaced]): whoever writes notices.
-//   - P6. No Secret gets into a file unless AllowSecrets says so.
-//   - P7. Nothing is done in the background but by Run.
-//   - P8. An object that cannot be encoded stops no other: the error hook and
-//     [State].Lacking say so. The file has its last state that could be encoded, or
-//     none, and no version for the scope that it is in until that changes, so that the
-//     next process lists the scope and finds what differs. It is tried again when it
-//     changes, by Flush, and by what ends Run and Close.
+//   - P1. The file always holds a state that the store had, with the resource versions of that
+//     state, whenever the process ends. Each transaction writes all changes of whole commits, and
+//     the versions after them. P8 is the only exception.
+//   - P2. Open returns the objects as they were written. Everything in the file has a checksum, and
+//     Open verifies it before the store serves an object.
+//   - P3. When a process is killed, the file lacks only the latest changes. While Run runs, these
+//     are the changes of the last Delay, and of the time that two transactions take. They are never
+//     more than MaxUnwritten bytes and one commit, because writers wait. That bound does not hold
+//     while writes of the file fail (P5), or for direct writes to [Store.Cache]. The watch that
+//     begins at the version of the file replays them.
+//   - P4. Open returns an error for a damaged file, and for a file with other content, and does not
+//     change the file.
+//   - P5. A failure to write the file stops nothing. The store works from memory, and the error
+//     hook and [State].Lasting report the failure. Run writes the missing changes as soon as it
+//     can; without Run, Flush or Close does. The store cannot write a file that was deleted or
+//     replaced: the next transaction finds out ([ErrReplaced]).
+//   - P6. The store writes no Secret to a file unless AllowSecrets says so.
+//   - P7. Only Run works in the background.
+//   - P8. An object that cannot be encoded does not stop the others: the error hook and
+//     [State].Lacking report it. The file has the last state that could be encoded, or none. Until
+//     that changes, the file has no version for the object's scope, so that the next process lists
+//     the scope and finds the differences. The store tries again when the object changes, in Flush
+//     and Close, and when Run ends.
 //
-// A machine that loses power keeps P1 as far as its disk does what fsync asks for.
+// After a power failure, P1 holds as far as the disk honours fsync.
 //
-// The file is read through a mapping. If the disk fails while it is opened, that is
-// [ErrDamaged]. If it fails later, when a transaction looks for where to write, the system
-// ends the process, as it does if somebody else shortens the file then.
+// The store reads the file through a mapping. If the disk fails during Open, Open returns
+// [ErrDamaged]. If the disk fails later, while a transaction looks for free space, the operating
+// system ends the process. It also does so if another process truncates the file at that time.
 //
 // # What is not in a file
 //
-// Indexes are computed anew, so add them before there are many readers. What the
-// cache lacks, because it had to reject it, is not noted: the version stays before
-// it, so that a watch tells it again, with some of what came after.
+// The file has no indexes: the store computes them anew, so add them before there are many readers.
+// It has no rejected objects either. The version stays before a rejected object, so the next watch
+// delivers the object again, and some of the changes after it.
 //
 // # The file
 //
-// One file of go.etcd.io/bbolt for each store: etcd keeps its own data in it, it has
-// atomic transactions and a lock, is written in Go alone, and starts no goroutines.
-// cockroachdb/pebble, a log-structured tree, takes more writes a second; but this file
-// is written about once a second and read once, and pebble is a directory with
-// compactions in the background and many times the code. The file grows to the size of
-// what it holds, with a transaction beside it, and does not shrink: the room is used
-// again.
+// Each store has one file of go.etcd.io/bbolt. etcd keeps its own data in bbolt. It has atomic
+// transactions and a lock, is written in pure Go, and starts no goroutines. cockroachdb/pebble, a
+// log-structured tree, takes more writes a second. But this store writes about once a second and
+// reads once, and pebble is a directory with compactions in the background and much more code. The
+// file grows to the size of the objects and one transaction. It does not shrink, but reuses its
+// free space.
 //
-// It is readable by its owner alone, and in clear text. It may be deleted while no store
-// has it open: everything is then listed anew. The permissions of one that exists are
-// not changed.
+// Only the owner of the file can read it. Its content is clear text. You may delete it while no
+// store has it open: the reflector then lists everything anew. Open does not change the permissions
+// of an existing file.
 //
-// Objects are written as protobuf if their type is one of k8s.io/api, and else as
-// JSON; see [Codec]. A program whose type has changed so that it cannot decode an
-// object gets [ErrUndecodable]. One whose type has got new fields reads them as empty
-// until the object changes: give Resource another name then.
+// The store writes objects as protobuf if their type is from k8s.io/api, and else as JSON; see
+// [Codec]. If a type has changed so that the program cannot decode an object, Open returns
+// [ErrUndecodable]. If a type has new fields, they stay empty until the object changes: change the
+// name in Resource then.
 //
 // # Secrets
 //
-// Open refuses *corev1.Secret and resources by the name of secrets with [ErrSecret],
-// and a store of a type without a kind of its own, such as unstructured.Unstructured,
-// rejects each object whose kind is Secret. The items of a list do not say their kind, and
-// metadata says only that it is that: without a Resource they are rejected with
-// [ErrKindUnknown], with one they are what that says. What a Transform has made of a Secret,
-// nobody can tell.
+// Without AllowSecrets, Open rejects *corev1.Secret, and a Resource that names secrets, with
+// [ErrSecret]. A store of a type without a fixed kind, such as unstructured.Unstructured, rejects
+// each object of kind Secret. The items of a list have no kind, and metadata has only the kind
+// PartialObjectMetadata. Without a Resource, the store rejects both with [ErrKindUnknown]; with a
+// Resource, it trusts the Resource. The store cannot recognise the result of a Transform of a
+// Secret.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. The cache is never locked while the
-// file is written.
+// All methods are safe for concurrent use. A write of the file never locks the cache.
 //
 // # Errors
 //
-// What is wrong with a file is a [*FileError] with its path: [ErrForeign],
-// [ErrDamaged], [ErrNewer], [ErrUndecodable], [ErrLocked], [ErrReplaced], a [*MismatchError], or
-// what the system said. What cannot be encoded is an [*EncodeError] in one. Rejections are those of package store, with the causes
-// [ErrSecret] and [ErrKeyTooLong].
+// A problem with a file is a [*FileError] with its path. It wraps [ErrForeign], [ErrDamaged],
+// [ErrNewer], [ErrUndecodable], [ErrLocked], [ErrReplaced], a [*MismatchError], or the error of the
+// operating system. An [*EncodeError] in a FileError names an object that cannot be encoded. A
+// store rejects objects for the reasons in package store, and with [ErrSecret] and [ErrKeyTooLong].
 package persist

@@ -8,70 +8,68 @@ import (
 )
 
 var (
-	// ErrForeign means that a file was not made by this package, or that its
-	// beginning is damaged. It is left as it is.
+	// ErrForeign means that another program made the file, or that its beginning is damaged. Open
+	// does not change the file.
 	ErrForeign = errors.New("file was not made by package persist: choose another path, or move it away")
 
-	// ErrDamaged means that a file was made by this package, and is not what was
-	// written. It is left as it is.
+	// ErrDamaged means that the content of a file is not what the store wrote. Open does not change
+	// the file.
 	ErrDamaged = errors.New("file is damaged: move it away, and everything is listed anew")
 
-	// ErrNewer means that a file was made by a later version of this package. It is
-	// left as it is.
+	// ErrNewer means that a later version of this package made the file. Open does not change the
+	// file.
 	ErrNewer = errors.New("file has a newer format: move it away, or use the newer program")
 
-	// ErrMismatch means that a file holds something else than what it was opened
-	// for: see [MismatchError]. It is left as it is.
+	// ErrMismatch means that a file has other content than the program expects: see
+	// [MismatchError]. Open does not change the file.
 	ErrMismatch = errors.New("file holds something else")
 
-	// ErrUndecodable means that a file is sound, and that an object in it cannot be
-	// decoded or stored by this program. The file is left as it is.
+	// ErrUndecodable means that the file is intact, but this program cannot decode or store an
+	// object in it. Open does not change the file.
 	ErrUndecodable = errors.New("object in the file cannot be taken by this program: move the file away, and everything is listed anew")
 
-	// ErrLocked means that a file is open already, in this process or another.
+	// ErrLocked means that a store in this process or another has the file open.
 	ErrLocked = errors.New("file is in use by another store: a file serves one process at a time")
 
-	// ErrSecret means that a store was given a Secret, and was not opened with
-	// AllowSecrets.
+	// ErrSecret means that a store without AllowSecrets rejects Secrets.
 	ErrSecret = errors.New("secrets are not written to disk unless Options.AllowSecrets says so")
 
-	// ErrKindUnknown means that a store without a Resource was given an object that may
-	// be a Secret: it has no Go type of its own and does not say its kind. It is an
-	// ErrSecret.
+	// ErrKindUnknown means that a store without a Resource rejects an object that may be a Secret:
+	// its Go type has no fixed kind, and the object does not have one. It wraps ErrSecret.
 	ErrKindUnknown = fmt.Errorf("%w, and this object does not say its kind: set Options.Resource", ErrSecret)
 
-	// ErrKeyTooLong means that the parts of a key have more than [MaxKeyLength]
-	// bytes. The object is rejected.
+	// ErrKeyTooLong means that a key has more than [MaxKeyLength] bytes. The store rejects the
+	// object.
 	ErrKeyTooLong = errors.New("key is too long")
 
-	// ErrNoCodec means that there is no codec for objects of an interface type:
-	// nothing says which type to make of what is read.
+	// ErrNoCodec means that there is no default codec for objects of an interface type: it cannot
+	// know which type to decode.
 	ErrNoCodec = errors.New("no codec for an interface type: set Options.Codec")
 
-	// ErrClosed means that a store is used after its Close.
+	// ErrClosed means that the program used a store after its Close.
 	ErrClosed = errors.New("store was closed")
 
-	// ErrReplaced means that the file was deleted or replaced while a store has it open: what
-	// the store writes would not be found by the next process. The store works from memory, and
+	// ErrReplaced means that the file was deleted or replaced while the store has it open. The next
+	// process would not find the changes that the store writes. The store works from memory, and
 	// writes again once the file is back.
 	ErrReplaced = errors.New("file was deleted or replaced while it is open: put it back, or close the store and open another")
 
-	// ErrRunning means that Run was called while it runs already.
+	// ErrRunning means that Run was called while another Run is active.
 	ErrRunning = errors.New("store is running already")
 )
 
-// ScopesError says that what is to be filled overlaps scopes that the store has, in most cases
-// because an earlier program had them and the file still does. [Store.Drop] those that are not
-// wanted any more, or fill these scopes. It wraps what package store said, and so
+// ScopesError says that a new scope, or a list of everything, overlaps scopes of the store. In most
+// cases an earlier program wrote these scopes to the file. Call [Store.Drop] for the scopes that
+// you no longer need, or fill these scopes. The error wraps the error of package store, and so
 // [store.ErrOutOfScope].
 type ScopesError struct {
 	Path string
-	// Scopes are all that the store has.
+	// Scopes are all scopes of the store.
 	Scopes []store.Scope
 	Err    error
 }
 
-// Error names the scopes, and what to do.
+// Error names the scopes and the remedy.
 func (e *ScopesError) Error() string {
 	return fmt.Sprintf("%s: %v; the file has the scopes %v: Drop those that are not wanted any more, or fill these", e.Path, e.Err, e.Scopes)
 }
@@ -79,8 +77,8 @@ func (e *ScopesError) Error() string {
 // Unwrap returns Err.
 func (e *ScopesError) Unwrap() error { return e.Err }
 
-// FileError says what is wrong with a file. Err is or wraps one of the errors of
-// this package, or one of the operating system.
+// FileError reports a problem with a file. Err is or wraps an error of this package, or of the
+// operating system.
 type FileError struct {
 	Path string
 	Err  error
@@ -92,16 +90,16 @@ func (e *FileError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err)
 // Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// MismatchError says what a file holds instead of what it was opened for. It wraps
-// [ErrMismatch].
+// MismatchError says which property of a file differs from the property that the program expects.
+// It wraps [ErrMismatch].
 type MismatchError struct {
 	// What is the property that differs: "type", "resource", "cluster" or "codec".
 	What string
-	// File is what the file says, and Wanted what the program does.
+	// File is the value in the file, and Wanted the value of the program.
 	File, Wanted string
 }
 
-// Error names both sides.
+// Error names both values.
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%v: its %s is %q, not %q; choose another path for each", ErrMismatch, e.What, e.File, e.Wanted)
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// format is the version of what is written: another one is not read.
+// format is the version of the file format. Open reads no other.
 const format = 1
 
-// The buckets of a file, and what is in the first.
+// The buckets of a file, and the keys in the first.
 var (
 	metaBucket    = []byte("kubereflector/persist")
 	objectsBucket = []byte("objects")
@@ -28,7 +28,7 @@ var (
 	stateKey      = []byte("state")
 )
 
-// header says what a file is for. It is written once.
+// header describes the content of a file. It never changes.
 type header struct {
 	Format   int    `json:"format"`
 	Type     string `json:"type"`
@@ -37,10 +37,10 @@ type header struct {
 	Codec    string `json:"codec"`
 }
 
-// checkHeader returns why a file cannot be used for what is wanted.
+// checkHeader returns an error if the program expects another header.
 func checkHeader(meta *bolt.Bucket, wanted header) error {
 	var h header
-	var only struct{ Format int } // all that a later version promises
+	var only struct{ Format int } // the only field that a later version also has
 	if err := get(meta, headerKey, &only); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func checkHeader(meta *bolt.Bucket, wanted header) error {
 	return h.check(wanted)
 }
 
-// check returns why a file with this header cannot be used for what is wanted.
+// check returns an error if the program expects another header.
 func (h header) check(wanted header) error {
 	for _, p := range [...]struct{ what, file, wanted string }{
 		{"type", h.Type, wanted.Type},
@@ -68,18 +68,18 @@ func (h header) check(wanted header) error {
 	return nil
 }
 
-// fileState is what the objects of a file are together. Each transaction writes it.
+// fileState describes all objects of a file together. Each transaction writes it.
 type fileState struct {
-	// Version is the resource version of what is in no scope; empty if there is none.
+	// Version is the resource version of the objects in no scope; empty if there is none.
 	Version string `json:"version,omitempty"`
-	// Scopes are those of the partitions.
+	// Scopes are the scopes of the partitions.
 	Scopes []scopeState `json:"scopes,omitempty"`
-	// Filling is true while a first list is written in several transactions: until
-	// then the objects are no state that a server had.
+	// Filling is true while several transactions write a first list. Until the last one, the
+	// objects in the file are an incomplete list.
 	Filling bool `json:"filling,omitempty"`
 
-	// Objects is how many there are, Sum the sum of their checksums, and Transaction counts the
-	// transactions: two files with the same numbers are the same.
+	// Objects is the number of objects, Sum the sum of their checksums, and Transaction the number
+	// of transactions. Two states of a file with the same numbers are the same.
 	Objects     int    `json:"objects"`
 	Sum         uint64 `json:"sum"`
 	Transaction uint64 `json:"transaction"`
@@ -90,7 +90,7 @@ type scopeState struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Version   string `json:"version,omitempty"`
-	// Shard is nil for everything in the scope.
+	// Shard is nil if the scope has no shard.
 	Shard *shardState `json:"shard,omitempty"`
 }
 
@@ -130,18 +130,18 @@ func (s scopeState) contains(key store.Key, version store.Version) bool {
 	}
 }
 
-// patience is how long somebody may go on reading a file who cannot have it any more: one
-// that is about to refuse it, or a process that is being started and has a copy of what was
-// open, with its lock. bbolt looks again every 50 milliseconds.
+// patience is how long Open waits for other readers of the file, which cannot use the file: a store
+// that is about to reject it, or a starting process that inherited the descriptor and its lock.
+// bbolt tries the lock every 50 milliseconds.
 const patience = 2 * time.Second
 
-// boltFile is a file that bbolt has open, and its descriptor.
+// boltFile is an open bbolt file and its descriptor.
 type boltFile struct {
 	*bolt.DB
 	file *os.File
 }
 
-// inPlace returns [ErrReplaced] if the path does not lead to the file any more.
+// inPlace returns [ErrReplaced] if the path no longer leads to the open file.
 func (f *boltFile) inPlace(path string) error {
 	there, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,18 +151,18 @@ func (f *boltFile) inPlace(path string) error {
 	if err == nil && err2 == nil && !os.SameFile(there, own) {
 		return ErrReplaced
 	}
-	return nil // or unknown: a write says more
+	return nil // or unknown: then the write returns an error
 }
 
-// openFile is that of the operating system, but in tests.
+// openFile is os.OpenFile, except in tests.
 var openFile = os.OpenFile
 
-// openBolt opens a file that exists. A file that is not what it seems can make bbolt
-// panic, or read where nothing is.
+// openBolt opens an existing file. A damaged file can make bbolt panic, or read outside of the
+// mapping.
 //
-// Many may read at once, and who reads keeps out who is to write. So a file that cannot be
-// read is another store's, and is given up at once; one that can be read, and not be
-// written, is waited for.
+// Many readers may share a file, and a reader keeps writers out. If openBolt cannot read a file,
+// another store has it, and openBolt gives up at once. If it can read a file but not write it, it
+// waits for the other readers.
 func openBolt(path string, readOnly bool) (_ *boltFile, err error) {
 	wait := patience
 	if readOnly {
@@ -173,7 +173,7 @@ func openBolt(path string, readOnly bool) (_ *boltFile, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			if opened != nil {
-				opened.Close() // and with it the lock
+				opened.Close() // releases the lock, too
 			}
 			err = fmt.Errorf("%w: %v", ErrDamaged, value)
 		}
@@ -181,7 +181,7 @@ func openBolt(path string, readOnly bool) (_ *boltFile, err error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
 		Timeout:         wait,
 		ReadOnly:        readOnly,
-		PreLoadFreelist: !readOnly, // nothing in the file is known to be sound then
+		PreLoadFreelist: !readOnly, // when reading, no part of the file is verified yet
 		FreelistType:    bolt.FreelistMapType,
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := openFile(name, flag&^os.O_CREATE, mode)
@@ -198,7 +198,7 @@ func openBolt(path string, readOnly bool) (_ *boltFile, err error) {
 		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
 	if _, failed := errors.AsType[syscall.Errno](err); err != nil && !failed {
-		return nil, fmt.Errorf("%w: %w", ErrForeign, err) // it is too short
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err) // the file is too short
 	}
 	if err != nil {
 		return nil, err
@@ -206,8 +206,8 @@ func openBolt(path string, readOnly bool) (_ *boltFile, err error) {
 	return &boltFile{db, opened}, nil
 }
 
-// create makes a file with nothing in it but its header. It has its name when it is
-// whole: who is killed before leaves a file with another name.
+// create makes a file with only a header. It gives the file its name when it is complete: a process
+// that is killed before leaves a file with another name.
 func create(path string, h header) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -238,10 +238,10 @@ func create(path string, h header) error {
 	if err := errors.Join(err, db.Close()); err != nil {
 		return err
 	}
-	// Unlike a rename, this does not replace what somebody else made meanwhile.
+	// Unlike a rename, a link does not replace a file that another process made meanwhile.
 	if err := os.Link(made.Name(), path); errors.Is(err, fs.ErrExist) {
 		return nil
-	} else if err != nil { // a file system without links
+	} else if err != nil { // the file system has no links
 		if err := os.Rename(made.Name(), path); err != nil {
 			return err
 		}
@@ -249,21 +249,21 @@ func create(path string, h header) error {
 	return syncDir(dir)
 }
 
-// syncFile is that of the operating system, but in tests.
+// syncFile is (*os.File).Sync, except in tests.
 var syncFile = (*os.File).Sync
 
-// syncDir makes the names in a directory last.
+// syncDir makes the names in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	syncFile(d) // not every file system can; the file is whole in any case
+	syncFile(d) // some file systems cannot; the file itself is complete in any case
 	return nil
 }
 
-// put writes a value of the meta bucket.
+// put writes a value to the meta bucket.
 func put(meta *bolt.Bucket, key []byte, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -272,7 +272,7 @@ func put(meta *bolt.Bucket, key []byte, value any) error {
 	return meta.Put(key, seal(key, data))
 }
 
-// get reads a value of the meta bucket.
+// get reads a value from the meta bucket.
 func get(meta *bolt.Bucket, key []byte, value any) error {
 	data, _, ok := unseal(key, meta.Get(key))
 	if !ok {

@@ -15,16 +15,16 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// loaded is what was read from a file.
+// loaded is the content of a file.
 type loaded[T any] struct {
 	state  fileState
 	keys   []store.Key
-	writes []store.Write[T] // which have Key and Version if the object does not tell them
-	bytes  int              // of all records
+	writes []store.Write[T] // with Key and Version if the object does not have them itself
+	bytes  int              // total length of all records
 }
 
-// load opens a file, or makes it, and reads what is in it. Nothing is written to a
-// file before it was read and found to be what was wanted.
+// load opens a file, or creates it, and reads its content. It verifies the whole file before it
+// opens the file for writing.
 func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*boltFile, *loaded[T], error) {
 	info, err := os.Stat(path)
 	switch {
@@ -32,7 +32,7 @@ func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*boltFile, 
 		if err := create(path, o.header()); err != nil {
 			return nil, nil, err
 		}
-	case err == nil && info.Size() == 0: // bbolt would take it for a new one
+	case err == nil && info.Size() == 0: // bbolt would take it for a new file
 		return nil, nil, fmt.Errorf("%w: it is empty", ErrForeign)
 	}
 	for {
@@ -44,7 +44,7 @@ func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*boltFile, 
 		if err != nil {
 			return nil, nil, err
 		}
-		// Between the two somebody else may have had it.
+		// Another process may have written the file after read closed it.
 		state, err := stateOf(db)
 		if err == nil && state.Transaction == l.state.Transaction && state.Sum == l.state.Sum {
 			return db, l, nil
@@ -55,8 +55,8 @@ func load[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*boltFile, 
 	}
 }
 
-// view runs f in a transaction that changes nothing. What goes wrong in there by
-// reading what is no file of bbolt's is an error.
+// view runs f in a read-only transaction. It turns a panic of bbolt, which a damaged file may
+// cause, into an error.
 func view(db *boltFile, f func(*bolt.Tx) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -94,10 +94,10 @@ func read[T any](path string, o Options[T], keyOf store.KeyFunc[T]) (*loaded[T],
 	return l, errors.Join(err, db.Close())
 }
 
-// record is one of the file. It is valid until the transaction ends.
+// record is a record of the file. It is valid until the transaction ends.
 type record struct{ key, content []byte }
 
-// verify reads everything in a file, and compares it with what was written.
+// verify reads everything in a file and verifies the checksums.
 func verify(tx *bolt.Tx, file *os.File, wanted header, state *fileState) ([]record, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -141,7 +141,7 @@ func verify(tx *bolt.Tx, file *os.File, wanted header, state *fileState) ([]reco
 	return records, nil
 }
 
-// decode makes objects of records.
+// decode decodes records into objects.
 func (l *loaded[T]) decode(records []record, codec Codec[T], keyOf store.KeyFunc[T]) error {
 	l.keys = make([]store.Key, len(records))
 	l.writes = make([]store.Write[T], len(records))
@@ -153,8 +153,8 @@ func (l *loaded[T]) decode(records []record, codec Codec[T], keyOf store.KeyFunc
 	var group sync.WaitGroup
 	for part := range parts {
 		group.Go(func() {
-			// The disk may fail after the checksums were compared. This is asked for each
-			// goroutine by itself.
+			// The disk may fail after verify compared the checksums. Each goroutine must set this
+			// by itself.
 			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 			for n := part * len(records) / parts; n < (part+1)*len(records)/parts && errs[part] == nil; n++ {
 				errs[part] = l.decodeOne(n, records[n], codec, keyOf)
@@ -171,7 +171,7 @@ func (l *loaded[T]) decodeOne(n int, r record, codec Codec[T], keyOf store.KeyFu
 	defer func() {
 		switch value := recover().(type) {
 		case nil:
-		case interface{ Addr() uintptr }: // of memory that could not be read
+		case interface{ Addr() uintptr }: // a fault when reading the mapping
 			err = fmt.Errorf("%w: %v: %v", ErrDamaged, key, value)
 		default:
 			err = fmt.Errorf("%w: %v: panic: %v", ErrUndecodable, key, value)
@@ -188,7 +188,7 @@ func (l *loaded[T]) decodeOne(n int, r record, codec Codec[T], keyOf store.KeyFu
 	}
 	w := &l.writes[n]
 	l.keys[n], w.Type, w.Object = key, store.Addition, object
-	// What an object tells by itself need not be kept beside it.
+	// The write carries the key and the version only if the object does not have them itself.
 	if own, err := keyOf(object); err != nil || own.Name != key.Name || own.Namespace != key.Namespace {
 		w.Key = key
 	}
@@ -198,7 +198,7 @@ func (l *loaded[T]) decodeOne(n int, r record, codec Codec[T], keyOf store.KeyFu
 	return nil
 }
 
-// restore gives a cache what was read.
+// restore writes the content of a file to a cache.
 func (l *loaded[T]) restore(c *store.Cache[T]) error {
 	rest := make([]int, len(l.keys))
 	for n := range rest {
@@ -214,7 +214,7 @@ func (l *loaded[T]) restore(c *store.Cache[T]) error {
 			return in
 		})
 	}
-	// Before there are partitions, which refuse a Replace of the whole.
+	// The cache rejects a Replace once it has partitions, so this comes first.
 	if err := l.restoreInto(c, rest, l.state.Version); err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (l *loaded[T]) restore(c *store.Cache[T]) error {
 	return nil
 }
 
-// version returns that of an object.
+// version returns the version of an object.
 func (l *loaded[T]) version(n int) store.Version {
 	if version := l.writes[n].Version; version != (store.Version{}) {
 		return version
@@ -238,7 +238,8 @@ func (l *loaded[T]) version(n int) store.Version {
 	return store.VersionOf(l.writes[n].Object)
 }
 
-// restoreInto writes objects. Without a version it is no list, so that the reflector lists them.
+// restoreInto writes objects to a cache or a partition. Without a version it makes no Replace, so
+// that the reflector lists.
 func (l *loaded[T]) restoreInto(s store.Store[T], which []int, version string) error {
 	b, _ := store.Begin(s, version != "")
 	defer b.Discard()

@@ -8,55 +8,54 @@ import (
 )
 
 const (
-	// DefaultDelay is how long a change waits at most until its writing begins.
+	// DefaultDelay is the longest time from a change until the store begins to write it.
 	DefaultDelay = time.Second
 
-	// DefaultMaxUnwritten is how many bytes of changes may be on their way to the
-	// file until those who write to the store wait.
+	// DefaultMaxUnwritten is the default of [Options].MaxUnwritten: 16 MiB.
 	DefaultMaxUnwritten = 16 << 20
 
-	// defaultChunk is how many objects one transaction writes while nothing can be lost.
+	// defaultChunk is how many objects one transaction writes while the file has no complete list.
 	defaultChunk = 4096
 )
 
-// Options say what is stored and how. The zero Options are those of most stores; set
-// Resource and Cluster, so that no file is taken for another.
+// Options configure a store. Most stores need only Resource and Cluster: set both, so that a
+// program does not use the file of another.
 type Options[T any] struct {
-	// Resource names what is stored: the resource, and namespace and selectors if
-	// it is not all of it, such as "pods in default with app=web". A file that was
-	// made under another name is refused with a [*MismatchError].
+	// Resource names the content: the resource, with the namespace and the selectors of a part of
+	// it, such as "pods in default with app=web". Open rejects a file with another name with a
+	// [*MismatchError].
 	Resource string
 
-	// Cluster names the API server, such as the UID of its namespace kube-system: a
-	// resource version of one cluster means nothing in another. A file that was made
-	// under another name is refused with a [*MismatchError].
+	// Cluster names the API server, for example by the UID of its namespace kube-system: a resource
+	// version of one cluster means nothing in another. Open rejects a file with another name with a
+	// [*MismatchError].
 	Cluster string
 
-	// Codec is how objects are written. The default is [Protobuf] for the types that
-	// have it, and else [JSON]; an interface type has none.
+	// Codec encodes the objects. The default is [Protobuf] for the types that it supports, and else
+	// [JSON]. An interface type has no default.
 	Codec Codec[T]
 
-	// AllowSecrets lets Secrets be written to the disk, in clear text.
+	// AllowSecrets allows the store to write Secrets to the disk, in clear text.
 	AllowSecrets bool
 
-	// Delay is how long a change waits at most until its writing begins: what comes
-	// meanwhile goes into the same transaction. The default is [DefaultDelay]; less
-	// than 0 means not at all.
+	// Delay is the longest time from a change until the store begins to write it. Changes that come
+	// meanwhile go into the same transaction. The default is [DefaultDelay]; less than 0 means no
+	// delay.
 	Delay time.Duration
 
-	// MaxUnwritten bounds the changes that are not in the file, in bytes as they
-	// are written; each change counts with the mean of those before it. Who writes
-	// to the store waits beyond it. One commit is never split, and may be more. The default, for 0 or
-	// less, is [DefaultMaxUnwritten].
+	// MaxUnwritten bounds the encoded size of the changes that are not in the file. The store
+	// counts each change with the mean size of the records before it. Beyond the bound, writers to
+	// the store wait. The store never splits a commit, so one commit may exceed the bound. The
+	// default, for 0 or less, is [DefaultMaxUnwritten].
 	MaxUnwritten int
 
-	// ErrorHook is called with each failure to write, a [*FileError], from the
-	// goroutine that writes; with an [*EncodeError] in it if all was written but some
-	// objects that cannot be encoded. It must be quick and must not write to the store; it may
-	// close it. The default does nothing.
+	// ErrorHook is called with each failure to write, a [*FileError], from the goroutine that
+	// writes. If the FileError wraps an [*EncodeError], the store wrote everything except for some
+	// objects that cannot be encoded. The hook must be quick and must not write to the store; it
+	// may close it. The default does nothing.
 	ErrorHook func(error)
 
-	chunk int // defaultChunk, but in tests
+	chunk int // defaultChunk, except in tests
 }
 
 func (o Options[T]) withDefaults() (Options[T], error) {
@@ -85,7 +84,7 @@ func (o Options[T]) withDefaults() (Options[T], error) {
 	return o, nil
 }
 
-// isSecretResource reports whether the name of a resource has that of Secrets in it.
+// isSecretResource reports whether the name of a resource contains the word secrets.
 func isSecretResource(resource string) bool {
 	words := strings.FieldsFunc(strings.ToLower(resource), func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-')
@@ -103,7 +102,7 @@ func (o Options[T]) header() header {
 	}
 }
 
-// nameOf returns the name of a type with the whole path of its package: there is more than one
+// nameOf returns the name of a type with the full path of its package: there is more than one
 // *v1.Event.
 func nameOf(t reflect.Type) string {
 	switch {

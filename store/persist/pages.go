@@ -23,23 +23,23 @@ const (
 	freelistPage = 0x10
 	bucketFlag   = 0x01
 
-	manyFree   = math.MaxUint16 // the count of a list of free pages that is in its first element
+	manyFree   = math.MaxUint16 // then the first element of the list holds the count
 	noFreelist = math.MaxUint64
 )
 
-// pageCheck checks the pages of a file before bbolt follows what they say: bbolt believes the
-// lengths in them and reads through a mapping, and its own check does that in another goroutine,
-// where a fault ends the process.
+// pageCheck checks the pages of a file before bbolt follows them. bbolt trusts the lengths in the
+// pages and reads through a mapping. Its own check does so in another goroutine, where a fault ends
+// the process.
 type pageCheck struct {
 	file   io.ReaderAt
 	size   uint64 // of a page
-	end    uint64 // the first page that the file does not have
-	in     []bool // use, by page
+	end    uint64 // the number of pages; the first page after the file
+	in     []bool // by page: whether it is in use
 	reason error
 }
 
-// checkPages returns why the tree that a transaction sees is not a sound one: each page belongs to
-// one place, is free or in use, and has its keys in order.
+// checkPages returns an error unless the tree of a transaction is sound: each page belongs to one
+// place, is free or in use, and has its keys in order.
 func checkPages(tx *bolt.Tx, file io.ReaderAt, length int64) error {
 	c := pageCheck{file: file, size: uint64(tx.DB().Info().PageSize)}
 	root, free, ok := c.meta(uint64(tx.ID()))
@@ -63,7 +63,7 @@ func checkPages(tx *bolt.Tx, file io.ReaderAt, length int64) error {
 	return c.reason
 }
 
-// fail keeps the first reason.
+// fail keeps the first error.
 func (c *pageCheck) fail(format string, args ...any) {
 	if c.reason == nil {
 		c.reason = fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
@@ -88,7 +88,7 @@ func (c *pageCheck) meta(transaction uint64) (root, free uint64, ok bool) {
 	return 0, 0, false
 }
 
-// take reads a page with what overflows, and marks it as used.
+// take reads a page with its overflow pages, and marks them as used.
 func (c *pageCheck) take(id uint64) (page []byte, flags uint16, count int) {
 	var head [pageHead]byte
 	if id < 2 || id >= c.end {
@@ -127,7 +127,7 @@ func (c *pageCheck) use(id uint64) {
 	c.in[id] = true
 }
 
-// free takes the list of free pages.
+// free reads the list of free pages, and marks them as used.
 func (c *pageCheck) free(id uint64) {
 	page, flags, n := c.take(id)
 	if c.reason != nil {
@@ -146,8 +146,9 @@ func (c *pageCheck) free(id uint64) {
 	}
 }
 
-// tree checks the page of an id and those below it. Its first key is first, and all are below most;
-// nil is any key. bbolt finds a page again by its first key when it writes the page elsewhere.
+// tree checks the page of an id and the pages below it. Its first key must be first, and all keys
+// must be less than most; nil allows any key. bbolt uses the first key to find a page again when it
+// writes the page elsewhere.
 func (c *pageCheck) tree(id uint64, first, most []byte) {
 	page, flags, count := c.take(id)
 	if c.reason == nil {
@@ -184,7 +185,7 @@ func (c *pageCheck) elements(page []byte, flags uint16, count int, first, most [
 	}
 }
 
-// element returns what an element of a page has, if it is within the page.
+// element returns key and value of an element of a page. ok is false if they exceed the page.
 func element(page []byte, flags uint16, i, count int) (key, value []byte, ok bool) {
 	at := pageHead + elementSize*i
 	if pageHead+elementSize*count > len(page) {
@@ -205,7 +206,7 @@ func element(page []byte, flags uint16, i, count int) (key, value []byte, ok boo
 	return page[from : from+keySize], page[from+keySize : from+keySize+valueSize], true
 }
 
-// bucket checks what is in a bucket: pages of its own, or a page in its value.
+// bucket checks the content of a bucket: its own pages, or a page in its value.
 func (c *pageCheck) bucket(value []byte) {
 	if len(value) < bucketHead {
 		c.fail("head of a bucket")

@@ -9,30 +9,30 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// pending is what one transaction is to write: what whole commits changed since the
-// last one, the latest state of each object. The zero pending is empty.
+// pending has the changes for one transaction: the latest state of each object that whole commits
+// changed since the last transaction. The zero pending is empty.
 type pending[T any] struct {
 	changes map[store.Key]change[T]
-	// progress is where the last of the commits led to.
+	// progress has the versions after the last of the commits.
 	progress progress
-	// commits is how many there were, weight how many changes they had, and since
-	// when the first of them was made; zero if there was none.
+	// commits is the number of commits, and weight the number of their changes. since is the time
+	// of the first; zero if there is none.
 	commits int
 	weight  int
 	since   time.Time
 }
 
-// change is what becomes of one object.
+// change is the new state of one object.
 type change[T any] struct {
 	object  T
 	version store.Version
 	gone    bool
-	// fresh is true if the file, with all that is written before, has nothing under the
-	// key: if the object goes again, there is nothing to write.
+	// fresh is true if the file, after all earlier writes, has no record under the key. If the
+	// object is deleted again, there is nothing to write.
 	fresh bool
 }
 
-// progress is the resource versions of a cache.
+// progress has the resource versions of a cache and of its partitions.
 type progress struct {
 	version string
 	scopes  map[store.Scope]string
@@ -56,7 +56,7 @@ func (p progress) list() []scopeState {
 	return all
 }
 
-// add takes in what a commit changed.
+// add records one change of a commit.
 func (p *pending[T]) add(c *store.Change[T]) {
 	p.weight++
 	one := change[T]{version: c.Version, gone: c.Type == store.Deletion, fresh: c.Type == store.Addition}
@@ -80,7 +80,7 @@ func (p *pending[T]) put(key store.Key, later change[T]) {
 	p.changes[key] = later
 }
 
-// followedBy returns what both are together. It uses the memory of both.
+// followedBy merges later changes into p. It reuses the memory of both.
 func (p pending[T]) followedBy(later pending[T]) pending[T] {
 	for key, c := range later.changes {
 		p.put(key, c)

@@ -9,12 +9,12 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// MaxKeyLength is how many bytes cluster, namespace and name of an object may have
-// together.
+// MaxKeyLength is the largest total length in bytes of the cluster, namespace and name of an
+// object.
 const MaxKeyLength = 8192
 
-// keyBytes returns a key as the file has it, in which keys are in the order that
-// [store.Key.Compare] gives them. Each part ends with 0 1; a 0 inside is 0 255.
+// keyBytes returns the encoding of a key in the file. It keeps the order of [store.Key.Compare].
+// Each part ends with the bytes 0 1; a 0 inside a part becomes 0 255.
 func keyBytes(key store.Key) []byte {
 	b := make([]byte, 0, len(key.Cluster)+len(key.Namespace)+len(key.Name)+6)
 	for _, part := range [...]string{key.Cluster, key.Namespace, key.Name} {
@@ -57,21 +57,20 @@ func keyOfBytes(b []byte) (key store.Key, ok bool) {
 	return key, len(b) == 0
 }
 
-// castagnoli has support in hardware.
+// castagnoli has hardware support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is that of a record, its key included.
+// checksum returns the checksum of a record with its key.
 func checksum(key, content []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, content)
 }
 
-// seal puts a checksum before what is written under a key.
+// seal prepends the checksum to the content of a record.
 func seal(key, content []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(content)), checksum(key, content)), content...)
 }
 
-// unseal returns what was sealed, and its checksum, if it is what was written under
-// the key.
+// unseal verifies a record, and returns its content and its checksum.
 func unseal(key, sealed []byte) (content []byte, sum uint32, ok bool) {
 	if len(sealed) < 4 {
 		return nil, 0, false
@@ -80,7 +79,7 @@ func unseal(key, sealed []byte) (content []byte, sum uint32, ok bool) {
 	return sealed[4:], sum, sum == checksum(key, sealed[4:])
 }
 
-// sumOf returns the checksum that is written in a record.
+// sumOf returns the checksum that a record contains.
 func sumOf(sealed []byte) uint32 {
 	if len(sealed) < 4 {
 		return 0
@@ -88,7 +87,7 @@ func sumOf(sealed []byte) uint32 {
 	return binary.BigEndian.Uint32(sealed)
 }
 
-// content returns what is written of an object: its version, and its encoding.
+// content returns the content of an object's record: the version and the encoded object.
 func content(version store.Version, encoded []byte) []byte {
 	b := make([]byte, 0, len(encoded)+len(version.UID)+len(version.ResourceVersion)+4)
 	b = appendString(b, string(version.UID))
@@ -96,7 +95,7 @@ func content(version store.Version, encoded []byte) []byte {
 	return append(b, encoded...)
 }
 
-// contents is the reverse of content.
+// contents is the inverse of content.
 func contents(b []byte) (version store.Version, encoded []byte, ok bool) {
 	uid, b, ok := cutString(b)
 	resourceVersion, b, ok2 := cutString(b)

@@ -12,14 +12,14 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// secretNames are those of Secrets, and of lists of them. Types are told by their names,
-// so that not every program has all of k8s.io/api/core/v1.
+// secretNames are the type names of Secrets and of lists of them. isSecretType compares names, so
+// that this package does not import k8s.io/api/core/v1.
 var secretNames = []string{"Secret", "SecretList"}
 
 const core = "k8s.io/api/core/v1"
 
-// isSecretType reports whether a type is that of Secrets, a pointer to it, or one that
-// has it as an argument, such as the metadata of Secrets.
+// isSecretType reports whether a type is a Secret, a pointer to one, or a generic type with Secrets
+// as an argument, such as the metadata of Secrets.
 func isSecretType(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -32,8 +32,8 @@ func isSecretType(t reflect.Type) bool {
 	return false
 }
 
-// withoutSecrets rejects Secrets, and what may be one as long as nobody named the
-// resource.
+// withoutSecrets rejects Secrets. Without the name of a resource, it also rejects objects that may
+// be Secrets.
 func withoutSecrets[T any](keyOf store.KeyFunc[T], resource string) store.KeyFunc[T] {
 	dynamic := reflect.TypeFor[T]().Kind() == reflect.Interface
 	return func(object T) (store.Key, error) {
@@ -44,8 +44,8 @@ func withoutSecrets[T any](keyOf store.KeyFunc[T], resource string) store.KeyFun
 		if dynamic && isSecretType(reflect.TypeOf(object)) {
 			return key, fmt.Errorf("%q: %w", key, ErrSecret)
 		}
-		// Objects without a Go type of their own, and metadata alone, whose annotations
-		// may repeat what is secret, say what they are.
+		// Objects without a Go type of their own have a kind. So does metadata, whose annotations
+		// may repeat the secret values.
 		if o, ok := any(object).(interface{ GetObjectKind() schema.ObjectKind }); ok {
 			kind := o.GetObjectKind().GroupVersionKind()
 			if kind.Group == "" && kind.Kind == "Secret" {
@@ -59,8 +59,8 @@ func withoutSecrets[T any](keyOf store.KeyFunc[T], resource string) store.KeyFun
 	}
 }
 
-// kindless reports whether nothing says what an object is. Items of a list do not repeat
-// their kind, and a server says of metadata only that it is that.
+// kindless reports whether the kind of an object is unknown. Items of a list do not repeat their
+// kind, and the server gives metadata the kind PartialObjectMetadata.
 func kindless(object any, kind string) bool {
 	switch object.(type) {
 	case *unstructured.Unstructured:
@@ -71,7 +71,7 @@ func kindless(object any, kind string) bool {
 	return false
 }
 
-// withShortKeys rejects what has no place in a file.
+// withShortKeys rejects objects whose keys are too long for a file.
 func withShortKeys[T any](keyOf store.KeyFunc[T]) store.KeyFunc[T] {
 	return func(object T) (store.Key, error) {
 		key, err := keyOf(object)

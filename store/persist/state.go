@@ -6,34 +6,33 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// State says how far what is read, and what is in the file, can be relied on.
+// State reports how current the cache and the file are.
 type State struct {
-	// Loaded is how many objects were read from the file.
+	// Loaded is the number of objects that Open read from the file.
 	Loaded int
 
-	// Stale is true as long as what an earlier process held is all that is known: until
-	// a list came, or a change or a bookmark, or the server accepted a watch from
-	// there. Of several partitions that were read, none may be without.
+	// Stale is true while the cache shows only the state of an earlier process. It becomes false
+	// when the reflector writes a list, a change or a bookmark, or when the server accepts a watch
+	// from the version of the file. If Open read several partitions, each must have one of these.
 	Stale bool
 
-	// Lasting is false while the file cannot be written, and after Close: Err says
-	// why. The store works all the same; the file keeps the last state that was
-	// written. It becomes true with the next write that succeeds.
+	// Lasting is false while the store cannot write the file, and after Close: Err has the reason.
+	// The store still works, and the file keeps the last state that the store wrote. The next write
+	// that succeeds sets it to true.
 	Lasting bool
 	Err     error
 
-	// Lacking is how many objects are not in the file as they are, because their codec could
-	// not encode them: see P8. LackingKeys are the first ten of their keys, in order; they are
-	// read-only. All else lasts.
+	// Lacking is the number of objects whose current state is not in the file, because the codec
+	// could not encode it: see P8. LackingKeys are the first ten of their keys, in order; they are
+	// read-only. The file has all other objects.
 	Lacking     int
 	LackingKeys []store.Key
 
-	// Written is when something was written last; zero if nothing was.
+	// Written is the time of the last write; zero if there was none.
 	Written time.Time
 
-	// Unwritten is how many changes are not in the file yet, and UnwrittenBytes about
-	// how long they will be. Since is when the first of them was made; zero if there
-	// is none.
+	// Unwritten is the number of changes that are not in the file yet, and UnwrittenBytes their
+	// approximate encoded size. Since is the time of the first of them; zero if there is none.
 	Unwritten      int
 	UnwrittenBytes int
 	Since          time.Time
@@ -57,12 +56,12 @@ func (s *Store[T]) State() State {
 // Path returns the path of the file.
 func (s *Store[T]) Path() string { return s.path }
 
-// contact notes that the server was heard of.
+// contact records that the reflector reached the server.
 func (s *Store[T]) contact(scope store.Scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.stale, scope)
-	delete(s.stale, store.Scope{}) // it has partitions now, if it had none
+	delete(s.stale, store.Scope{}) // the reflector now uses partitions
 }
 
 // Resumed implements [store.Resumer].

@@ -8,9 +8,8 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Store is a [store.Cache] that has a file behind it, in which the next process finds
-// what this one held. It is read like the cache, and written like it. See the package
-// documentation for what it guarantees.
+// Store is a [store.Cache] that keeps its content in a file for the next process. Read and write it
+// like the cache. See the package documentation for its guarantees.
 //
 // Open one with [Open]. All methods are safe for concurrent use.
 type Store[T any] struct {
@@ -19,32 +18,31 @@ type Store[T any] struct {
 	cache   *store.Cache[T]
 	path    string
 	options Options[T]
-	stop    func() // ends the following of the cache
+	stop    func() // stops following the cache
 
-	// writing is held while a transaction is made, and protects the fields below it. Lock
-	// order: writing, then mu. The cache's writer holds mu for moments, and never
-	// writing.
+	// writing serialises transactions, and protects the fields below it. Lock order: writing, then
+	// mu. The writer of the cache takes mu only briefly, and never takes writing.
 	writing sync.Mutex
 	file    *boltFile                        // nil after Close
-	update  func(func(*bolt.Tx) error) error // that of file, but in tests
+	update  func(func(*bolt.Tx) error) error // file.Update, except in tests
 	saved   fileState
-	unsure  bool // whether saved is what the file has
-	// lacking is what could not be encoded, by key, and named has the first keys.
+	unsure  bool // saved may differ from the state in the file
+	// lacking has the objects that could not be encoded, by key, and named has the first keys.
 	lacking map[store.Key]change[T]
 	named   []store.Key
 
 	// mu protects the fields below it.
 	mu       sync.Mutex
 	progress progress   // after the last commit
-	pending  pending[T] // which the next transaction writes
-	flight   pending[T] // which is being written
-	// written is how many records were written or read, and bytes how long they were.
+	pending  pending[T] // for the next transaction
+	flight   pending[T] // of the current transaction
+	// written is the number of records that were written or read, and bytes their total length.
 	written, bytes int
 	stale          map[store.Scope]bool // the zero Scope for the cache itself
 	state          State
 	running        bool
 	closed         bool
-	changed        chan struct{} // closed when a transaction ended, or one is wanted
+	changed        chan struct{} // closed when a transaction ends, or when one should start
 }
 
 var (
@@ -54,17 +52,15 @@ var (
 	_ store.Resumer         = (*Store[any])(nil)
 )
 
-// Open opens a file, or makes it, and returns a store of what is in it. What is read
-// from it is stale until a reflector that writes to the store has heard of the
-// server. keyOf is as for [store.New].
+// Open opens a file, or creates it, and returns a store with the objects in it. They are stale
+// until the reflector that writes to the store reaches the server. keyOf is as for [store.New].
 //
-// The file belongs to one store at a time. It is made with the permissions 0600, and
-// a directory for it with 0700. A file that is damaged, locked, or of something else is a
-// [*FileError], and is left as it is.
+// The file belongs to one store at a time. Open creates it with the permissions 0600, and its
+// directory with 0700. If the file is damaged, locked, or has other content, Open returns a
+// [*FileError] and does not change the file.
 //
-// Nothing is written until [Store.Run], [Store.Flush] or [Store.Close] does it, or
-// until there is too much to write: see [Options]. Close the store when it is not
-// needed any more.
+// The store writes nothing until [Store.Run], [Store.Flush] or [Store.Close] is called, or until
+// there are too many unwritten changes: see [Options]. Close the store when you no longer need it.
 func Open[T any](path string, keyOf store.KeyFunc[T], options Options[T]) (*Store[T], error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -111,19 +107,18 @@ func Open[T any](path string, keyOf store.KeyFunc[T], options Options[T]) (*Stor
 	return s, nil
 }
 
-// Cache returns the cache that is read, to be followed, such as by a collection of
-// event queues. What is written to it goes to the file as well, but does not wait
-// when there is too much to write.
+// Cache returns the cache of the store, for followers such as a collection of event queues. Writes
+// to the cache go to the file as well, but do not wait when there are too many unwritten changes.
 func (s *Store[T]) Cache() *store.Cache[T] { return s.cache }
 
-// follower notes what is to be written.
+// follower passes commits to note.
 type follower[T any] struct{ of *Store[T] }
 
 func (f follower[T]) Start(*store.Snapshot[T]) {}
 
 func (f follower[T]) Commit(commit *store.Commit[T]) { f.of.note(commit) }
 
-// setScope notes the resource version of a partition. The caller holds mu.
+// setScope records the resource version of a partition. The caller holds mu.
 func (s *Store[T]) setScope(scope store.Scope, version string) {
 	if s.progress.scopes == nil {
 		s.progress.scopes = map[store.Scope]string{}

@@ -8,14 +8,14 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// EncodeError says which objects could not be encoded when a transaction was made, and so
-// are not in the file as they are in the store. All else was written.
+// EncodeError names the objects that a transaction could not encode. Their current state is in the
+// store, but not in the file. The transaction wrote all other objects.
 type EncodeError struct {
-	// Key is the first of them, in the order of keys, and Err what its codec said.
+	// Key is the first key in order, and Err the error of its codec.
 	Key store.Key
 	Err error
 
-	// More is how many others there were.
+	// More is the number of the other objects.
 	More int
 }
 
@@ -34,7 +34,7 @@ func (e *EncodeError) Unwrap() error { return e.Err }
 // failures are objects that could not be encoded.
 type failures map[store.Key]error
 
-// error returns what there is to tell of them; nil if there are none.
+// error returns an [*EncodeError], or nil if there are no failures.
 func (f failures) error() error {
 	if len(f) == 0 {
 		return nil
@@ -43,10 +43,11 @@ func (f failures) error() error {
 	return &EncodeError{Key: first, Err: f[first], More: len(f) - 1}
 }
 
-// maxNamed is how many keys of objects that the file lacks a State has.
+// maxNamed is the largest number of keys in State.LackingKeys.
 const maxNamed = 10
 
-// noteLacking notes what the file lacks after a batch was written. The caller holds writing.
+// noteLacking records the objects that the file lacks after a batch was written. The caller holds
+// writing.
 func (s *Store[T]) noteLacking(batch pending[T], w writer[T]) {
 	before := len(s.lacking)
 	for key, c := range batch.changes {
@@ -66,9 +67,9 @@ func (s *Store[T]) noteLacking(batch pending[T], w writer[T]) {
 	}
 }
 
-// without takes out the version of the part that an object is in which the file lacks, so that
-// whoever reads the file lists that part. A watch from an older version would tell of the object
-// as well, but would lead back what is newer at first.
+// without removes the version of the scope that contains an object which the file lacks. The next
+// process then lists that scope. A watch from an older version would deliver the object as well,
+// but would first set newer objects back to older states.
 func (s *fileState) without(key store.Key, version store.Version) {
 	own := false
 	for i := range s.Scopes {
@@ -81,7 +82,7 @@ func (s *fileState) without(key store.Key, version store.Version) {
 	}
 }
 
-// encode is the codec's Encode; a panic is an error.
+// encode calls the codec's Encode, and turns a panic into an error.
 func encode[T any](codec Codec[T], object T) (data []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// note takes in a commit. It runs under the lock of the cache's writer.
+// note records a commit for the next transaction. It runs under the lock of the cache's writer.
 func (s *Store[T]) note(commit *store.Commit[T]) {
 	var scope store.Scope
 	var version string
@@ -32,7 +32,7 @@ func (s *Store[T]) note(commit *store.Commit[T]) {
 	if commit.Partition != nil {
 		s.setScope(scope, version)
 	} else if len(s.progress.scopes) > 0 {
-		// Some may have been dropped.
+		// A Drop may have dropped some.
 		maps.DeleteFunc(s.progress.scopes, func(scope store.Scope, _ string) bool {
 			return !slices.ContainsFunc(parts, func(p *store.Partition[T]) bool { return p.Scope() == scope })
 		})
@@ -54,13 +54,13 @@ func (s *Store[T]) note(commit *store.Commit[T]) {
 	}
 }
 
-// overLocked reports whether half of what may be unwritten is waiting, so that it is
-// time to write: the other half is for what comes meanwhile.
+// overLocked reports whether the pending changes take more than half of MaxUnwritten, so that a
+// transaction should start. The other half is for changes that come meanwhile.
 func (s *Store[T]) overLocked() bool {
 	return s.bytesLocked(s.pending.weight) > s.options.MaxUnwritten/2
 }
 
-// bytesLocked estimates the size of some changes.
+// bytesLocked estimates the encoded size of some changes.
 func (s *Store[T]) bytesLocked(changes int) int {
 	mean := 1024
 	if s.written > 0 {
@@ -74,8 +74,8 @@ func (s *Store[T]) wakeLocked() {
 	s.changed = make(chan struct{})
 }
 
-// throttle waits as long as too much is unwritten. Without anybody who writes, it
-// does so itself.
+// throttle waits while there are too many unwritten changes. If Run is not active, throttle writes
+// them itself.
 func (s *Store[T]) throttle() {
 	for {
 		s.mu.Lock()
@@ -93,14 +93,13 @@ func (s *Store[T]) throttle() {
 	}
 }
 
-// maxRetry is how long it takes at most until a write that failed is tried again.
+// maxRetry is the longest pause before Run tries a failed write again.
 const maxRetry = time.Minute
 
-// Run writes what was changed to the file, until ctx ends. It then writes the rest and
-// returns nil, or what went wrong with that. While it cannot write, it goes on trying, after pauses that
-// grow to a minute: the store works all the same, and its [State] says that it does
-// not last. It returns [ErrRunning] if it runs already, and [ErrClosed] after Close;
-// it may be called again.
+// Run writes changes to the file until ctx ends. It then writes the rest, and returns nil or the
+// error of that write. If a write fails, Run tries again after pauses that grow to a minute. The
+// store still works, and its [State] says that it is not lasting. Run returns [ErrRunning] if
+// another Run is active, and [ErrClosed] after Close. It may be called again.
 func (s *Store[T]) Run(ctx context.Context) error {
 	s.mu.Lock()
 	if err := s.startLocked(); err != nil {
@@ -140,8 +139,8 @@ func (s *Store[T]) startLocked() error {
 	return nil
 }
 
-// await waits until it is time to write: a pause after the first change, or after the
-// last failure, or when there is too much. It returns false when ctx ends or the store is closed.
+// await waits until Run should write: a pause after the first change or after the last failure, or
+// when there are too many pending changes. It returns false when ctx ends or the store is closed.
 func (s *Store[T]) await(ctx context.Context, pause time.Duration) bool {
 	begin := time.Now()
 	timer := time.NewTimer(pause)
@@ -173,38 +172,40 @@ func (s *Store[T]) await(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// Flush writes what could be read before it was called, and returns when that is in the file, with what
-// went wrong: a [*FileError], or [ErrClosed]. A file that was deleted or replaced is [ErrReplaced]. It tries again to encode what could not be encoded before,
-// and returns an [*EncodeError] in a FileError if that fails; all else is in the file then. Do not call it
-// from a follower of the cache.
+// Flush writes all changes that were readable before the call. When it returns nil, they are in the
+// file. Its errors are a [*FileError], which wraps [ErrReplaced] if the file was deleted or
+// replaced, and [ErrClosed]. It also tries again to encode the objects that could not be encoded
+// before. If that fails, it returns a FileError with an [*EncodeError], and all other changes are
+// in the file. Do not call it from a follower of the cache.
 func (s *Store[T]) Flush() error {
-	// Readers see a commit before the followers of the cache are told of it, and one of them notes what
-	// is to be written.
+	// Readers see a commit before its followers receive it. Follow waits for the writer of the
+	// cache, so the store's own follower has noted the commit after this call.
 	s.cache.Follow(nobody[T]{})()
 	return s.flush(true)
 }
 
-// nobody is a follower that has come and gone when all commits that can be read have been told.
+// nobody is a follower that does nothing.
 type nobody[T any] struct{}
 
 func (nobody[T]) Start(*store.Snapshot[T]) {}
 
 func (nobody[T]) Commit(*store.Commit[T]) {}
 
-// flush makes a transaction of what is pending, and tells of a failure.
+// flush writes the pending changes, and reports a failure to the error hook.
 func (s *Store[T]) flush(all bool) error {
 	err := s.transact(all)
 	if err != nil && !errors.Is(err, ErrClosed) {
-		s.options.ErrorHook(err) // which may close the store
+		s.options.ErrorHook(err) // may close the store
 	}
 	return err
 }
 
-// errEnded is the failure of a transaction in which a codec ended the goroutine.
+// errEnded is the error of a transaction if a codec ended the goroutine.
 var errEnded = errors.New("codec ended the goroutine")
 
-// transact writes what is pending, with all that could not be encoded before if that is
-// wanted. Otherwise it is tried again when it changes: it may be much.
+// transact writes the pending changes. If all is true, it also tries to encode again the objects
+// that could not be encoded before. Otherwise it skips them until they change, because they may be
+// many.
 func (s *Store[T]) transact(all bool) (err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -222,7 +223,7 @@ func (s *Store[T]) transact(all bool) (err error) {
 	}
 	all = all && len(s.lacking) > 0
 	if s.pending.commits == 0 && !all {
-		s.state.Lasting, s.state.Err = true, nil // what failed before is pending, or the file was away
+		s.state.Lasting, s.state.Err = true, nil // failed changes would be pending; or the file is back
 		s.mu.Unlock()
 		return nil
 	}
@@ -245,7 +246,7 @@ func (s *Store[T]) transact(all bool) (err error) {
 	return err
 }
 
-// settle notes how a transaction ended. The caller holds writing.
+// settle records the result of a transaction. The caller holds writing.
 func (s *Store[T]) settle(batch pending[T], w writer[T], err error) error {
 	if err != nil {
 		err = &FileError{s.path, err}
@@ -273,7 +274,7 @@ func (s *Store[T]) settle(batch pending[T], w writer[T], err error) error {
 	return err
 }
 
-// left returns what of a batch is to be written again. A transaction that failed at its
+// left returns the part of a batch that must be written again. A transaction that failed at its
 // very end may be in the file nevertheless. The caller holds writing.
 func (s *Store[T]) left(batch pending[T], w writer[T]) pending[T] {
 	made, err := stateOf(s.file)
@@ -286,14 +287,13 @@ func (s *Store[T]) left(batch pending[T], w writer[T]) pending[T] {
 	}
 	if made.Transaction != s.saved.Transaction && !made.Filling {
 		s.noteLacking(batch, w)
-		batch.changes, batch.weight = nil, 0 // it takes another transaction to make them last
+		batch.changes, batch.weight = nil, 0 // they are in the file, but only another transaction makes them durable
 	}
 	s.saved = made
 	return batch
 }
 
-// write puts a batch into the file, and returns what did that. The caller holds
-// writing.
+// write writes a batch to the file, and returns its writer. The caller holds writing.
 func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -306,8 +306,8 @@ func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
 		}
 		s.unsure = false
 	}
-	// A first list may be large. As long as the file has no state that is to be kept, it
-	// need not be one transaction.
+	// A first list may be large. It may take several transactions while the file has no state to
+	// keep.
 	none := s.saved.Version == "" && len(s.saved.Scopes) == 0 && (s.saved.Objects == 0 || s.saved.Filling)
 	w = writer[T]{codec: s.options.Codec, state: s.saved, clear: s.saved.Filling, lacking: s.lacking, failures: failures{}}
 	keys := slices.SortedFunc(maps.Keys(batch.changes), store.Key.Compare)
@@ -320,13 +320,13 @@ func (s *Store[T]) write(batch pending[T]) (w writer[T], err error) {
 	return w, s.update(func(tx *bolt.Tx) error { return w.put(tx, keys, batch.changes, &batch.progress) })
 }
 
-// Close writes what was changed, and closes the file, so that another store may open
-// it. The store is then a cache and nothing else: it can be read and written, and
-// nothing of that lasts. It returns what went wrong; a second call does nothing. Let Run
-// end before, or it ends by itself.
+// Close writes the pending changes and closes the file, so that another store may open it. After
+// that, the store is only a cache: reads and writes work, but no write goes to the file. Close
+// returns the errors of the write and of closing; a second call does nothing. End Run before Close,
+// or Close ends it.
 func (s *Store[T]) Close() error {
 	s.stop()
-	err := s.transact(true) // whoever closes has the error, and may be the hook
+	err := s.transact(true) // without the hook: the caller gets the error, and may be the hook
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.file == nil {

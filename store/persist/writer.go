@@ -8,23 +8,23 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// writer puts objects into transactions.
+// writer writes objects in transactions.
 type writer[T any] struct {
 	codec Codec[T]
 	state fileState
-	clear bool // what is there is left from a list that was never completed
+	clear bool // the file has objects of a list that was never completed
 
-	// failures are the objects that could not be encoded, and lacking those that could not
-	// be before.
+	// failures are the objects that this writer could not encode. lacking are the objects that
+	// earlier writers could not encode.
 	failures failures
 	lacking  map[store.Key]change[T]
 
-	// records is how many were written, and bytes how long they were.
+	// records is the number of records written, and bytes their total length.
 	records, bytes int
 }
 
-// put makes one transaction: some changes, and where they lead to; nil if more are to
-// come.
+// put writes some changes in one transaction, and the versions after them. to is nil if more
+// transactions follow.
 func (w *writer[T]) put(tx *bolt.Tx, keys []store.Key, changes map[store.Key]change[T], to *progress) error {
 	state := w.state
 	if w.clear {
@@ -38,7 +38,7 @@ func (w *writer[T]) put(tx *bolt.Tx, keys []store.Key, changes map[store.Key]cha
 	}
 	objects := tx.Bucket(objectsBucket)
 	if to == nil {
-		objects.FillPercent = 0.9 // they come in order
+		objects.FillPercent = 0.9 // keys come in order
 	}
 	for _, key := range keys {
 		if err := w.putOne(objects, &state, key, changes[key]); err != nil {
@@ -74,7 +74,7 @@ func (w *writer[T]) putOne(objects *bolt.Bucket, state *fileState, key store.Key
 		if encoded, err = encode(w.codec, c.object); err != nil {
 			w.failures[key] = err
 			if old == nil || sameObject(old, name, c.version) {
-				return nil // the older state is better than none, as in the cache
+				return nil // an older state is better than none, as in the cache
 			}
 			c.gone = true
 		}
@@ -94,7 +94,7 @@ func (w *writer[T]) putOne(objects *bolt.Bucket, state *fileState, key store.Key
 	return objects.Put(name, sealed)
 }
 
-// sameObject reports whether what is written under a key may be an older state of an object.
+// sameObject reports whether the record under a key may be an older state of the same object.
 func sameObject(sealed, name []byte, version store.Version) bool {
 	content, _, ok := unseal(name, sealed)
 	written, _, ok2 := contents(content)

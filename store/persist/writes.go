@@ -6,7 +6,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// wrote ends a write: the server was heard of, and what it said is to be written.
+// wrote ends a write: the reflector has reached the server, and the writer may have to wait.
 func (s *Store[T]) wrote(scope store.Scope, err error) error {
 	s.contact(scope)
 	s.throttle()
@@ -27,7 +27,7 @@ func (s *Store[T]) DeleteKey(key store.Key) error {
 	return s.wrote(store.Scope{}, s.cache.DeleteKey(key))
 }
 
-// apart makes an overlap with the scopes of the store an error that says what to do.
+// apart wraps the error of an overlap with the scopes of the store in a [*ScopesError].
 func (s *Store[T]) apart(err error) error {
 	if _, rejected := errors.AsType[*store.RejectedError](err); !rejected && errors.Is(err, store.ErrOutOfScope) {
 		return &ScopesError{Path: s.path, Scopes: s.Scopes(), Err: err}
@@ -35,8 +35,7 @@ func (s *Store[T]) apart(err error) error {
 	return err
 }
 
-// Replace implements [store.Store]. While the store has scopes, it is refused with a
-// [*ScopesError].
+// Replace implements [store.Store]. While the store has scopes, it fails with a [*ScopesError].
 func (s *Store[T]) Replace(objects []T, resourceVersion string) error {
 	return s.wrote(store.Scope{}, s.apart(s.cache.Replace(objects, resourceVersion)))
 }
@@ -46,7 +45,7 @@ func (s *Store[T]) Bookmark(resourceVersion string) error {
 	return s.wrote(store.Scope{}, s.cache.Bookmark(resourceVersion))
 }
 
-// BeginBatch implements [store.BatchStore]. While the store has scopes, a list is refused with a
+// BeginBatch implements [store.BatchStore]. While the store has scopes, a list fails with a
 // [*ScopesError].
 func (s *Store[T]) BeginBatch(self store.Store[T], replace bool) store.Batch[T] {
 	if self != store.Store[T](s) {
@@ -84,10 +83,9 @@ var (
 	_ store.Resumer         = (*partition[any])(nil)
 )
 
-// Partition returns the door for one part of the store, with a resource version of its
-// own, which the file keeps as well: see [store.Cache.Partition], whose errors it
-// returns, that of an overlap in a [*ScopesError]. Of the scopes that were read from the file, [Store.Drop] those that are not
-// wanted any more.
+// Partition returns the partition of a scope. It has its own resource version, which the file
+// stores as well. See [store.Cache.Partition] for its errors; an overlap is a [*ScopesError]. Call
+// [Store.Drop] for the scopes in the file that you no longer need.
 func (s *Store[T]) Partition(scope store.Scope) (store.BatchStore[T], error) {
 	p, err := s.cache.Partition(scope)
 	if err != nil {
@@ -96,8 +94,7 @@ func (s *Store[T]) Partition(scope store.Scope) (store.BatchStore[T], error) {
 	return &partition[T]{p, s}, nil
 }
 
-// Scopes returns the scopes of all partitions, those that were read from the file
-// first.
+// Scopes returns the scopes of all partitions. The scopes that Open read from the file come first.
 func (s *Store[T]) Scopes() []store.Scope {
 	var all []store.Scope
 	for _, p := range s.cache.Partitions() {

@@ -271,7 +271,7 @@ func keep(o *Object) step {
 
 var errDecode = errors.New("cannot be decoded")
 
-// say gives a batch some writes, and expects that it takes them.
+// say passes some writes to a batch, and expects no error.
 func (s *subject) say(t *testing.T, batch store.Batch[*Object], steps ...step) {
 	t.Helper()
 	for _, each := range steps {
@@ -288,7 +288,7 @@ func (s *subject) commit(t *testing.T, replace bool, resourceVersion string, ste
 	return recovering(func() error { return batch.Commit(resourceVersion) })
 }
 
-// committed expects that a batch could be committed.
+// committed expects that Commit succeeded.
 func (s *subject) committed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	crowd   = 20  // objects of each Replace
 )
 
-// concurrency has the clauses about readers in other goroutines. They find an
-// interleaving by trying often; the race detector finds more.
+// concurrency has the clauses about readers in other goroutines. They find a bad interleaving by
+// many tries; the race detector finds more.
 var concurrency = []clause{
 	{
 		name:  "a resource version is never visible before its objects",
@@ -31,9 +31,9 @@ var concurrency = []clause{
 	},
 }
 
-// whileReading calls write for each round while other goroutines call read, and
-// waits for one of them between two rounds, so that each write meets readers that
-// run. It ends early if one of them returns an error.
+// whileReading calls write for each round while other goroutines call read. Between two rounds it
+// waits for a read, so that each write runs together with reads. It ends early if a read returns an
+// error.
 func whileReading(t *testing.T, read func() error, write func(round int) error) {
 	t.Helper()
 	var running sync.WaitGroup
@@ -75,8 +75,8 @@ func whileReading(t *testing.T, read func() error, write func(round int) error) 
 	}
 }
 
-// checkVersionAfterObjects writes one object in turns of four: the remainder of
-// its resource version by four says how.
+// checkVersionAfterObjects writes one object in turns of four writes. The remainder of its resource
+// version by four identifies the write.
 func checkVersionAfterObjects(t *testing.T, s *subject) {
 	const turn = 4
 	const added, updated, replaced, deleted = 1, 2, 3, 0
@@ -101,7 +101,7 @@ func checkVersionAfterObjects(t *testing.T, s *subject) {
 				return fmt.Errorf("a reader read the resource version %q of the %s, and after it Get returned %v", first, way, got)
 			}
 		}
-		// The next write may be on its way. It is no deletion after these two.
+		// The next write may be running. After these two it is no deletion.
 		if settled := seen%turn == added || seen%turn == updated; settled && first == last && (!held || walked != 1) {
 			return fmt.Errorf("a reader read the resource version %q of the %s twice; in between Get returned %v, %t and All yielded %d objects",
 				first, way, got, held, walked)
@@ -129,14 +129,14 @@ func checkVersionAfterObjects(t *testing.T, s *subject) {
 	})
 }
 
-// checkWholeCommits gives all objects of each Replace one version: a walk that
-// sees two versions saw half of one.
+// checkWholeCommits gives all objects of each Replace one version: an iteration that sees two
+// versions saw half of a commit.
 func checkWholeCommits(t *testing.T, s *subject) {
 	write := func(round int) error {
 		version := strconv.Itoa(round + 1)
 		all := make([]*Object, crowd)
 		for i := range all {
-			// Every other list has other names, so that some objects go.
+			// Every other list has other names, so that each Replace deletes objects.
 			name := strconv.Itoa(i + round%2*crowd/2)
 			all[i] = New("n", name, "u-"+name, version)
 		}

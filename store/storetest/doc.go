@@ -1,11 +1,11 @@
-// Package storetest holds a store to its contract: [Run] is a suite of tests that
-// any [store.Store], with the [store.Reader] of what it holds, has to pass, and
-// [RunBatches] is that of a [store.BatchStore].
+// Package storetest tests a store against the contract of package store. [Run] is a suite of tests
+// for any [store.Store] and a [store.Reader] of its objects. [RunBatches] is the suite for a
+// [store.BatchStore].
 //
 // # Usage
 //
-// Write a test beside your store. It makes a store of [Object] values, which have
-// the metadata of a Kubernetes object and nothing else:
+// Write a test next to your store. The test makes a store of [Object] values, which have the
+// metadata of a Kubernetes object and nothing else:
 //
 //	func TestContract(t *testing.T) {
 //		storetest.Run(t, func() (store.Store[*storetest.Object], store.Reader[*storetest.Object]) {
@@ -14,30 +14,27 @@
 //		})
 //	}
 //
-// Use [ClusterKey] instead of [store.ObjectKey] for a store that holds objects of
-// several clusters. A decorator is tested with the store behind it as the Reader.
-// Run it with the race detector, too: the suite reads while it writes.
+// Use [ClusterKey] instead of [store.ObjectKey] for a store that holds objects of several clusters.
+// To test a decorator, pass the store behind it as the Reader. Run the test with the race detector,
+// too: the suite reads while it writes.
 //
-// # What is tested
+// # Tests
 //
-//   - One subtest for each clause of the contract, named after it. A failure says
-//     what was written before, what was read, and what the contract says.
-//   - With [RunBatches], clauses about batches as well. A store without batches of
-//     its own fails them.
-//   - One more subtest that writes at random and compares everything that can be
-//     read with a plain map. It uses pgregory.net/rapid, whose flags apply:
-//     -rapid.checks=10000 looks longer, and a failure prints the flag that
-//     repeats it.
+//   - Each clause of the contract has a subtest with its name. A failure prints the writes before
+//     it, the result of the read, and the clause.
+//   - [RunBatches] adds clauses about batches. A store without its own batches fails them.
+//   - One more subtest writes at random and compares every read with a plain map. It uses
+//     pgregory.net/rapid, and accepts its flags: -rapid.checks=10000 runs longer, and a failure
+//     prints the flag that repeats it.
 //
-// # What is asked of a store
+// # Requirements for a store
 //
-//   - Both come to a test fresh and empty, at each call of open.
-//   - A write can be read when the call that made it has returned.
-//   - The Reader may be called from any goroutine while one goroutine writes, and
-//     from the body of a walk, which may write as well.
-//   - Objects are compared by what is in them, so a store may keep copies. Only
-//     the object that a Replace finds unchanged has to be the same pointer as
-//     before.
-//   - A rejected object without a name cannot be recognised when it comes again,
-//     so only a Replace without rejections lets the resource version go on.
+//   - Each call of open returns a new, empty store and its Reader.
+//   - A write is visible when the method returns.
+//   - The Reader is safe for use from any goroutine while one goroutine writes. The body of an
+//     iteration may read and write.
+//   - The suite compares objects by their content, so a store may keep copies. Only an object that
+//     a Replace finds unchanged must keep its pointer.
+//   - A store cannot recognise a rejected object without a name when it comes again. So only a
+//     Replace without rejections advances the resource version after it.
 package storetest

@@ -17,19 +17,18 @@ var (
 	modelNames      = []string{"a", "b", "ab"}
 )
 
-// model is what a store has to be: a map and two sentences about the resource
-// version.
+// model is a reference store: a map and two rules about the resource version.
 type model struct {
 	objects         map[store.Key]*Object
 	resourceVersion string
 	complete        bool // there was a Replace
-	lacking         bool // something was rejected since the last clean Replace
+	lacking         bool // an object was rejected since the last Replace without rejections
 
-	clock int // counts what was drawn, so that no two states are the same
+	clock int // counts the drawn values, so that no two states are the same
 }
 
-// againstModel writes to a store and to a model at random. After each write
-// everything that can be read has to be the same.
+// againstModel makes random writes to a store and to a model. After each write every read must
+// return the same from both.
 func againstModel(t *rapid.T, s *subject) {
 	m := &model{objects: map[store.Key]*Object{}}
 	single := func(write func(rapid.TB, *Object), to func(*Object)) func(*rapid.T) {
@@ -89,7 +88,7 @@ func (m *model) replace(t *rapid.T, s *subject, withBad bool) {
 			next[key] = held
 			unchanged[key], _ = s.reader.Get(key)
 		case !listed && slices.ContainsFunc(bad, func(b *Object) bool { return b != nil && b.UID != "" && b.UID == held.UID }):
-			next[key] = held // it came without its name, so it is not missing
+			next[key] = held // it was listed without its name, so it is not missing
 		}
 	}
 
@@ -115,7 +114,7 @@ func sameVersion(a, b *Object) bool {
 	return a.UID != "" && a.ResourceVersion != "" && a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
-// compare holds everything that can be read to the model.
+// compare compares every read of the store with the model.
 func (m *model) compare(t *rapid.T, s *subject) {
 	var all []*Object
 	for _, key := range slices.SortedFunc(maps.Keys(m.objects), store.Key.Compare) {

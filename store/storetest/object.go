@@ -8,19 +8,19 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Object is what the suite stores. *Object is a [store.Object] with the accessors
-// that a store looks for; as with a Kubernetes object, they panic on nil. Like
-// every stored object it is not changed once it was handed over.
+// Object is the type of the suite's objects. *Object is a [store.Object] with the methods that a
+// store looks for. As with a Kubernetes object, these methods panic on nil. Like every stored
+// object, it does not change after it was passed to a store.
 type Object struct {
-	// Cluster is empty but in the tests of stores that use [ClusterKey].
+	// Cluster is empty except in the tests of stores that use [ClusterKey].
 	Cluster         string
 	Namespace       string
 	Name            string
 	UID             types.UID
 	ResourceVersion string
 
-	// Payload stands for everything else. Two states of one object differ in
-	// it, also where neither has a resource version.
+	// Payload stands for all other fields. It differs between two states of one object, also if
+	// neither has a resource version.
 	Payload string
 }
 
@@ -31,8 +31,8 @@ func New(namespace, name, uid, resourceVersion string) *Object {
 	return &Object{Namespace: namespace, Name: name, UID: types.UID(uid), ResourceVersion: resourceVersion}
 }
 
-// At returns a later state of the object: a copy with another resource version,
-// which is its payload as well.
+// At returns a later state of the object: a copy with another resource version, which is also its
+// payload.
 func (o *Object) At(resourceVersion string) *Object {
 	later := *o
 	later.ResourceVersion, later.Payload = resourceVersion, resourceVersion

@@ -8,8 +8,8 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// unsorted has its objects in no order, and neighbours that an order of joined
-// strings, or a search by prefix, gets wrong.
+// unsorted returns objects in no order, and the same objects in order. It has neighbours that a
+// store confuses if it compares joined strings, or searches by prefix.
 func unsorted() (unsorted, sorted []*Object) {
 	node, n := New("", "z", "u1", "1"), New("", "n", "u2", "2")
 	na, nb, nab := New("n", "a", "u3", "3"), New("n", "b", "u4", "4"), New("n", "ab", "u5", "5")
@@ -18,7 +18,7 @@ func unsorted() (unsorted, sorted []*Object) {
 	return []*Object{nn, nb, two, node, dash, nab, na, n, ten}, []*Object{n, node, ten, two, na, nab, nb, dash, nn}
 }
 
-// reading has the clauses about what a Reader answers.
+// reading has the clauses about the results of a Reader.
 var reading = []clause{
 	{
 		name: "All runs in the order of keys",
@@ -138,7 +138,7 @@ var reading = []clause{
 	},
 }
 
-// walks returns both ways to walk, by name.
+// walks returns both iterations, by name.
 func walks(r store.Reader[*Object], namespace string) map[string]iter.Seq2[store.Key, *Object] {
 	return map[string]iter.Seq2[store.Key, *Object]{
 		"All":                                   r.All(),
@@ -168,7 +168,7 @@ func checkWalksWhileWriting(t *testing.T, s *subject) {
 	}
 }
 
-// writeDuringWalk makes a change of every kind, in front of a walk and behind it.
+// writeDuringWalk makes a change of every kind, before and after the position of an iteration.
 func (s *subject) writeDuringWalk(t *testing.T, step int, a, b, c *Object) {
 	switch step {
 	case 1:

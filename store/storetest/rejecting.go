@@ -2,7 +2,7 @@ package storetest
 
 import "testing"
 
-// rejecting has the clauses about objects that a store cannot take.
+// rejecting has the clauses about objects that a store must reject.
 var rejecting = []clause{
 	{
 		name: "a nil object is rejected",

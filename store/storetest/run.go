@@ -11,13 +11,13 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// patience is how long a walk may take whose body writes: one that holds a lock
-// takes for ever.
+// patience is the longest time for an iteration whose body writes. An iteration that holds a lock
+// would never end.
 var patience = 10 * time.Second
 
-// clause is one sentence of the contract and how to tell that it holds.
+// clause is one sentence of the contract, and its test.
 type clause struct {
-	name  string // the subtest's
+	name  string // name of the subtest
 	rule  string // printed when it fails
 	check func(*testing.T, *subject)
 }
@@ -25,16 +25,16 @@ type clause struct {
 // modelClause is the subtest that writes at random.
 const modelClause = "any sequence of writes leads where a map does"
 
-// Run tests whether a store fulfils the contract of a [store.Store], in one subtest
-// a clause. It calls open for a fresh, empty store each time, together with a
-// Reader of what the store holds; neither may be nil.
+// Run tests whether a store fulfils the contract of a [store.Store]. Each clause is a subtest. For
+// each it calls open, which must return a new, empty store and a Reader of its objects; neither may
+// be nil.
 func Run(t *testing.T, open func() (store.Store[*Object], store.Reader[*Object])) {
 	t.Helper()
 	run(t, open, storing, replacing, reading, versions, rejecting, concurrency)
 }
 
-// RunBatches is Run for a store with batches of its own, and tests these as well. It fails
-// for a store without: see [store.Begin].
+// RunBatches is Run for a store with its own batches, and tests these as well. It fails for a store
+// without them: see [store.Begin].
 func RunBatches(t *testing.T, open func() (store.Store[*Object], store.Reader[*Object])) {
 	t.Helper()
 	run(t, open, storing, replacing, reading, versions, rejecting, batching, concurrency)
@@ -58,16 +58,16 @@ func run(t *testing.T, open func() (store.Store[*Object], store.Reader[*Object])
 	})
 }
 
-// failOnPanic is to be deferred. A panic of the store under test fails its clause,
-// and the others still run.
+// failOnPanic fails a clause if the store under test panics, so that the other clauses still run.
+// Defer it.
 func failOnPanic(t *testing.T) {
 	if value := recover(); value != nil {
 		t.Errorf("panic: %v\n%s", value, debug.Stack())
 	}
 }
 
-// within runs f in a goroutine of its own, so that one that blocks is a failure
-// with a reason instead of a test that never ends.
+// within runs f in its own goroutine. If f blocks, the test fails with a reason instead of never
+// ending.
 func within(t *testing.T, f func(), orElse string) {
 	t.Helper()
 	done := make(chan struct{})

@@ -12,8 +12,8 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// subject is the store under test. Its methods write and read, compare, and
-// report what differs together with everything that was written before.
+// subject is the store under test. Its methods write, read and compare. A failure prints the
+// difference and all earlier writes.
 type subject struct {
 	store   store.Store[*Object]
 	reader  store.Reader[*Object]
@@ -42,7 +42,7 @@ func (s *subject) errorf(t rapid.TB, format string, args ...any) {
 	t.Errorf("%s\nafter:\n\t%s", fmt.Sprintf(format, args...), history)
 }
 
-// wrote notes a write and expects that it went well.
+// wrote records a write and expects that it succeeded.
 func (s *subject) wrote(t rapid.TB, err error, format string, args ...any) {
 	t.Helper()
 	s.note(format, args...)
@@ -85,7 +85,7 @@ func (s *subject) bookmark(t rapid.TB, resourceVersion string) {
 	s.wrote(t, s.store.Bookmark(resourceVersion), "Bookmark(%q)", resourceVersion)
 }
 
-// badWrite is one way to give a store a single object.
+// badWrite is one method to write a single object.
 type badWrite struct {
 	name string
 	call func(store.Store[*Object], *Object) error
@@ -105,8 +105,7 @@ func (s *subject) rejects(t rapid.TB, w badWrite, bad *Object) {
 	s.wantRejections(t, err, bad)
 }
 
-// replaceRejects expects that a Replace rejects some of its objects, given again
-// in bad.
+// replaceRejects expects that a Replace rejects some of its objects. bad lists these objects again.
 func (s *subject) replaceRejects(t rapid.TB, resourceVersion string, objects []*Object, bad ...*Object) {
 	t.Helper()
 	err := recovering(func() error { return s.store.Replace(slices.Clone(objects), resourceVersion) })
@@ -114,8 +113,7 @@ func (s *subject) replaceRejects(t rapid.TB, resourceVersion string, objects []*
 	s.wantRejections(t, err, bad...)
 }
 
-// recovering makes an error of a panic, so that the message can say what was
-// written.
+// recovering turns a panic into an error, so that the message can list the writes.
 func recovering(write func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -153,7 +151,7 @@ func (s *subject) wantRejections(t rapid.TB, err error, bad ...*Object) {
 	}
 }
 
-// wantObjects expects that objects are held under their keys.
+// wantObjects expects that the store holds objects under their keys.
 func (s *subject) wantObjects(t rapid.TB, objects ...*Object) {
 	t.Helper()
 	for _, want := range objects {
@@ -164,7 +162,7 @@ func (s *subject) wantObjects(t rapid.TB, objects ...*Object) {
 	}
 }
 
-// wantNone expects that nothing is held under some keys.
+// wantNone expects that the store holds no object under some keys.
 func (s *subject) wantNone(t rapid.TB, keys ...store.Key) {
 	t.Helper()
 	for _, key := range keys {
@@ -174,7 +172,7 @@ func (s *subject) wantNone(t rapid.TB, keys ...store.Key) {
 	}
 }
 
-// wantWalk expects that a walk yields objects under their keys in the given order.
+// wantWalk expects that an iteration yields objects under their keys in the given order.
 func (s *subject) wantWalk(t rapid.TB, name string, walk iter.Seq2[store.Key, *Object], want ...*Object) {
 	t.Helper()
 	var got []*Object
