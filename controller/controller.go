@@ -11,17 +11,16 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Feed fills an event-queue collection until ctx ends. A reflector is one. Run
-// must return soon after ctx ended, and must be callable again if the
-// controller's Run is to be.
+// Feed fills an event-queue collection until ctx ends. A reflector is a Feed. Run must return soon
+// after ctx ended. If the controller's Run is called again, so is the feed's Run.
 type Feed interface {
 	Run(ctx context.Context) error
 }
 
-// Controller runs a handler on the events that a feed brings. See the package
-// documentation for what it guarantees.
+// Controller runs a handler for the events of a feed. See the package documentation for its
+// guarantees.
 //
-// Create one with [New], and make it work with [Controller.Run].
+// Create one with [New], and start it with [Controller.Run].
 type Controller[T any] struct {
 	options
 	feed    Feed
@@ -31,11 +30,10 @@ type Controller[T any] struct {
 }
 
 var (
-	// ErrDrainTimeout is the cause of an [*eventqueue.DrainError] when the time
-	// for finishing was over.
+	// ErrDrainTimeout is the cause of an [*eventqueue.DrainError] when the drain timeout was over.
 	ErrDrainTimeout = errors.New("time to finish is over")
 
-	// ErrRunning means that Run was called while it runs already.
+	// ErrRunning means that Run was called while it is already running.
 	ErrRunning = errors.New("controller is running already")
 
 	// ErrIncomplete means that a controller was made without a feed, a
@@ -43,8 +41,8 @@ var (
 	ErrIncomplete = errors.New("controller needs a feed, a collection and a handler: pass all three to New")
 )
 
-// New returns a controller of what a feed puts into a collection. Nothing happens
-// until Run is called; something missing is reported by Run as well.
+// New returns a controller for a feed and the collection that it fills. Nothing starts before Run.
+// A missing argument is an error of Run.
 func New[T any](feed Feed, queues *eventqueue.Collection[T], handler Handler[T], opts ...Option) *Controller[T] {
 	return &Controller[T]{options: newOptions(opts), feed: feed, queues: queues, handler: handler}
 }
@@ -53,18 +51,18 @@ func New[T any](feed Feed, queues *eventqueue.Collection[T], handler Handler[T],
 // every object of the first list, whether it succeeded or not.
 func (c *Controller[T]) Synced() <-chan struct{} {
 	if c.queues == nil {
-		return nil // it never is: Run says why
+		return nil // never closed: Run returns the reason
 	}
 	return c.queues.Synced()
 }
 
-// Run runs the feed and the workers until ctx ends or the feed returns. It then
-// lets the workers finish what is queued, for as long as [WithDrainTimeout] says,
-// and returns when the last call of the handler has returned. If the cause of ctx's end
-// is [ErrHalt], there is no time to finish; see [WithHalt] as well.
+// Run runs the feed and the workers until ctx ends or the feed returns. It then lets the workers
+// finish the queued events, for the time of [WithDrainTimeout], and returns when the last call of
+// the handler has returned. If the cause of ctx's end is [ErrHalt], Run skips this drain: see also
+// [WithHalt].
 //
-// It returns nil if the feed ended without an error and nothing was left to do, and
-// [eventqueue.ErrClosed] if somebody closed the collection.
+// It returns nil if the feed ended without an error and no event is left, and
+// [eventqueue.ErrClosed] if the collection was closed.
 func (c *Controller[T]) Run(ctx context.Context) error {
 	if c.feed == nil || c.queues == nil || c.handler == nil {
 		return ErrIncomplete
@@ -75,14 +73,14 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	defer c.running.Store(false)
 
 	c.queues.LiveFirst(c.liveFirst)
-	// Workers outlive ctx, so that they can finish; its values are theirs.
+	// Workers outlive ctx, so that they can finish. They keep its values.
 	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer onHalt(ctx, func() { stop(ErrHalt) })()
 	feeding, stopFeed := context.WithCancel(ctx)
 	var closed error
 	var workers sync.WaitGroup
 	workers.Go(func() {
-		defer stopFeed() // nobody takes any more what it brings
+		defer stopFeed() // the collection has no consumer any more
 		c.queues.Process(working, c.workers, eventqueue.Reporting(c.handler, func(ctx context.Context, err *eventqueue.HandlerError) {
 			c.report(ctx, c.logger.With(zap.Stringer("key", err.Key)), "handler failed", err)
 		}))
@@ -91,7 +89,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 		}
 	})
 
-	defer func() { stop(nil); workers.Wait() }() // should the feed panic
+	defer func() { stop(nil); workers.Wait() }() // in case the feed panics
 
 	err := c.feed.Run(feeding)
 
@@ -102,7 +100,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	stop(nil)
 	workers.Wait()
 	if left != nil {
-		// Handlers that were running when the time was over have ended since.
+		// Handlers that were running at the timeout have ended since.
 		over, end := context.WithCancelCause(context.WithoutCancel(ctx))
 		end(cause)
 		left = c.queues.Drain(over)
@@ -110,8 +108,8 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	return errors.Join(err, left, closed)
 }
 
-// report tells of a failure of the handler. A stack trace of the logger would be that of
-// this library, so a line has only that of a panic.
+// report reports a failure of the handler. The logger's own stack trace would show this library, so
+// a line has only the stack of a panic.
 func (o *options) report(ctx context.Context, logger *zap.Logger, message string, err *eventqueue.HandlerError, more ...zap.Field) {
 	fields := append(more, zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt),
 		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
@@ -120,7 +118,7 @@ func (o *options) report(ctx context.Context, logger *zap.Logger, message string
 	}
 	logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error(message, fields...)
 	defer func() {
-		// What the hook does wrong must not change what becomes of the event.
+		// A panic of the hook must not affect the event.
 		if value := recover(); value != nil {
 			logger.Error("error hook panicked", zap.String("resourceVersion", err.ResourceVersion), zap.Any("panic", value), zap.Stack("stack"))
 		}

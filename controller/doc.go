@@ -1,8 +1,7 @@
-// Package controller runs a handler on what happens to objects: a [Controller] is
-// a feed that fills an event-queue collection, and workers that empty it. It is
-// the Controller of the blog series "Understanding Kubernetes' tools/cache
-// package". On top of informers there is a [Reconciler], which calls a function for the
-// keys of objects that changed, or whose relatives did.
+// Package controller runs a handler for changes of objects. A [Controller] is a feed that fills an
+// event-queue collection, and workers that empty it. The blog series "Understanding Kubernetes'
+// tools/cache package" describes the same Controller. A [Reconciler] works with informers: it calls
+// a function for the keys of objects that changed, or whose related objects changed.
 //
 // # Usage of a controller
 //
@@ -15,9 +14,9 @@
 //		}))
 //	err := c.Run(ctx) // until ctx ends
 //
-// The feed is usually a reflector; anything that runs and fills the collection
-// will do. The handler gets the queue of events of one object at a time; [Each]
-// makes one of a function for single events.
+// The feed is usually a reflector, but anything with a Run method that fills the collection works.
+// The handler gets the event queue of one object at a time. [Each] makes a handler from a function
+// for single events.
 //
 // # Usage of a reconciler
 //
@@ -38,84 +37,76 @@
 //	all.Add(r)
 //	err := all.Run(ctx) // until ctx ends
 //
-// A handler is told what happened; a reconcile function finds out what is the case. Use
-// the latter where several kinds of objects make up what is to be done. The program
-// samplecontroller among the examples is a whole one.
+// A handler gets events; a reconcile function reads the current state. Use a reconciler where the
+// work depends on several kinds of objects. The example samplecontroller is a complete program.
 //
 // # Guarantees of a controller
 //
-//   - C1. The handler is called for one object by at most one worker at a time,
-//     with everything that happened to the object since the handler last
-//     succeeded on it. What else holds of the events says package eventqueue.
-//   - C2. Where the handler returns an error or panics, the events come again,
-//     after a back-off that grows with each failure of the object, together with
-//     what happened meanwhile. Other objects are not held up. runtime.Goexit, as
-//     of a test's FailNow, counts as a panic.
-//   - C3. What fails by an error made by [Permanent] is reported, and does not come
-//     again.
-//   - C4. News of an object go before what only the first list or a resync brought,
-//     but for one object in eight: see [WithLiveFirst]. The events of one object
-//     keep their order.
-//   - C5. When ctx ends, the feed is stopped first. The handler then gets what is
-//     still queued, until nothing is left but what waits for its back-off, or the
-//     time for that is over. Run returns after the last call has returned, and
-//     says what is left.
-//   - C6. Run may be called again: nothing that was not handled is lost in
-//     between.
+//   - C1. At most one worker at a time calls the handler for one object. The handler gets every
+//     event of the object since its last success on it. Package eventqueue says what else holds of
+//     the events.
+//   - C2. If the handler returns an error or panics, the events are retried after a back-off,
+//     together with newer ones. The back-off grows with each failure of the object. Other objects
+//     are not delayed. runtime.Goexit, as in FailNow of a test, counts as a panic.
+//   - C3. An event that fails with an error made by [Permanent] is reported and not retried.
+//   - C4. Live events of an object go before initial additions and resyncs, except for one object
+//     in eight: see [WithLiveFirst]. The events of one object keep their order.
+//   - C5. When ctx ends, the feed stops first. The handler then processes the queue until only
+//     events in back-off are left, or the drain timeout ends. Run returns after the last call has
+//     returned, and its error names the remaining events.
+//   - C6. Run may be called again: no unhandled event is lost in between.
 //
 // # Guarantees of a reconciler
 //
-//   - R1. A key is reconciled by one worker at a time. What happens to it during a call
-//     has it reconciled once more.
-//   - R2. Nobody is called before all informers have filled their caches. The key of
-//     every object in the primary cache is then reconciled, and that of every one that
-//     [Watch] maps to. No change is missed after that, but those that a predicate
-//     refuses and those of its own that [WithoutOwnWrites] keeps away: many changes may
-//     make one call.
-//   - R3. Where the function returns an error, panics or calls runtime.Goexit, the key
-//     comes again, after a back-off that grows with each failure, unless the error is
-//     [Permanent]. Other keys are not held up.
-//   - R4. A key for which a call has written something, and said so by [Wrote] or
-//     [Deleted], is not reconciled on a cache that does not show it, for as long as
-//     [WithVisibilityTimeout] says; nor by the next Run of the same reconciler. After that
-//     time it is reconciled again.
-//   - R5. News go before what only the first list or a resync brought, but for one key in eight, and
-//     a [Result] may say otherwise: see [Priority].
-//   - R6. When ctx ends, the keys that wait are still reconciled, for as long as
-//     [WithDrainTimeout] says; those that wait for a cache, as long as that is filled.
-//     Run returns after the last call has returned, and names the keys that are left.
-//     After [ErrHalt] there is no time for that.
-//   - R7. Run may be called again: every key is then reconciled anew.
-//   - R8. A panic in a mapping or a predicate is reported once, with the key of the event's
-//     object, and costs the event alone. It goes to the reconciler's logger and error hook, or
-//     to the informer's where the reconciler has none.
-//   - R9. What leaves an informer, because a scope is dropped or an object belongs to another
-//     shard, is not mistaken for a deletion: nobody is called for it, nor, where the primary
-//     informer has scopes or shards, for a key of which it has no object, unless that was
-//     deleted while it had it.
+//   - R1. One worker at a time reconciles a key. If the key gets an event during a call, it is
+//     reconciled once more.
+//   - R2. The reconciler makes no call before all informers have filled their caches. It then
+//     reconciles the key of every object in the primary cache, and every key that [Watch] maps to.
+//     It misses no change after that, except for changes that a predicate rejects and own writes
+//     that [WithoutOwnWrites] ignores. One call may cover many changes.
+//   - R3. If the function returns an error, panics or calls runtime.Goexit, the key is retried
+//     after a back-off, which grows with each failure. A [Permanent] error is not retried. Other
+//     keys are not delayed.
+//   - R4. If a call has reported a write with [Wrote] or [Deleted], the reconciler does not
+//     reconcile the key on a cache without that write. It waits for the cache at most as long as
+//     [WithVisibilityTimeout] says, and then reconciles the key again. This also holds for the next
+//     Run of the same reconciler.
+//   - R5. Live events go before initial additions and resyncs, except for one key in eight. A
+//     [Result] may set another priority: see [Priority].
+//   - R6. When ctx ends, the reconciler still reconciles queued keys for the time of
+//     [WithDrainTimeout]. This includes keys that wait for a cache, as long as the informers fill
+//     their caches. Run returns after the last call has returned, and its error names the remaining
+//     keys. After [ErrHalt], Run skips this drain.
+//   - R7. Run may be called again: it reconciles every key anew.
+//   - R8. A panic in a mapping or a predicate is reported once, with the key of the event's object,
+//     and drops only that event. The report goes to the logger and error hook of the reconciler, or
+//     to those of the informer if the reconciler has none.
+//   - R9. An object that leaves an informer, because a scope was dropped or the object belongs to
+//     another shard, does not count as deleted: the reconciler is not called for it. If the primary
+//     informer has scopes or shards, the reconciler is not called for a key without an object
+//     either, unless that object was deleted while the informer held it.
 //
-// Between two processes nothing of this holds: see packages leader and shard. A process that takes
-// over has caches that are as fresh as its watches are; what the other one wrote last
-// may not be in them yet. Writes that must not be made twice need a name or a resource
-// version that lets the API server refuse the second.
+// None of this holds between two processes: see packages leader and shard. The caches of a process
+// that takes over are as fresh as its watches, and may not show the last writes of the other
+// process yet. A write that must not happen twice needs a name or a resource version, so that the
+// API server refuses the second one.
 //
 // # Concurrency
 //
-// The handler runs on as many goroutines as there are workers, one unless
-// [WithWorkers] says otherwise. All methods may be called from any goroutine, but
-// at most one Run at a time.
+// The handler runs on as many goroutines as there are workers. The default is one worker: see
+// [WithWorkers]. All methods may be called from any goroutine, but at most one Run at a time.
 //
 // # Observing
 //
-// An [Observer] of a reconciler is told which events have keys reconciled, and of each
-// call, whose context it may replace: for metrics and traces. What a [Controller] does,
-// the observer of its collection is told: see [eventqueue.WithObserver].
+// An [Observer] of a reconciler sees the events that trigger a reconcile, and each call. It may
+// replace the context of a call. Use it for metrics and traces. For a [Controller], observe its
+// collection: see [eventqueue.WithObserver].
 //
 // # Errors
 //
-// What a handler or a reconcile function returns goes to the logger and to the hook given by
-// [WithErrorHook] as a [*eventqueue.HandlerError]; a panic is a [*eventqueue.PanicError]
-// in it, with the key and the stack. How many there were, and how far the handler is
-// behind, says the collection: see [eventqueue.Collection.Stats]. Run returns what the
-// feed returned, and a [*eventqueue.DrainError] if events or keys were left.
+// An error of a handler or a reconcile function goes to the logger and to the hook given by
+// [WithErrorHook], as a [*eventqueue.HandlerError]. For a panic it contains a
+// [*eventqueue.PanicError], with the key and the stack. [eventqueue.Collection.Stats] counts
+// failures and shows how far the handler is behind. Run returns the error of the feed, and a
+// [*eventqueue.DrainError] if events or keys were left.
 package controller

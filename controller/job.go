@@ -10,36 +10,35 @@ import (
 	"go.uber.org/zap"
 )
 
-// job is what is known of a key beside that it waits. Keys of which there is nothing to
-// know have none. Guarded by shift.mu.
+// job is the state of a key. A key without any state has no job. Guarded by shift.mu.
 type job struct {
 	running bool
-	// due is true for a key that is to be reconciled and may not be in the queue: the
-	// queue, or the time, was over before its turn came.
+	// due is true for a key that must be reconciled and may not be in the queue: the queue was shut
+	// down, or the time was over, before its turn.
 	due bool
-	// held is true while the caches do not show what was written; parked, if the key
-	// is to be reconciled then, with that priority.
+	// held is true while the caches do not show the key's writes. parked is true if the key must be
+	// reconciled after that, with this priority.
 	held     bool
 	parked   bool
 	priority Priority
-	unseen   []wait        // what it is held for
-	shown    chan struct{} // closed when it is not held any more; nil if it never was
+	unseen   []wait        // the waits that hold it
+	shown    chan struct{} // closed when the hold ends; nil if it was never held
 
-	// gone is true if the object of the key was deleted, and no call has been made for that;
-	// ending, if the one that is being made is.
+	// gone is true if the key's object was deleted, and no call has begun for that. ending is true
+	// if the running call began for that.
 	gone, ending bool
 
 	failures int
 	err      error // of the last call
 
-	own    []version // what calls wrote and was not heard of yet, if own writes are ignored
-	during []trigger // what happened during the call, if own writes are ignored
+	own    []version // writes of calls without an event yet, if own writes are ignored
+	during []trigger // events during the call, if own writes are ignored
 }
 
 // wait waits until a cache shows a write.
 type wait func(context.Context) error
 
-// jobLocked returns what is known of a key.
+// jobLocked returns the job of a key, and creates it if necessary.
 func (s *shift) jobLocked(key store.Key) *job {
 	j := s.jobs[key]
 	if j == nil {
@@ -49,16 +48,16 @@ func (s *shift) jobLocked(key store.Key) *job {
 	return j
 }
 
-// tidyLocked forgets a key of which there is nothing to know.
+// tidyLocked deletes the job of a key without any state.
 func (s *shift) tidyLocked(key store.Key, j *job) {
 	if !j.running && !j.held && !j.due && j.err == nil && len(j.own) == 0 && !j.gone {
 		delete(s.jobs, key)
 	}
 }
 
-// trigger has a key reconciled because of an event of a source.
+// trigger queues a key because of an event of a source.
 func (s *shift) trigger(t trigger) {
-	if t.key == (store.Key{}) { // nothing has it
+	if t.key == (store.Key{}) { // no object has this key
 		return
 	}
 	if t.left {
@@ -84,7 +83,7 @@ func (s *shift) add(key store.Key, p Priority) {
 	s.ready.Add(key)
 }
 
-// park has a key reconciled when the caches show what was written.
+// park makes release queue the key when the caches show its writes.
 func (j *job) park(p Priority) {
 	if !j.parked || j.priority < p {
 		j.priority = p
@@ -92,7 +91,7 @@ func (j *job) park(p Priority) {
 	j.parked = true
 }
 
-// begin reports whether a key may be reconciled now, and returns which attempt that is.
+// begin reports whether a key may be reconciled now, and returns the number of the attempt.
 func (s *shift) begin(key store.Key, p Priority) (attempt int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,9 +110,9 @@ func (s *shift) begin(key store.Key, p Priority) (attempt int, ok bool) {
 	return j.failures + 1, true
 }
 
-// settle notes how a call ended, and says when the next one is. Nobody begins one before
-// the queue is told that this one is done. The lock is not held where functions of the
-// user are called; the hook, which may end the goroutine, comes last.
+// settle records the result of a call, and schedules the next one. No call for the key begins
+// before the queue gets Done for this one. The lock is not held while functions of the user are
+// called. The hook comes last, because it may end the goroutine.
 func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err error) {
 	writes := c.written()
 	failed, during := s.note(key, writes, s.unseen(key, writes), err)
@@ -147,8 +146,8 @@ func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err er
 	}
 }
 
-// note notes how a call ended. It returns the failure to report, if there is one, and
-// what others did during the call.
+// note records the result of a call. It returns the failure to report, if there is one, and the
+// events of other writers during the call.
 func (s *shift) note(key store.Key, writes []written, unseen []wait, err error) (failed *eventqueue.HandlerError, during []trigger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,13 +183,13 @@ func (s *shift) held(key store.Key) string {
 	return s.sources[0].held(key)
 }
 
-// interrupted reports whether a call failed because it was told to end.
+// interrupted reports whether a call failed because its context ended.
 func (s *shift) interrupted(err error) bool {
 	ended := s.working.Err()
 	return ended != nil && (errors.Is(err, ended) || errors.Is(err, context.Cause(s.working)))
 }
 
-// unseen returns what waits for writes that the caches do not show yet.
+// unseen returns waits for the writes that the caches do not show yet.
 func (s *shift) unseen(key store.Key, writes []written) []wait {
 	if s.visibility <= 0 {
 		return nil
@@ -206,7 +205,7 @@ func (s *shift) unseen(key store.Key, writes []written) []wait {
 	return stillUnseen(all)
 }
 
-// stillUnseen returns those of some waits that are not over.
+// stillUnseen returns the waits that are not over.
 func stillUnseen(all []wait) []wait {
 	if len(all) == 0 {
 		return nil
@@ -215,7 +214,7 @@ func stillUnseen(all []wait) []wait {
 	cancel()
 	var unseen []wait
 	for _, wait := range all {
-		// Whoever does not have to wait returns nil even though the time is over.
+		// A wait that is over returns nil even though ctx has ended.
 		if errors.Is(wait(now), context.Canceled) {
 			unseen = append(unseen, wait)
 		}
@@ -232,8 +231,8 @@ func (s *shift) holdLocked(key store.Key, j *job, unseen []wait, again bool) {
 	}
 }
 
-// wait waits for what was written, and lets the key go on. An error ends the wait as well.
-// If again is true, a key whose time is over is reconciled again: its write may be lost.
+// wait waits until the caches show the writes, and then releases the key. An error ends the wait as
+// well. If again is true, a key that timed out is reconciled again: its write may be lost.
 func (s *shift) wait(key store.Key, unseen []wait, again bool) {
 	ctx, cancel := context.WithTimeout(s.working, s.visibility)
 	defer cancel()
@@ -249,8 +248,8 @@ func (s *shift) wait(key store.Key, unseen []wait, again bool) {
 	}
 }
 
-// release ends the hold of a key, unless the shift has ended before: what is parked is
-// left then. It reports whether the key is to be reconciled, as it is if a write was lost.
+// release ends the hold of a key. If the shift has ended before, a parked key stays parked. release
+// reports whether to queue the key, which is also the case if a write was lost.
 func (s *shift) release(key store.Key, lost bool) (Priority, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +267,7 @@ func (s *shift) release(key store.Key, lost bool) (Priority, bool) {
 	return j.priority, j.due
 }
 
-// resume holds the keys that an earlier shift left unseen.
+// resume holds the keys whose writes an earlier shift left unseen.
 func (s *shift) resume(unseen map[store.Key][]wait) {
 	for key, waits := range unseen {
 		s.mu.Lock()
@@ -277,8 +276,7 @@ func (s *shift) resume(unseen map[store.Key][]wait) {
 	}
 }
 
-// leftUnseen returns the keys for which something was written that the caches do not
-// show yet.
+// leftUnseen returns the keys whose writes the caches do not show yet.
 func (s *shift) leftUnseen() map[store.Key][]wait {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Owner returns a mapping for [Watch]: from an object to the one that controls it, if
-// that is of the given kind, as [metav1.NewControllerRef] says it. The version of the
-// kind does not matter. The owner is in the namespace of the object: for owners that are
-// in none, write a function.
+// Owner returns a mapping for [Watch] from an object to its controlling owner, as
+// [metav1.NewControllerRef] sets it, if the owner is of the given kind. The version of the kind
+// does not matter. The mapping expects the owner in the namespace of the object. For cluster-scoped
+// owners, write a function.
 func Owner[S metav1.Object](kind schema.GroupKind) func(S) []store.Key {
 	return func(object S) []store.Key {
 		ref := metav1.GetControllerOfNoCopy(object)
@@ -25,8 +25,8 @@ func Owner[S metav1.Object](kind schema.GroupKind) func(S) []store.Key {
 	}
 }
 
-// Labelled returns a mapping for [Watch]: from an object to the one in its namespace
-// whose name is the value of a label.
+// Labelled returns a mapping for [Watch] from an object to the one in its namespace that a label
+// names.
 func Labelled[S metav1.Object](label string) func(S) []store.Key {
 	return func(object S) []store.Key {
 		name := object.GetLabels()[label]
@@ -37,10 +37,10 @@ func Labelled[S metav1.Object](label string) func(S) []store.Key {
 	}
 }
 
-// Indexed returns a mapping for [Watch]: from an object to all those that have a value
-// in common with it in an index of the primary cache, such as to all that name it. It
-// finds those that are in the cache when the object changes; one that comes later is
-// reconciled because it came.
+// Indexed returns a mapping for [Watch] from an object to all objects of the primary cache that
+// share a value with it in an index, such as all objects that name it. It finds the objects that
+// are in the cache when the object changes. An object that comes later is reconciled because of its
+// own addition.
 func Indexed[S, T any, I comparable](index *store.Index[I, T], values func(S) []I) func(S) []store.Key {
 	return func(object S) []store.Key {
 		var keys []store.Key
@@ -53,10 +53,9 @@ func Indexed[S, T any, I comparable](index *store.Index[I, T], values func(S) []
 	}
 }
 
-// SpecChanged is a predicate for [Watch] and [Reconciler.Only] that refuses
-// modifications that only touched the status or the metadata: those that left the
-// generation as it was. It accepts the beginning of a deletion, and resyncs. It is of
-// no use for kinds without a generation, such as ConfigMaps.
+// SpecChanged is a predicate for [Watch] and [Reconciler.Only]. It rejects modifications of only
+// the status or the metadata, which keep the generation. It accepts the beginning of a deletion,
+// and resyncs. It does not work for kinds without a generation, such as ConfigMaps.
 func SpecChanged[S metav1.Object](event eventqueue.Event[S]) bool {
 	if event.Type != eventqueue.Modification || event.Origin == eventqueue.Resync {
 		return true

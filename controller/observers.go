@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// observers are several observers as one. The context of the first goes to the second, and
-// the reconcile function's is that of the last.
+// observers combines several observers. Each observer gets the context of the observer before it,
+// and the reconcile function gets the context of the last one.
 type observers []Observer
 
-// withObserver returns an observer that tells both; one of them may be nil.
+// withObserver returns an observer that calls both; one of them may be nil.
 func withObserver(first, second Observer) Observer {
 	if first == nil || second == nil {
-		return second // a nil one ends what there was
+		return second // a nil second observer removes the first
 	}
 	if several, ok := first.(observers); ok {
 		return append(slices.Clip(several), second)
@@ -27,7 +27,7 @@ func (o observers) Triggered(ctx context.Context, trigger Trigger) {
 	}
 }
 
-// Reconciling implements [Observer]. They hear of the end in the opposite order.
+// Reconciling implements [Observer]. It calls the done functions in the opposite order.
 func (o observers) Reconciling(ctx context.Context, call Reconciling) (context.Context, func(Result, error)) {
 	var last func(Result, error) // most calls have one at most
 	var before []func(Result, error)

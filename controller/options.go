@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultDrainTimeout is how long a controller that is stopped goes on with what
-// is queued. It is well below the 30 seconds that Kubernetes gives a pod to end.
+// DefaultDrainTimeout is how long a stopped controller continues with its queue. It is well below
+// the 30 seconds that Kubernetes gives a pod to end.
 const DefaultDrainTimeout = 10 * time.Second
 
 // Option configures a [Controller] or a [Reconciler].
@@ -54,24 +54,23 @@ func WithWorkers(n int) Option {
 	return optionFunc(func(o *options) { o.workers = n })
 }
 
-// WithLiveFirst says whether objects of which there is news are handled before those
-// of which only events of the first list or of a resync wait. The default is yes; one
-// in eight is then still one of the others. Of a controller it overrides
-// [eventqueue.WithLiveFirst], from when Run begins; of a reconciler it does not concern
-// the priority of a [Result].
+// WithLiveFirst sets whether objects with live events are handled before objects with only initial
+// additions or resyncs. The default is yes; one object in eight is then still one of the latter.
+// For a controller it overrides [eventqueue.WithLiveFirst] when Run begins. For a reconciler it
+// does not affect the priority of a [Result].
 func WithLiveFirst(on bool) Option {
 	return optionFunc(func(o *options) { o.liveFirst = on })
 }
 
-// WithDrainTimeout sets how long Run goes on with what is queued after the feed
-// has stopped or, of a reconciler, after ctx has ended. The default is
-// [DefaultDrainTimeout]; 0 or less ends the handler's context at once.
+// WithDrainTimeout sets how long Run continues with the queue after the feed has stopped or, for a
+// reconciler, after ctx has ended. The default is [DefaultDrainTimeout]; 0 or less ends the
+// handler's context at once.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drainTimeout = d })
 }
 
-// WithLogger sets the logger, which gets the failures of the handler as errors.
-// The default logs nothing.
+// WithLogger sets the logger, which gets failures of the handler at Error. The default logs
+// nothing.
 func WithLogger(logger *zap.Logger) Option {
 	return optionFunc(func(o *options) {
 		if logger != nil {
@@ -80,9 +79,8 @@ func WithLogger(logger *zap.Logger) Option {
 	})
 }
 
-// WithErrorHook sets a function that is called with every failure of the handler,
-// a [*eventqueue.HandlerError] each time, from the goroutine of the worker. The default does
-// nothing.
+// WithErrorHook sets a function that is called with every failure of the handler, as a
+// [*eventqueue.HandlerError], on the worker's goroutine. The default does nothing.
 func WithErrorHook(hook func(context.Context, error)) Option {
 	return optionFunc(func(o *options) {
 		if hook != nil {

@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// maxOwn is how many of the last writes for a key are remembered, to know them when
-// they come, and how many events that come during a call.
+// maxOwn is the number of remembered own writes for a key, to recognize their events. It is also
+// the number of kept events during a call.
 const maxOwn = 16
 
-// version is one state of one object. The zero version is that of none.
+// version is one state of one object. The zero version stands for no object.
 type version struct{ uid, resourceVersion string }
 
-// known reports whether the version is told apart from any other.
+// known reports whether the version identifies a state.
 func (v version) known() bool { return v.uid != "" && v.resourceVersion != "" }
 
 // before reports whether a version is an earlier state of the same object.
@@ -25,8 +25,8 @@ func (v version) before(other version) bool {
 	return err == nil && order < 0
 }
 
-// keep reports whether an event is no reason to reconcile its key now: because it shows
-// a write of the key's own, or because that is known only when the call has ended.
+// keep reports whether to ignore an event for now: it shows an own write of the key, or a running
+// call has to end first to decide that.
 func (s *shift) keep(t trigger) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,23 +43,23 @@ func (s *shift) keep(t trigger) bool {
 	return own
 }
 
-// shows reports whether an event shows a write of ours, and nothing else. It forgets
-// the writes of which there will be no event any more.
+// shows reports whether an event shows only an own write. It forgets the writes that will have no
+// event any more.
 func (j *job) shows(t trigger) bool {
 	own := slices.Contains(j.own, t.of)
-	// The events of an object come in its order. Some never come: that of a write which
-	// changed nothing came before, and a list shows only the last.
+	// The events of an object keep their order. Some writes have no event: a write without a change
+	// has the version of an earlier event, and a list shows only the last state.
 	j.own = slices.DeleteFunc(j.own, func(own version) bool {
 		return own == t.of || own.before(t.of) || t.gone && own.uid == t.of.uid
 	})
 	if len(j.own) == 0 {
 		j.own = nil
 	}
-	// What a list shows may hide what others did before the last write.
+	// An object from a list may hide a change of another writer before our last write.
 	return own && !t.gone && !t.listed
 }
 
-// foreign remembers what a call wrote, and returns what others did during it.
+// foreign remembers the writes of a call, and returns the events of other writers during the call.
 func (j *job) foreign(wrote []version) []trigger {
 	for _, v := range wrote {
 		if v.known() && !slices.Contains(j.own, v) {
@@ -74,7 +74,7 @@ func (j *job) foreign(wrote []version) []trigger {
 	return during
 }
 
-// heardOf returns the states that the sources will tell of.
+// heardOf returns the written versions for which the sources will deliver events.
 func (s *shift) heardOf(writes []written) []version {
 	var all []version
 	for _, w := range writes {

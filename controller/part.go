@@ -2,11 +2,10 @@ package controller
 
 import "github.com/kubereflector/kubereflector/store"
 
-// What is told apart where the primary informer has scopes or shards, which come and go: a key
-// whose object was deleted is reconciled, one whose object is, or has become, somebody else's
-// is not.
+// If the primary informer has scopes or shards, they come and go. A key whose object was deleted is
+// then reconciled. A key whose object belongs, or now belongs, to another process is not.
 
-// noteEnd notes whether the object of a key was deleted.
+// noteEnd records whether the object of a key was deleted.
 func (s *shift) noteEnd(t trigger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,7 +19,7 @@ func (s *shift) noteEnd(t trigger) {
 	}
 }
 
-// part forgets what is known of an object that left. No call is made for it.
+// part drops the state of an object that left. No call follows.
 func (s *shift) part(t trigger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +34,8 @@ func (s *shift) part(t trigger) {
 	s.tidyLocked(t.key, j)
 }
 
-// abandons reports whether a key has no object here, and may be somebody else's. Then what is
-// known of it is forgotten.
+// abandons reports whether the primary cache has no object for a key that another process may be
+// responsible for. It then drops the state of the key.
 func (s *shift) abandons(key store.Key) bool {
 	if len(s.sources) == 0 || !s.sources[0].lacks(key) || s.sources[0].covers(key) {
 		return false

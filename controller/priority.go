@@ -9,16 +9,15 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Priority says which of the keys that wait is reconciled first. Keys of the same
-// priority are in the order in which they came.
+// Priority sets which queued key is reconciled first. Keys of the same priority keep their order.
 type Priority int8
 
 const (
-	// Low is the priority of what only the first list or a resync brought.
+	// Low is the priority of initial additions and resyncs.
 	Low Priority = iota - 1
-	// Normal is the priority of what happens, and that of the zero Result.
+	// Normal is the priority of live events, and of the zero Result.
 	Normal
-	// High goes before both. Nothing has it by itself.
+	// High goes before both. Only a [Result] sets it.
 	High
 
 	priorities = int(High-Low) + 1
@@ -37,15 +36,15 @@ func (p Priority) String() string {
 	return fmt.Sprintf("Priority(%d)", int8(p))
 }
 
-// clamp returns the priority that there is nearest to p.
+// clamp returns the valid priority that is nearest to p.
 func (p Priority) clamp() Priority { return min(max(p, Low), High) }
 
-// fairness is how many keys are taken until one is of the lowest priority that waits,
-// whatever else does: nothing starves.
+// fairness prevents starvation: one in so many keys is taken from the lowest priority that has
+// keys.
 const fairness = 8
 
-// ordering is the order of a work queue. A work queue knows keys alone: the priority of
-// one is told here, before the key is added there.
+// ordering is the order of a work queue. A work queue knows only keys, so the ordering gets the
+// priority of a key before the key is added to the queue.
 type ordering struct {
 	// mu protects the fields below it. The work queue holds its own lock when it calls.
 	mu     sync.Mutex
@@ -58,13 +57,13 @@ type ordering struct {
 	turn   int
 }
 
-// place is where a key waits.
+// place is the position of a waiting key.
 type place struct {
 	priority Priority
 	number   uint64 // of its entry in the line
 }
 
-// line is the keys of one priority, in their order.
+// line holds the keys of one priority, in order.
 type line struct {
 	entries []entry
 	left    int // entries of keys that have moved to another line since
@@ -84,23 +83,22 @@ func newOrdering() *ordering {
 	}
 }
 
-// want says what priority a key is to have that is added next: the highest that
-// anybody wants since it was last taken.
+// want sets the priority for the next addition of a key: the highest one requested since it was
+// last taken.
 func (o *ordering) want(key store.Key, p Priority) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	raise(o.wanted, key, p)
 }
 
-// wantLater is want for a key that is added after a time: what adds it before has a
-// priority of its own.
+// wantLater is want for a key with a delayed addition. An earlier addition has its own priority.
 func (o *ordering) wantLater(key store.Key, p Priority) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	raise(o.later, key, p)
 }
 
-// due says that the time of a key is over.
+// due marks that the delay of a key is over.
 func (o *ordering) due(key store.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,7 +119,7 @@ func raise(all map[store.Key]Priority, key store.Key, p Priority) {
 func (o *ordering) Push(key store.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.appendLocked(key, o.wanted[key]) // Normal, if nobody said anything
+	o.appendLocked(key, o.wanted[key]) // Normal, if none was requested
 	delete(o.wanted, key)
 }
 
@@ -157,7 +155,7 @@ func (o *ordering) Len() int {
 	return len(o.places)
 }
 
-// Pop implements [workqueue.Queue]. Something must wait.
+// Pop implements [workqueue.Queue]. The queue must not be empty.
 func (o *ordering) Pop() store.Key {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -176,7 +174,7 @@ func (o *ordering) Pop() store.Key {
 	panic("controller: Pop of an empty queue")
 }
 
-// popLocked takes the first key of a line that has not left it.
+// popLocked takes the first key of a line. It skips keys that have moved to another line.
 func (o *ordering) popLocked(p Priority) (store.Key, bool) {
 	line := &o.lines[p-Low]
 	for len(line.entries) > 0 {
@@ -192,7 +190,7 @@ func (o *ordering) popLocked(p Priority) (store.Key, bool) {
 	return store.Key{}, false
 }
 
-// settle returns the priority with which a key was taken, and forgets it.
+// settle returns the priority with which a key was taken, and removes it.
 func (o *ordering) settle(key store.Key) Priority {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -201,7 +199,7 @@ func (o *ordering) settle(key store.Key) Priority {
 	return p
 }
 
-// delayed is the work queue as those see it who add keys after a time.
+// delayed is the work queue for delayed additions.
 type delayed struct {
 	workqueue.TypedInterface[store.Key]
 	order *ordering

@@ -13,28 +13,27 @@ import (
 	"go.uber.org/zap"
 )
 
-// Reconcile makes the world be as the object of a key says, or as nothing says if there
-// is no such object any more: it reads both from caches, not from events. It is called
-// for a key by one worker at a time, again and again, so that it must find out what is
-// left to do; where nothing is, it writes nothing.
+// Reconcile brings the world into the state that the object of a key describes, or cleans up if the
+// object does not exist any more. It reads both from caches, not from events. One worker at a time
+// calls it for a key. It is called again and again, so it must find out the remaining work, and
+// write nothing if there is none.
 //
-// An error has it called again after a back-off, unless it is [Permanent].
+// After an error it is called again with back-off, unless the error is [Permanent].
 type Reconcile func(ctx context.Context, key store.Key) (Result, error)
 
-// Result says when a key is to be reconciled again although nothing happens.
+// Result says when to reconcile a key again without an event.
 type Result struct {
-	// RequeueAfter is how long to wait before. 0 or less is never. Of several such
-	// times the first counts; it is not looked at where there is an error.
+	// RequeueAfter is the delay until the key is reconciled again. 0 or less means never. Of
+	// several delays the shortest takes effect. It is ignored if there is an error.
 	RequeueAfter time.Duration
-	// Priority is that of the call to come, be it because of RequeueAfter or of an
-	// error; if the key waits for something else by then, the higher one counts. After
-	// an error the zero value, which is [Normal], means the priority that this call had.
+	// Priority is the priority of the next call that follows from RequeueAfter or an error. If the
+	// key has another reason to be reconciled by then, the higher priority takes effect. After an
+	// error the zero value, which is [Normal], keeps the priority of this call.
 	Priority Priority
 }
 
 var (
-	// ErrTimeout is the cause with which the context of a call ends when the time of
-	// [WithTimeout] is over.
+	// ErrTimeout is the cause of a call's context when the time of [WithTimeout] is over.
 	ErrTimeout = errors.New("time to reconcile is over")
 
 	// ErrReconcilerRuns means that a reconciler was changed while its Run runs.
@@ -45,10 +44,10 @@ var (
 	ErrIncompleteReconciler = errors.New("reconciler needs a primary informer, a reconcile function and, for each Watch, an informer and a mapping")
 )
 
-// Reconciler calls a function for the keys of objects that changed, or whose relatives
-// did. See the package documentation for what it guarantees.
+// Reconciler calls a function for the keys of objects that changed, or whose related objects
+// changed. See the package documentation for its guarantees.
 //
-// Create one with [NewReconciler], and make it work with [Reconciler.Run].
+// Create one with [NewReconciler], and start it with [Reconciler.Run].
 type Reconciler[T any] struct {
 	reconcilerOptions
 	name      string
@@ -61,19 +60,19 @@ type Reconciler[T any] struct {
 	mu      sync.Mutex
 	running bool
 
-	// unseen is what waits for the writes of earlier runs that the caches did not show
-	// when those ended. Run alone uses it.
+	// unseen holds the waits for writes of earlier runs that the caches did not show when those
+	// runs ended. Only Run uses it.
 	unseen map[store.Key][]wait
 }
 
 var _ informer.Member = (*Reconciler[any])(nil)
 
-// NewReconciler returns a reconciler of the objects of an informer, the primary one. Its
-// name is for logs and metrics. Informers of other objects are added by [Watch].
+// NewReconciler returns a reconciler for the objects of an informer, the primary one. The name is
+// for logs and metrics. [Watch] adds informers of other objects.
 //
-// The reconciler runs no informer: run them beside it, as in an [informer.Group] that
-// has all of them, and the reconciler, as members. Run logs a warning that names the informers
-// that do not run 10 seconds after its start.
+// The reconciler does not run its informers: run them beside it, for example all of them in an
+// [informer.Group]. Run logs a warning that names the informers that do not run 10 seconds after
+// its start.
 func NewReconciler[T any](name string, primary *informer.Informer[T], reconcile Reconcile, opts ...ReconcilerOption) *Reconciler[T] {
 	o := newReconcilerOptions(opts)
 	return &Reconciler[T]{
@@ -85,10 +84,9 @@ func NewReconciler[T any](name string, primary *informer.Informer[T], reconcile 
 	}
 }
 
-// Only adds a predicate: events of the primary informer for which it returns false do
-// not have their object reconciled. See [SpecChanged]. It panics while Run runs. A manager
-// that runs starts a reconciler as soon as it is added: call Only before, and add the
-// reconciler by AddLed.
+// Only adds a predicate: if it returns false for an event of the primary informer, the event
+// triggers no reconcile. See [SpecChanged]. Only panics while Run runs. A running manager starts a
+// reconciler as soon as it is added: call Only before, and add the reconciler by AddLed.
 func (r *Reconciler[T]) Only(accepts func(eventqueue.Event[T]) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,12 +134,12 @@ func (r *Reconciler[T]) warn(ctx context.Context) {
 	}
 }
 
-// Synced returns a channel that is closed when the first call may be made: all informers
-// have filled their caches, and the key of every object that is in them waits.
+// Synced returns a channel that is closed when the first call may begin: all informers have filled
+// their caches, and the key of every object in them is queued.
 func (r *Reconciler[T]) Synced() <-chan struct{} { return r.synced }
 
-// WaitForSync waits for [Reconciler.Synced]. When ctx ends before, it returns why, as
-// [Reconciler.Ready] does, and the cause of ctx.
+// WaitForSync waits for [Reconciler.Synced]. If ctx ends before, it returns the error of
+// [Reconciler.Ready] and the cause of ctx.
 func (r *Reconciler[T]) WaitForSync(ctx context.Context) error {
 	select {
 	case <-r.synced:
@@ -156,8 +154,8 @@ func (r *Reconciler[T]) WaitForSync(ctx context.Context) error {
 	}
 }
 
-// Ready returns nil if the reconciler is synced and all its informers are ready, and
-// else what is missing: see [informer.Informer.Ready].
+// Ready returns nil if the reconciler is synced and all its informers are ready. Otherwise the
+// error names the reasons: see [informer.Informer.Ready].
 func (r *Reconciler[T]) Ready() error {
 	var errs []error
 	for _, s := range r.all() {
@@ -177,7 +175,7 @@ func (r *Reconciler[T]) Ready() error {
 	}
 }
 
-// begin notes that Run runs, and reports whether it did not before.
+// begin marks the reconciler as running, and reports false if it already was.
 func (r *Reconciler[T]) begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,17 +190,17 @@ func (r *Reconciler[T]) end() {
 	r.running = false
 }
 
-// Run waits until the informers are synced, and reconciles the key of every object that
-// they hold, and then of those that change, until ctx ends. It then goes on with the
-// keys that wait, for as long as [WithDrainTimeout] says, and returns when the last call
-// has returned. Those that wait for a cache to show what was written are given up when
-// its informer ends: let the informers end after the reconciler, as a group does. If the cause of ctx's end is [ErrHalt], it begins no other call, and the
-// contexts of those that are being made end at once; see [WithHalt] as well.
+// Run waits until the informers are synced. It reconciles the key of every object that they hold,
+// and then the keys of changed objects, until ctx ends. It then continues with the queued keys, for
+// the time of [WithDrainTimeout], and returns when the last call has returned. If an informer ends,
+// Run gives up the keys that wait for a cache: let the informers end after the reconciler, as a
+// group does. If the cause of ctx's end is [ErrHalt], Run begins no further call, and the contexts
+// of running calls end at once: see also [WithHalt].
 //
-// It returns nil if nothing was left to do; an [*eventqueue.DrainError] that names the
-// keys that had failed, waited for the caches or were not reached; and [ErrRunning] if it
-// runs already. It may be called again, and begins anew then, but for the keys that wait
-// for the caches: those still do.
+// It returns nil if no work is left. It returns an [*eventqueue.DrainError] that names the keys
+// that had failed, waited for the caches or were not reached. It returns [ErrRunning] if it is
+// already running. It may be called again and then begins anew. Keys that wait for the caches still
+// wait then.
 func (r *Reconciler[T]) Run(ctx context.Context) error {
 	sources := r.all()
 	for _, s := range sources {
@@ -235,7 +233,7 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 		select {
 		case <-s.Synced():
 		case <-ctx.Done():
-			return nil // nobody was called
+			return nil // no call was made
 		}
 	}
 	shift.resume(r.unseen)
@@ -244,7 +242,7 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 	r.once.Do(func() { close(r.synced) })
 	<-ctx.Done()
 	for _, s := range subscriptions {
-		s.Close() // what happens from now on is for the next run
+		s.Close() // later events are for the next run
 	}
 	if errors.Is(context.Cause(ctx), ErrHalt) {
 		shift.end(ErrHalt)

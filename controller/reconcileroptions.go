@@ -8,15 +8,14 @@ import (
 )
 
 const (
-	// DefaultBackoff is how long a key waits after its first failure; each further one
-	// doubles it.
+	// DefaultBackoff is the back-off of a key after its first failure. Each further failure doubles
+	// it.
 	DefaultBackoff = 5 * time.Millisecond
 
-	// DefaultBackoffLimit is how long a key waits at most after a failure.
+	// DefaultBackoffLimit is the longest back-off of a key.
 	DefaultBackoffLimit = 5 * time.Minute
 
-	// DefaultVisibilityTimeout is how long a key waits at most until the caches show
-	// what was written for it.
+	// DefaultVisibilityTimeout is how long a key waits at most until the caches show its writes.
 	DefaultVisibilityTimeout = 30 * time.Second
 )
 
@@ -27,12 +26,12 @@ type reconcilerOptions struct {
 	options
 	sources    []source // the secondary ones
 	timeout    time.Duration
-	visibility time.Duration // 0 or less for not waiting
+	visibility time.Duration // 0 or less means no wait
 	ignoreOwn  bool
 	resync     time.Duration // of the primary informer; 0 or less for none
 	limiter    workqueue.TypedRateLimiter[store.Key]
 	metrics    workqueue.MetricsProvider
-	observer   Observer // nil for nobody
+	observer   Observer // nil for none
 }
 
 type reconcilerOptionFunc func(*reconcilerOptions)
@@ -51,41 +50,40 @@ func newReconcilerOptions(opts []ReconcilerOption) reconcilerOptions {
 	return o
 }
 
-// WithTimeout sets how long one call of the reconcile function may take until its
-// context ends, with the cause [ErrTimeout]. The default, and 0 or less, is no limit.
+// WithTimeout sets how long one call of the reconcile function may take. Its context then ends with
+// the cause [ErrTimeout]. The default is no limit; 0 or less means the same.
 func WithTimeout(d time.Duration) ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.timeout = d })
 }
 
-// WithVisibilityTimeout sets how long a key waits at most, after a call that wrote
-// something, until the caches show it: see [Wrote]. The key is then reconciled again, since
-// the write may have been lost, unless the call returned a [Permanent] error. The default is [DefaultVisibilityTimeout]; with 0 or less
-// the key does not wait at all.
+// WithVisibilityTimeout sets how long a key waits at most, after a call with a write, until the
+// caches show the write: see [Wrote]. The key is then reconciled again, since the write may have
+// been lost, unless the call returned a [Permanent] error. The default is
+// [DefaultVisibilityTimeout]. With 0 or less the key does not wait.
 func WithVisibilityTimeout(d time.Duration) ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.visibility = d })
 }
 
-// WithoutOwnWrites says that what a call reports by [Wrote] does not have its key
-// reconciled again when the caches come to show it. Whoever uses it must have left the
-// object as it should be: nobody looks at it again until somebody else changes
-// something. A change of others between is never kept away: where a list shows an own
-// write, and so perhaps hides one, the key is reconciled. The default is to look again, which a call that finds nothing to do ends.
+// WithoutOwnWrites ignores the events of writes that calls report by [Wrote]: they trigger no
+// reconcile. Each call must then leave the object in its final state, because the key is not
+// reconciled again until another writer changes something. Changes of other writers are never
+// ignored: if a list shows an own write, it may hide another change, so the key is reconciled. By
+// default a reconcile follows each own write, and ends when it finds no work.
 func WithoutOwnWrites() ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.ignoreOwn = true })
 }
 
-// WithResync has the key of every object of the primary informer reconciled once more,
-// with the priority Low, each time that the period has passed, in case that something
-// has changed of which no informer tells. Nothing is asked of the API server. The default,
-// and a period that is not positive, is never; less than [informer.MinResync] counts as
-// that. For single keys see [Result].
+// WithResync queues the key of every object of the primary informer once in each period, with the
+// priority Low. It covers changes that no informer sees. It sends no request to the API server. The
+// default is never; a period that is not positive means the same. A shorter period than
+// [informer.MinResync] counts as MinResync. For single keys see [Result].
 func WithResync(period time.Duration) ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.resync = period })
 }
 
-// WithRateLimiter sets how long keys that failed wait until they come again. The
-// default is exponential for each key, from [DefaultBackoff] to [DefaultBackoffLimit],
-// and limits nothing else. A limiter serves one reconciler only; nil is the default.
+// WithRateLimiter sets the back-off of failed keys. The default is exponential for each key, from
+// [DefaultBackoff] to [DefaultBackoffLimit], without an overall limit. A limiter serves only one
+// reconciler; nil means the default.
 func WithRateLimiter(limiter workqueue.TypedRateLimiter[store.Key]) ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) {
 		if limiter != nil {
@@ -94,9 +92,8 @@ func WithRateLimiter(limiter workqueue.TypedRateLimiter[store.Key]) ReconcilerOp
 	})
 }
 
-// WithMetrics sets who gets the metrics of the work queue, under the reconciler's name.
-// The default is the provider that client-go's work queues have in common: see
-// [workqueue.SetProvider].
+// WithMetrics sets the provider for metrics of the work queue, which have the reconciler's name.
+// The default is the common provider of client-go's work queues: see [workqueue.SetProvider].
 func WithMetrics(provider workqueue.MetricsProvider) ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.metrics = provider })
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// shift is one run of a reconciler: its workers, and what they know.
+// shift is one run of a reconciler: its workers, and their state.
 type shift struct {
 	*reconcilerOptions
 	name      string
@@ -24,15 +24,14 @@ type shift struct {
 	queue     workqueue.TypedRateLimitingInterface[store.Key] // adds to it after a time
 	order     *ordering
 
-	// working is the context of the calls. It outlives that of Run, so that they can
+	// working is the context of the calls. It outlives the context of Run, so that calls can
 	// finish.
 	working context.Context
 	end     context.CancelCauseFunc
 	workers sync.WaitGroup
 	waiters sync.WaitGroup
 
-	// mu protects jobs. It is held for moments, and never while a function of the user
-	// runs.
+	// mu protects jobs. It is held briefly, and never while a function of the user runs.
 	mu   sync.Mutex
 	jobs map[store.Key]*job
 }
@@ -121,7 +120,7 @@ func (s *shift) call(c *call, key store.Key, attempt int, p Priority) (result Re
 	return s.reconcile(ctx, key)
 }
 
-// drain lets the workers finish what waits, and says what is left.
+// drain lets the workers finish the queue, and returns the remaining keys as an error.
 func (s *shift) drain() error {
 	late := func() { s.end(ErrDrainTimeout) }
 	if s.drainTimeout <= 0 {
@@ -138,8 +137,8 @@ func (s *shift) drain() error {
 	return s.left(cause)
 }
 
-// finish reconciles the keys that came back too late for the queue, and those that wait for
-// the caches, as far as those still are filled. Nobody else works any more.
+// finish reconciles the keys that came back too late for the queue, and the keys that wait for the
+// caches, as long as the informers fill these. The workers have ended before.
 func (s *shift) finish() {
 	filled, giveUp := context.WithCancel(s.working)
 	defer giveUp()
@@ -168,8 +167,8 @@ func (s *shift) finish() {
 	s.workers.Wait()
 }
 
-// unfinished returns the keys that are still to be reconciled, each with what is closed when
-// that may be done.
+// unfinished returns the keys that still must be reconciled, each with a channel that is closed
+// when that may begin.
 func (s *shift) unfinished() map[store.Key]<-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +186,7 @@ func (s *shift) unfinished() map[store.Key]<-chan struct{} {
 	return all
 }
 
-// left returns an error that names what was left undone.
+// left returns an error that names the remaining keys.
 func (s *shift) left(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +202,7 @@ func (s *shift) left(cause error) error {
 	return e
 }
 
-// close ends whatever still goes on.
+// close ends all goroutines of the shift.
 func (s *shift) close() {
 	s.end(nil)
 	s.queue.ShutDown()

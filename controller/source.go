@@ -15,24 +15,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// source is an informer whose objects have keys reconciled.
+// source is an informer whose events trigger reconciles.
 type source interface {
 	complete() bool
 	of() anyInformer
-	// subscribe begins to tell what happens in the informer, at first of all that is
-	// in it.
+	// subscribe starts to pass events of the informer to tell, beginning with the objects in its
+	// cache.
 	subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription
 	// held returns the resource version of the object that the cache holds under a key;
 	// empty if it holds none.
 	held(key store.Key) string
-	// has reports whether a written object is one of the source's.
+	// has reports whether a written object belongs to the source.
 	has(w written) bool
-	// covers reports whether what the source's cache does not have under a key is not
-	// there at all, and not somebody else's; lacks, whether it has nothing there.
+	// covers reports whether an object that is missing in the source's cache does not exist;
+	// otherwise another process may be responsible for it. lacks reports whether the cache has no
+	// object.
 	covers(key store.Key) bool
 	lacks(key store.Key) bool
-	// visible returns what waits until the cache shows a write for a key; nil if the
-	// object is none of the source's.
+	// visible returns a wait until the cache shows a write for a key; nil if the object does not
+	// belong to the source.
 	visible(key store.Key, w written) wait
 }
 
@@ -50,16 +51,16 @@ type subscription interface {
 	Close()
 }
 
-// trigger is why a key is reconciled.
+// trigger is the reason to reconcile a key.
 type trigger struct {
 	key      store.Key
 	priority Priority
-	of       version // of the object that changed
-	gone     bool    // it was deleted
-	left     bool    // and goes on to exist: it is somebody else's now
-	primary  bool    // it is the object of the key
-	listed   bool    // a list brought it to light: there may have been other changes before
-	cause    *cause  // nil if nobody observes
+	of       version // the version of the object that changed
+	gone     bool    // the object was deleted
+	left     bool    // the object left the informer but still exists: another process is responsible for it now
+	primary  bool    // the event's object is the object of the key
+	listed   bool    // the event comes from a list: earlier changes may be missing
+	cause    *cause  // nil without an observer
 }
 
 func versionOf(object any) version {
@@ -81,27 +82,27 @@ type watching[S any] struct {
 	resync   time.Duration
 }
 
-// Watch has keys reconciled when objects of a secondary informer change: those that
-// keys returns, such as that of an owner: see [Owner], [Labelled] and [Indexed]. A
-// modification is mapped twice, as it was and as it is, so that an object which moves
-// from one owner to another is news for both.
+// Watch triggers reconciles for changes of objects of a secondary informer. keys returns the keys
+// to reconcile for an object, such as the key of its owner: see [Owner], [Labelled] and [Indexed].
+// A modification is mapped twice, for its prior and its new state. So an object that moves from one
+// owner to another triggers both.
 //
-// Keys without a cluster are those of the cluster of the object. A key without a name is
-// reported as [ErrUnnamedKey] and not reconciled; the other keys of the event are.
+// Keys without a cluster get the cluster of the object. A key without a name is reported as
+// [ErrUnnamedKey] and not reconciled. The other keys of the event are.
 //
-// That objects left the informer, because a scope was dropped or they belong to another shard
-// now, is no reason to reconcile anything. Where the primary informer has scopes or shards, a
-// key of which it holds no object is reconciled only if one was deleted: there may be one that
-// is somebody else's.
+// An object that leaves the informer triggers no reconcile: its scope was dropped, or it belongs to
+// another shard now. If the primary informer has scopes or shards, a key without an object in its
+// cache is reconciled only if an object was deleted: another process may be responsible for the
+// key.
 //
-// Events for which one of the predicates returns false are ignored; a nil one accepts
-// all. See [SpecChanged]. None of the functions may change objects. An event on which one of them panics is
-// reported and given up, but for the keys that were found before.
+// Events for which one of the predicates returns false are ignored. A nil predicate accepts all
+// events. See [SpecChanged]. None of the functions may change objects. If a function panics, the
+// event is reported and dropped, except for the keys that were found before.
 func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, only ...func(eventqueue.Event[S]) bool) ReconcilerOption {
 	return reconcilerOptionFunc(func(o *reconcilerOptions) {
 		w := &watching[S]{informer: secondary, keys: keys, only: only}
 		if keys == nil {
-			w.informer = nil // which Run reports
+			w.informer = nil // an error of Run
 		}
 		o.sources = append(o.sources, w)
 	})
@@ -129,10 +130,10 @@ func (w *watching[S]) of() anyInformer { return w.informer }
 func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription {
 	opts := []informer.SubscriptionOption{
 		informer.WithName(name),
-		// Of two changes merged into one, an owner in between would not be heard of.
-		// The handler is quick: there is no backlog that memory would have to be kept for.
+		// If two changes were merged into one, an owner in between would be missed. The handler is
+		// quick, so the backlog needs little memory.
 		informer.WithCompaction(eventqueue.KeepAll), informer.WithResync(w.resync),
-		informer.WithErrorHook(o.errorHook), // nil: the informer's
+		informer.WithErrorHook(o.errorHook), // nil means the informer's hook
 	}
 	if o.logger.Core().Enabled(zapcore.ErrorLevel) { // else the informer's logger reports errors
 		opts = append(opts, informer.WithLogger(o.logger.With(zap.String("reconciler", name))))
@@ -149,7 +150,7 @@ func (w *watching[S]) handler(o *reconcilerOptions, tell func(trigger)) informer
 	}
 }
 
-// handle tells what an event means. A panic is permanent: the same would happen again.
+// handle turns an event into triggers. A panic is permanent: a retry would panic again.
 func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -16,7 +16,7 @@ func (w *watching[S]) has(of written) bool {
 	if !ok {
 		return true
 	}
-	// Objects of every kind have this type. Those of one cache are of one kind.
+	// Objects of every kind have this type. A cache holds objects of one kind.
 	for _, held := range w.informer.Cache().All() {
 		other, ok := any(held).(*unstructured.Unstructured)
 		return !ok || one.GroupVersionKind().GroupKind() == other.GroupVersionKind().GroupKind()
@@ -34,7 +34,7 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 		return nil
 	}
 	if key.Cluster == "" {
-		key.Cluster = of.Cluster // what is written for a key is written where it is
+		key.Cluster = of.Cluster // a write for a key goes to the key's cluster
 	}
 	seen := func(ctx context.Context) error { return cache.WaitForObjectIn(ctx, key.Cluster, object) }
 	switch {
@@ -48,7 +48,7 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 			})
 		}
 	case !w.informer.Selects(what.object):
-		// It will not be shown. An earlier state may have been.
+		// The cache will not show it. It may have shown an earlier state.
 		return func(ctx context.Context) error {
 			return waitUntil(ctx, cache, key, func(held metav1.Object) bool { return !versionOf(held).before(what.version) })
 		}
@@ -56,7 +56,7 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 	return seen
 }
 
-// waitUntil waits until a cache holds nothing under a key, or something that is enough.
+// waitUntil waits until a cache holds no object under a key, or an object that is enough.
 func waitUntil[S any](ctx context.Context, cache *store.View[S], key store.Key, enough func(metav1.Object) bool) error {
 	ended := func() bool {
 		held, ok := cache.Get(key)

@@ -26,13 +26,13 @@ type call struct {
 
 	// mu protects the fields below it.
 	mu     sync.Mutex
-	logger *zap.Logger // nil until somebody asks for it
+	logger *zap.Logger // nil until first use
 	writes []written
 }
 
 type callKey struct{}
 
-// callOf returns the call whose context it is, or nil.
+// callOf returns the call that a context belongs to, or nil.
 func callOf(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
@@ -55,7 +55,7 @@ func (c *call) log() *zap.Logger {
 	return c.logger
 }
 
-// wrote notes a write. What the object says is asked here, in the user's own call.
+// wrote records a write. It reads the version here, during the user's own call.
 func wrote[S metav1.Object](ctx context.Context, object S, deleted bool) {
 	c := callOf(ctx)
 	if c == nil || isNil(object) {
@@ -78,36 +78,38 @@ func (c *call) written() []written {
 	return slices.Clone(c.writes)
 }
 
-// Wrote says that the reconcile function, whose context it is, has created or changed
-// an object: pass it as the API server returned it. The key is then not reconciled
-// again until the caches show the object in that state or a later one, and so no call
-// sees less than the one before it has done.
+// Wrote reports that the reconcile function of ctx has created or changed an object. Pass the
+// object as the API server returned it. The reconciler does not reconcile the key again until the
+// caches show the object in that state or a later one. So each call sees at least the writes of the
+// call before.
 //
-// The caches are those of the reconciler's informers whose objects have the type S; an
-// object of another type is not waited for, and so none that [informer.NewTransformed]
-// makes something else of. Nor is one that a cache leaves out by what
-// [informer.Informer.Selects] knows, but until that cache does not hold an earlier state.
-// What else a cache will never show is waited for until it has seen so much else, a
-// bookmark at the latest, or the time of [WithVisibilityTimeout] is over: such as an
-// object outside of the namespace of a generated client. Use [informer.NewScoped] for such
-// a namespace. If the object is deleted, that is enough too. Of a reconciler of several
-// clusters, what is written for a key is taken to be in the key's cluster.
+// The caches are those of the reconciler's informers whose objects have the type S. The reconciler
+// does not wait for objects of another type, and therefore not for an informer made by
+// [informer.NewTransformed] with another type. If [informer.Informer.Selects] shows that a cache
+// leaves the object out, the reconciler waits only until the cache holds no earlier state of the
+// object.
 //
-// Elsewhere than in a reconcile function it does nothing, nor for a nil object. It may be
-// called from any goroutine until that returns.
+// A cache may leave an object out for another reason, such as an object outside of the namespace of
+// a generated client. The wait then ends when the cache has reached a later version, at the latest
+// with a bookmark, or with [WithVisibilityTimeout]. Use [informer.NewScoped] for such a namespace.
+// The wait also ends when the object is deleted. In a reconciler of several clusters, Wrote assumes
+// that the write went to the key's cluster.
+//
+// Wrote does nothing outside of a reconcile function, or for a nil object. It may be called from
+// any goroutine until the function returns.
 func Wrote[S metav1.Object](ctx context.Context, object S) {
 	wrote(ctx, object, false)
 }
 
-// Deleted is [Wrote] for an object that was deleted: pass it as it was last seen. The
-// caches are waited for until they do not hold it any more, or show that it is about to
-// go: it may have finalizers.
+// Deleted is [Wrote] for a deleted object. Pass its last known state. The reconciler waits until
+// the caches do not hold the object any more, or show its deletion timestamp: it may have
+// finalizers.
 func Deleted[S metav1.Object](ctx context.Context, object S) {
 	wrote(ctx, object, true)
 }
 
-// Logger returns the logger of the reconciler whose context it is, with its name and
-// the key on every line; one that logs nothing elsewhere.
+// Logger returns the reconciler's logger, with its name and the key on every line. Outside of a
+// reconcile function the logger logs nothing.
 func Logger(ctx context.Context) *zap.Logger {
 	if c := callOf(ctx); c != nil {
 		return c.log()

@@ -9,29 +9,28 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Backing is a cache with something behind it, which an informer is to use instead of
-// one of its own: see [WithStore]. A *persist.Store is one.
+// Backing is a cache with a store behind it. An informer uses it instead of its own cache: see
+// [WithStore]. A *persist.Store is a Backing.
 type Backing[T any] interface {
 	store.BatchStore[T]
 
-	// Cache returns the cache that shows what is written.
+	// Cache returns the cache that shows the written objects.
 	Cache() *store.Cache[T]
 
-	// Partition returns what is written to in place of [store.Cache.Partition].
+	// Partition returns the store to write to instead of [store.Cache.Partition].
 	Partition(scope store.Scope) (store.BatchStore[T], error)
 
-	// Run does what the backing has to do, until ctx ends. An error before that ends
-	// the informer.
+	// Run does the work of the backing until ctx ends. An earlier error ends the informer.
 	Run(ctx context.Context) error
 }
 
-// WithStore makes an informer fill a store of yours and show what that holds, such as
-// a *persist.Store, which has what an earlier process held: that can be read before
-// Run is called, and subscribers are told of it first. Run of the informer calls that of the
-// store, and ends it when the reflector has ended. The KeyFunc is the one that the store was made with.
+// WithStore makes an informer fill your store and show its contents. An example is a
+// *persist.Store, which holds the objects of an earlier process: they can be read before Run is
+// called, and subscribers get them first. The informer's Run calls the Run of the store, and ends
+// it after the reflector has ended. The informer uses the KeyFunc of the store.
 //
-// A store serves one informer at a time. Its T must be that of the informer's cache; else
-// Run returns a [*BackingError].
+// A store serves one informer at a time. Its T must be the T of the informer's cache, otherwise Run
+// returns a [*BackingError].
 func WithStore[T any](backing Backing[T]) Option {
 	return optionFunc(func(o *options) { o.backing = backing })
 }
@@ -44,7 +43,7 @@ var ErrBackingEnded = errors.New("store of WithStore ended the goroutine that it
 type BackingError struct {
 	// Informer is the informer's name: see [WithName].
 	Informer string
-	// Have is the Go type of the store, and Want that of the informer's objects.
+	// Have is the Go type of the store. Want is the Go type of the informer's objects.
 	Have, Want string
 }
 
@@ -53,7 +52,7 @@ func (e *BackingError) Error() string {
 	return fmt.Sprintf("informer %s: the store of WithStore is a %s, which does not hold objects of type %s", e.Informer, e.Have, e.Want)
 }
 
-// back makes the store that was given the one that is filled, and else a cache.
+// back makes the informer fill the store of [WithStore], or else a cache.
 func (i *Informer[T]) back(key store.KeyFunc[T]) {
 	switch backing := i.options.backing.(type) {
 	case nil:
@@ -67,7 +66,7 @@ func (i *Informer[T]) back(key store.KeyFunc[T]) {
 	i.into = i.cache
 }
 
-// part returns what is written to for one scope.
+// part returns the store for one scope.
 func (i *Informer[T]) part(scope store.Scope) (store.Store[T], error) {
 	if i.backing != nil {
 		return i.backing.Partition(scope)
@@ -75,8 +74,8 @@ func (i *Informer[T]) part(scope store.Scope) (store.Store[T], error) {
 	return i.cache.Partition(scope)
 }
 
-// support runs the backing, if there is one, until end is called. A failure ends the
-// feed; result waits for the end and returns it.
+// support runs the backing, if there is one, until end is called. An error of the backing ends the
+// feed. result waits for the backing to end and returns its error.
 func (i *Informer[T]) support(r *run[T]) (end func(), result func() error) {
 	if i.backing == nil {
 		return func() {}, func() error { return nil }
@@ -84,7 +83,8 @@ func (i *Informer[T]) support(r *run[T]) (end func(), result func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.feeding))
 	ended := make(chan error, 1)
 	go func() {
-		// Also if it ends the goroutine: nobody would end the feed otherwise, nor Run.
+		// The deferred function also runs after runtime.Goexit: without it, the feed and Run would
+		// not end.
 		err := ErrBackingEnded
 		defer func() {
 			if err != nil {

@@ -2,10 +2,10 @@ package informer
 
 import "github.com/kubereflector/kubereflector/store"
 
-// Covers reports whether the cache would hold any object that there is under a key. It
-// returns false if the key is in no scope of an informer made by [NewScoped], or if the scope,
-// or the reflector, is restricted to shards: then there may be an object that somebody else is
-// responsible for. Selectors do not count.
+// Covers reports whether the cache would hold an existing object under a key. It returns false if
+// the key is in no scope of an informer made by [NewScoped]. It also returns false if the scope, or
+// the reflector, is restricted to shards: another process may be responsible for the object. Covers
+// ignores selectors.
 func (i *Informer[T]) Covers(key store.Key) bool {
 	_, scoped := i.feed.(*scopes[T])
 	for _, s := range i.feed.sources() {

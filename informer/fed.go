@@ -8,36 +8,35 @@ import (
 	"go.uber.org/zap"
 )
 
-// Feed fills the cache of an informer. A reflector is one; [NewFed] takes others.
+// Feed fills the cache of an informer. A reflector is a Feed; [NewFed] takes others.
 type Feed interface {
-	// Run fills the cache until ctx ends, and returns nil then. It is called again
-	// when the informer is.
+	// Run fills the cache until ctx ends, and then returns nil. Each Run of the informer calls it.
 	Run(ctx context.Context) error
-	// State says what the feed does. Ready takes Watching for all is well, as long
-	// as Contact is not too old.
+	// State returns the state of the feed. For Ready, the phase Watching means that the feed works,
+	// as long as Contact is not too old.
 	State() reflector.State
-	// Changed returns a channel that is closed when the state is another than the
-	// given one, its ResourceVersion and Contact aside.
+	// Changed returns a channel that is closed when the state differs from the given one. It
+	// ignores ResourceVersion and Contact.
 	Changed(seen reflector.State) <-chan struct{}
 	// Synced returns a channel that is closed once the cache has been filled.
 	Synced() <-chan struct{}
 }
 
-// Report tells the logger and the error hook of an informer what went wrong and was
-// dealt with.
+// Report sends an error that the feed has dealt with to the logger and the error hook of an
+// informer.
 type Report func(ctx context.Context, err error)
 
-// NewFed returns an informer whose cache is filled by something else than a reflector of
-// this module, such as an informer of client-go's. makeFeed is called once, with the
-// store that the feed is to fill, by one goroutine at a time. [WithReflector] has no
-// meaning for such an informer.
+// NewFed returns an informer whose cache is filled by a Feed that is not a reflector of this
+// module, such as an informer of client-go. NewFed calls makeFeed once, with the store to fill.
+// Only one goroutine at a time may write to that store. [WithReflector] has no effect on such an
+// informer.
 func NewFed[T any](key store.KeyFunc[T], makeFeed func(into store.Store[T], report Report) Feed, opts ...Option) *Informer[T] {
 	i := newInformer(key, opts)
 	i.feed = newSource(makeFeed(i.into, i.report))
 	return i
 }
 
-// report tells of a failure of a feed.
+// report reports a failure of a feed.
 func (i *Informer[T]) report(ctx context.Context, err error) {
 	i.logger.Warn("feed failed", zap.String("resourceVersion", i.cache.ResourceVersion()), zap.Error(err))
 	i.tell(ctx, err)

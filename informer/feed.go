@@ -9,34 +9,34 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// feed is what an informer has: one Feed, or one for each scope.
+// feed is the feed of an informer: one Feed, or one for each scope.
 type feed interface {
 	Feed
-	// sources returns the reflectors, in the order in which they came.
+	// sources returns the reflectors, in the order in which they were added.
 	sources() []*source
 }
 
 // ScopeState is the state of one reflector of an informer.
 type ScopeState struct {
-	// Scope is what the reflector fills; the zero Scope unless the informer was made
-	// by [NewScoped].
+	// Scope is the scope that the reflector fills. It is the zero Scope unless the informer was
+	// made by [NewScoped].
 	Scope store.Scope
 	State reflector.State
 	// Synced is true once the reflector has filled its scope.
 	Synced bool
-	// Broken is since when there has been no watch; zero while there is one.
+	// Broken is the time since which there is no watch; zero while there is one.
 	Broken time.Time
 }
 
-// source is a Feed, in most cases a reflector, whose watch is kept an eye on.
+// source is a Feed, in most cases a reflector, with a record of when its watch was broken.
 type source struct {
 	Feed
 	scope   store.Scope
-	changed func() // called when the state has changed; nil if nobody wants to know
+	changed func() // called when the state has changed; may be nil
 
 	mu     sync.Mutex
 	broken time.Time // since when there is no watch; zero while there is one. Guarded by mu
-	before time.Time // what broken was before the last watch began. Guarded by mu
+	before time.Time // the value of broken before the last watch began. Guarded by mu
 	began  time.Time // when that watch began. Guarded by mu
 
 	// gone is closed when the scope is dropped; nil if it cannot be.
@@ -60,7 +60,7 @@ func (s *source) Run(ctx context.Context) error {
 	return s.Feed.Run(ctx)
 }
 
-// observe notes how the state changes, until the reflector is through.
+// observe records state changes until the reflector has ended.
 func (s *source) observe(over <-chan struct{}) {
 	for {
 		seen := s.note()
@@ -80,7 +80,7 @@ func (s *source) note() reflector.State {
 	case state.Phase != reflector.Watching && s.broken.IsZero():
 		s.broken = now
 		if now.Sub(s.began) < shortWatch {
-			s.broken = s.before // it was accepted, and never worked
+			s.broken = s.before // the server accepted the watch, but it never worked
 		}
 	case state.Phase == reflector.Watching && !s.broken.IsZero():
 		s.before, s.began, s.broken = s.broken, now, time.Time{}

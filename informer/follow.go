@@ -6,19 +6,18 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Follow tells a follower the state of the cache and from then on every commit, until
-// stop has been called. It is for instruments that want every step at the least cost:
-// the follower runs while the cache is written, and everybody waits for it, where a subscriber
-// has a queue and a pace of its own. See [store.Follower] for what it may do.
+// Follow calls a follower with the state of the cache, and then with every commit, until stop is
+// called. It is for instruments that need every step at the lowest cost. The follower runs while
+// the cache is written, so the reflector waits for it. A subscriber, in contrast, has its own queue
+// and pace. See [store.Follower] for the rules.
 //
-// When stop returns, no call is running and none will come. It may be called more than
-// once, but not from the follower.
+// When stop returns, no call is running and none will follow. stop may be called more than once,
+// but not from the follower.
 func (i *Informer[T]) Follow(follower store.Follower[T]) (stop func()) {
 	return i.cache.Follow(follower)
 }
 
-// Subscriptions returns the subscriptions that are not closed, in the order in which
-// they came.
+// Subscriptions returns the open subscriptions, in the order in which they were made.
 func (i *Informer[T]) Subscriptions() []*Subscription[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()

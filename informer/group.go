@@ -7,27 +7,26 @@ import (
 	"sync"
 )
 
-// Member is what a [Group] runs: an [Informer] of any type, another Group, or something
-// of your own.
+// Member is anything that a [Group] runs: an [Informer] of any type, another Group, or your own
+// type.
 type Member interface {
-	// Run works until ctx ends, and then returns nil if all is well.
+	// Run works until ctx ends, and then returns nil if it did not fail.
 	Run(ctx context.Context) error
-	// WaitForSync waits until the member is synced, and says why if it does not.
+	// WaitForSync waits until the member is synced. Otherwise its error says why.
 	WaitForSync(ctx context.Context) error
-	// Ready returns why the member is not to be relied on now, or nil.
+	// Ready returns nil, or the reason why a program cannot rely on the member now.
 	Ready() error
 }
 
-// Group is many informers as one: run together, waited for together, stopped one by one
-// or together. Members may come and go while it runs. [Share] adds informers that are
-// used by several, and end with the last of them.
+// Group runs many informers as one: it starts them together, waits for them together, and stops
+// them one by one or together. Members may come and go while it runs. [Share] adds an informer with
+// several users, which ends with its last user.
 //
-// The zero Group is empty and ready to use. All methods may be called from any
-// goroutine.
+// The zero Group is empty and ready to use. All methods may be called from any goroutine.
 type Group struct {
 	// mu protects the fields below it. It is never held while a member is called.
 	mu      sync.Mutex
-	members []*Membership // in the order in which they came
+	members []*Membership // in the order in which they were added
 	shared  map[string]*share
 	run     *together // nil unless Run runs
 }
@@ -52,17 +51,17 @@ type Membership struct {
 	err     error
 }
 
-// Add adds a member. While Run runs, it starts at once. A member must be in one group
-// only, and only once.
+// Add adds a member. If Run is running, the member starts at once. Add a member to one group only,
+// and only once.
 func (g *Group) Add(member Member) *Membership {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.addLocked(member, nil)
 }
 
-// AddAround is Add for a member whose Run is called by around, which must call run once with
-// ctx and return after it. Unlike a Member that wraps another one, it lets the group see an
-// informer or a group, which end last.
+// AddAround is Add for a member whose Run is wrapped: the group calls around, which must call run
+// once with ctx and return after it. Informers and groups end last, and the group cannot recognize
+// them inside a wrapping Member; with AddAround it can.
 func (g *Group) AddAround(member Member, around func(ctx context.Context, run func(context.Context) error) error) *Membership {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,9 +77,9 @@ func (g *Group) addLocked(member Member, around func(context.Context, func(conte
 	return m
 }
 
-// Stop takes the member out of the group and ends it, if it runs. It returns at once:
-// [Membership.Done] says when the member has ended. It may be called more than once, and
-// from a handler of the member.
+// Stop removes the member from the group and ends it, if it runs. It returns at once:
+// [Membership.Done] is closed when the member has ended. It may be called more than once, and from
+// a handler of the member.
 func (m *Membership) Stop() {
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
@@ -101,38 +100,36 @@ func (m *Membership) stopLocked() {
 	m.cancel()
 }
 
-// endLocked notes that the member has ended, and lets go of it: whoever keeps a
-// Membership does not keep a cache.
+// endLocked records that the member has ended, and drops the reference to it, so that a Membership
+// does not keep a cache in memory.
 func (m *Membership) endLocked(err error) {
 	m.err, m.member, m.around = err, nil, nil
 	close(m.done)
 }
 
-// Done returns a channel that is closed when the member was stopped and has ended. It
-// stays open for members that end with the group.
+// Done returns a channel that is closed when the member was stopped and has ended. It stays open
+// for members that end with the group.
 func (m *Membership) Done() <-chan struct{} { return m.done }
 
-// Err returns what the member's Run returned after [Membership.Stop]; nil before Done
-// is closed.
+// Err returns the error of the member's Run after [Membership.Stop]; nil before Done is closed.
 func (m *Membership) Err() error {
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
 	return m.err
 }
 
-// Run runs all members until ctx ends or one of them fails, which ends the others, and
-// returns when all have ended, with what they returned. Informers end last: members that
-// work with their caches, such as reconcilers, can finish while those are still filled. That
-// also holds for informers of a group within a group, unless a member of that one fails. So
-// no other member may wait for an informer to end. What a member returns that was
-// stopped is told by [Membership.Err] instead. It returns [ErrRunning] if the group runs
-// already, and may be called again.
+// Run runs all members until ctx ends or a member fails, which ends the others. It returns when all
+// members have ended, with their errors. Informers end last: members that use their caches, such as
+// reconcilers, can finish while the informers still fill them. This also holds for informers of a
+// nested group, unless a member of that group fails. So no other member may wait for an informer to
+// end. [Membership.Err] returns the error of a member that was stopped; Run does not. Run returns
+// [ErrRunning] if the group is already running. It may be called again.
 func (g *Group) Run(ctx context.Context) error {
 	return g.runWithin(ctx, ctx.Done(), func() {})
 }
 
-// runWithin is Run within another group: informers go on until last ends. finished is called
-// when everything else has ended.
+// runWithin is Run within another group: informers continue until last is closed. It calls finished
+// when all other members have ended.
 func (g *Group) runWithin(ctx context.Context, last <-chan struct{}, finished func()) error {
 	g.mu.Lock()
 	if g.run != nil {
@@ -153,7 +150,7 @@ func (g *Group) runWithin(ctx context.Context, last <-chan struct{}, finished fu
 	return err
 }
 
-// lastOf returns what ends with last, or when a member is stopped.
+// lastOf returns a channel that is closed when last ends or stopping is closed.
 func lastOf(last context.Context, stopping <-chan struct{}) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
@@ -204,10 +201,10 @@ func (g *Group) startLocked(r *together, m *Membership) {
 	})
 }
 
-// WaitForSync waits until all members are synced. It returns nil then, and otherwise,
-// when ctx ends or as soon as one of them says that it never will be, what each of those
-// that are not synced says: a [*SyncError] for each informer. Nobody waits for members
-// that are stopped meanwhile, nor for those that come later.
+// WaitForSync waits until all members are synced, and then returns nil. It fails when ctx ends, or
+// as soon as one member fails to sync. The error then holds the error of each unsynced member: a
+// [*SyncError] for each informer. WaitForSync does not wait for members that are stopped or added
+// meanwhile.
 func (g *Group) WaitForSync(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -225,7 +222,7 @@ func (g *Group) WaitForSync(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// errOther is why the others are no longer waited for when a member fails.
+// errOther is the cause for the other members when one member fails.
 var errOther = errors.New("another member of the group failed")
 
 func (m *Membership) waitForSync(ctx context.Context, member Member) error {
@@ -247,7 +244,7 @@ func (m *Membership) waitForSync(ctx context.Context, member Member) error {
 	return err
 }
 
-// Ready returns what the members say that are not ready, or nil.
+// Ready returns the errors of the members that are not ready, or nil.
 func (g *Group) Ready() error {
 	var errs []error
 	_, members := g.list()

@@ -6,15 +6,14 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 )
 
-// Handler is told what happens to objects, one event at a time. Where it returns an
-// error, the event comes again after a back-off, together with what happened
-// meanwhile; events of other objects go on. The context ends when the time that
-// [WithDrainTimeout] gives is over, not with the one that Run was given.
+// Handler gets events of objects, one at a time. If it returns an error, the event is retried after
+// a back-off, together with newer events of the object. Events of other objects continue. The
+// context ends when the time of [WithDrainTimeout] is over, not when the context of Run ends.
 type Handler[T any] interface {
 	Handle(ctx context.Context, event eventqueue.Event[T]) error
 }
 
-// HandlerFunc is a function as a [Handler].
+// HandlerFunc is a [Handler] that calls a function.
 type HandlerFunc[T any] func(ctx context.Context, event eventqueue.Event[T]) error
 
 // Handle implements [Handler].
@@ -22,20 +21,20 @@ func (f HandlerFunc[T]) Handle(ctx context.Context, event eventqueue.Event[T]) e
 	return f(ctx, event)
 }
 
-// HandlerFuncs is a [Handler] with a function for each type of event, which cannot
-// fail. Functions that are nil are not called.
+// HandlerFuncs is a [Handler] with one function for each type of event. The functions return no
+// errors. Functions that are nil are not called.
 type HandlerFuncs[T any] struct {
-	// OnAdd is called with an object that appeared. initial is true if it was
-	// there before the subscriber looked.
+	// OnAdd is called with a new object. initial is true if the object existed before the
+	// subscriber subscribed.
 	OnAdd func(object T, initial bool)
 
-	// OnUpdate is called with an object that changed; prior is what the subscriber
-	// heard of last.
+	// OnUpdate is called with an object that changed. prior is the last object that the subscriber
+	// got.
 	OnUpdate func(prior, object T)
 
-	// OnDelete is called with the last known state of an object that is gone. If
-	// finalStateKnown is false, there may have been later ones: the object was
-	// only found missing. There is no other type for that case, as client-go has.
+	// OnDelete is called with the last known state of a deleted object. If finalStateKnown is
+	// false, later states may have existed: a relist found the object missing. There is no separate
+	// type for that case, unlike in client-go.
 	OnDelete func(object T, finalStateKnown bool)
 }
 

@@ -14,45 +14,44 @@ import (
 	"go.uber.org/zap"
 )
 
-// Informer keeps a cache of one resource, and tells any number of subscribers what
-// happens in it. See the package documentation for what it guarantees.
+// Informer keeps a cache of one resource, and sends its changes to any number of subscribers. See
+// the package documentation for its guarantees.
 //
-// Create one with [New], and make it work with [Informer.Run].
+// Create one with [New], and start it with [Informer.Run].
 type Informer[T any] struct {
 	options
 	cache   *store.Cache[T]
-	into    store.Store[T] // what is filled: the cache, or the backing
+	into    store.Store[T] // the store to fill: the cache, or the backing
 	backing Backing[T]     // nil if there is none
-	broken  error          // what is wrong with the options
+	broken  error          // an error in the options
 	feed    feed
 	guard   *guard.Guard[T] // nil for none
 
-	// mu protects the fields below it. It is never held while code of a user
-	// runs.
+	// mu protects the fields below it. It is never held while code of a user runs.
 	mu            sync.Mutex
-	subscriptions []*Subscription[T] // in the order in which they came
-	named         int                // how many subscriptions there have been
+	subscriptions []*Subscription[T] // in the order in which they were made
+	named         int                // the number of subscriptions made so far
 	run           *run[T]            // nil unless Run runs
 	failure       *failure           // never nil
-	stopped       chan struct{}      // closed while nobody fills the cache; never nil
+	stopped       chan struct{}      // closed while Run does not fill the cache; never nil
 }
 
-// New returns an informer of the objects of a client. Nothing happens until Run is
-// called; a nil client is reported by Run as well.
+// New returns an informer for the objects of a client. Nothing starts before Run. A nil client is
+// an error of Run.
 func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *Informer[T] {
 	i := newInformer(store.ObjectKey[T], opts)
 	i.feed = newSource(reflector.New(client, i.into, i.reflectorOptions()...))
 	return i
 }
 
-// NewTransformed returns an informer of what fn makes of the objects of a client, such
-// as a copy with fewer fields, or a type of your own: S is all that is cached, and all
-// that subscribers hear of. key is the KeyFunc of S, and must give it the key that the
-// object had, such as store.ObjectKey if S is a Kubernetes object, too.
+// NewTransformed returns an informer that caches the results of fn for the objects of a client,
+// such as a copy with fewer fields, or a type of your own. The cache and the subscribers only see
+// S. key is the KeyFunc of S, and must return the key of the original object. If S is a Kubernetes
+// object too, store.ObjectKey does that.
 //
-// An object for which fn returns an error, panics or returns nil is one that cannot be
-// stored: it is reported, what was held under its key stays, and it is fetched again
-// after a back-off. What else there is to know of fn, [decorate.Transform] says.
+// If fn returns an error, panics or returns nil, the object is rejected: the informer reports it,
+// keeps the earlier object under its key, and fetches the object again after a back-off.
+// [decorate.Transform] documents the other rules of fn.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
 	i := newInformer(key, opts)
 	i.feed = newSource(reflector.New(client, decorate.Transform(i.into, store.ObjectKey[T], fn), i.reflectorOptions()...))
@@ -81,35 +80,32 @@ func (i *Informer[T]) Logger() *zap.Logger { return i.logger }
 // Cache returns the cache, for reading. Add indexes to it with [store.AddIndex].
 func (i *Informer[T]) Cache() *store.View[T] { return &i.cache.View }
 
-// Handle subscribes a handler. It is called while Run runs, from a goroutine of its
-// own, first with an initial addition for each object that the cache holds; the first
-// call may come before Handle returns. A nil handler fails on every event.
+// Handle subscribes a handler. While Run runs, the handler is called on its own goroutine, first
+// with an initial addition for each object in the cache. The first call may come before Handle
+// returns. A nil handler fails on every event.
 func (i *Informer[T]) Handle(handler Handler[T], opts ...SubscriptionOption) *Subscription[T] {
 	return i.HandleFiltered(nil, handler, opts...)
 }
 
-// HandleFiltered is Handle for a handler that is to hear of some objects only: those
-// for which keep returns true. An object that begins to be one of them is an addition,
-// one that ceases to be is a deletion, with the last state in which it was. A nil keep
-// keeps everything.
+// HandleFiltered is Handle for a handler that needs only the objects for which keep returns true.
+// An object that begins to satisfy keep is an addition. An object that ceases to satisfy it is a
+// deletion, with its last accepted state. A nil keep accepts every object.
 //
-// keep must be pure, quick, and depend on nothing but the object, because it runs while
-// the cache is written and is asked again of prior states. An object on which it panics
-// counts as refused; [Subscription.Stats] counts and shows such panics. See
-// [eventqueue.FollowFiltered].
+// keep must be pure, quick, and depend only on the object: it runs while the cache is written, and
+// runs again for prior states. If keep panics, the object counts as refused; [Subscription.Stats]
+// counts and shows such panics. See [eventqueue.FollowFiltered].
 func (i *Informer[T]) HandleFiltered(keep func(T) bool, handler Handler[T], opts ...SubscriptionOption) *Subscription[T] {
 	return i.subscribe(&Subscription[T]{handler: handler, called: true}, keep, opts)
 }
 
-// Subscribe subscribes somebody who pulls events with [Subscription.Events], at
-// their own pace and on their own goroutine. They get an initial addition for each
-// object that the cache holds first. Close the subscription when it is not needed
-// any more.
+// Subscribe returns a subscription whose owner pulls events with [Subscription.Events], at its own
+// pace and on its own goroutine. The first events are an initial addition for each object in the
+// cache. Close the subscription when you no longer need it.
 func (i *Informer[T]) Subscribe(opts ...SubscriptionOption) *Subscription[T] {
 	return i.SubscribeFiltered(nil, opts...)
 }
 
-// SubscribeFiltered is Subscribe for somebody who is to hear of some objects only: see
+// SubscribeFiltered is Subscribe for a subscriber that needs only some objects: see
 // [Informer.HandleFiltered].
 func (i *Informer[T]) SubscribeFiltered(keep func(T) bool, opts ...SubscriptionOption) *Subscription[T] {
 	return i.subscribe(&Subscription[T]{}, keep, opts)
@@ -146,7 +142,7 @@ func (i *Informer[T]) forget(s *Subscription[T]) {
 	i.subscriptions = slices.DeleteFunc(i.subscriptions, func(other *Subscription[T]) bool { return other == s })
 }
 
-// handlers returns the subscriptions that are called.
+// handlers returns the subscriptions with a handler.
 func (i *Informer[T]) handlers() []*Subscription[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 // ErrNoInformer means that the function given to [Share] made no informer.
 var ErrNoInformer = errors.New("function made no informer")
 
-// ShareError says why an informer cannot be shared: Have is another type than Want, or
-// Err is [ErrNoInformer].
+// ShareError says why an informer cannot be shared: Have is another type than Want, or Err is
+// [ErrNoInformer].
 type ShareError struct {
-	// Name is what was asked for.
+	// Name is the requested name.
 	Name string
-	// Want and Have are Go types: of the informer that was asked for, and of the one
-	// that goes by the name.
+	// Want is the Go type of the requested informer. Have is the Go type of the informer with that
+	// name.
 	Want, Have string
 	Err        error
 }
@@ -39,7 +39,7 @@ type share struct {
 	leases     int
 }
 
-// Lease is the right to use an informer that is shared. See [Share].
+// Lease is the right to use a shared informer. See [Share].
 type Lease[T any] struct {
 	of         *Group
 	name       string
@@ -51,20 +51,19 @@ type Lease[T any] struct {
 	informer *Informer[T] // nil after Release
 }
 
-// Share returns a lease of the informer that goes by a name in a group. If there is
-// none, create makes it, and it is added. It is stopped and forgotten when the last lease
-// is released; the next one then begins with a new informer.
+// Share returns a lease of the informer with a name in a group. If there is none, Share calls
+// create and adds the new informer. When the last lease is released, the group stops and forgets
+// the informer. The next lease begins with a new informer.
 //
-// The name stands for all that matters: type, client, namespace and selectors. A name
-// that is that of an informer of another type is refused with a [*ShareError]. It may
-// happen that create is called and its informer is not used, because somebody else was
-// quicker.
+// The name stands for type, client, namespace and selectors. If the informer with that name has
+// another type, Share returns a [*ShareError]. If two goroutines call Share at the same time,
+// create may be called without its informer being used.
 func Share[T any](g *Group, name string, create func() *Informer[T]) (*Lease[T], error) {
 	lease, err := shareExisting[T](g, name)
 	if lease != nil || err != nil {
 		return lease, err
 	}
-	made := create() // not under the lock: it is code of the user
+	made := create() // not under the lock: create is code of the user
 	if made == nil {
 		return nil, &ShareError{Name: name, Err: ErrNoInformer}
 	}
@@ -86,7 +85,7 @@ func shareExisting[T any](g *Group, name string) (*Lease[T], error) {
 	return leaseLocked[T](g, name)
 }
 
-// leaseLocked returns a lease of what goes by a name; nil if nothing does.
+// leaseLocked returns a lease of the informer with a name; nil if there is none.
 func leaseLocked[T any](g *Group, name string) (*Lease[T], error) {
 	s := g.shared[name]
 	if s == nil {
@@ -108,10 +107,9 @@ func (l *Lease[T]) Informer() *Informer[T] {
 	return l.informer
 }
 
-// Release gives the lease back. The last one stops the informer, and with it the watch;
-// its cache is freed when nobody refers to it any more. Close your subscriptions before:
-// others may still use the informer. It returns at once, and may be called more than
-// once, and from a handler.
+// Release gives the lease back. The last release stops the informer and its watch. The cache is
+// freed when no reference to it is left. Close your subscriptions first: other users may still use
+// the informer. Release returns at once. It may be called more than once, and from a handler.
 func (l *Lease[T]) Release() {
 	l.mu.Lock()
 	released := l.informer == nil

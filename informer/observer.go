@@ -8,22 +8,20 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Observer is told of every call of a handler: for metrics and traces. What its method does
-// is part of the handler's time. It is called from as many goroutines at once as handlers
-// are.
+// Observer sees every call of a handler, for metrics and traces. The time of its method counts as
+// the handler's time. Each handler's goroutine calls it, so calls may run at the same time.
 type Observer interface {
-	// Handling is called before a handler is, on the same goroutine, and returns the
-	// context for it. done, which may be nil, is called with what the handler returned, or
-	// [ErrPanicked].
+	// Handling is called before a handler, on the same goroutine, and returns the context for the
+	// handler. done may be nil. It is called with the result of the handler, or [ErrPanicked].
 	Handling(ctx context.Context, call Handling) (handlers context.Context, done func(error))
 }
 
-// QueueObserver is an [Observer] that is told of the event queues of subscribers as well:
-// of those that pull events, too, whose bodies of loops are no calls.
+// QueueObserver is an [Observer] that also sees the event queues of subscribers. It also sees the
+// queues of subscribers that pull events, although their loop bodies are not calls of handlers.
 type QueueObserver interface {
 	Observer
-	// Queues is called once for each new subscriber, with the names of the informer and of
-	// the subscriber, and returns who is told of its queues; nil for nobody.
+	// Queues is called once for each new subscriber, with the names of the informer and of the
+	// subscriber. It returns the observer of the subscriber's queues, or nil for none.
 	Queues(informer, subscription string) eventqueue.Observer
 }
 
@@ -31,22 +29,23 @@ type QueueObserver interface {
 type Handling struct {
 	// Informer and Subscription are names: see [WithName].
 	Informer, Subscription string
-	// Key, Type and Origin are those of the event.
+	// Key, Type and Origin belong to the event.
 	Key    store.Key
 	Type   eventqueue.Type
 	Origin eventqueue.Origin
-	// ResourceVersion is that of the event's object, or empty if it has none.
+	// ResourceVersion is the version of the event's object, or empty if it has none.
 	ResourceVersion string
 }
 
-// ErrPanicked is what an [Observer] gets if the handler did not return. The panic itself
+// ErrPanicked is the error that an [Observer] gets if the handler did not return. The panic itself
 // is reported as an [*eventqueue.PanicError].
 var ErrPanicked = errors.New("handler panicked")
 
-// WithObserver sets who is told of the calls of handlers: of an informer, of all its
-// subscribers that do not have an observer of their own. The default is nobody, and costs
-// nothing; nil is nobody, but not a nil pointer to one. For what the reflector does see
-// [reflector.WithObserver]. Given more than once, as for metrics and traces, all are told.
+// WithObserver sets an observer for the calls of handlers. For an informer, it applies to all
+// subscribers without an observer of their own. The default is none and costs nothing. nil also
+// means none, but a nil pointer in the interface does not. For the reflector see
+// [reflector.WithObserver]. If the option is given more than once, as for metrics and traces, all
+// observers are called.
 func WithObserver(observer Observer) CommonOption {
 	return commonOptionFunc(func(o *common) {
 		if !o.observed {
@@ -56,7 +55,7 @@ func WithObserver(observer Observer) CommonOption {
 	})
 }
 
-// observeQueues has the observers be told of the subscriber's queues that want to be.
+// observeQueues adds the observers that also observe the subscriber's queues.
 func (s *Subscription[T]) observeQueues() {
 	all, several := s.observer.(observers)
 	if !several {
@@ -73,8 +72,8 @@ func (s *Subscription[T]) observeQueues() {
 	}
 }
 
-// resourceVersionOf returns the resource version of an object. What an informer was made to
-// keep of objects may have none: hence any.
+// resourceVersionOf returns the resource version of an object. A transformed object may have none,
+// so the parameter is an any.
 func resourceVersionOf(object any) string {
 	if versioned, ok := object.(interface{ GetResourceVersion() string }); ok {
 		return versioned.GetResourceVersion()
@@ -82,7 +81,7 @@ func resourceVersionOf(object any) string {
 	return ""
 }
 
-// observed calls the handler, and tells the observer.
+// observed calls the handler between the calls of the observer.
 func (s *Subscription[T]) observed(ctx context.Context, event eventqueue.Event[T]) (err error) {
 	ctx, done := s.observer.Handling(ctx, Handling{
 		Informer: s.of.name, Subscription: s.name,

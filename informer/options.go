@@ -12,9 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultDrainTimeout is how long an informer that is stopped lets handlers go on
-// with what is queued. It is well below the 30 seconds that Kubernetes gives a pod
-// to end.
+// DefaultDrainTimeout is how long handlers may process queued events after an informer is stopped.
+// It is well below the 30 seconds that Kubernetes gives a pod to end.
 const DefaultDrainTimeout = 10 * time.Second
 
 // Option configures an informer.
@@ -30,23 +29,23 @@ type options struct {
 	common
 	reflector    []reflector.Option
 	drainTimeout time.Duration
-	staleness    time.Duration // 0 or less for ever
-	// backing is a Backing of some type; nil for none. Options know no types.
+	staleness    time.Duration // 0 or less means no limit
+	// backing is a Backing of some type; nil for none. Options have no type parameter.
 	backing  any
 	guarding *guard.Reporter
 }
 
-// common is what both informers and subscriptions have.
+// common has the options of both informers and subscriptions.
 type common struct {
 	name      string
 	logger    *zap.Logger // its lines name the informer
 	errorHook func(context.Context, error)
-	observer  Observer // nil for nobody
-	observed  bool     // observer was given here, and not taken over
+	observer  Observer // nil for none
+	observed  bool     // true if observer was set by an option here, and not inherited
 }
 
-// tell calls the error hook. What that does wrong must change neither what becomes of an
-// event nor end the reflector.
+// tell calls the error hook. A panic of the hook must neither affect the event nor end the
+// reflector.
 func (c common) tell(ctx context.Context, failure error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -57,7 +56,7 @@ func (c common) tell(ctx context.Context, failure error) {
 	c.errorHook(ctx, failure)
 }
 
-// about returns what a line of the log says of a failure beside its text.
+// about returns the log fields of a failure.
 func about(failure error) []zap.Field {
 	var key store.Key
 	var version string
@@ -100,8 +99,8 @@ func newOptions(name string, opts []Option) options {
 	return o
 }
 
-// reflectorOptions returns the options of the reflector: those that the user gave
-// for it win.
+// reflectorOptions returns the options of the reflector. Options that the user gave for the
+// reflector take precedence.
 func (o options) reflectorOptions() []reflector.Option {
 	own := []reflector.Option{reflector.WithName(o.name), reflector.WithLogger(o.logger), reflector.WithErrorHook(o.tell)}
 	return append(own, o.reflector...)
@@ -113,25 +112,24 @@ func WithReflector(opts ...reflector.Option) Option {
 	return optionFunc(func(o *options) { o.reflector = append(o.reflector, opts...) })
 }
 
-// WithDrainTimeout sets how long Run lets handlers go on with what is queued after
-// the reflector has stopped. The default is [DefaultDrainTimeout]; 0 ends their
-// context at once.
+// WithDrainTimeout sets how long handlers may process queued events after the reflector has
+// stopped. The default is [DefaultDrainTimeout]. 0 ends their context at once.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drainTimeout = d })
 }
 
-// WithName sets the name of an informer or of a subscriber, for errors and logs. The
-// default is the Go type of the objects, such as "*v1.Pod", for an informer, and its
-// number, such as "#1", for a subscriber. The reflector has the informer's name.
+// WithName sets the name of an informer or of a subscriber, for errors and logs. The default for an
+// informer is the Go type of the objects, such as "*v1.Pod". The default for a subscriber is its
+// number, such as "#1". The reflector has the informer's name.
 func WithName(name string) CommonOption {
 	return commonOptionFunc(func(o *common) { o.name = name })
 }
 
-// WithLogger sets the logger of an informer and its reflector, or of a subscription,
-// which otherwise has that of the informer. Each line has the informer's name, a resource
-// version and, where it is about an object, the key. There is one when the cache is filled,
-// one for each failure, and one when the watch is well again; of events and of watches that
-// are renewed there are lines at Debug alone. The default logs nothing.
+// WithLogger sets the logger of an informer and its reflector, or of a subscription. A subscription
+// otherwise has the logger of its informer. Each line has the informer's name, a resource version
+// and, if it is about an object, the key. There is one line when the cache is filled, one for each
+// failure, and one when the watch has recovered. Lines about events and renewed watches are at
+// Debug. The default logs nothing.
 func WithLogger(logger *zap.Logger) CommonOption {
 	return commonOptionFunc(func(o *common) {
 		if logger != nil {
@@ -140,11 +138,11 @@ func WithLogger(logger *zap.Logger) CommonOption {
 	})
 }
 
-// WithErrorHook sets a function that is called with every failure of the reflector,
-// a [*reflector.Error], and of a handler, a [*eventqueue.HandlerError], from the
-// goroutine on which it happened. That of a subscription is called with the failures
-// of its handler, instead of that of the informer. A panic in it is logged, and changes
-// nothing else. The default does nothing.
+// WithErrorHook sets a function that is called with every failure, on the goroutine of the failure.
+// A failure of the reflector is a [*reflector.Error], a failure of a handler an
+// [*eventqueue.HandlerError]. The hook of a subscription gets the failures of its handler; the hook
+// of the informer then does not. A panic in the hook is logged and has no other effect. The default
+// does nothing.
 func WithErrorHook(hook func(context.Context, error)) CommonOption {
 	return commonOptionFunc(func(o *common) {
 		if hook != nil {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// resyncs hands the subscriber everything once more in each period, until ctx ends or
-// the subscription is closed. Nothing else resyncs; a relist is the reflector's, and
-// tells of changes alone.
+// resyncs queues every object for the subscriber once in each period, until ctx ends or the
+// subscription is closed. This is the only resync. A relist is the reflector's, and sends only
+// changes.
 func (s *Subscription[T]) resyncs(ctx context.Context) {
-	// A ticker drops what comes while a tick is dealt with: periods do not pile up.
+	// A ticker drops ticks while the loop is busy, so periods do not pile up.
 	ticker := time.NewTicker(s.resync)
 	defer ticker.Stop()
 	for {

@@ -10,16 +10,15 @@ import (
 )
 
 var (
-	// ErrRunning means that Run was called while it runs already.
+	// ErrRunning means that Run was called while it is already running.
 	ErrRunning = errors.New("informer is running already")
 
-	// ErrDrainTimeout is the cause of an [*eventqueue.DrainError] when the time
-	// for finishing was over.
+	// ErrDrainTimeout is the cause of an [*eventqueue.DrainError] when the drain timeout was over.
 	ErrDrainTimeout = errors.New("time to finish is over")
 )
 
-// SubscriptionError says that a subscriber had events left when Run returned. It
-// gets them when Run is called again.
+// SubscriptionError says that a subscriber had events left when Run returned. The subscriber gets
+// them when Run is called again.
 type SubscriptionError struct {
 	// Subscription is the subscriber's name: see [WithName].
 	Subscription string
@@ -27,7 +26,7 @@ type SubscriptionError struct {
 	Err error
 }
 
-// Error names the subscriber and says what is left.
+// Error names the subscriber and the remaining events.
 func (e *SubscriptionError) Error() string {
 	return fmt.Sprintf("subscriber %s: %v", e.Subscription, e.Err)
 }
@@ -35,25 +34,24 @@ func (e *SubscriptionError) Error() string {
 // Unwrap returns Err.
 func (e *SubscriptionError) Unwrap() error { return e.Err }
 
-// run is what belongs to one call of Run.
+// run is the state of one call of Run.
 type run[T any] struct {
-	// feeding is the context of what makes events.
+	// feeding is the context of the producers of events.
 	feeding     context.Context
 	stopFeeding context.CancelFunc
-	// working is the context of handlers. It outlives that of Run, so that they
-	// can finish.
+	// working is the context of handlers. It outlives the context of Run, so that handlers can
+	// finish.
 	working     context.Context
 	stopWorking context.CancelFunc
 	workers     sync.WaitGroup
-	ending      bool // nobody is served any more; guarded by Informer.mu
+	ending      bool // no further subscriber is served; guarded by Informer.mu
 }
 
-// Run fills the cache, keeps it up to date and calls handlers, until ctx ends. It
-// then lets handlers finish what is queued for them, for as long as
-// [WithDrainTimeout] says, and returns when the last call has returned.
+// Run fills the cache, keeps it up to date and calls handlers, until ctx ends. It then lets
+// handlers finish their queued events, for the time of [WithDrainTimeout], and returns when the
+// last call has returned.
 //
-// It returns nil if the reflector ended without an error and no handler had
-// anything left to do.
+// It returns nil if the reflector ended without an error and no handler had events left.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	if i.broken != nil {
 		return i.broken
@@ -69,7 +67,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	i.noteFailure(err)
 	i.endFeeding(r)
 	defer i.checkMutations()
-	end() // it has time to do its work while handlers do theirs
+	end() // the backing can finish while handlers do
 	return errors.Join(err, i.drain(r), result())
 }
 
@@ -93,8 +91,8 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	return r, nil
 }
 
-// serve starts what a subscriber needs: a worker if it is called, and somebody to
-// resync if it wants that. The caller holds the informer's mu.
+// serve starts the goroutines of a subscriber: a worker if it has a handler, and others for a
+// resync and a queue limit. The caller holds the informer's mu.
 func (r *run[T]) serve(s *Subscription[T]) {
 	if r.ending {
 		return
@@ -110,7 +108,7 @@ func (r *run[T]) serve(s *Subscription[T]) {
 	}
 }
 
-// failure is how the feed failed in one call of Run, or in none.
+// failure is the failure of the feed in one call of Run. Without a failure, happened stays open.
 type failure struct {
 	happened chan struct{}
 	err      error // set before happened is closed
@@ -118,7 +116,7 @@ type failure struct {
 
 func newFailure() *failure { return &failure{happened: make(chan struct{})} }
 
-// noteFailure tells those who wait for the cache that it may never be filled.
+// noteFailure wakes the callers of WaitForSync: the cache may never be filled.
 func (i *Informer[T]) noteFailure(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -128,15 +126,15 @@ func (i *Informer[T]) noteFailure(err error) {
 	}
 }
 
-// drain lets handlers finish what is queued for them, ends them, and returns what
-// they left.
+// drain lets handlers finish their queued events, ends them, and returns the remaining events as
+// errors.
 func (i *Informer[T]) drain(r *run[T]) error {
 	ctx, cancel := context.WithTimeoutCause(r.working, i.drainTimeout, ErrDrainTimeout)
 	defer cancel()
 	late := map[*Subscription[T]]error{}
 	var left []*Subscription[T]
 	for _, s := range i.handlers() {
-		// One after the other: they all work meanwhile, and have one deadline.
+		// One after the other: all handlers work at the same time, and share one deadline.
 		if s.queues.Drain(ctx) == nil {
 			continue
 		}
@@ -148,7 +146,7 @@ func (i *Informer[T]) drain(r *run[T]) error {
 	i.endWork(r)
 	var errs []error
 	for _, s := range left {
-		// Asked again: a call that was running has ended since, and a back-off may have.
+		// Drain again: a running call has ended since, and a back-off may have.
 		if err, ok := errors.AsType[*eventqueue.DrainError](s.queues.Drain(ctx)); ok {
 			err.Cause = late[s]
 			errs = append(errs, &SubscriptionError{Subscription: s.name, Err: err})
@@ -166,19 +164,19 @@ func (i *Informer[T]) endWork(r *run[T]) {
 	r.workers.Wait()
 }
 
-// endsLast marks those members of a [Group] that others work with.
+// endsLast marks members of a [Group] that other members work with.
 func (i *Informer[T]) endsLast() {}
 
-// Stopped returns a channel that is closed as long as nobody fills the cache, because Run was
-// not called yet or has come to its end: handlers may still finish then. One that is open is
-// closed when that happens.
+// Stopped returns a channel that is closed as long as Run does not fill the cache: before Run, and
+// after the reflector has stopped. Handlers may still finish then. An open channel is closed when
+// the reflector stops.
 func (i *Informer[T]) Stopped() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.stopped
 }
 
-// endFeeding notes that nobody fills the cache any more.
+// endFeeding records that the cache is no longer filled.
 func (i *Informer[T]) endFeeding(r *run[T]) {
 	r.stopFeeding()
 	i.mu.Lock()
@@ -189,7 +187,7 @@ func (i *Informer[T]) endFeeding(r *run[T]) {
 }
 
 func (i *Informer[T]) stop(r *run[T]) {
-	i.endFeeding(r) // these two again, in case that the feed panicked
+	i.endFeeding(r) // both calls again, in case the feed panicked
 	i.endWork(r)
 	i.mu.Lock()
 	i.run = nil // not before: a handler must not get a second worker

@@ -10,20 +10,19 @@ import (
 )
 
 var (
-	// ErrNotScoped means that a scope was added to an informer that was not made by
-	// [NewScoped], or dropped from one.
+	// ErrNotScoped means that a scope was added to or dropped from an informer that was not made by
+	// [NewScoped].
 	ErrNotScoped = errors.New("informer has one client for everything: make one with NewScoped")
 
 	// ErrNoScopes means that an informer waits for its first scope.
 	ErrNoScopes = errors.New("informer has no scopes yet: add one with AddScope")
 
-	// ErrNoScope means that a scope is to be dropped that the informer does not have.
+	// ErrNoScope means that the informer does not have the scope to drop.
 	ErrNoScope = errors.New("informer has no such scope")
 )
 
-// ScopeError says what is wrong with one scope of an informer. Err is [ErrNotScoped],
-// [ErrNoScope], that the scope overlaps another one ([store.ErrOutOfScope]), or what its
-// reflector returned.
+// ScopeError is an error of one scope of an informer. Err is [ErrNotScoped], [ErrNoScope],
+// [store.ErrOutOfScope] if the scope overlaps another one, or the error of its reflector.
 type ScopeError struct {
 	// Informer is the informer's name: see [WithName].
 	Informer string
@@ -39,8 +38,8 @@ func (e *ScopeError) Error() string {
 // Unwrap returns Err.
 func (e *ScopeError) Unwrap() error { return e.Err }
 
-// NewScoped returns an informer of several namespaces, or clusters, in one cache. Add
-// each with [AddScope], before or while Run runs; without one there is nothing to watch.
+// NewScoped returns an informer of several namespaces, or clusters, in one cache. Add each with
+// [AddScope], before or while Run runs. Without a scope, the informer watches nothing.
 //
 //	pods := informer.NewScoped(store.ObjectKey[*corev1.Pod])
 //	err := informer.AddScope(pods, store.Scope{Cluster: "west"}, west.CoreV1().Pods(""))
@@ -50,25 +49,24 @@ func NewScoped[T any](key store.KeyFunc[T], opts ...Option) *Informer[T] {
 	return i
 }
 
-// AddScope makes a scoped informer hold, besides what it does, the objects of a client:
-// those of one namespace, of one cluster, or of one namespace of one cluster. Their keys
-// have the scope's cluster. The client must be of the scope's namespace, if it has one. If the
-// scope is a shard, its reflector asks for that: see [reflector.WithShard]. Shards come and go
-// one by one: what the others hold stays, and is not listed again.
+// AddScope adds the objects of a client to a scoped informer: the objects of one namespace, of one
+// cluster, or of one namespace of one cluster. Their keys have the scope's cluster. If the scope
+// has a namespace, the client must be for that namespace. If the scope is a shard, its reflector
+// asks for that shard: see [reflector.WithShard]. Shards come and go one by one: the informer keeps
+// the objects of the other shards and does not list them again.
 //
-// While Run runs it begins at once. Subscribers are told of the objects as initial
-// additions. It returns a [*ScopeError] if the informer is not scoped, or has a scope
-// with some of the same objects. The options are those of this reflector, on top of those
-// that [WithReflector] gave for all of them; its name is that of informer and scope. A
-// failure that is final for one reflector ends Run for all.
+// While Run runs, the new reflector begins at once. Subscribers get the objects as initial
+// additions. AddScope returns a [*ScopeError] if the informer is not scoped, or has an overlapping
+// scope. opts apply to this reflector, after the options that [WithReflector] gave for all of them.
+// Its name combines informer and scope. A final failure of one reflector ends Run for all.
 func AddScope[T reflector.Object, L any](i *Informer[T], scope store.Scope, client reflector.Client[T, L], opts ...reflector.Option) error {
 	return i.addScope(scope, opts, func(part store.Store[T], opts []reflector.Option) Feed {
 		return reflector.New(client, part, opts...)
 	})
 }
 
-// AddTransformedScope is [AddScope] for an informer of what fn makes of the objects of a
-// client: see [NewTransformed].
+// AddTransformedScope is [AddScope] for an informer that caches the results of fn: see
+// [NewTransformed].
 func AddTransformedScope[T reflector.Object, L, S any](i *Informer[S], scope store.Scope, client reflector.Client[T, L], fn func(T) (S, error), opts ...reflector.Option) error {
 	return i.addScope(scope, opts, func(part store.Store[S], opts []reflector.Option) Feed {
 		return reflector.New(client, decorate.Transform(part, store.ObjectKey[T], fn), opts...)
@@ -91,13 +89,14 @@ func (i *Informer[T]) addScope(scope store.Scope, opts []reflector.Option, refle
 	return nil
 }
 
-// DropScope ends the watch of a scope and forgets what is in it: subscribers are told of
-// a deletion for each object, which says [eventqueue.Event].OutOfScope, since it goes on to exist.
-// A reconciler of package controller is not called for them. It returns when that is done, and [ErrNoScope] in a
-// [*ScopeError] if there is no such scope. The scope may then be added again.
+// DropScope ends the watch of a scope and removes its objects: subscribers get a deletion for each
+// object, with [eventqueue.Event].OutOfScope set, since the object still exists. A reconciler of
+// package controller is not called for them. DropScope returns when the objects are removed. It
+// returns [ErrNoScope] in a [*ScopeError] if there is no such scope. The scope may then be added
+// again.
 //
-// It waits until the reflector has ended, so it must not be called from hooks of a
-// reflector, nor [AddScope], which waits for it. Handlers may call both.
+// DropScope waits until the reflector has ended, so hooks of a reflector must not call it. They
+// must not call [AddScope] either, which waits for DropScope. Handlers may call both.
 func (i *Informer[T]) DropScope(scope store.Scope) error {
 	all, ok := i.feed.(*scopes[T])
 	if !ok {

@@ -10,21 +10,21 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// scopes are reflectors that share a cache, each of which fills a partition of it.
+// scopes are reflectors that share a cache. Each fills a partition of it.
 type scopes[T any] struct {
 	name  string
 	cache *store.Cache[T]
 	part  func(store.Scope) (store.Store[T], error) // of the cache
 
-	// admin is held while scopes are added and dropped, and while a reflector that is
-	// dropped ends. Lock order: admin, then mu.
+	// admin is held while a scope is added or dropped, which includes the wait for a dropped
+	// reflector to end. Lock order: admin, then mu.
 	admin sync.Mutex
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
-	all     []*scoped     // in the order in which they came
+	all     []*scoped     // in the order in which they were added
 	run     *together     // nil unless Run runs
-	changed chan struct{} // closed by the next change; nil if nobody waits
+	changed chan struct{} // closed by the next change; nil if no caller waits
 	synced  chan struct{}
 }
 
@@ -72,7 +72,7 @@ func (s *scopes[T]) drop(scope store.Scope) error {
 		stop()
 		<-ended
 	}
-	// Not before: a late write to the partition would be an error.
+	// Drop only after the reflector has ended: a late write to the partition would be an error.
 	err := s.cache.Drop(scope)
 	close(one.gone)
 	s.mu.Lock()
@@ -140,7 +140,7 @@ func (s *scopes[T]) startLocked(r *together, one *scoped) {
 	})
 }
 
-// checkSyncedLocked latches that all scopes are filled. Of no scope nothing is known.
+// checkSyncedLocked latches that all scopes are filled. Without scopes, nothing is synced.
 func (s *scopes[T]) checkSyncedLocked() {
 	if len(s.all) == 0 || isClosed(s.synced) {
 		return
@@ -160,8 +160,8 @@ func (s *scopes[T]) sources() []*source {
 	return all
 }
 
-// State returns the state of the reflector that is furthest from a watch; of those that
-// are equally far, the first one's.
+// State returns the state of the reflector that is furthest from a watch. Among equals it returns
+// the first.
 func (s *scopes[T]) State() reflector.State {
 	worst, distance := reflector.State{Phase: reflector.Stopped}, 0
 	for _, one := range s.sources() {
@@ -173,7 +173,7 @@ func (s *scopes[T]) State() reflector.State {
 	return worst
 }
 
-// distanceOf says how far a reflector is from a watch.
+// distanceOf returns how far a reflector is from a watch.
 func distanceOf(s ScopeState) int {
 	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Opening, reflector.Listing, reflector.Stopped, reflector.Waiting}, s.State.Phase)
 	if !s.Synced {
@@ -189,7 +189,7 @@ func (s *scopes[T]) Changed(seen reflector.State) <-chan struct{} {
 	}
 	changed := s.changed
 	s.mu.Unlock()
-	// Looked at afterwards: a change in between closes the channel.
+	// Compare after the channel was taken: a change in between closes the channel.
 	if !sameState(s.State(), seen) {
 		now := make(chan struct{})
 		close(now)
@@ -198,7 +198,7 @@ func (s *scopes[T]) Changed(seen reflector.State) <-chan struct{} {
 	return changed
 }
 
-// sameState compares states but for what moves all the time.
+// sameState compares states without the fields that change all the time.
 func sameState(a, b reflector.State) bool {
 	a.ResourceVersion, a.Contact = b.ResourceVersion, b.Contact
 	return a == b

@@ -2,10 +2,9 @@ package informer
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Selects reports whether the cache may come to hold an object in the given state. It
-// returns false where that is certain not to be: if it is in no scope of an informer made
-// by [NewScoped], or if the reflector says so, by what it knows of its selectors; see
-// [reflector.KubernetesResourceReflector.Selects].
+// Selects reports whether the cache may come to hold an object in the given state. It returns false
+// only if that is certain: the object is in no scope of an informer made by [NewScoped], or the
+// selectors of the reflector exclude it. See [reflector.KubernetesResourceReflector.Selects].
 func (i *Informer[T]) Selects(object metav1.Object) bool {
 	for _, s := range i.feed.sources() {
 		if namespace := s.scope.Namespace; namespace != "" && namespace != object.GetNamespace() {

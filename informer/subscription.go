@@ -10,20 +10,20 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Subscription is one subscriber of an informer: a queue of its own, at a pace of
-// its own. Get one from [Informer.Handle] or [Informer.Subscribe].
+// Subscription is one subscriber of an informer, with its own queue and its own pace. Get one from
+// [Informer.Handle] or [Informer.Subscribe].
 type Subscription[T any] struct {
 	subscriptionOptions
 	of      *Informer[T]
 	handler Handler[T]
-	called  bool // the handler is; else the subscriber pulls
+	called  bool // the informer calls the handler; otherwise the subscriber pulls
 	queues  *eventqueue.Collection[T]
 	closing chan struct{} // closed by Close
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
 	closed  bool
-	err     error // why it was ended; nil if by Close
+	err     error // why the informer ended it; nil if closed by Close
 	working int   // workers, and loops over Events
 	done    chan struct{}
 }
@@ -31,47 +31,45 @@ type Subscription[T any] struct {
 // Name returns the subscriber's name: see [WithName].
 func (s *Subscription[T]) Name() string { return s.name }
 
-// Synced returns a channel that is closed once the subscriber has been told of
-// every object that the cache held when it subscribed or, if the cache was not
-// filled then, of every object that it was first filled with. An event whose
-// handler failed counts as told. It never closes if the subscription is closed
-// before.
+// Synced returns a channel that is closed once the subscriber got every object that the cache held
+// when it subscribed. If the cache was not filled then, the subscriber must get every object of the
+// first list. An event whose handler failed counts. The channel never closes if the subscription is
+// closed before.
 func (s *Subscription[T]) Synced() <-chan struct{} { return s.queues.Synced() }
 
-// Lag returns the number of objects of which something is queued or being handled.
+// Lag returns the number of objects with events that are queued or being handled.
 func (s *Subscription[T]) Lag() int { return s.queues.Len() }
 
-// Stats says how far the subscriber is behind, in objects, events and time, and counts
-// what happened to its events: merged, dropped, tried again, given up.
+// Stats returns how far the subscriber is behind, in objects, events and time. It also counts
+// merged, dropped, retried and given-up events.
 func (s *Subscription[T]) Stats() eventqueue.Stats { return s.queues.Stats() }
 
-// QueueStates says how the queues of single objects are doing, the oldest first, but no
-// more than limit: see [eventqueue.Collection.QueueStates].
+// QueueStates returns the states of the queues of single objects, the oldest first, up to limit:
+// see [eventqueue.Collection.QueueStates].
 func (s *Subscription[T]) QueueStates(limit int) []eventqueue.QueueState {
 	return s.queues.QueueStates(limit)
 }
 
-// CompactBy sets a function that says which of the events that wait are kept: see
+// CompactBy sets a function that selects which queued events are kept: see
 // [eventqueue.Collection.CompactBy].
 func (s *Subscription[T]) CompactBy(compactor eventqueue.Compactor[T]) {
 	s.queues.CompactBy(compactor)
 }
 
-// Events iterates over what happens, until ctx ends or the subscription is closed.
-// The end of the loop's body acknowledges an event; after break, return or a panic
-// in the body it comes again, in the next loop over Events. It is meant for
-// subscriptions of [Informer.Subscribe]: with a handler, each event goes to either
-// of them.
+// Events iterates over events until ctx ends or the subscription is closed. The end of the loop
+// body acknowledges an event. After break, return or a panic in the body, the next loop over Events
+// gets the event again. Use it with [Informer.Subscribe]: if the subscription has a handler, each
+// event goes to only one of them.
 func (s *Subscription[T]) Events(ctx context.Context) iter.Seq[eventqueue.Event[T]] {
 	return func(yield func(eventqueue.Event[T]) bool) {
 		s.while(func() { s.queues.Events(ctx)(s.guarded(yield)) })
 	}
 }
 
-// Close ends the subscription for good. It returns at once, and no further event is
-// handed to the handler or a loop's body; [Subscription.Done] says when the one that
-// is being handed over or handled has ended. It may be called more than once, and
-// from anywhere, the handler included, but from a predicate or a compactor.
+// Close ends the subscription for good. It returns at once. After that, neither the handler nor a
+// loop body gets a further event. [Subscription.Done] is closed when the event that is being handed
+// over or handled has ended. Close may be called more than once and from anywhere, including the
+// handler, except from a predicate or a compactor.
 func (s *Subscription[T]) Close() {
 	s.mu.Lock()
 	if s.closed {
@@ -126,14 +124,14 @@ func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T])
 	return s.handler.Handle(ctx, event)
 }
 
-// report tells of a failure of the handler.
+// report reports a failure of the handler.
 func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
 	fields := append(about(err), zap.String("subscriber", s.name), zap.Int("attempt", err.Attempt),
 		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
 	if stack := err.Stack(); stack != nil {
 		fields = append(fields, zap.ByteString("handlerStack", stack))
 	}
-	// A stack trace of the logger would be that of this library.
+	// A stack trace of the logger would show this library, not the handler.
 	s.logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error("handler failed", fields...)
 	s.tell(ctx, err)
 }

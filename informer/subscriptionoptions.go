@@ -26,8 +26,8 @@ type subscriptionOptionFunc func(*subscriptionOptions)
 
 func (f subscriptionOptionFunc) applyToSubscription(o *subscriptionOptions) { f(o) }
 
-// newSubscriptionOptions returns the options of a subscription of an informer, from
-// which it has what it does not say itself.
+// newSubscriptionOptions returns the options of a subscription. It inherits the other options from
+// its informer.
 func newSubscriptionOptions(of common, opts []SubscriptionOption) subscriptionOptions {
 	informer, logger := of.name, of.logger
 	of.name, of.logger = "", nil
@@ -49,37 +49,34 @@ func queueOption(opt eventqueue.Option) SubscriptionOption {
 	return subscriptionOptionFunc(func(o *subscriptionOptions) { o.queueing = append(o.queueing, opt) })
 }
 
-// WithCompaction says which events are kept for a subscriber that falls behind.
-// The default is [eventqueue.KeepLatest], which needs no more memory however far
-// it does; [eventqueue.KeepAll] tells of every state in between. For a function of
-// your own see [Subscription.CompactBy].
+// WithCompaction sets which events are kept for a subscriber that falls behind. The default is
+// [eventqueue.KeepLatest], whose memory does not grow with the lag. [eventqueue.KeepAll] keeps
+// every state in between. For a function of your own see [Subscription.CompactBy].
 func WithCompaction(c eventqueue.Compaction) SubscriptionOption {
 	return queueOption(eventqueue.WithCompaction(c))
 }
 
-// WithBackoff sets how long an event that failed waits until it comes again: about
-// base after the first failure, twice as long after each further one, never more than
-// limit. The defaults, and what else there is to know, are those of
-// [eventqueue.WithBackoff].
+// WithBackoff sets how long a failed event waits for its retry: about base after the first failure,
+// and twice as long after each further one, up to limit. [eventqueue.WithBackoff] documents the
+// defaults and the details.
 func WithBackoff(base, limit time.Duration) SubscriptionOption {
 	return queueOption(eventqueue.WithBackoff(base, limit))
 }
 
-// WithLiveFirst says whether objects of which there is news go before those of which
-// only initial additions and resyncs wait. One in eight is then still one of the
-// latter. The default is no.
+// WithLiveFirst sets whether objects with live events go before objects with only initial additions
+// and resyncs. One object in eight is then still one of the latter. The default is no.
 func WithLiveFirst(on bool) SubscriptionOption {
 	return queueOption(eventqueue.WithLiveFirst(on))
 }
 
-// WithResync has every object handed to the subscriber once more each time that the
-// period has passed, as a Modification of origin [eventqueue.Resync] whose Prior and
-// Object are the same: for those who compare the objects with something that may change
-// without them. Objects of which something waits are left out. No other subscriber
-// hears of it, and nothing is asked of the API server.
+// WithResync queues every object for the subscriber once in each period. The event is a
+// Modification of origin [eventqueue.Resync], and its Prior and Object are the same. It is for
+// subscribers that compare objects with an external state, which may change without them. The
+// resync skips objects with queued events. It affects no other subscriber and sends no request to
+// the API server.
 //
-// The default, and a period that is not positive, is never; less than [MinResync]
-// counts as that. The time runs while Run does.
+// The default is never; a period that is not positive means the same. A shorter period than
+// [MinResync] counts as MinResync. The period runs only while Run does.
 func WithResync(period time.Duration) SubscriptionOption {
 	return subscriptionOptionFunc(func(o *subscriptionOptions) {
 		o.resync = 0

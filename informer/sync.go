@@ -11,25 +11,25 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// DefaultStaleness is how long the watch of an informer may be broken until
-// [Informer.Ready] says so.
+// DefaultStaleness is how long the watch of an informer may be broken until [Informer.Ready]
+// returns an error.
 const DefaultStaleness = 2 * time.Minute
 
-// watchLife is how long a watch lasts at most: the reflector asks the server to end it
-// by then. One that is silent for longer is dead.
+// watchLife is the longest duration of a watch: the reflector asks the server to end it by then. A
+// watch that is silent for longer is dead.
 const watchLife = 10 * time.Minute
 
-// WithStaleness sets how long the watch may be broken until [Informer.Ready] says so.
-// The default is [DefaultStaleness]; 0 or less means for ever.
+// WithStaleness sets how long the watch may be broken until [Informer.Ready] returns an error. The
+// default is [DefaultStaleness]. 0 or less means no limit.
 func WithStaleness(limit time.Duration) Option {
 	return optionFunc(func(o *options) { o.staleness = limit })
 }
 
-// Behind is a subscriber that has not been told of everything yet.
+// Behind is a subscriber that did not get every object yet.
 type Behind struct {
 	// Subscription is the subscriber's name: see [WithName].
 	Subscription string
-	// Lag is the number of objects of which something waits or is being handled.
+	// Lag is the number of objects with events that are queued or being handled.
 	Lag int
 }
 
@@ -37,18 +37,17 @@ type Behind struct {
 type SyncError struct {
 	// Informer is the informer's name: see [WithName].
 	Informer string
-	// Lacking are the reflectors that have not filled the cache yet: what they do,
-	// what failed last and how often. It is empty if the cache is filled.
+	// Lacking are the reflectors that have not filled the cache yet, with their phase, last failure
+	// and number of attempts. It is empty if the cache is filled.
 	Lacking []ScopeState
-	// Behind are the handlers that have not been told of everything yet.
+	// Behind are the handlers that did not get every object yet.
 	Behind []Behind
-	// Err is why nobody waits any longer: the cause of the context, or what the
-	// reflector returned. It is or wraps [ErrNoScopes] if there is no reflector. It may
-	// be nil.
+	// Err is why the wait ended: the cause of the context, or the error of the reflector. It is or
+	// wraps [ErrNoScopes] if there is no reflector. It may be nil.
 	Err error
 }
 
-// Error says all that is known.
+// Error names the reflectors and the subscribers that are not synced, and the cause.
 func (e *SyncError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "informer %s is not synced", e.Informer)
@@ -82,7 +81,7 @@ func (e *SyncError) Unwrap() []error {
 	return errs
 }
 
-// describe says what a reflector does.
+// describe describes the state of a reflector.
 func describe(s ScopeState) string {
 	text := ""
 	if s.Scope != (store.Scope{}) {
@@ -98,14 +97,14 @@ func describe(s ScopeState) string {
 	return text
 }
 
-// StaleError says that an informer was synced, and has lost the server since.
+// StaleError says that an informer was synced, but has no working watch any more.
 type StaleError struct {
 	// Informer is the informer's name: see [WithName].
 	Informer string
-	// Scope is the reflector in question, and what it does. State.Contact is when
-	// the server was last heard of.
+	// Scope is the state of the affected reflector. State.Contact is the time of the last contact
+	// with the server.
 	Scope ScopeState
-	// For is how long there has been no watch, or how long it has been silent.
+	// For is how long there has been no watch, or how long the watch has been silent.
 	For time.Duration
 }
 
@@ -114,18 +113,17 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("informer %s has had no working watch for %v; reflector%s", e.Informer, e.For.Round(time.Second), describe(e.Scope))
 }
 
-// Unwrap returns what failed last.
+// Unwrap returns the last failure.
 func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
 
-// WaitForSync waits until the cache is filled and every handler has been told of
-// everything that it was filled with. It returns nil then, and a [*SyncError] that says
-// what is missing when ctx ends, or at once when Run ends with a failure of the
-// reflector.
+// WaitForSync waits until the cache is filled and every handler got every object of the first list.
+// It then returns nil. When ctx ends, it returns a [*SyncError] that names the missing parts. If
+// the reflector fails and Run ends, it returns a SyncError with that failure at once.
 //
-// Handlers are those of [Informer.Handle] that have subscribed when the cache is
-// filled; nobody waits for those who pull. It may be called before Run; after a failure
-// it fails until Run has been called again. An informer that is synced stays so until
-// there is another handler, or scope. Whether it is up to date, [Informer.Ready] says.
+// It waits for the handlers of [Informer.Handle] that have subscribed when the cache is filled, and
+// not for subscribers that pull. It may be called before Run. After a failure it fails until Run is
+// called again. A synced informer stays synced until a handler or a scope is added.
+// [Informer.Ready] reports whether the informer is up to date.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	failure := i.lastFailure()
 	wait := func(synced, gone <-chan struct{}) error {
@@ -160,7 +158,7 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// unsynced returns what is missing, for a reason.
+// unsynced returns the unsynced parts, with a cause.
 func (i *Informer[T]) unsynced(cause error) *SyncError {
 	e := &SyncError{Informer: i.name, Err: cause}
 	sources := i.feed.sources()
@@ -184,10 +182,10 @@ func (i *Informer[T]) unsynced(cause error) *SyncError {
 	return e
 }
 
-// Ready returns nil if the informer is synced, as [Informer.WaitForSync] means it, and
-// its watch works: what a readiness probe asks. It returns a [*SyncError] if it is not
-// synced, and a [*StaleError] if it has had no watch for longer than [WithStaleness]
-// allows. The next watch makes it ready again.
+// Ready returns nil if the informer is synced, as in [Informer.WaitForSync], and its watch works.
+// Use it for a readiness probe. It returns a [*SyncError] if the informer is not synced, and a
+// [*StaleError] if there has been no watch for longer than [WithStaleness] allows. The next watch
+// makes the informer ready again.
 func (i *Informer[T]) Ready() error {
 	if e := i.unsynced(nil); len(e.Lacking) > 0 || len(e.Behind) > 0 || !isClosed(i.feed.Synced()) {
 		return e
@@ -200,7 +198,7 @@ func (i *Informer[T]) Ready() error {
 		state := s.state()
 		since, limit := state.Broken, i.staleness
 		if since.IsZero() {
-			// A watch may have nothing to tell, and a server no bookmarks.
+			// A watch may have no events, and a server may send no bookmarks.
 			since, limit = state.State.Contact, limit+watchLife
 		}
 		if age := time.Since(since); age > limit {
@@ -210,23 +208,21 @@ func (i *Informer[T]) Ready() error {
 	return errors.Join(errs...)
 }
 
-// State says what the reflector is doing, and why the cache is not filled if it is
-// not. Of several reflectors it is the one that is furthest from a watch: see
-// [Informer.Scopes].
+// State returns the state of the reflector, and why the cache is not filled. With several
+// reflectors it is the state of the reflector that is furthest from a watch: see [Informer.Scopes].
 func (i *Informer[T]) State() reflector.State { return i.feed.State() }
 
-// Changed returns a channel that is closed when the state is another than the
-// given one: see [reflector.KubernetesResourceReflector.Changed]. Of several reflectors
-// any change may close it.
+// Changed returns a channel that is closed when the state differs from the given one: see
+// [reflector.KubernetesResourceReflector.Changed]. With several reflectors any change may close it.
 func (i *Informer[T]) Changed(seen reflector.State) <-chan struct{} { return i.feed.Changed(seen) }
 
-// Synced returns a channel that is closed once the cache has been filled; that of a
-// scoped informer when it has scopes, and all that it has are filled. Whether a
-// subscriber has heard of what is in it, [Subscription.Synced] says.
+// Synced returns a channel that is closed once the cache has been filled. For a scoped informer, it
+// is closed when there is at least one scope and all scopes are filled. [Subscription.Synced] shows
+// whether a subscriber got these objects.
 func (i *Informer[T]) Synced() <-chan struct{} { return i.feed.Synced() }
 
-// Scopes returns the state of each reflector, in the order in which they were added:
-// one unless the informer was made by [NewScoped].
+// Scopes returns the state of each reflector, in the order in which they were added. There is one
+// unless the informer was made by [NewScoped].
 func (i *Informer[T]) Scopes() []ScopeState {
 	sources := i.feed.sources()
 	states := make([]ScopeState, len(sources))
@@ -236,7 +232,7 @@ func (i *Informer[T]) Scopes() []ScopeState {
 	return states
 }
 
-// lastFailure returns how the feed failed, if Run has ended with that, or how it will.
+// lastFailure returns the failure of the last Run, or of the running one if it fails later.
 func (i *Informer[T]) lastFailure() *failure {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// together is one call of Run of something that has parts, which come and go while it
-// runs. Its fields are guarded by the mutex of whatever has the parts.
+// together is one call of Run of a type with parts, which come and go while it runs. Its fields are
+// guarded by the mutex of that type.
 type together struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	// last is the context of parts that end after all others: those of lasting.
+	// last is the context of the parts in lasting, which end after all others.
 	last    context.Context
 	endLast context.CancelFunc
 	lasting sync.WaitGroup
-	ending  bool // nothing is started any more
+	ending  bool // no further part is started
 	errs    []error
 }
 
@@ -27,15 +27,15 @@ func newTogether(ctx context.Context) *together {
 	return r
 }
 
-// failLocked notes that a part failed, which ends the others.
+// failLocked records that a part failed, and ends the others.
 func (r *together) failLocked(err error) {
 	r.errs = append(r.errs, err)
 	r.cancel()
 }
 
-// wait waits until ctx ends or a part fails, and then for all parts. It returns how they
-// failed. If none failed, parts that end last go on until last is closed, which finished
-// precedes.
+// wait waits until ctx ends or a part fails, and then for all parts. It returns their errors. If no
+// part failed, the parts that end last continue until last is closed. wait calls finished before it
+// waits for last.
 func (r *together) wait(mu *sync.Mutex, last <-chan struct{}, finished func()) error {
 	defer r.cancel()
 	defer r.endLast()
@@ -51,5 +51,5 @@ func (r *together) wait(mu *sync.Mutex, last <-chan struct{}, finished func()) e
 	}
 	r.endLast()
 	r.lasting.Wait()
-	return errors.Join(r.errs...) // all who wrote to it have ended
+	return errors.Join(r.errs...) // all goroutines that wrote to errs have ended
 }

@@ -8,28 +8,28 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxNamed is how many subscribers' names are kept: those who choose a new one for each
-// subscription have theirs made again.
+// maxNamed is the largest number of cached subscribers. A program that names each subscription
+// differently rebuilds the cache.
 const maxNamed = 256
 
-// calls has what the spans of an informer's subscribers have in common, so that it need not
-// be made for each of them. It may be used from any goroutine.
+// calls caches the common parts of the spans of an informer's subscribers. It may be used from any
+// goroutine.
 type calls struct {
 	informer string
 
-	// mu protects known, by the names of subscribers.
+	// mu protects known, which has the names of subscribers as keys.
 	mu    sync.RWMutex
 	known map[string]*named
 }
 
-// named is what the spans of one subscriber have in common. It is not changed.
+// named has the common parts of the spans of one subscriber. It is immutable.
 type named struct {
-	handle, queue string // their names
+	handle, queue string // the names of the spans
 	attributes    trace.SpanStartEventOption
-	options       []trace.SpanStartOption // of those of calls
+	options       []trace.SpanStartOption // for spans of calls
 }
 
-// of returns what is common to the spans of a subscriber.
+// of returns the common parts of the spans of a subscriber.
 func (c *calls) of(subscriber string) *named {
 	c.mu.RLock()
 	n := c.known[subscriber]

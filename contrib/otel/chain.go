@@ -13,18 +13,18 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Add has one in every so many changes of an informer's cache begin a trace, until stop is
-// called: a span of the commit, below which are the time in the queue of each handler, and
-// the handler's calls for that very change. The informer must have been made with
-// [Tracing.Options]. 1 or less is every change, of a first list as well.
+// Add starts a trace for one in every so many changes of an informer's cache, until stop is called.
+// The trace begins with a span of the commit. Below it are the time in the queue of each handler,
+// and the handler's calls for that change. The informer must have been made with [Tracing.Options].
+// 1 or less traces every change, also of a first list.
 //
-// Call it before handlers are subscribed: those that were there before may be called for a
-// change before its trace has begun. The span of a commit is made while the cache is
-// written: the provider must not wait for its exporter. Its sampler has a say as well.
+// Call it before handlers are subscribed: an earlier handler may be called for a change before its
+// trace has begun. The span of a commit is made while the cache is written, so the provider must
+// not wait for its exporter. The provider's sampler also applies.
 //
-// A trace is that of the last change of an object, and the latest 1024 are known: a handler
-// that comes later than that has a span by itself, and so has one of objects that have no
-// resource version.
+// Add keeps the last trace of each object, for the latest 1024 objects. A handler that runs after
+// its trace was dropped has a separate span. So does a handler for an object without a resource
+// version.
 func Add[T any](t *Tracing, i *informer.Informer[T], every int) (stop func()) {
 	c := t.chainsOf(i.Name())
 	unfollow := i.Follow(&follower[T]{tracer: t.tracer, name: i.Name(), every: max(every, 1), to: c})
@@ -38,21 +38,21 @@ func Add[T any](t *Tracing, i *informer.Informer[T], every int) (stop func()) {
 	}
 }
 
-// chains are the traces of one informer that have begun lately: of an object, the last.
+// chains are the latest traces of one informer. For each object it keeps the last trace.
 type chains struct {
 	followers atomic.Int32
 	recent    recent[store.Key, chain]
 }
 
-// chain is a trace that has begun.
+// chain is a trace.
 type chain struct {
 	commit  trace.SpanContext
 	at      time.Time
 	version string   // of the object
-	waited  []string // the subscribers that have had the change
+	waited  []string // the subscribers that have got the change
 }
 
-// follower begins traces.
+// follower starts traces.
 type follower[T any] struct {
 	tracer trace.Tracer
 	name   string
@@ -61,7 +61,8 @@ type follower[T any] struct {
 	to     *chains
 }
 
-// Start implements [store.Follower]. Nobody knows when what is there was committed.
+// Start implements [store.Follower]. It starts no traces, because the commit times of existing
+// objects are unknown.
 func (f *follower[T]) Start(*store.Snapshot[T]) {}
 
 // Commit implements [store.Follower].
@@ -92,7 +93,7 @@ func (f *follower[T]) begin(key store.Key, version string, change store.ChangeTy
 	}
 }
 
-// eventAttributes say what happened to which object.
+// eventAttributes returns the attributes of an event.
 func eventAttributes(key store.Key, change eventqueue.Type, origin eventqueue.Origin) []attribute.KeyValue {
 	return append(keyAttributes(key),
 		attribute.String("kubereflector.event.type", change.String()),
@@ -110,13 +111,13 @@ func keyAttributes(key store.Key) []attribute.KeyValue {
 	return all
 }
 
-// of returns the trace that the change began for which a handler is called, and whether it
-// is the first call of that subscriber.
+// of returns the trace of a change for a call of a handler. first reports whether this is the first
+// call of that subscriber.
 func (c *chains) of(call informer.Handling) (found chain, first bool) {
 	if c.followers.Load() == 0 || call.Origin == eventqueue.Resync || call.ResourceVersion == "" {
 		return found, false
 	}
-	// What others change here meanwhile is of another version.
+	// A concurrent change of this entry has another version.
 	if now, ok := c.recent.get(call.Key); !ok || now.version != call.ResourceVersion {
 		return found, false
 	}
@@ -133,8 +134,8 @@ func (c *chains) of(call informer.Handling) (found chain, first bool) {
 	return found, first
 }
 
-// queued makes a span of the time between a commit, whose trace the context has, and the first call of a handler
-// for it.
+// queued makes a span from a commit to the first call of a handler for it. ctx has the trace of the
+// commit.
 func (o observer) queued(ctx context.Context, of chain, call informer.Handling, named *named) {
 	_, span := o.tracer.Start(ctx, named.queue, trace.WithTimestamp(of.at), named.attributes, trace.WithAttributes(keyAttributes(call.Key)...))
 	span.End()

@@ -4,8 +4,8 @@
 //	pods := informer.New(client, tracing.Options("pods")...)
 //	otel.Add(tracing, pods, 100) // one change in a hundred is followed to its end
 //
-// Each call of a handler has a span, which is for the provider's sampler to take or to drop. Where that costs too
-// much, [WithChosenOnly] makes spans of those calls alone that the changes which Add chose lead to.
+// Each call of a handler has a span, and the provider's sampler keeps or drops it. If that costs
+// too much, use [WithChosenOnly]: it makes handler spans only for the changes that Add chose.
 //
 // # Spans
 //
@@ -17,7 +17,7 @@
 //	queue pods/SUBSCRIBER   from a chosen change to the first call of a handler for it
 //	queue RECONCILER        from the first event that had a key reconciled to the call
 //
-// What follows from a change that [Add] chooses is one trace:
+// The spans of a change that [Add] chooses form one trace:
 //
 //	commit pods
 //	├─ queue pods/painter
@@ -25,23 +25,22 @@
 //	   ├─ queue painter
 //	   └─ reconcile painter
 //
-// The last two are there if the handler is that of a reconciler made with
-// [Tracing.ReconcilerOptions]. Where several events made one call, the others are links of
-// its span; so is the span that the context of Run may have.
+// The last two exist if the handler belongs to a reconciler made with [Tracing.ReconcilerOptions].
+// If several events caused one call, its span has links to the other events. It also has a link to
+// the span in the context of Run, if there is one.
 //
-// Their attributes are kubereflector.informer, kubereflector.subscriber,
-// kubereflector.reconciler, kubereflector.event.type, kubereflector.event.origin,
-// kubereflector.resource_version, kubereflector.objects, kubereflector.events,
-// kubereflector.streamed, kubereflector.attempt, kubereflector.priority and
-// kubereflector.requeue_after, and the object's k8s.namespace.name, k8s.cluster.name and
-// kubereflector.object.name. Failures are recorded, and set the span's status. The names of
-// spans have no keys in them. What is said of an object is set when a span has begun, and only
-// if it is recorded: a sampler sees the names of informer, subscriber and reconciler alone.
+// Their attributes are kubereflector.informer, kubereflector.subscriber, kubereflector.reconciler,
+// kubereflector.event.type, kubereflector.event.origin, kubereflector.resource_version,
+// kubereflector.objects, kubereflector.events, kubereflector.streamed, kubereflector.attempt,
+// kubereflector.priority and kubereflector.requeue_after, and the object's k8s.namespace.name,
+// k8s.cluster.name and kubereflector.object.name. A failure is recorded and sets the span's status.
+// The names of spans contain no keys. The attributes of an object are set after a span has begun,
+// and only if it is recorded. A sampler sees only the names of informer, subscriber and reconciler.
 //
-// Spans of lists and watches are made when they have ended, with the time at which they
-// began: a watch that runs has none yet.
+// Spans of lists and watches are created when the list or watch has ended, with its start time. A
+// running watch has no span yet.
 //
 // # Concurrency
 //
-// Everything may be used from any goroutine.
+// Every function and method may be called from any goroutine.
 package otel

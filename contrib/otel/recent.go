@@ -2,15 +2,14 @@ package otel
 
 import "sync"
 
-// maxRecent is how many things are remembered of one informer or of all reconcilers, so
-// that somebody who stalls does not fill memory: about half a megabyte.
+// maxRecent is the largest number of entries for one informer or for all reconcilers. It bounds the
+// memory at about half a megabyte when a handler stalls.
 const maxRecent = 1024
 
-// recent remembers the last few things by their keys. It may be used from any goroutine.
+// recent keeps the latest entries by their keys. It may be used from any goroutine.
 type recent[K comparable, V any] struct {
 	mu sync.Mutex
-	// all are the things, and slots their keys, of which the next one is forgotten first.
-	// Guarded by mu.
+	// all are the entries, and slots their keys. The entry at next is evicted first. Guarded by mu.
 	all   map[K]slotted[V]
 	slots []K
 	next  int
@@ -21,8 +20,8 @@ type slotted[V any] struct {
 	slot  int
 }
 
-// change replaces what is remembered under a key by what fn returns of it, the zero V if
-// there is nothing. What is new pushes out what was new longest ago.
+// change replaces the entry of a key by the result of fn. fn gets the zero V if there is no entry.
+// A new entry evicts the oldest one.
 func (r *recent[K, V]) change(key K, fn func(V) V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,7 +36,7 @@ func (r *recent[K, V]) change(key K, fn func(V) V) {
 	r.all[key] = slotted[V]{fn(none), r.slotLocked(key)}
 }
 
-// slotLocked gives a key that is new a slot.
+// slotLocked returns a slot for a new key.
 func (r *recent[K, V]) slotLocked(key K) (slot int) {
 	if len(r.slots) < maxRecent {
 		r.slots = append(r.slots, key)
@@ -52,7 +51,7 @@ func (r *recent[K, V]) slotLocked(key K) (slot int) {
 	return slot
 }
 
-// get returns what is remembered under a key.
+// get returns the entry of a key.
 func (r *recent[K, V]) get(key K) (V, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +59,7 @@ func (r *recent[K, V]) get(key K) (V, bool) {
 	return found.value, ok
 }
 
-// take returns what is remembered under a key, and forgets it.
+// take returns and removes the entry of a key.
 func (r *recent[K, V]) take(key K) (V, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,11 +10,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxLinks is how many events a span of a reconcile is linked to, beside the one that it
-// belongs to.
+// maxLinks is the largest number of links from a span of a reconcile to further events.
 const maxLinks = 8
 
-// ReconcilerOptions returns what a reconciler is to be made with, so that it is traced.
+// ReconcilerOptions returns options that trace a reconciler.
 func (t *Tracing) ReconcilerOptions() []controller.ReconcilerOption {
 	return []controller.ReconcilerOption{controller.WithObserver(&reconciles{tracer: t.tracer, chosenOnly: t.chosenOnly})}
 }
@@ -32,7 +31,7 @@ type waiting struct {
 	key        store.Key
 }
 
-// triggers are the spans of the handlers that had a key reconciled, the first one apart.
+// triggers are the spans of the handlers that triggered a reconcile. The first one is separate.
 type triggers struct {
 	first trace.SpanContext
 	at    time.Time

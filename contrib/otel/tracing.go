@@ -17,14 +17,14 @@ import (
 // scope is the name of the instrumentation.
 const scope = "github.com/kubereflector/kubereflector/contrib/otel"
 
-// Tracing makes spans of what informers do. See the package documentation for which.
+// Tracing makes spans for informers. See the package documentation for the list.
 //
 // Create one with [New].
 type Tracing struct {
 	tracer     trace.Tracer
 	chosenOnly bool
 
-	// mu protects chains, which are those of informers by their names.
+	// mu protects chains, which has the names of informers as keys.
 	mu     sync.Mutex
 	chains map[string]*chains
 }
@@ -36,13 +36,13 @@ type optionFunc func(*Tracing)
 
 func (f optionFunc) apply(t *Tracing) { f(t) }
 
-// WithChosenOnly makes spans of calls of handlers and reconcile functions only where they
-// belong to the trace of a change that [Add] chose. A call that does not belong to one then costs a
-// look into a map; otherwise each call has a span, and one that a sampler drops takes about
-// half a microsecond. Lists and watches have their spans all the same.
+// WithChosenOnly makes spans for calls of handlers and reconcile functions only in traces of
+// changes that [Add] chose. Every other call then costs one map lookup. Without this option each
+// call has a span, and a span that a sampler drops takes about half a microsecond. Lists and
+// watches have spans in both cases.
 func WithChosenOnly() Option { return optionFunc(func(t *Tracing) { t.chosenOnly = true }) }
 
-// New returns what makes spans by a provider.
+// New returns a Tracing that makes spans by a provider.
 func New(provider trace.TracerProvider, opts ...Option) *Tracing {
 	t := &Tracing{tracer: provider.Tracer(scope), chains: map[string]*chains{}}
 	for _, opt := range opts {
@@ -51,7 +51,7 @@ func New(provider trace.TracerProvider, opts ...Option) *Tracing {
 	return t
 }
 
-// chainsOf returns the traces that changes of an informer have begun.
+// chainsOf returns the traces of an informer.
 func (t *Tracing) chainsOf(informer string) *chains {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,8 +63,7 @@ func (t *Tracing) chainsOf(informer string) *chains {
 	return c
 }
 
-// Options returns what an informer is to be made with, so that it is traced. name becomes
-// its name.
+// Options returns options that trace an informer. name becomes the informer's name.
 func (t *Tracing) Options(name string) []informer.Option {
 	o := observer{t.tracer, t.chosenOnly, name, t.chainsOf(name), &calls{informer: name}}
 	return []informer.Option{
@@ -134,8 +133,8 @@ func (o observer) Handling(ctx context.Context, call informer.Handling) (context
 	}
 }
 
-// fail records a failure. Exporters drop all that they were about to send with a text that
-// is not UTF-8, and errors may quote what a server sent.
+// fail records a failure. Exporters drop a whole batch if one text is not UTF-8, and errors may
+// quote bytes of a server.
 func fail(span trace.Span, err error) {
 	if err == nil || !span.IsRecording() {
 		return

@@ -8,16 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// counts counts the changes of a cache, and measures how late they come.
+// counts counts the changes of a cache, and measures their lag.
 type counts[T any] struct {
 	of   *prom.CounterVec
 	lag  prom.Observer
 	name string
-	// known are the counters that were used, so that none is looked up for each change.
+	// known caches the counters, so that a change needs no lookup by labels.
 	known map[kind]prom.Counter
 }
 
-// kind is what changes are told apart by.
+// kind groups changes for counting.
 type kind struct {
 	change store.ChangeType
 	origin store.Origin
@@ -49,10 +49,10 @@ func (c *counts[T]) Commit(commit *store.Commit[T]) {
 	}
 }
 
-// writtenAt returns when an object was written last, as far as the server says: in whole
-// seconds, beside the fields that somebody manages, and by when it is to be gone, since a
-// deletion that waits is in no manager's name. Objects without Go fields for their metadata
-// are not asked: that would take too long where the cache is written.
+// writtenAt returns the time of the last write of an object, from its managed fields, in whole
+// seconds of the server's clock. A pending deletion has no managed field; writtenAt derives its
+// time from the deletion timestamp. It skips objects without Go fields for their metadata: that
+// would take too long while the cache is written.
 func writtenAt(object any) (last time.Time) {
 	accessor, ok := object.(metav1.ObjectMetaAccessor)
 	if !ok {

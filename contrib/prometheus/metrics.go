@@ -18,8 +18,8 @@ import (
 
 const namespace = "kubereflector"
 
-// Metrics are the metrics of informers: a [prom.Collector], to be registered. See the
-// package documentation for what there is.
+// Metrics are the metrics of informers. Register them: they are a [prom.Collector]. See the package
+// documentation for the list.
 //
 // Create one with [New].
 type Metrics struct {
@@ -34,7 +34,7 @@ type Metrics struct {
 	own        []prom.Collector
 
 	subscribers subscribers
-	reconcilers sync.Map // the names of those that have made a call
+	reconcilers sync.Map // the names of reconcilers that have made a call
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
@@ -47,15 +47,15 @@ var (
 	_ reflector.Observer = observer{}
 )
 
-// source is an informer of any type that is shown.
+// source is an informer of any type in the metrics.
 type source struct {
-	name    string // of what is shown
-	label   string // of what the informer's observer measures
+	name    string // the label of the state
+	label   string // the label of measurements by the informer's observer
 	collect func(chan<- prom.Metric)
-	names   func(map[string]bool) // adds those of the subscribers
+	names   func(map[string]bool) // adds the names of the subscribers
 }
 
-// New returns metrics that show nothing yet.
+// New returns empty metrics.
 func New() *Metrics {
 	m := &Metrics{
 		lists: prom.NewHistogramVec(prom.HistogramOpts{
@@ -115,9 +115,9 @@ func (m *Metrics) Collect(to chan<- prom.Metric) {
 	}
 }
 
-// Options returns what an informer is to be made with, so that its lists, watches and the
-// calls of its handlers are measured. name becomes its name, which is the label of its
-// metrics: give each informer another one.
+// Options returns options for an informer. They measure its lists, its watches and the calls of its
+// handlers. name becomes the informer's name, which is the label of its metrics: give each informer
+// another name.
 func (m *Metrics) Options(name string) []informer.Option {
 	o := observer{m, label(name)}
 	return []informer.Option{
@@ -125,11 +125,11 @@ func (m *Metrics) Options(name string) []informer.Option {
 	}
 }
 
-// Add shows the state of an informer, and counts the changes of its cache, until remove is
-// called; call it when the informer's Run has returned. It deletes all that was measured of
-// the informer, as that of a subscriber is deleted when it is closed. An informer that has
-// the name of another one is shown as name#2, and so on; so is a subscriber that has the name
-// of another one of its informer.
+// Add shows the state of an informer, and counts the changes of its cache, until remove is called.
+// Call remove when the informer's Run has returned. It deletes all series of the informer. The
+// series of a subscriber are deleted when the subscription is closed. If another informer has the
+// same name, this one is shown as name#2, and so on. The same holds for two subscribers of one
+// informer.
 func Add[T any](m *Metrics, i *informer.Informer[T]) (remove func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,8 +151,8 @@ func Add[T any](m *Metrics, i *informer.Informer[T]) (remove func()) {
 	}
 }
 
-// deleteLocked deletes what was measured of an informer, but for what others of its name
-// have measured as well.
+// deleteLocked deletes the series of an informer, except for those that it shares with informers of
+// the same name.
 func (m *Metrics) deleteLocked(s *source) {
 	m.events.DeletePartialMatch(prom.Labels{"informer": s.name})
 	m.lag.DeletePartialMatch(prom.Labels{"informer": s.name})
@@ -166,11 +166,10 @@ func (m *Metrics) deleteLocked(s *source) {
 	m.forgetAll(s.label)
 }
 
-// label returns a name that can be a label: one that is not UTF-8 makes Prometheus' client
-// panic.
+// label returns a name as a valid label. Prometheus' client panics for a label that is not UTF-8.
 func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
-// unique returns a name, with a number if it is taken.
+// unique returns a name, with a number if it is already taken.
 func unique(name string, taken func(string) bool) string {
 	free := name
 	for n := 2; taken(free); n++ {
@@ -179,7 +178,7 @@ func unique(name string, taken func(string) bool) string {
 	return free
 }
 
-// observer measures what happens in one informer.
+// observer measures the operations of one informer.
 type observer struct {
 	of   *Metrics
 	name string
@@ -200,7 +199,7 @@ func (o observer) Watched(watch reflector.Watch) {
 
 // Handling implements [informer.Observer].
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
-	of, began, name := o.of, time.Now(), subscriber{o.name, label(call.Subscription)} // and not all of the call in the closure
+	of, began, name := o.of, time.Now(), subscriber{o.name, label(call.Subscription)} // so the closure does not hold the whole call
 	return ctx, func(err error) {
 		took := time.Since(began)
 		of.observerOf(name, resultOf(err)).Observe(took.Seconds())

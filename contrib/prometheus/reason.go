@@ -9,7 +9,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// reasonOf says in a word why something failed. There are few of them.
+// reasonOf returns the kind of a failure as a label value. There are few of them.
 func reasonOf(err error) string {
 	switch {
 	case err == nil:

@@ -10,8 +10,8 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 )
 
-// ReconcilerOptions returns what a reconciler is to be made with, so that its calls are
-// measured under its name. Its work queue is measured by [WorkQueues].
+// ReconcilerOptions returns options for a reconciler. They measure its calls under its name.
+// [WorkQueues] measures its work queue.
 func (m *Metrics) ReconcilerOptions() []controller.ReconcilerOption {
 	return []controller.ReconcilerOption{controller.WithObserver(reconciles{m})}
 }
@@ -34,8 +34,8 @@ func (r reconciles) Reconciling(ctx context.Context, call controller.Reconciling
 	}
 }
 
-// begin has every result be counted from 0 with the first call of a reconciler: who asks by
-// how much a counter has grown is told nothing of one that begins with its first failure.
+// begin creates the counters of every result with 0 at the first call of a reconciler. Otherwise
+// rate() would miss the first failure, which creates its counter.
 func (r reconciles) begin(name string) {
 	if _, known := r.of.reconcilers.LoadOrStore(name, nil); known {
 		return

@@ -7,8 +7,7 @@ import (
 	prom "github.com/prometheus/client_golang/prometheus"
 )
 
-// Shards are the metrics of a member of a group that shares work: a [prom.Collector], to be
-// registered.
+// Shards are the metrics of a member of a shard group. Register them: they are a [prom.Collector].
 //
 // Create them with [NewShards].
 type Shards struct {
@@ -19,8 +18,7 @@ type Shards struct {
 
 var _ prom.Collector = (*Shards)(nil)
 
-// NewShards returns the metrics of a member. The label of all of them is the name of its
-// group.
+// NewShards returns the metrics of a member. Their label is the name of its group.
 func NewShards(member *shard.Member) *Shards {
 	desc := func(name, help string) *prom.Desc {
 		return prom.NewDesc(prom.BuildFQName(namespace, "", name), help, nil, prom.Labels{"group": label(member.Name())})

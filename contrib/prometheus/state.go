@@ -27,10 +27,10 @@ var (
 	states = []*prom.Desc{objects, version, synced, ready, reflectors, contact, broken}
 )
 
-// phases are those that a reflector can be in: one that it is not in counts 0.
+// phases are all phases of a reflector. A phase without a reflector has the value 0.
 var phases = []reflector.Phase{reflector.Stopped, reflector.Listing, reflector.Opening, reflector.Watching, reflector.Waiting}
 
-// queueMetric is a number of a subscriber's event queues.
+// queueMetric is a metric of a subscriber's event queues.
 type queueMetric struct {
 	desc  *prom.Desc
 	kind  prom.ValueType
@@ -64,15 +64,15 @@ func describe(to chan<- *prom.Desc) {
 	}
 }
 
-// shown is an informer that is shown.
+// shown is an informer in the metrics.
 type shown[T any] struct {
 	name     string
 	informer *informer.Informer[T]
 
-	// mu protects the fields below it: several may ask at once.
+	// mu protects the fields below it: several scrapes may run at once.
 	mu sync.Mutex
-	// names are those of the subscribers, which they keep for as long as they are there:
-	// a counter that took over the name of another one would not be one.
+	// names are the names of the subscribers. A subscriber keeps its name until it is closed: a
+	// counter that took over another subscriber's name would jump.
 	names map[*informer.Subscription[T]]string
 }
 
@@ -124,15 +124,14 @@ func (s *shown[T]) collect(to chan<- prom.Metric) {
 	}
 }
 
-// addNames adds the names of the subscribers that are there, as their observer is told
-// them.
+// addNames adds the names of the open subscribers, as their observer gets them.
 func (s *shown[T]) addNames(to map[string]bool) {
 	for _, subscription := range s.informer.Subscriptions() {
 		to[label(subscription.Name())] = true
 	}
 }
 
-// subscribers returns the subscribers that are there, and their names.
+// subscribers returns the open subscribers, with their names.
 func (s *shown[T]) subscribers() map[*informer.Subscription[T]]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

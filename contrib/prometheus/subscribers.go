@@ -11,14 +11,14 @@ import (
 
 var _ informer.QueueObserver = observer{}
 
-// subscriber is the labels of what is measured of one.
+// subscriber has the labels of a subscriber's series.
 type subscriber struct{ informer, name string }
 
 func (s subscriber) labels() prom.Labels {
 	return prom.Labels{"informer": s.informer, "subscriber": s.name}
 }
 
-// measure is something that is measured of a subscriber.
+// measure is one measurement of a subscriber.
 type measure uint8
 
 const (
@@ -33,20 +33,19 @@ const (
 // results are the labels of the calls of handlers.
 var results = [measures]string{succeeded: "ok", failed: "error", givenUp: "permanent", panicked: "panic"}
 
-// series are those of one subscriber that have been used, so that none is looked up for each
-// event.
+// series caches the series of one subscriber, so that an event needs no lookup by labels.
 type series [measures]atomic.Pointer[prom.Observer]
 
-// subscribers are those of which something was measured.
+// subscribers are the subscribers with series.
 type subscribers struct {
-	// mu is held while series are made and deleted: none is known that was deleted, and none
-	// is there that is not known.
+	// mu is held while series are created and deleted, so that known always matches the existing
+	// series.
 	mu    sync.Mutex
 	known sync.Map // the *series of a subscriber
 }
 
-// observerOf returns where something is measured of a subscriber. What is not used at once may
-// have been deleted meanwhile, with a subscriber that is gone.
+// observerOf returns the series of a subscriber for a measurement. Use it at once: it may be
+// deleted later, when its subscriber is closed.
 func (m *Metrics) observerOf(of subscriber, what measure) prom.Observer {
 	if known, ok := m.subscribers.known.Load(of); ok {
 		if o := known.(*series)[what].Load(); o != nil {
@@ -70,15 +69,15 @@ func (m *Metrics) observerOf(of subscriber, what measure) prom.Observer {
 	return o
 }
 
-// gone returns those that are not there any more. there says of the names of an informer's
-// subscribers which are, or nothing if it does not know the informer.
+// gone returns the closed subscribers. there returns the names of an informer's open subscribers,
+// and false for an unknown informer.
 func (s *subscribers) gone(there func(informer string) (names map[string]bool, known bool)) (gone []subscriber) {
 	var all []subscriber
 	for key := range s.known.Range {
 		all = append(all, key.(subscriber))
 	}
 	for _, one := range all {
-		// Asked after the fact: who was measured before was there, or is gone.
+		// Read the names after known: a subscriber with series is then either open or closed.
 		if names, known := there(one.informer); known && !names[one.name] {
 			gone = append(gone, one)
 		}
@@ -86,7 +85,7 @@ func (s *subscribers) gone(there func(informer string) (names map[string]bool, k
 	return gone
 }
 
-// forget deletes what was measured of a subscriber.
+// forget deletes the series of a subscriber.
 func (m *Metrics) forget(one subscriber) {
 	m.subscribers.mu.Lock()
 	defer m.subscribers.mu.Unlock()
@@ -95,7 +94,7 @@ func (m *Metrics) forget(one subscriber) {
 	m.waits.DeletePartialMatch(one.labels())
 }
 
-// forgetAll deletes what was measured of the subscribers of an informer.
+// forgetAll deletes the series of all subscribers of an informer.
 func (m *Metrics) forgetAll(informer string) {
 	for key := range m.subscribers.known.Range {
 		if one := key.(subscriber); one.informer == informer {
@@ -104,7 +103,7 @@ func (m *Metrics) forgetAll(informer string) {
 	}
 }
 
-// tidy deletes what was measured of subscribers that are gone.
+// tidy deletes the series of closed subscribers.
 func (m *Metrics) tidy(sources []*source) {
 	all := map[string]map[string]bool{}
 	for _, one := range m.subscribers.gone(func(informer string) (map[string]bool, bool) {
@@ -118,8 +117,8 @@ func (m *Metrics) tidy(sources []*source) {
 	}
 }
 
-// namesOf returns the names of the subscribers of the informers of a name; nil if there
-// is no such informer.
+// namesOf returns the names of the subscribers of all informers with a name; nil if there is no
+// such informer.
 func namesOf(sources []*source, informer string) map[string]bool {
 	var names map[string]bool
 	for _, s := range sources {
@@ -145,8 +144,7 @@ type queues struct {
 	subscriber subscriber
 }
 
-// Taken implements [eventqueue.Observer]. What failed is not counted again: it waits for
-// its back-off.
+// Taken implements [eventqueue.Observer]. It skips retries, because they wait for their back-off.
 func (q queues) Taken(t eventqueue.Taking) {
 	if t.Attempt > 1 {
 		return

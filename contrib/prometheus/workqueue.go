@@ -5,9 +5,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// WorkQueues are the metrics of client-go's work queues, such as those of reconcilers, by
-// the names that Kubernetes' own components have for them, so that their dashboards fit: a
-// [prom.Collector], to be registered, and a [workqueue.MetricsProvider].
+// WorkQueues are the metrics of client-go's work queues, such as those of reconcilers. They have
+// the names that Kubernetes' own components use, so existing dashboards work. Register them: they
+// are a [prom.Collector], and a [workqueue.MetricsProvider].
 //
 // Create them with [NewWorkQueues].
 type WorkQueues struct {
@@ -21,7 +21,7 @@ var (
 	_ workqueue.MetricsProvider = (*WorkQueues)(nil)
 )
 
-// NewWorkQueues returns metrics of no queue yet.
+// NewWorkQueues returns metrics without queues.
 func NewWorkQueues() *WorkQueues {
 	labels := []string{"name"}
 	gauge := func(name, help string) *prom.GaugeVec {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// DefaultLeaseDuration is how long a lease lasts that nobody renews.
+	// DefaultLeaseDuration is how long a lease lasts without a renewal.
 	DefaultLeaseDuration = 15 * time.Second
 	// DefaultRenewDeadline is how long a leader tries to renew its lease.
 	DefaultRenewDeadline = 10 * time.Second
@@ -25,21 +25,20 @@ const (
 )
 
 var (
-	// ErrRunning means that Run was called while it runs already.
+	// ErrRunning means that Run was called while it is already running.
 	ErrRunning = errors.New("leader election is running already")
 
-	// ErrNotLeading means that a context does not come from an [Elector], or that its lease
-	// is not held for certain.
+	// ErrNotLeading means that a context does not come from an [Elector], or that its lease is not
+	// certainly held.
 	ErrNotLeading = errors.New("not leading")
 )
 
 type lockKey struct{}
 
-// Valid returns nil if the lease of ctx, which comes from an [Elector], is certainly held
-// at this moment, and else an error that is [ErrNotLeading]. It compares the clocks with the
-// last renewal, and so detects that the process was stopped before a timer ends ctx: call it
-// immediately before a write that must not be made twice. See the package documentation for
-// what it cannot promise.
+// Valid returns nil if the lease of ctx, which comes from an [Elector], is certainly held at this
+// moment, and otherwise an error that wraps [ErrNotLeading]. It compares the clocks with the last
+// renewal, and so detects a paused process before a timer ends ctx. Call it immediately before a
+// write that must not happen twice. The package documentation describes its limits.
 func Valid(ctx context.Context) error {
 	lock, ok := ctx.Value(lockKey{}).(*heldLock)
 	if !ok {
@@ -51,15 +50,15 @@ func Valid(ctx context.Context) error {
 	return nil
 }
 
-// Runner is what is led. Its Run must return when ctx has ended, and be callable again.
-// It may take its time, unless the cause of the end is controller.ErrHalt.
+// Runner is the led member. Its Run must return when ctx has ended, and must be callable again. It
+// may finish its work first, unless the cause of the end is controller.ErrHalt.
 type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// Elector runs something while it holds a lease. See the package documentation.
+// Elector runs a [Runner] while it holds a lease. See the package documentation.
 //
-// Create one with [New], and make it work with [Elector.Run].
+// Create one with [New], and start it with [Elector.Run].
 type Elector struct {
 	lock    resourcelock.Interface
 	led     Runner
@@ -78,9 +77,9 @@ type optionFunc func(*Elector)
 
 func (f optionFunc) apply(e *Elector) { f(e) }
 
-// WithTimes sets how long a lease lasts, how long a leader tries to renew it, and the
-// time between two attempts. The lease, of which only whole seconds count, must last
-// longer than both others together, so that what is led can end before. The defaults are
+// WithTimes sets how long a lease lasts, how long a leader tries to renew it, and the time between
+// two attempts. The lease is rounded down to whole seconds. It must last longer than both others
+// together, so that the led member can end before it expires. The defaults are
 // [DefaultLeaseDuration], [DefaultRenewDeadline] and [DefaultRetryPeriod].
 func WithTimes(lease, renew, retry time.Duration) Option {
 	return optionFunc(func(e *Elector) { e.lease, e.renew, e.retry = lease, renew, retry })
@@ -95,8 +94,7 @@ func WithLogger(logger *zap.Logger) Option {
 	})
 }
 
-// New returns an elector that runs led while it holds a lock. Nothing happens until Run
-// is called.
+// New returns an elector that runs led while it holds a lock. Nothing starts before Run.
 func New(lock resourcelock.Interface, led Runner, opts ...Option) *Elector {
 	e := &Elector{
 		lock: lock, led: led, logger: zap.NewNop(),
@@ -108,12 +106,12 @@ func New(lock resourcelock.Interface, led Runner, opts ...Option) *Elector {
 	return e
 }
 
-// Leading reports whether what is led runs now.
+// Leading reports whether the led member is running.
 func (e *Elector) Leading() bool { return e.leading.Load() }
 
-// Run is a candidate for the lease, and leads while it has it, until ctx ends or what is
-// led returns. It returns what that returned, [ErrRunning] if it runs already, and an
-// error for times or a lock of no use.
+// Run competes for the lease, and runs the led member while it has the lease, until ctx ends or the
+// led member returns. It returns the error of the led member, [ErrRunning] if it is already
+// running, or an error for invalid times or an invalid lock.
 func (e *Elector) Run(ctx context.Context) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -131,13 +129,13 @@ func (e *Elector) Run(ctx context.Context) error {
 	}
 }
 
-// Check returns the error that [Elector.Run] has for times or a lock of no use, or nil: for
-// whoever begins something else before.
+// Check returns the error of [Elector.Run] for invalid times or an invalid lock, or nil. Use it to
+// fail before other parts of the program start.
 func (e *Elector) Check() error {
 	if e.lock == nil || e.led == nil {
 		return errors.New("leader election needs a lock and something to lead: pass both to New")
 	}
-	// The lease says whole seconds.
+	// A lease stores whole seconds.
 	if whole := e.lease.Truncate(time.Second); whole <= e.renew+e.retry {
 		return fmt.Errorf("a lease of %v must last longer than %v to renew it and %v between attempts: see WithTimes", whole, e.renew, e.retry)
 	}
@@ -149,16 +147,16 @@ func (e *Elector) electing(lock resourcelock.Interface, lead func(context.Contex
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: e.lock.Describe(),
 		LeaseDuration: e.lease, RenewDeadline: e.renew, RetryPeriod: e.retry,
-		// Not ReleaseOnCancel: of a lease that is lost it tries to let go before it tells
-		// the leader, for as long as the renewal has taken already.
+		// Not ReleaseOnCancel: after the loss of a lease it tries to release before it notifies the
+		// leader, and that may take as long as a renewal.
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: func() {}},
 	})
 }
 
-// term waits for the lease, and leads once. It returns why the lease was lost, or nil, and
-// what the thing that is led returned.
+// term waits for the lease, and leads once. It returns why the lease was lost, or nil, and the
+// error of the led member.
 func (e *Elector) term(ctx context.Context) (lost, err error) {
-	// It outlives ctx: the lease is renewed until what is led has ended.
+	// It outlives ctx: the lease is renewed until the led member has ended.
 	electing, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
 	lock := &heldLock{Interface: e.lock, limit: e.renew, lease: e.lease}
@@ -186,7 +184,7 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 		if lock.unsure() {
 			e.release(ctx, e.retry)
 		}
-		return nil, nil // ctx ended before it was our turn
+		return nil, nil // ctx ended before this process got the lease
 	}
 	<-ended
 	if lost == nil {
@@ -195,11 +193,11 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 	return lost, err
 }
 
-// lead runs what is led until ctx or the lease ends.
+// lead runs the led member until ctx or the lease ends.
 func (e *Elector) lead(ctx, leased context.Context, lock *heldLock) (lost, err error) {
 	working, halt := controller.WithHalt(context.WithValue(ctx, lockKey{}, lock))
 	defer halt()
-	// Also when ctx has ended: what is led may take its time to finish then.
+	// Also after ctx has ended, while the led member still finishes.
 	watching := context.AfterFunc(leased, halt)
 	defer watching()
 	e.leading.Store(true)
@@ -211,15 +209,15 @@ func (e *Elector) lead(ctx, leased context.Context, lock *heldLock) (lost, err e
 	return lost, err
 }
 
-// errNotRenewed is why client-go ends a term before its timer does.
+// errNotRenewed is the reason if client-go ends a term before its timer does.
 var errNotRenewed = errors.New("not renewed in time")
 
-// release gives up the lease, if it is still ours. If that fails, it ends by itself.
+// release gives up the lease, if this process still holds it. If that fails, the lease expires.
 func (e *Elector) release(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	err := e.tryRelease(ctx)
-	// A renewal that was given up came through all the same.
+	// A renewal that was cancelled may have succeeded.
 	for apierrors.IsConflict(err) && ctx.Err() == nil {
 		select {
 		case <-time.After(e.retry / 10):

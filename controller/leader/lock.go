@@ -12,53 +12,53 @@ import (
 )
 
 const (
-	// released is the duration of a lease without a holder that its holder gave up, as
-	// client-go writes it.
+	// released is the duration that client-go writes into a lease that its holder gave up.
 	released = 1
 
-	// unknown is the holder that client-go sees where it would take a lease at once although
-	// another process may believe that it leads: in one that names no holder and was not
-	// given up, and in one that names this process, but not by a write of this term.
+	// unknown is the holder that client-go sees instead of the real one, where it would take a
+	// lease at once although another process may believe that it leads. That is a lease without a
+	// holder that was not given up, and a lease that names this process without a write of this
+	// term.
 	unknown = "(unknown)"
 )
 
-// heldLock is the lock of one term. It knows since when it is certainly held, ends the term
-// when the lease is another holder's or gone, and keeps a candidate from a lease that a
-// leader may still believe in. Its requests have a limit: without one, a request that gets
-// no answer blocks a candidate for ever.
+// heldLock is the lock of one term. It knows since when the lease is certainly held. It ends the
+// term when another holder has the lease or the lease is gone. It keeps a candidate from a lease
+// that a leader may still believe in. Its requests have a timeout: without one, a request without
+// an answer blocks a candidate for ever.
 type heldLock struct {
 	resourcelock.Interface
 	limit time.Duration
-	lease time.Duration // how long a lease lasts
+	lease time.Duration // the duration of a lease
 
 	// mu protects the fields below it.
 	mu       sync.Mutex
-	renewed  time.Time     // when the last write that succeeded was begun; zero if none did
-	acquired time.Time     // when this term began, as the lease says
-	open     bool          // a write was given up: it may have come through
-	life     time.Duration // how long a write holds the lease for certain
-	over     *time.Timer   // of life; nil before watch
-	lose     func()        // ends what is led; nil before watch
-	lost     error         // why the term is over; nil while it goes on
+	renewed  time.Time     // the start of the last successful write; zero if there was none
+	acquired time.Time     // the start of this term, according to the lease
+	open     bool          // a write was cancelled and may have succeeded
+	life     time.Duration // how long a write certainly holds the lease
+	over     *time.Timer   // the timer of life; nil before watch
+	lose     func()        // ends the led member; nil before watch
+	lost     error         // why the term is over; nil until then
 }
 
-// held reports whether the lease was ever ours.
+// held reports whether this process ever had the lease.
 func (l *heldLock) held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.renewed.IsZero()
 }
 
-// unsure reports whether the lease may be ours although no write succeeded.
+// unsure reports whether this process may have the lease although no write succeeded.
 func (l *heldLock) unsure() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.open
 }
 
-// watch has lose called when the term is over: at the latest when the last write that
-// succeeded was begun longer ago than life. Candidates count from when the server wrote,
-// which may be long before its answer arrived: client-go counts from the answer.
+// watch calls lose when the term is over, at the latest a time of life after the start of the last
+// successful write. Candidates count from the server's write, which may be long before its answer
+// arrived. client-go counts from the answer.
 func (l *heldLock) watch(life time.Duration, lose func()) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *heldLock) err() error {
 	return l.lost
 }
 
-// valid returns an error unless the lease is held for certain.
+// valid returns an error unless the lease is certainly held.
 func (l *heldLock) valid(now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +108,8 @@ func (l *heldLock) valid(now time.Time) error {
 	return nil
 }
 
-// elapsed returns how long ago something was, by the clock that says more. The monotonic
-// clock stands still while the machine is suspended, and the wall clock may be set back.
+// elapsed returns the time since a moment, by the clock that shows more. The monotonic clock stands
+// still while the machine is suspended, and the wall clock may be set back.
 func elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
@@ -146,7 +146,7 @@ func (l *heldLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord,
 	return record, raw, nil
 }
 
-// check ends the term if the lease is gone or not ours, as the server answers.
+// check ends the term if the server's answer shows that the lease is gone or has another holder.
 func (l *heldLock) check(record *resourcelock.LeaderElectionRecord, err error) {
 	l.mu.Lock()
 	acquired := l.acquired
@@ -162,9 +162,9 @@ func (l *heldLock) check(record *resourcelock.LeaderElectionRecord, err error) {
 	}
 }
 
-// announce creates a lease without a holder. A leader whose lease was deleted goes on until
-// it looks, and believes in its lease for less than a lease duration: so long all candidates
-// wait, from when they see this one.
+// announce creates a lease without a holder. If the lease of a leader was deleted, the leader
+// believes in it for less than a lease duration, until it reads it again. All candidates wait for
+// that long, from the moment at which they see the new lease.
 func (l *heldLock) announce(ctx context.Context) error {
 	now := time.Now()
 	record := resourcelock.LeaderElectionRecord{LeaseDurationSeconds: int(l.lease / time.Second)}

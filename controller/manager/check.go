@@ -14,25 +14,25 @@ var (
 	errEnding     = errors.New("is ending")
 )
 
-// check is how a member is.
+// check is the health of a member.
 type check struct {
 	name string
-	note string // if all is well
+	note string // shown if err is nil
 	err  error
 }
 
-// Alive returns nil, or a [*MemberError] for each member that has ended by itself, does
-// not answer, or says itself that it is dead: see [Living]. It is what /healthz tells:
-// to start the process anew may help.
+// Alive returns nil, or a [*MemberError] for each member that has ended by itself, does not answer,
+// or reports that it is dead: see [Living]. /healthz returns this result: a restart of the process
+// may help.
 func (m *Manager) Alive() error { return joined(m.alive(context.Background())) }
 
-// Ready returns nil, or a [*MemberError] for each member that is not ready. It is what
-// /readyz tells. What is led does not count while another process leads. A manager that
-// does not run, or is ending, is not ready.
+// Ready returns nil, or a [*MemberError] for each member that is not ready. /readyz returns this
+// result. Led members do not count while another process leads. A manager that does not run, or is
+// ending, is not ready.
 func (m *Manager) Ready() error { return joined(m.ready(context.Background())) }
 
-// WaitForSync waits until all members are synced that this process is to run; what is led
-// is waited for only if there is no election. It returns why if they are not: see
+// WaitForSync waits until all members that this process runs are synced. It waits for led members
+// only if there is no election. Its error names the members that are not synced: see
 // [informer.Group.WaitForSync].
 func (m *Manager) WaitForSync(ctx context.Context) error {
 	if err := m.base.WaitForSync(ctx); err != nil || m.elector != nil {
@@ -81,7 +81,7 @@ func (m *Manager) ready(ctx context.Context) []check {
 	return append([]check{m.itself(leads)}, checks...)
 }
 
-// itself returns how the manager is.
+// itself returns the health of the manager.
 func (m *Manager) itself(leads bool) check {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,15 +101,14 @@ func (m *Manager) itself(leads bool) check {
 	return c
 }
 
-// Healthz returns a handler that answers 200 as long as [Manager.Alive] returns nil, and
-// else 503. It tells of each member, a line each, if something is wrong or the query has
-// verbose.
+// Healthz returns a handler that answers 200 as long as [Manager.Alive] returns nil, and otherwise
+// 503. The answer has one line for each member if a check fails or the query contains verbose.
 func (m *Manager) Healthz() http.Handler { return answering(m.alive) }
 
 // Readyz is Healthz for [Manager.Ready].
 func (m *Manager) Readyz() http.Handler { return answering(m.ready) }
 
-// answering returns a handler of checks.
+// answering returns an HTTP handler for checks.
 func answering(checks func(context.Context) []check) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		code, text := http.StatusOK, "ok\n"
@@ -127,7 +126,7 @@ func answering(checks func(context.Context) []check) http.Handler {
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff") // names and errors are of others
+		w.Header().Set("X-Content-Type-Options", "nosniff") // names and errors come from other code
 		w.WriteHeader(code)
 		fmt.Fprint(w, text)
 	})

@@ -1,5 +1,5 @@
-// Package manager runs a controller program: its informers, its reconcilers, leader
-// election, checks of health, and signals, by one Run.
+// Package manager runs a controller program with one Run: its informers, its reconcilers, leader
+// election, health checks and signals.
 //
 // # Usage
 //
@@ -12,48 +12,48 @@
 //		controller.Watch(deployments, controller.Owner[*appsv1.Deployment](fooKind.GroupKind())))
 //	err = m.Run(ctx)
 //
-// An informer is asked for by the Go type and a [Source]. What was made elsewhere is added
-// by [Manager.Add] and [Manager.AddLed]: whatever runs, can be waited for, and says whether
-// it is ready.
+// The program asks for an informer by its Go type and a [Source]. [Manager.Add] and
+// [Manager.AddLed] add members that were made elsewhere: anything that runs, can be waited for, and
+// reports whether it is ready.
 //
-// What client-go logs by klog goes to standard error, unless [WithKlog] or [RouteKlog] has it
-// go to a logger: there is one klog in a process.
+// client-go logs with klog, which writes to standard error by default. [WithKlog] or [RouteKlog]
+// sends these lines to a logger. A process has only one klog.
 //
 // # Guarantees
 //
-//   - N1. Whoever asks for an informer of the same type and [Source] gets the same one.
-//   - N2. What is led runs only in the process that leads, if there is an election. The
-//     others keep their caches warm, and are ready; nobody wants to lead before its caches
-//     are synced. Who takes over reads nothing again.
-//   - N3. When ctx ends, what is led finishes first, while the informers still run; then
-//     the informers end; then the server. So it is when a member fails.
-//   - N4. Run returns after all members have ended, with what each of them returned, by its
-//     name. Keys that are left when a member has been told to end are logged at Warn and are
-//     no error, so a program that got a signal ends with nil. It may be called again if the
-//     members may be run again.
-//   - N5. /healthz fails if a member has ended by itself, does not answer, or says that it
-//     is dead; and if a call of a function given to [Reconcile] has taken longer than
-//     [WithStuckAfter] allows. It does not fail because something else is down, such as
-//     the API server: to start the process anew would not help.
-//   - N6. /readyz fails while the manager does not run or is ending, and while a member is
-//     not ready that this process is to run. Both name each member, and say what is wrong.
-//   - N7. The first SIGTERM or SIGINT ends the context of [Signals], with its name in the
-//     cause, and the second one the process.
-//   - N8. Every line that a reconciler logs, or its function by [controller.Logger], has
-//     the reconciler's name and the key. Where an event fails in a mapping or a predicate,
-//     that is the key of the object that it is of.
+//   - N1. All requests for an informer of the same type and [Source] return the same informer.
+//   - N2. With an election, led members run only in the leading process. The other processes keep
+//     their caches warm, and are ready. A process becomes a candidate only after its caches are
+//     synced. A process that takes over does not read its caches again.
+//   - N3. When ctx ends, led members finish first, while the informers still run. Then the
+//     informers end, and then the server. The order is the same when a member fails.
+//   - N4. Run returns after all members have ended. Its error holds the error of each member, with
+//     the member's name. If a member was told to end, its remaining keys are logged at Warn and are
+//     not an error, so a program that got a signal ends with nil. Run may be called again if the
+//     members may run again.
+//   - N5. /healthz fails if a member has ended by itself, does not answer, or says that it is dead.
+//     It also fails if a call of a function given to [Reconcile] has taken longer than
+//     [WithStuckAfter] allows. It does not fail because another system is down, such as the API
+//     server: a restart of the process would not help.
+//   - N6. /readyz fails while the manager does not run or is ending, and while a member that this
+//     process should run is not ready. Both pages name each member and its problem.
+//   - N7. The first SIGTERM or SIGINT ends the context of [Signals], with the signal's name in the
+//     cause. The second one ends the process.
+//   - N8. Every line that a reconciler logs, or its function by [controller.Logger], has the
+//     reconciler's name and the key. If an event fails in a mapping or a predicate, the key is the
+//     key of the event's object.
 //   - N9. Run fails, and names the informer, if a reconciler that was added before watches an
-//     informer that is no member and does not run. A reconciler logs a warning if an informer
+//     informer that is not a member and does not run. A reconciler logs a warning if an informer
 //     does not run 10 seconds after the reconciler's start.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine, but at most one Run at a time. Members may
-// come while it runs.
+// Every function and method may be called from any goroutine, but at most one Run at a time.
+// Members may be added while it runs.
 //
 // # Errors
 //
-// What members return, and why they are not ready or not alive, is a [*MemberError] each.
-// [ErrEnded] and [ErrStuck] are reasons; [ErrNoConfig] means that there is no config for an
-// informer.
+// A [*MemberError] wraps the error of a member, or the reason why a member is not ready or not
+// alive. [ErrEnded] and [ErrStuck] are such reasons. [ErrNoConfig] means that there is no config
+// for an informer.
 package manager

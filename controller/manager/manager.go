@@ -15,10 +15,10 @@ import (
 )
 
 var (
-	// ErrRunning means that Run was called while it runs already.
+	// ErrRunning means that Run was called while it is already running.
 	ErrRunning = errors.New("manager is running already")
 
-	// ErrEnded means that a member has ended although nobody told it to.
+	// ErrEnded means that a member has ended without being told to.
 	ErrEnded = errors.New("member has ended by itself")
 
 	// ErrStuck means that a member does not answer, or that a call of a reconcile function
@@ -26,7 +26,7 @@ var (
 	ErrStuck = errors.New("member is stuck")
 )
 
-// MemberError says which member failed, and wraps how.
+// MemberError wraps the error of a member, with its name.
 type MemberError struct {
 	// Member is the member's name.
 	Member string
@@ -39,34 +39,33 @@ func (e *MemberError) Error() string { return fmt.Sprintf("%s: %v", e.Member, e.
 // Unwrap returns Err.
 func (e *MemberError) Unwrap() error { return e.Err }
 
-// Manager runs what a controller program consists of. See the package documentation for
-// what it guarantees.
+// Manager runs the parts of a controller program. See the package documentation for its guarantees.
 //
-// Create one with [New], add to it by [Informer], [Reconcile], [Manager.Add] and
-// [Manager.AddLed], and make it work with [Manager.Run].
+// Create one with [New], add members with [Informer], [Reconcile], [Manager.Add] and
+// [Manager.AddLed], and start it with [Manager.Run].
 type Manager struct {
 	options
 	config  *rest.Config
-	elector *leader.Elector // nil: nobody has to lead
+	elector *leader.Elector // nil without an election
 
 	informers sharing
-	base      informer.Group // informers, and what else every process runs
-	led       informer.Group // what only the leader runs
+	base      informer.Group // informers, and other members that every process runs
+	led       informer.Group // members that only the leader runs
 
 	running atomic.Bool
-	served  atomic.Pointer[string] // where the server listens
+	served  atomic.Pointer[string] // the address of the server
 
 	// mu protects the fields below it.
 	mu     sync.Mutex
-	places []*place           // in the order in which they came
+	places []*place           // in the order in which they were added
 	stop   context.CancelFunc // nil unless Run runs
-	ending <-chan struct{}    // closed when what is led is told to end
+	ending <-chan struct{}    // closed when led members are told to end
 }
 
 var _ informer.Member = (*Manager)(nil)
 
-// New returns a manager without members. The config is that of the cluster; it may be nil
-// if nobody asks for an [Informer]. Nothing happens until Run is called.
+// New returns a manager without members. The config is for the cluster. It may be nil if the
+// program does not call [Informer]. Nothing starts before Run.
 func New(config *rest.Config, opts ...Option) *Manager {
 	m := &Manager{options: newOptions(opts), config: config}
 	if m.klog {
@@ -79,19 +78,18 @@ func New(config *rest.Config, opts ...Option) *Manager {
 	return m
 }
 
-// Add adds a member that every process runs, whether it leads or not, such as an informer
-// that was made elsewhere. It ends after everything that is led. While Run runs, the
-// member starts at once.
+// Add adds a member that every process runs, whether it leads or not, such as an informer that was
+// made elsewhere. The member ends after all led members. While Run runs, the member starts at once.
 //
-// The name of the member, for errors and checks, is what its method Name returns, if it
-// has one, and else its type.
+// Errors and checks use the result of the member's method Name, or its type if there is no such
+// method.
 func (m *Manager) Add(member informer.Member) *informer.Membership {
 	return m.add(&m.base, false, member)
 }
 
-// AddLed adds a member that works while this process leads, or always if there is no
-// election: such as a reconciler that was made elsewhere. Its Run must return soon after
-// ctx has ended, and be callable again.
+// AddLed adds a member that works while this process leads, or always if there is no election, such
+// as a reconciler that was made elsewhere. Its Run must return soon after ctx has ended, and must
+// be callable again.
 func (m *Manager) AddLed(member informer.Member) *informer.Membership {
 	return m.add(&m.led, true, member)
 }
@@ -99,7 +97,7 @@ func (m *Manager) AddLed(member informer.Member) *informer.Membership {
 func (m *Manager) add(group *informer.Group, led bool, member informer.Member) *informer.Membership {
 	p := &place{of: m, member: member, name: nameOf(member), led: led}
 	m.mu.Lock()
-	if len(m.places) == cap(m.places) { // before it grows: nobody may ever ask for the list
+	if len(m.places) == cap(m.places) { // before the slice grows: list may never be called
 		m.tidyLocked()
 	}
 	m.places = append(m.places, p)
@@ -116,7 +114,7 @@ func nameOf(member informer.Member) string {
 	return fmt.Sprintf("%T", member)
 }
 
-// Leading reports whether this process runs what is led: it has the lease, or there is no
+// Leading reports whether this process runs the led members: it has the lease, or there is no
 // election.
 func (m *Manager) Leading() bool {
 	if m.elector == nil {
@@ -125,17 +123,16 @@ func (m *Manager) Leading() bool {
 	return m.elector.Leading()
 }
 
-// Run runs all members until ctx ends, or one of them fails. Informers start first. What is
-// led starts with them or, if there is an election, once they are synced and this process
-// has the lease. At the end what is led finishes first, while the informers still run; then
-// these end, and the server last.
+// Run runs all members until ctx ends, or one of them fails. Informers start first. Without an
+// election, led members start at the same time. With an election, they start once the informers are
+// synced and this process has the lease. At the end the led members finish first, while the
+// informers still run. Then the informers end, and then the server.
 //
-// It returns all that members returned, a [*MemberError] each, but logs an
-// [*eventqueue.DrainError] of a member that was told to end; what the election and the
-// server returned; and [ErrRunning] if it runs already. It fails before anything is led, with an
-// error that names the informer, if a reconciler watches an informer that is no member, also not
-// of a group within, and does not start within a second. It may be called again, if the
-// members' Run may.
+// Run returns the error of each member as a [*MemberError], and the errors of the election and the
+// server. If a member was told to end, Run logs its [*eventqueue.DrainError] instead. Run returns
+// [ErrRunning] if it is already running. It fails before any led member runs if a reconciler
+// watches an informer that does not start within a second and is not a member, also not of a nested
+// group. The error names the informer. Run may be called again if the members' Run may.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -143,10 +140,10 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer m.running.Store(false)
 	if m.elector != nil {
 		if err := m.elector.Check(); err != nil {
-			return err // now, and not when the caches are synced
+			return err // now, and not after the caches are synced
 		}
 	}
-	// What went wrong in the server ends the rest, and the other way round.
+	// A failure of the server ends the members, and a failure of a member ends the server.
 	leading, stop := context.WithCancel(ctx)
 	defer stop()
 	m.begin(leading.Done(), stop)
@@ -157,7 +154,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	m.logger.Info("manager starts")
 
-	// They outlive ctx, so that what is led can finish with caches that are up to date.
+	// The informers outlive ctx, so that led members can finish with fresh caches.
 	informing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	informed := make(chan error, 1)
@@ -166,21 +163,21 @@ func (m *Manager) Run(ctx context.Context) error {
 	if led == nil {
 		led = m.lead(leading)
 	}
-	stop() // what is led may have ended by itself
+	stop() // the led members may have ended by themselves
 	end()
 	errs := []error{led, <-informed, serving.close()}
 	m.logger.Info("manager has ended", zap.NamedError("cause", context.Cause(ctx)))
 	return errors.Join(errs...)
 }
 
-// begin notes how what is led is told to end.
+// begin records how to end the led members.
 func (m *Manager) begin(ending <-chan struct{}, stop context.CancelFunc) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ending, m.stop = ending, stop
 }
 
-// end tells what is led to end, because a member has failed.
+// end ends the led members, because a member has failed.
 func (m *Manager) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,15 +186,15 @@ func (m *Manager) end() {
 	}
 }
 
-// lead runs what is led until ctx ends.
+// lead runs the led members until ctx ends.
 func (m *Manager) lead(ctx context.Context) error {
 	if m.elector == nil {
 		return m.led.Run(ctx)
 	}
-	// Who led with empty caches would keep out somebody whose caches are full.
+	// A leader with empty caches would block a candidate with full caches.
 	if err := m.base.WaitForSync(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // nobody has led
+			return nil // this process has not led
 		}
 		return err
 	}
@@ -205,7 +202,7 @@ func (m *Manager) lead(ctx context.Context) error {
 	return m.elector.Run(ctx)
 }
 
-// list returns the members that are there, in the order in which they came.
+// list returns the current members, in the order in which they were added.
 func (m *Manager) list() []*place {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,5 +210,5 @@ func (m *Manager) list() []*place {
 	return slices.Clone(m.places)
 }
 
-// tidyLocked forgets the members that were taken out.
+// tidyLocked removes members that were stopped.
 func (m *Manager) tidyLocked() { m.places = slices.DeleteFunc(m.places, (*place).gone) }

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// DefaultAnswerLimit is how long a check waits for the answer of a member. The kubelet
-	// waits a second unless a probe has another timeoutSeconds: give it more than this, or
-	// set less by [WithAnswerLimit], and the answer of a check names the member.
+	// DefaultAnswerLimit is how long a check waits for the answer of a member. The kubelet waits
+	// one second unless the probe sets timeoutSeconds. Set timeoutSeconds above this limit, or
+	// lower the limit with [WithAnswerLimit]. Then the answer of a check names the member.
 	DefaultAnswerLimit = 5 * time.Second
 
 	// DefaultStuckAfter is how long a call of a reconcile function may take until the
@@ -39,7 +39,7 @@ type options struct {
 	routes  []route
 }
 
-// route is something else that the server serves.
+// route is a further handler of the server.
 type route struct {
 	pattern string
 	handler http.Handler
@@ -57,8 +57,8 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithLogger sets the logger of the manager and of all that is made by it: informers,
-// reconcilers, the election. The default logs nothing.
+// WithLogger sets the logger of the manager, and of the informers, reconcilers and the election
+// that it makes. The default logs nothing.
 func WithLogger(logger *zap.Logger) Option {
 	return optionFunc(func(o *options) {
 		if logger != nil {
@@ -67,15 +67,15 @@ func WithLogger(logger *zap.Logger) Option {
 	})
 }
 
-// WithKlog has [New] route all that client-go logs to the manager's logger: see [RouteKlog].
-// That is so for the whole process, and stays so. The default leaves klog as it is, which
-// writes to standard error.
+// WithKlog makes [New] send the log lines of client-go to the manager's logger: see [RouteKlog].
+// This affects the whole process for the rest of its life. By default klog writes to standard
+// error.
 func WithKlog() Option {
 	return optionFunc(func(o *options) { o.klog = true })
 }
 
-// WithScheme sets the scheme that says which kind a Go type is: see [Informer]. The
-// default is that of client-go, which has all kinds that Kubernetes itself has.
+// WithScheme sets the scheme that maps a Go type to its kind: see [Informer]. The default is
+// client-go's scheme, which has all kinds of Kubernetes itself.
 func WithScheme(scheme *runtime.Scheme) Option {
 	return optionFunc(func(o *options) {
 		if scheme != nil {
@@ -84,28 +84,28 @@ func WithScheme(scheme *runtime.Scheme) Option {
 	})
 }
 
-// WithRESTMapper sets who says which resource a kind is, such as a mapper that keeps on
-// disk what the server said. The default is one for the manager that keeps it in memory.
+// WithRESTMapper sets the mapper from a kind to its resource, such as one that caches discovery on
+// disk. The default is a mapper for the manager that caches discovery in memory.
 func WithRESTMapper(mapper meta.RESTMapper) Option {
 	return optionFunc(func(o *options) { o.mapper = mapper })
 }
 
-// WithElection has what is led run only in the process that holds a lock, such as a
+// WithElection makes led members run only in the process that holds a lock, such as a
 // [resourcelock.LeaseLock]: see package leader. Without it every process leads.
 func WithElection(lock resourcelock.Interface, opts ...leader.Option) Option {
 	return optionFunc(func(o *options) { o.lock, o.elect = lock, opts })
 }
 
-// WithStuckAfter sets how long a call of a function given to [Reconcile] may take until
-// /healthz fails. It should be far longer than any call that is well. The default is
-// [DefaultStuckAfter]; with 0 or less it may take for ever.
+// WithStuckAfter sets how long a call of a function given to [Reconcile] may take before /healthz
+// fails. It should be far longer than any healthy call. The default is [DefaultStuckAfter]. 0 or
+// less means no limit.
 func WithStuckAfter(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.stuck = d })
 }
 
-// WithAnswerLimit sets how long a check waits for the answer of a member, until that
-// counts as dead: what a member does to answer is to look at a few fields. It should be
-// shorter than the kubelet waits. The default is [DefaultAnswerLimit], also for 0 or less.
+// WithAnswerLimit sets how long a check waits for the answer of a member before the member counts
+// as dead. An answer needs only a look at a few fields. The limit should be shorter than the
+// timeout of the kubelet. The default is [DefaultAnswerLimit], also for 0 or less.
 func WithAnswerLimit(d time.Duration) Option {
 	return optionFunc(func(o *options) {
 		if d > 0 {
@@ -114,15 +114,15 @@ func WithAnswerLimit(d time.Duration) Option {
 	})
 }
 
-// WithServer has Run serve /healthz and /readyz at a TCP address, such as ":8081". With
-// port 0 the system chooses one: see [Manager.Address].
+// WithServer makes Run serve /healthz and /readyz at a TCP address, such as ":8081". With port 0
+// the system chooses a port: see [Manager.Address].
 func WithServer(address string) Option {
 	return optionFunc(func(o *options) { o.address = address })
 }
 
-// WithHandler has the server of [WithServer] serve something else as well, such as
-// metrics. The pattern is that of [http.ServeMux]; with one that is no pattern, or is there
-// already, Run panics as that does.
+// WithHandler adds a handler to the server of [WithServer], such as metrics. The pattern is a
+// pattern of [http.ServeMux]. Run panics, as ServeMux does, if the pattern is invalid or already
+// used.
 func WithHandler(pattern string, handler http.Handler) Option {
 	return optionFunc(func(o *options) { o.routes = append(o.routes, route{pattern, handler}) })
 }

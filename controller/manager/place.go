@@ -13,13 +13,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// Living is a member that can tell more of whether it is alive than that it answers.
+// Living is a member that reports whether it is alive. Without it, a member that answers is alive.
 type Living interface {
-	// Alive returns nil, or why the process is to be started anew. It must return soon.
+	// Alive returns nil, or the reason to restart the process. It must return soon.
 	Alive() error
 }
 
-// place is a member in a manager. It tells which member it was that failed.
+// place is a member in a manager. It adds the member's name to errors.
 type place struct {
 	of         *Manager
 	member     informer.Member
@@ -31,10 +31,10 @@ type place struct {
 	mu    sync.Mutex
 	ended bool // by itself
 	err   error
-	probe *probe // nil unless one is under way
+	probe *probe // nil unless one is running
 }
 
-// around runs the member by run.
+// around calls run, and interprets its result.
 func (p *place) around(ctx context.Context, run func(context.Context) error) error {
 	p.note(false, nil)
 	err := run(ctx)
@@ -46,20 +46,20 @@ func (p *place) around(ctx context.Context, run func(context.Context) error) err
 		err = &MemberError{Member: p.name, Err: err}
 	}
 	if ctx.Err() != nil {
-		return err // it was told to
+		return err // the member was told to end
 	}
 	p.note(true, err)
 	if err == nil {
 		return nil
 	}
-	// A group ends all its members when one fails. What is led is to end before the rest.
+	// A group ends all its members when one fails. The led members must end before the others.
 	p.of.end()
 	<-ctx.Done()
 	return err
 }
 
-// onlyLeft reports whether an error says nothing but which keys were left when a member had
-// been told to end: that is no failure of it.
+// onlyLeft reports whether an error only names the keys that were left when a member was told to
+// end. That is not a failure of the member.
 func onlyLeft(err error) bool {
 	switch e := err.(type) {
 	case *eventqueue.DrainError:
@@ -79,11 +79,11 @@ func (p *place) note(ended bool, err error) {
 	p.ended, p.err = ended, err
 }
 
-// gone reports whether the member was taken out.
+// gone reports whether the member was stopped.
 func (p *place) gone() bool {
 	membership := p.membership.Load()
 	if membership == nil {
-		return false // it is about to come
+		return false // Add is not finished
 	}
 	select {
 	case <-membership.Done():
@@ -93,14 +93,14 @@ func (p *place) gone() bool {
 	}
 }
 
-// probe is a question to a member. A member that hangs is asked once.
+// probe is a question to a member. A hanging member is asked only once.
 type probe struct {
 	done chan struct{}
 	// Set before done is closed.
 	alive, ready error
 }
 
-// ask asks the member how it is, and does not wait for longer than a limit.
+// ask asks the member for its health, and waits at most for a limit.
 func (p *place) ask(ctx context.Context, limit time.Duration) (alive, ready error) {
 	p.mu.Lock()
 	asked := p.probe

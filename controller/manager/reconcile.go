@@ -11,10 +11,10 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Reconcile adds a reconciler, with the manager's logger: every line of it, and of
-// [controller.Logger] in its function, has the reconciler's name and the key. It works
-// while this process leads. A call that takes longer than [WithStuckAfter] makes /healthz
-// fail. See [controller.NewReconciler].
+// Reconcile adds a reconciler with the manager's logger. Each log line, also of [controller.Logger]
+// in its function, has the reconciler's name and the key. The reconciler works while this process
+// leads. A call that takes longer than [WithStuckAfter] makes /healthz fail. See
+// [controller.NewReconciler].
 func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], reconcile controller.Reconcile, opts ...controller.ReconcilerOption) *controller.Reconciler[T] {
 	calls := &stopwatch{limit: m.stuck, running: map[*running]struct{}{}}
 	opts = append([]controller.ReconcilerOption{controller.WithLogger(m.logger)}, opts...)
@@ -23,7 +23,7 @@ func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], re
 	return r
 }
 
-// reconciling is a reconciler whose calls are watched.
+// reconciling is a reconciler with a stopwatch for its calls.
 type reconciling[T any] struct {
 	*controller.Reconciler[T]
 	calls *stopwatch
@@ -34,7 +34,7 @@ var _ Living = (*reconciling[any])(nil)
 // Alive implements [Living].
 func (r *reconciling[T]) Alive() error { return r.calls.alive() }
 
-// stopwatch knows which calls there are, and since when.
+// stopwatch knows the running calls and their start times.
 type stopwatch struct {
 	limit time.Duration // 0 or less for none
 
@@ -47,7 +47,7 @@ type running struct {
 	since time.Time
 }
 
-// around returns the function, watched.
+// around returns the function with a stopwatch.
 func (s *stopwatch) around(reconcile controller.Reconcile) controller.Reconcile {
 	if reconcile == nil || s.limit <= 0 {
 		return reconcile

@@ -16,7 +16,7 @@ const (
 	patience = 10 * time.Second
 	// idle is how long a connection may wait for its next request.
 	idle = 2 * time.Minute
-	// goodbye is how long requests may take to end after everything else has.
+	// goodbye is how long requests may take after all members have ended.
 	goodbye = 2 * time.Second
 )
 
@@ -27,8 +27,7 @@ type serving struct {
 	ended  func()
 }
 
-// Address returns where the server listens, such as "127.0.0.1:8081"; empty unless it
-// does.
+// Address returns the address of the server, such as "127.0.0.1:8081"; empty unless it listens.
 func (m *Manager) Address() string {
 	if address := m.served.Load(); address != nil {
 		return *address
@@ -36,12 +35,12 @@ func (m *Manager) Address() string {
 	return ""
 }
 
-// serve starts the server, if there is to be one. If it fails it calls stop.
+// serve starts the server, if the options have one. If the server fails, it calls stop.
 func (m *Manager) serve(ctx context.Context, stop func()) (*serving, error) {
 	if m.address == "" {
 		return &serving{}, nil
 	}
-	mux := http.NewServeMux() // first, since it panics if a pattern is of no use
+	mux := http.NewServeMux() // first, since it panics for an invalid pattern
 	mux.Handle("/healthz", m.Healthz())
 	mux.Handle("/readyz", m.Readyz())
 	for _, r := range m.routes {
@@ -78,7 +77,7 @@ func (s *serving) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
 	defer cancel()
 	if s.server.Shutdown(ctx) != nil {
-		_ = s.server.Close() // requests that do not end are cut off
+		_ = s.server.Close() // closes the requests that do not end
 	}
 	s.ended()
 	if err := <-s.result; err != nil {

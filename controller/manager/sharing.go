@@ -16,25 +16,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrNoConfig means that an informer was asked of a manager that has no config.
+// ErrNoConfig means that [Informer] was called for a manager without a config.
 var ErrNoConfig = errors.New("manager has no config: pass one to New")
 
-// Source says which objects an informer has. The zero Source is all objects of the kind
-// that the manager's scheme has for the Go type.
+// Source selects the objects of an informer. The zero Source selects all objects of the kind that
+// the manager's scheme has for the Go type.
 type Source struct {
-	// Resource is where the objects are. If it is empty, the server is asked where objects
-	// of the kind are.
+	// Resource is the resource of the objects. If it is empty, the manager asks the server for the
+	// resource of the kind.
 	Resource schema.GroupVersionResource
-	// Kind is the kind of the objects, with its version. It is needed for a Go type that is
-	// not in the manager's scheme, unless there is a Resource.
+	// Kind is the kind of the objects, with its version. A Go type outside of the manager's scheme
+	// needs it, unless there is a Resource.
 	Kind schema.GroupVersionKind
-	// Namespace is the only one that matters; empty means all, or that there are none.
+	// Namespace restricts the objects to one namespace. Empty means all, or a resource without
+	// namespaces.
 	Namespace string
-	// LabelSelector and FieldSelector leave objects out, as in kubectl's options.
+	// LabelSelector and FieldSelector filter objects, as the options of kubectl do.
 	LabelSelector, FieldSelector string
 }
 
-// String says what there is to say beside the Go type.
+// String describes the source, without the Go type.
 func (s Source) String() string {
 	var parts []string
 	switch {
@@ -67,27 +68,27 @@ func (s Source) selectors() ([]reflector.Option, error) {
 	return []reflector.Option{reflector.WithLabelSelector(byLabel), reflector.WithFieldSelector(byField)}, nil
 }
 
-// sharing is the informers that were asked for.
+// sharing holds the informers that [Informer] has made.
 type sharing struct {
 	mu    sync.Mutex
 	all   map[shared]informer.Member // an *informer.Informer of the type in the key
 	asked *mapper.Mapper             // nil until it is needed
 }
 
-// shared is what makes two informers one.
+// shared is the identity of an informer.
 type shared struct {
 	of   reflect.Type
 	from Source
 }
 
-// Informer returns the informer of a source. Whoever asks for the same type and source
-// gets the same one: one watch, and one cache. The manager runs it, if it does already at
-// once, and until it ends.
+// Informer returns the informer of a source. All calls with the same type and source return the
+// same informer, with one watch and one cache. The manager runs it until the manager ends. If the
+// manager is already running, the informer starts at once.
 //
-// For an informer with options of its own make one, and [Manager.Add] it.
+// For an informer with other options, make one and [Manager.Add] it.
 func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T], error) {
 	if from.Resource.Empty() && from.Kind.Empty() {
-		// So that it is the same informer whether somebody names the kind or not.
+		// So calls with and without the kind return the same informer.
 		from.Kind = kindOf[T](m.scheme)
 	}
 	key := shared{of: reflect.TypeFor[T](), from: from}
@@ -137,7 +138,7 @@ func clientLocked[T reflector.Object](m *Manager, from Source) (*reflector.Resou
 		reflector.WithScheme(m.scheme), reflector.WithKind(from.Kind), reflector.WithRESTMapper(asked))
 }
 
-// kindOf returns the kind that a scheme has for T, if there is one.
+// kindOf returns the kind of T in a scheme, if there is one.
 func kindOf[T reflector.Object](scheme *runtime.Scheme) schema.GroupVersionKind {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer {
@@ -149,7 +150,7 @@ func kindOf[T reflector.Object](scheme *runtime.Scheme) schema.GroupVersionKind 
 	}
 	kinds, _, err := scheme.ObjectKinds(object)
 	if err != nil || len(kinds) != 1 {
-		return schema.GroupVersionKind{} // reflector.ForKind says why
+		return schema.GroupVersionKind{} // reflector.ForKind returns the reason
 	}
 	return kinds[0]
 }

@@ -8,19 +8,18 @@ import (
 	"syscall"
 )
 
-// SignalError is the cause with which the context of [Signals] ends.
+// SignalError is the cause of the context of [Signals] when a signal arrives.
 type SignalError struct {
-	// Signal is the one that came.
+	// Signal is the received signal.
 	Signal os.Signal
 }
 
 // Error names the signal.
 func (e *SignalError) Error() string { return fmt.Sprintf("got signal: %v", e.Signal) }
 
-// Signals returns a context that ends when the process is told to, by SIGTERM or SIGINT,
-// with a [*SignalError] as its cause. The second such signal is no longer caught: it ends
-// the process at once, as if nobody had caught the first. The function that is returned
-// gives the signals back; call it when Run has returned.
+// Signals returns a context that ends at SIGTERM or SIGINT, with a [*SignalError] as its cause. The
+// second such signal is not caught: it ends the process at once. The returned function stops
+// catching signals; call it when Run has returned.
 func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -28,7 +27,7 @@ func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 	go func() {
 		select {
 		case got := <-signals:
-			// Before anybody hears of it: a signal that comes from now on ends the process.
+			// Before the context ends: a further signal ends the process.
 			signal.Stop(signals)
 			cancel(&SignalError{Signal: got})
 		case <-ctx.Done():
@@ -36,7 +35,7 @@ func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 		}
 	}()
 	return ctx, func() {
-		// When it returns, and not later: a signal is to end the process from now on.
+		// Synchronously: from now on a signal ends the process.
 		signal.Stop(signals)
 		cancel(nil)
 	}

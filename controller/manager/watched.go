@@ -9,12 +9,12 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 )
 
-// startLimit is the time within which an informer that is no member starts. A program may call
-// its Run in a goroutine just before that of the manager.
+// startLimit is the time within which an informer that is not a member must start. A program may
+// call the informer's Run in a goroutine just before the manager's Run.
 const startLimit = time.Second
 
-// checkInformers returns an error for each reconciler whose informer is no member and does
-// not start within startLimit: the reconciler would wait for its first sync for ever.
+// checkInformers returns an error for each reconciler with an informer that is not a member and
+// does not start within startLimit. Such a reconciler would wait for its first sync for ever.
 func (m *Manager) checkInformers(ctx context.Context) error {
 	for deadline := time.Now().Add(startLimit); ; {
 		err := m.idleInformers()
@@ -46,8 +46,7 @@ func (m *Manager) idleInformers() error {
 	return errors.Join(errs...)
 }
 
-// idle reports whether an informer neither runs nor is a member, which starts later if it is
-// led.
+// idle reports whether an informer neither runs nor is a member. A led member may start later.
 func (m *Manager) idle(watched informer.Member) bool {
 	i, ok := watched.(interface{ Stopped() <-chan struct{} })
 	if !ok || m.base.Has(watched) || m.led.Has(watched) {

@@ -1,8 +1,8 @@
-// Package recorder writes Kubernetes Events, those of the group events.k8s.io, which tell
-// people what a controller did to an object. It is client-go's recorder and broadcaster with
-// a beginning and an end: a [Recorder] is a member of a manager or of an informer.Group.
+// Package recorder writes Kubernetes Events of the group events.k8s.io, which show people what a
+// controller did to an object. A [Recorder] is client-go's recorder and broadcaster with a defined
+// start and end: it is a member of a manager or of an informer.Group.
 //
-// These Events have nothing to do with those of package eventqueue.
+// Kubernetes Events are unrelated to the events of package eventqueue.
 //
 // # Usage
 //
@@ -15,22 +15,22 @@
 // # Guarantees
 //
 //   - V1. Eventf never waits for the server.
-//   - V2. Events that are told before Run has begun are written when it has, a thousand at
-//     most. Of those that are told while it runs, client-go drops what is more than a
-//     thousand behind.
-//   - V3. What is told of one object with the same type, reason and action is one Event, with
-//     a count and one of the notes, whatever else has changed about the object.
-//   - V4. When ctx ends, what was told before is written, as far as the server takes it in
-//     the time of [WithDrainTimeout]; what it refused is not tried again then. Run returns
-//     after the last request has ended.
+//   - V2. The recorder keeps up to a thousand Events from before Run, and writes them when Run
+//     begins. While Run runs, client-go drops Events beyond a backlog of a thousand.
+//   - V3. Events of one object with the same type, reason and action become one Event, with a count
+//     and one of the notes, whatever else has changed about the object.
+//   - V4. When ctx ends, the recorder writes the remaining Events, as far as the server accepts
+//     them within [WithDrainTimeout]. It does not retry an Event that the server refuses then. Run
+//     returns after the last request has ended.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine, but at most one Run at a time.
+// Every function and method may be called from any goroutine, but at most one Run at a time.
 //
 // # Errors
 //
-// An Event that is there already because an earlier attempt created it, of which the answer
-// was lost, is written. What cannot be written goes to the logger: an Event is not worth failing for. Run returns
-// [ErrUnwritten] if there was no time for all of them.
+// If an Event exists already, because an earlier attempt created it and its answer was lost, it
+// counts as written. An Event that cannot be written goes to the logger: no Event is worth a
+// failure of the program. Run returns [ErrUnwritten] if the drain timeout ended before all Events
+// were written.
 package recorder

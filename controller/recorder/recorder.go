@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// DefaultDrainTimeout is how long Run goes on with what was told when ctx ends.
+	// DefaultDrainTimeout is how long Run continues with pending Events after ctx has ended.
 	DefaultDrainTimeout = 5 * time.Second
 
-	// earlyLimit is how many Events wait for Run. client-go has as many wait for the server.
+	// earlyLimit is the largest number of Events that wait for Run. client-go queues the same
+	// number for the server.
 	earlyLimit = 1000
 
-	// Nothing must have happened at so many looks in a row, with so long between two, until
-	// everything counts as written: client-go has a goroutine for each Event, of which
-	// nothing is seen until it begins to write. One look after all of the time would not
-	// do: a process that has not run for as long, on a machine that is busy or because its
-	// CPU time is limited, may come to that before it comes to the goroutine.
+	// drain counts all Events as written after so many idle checks in a row, with this pause
+	// between two. client-go starts a goroutine for each Event, which is invisible until it begins
+	// to write. A single check after the whole time would not do: on a busy machine, or with
+	// limited CPU time, a paused process may run that check before it runs the goroutine.
 	looks = 10
 	pause = 10 * time.Millisecond
 )
@@ -40,11 +40,11 @@ var (
 	// ErrRunning means that Run was called while it runs already.
 	ErrRunning = errors.New("recorder is running already")
 
-	// ErrUnwritten means that there was no time to write all Events.
+	// ErrUnwritten means that the drain timeout ended before all Events were written.
 	ErrUnwritten = errors.New("not all Events were written in the time that there was")
 )
 
-// Recorder writes Events. Create one with [New], and make it work with [Recorder.Run].
+// Recorder writes Events. Create one with [New], and start it with [Recorder.Run].
 type Recorder struct {
 	sink    events.EventSink
 	name    string
@@ -58,7 +58,7 @@ type Recorder struct {
 	early []telling
 }
 
-// telling is what somebody told.
+// telling has the arguments of one call of Eventf.
 type telling struct {
 	regarding                     *corev1.ObjectReference
 	related                       runtime.Object
@@ -77,14 +77,14 @@ type optionFunc func(*Recorder)
 
 func (f optionFunc) apply(r *Recorder) { f(r) }
 
-// WithScheme sets the scheme that says which kind an object is that does not say it
-// itself. The default is that of client-go.
+// WithScheme sets the scheme for the kinds of objects that do not contain their kind. The default
+// is client-go's scheme.
 func WithScheme(scheme *runtime.Scheme) Option {
 	return optionFunc(func(r *Recorder) { r.scheme = scheme })
 }
 
-// WithLogger sets the logger, which gets a warning for what is not written. The default
-// logs nothing. What client-go itself says about it goes to klog.
+// WithLogger sets the logger, which gets a warning for each Event that is not written. The default
+// logs nothing. Messages of client-go itself go to klog.
 func WithLogger(logger *zap.Logger) Option {
 	return optionFunc(func(r *Recorder) {
 		if logger != nil {
@@ -93,14 +93,13 @@ func WithLogger(logger *zap.Logger) Option {
 	})
 }
 
-// WithDrainTimeout sets how long Run goes on with what was told when ctx ends. The default
+// WithDrainTimeout sets how long Run continues with pending Events after ctx has ended. The default
 // is [DefaultDrainTimeout].
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(r *Recorder) { r.timeout = d })
 }
 
-// New returns a recorder that writes in the name of a controller. Nothing happens until Run
-// is called.
+// New returns a recorder that writes Events in the name of a controller. Nothing starts before Run.
 func New(client eventsv1client.EventsV1Interface, controller string, opts ...Option) *Recorder {
 	r := &Recorder{
 		sink: &events.EventSinkImpl{Interface: client}, name: controller,
@@ -112,8 +111,8 @@ func New(client eventsv1client.EventsV1Interface, controller string, opts ...Opt
 	return r
 }
 
-// Reference returns what Events name an object by that is a struct of your own, and so no
-// [runtime.Object].
+// Reference returns a reference to an object for Eventf. Use it for a struct of your own that is
+// not a [runtime.Object].
 func Reference(object metav1.Object, kind schema.GroupVersionKind) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind,
@@ -124,9 +123,8 @@ func Reference(object metav1.Object, kind schema.GroupVersionKind) *corev1.Objec
 // Name returns a name for errors and checks.
 func (r *Recorder) Name() string { return "events of " + r.name }
 
-// Eventf tells of something that was done. It implements client-go's
-// [events.EventRecorder], which says what the arguments are; args are any because they
-// are those of [fmt.Sprintf]. It returns at once.
+// Eventf records an action. It implements client-go's [events.EventRecorder], which documents the
+// arguments. args are the arguments of [fmt.Sprintf] for note. It returns at once.
 func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	of, err := reference.GetReference(r.scheme, regarding)
 	if err == nil && !util.ValidateEventType(kind) {
@@ -137,8 +135,8 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, actio
 		return
 	}
 	of = of.DeepCopy()
-	of.ResourceVersion = "" // with it, each state of the object would have an Event of its own
-	if related != nil {     // so would each state of the other one
+	of.ResourceVersion = "" // with it, each version of the object would have its own Event
+	if related != nil {     // so would each version of the related object
 		if other, err := reference.GetReference(r.scheme, related); err == nil {
 			other = other.DeepCopy()
 			other.ResourceVersion = ""
@@ -161,11 +159,11 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, actio
 // WaitForSync implements [informer.Member]: there is nothing to wait for.
 func (r *Recorder) WaitForSync(context.Context) error { return nil }
 
-// Ready implements [informer.Member]: it always is, because nobody waits for Events.
+// Ready implements [informer.Member]: it always returns nil, because no member waits for Events.
 func (r *Recorder) Ready() error { return nil }
 
-// Run writes what is told until ctx ends, and then what is left. It returns nil,
-// [ErrUnwritten], or [ErrRunning] if it runs already. It may be called again.
+// Run writes Events until ctx ends, and then the remaining ones. It returns nil, [ErrUnwritten], or
+// [ErrRunning] if it is already running. It may be called again.
 func (r *Recorder) Run(ctx context.Context) error {
 	writing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

@@ -13,22 +13,22 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// run is one run of a recorder: a broadcaster of client-go, which cannot be started twice.
-// It is the sink of that as well, to see what is being written.
+// run is one run of a recorder: a broadcaster of client-go, which cannot be started twice. It is
+// also the broadcaster's sink, so that it sees each write.
 type run struct {
 	events.EventSink
 	logger      *zap.Logger
 	broadcaster events.EventBroadcaster
 	recorder    events.EventRecorder
-	happened    chan struct{} // has room for one: something below has changed
+	happened    chan struct{} // has capacity one: a counter has changed
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
-	told    int // so often
-	heard   int // by the broadcaster's watchers
-	writing int // requests
-	// unsure are the Events whose creation got no answer, by namespace and name: they may be
-	// there. client-go creates them again.
+	told    int // Events passed to the broadcaster
+	heard   int // Events that the broadcaster's watchers got
+	writing int // running requests
+	// unsure has the Events whose creation got no answer, by namespace and name. They may exist.
+	// client-go creates them again.
 	unsure map[string]bool
 }
 
@@ -82,8 +82,8 @@ func (n *run) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Even
 	return written, err
 }
 
-// settle notes whether the creation of an Event got an answer, and reports whether an
-// earlier one got none.
+// settle records whether the creation of an Event got an answer, and reports whether an earlier one
+// got none.
 func (n *run) settle(name string, err error) (unsure bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,7 +107,7 @@ func (n *run) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*e
 	return written, err
 }
 
-// note logs an error that the broadcaster does not return to anybody.
+// note logs an error, because the broadcaster does not return it.
 func (n *run) note(event *eventsv1.Event, err error) {
 	if err != nil {
 		n.logger.Warn("event not written", zap.String("reason", event.Reason), zap.String("kind", event.Regarding.Kind),
@@ -115,14 +115,14 @@ func (n *run) note(event *eventsv1.Event, err error) {
 	}
 }
 
-// idle reports whether anything is under way that can be seen.
+// idle reports whether no visible work is running.
 func (n *run) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.told == n.heard && n.writing == 0
 }
 
-// drain waits until everything that was told has been written, or the time is over.
+// drain waits until all Events are written, or the timeout is over.
 func (n *run) drain(timeout time.Duration) error {
 	n.mu.Lock()
 	silent := n.told == 0
@@ -148,7 +148,7 @@ func (n *run) drain(timeout time.Duration) error {
 	return nil
 }
 
-// close ends the broadcaster, whose context has ended, and waits for the requests.
+// close ends the broadcaster after its context has ended, and waits for the requests.
 func (n *run) close() {
 	n.broadcaster.Shutdown()
 	for {

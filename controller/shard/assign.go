@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// assign says which member is to hold each shard, given who does; "" is nobody, and
-// whoever is no member does not count. Each member gets the same number, or one more than
-// another. No more shards move than have to: a member keeps what it holds up to its share.
+// assign computes the target member of each shard from the current holders. In both slices "" means
+// no member, and a holder that is not a member does not count. The shares of two members differ by
+// one at most. As few shards as possible move: a member keeps its shards up to its share.
 //
-// Of members that look at different moments of the same history, those that come later
-// assign what is still free as the earlier ones did: shares do not depend on who is
-// half-way to its own, and a shard goes to who wants it most among those with room.
+// Members may look at different moments of the same history. Members that look later assign the
+// free shards as the earlier ones did: the shares do not depend on the progress of other members,
+// and a free shard goes to the member with the highest preference among those with room.
 func assign(members, holders []string) []string {
 	target := make([]string, len(holders))
 	if len(members) == 0 {
@@ -55,8 +55,8 @@ func assign(members, holders []string) []string {
 	return target
 }
 
-// shares returns how many shards each member is to have. Where they cannot all have the
-// same number, those have one more who hold as many already.
+// shares returns the share of each member. If the number of shards is not divisible, members that
+// already hold one more get one more.
 func shares(members []string, held map[string][]int, n int) map[string]int {
 	least, more := n/len(members), n%len(members)
 	order := slices.Clone(members)
@@ -77,7 +77,7 @@ func shares(members []string, held map[string][]int, n int) map[string]int {
 	return share
 }
 
-// compareBool puts those first for whom something is true.
+// compareBool sorts true before false.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -94,7 +94,7 @@ func preference(member string, a, b int) int {
 	return cmp.Or(cmp.Compare(wants(member, a), wants(member, b)), cmp.Compare(a, b))
 }
 
-// wants is how much a member wants a shard: a number that everybody computes alike.
+// wants returns the preference of a member for a shard. Every member computes the same number.
 func wants(member string, shard int) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(member + "/" + strconv.Itoa(shard)))

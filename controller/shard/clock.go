@@ -2,14 +2,14 @@ package shard
 
 import "time"
 
-// clock is by what a member counts time. Tests have clocks that go wrong.
+// clock is a member's source of time. Tests use clocks with errors.
 type clock interface {
 	now() time.Time
-	// after has a function called, in a goroutine of its own, unless stop comes first.
+	// after calls a function on its own goroutine after d, unless stop is called first.
 	after(d time.Duration, f func()) (stop func())
 }
 
-// monotonic is the clock of the machine, which nobody sets.
+// monotonic is the clock of the machine, which no time adjustment changes.
 type monotonic struct{}
 
 func (monotonic) now() time.Time { return time.Now() }

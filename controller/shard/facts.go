@@ -10,8 +10,8 @@ import (
 
 var _ informer.Describer = (*Member)(nil)
 
-// Facts returns what [Member.State] says, in words: what the member does, which shards it
-// works, which do not end, which nobody holds, and who takes part.
+// Facts returns [Member.State] as text: the phase, the shards that this member works on, the shards
+// that do not end, the shards without a holder, and the members.
 func (m *Member) Facts() []informer.Fact {
 	s := m.State()
 	facts := []informer.Fact{{Name: "does", Value: string(s.Phase)}}

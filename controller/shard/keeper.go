@@ -13,30 +13,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errLost means that the lease of an incarnation is lost: it never comes back.
+// errLost means that the lease of an incarnation is lost and never becomes valid again.
 var errLost = errors.New("lease lost")
 
-// joinError is why a member could not join. Nobody knows whether its lease was created:
-// the next attempt is another incarnation.
+// joinError is the reason why a member could not join. Its lease may have been created, so the next
+// attempt uses another incarnation.
 type joinError struct{ err error }
 
 func (e *joinError) Error() string { return fmt.Sprintf("create the lease of a member: %v", e.err) }
 func (e *joinError) Unwrap() error { return e.err }
 
-// keeper keeps the lease of an incarnation. What it says of time counts from when the last
-// request was begun that succeeded: others see it written later than that.
+// keeper keeps the lease of an incarnation. It counts time from the start of the last successful
+// request: other members see the write later than that.
 type keeper struct {
 	of *life
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
 	lease   *coordinationv1.Lease // as of the last answer
-	renewed time.Time             // when the last write that succeeded was begun
+	renewed time.Time             // the start of the last successful write
 	leaving bool
 	lost    error
 	stop    func() // of the timer of the deadline
 
-	nudged chan struct{} // there is something to write at once
+	nudged chan struct{} // a write is needed at once
 }
 
 func newKeeper(l *life) *keeper { return &keeper{of: l, nudged: make(chan struct{}, 1)} }
@@ -51,41 +51,41 @@ func (k *keeper) create(ctx context.Context) error {
 		return &joinError{err}
 	}
 	k.wrote(lease, begun)
-	k.nudge() // others are to know when it came
+	k.nudge() // publish the version at which this member joined
 	return nil
 }
 
-// wrote notes a write that succeeded, and sets the deadline anew.
+// wrote records a successful write, and resets the deadline.
 func (k *keeper) wrote(lease *coordinationv1.Lease, begun time.Time) {
 	now := k.of.clock.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.lost != nil {
-		return // too late: what has ended stays so
+		return // too late: an ended incarnation stays ended
 	}
 	k.lease, k.renewed = lease, begun
 	if k.stop != nil {
 		k.stop()
 	}
-	k.stop = k.of.clock.after(begun.Add(k.of.deadline).Sub(now), k.check) // whatever else goes on
+	k.stop = k.of.clock.after(begun.Add(k.of.deadline).Sub(now), k.check) // runs even if run blocks
 	k.of.status.renewed(begun)
 }
 
-// check ends the incarnation if its time is over.
+// check ends the incarnation if its deadline has passed.
 func (k *keeper) check() {
 	if err := k.valid(); err != nil {
 		k.lose(err)
 	}
 }
 
-// due returns when the incarnation ends if nothing is renewed until then.
+// due returns the deadline of the incarnation without a further renewal.
 func (k *keeper) due() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.renewed.Add(k.of.deadline)
 }
 
-// valid returns an error unless the lease is held for certain.
+// valid returns an error unless the lease is certainly held.
 func (k *keeper) valid() error {
 	now := k.of.clock.now()
 	k.mu.Lock()
@@ -129,7 +129,7 @@ func (k *keeper) err() error {
 	return k.lost
 }
 
-// leave tells others that this member wants nothing any more.
+// leave announces that this member wants no shards any more.
 func (k *keeper) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,7 +139,7 @@ func (k *keeper) leave() {
 	}
 }
 
-// left reports whether others can see that this member wants nothing any more.
+// left reports whether other members can see the announcement of leave.
 func (k *keeper) left() bool { return k.current().Annotations[leavingAnnotation] != "" }
 
 func (k *keeper) nudge() {
@@ -182,14 +182,14 @@ func (k *keeper) rest(ctx context.Context) {
 	}
 }
 
-// renew writes the lease. Each write is of the last version, so that it cannot undo that
-// somebody else has ended the incarnation.
+// renew writes the lease. Each write requires the last version, so a renewal cannot undo that
+// another member has ended the incarnation.
 func (k *keeper) renew(ctx context.Context) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.of.patience())
 	defer cancel()
 	lease, err := k.update(ctx)
 	if apierrors.IsConflict(err) {
-		// A renewal without an answer came through; or the lease was ended.
+		// Either an earlier renewal without an answer succeeded, or the lease was ended.
 		if err = k.refresh(ctx); err == nil {
 			lease, err = k.update(ctx)
 		}
@@ -239,8 +239,8 @@ func (k *keeper) current() *coordinationv1.Lease {
 	return k.lease
 }
 
-// end gives up the lease, when nothing is done under it any more: all that it holds is
-// free. If that fails, it ends by itself.
+// end gives up the lease when no work runs under it any more: all its shards are free. If that
+// fails, the lease expires.
 func (k *keeper) end(ctx context.Context, clean bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.of.patience())
 	defer cancel()

@@ -13,19 +13,19 @@ import (
 
 // Labels and annotations of the leases.
 const (
-	groupLabel = "shards.kubereflector.github.io/group" // of all leases: the name of the group
-	shardLabel = "shards.kubereflector.github.io/shard" // of those of shards: the index
+	groupLabel = "shards.kubereflector.github.io/group" // on all leases: the name of the group
+	shardLabel = "shards.kubereflector.github.io/shard" // on leases of shards: the index
 
-	ofAnnotation      = "shards.kubereflector.github.io/of"      // how many shards whoever wrote it knows of
-	joinedAnnotation  = "shards.kubereflector.github.io/joined"  // the resource version at which the member came
-	leavingAnnotation = "shards.kubereflector.github.io/leaving" // the member wants nothing any more
+	ofAnnotation      = "shards.kubereflector.github.io/of"      // the number of shards that the writer knows
+	joinedAnnotation  = "shards.kubereflector.github.io/joined"  // the resource version at which the member joined
+	leavingAnnotation = "shards.kubereflector.github.io/leaving" // the member wants no shards any more
 )
 
 func memberLease(group, incarnation string) string { return group + "-" + incarnation }
 
 func shardLease(group string, index int) string { return group + "-" + strconv.Itoa(index) }
 
-// newMemberLease returns the lease by which an incarnation of a member is known.
+// newMemberLease returns the lease of an incarnation of a member.
 func (l *life) newMemberLease() *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
 	lease.Namespace, lease.Name = l.group.Namespace, memberLease(l.group.Name, l.id)
@@ -33,7 +33,7 @@ func (l *life) newMemberLease() *coordinationv1.Lease {
 	return lease
 }
 
-// mark writes into a lease whose it is.
+// mark writes the group and the holder into a lease.
 func (l *life) mark(lease *coordinationv1.Lease) {
 	if lease.Labels == nil {
 		lease.Labels = map[string]string{}
@@ -44,13 +44,13 @@ func (l *life) mark(lease *coordinationv1.Lease) {
 	lease.Labels[groupLabel] = l.group.Name
 	lease.Annotations[ofAnnotation] = strconv.Itoa(l.group.Shards)
 	seconds := int32(l.lease / time.Second)
-	// Nobody counts from it: it is for people, and makes each renewal a change.
+	// The time is for people, and makes each renewal a change. No member computes with it.
 	now := metav1.NowMicro()
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &l.id, &seconds, &now
 }
 
-// claimed returns what the lease of a shard becomes when this incarnation takes it. The
-// lease may be nil, if there is none yet.
+// claimed returns the lease of a shard with this incarnation as the holder. The lease may be nil,
+// if there is none yet.
 func (l *life) claimed(index int, lease *coordinationv1.Lease) *coordinationv1.Lease {
 	if lease == nil {
 		lease = &coordinationv1.Lease{}
@@ -65,7 +65,7 @@ func (l *life) claimed(index int, lease *coordinationv1.Lease) *coordinationv1.L
 	return lease
 }
 
-// freed returns what a lease becomes when nobody has it any more.
+// freed returns a lease without a holder.
 func freed(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	lease = lease.DeepCopy()
 	nobody, now := "", metav1.NowMicro()
@@ -87,7 +87,7 @@ func termOf(lease *coordinationv1.Lease) int {
 	return int(max(*lease.Spec.LeaseTransitions, 0))
 }
 
-// durationOf returns how long a lease lasts that is not renewed: as long as it says, if a
+// durationOf returns how long a lease lasts without a renewal: the duration in the lease, if a
 // member can have written it.
 func durationOf(lease *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	if lease.Spec.LeaseDurationSeconds == nil || *lease.Spec.LeaseDurationSeconds <= 0 {
@@ -96,7 +96,7 @@ func durationOf(lease *coordinationv1.Lease, otherwise time.Duration) time.Durat
 	return min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, MaxLeaseDuration)
 }
 
-// oddity returns what is wrong with a lease that a member cannot have written, or "".
+// oddity returns the problem of a lease that a member cannot have written, or "".
 func oddity(lease *coordinationv1.Lease) string {
 	switch spec := lease.Spec; {
 	case holderOf(lease) != "" && spec.LeaseDurationSeconds != nil && time.Duration(*spec.LeaseDurationSeconds)*time.Second > MaxLeaseDuration:
@@ -107,8 +107,8 @@ func oddity(lease *coordinationv1.Lease) string {
 	return ""
 }
 
-// newer reports whether a resource version came after another one. Of what is no number
-// it knows nothing, and says yes.
+// newer reports whether a resource version came after another one. For versions that are not
+// numbers it returns true.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order > 0

@@ -12,9 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// life is one incarnation of a member, from when it creates its lease until it gives it up
-// or loses it. All fields belong to the goroutine of run, but for those that say
-// otherwise.
+// life is one incarnation of a member, from the creation of its lease until the member gives it up
+// or loses it. The fields belong to the goroutine of run, unless they say otherwise.
 type life struct {
 	*Member
 	sight   *sight
@@ -22,18 +21,18 @@ type life struct {
 	created string // the resource version at which the lease was created; constant once it was
 	keeper  *keeper
 	tenures []*tenure
-	ending  map[string]attempt // at the leases of others, by name
+	ending  map[string]attempt // attempts to end or delete leases of other members, by name
 	joined  bool               // the cache has shown our own lease
-	passed  bool               // nobody comes first who knows of another number of shards
+	passed  bool               // no earlier member knows another number of shards
 	leaving bool
-	err     error // what a Hold returned by itself
-	// reported is what was logged of leases that no member wrote.
+	err     error // the error of a Hold that returned by itself
+	// reported has the logged problems of leases that no member wrote.
 	reported []string
 	quit     time.Time
 
-	working context.Context    // of what is held
+	working context.Context    // the context of all Holds
 	halt    func()             // ends it at once; for any goroutine
-	asking  context.Context    // of requests
+	asking  context.Context    // the context of requests
 	hush    context.CancelFunc // ends them; for any goroutine
 
 	tasks sync.WaitGroup
@@ -43,8 +42,7 @@ type life struct {
 	inbox []func()
 }
 
-// attempt is one to end or delete a lease as it was seen, which is not repeated before a
-// time.
+// attempt is an attempt to end or delete one version of a lease. It is not repeated before until.
 type attempt struct {
 	version string
 	until   time.Time
@@ -60,7 +58,7 @@ func newLife(m *Member, s *sight) *life {
 	return l
 }
 
-// post has the goroutine of run do something. It never waits.
+// post passes a function to the goroutine of run. It never waits.
 func (l *life) post(f func()) {
 	l.mu.Lock()
 	l.inbox = append(l.inbox, f)
@@ -68,7 +66,7 @@ func (l *life) post(f func()) {
 	l.sight.poke()
 }
 
-// receive does what was posted.
+// receive runs the posted functions.
 func (l *life) receive() {
 	l.mu.Lock()
 	inbox := l.inbox
@@ -79,8 +77,8 @@ func (l *life) receive() {
 	}
 }
 
-// run returns nil if ctx has ended, an error that is errLost or a joinError if there is to
-// be another life, and else what a Hold returned.
+// run returns nil if ctx has ended. It returns an errLost or a joinError if another life should
+// follow. Otherwise it returns the error of a Hold.
 func (l *life) run(ctx context.Context) error {
 	l.working, l.halt = controller.WithHalt(context.WithoutCancel(ctx))
 	defer l.halt()
@@ -102,7 +100,7 @@ func (l *life) run(ctx context.Context) error {
 	defer stopping()
 
 	clean := l.loop(ctx)
-	// Nothing is done any more. Whatever is still asked of the server has no effect.
+	// All work has ended. Requests that are still running have no effect.
 	l.hush()
 	<-kept
 	l.keeper.wind()
@@ -118,8 +116,8 @@ func (l *life) run(ctx context.Context) error {
 	return l.keeper.err()
 }
 
-// loop works until nothing is held any more, because it was to end or the lease is lost.
-// It reports whether all was given up.
+// loop works until no shard is held any more, because the life had to end or the lease is lost. It
+// reports whether all shards were given up.
 func (l *life) loop(ctx context.Context) (clean bool) {
 	for {
 		l.receive()
@@ -129,7 +127,7 @@ func (l *life) loop(ctx context.Context) (clean bool) {
 			l.keeper.leave()
 		}
 		v, now := l.sight.look(&l.options, l.group)
-		// A process that has slept may come here before its timer does.
+		// A process that was paused may get here before its timer fires.
 		l.keeper.check()
 		lost := l.keeper.err() != nil
 		next := l.step(v, now, lost)
@@ -145,14 +143,14 @@ func (l *life) loop(ctx context.Context) (clean bool) {
 				return true
 			}
 			if !now.Before(l.quit) {
-				return false // the server does not take what is given up
+				return false // the server does not accept the writes
 			}
 		}
 		l.wait(next)
 	}
 }
 
-// busy reports whether any shard is worked, or asked or given back.
+// busy reports whether a Hold or a write of a shard is running.
 func (l *life) busy() bool {
 	for _, t := range l.tenures {
 		if t.running || t.writing {
@@ -162,7 +160,7 @@ func (l *life) busy() bool {
 	return false
 }
 
-// wait waits for something to happen, at most until a time.
+// wait waits for a change, at most until a time.
 func (l *life) wait(until time.Time) {
 	over := make(chan struct{})
 	defer l.clock.after(until.Sub(l.clock.now()), func() { close(over) })()
@@ -172,7 +170,7 @@ func (l *life) wait(until time.Time) {
 	}
 }
 
-// step does what there is to do, and returns when to look again though nothing happens.
+// step takes the next steps for all shards, and returns when to look again without a change.
 func (l *life) step(v *view, now time.Time, lost bool) (next time.Time) {
 	next = now.Add(l.lease)
 	own := v.members[l.id]
@@ -185,7 +183,7 @@ func (l *life) step(v *view, now time.Time, lost bool) (next time.Time) {
 	}
 	target := make([]string, l.group.Shards)
 	if !l.passed {
-		// Who reads less than there was when it came cannot see who came before.
+		// A member whose view is older than its own join cannot see who joined before.
 		l.passed = own != nil && own.joined != "" && !newer(l.created, v.version) && !l.behind(v, own, now)
 	}
 	if !lost {
@@ -207,7 +205,7 @@ func (l *life) step(v *view, now time.Time, lost bool) (next time.Time) {
 
 var errEnded = errors.Join(errLost, errors.New("somebody ended or deleted it"))
 
-// dead reports whether whoever has a shard does nothing under its claim any more.
+// dead reports whether the holder of a shard no longer works under its claim.
 func (l *life) dead(v *view, c claim, now time.Time) bool {
 	if c.holder == "" {
 		return true
@@ -215,11 +213,11 @@ func (l *life) dead(v *view, c claim, now time.Time) bool {
 	if p := v.members[c.holder]; p != nil {
 		return p.ended
 	}
-	// Its lease is gone, by a hand that ended nothing before. It cannot renew it.
+	// The holder's lease was deleted by hand and not ended before. The holder cannot renew it.
 	return now.Sub(l.sight.since(l.group, c.holder)) >= c.duration
 }
 
-// holders returns who holds the shards, without the dead.
+// holders returns the holders of the shards, without dead ones.
 func (l *life) holders(v *view, now time.Time) []string {
 	holders := make([]string, len(v.claims))
 	for i, c := range v.claims {
@@ -230,10 +228,9 @@ func (l *life) holders(v *view, now time.Time) []string {
 	return holders
 }
 
-// behind reports whether members come first that know of another number of shards: those
-// who were there before. All of them can be seen; of one that has not said yet when it came
-// nobody knows. Whoever comes later waits for us, so that this is asked until it is false,
-// and never again.
+// behind reports whether an earlier member knows another number of shards. All earlier members are
+// visible. A member that has not published its join yet may be earlier. Members that join later
+// wait for this one. So step calls behind until it returns false, and never again.
 func (l *life) behind(v *view, own *peer, now time.Time) bool {
 	if v.behind(own) {
 		return true
@@ -251,9 +248,9 @@ func (l *life) behind(v *view, own *peer, now time.Time) bool {
 	return false
 }
 
-// fence ends the leases of members that were not heard of for as long as their leases
-// last. Each is ended as it was seen: a renewal that was not seen prevents it. It returns
-// when the next one is due.
+// fence ends the leases of members without a visible renewal for the duration of their leases. Each
+// write requires the version that this member saw, so an unseen renewal prevents it. fence returns
+// when the next lease is due.
 func (l *life) fence(v *view, now time.Time) (next time.Time) {
 	next = now.Add(l.lease)
 	for _, p := range v.alive() {
@@ -271,7 +268,7 @@ func (l *life) fence(v *view, now time.Time) (next time.Time) {
 		l.task(func(ctx context.Context) {
 			lease, err := l.client.Update(ctx, freed(p.lease), metav1.UpdateOptions{})
 			if err != nil {
-				return // somebody was faster, or it is tried again
+				return // another member was faster, or the next loop retries
 			}
 			l.logger.Info("member has not renewed its lease: its shards are free", zap.String("incarnation", p.id))
 			l.post(func() { l.sight.known[lease.Name] = lease })
@@ -280,7 +277,7 @@ func (l *life) fence(v *view, now time.Time) (next time.Time) {
 	return next
 }
 
-// attempt notes an attempt at a lease, or returns when the next one may be made.
+// attempt records an attempt on a lease, or returns when the next one may be made.
 func (l *life) attempt(p *peer, now time.Time) (not time.Time) {
 	if last := l.ending[p.lease.Name]; last.version == p.lease.ResourceVersion && now.Before(last.until) {
 		return last.until
@@ -301,8 +298,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// sweep deletes the leases of members that have ended, when no shard names them any more.
-// The first of those that are alive does.
+// sweep deletes the leases of ended members that no shard names any more. Only the first living
+// member does so.
 func (l *life) sweep(v *view, now time.Time) {
 	alive := v.alive()
 	if len(alive) == 0 || alive[0].id != l.id {
@@ -312,18 +309,18 @@ func (l *life) sweep(v *view, now time.Time) {
 		if !p.ended || v.named(p.id) || !l.attempt(p, now).IsZero() {
 			continue
 		}
-		l.task(func(ctx context.Context) { _ = l.remove(ctx, p.lease) }) // it is tried again
+		l.task(func(ctx context.Context) { _ = l.remove(ctx, p.lease) }) // the next loop retries
 	}
 }
 
-// remove deletes a lease as it was seen.
+// remove deletes one version of a lease.
 func (l *life) remove(ctx context.Context, lease *coordinationv1.Lease) error {
 	return l.client.Delete(ctx, lease.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
 	})
 }
 
-// task has something asked of the server.
+// task runs a request to the server.
 func (l *life) task(f func(ctx context.Context)) {
 	l.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(l.asking, l.patience())

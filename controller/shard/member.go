@@ -18,13 +18,13 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// ErrRunning means that Run was called while it runs already.
+// ErrRunning means that Run was called while it is already running.
 var ErrRunning = errors.New("member of a group of shards is running already")
 
 // Member is one of several processes that share the shards of a [Group]. See the package
 // documentation.
 //
-// Create one with [New], and make it work with [Member.Run].
+// Create one with [New], and start it with [Member.Run].
 type Member struct {
 	options
 	client   coordination.LeaseInterface
@@ -33,17 +33,17 @@ type Member struct {
 	hold     Hold
 	running  atomic.Bool
 	status   *status
-	leases   atomic.Pointer[informer.Informer[*coordinationv1.Lease]] // of the newest Run
+	leases   atomic.Pointer[informer.Informer[*coordinationv1.Lease]] // of the latest Run
 }
 
 var _ informer.Member = (*Member)(nil)
 
-// New returns a member that calls hold for each shard that it gets. The identity is for
-// people, such as the name of the pod: what makes a member unique is added to it. It
-// returns an error for what cannot work. Nothing happens until Run is called.
+// New returns a member that calls hold for each of its shards. The identity is for people, such as
+// the name of the pod; New adds a suffix that makes the member unique. New returns an error for
+// invalid arguments. Nothing starts before Run.
 //
-// The client needs to get, list, watch, create, update and delete leases in the
-// namespace of the group.
+// The client needs to get, list, watch, create, update and delete leases in the namespace of the
+// group.
 func New(client coordination.LeasesGetter, group Group, identity string, hold Hold, opts ...Option) (*Member, error) {
 	m := &Member{
 		options: options{
@@ -70,13 +70,12 @@ func randomSuffix() string { return strings.ToLower(rand.Text()[:10]) }
 // Name returns the name of the group.
 func (m *Member) Name() string { return m.group.Name }
 
-// Run takes part until ctx ends, and then gives up its shards: it waits for each [Hold]
-// to return, which is told to end at once after [WithDrainTimeout], or if the cause of
-// ctx's end is [controller.ErrHalt]. Shards are taken over by others one by one, as soon
-// as each is free.
+// Run takes part until ctx ends, and then gives up its shards. It waits for each [Hold] to return.
+// It tells a Hold to end at once after [WithDrainTimeout], or if the cause of ctx's end is
+// [controller.ErrHalt]. Other members take the shards one by one, as soon as each is free.
 //
-// It returns nil; what a Hold returned by itself; or [ErrRunning] if it runs already. It
-// may be called again.
+// Run returns nil, the error of a Hold that returned by itself, or [ErrRunning] if it is already
+// running. It may be called again.
 func (m *Member) Run(ctx context.Context) error {
 	if !m.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -84,7 +83,7 @@ func (m *Member) Run(ctx context.Context) error {
 	defer m.running.Store(false)
 	defer m.status.stop()
 
-	// It outlives ctx: whoever gives up its shards has to see what the leases say.
+	// The watch outlives ctx: a member that gives up its shards still needs to see the leases.
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	leases := informer.New(m.client, informer.WithName(m.group.Name+" leases"), informer.WithLogger(m.logger),
 		informer.WithReflector(reflector.WithLabelSelector(labels.SelectorFromSet(labels.Set{groupLabel: m.group.Name}))))
@@ -108,7 +107,7 @@ func (m *Member) Run(ctx context.Context) error {
 	return m.live(ctx, s)
 }
 
-// live lives one life after the other.
+// live runs one life after the other.
 func (m *Member) live(ctx context.Context, s *sight) error {
 	for ctx.Err() == nil {
 		l := newLife(m, s)
@@ -136,9 +135,8 @@ func (o *options) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// patience is how long one request may take: so that there is time for two until the
-// deadline.
+// patience is the timeout of one request: two requests fit into the time until the deadline.
 func (o *options) patience() time.Duration { return (o.deadline - o.period) / 2 }
 
-// halting reports whether a context ended without time to finish.
+// halting reports whether a context ended by controller.WithHalt.
 func halting(ctx context.Context) bool { return errors.Is(context.Cause(ctx), controller.ErrHalt) }

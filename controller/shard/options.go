@@ -10,33 +10,32 @@ import (
 )
 
 const (
-	// DefaultLeaseDuration is how long a member that is not heard of keeps its shards.
+	// DefaultLeaseDuration is how long a silent member keeps its shards.
 	DefaultLeaseDuration = 15 * time.Second
-	// DefaultRenewDeadline is how long a member that cannot renew its lease goes on.
+	// DefaultRenewDeadline is how long a member works without a renewal of its lease.
 	DefaultRenewDeadline = 10 * time.Second
 	// DefaultRenewPeriod is the time between two renewals.
 	DefaultRenewPeriod = 2 * time.Second
-	// DefaultDrainTimeout is how long a [Hold] may take until it is told to end at once.
+	// DefaultDrainTimeout is how long a [Hold] may take before it is told to end at once.
 	DefaultDrainTimeout = 15 * time.Second
 
-	// MaxLeaseDuration is the longest lease that a member may have, and as long as any lease
-	// is believed: one that says more was written by something else.
+	// MaxLeaseDuration is the longest lease of a member. Members treat a longer duration as this
+	// one, because no member wrote it.
 	MaxLeaseDuration = 10 * time.Minute
 
-	// MaxShards is how many shards there may be: each is an object of its own.
+	// MaxShards is the largest number of shards: each shard is a Lease object.
 	MaxShards = 4096
 )
 
-// Group is what all members have in common: one that is made with other values has
-// nothing to do with them, but for the number of shards, of which see the package
-// documentation.
+// Group has the common settings of all members. Members with another Namespace or Name form another
+// group. The package documentation describes members with another number of shards.
 type Group struct {
-	// Namespace is that of the leases.
+	// Namespace is the namespace of the leases.
 	Namespace string
-	// Name is what the names of the leases begin with. It is a label's value as well.
+	// Name is the prefix of the leases' names. It is also the value of a label.
 	Name string
-	// Shards is how many there are. Some ten times as many as there are members keep the
-	// load even when one comes or goes.
+	// Shards is the number of shards. About ten times the number of members keeps the load even
+	// when a member comes or goes.
 	Shards int
 }
 
@@ -48,7 +47,7 @@ type options struct {
 	drain                   time.Duration
 	logger                  *zap.Logger
 
-	// What tests replace.
+	// Tests replace the fields below.
 	clock  clock
 	suffix func() string
 }
@@ -57,19 +56,19 @@ type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-// WithTimes sets how long a member that is not heard of keeps its shards, how long it goes
-// on when it cannot renew its lease, and the time between two renewals. The lease is of
-// whole seconds, at most [MaxLeaseDuration]. What is left between deadline and lease, which is at least a fifth of the
-// lease, is for the work to end and for clocks that differ. The defaults are
-// [DefaultLeaseDuration], [DefaultRenewDeadline] and [DefaultRenewPeriod].
+// WithTimes sets how long a silent member keeps its shards, how long a member works without a
+// renewal, and the time between two renewals. The lease must be whole seconds, at most
+// [MaxLeaseDuration]. The time between deadline and lease is at least a fifth of the lease. It
+// allows the work to end, and clocks to differ. The defaults are [DefaultLeaseDuration],
+// [DefaultRenewDeadline] and [DefaultRenewPeriod].
 func WithTimes(lease, deadline, period time.Duration) Option {
 	return optionFunc(func(o *options) { o.lease, o.deadline, o.period = lease, deadline, period })
 }
 
-// WithDrainTimeout sets how long a [Hold] may take to return when its shard is to be given
-// up. After that it is told to end at once, by controller.WithHalt, and reported; the
-// shard stays with the member until it has returned. The default is
-// [DefaultDrainTimeout]; with 0 or less it is told so from the beginning.
+// WithDrainTimeout sets how long a [Hold] may take to return when the member gives up its shard.
+// After that the member tells it to end at once, by controller.WithHalt, and reports it. The member
+// keeps the shard until the Hold has returned. The default is [DefaultDrainTimeout]. With 0 or less
+// the Hold must end at once from the beginning.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drain = d })
 }

@@ -7,52 +7,51 @@ import (
 	"sync/atomic"
 )
 
-// Shard is one of several equal parts of some work: part Index of Of. Which part of which
-// objects that is, is up to those who do the work, such as a range of hashes.
+// Shard is one of several equal parts of some work: part Index of Of. The user of the package
+// decides which objects belong to a shard, for example by a range of hashes.
 type Shard struct {
 	// Index is from 0 to Of-1.
 	Index int
-	// Of is how many shards there are.
+	// Of is the number of shards.
 	Of int
-	// Term counts the times that the shard was taken. Of two holders of a shard the one
-	// with the higher term came later.
+	// Term counts how often the shard was taken. Of two holders of a shard, the later one has the
+	// higher term.
 	Term int
 }
 
-// String says which shard it is, as "3/16"; the term is not in it.
+// String returns index and number of shards, such as "3/16", without the term.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Of) }
 
-// Hold does the work of a shard while it is held. It is called in a goroutine of its own
-// when the shard was taken, and ctx ends when it is to be given up: without haste to hand
-// it over, so that Hold may finish what it has begun, or by controller.WithHalt, when
-// nothing may go on; see controller.Halted for one that turns into the other. Nobody else
-// has the shard before Hold has returned, unless the lease was lost: see the package
-// documentation.
+// Hold does the work of a shard. The member calls it on its own goroutine after it took the shard.
+// ctx ends when the member gives up the shard. Without controller.WithHalt, the shard moves to
+// another member, and Hold may finish its current work. With controller.WithHalt, all work must end
+// at once. The first may turn into the second: see controller.Halted. No other member has the shard
+// before Hold has returned, unless the lease was lost: see the package documentation.
 //
-// What it returns when ctx has ended is logged. If it returns before, the member gives up
-// all its shards, and Run returns the error. A panic in it ends the process, as in any
-// goroutine, and others have its shards when its lease is over; reconcilers and
-// controllers catch those of their functions.
+// An error after the end of ctx is logged. If Hold returns before, the member gives up all its
+// shards, and Run returns the error. A panic in Hold ends the process, as in any goroutine, and
+// other members take its shards when its lease expires. Reconcilers and controllers recover panics
+// of their functions.
 type Hold func(ctx context.Context, s Shard) error
 
 var (
-	// ErrNotHeld means that a shard is not held any more, or not for certain.
+	// ErrNotHeld means that a shard is not held any more, or not certainly.
 	ErrNotHeld = errors.New("shard is not held")
 
-	// ErrReturned means that a [Hold] returned nil although its shard was held.
+	// ErrReturned means that a [Hold] returned nil while its member still held the shard.
 	ErrReturned = errors.New("work of a shard has ended by itself")
 )
 
 type heldKey struct{}
 
-// held is one call of a Hold. All of it is for any goroutine.
+// held is one call of a Hold. Any goroutine may use it.
 type held struct {
 	shard  Shard
 	keeper *keeper
 	over   atomic.Bool // the call has returned
 }
 
-// valid returns an error unless the shard is held for certain.
+// valid returns an error unless the shard is certainly held.
 func (h *held) valid() error {
 	if h.over.Load() {
 		return fmt.Errorf("%w: the work of %s has ended", ErrNotHeld, h.shard)
@@ -63,8 +62,8 @@ func (h *held) valid() error {
 	return nil
 }
 
-// From returns the shard for which something is done, such as a call of a reconcile
-// function, and whether ctx comes from a [Hold] at all.
+// From returns the shard of a context, for example in a call of a reconcile function. It returns
+// false if ctx does not come from a [Hold].
 func From(ctx context.Context) (Shard, bool) {
 	h, ok := ctx.Value(heldKey{}).(*held)
 	if !ok {
@@ -73,10 +72,9 @@ func From(ctx context.Context) (Shard, bool) {
 	return h.shard, true
 }
 
-// Valid returns nil if the shard of ctx is held for certain at this moment, and else an
-// error that is an [ErrNotHeld]. It looks at the clock, and so sees that a process has
-// slept for too long before anything else tells it: call it immediately before a write
-// that must not be made twice.
+// Valid returns nil if the shard of ctx is certainly held at this moment, and otherwise an error
+// that wraps [ErrNotHeld]. It compares the clock, and so detects a paused process before any timer
+// does. Call it immediately before a write that must not happen twice.
 func Valid(ctx context.Context) error {
 	h, ok := ctx.Value(heldKey{}).(*held)
 	if !ok {

@@ -9,17 +9,17 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// sight is what a member sees of the leases, and since when. But for wake it belongs to
-// one goroutine.
+// sight is a member's view of the leases, with times. All fields except wake belong to one
+// goroutine.
 type sight struct {
 	leases *informer.Informer[*coordinationv1.Lease]
 	wake   chan struct{}                    // something has changed
-	seen   map[string]sighting              // by the name of a lease, or of a holder that has none
-	known  map[string]*coordinationv1.Lease // what writes were answered that the cache may not show yet
+	seen   map[string]sighting              // by the name of a lease, or of a holder without a lease
+	known  map[string]*coordinationv1.Lease // the results of writes that the cache may not show yet
 }
 
-// sighting is since when, by our own clock, a lease was seen to be as it is. That is after
-// it was written, so that whoever counts from it counts for longer than the writer.
+// sighting is the time, on our own clock, at which a version of a lease was first seen. The writer
+// wrote it earlier, so a reader that counts from here counts longer than the writer.
 type sighting struct {
 	version string
 	at      time.Time
@@ -38,10 +38,10 @@ func (s *sight) poke() {
 	}
 }
 
-// all walks over the leases.
+// all iterates over the leases.
 func (s *sight) all(yield func(*coordinationv1.Lease) bool) {
 	cache := s.leases.Cache()
-	shown := cache.ResourceVersion() // not after the walk, which may show more
+	shown := cache.ResourceVersion() // read before the walk, which may show more
 	for name, lease := range s.known {
 		if !newer(lease.ResourceVersion, shown) {
 			delete(s.known, name)
@@ -64,12 +64,12 @@ func (s *sight) all(yield func(*coordinationv1.Lease) bool) {
 	}
 }
 
-// look reads what the leases say, and notes what has changed. It returns the time as well.
+// look reads the leases, and records changes. It also returns the time.
 func (s *sight) look(o *options, group Group) (*view, time.Time) {
 	version := s.leases.Cache().ResourceVersion()
 	v := newView(group, s.all, o.lease)
 	v.version = version
-	now := o.clock.now() // not before: what is seen was written before now
+	now := o.clock.now() // read after the leases: they were written before now
 	used := map[string]bool{}
 	note := func(name, version string) {
 		used[name] = true
@@ -95,7 +95,7 @@ func (s *sight) look(o *options, group Group) (*view, time.Time) {
 	return v, now
 }
 
-// since returns when an incarnation was last seen to do something, or first missed.
+// since returns when an incarnation last changed its lease, or when its lease was first missing.
 func (s *sight) since(group Group, incarnation string) time.Time {
 	return s.seen[memberLease(group.Name, incarnation)].at
 }

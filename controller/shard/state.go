@@ -14,19 +14,18 @@ import (
 	"go.uber.org/zap"
 )
 
-// ErrForeignLease means that leases of the group say what no member writes. Delete them.
+// ErrForeignLease means that the group has leases that no member wrote. Delete them.
 var ErrForeignLease = errors.New("leases that no member wrote")
 
-// Phase is what a member is doing.
+// Phase is the phase of a member.
 type Phase string
 
 const (
 	// Stopped means that Run has not been called, or has returned.
 	Stopped Phase = "Stopped"
-	// Joining means that the member has no lease yet, or none any more.
+	// Joining means that the member has no lease.
 	Joining Phase = "Joining"
-	// Waiting means that members are there that know of another number of shards, and
-	// came first.
+	// Waiting means that earlier members know another number of shards.
 	Waiting Phase = "Waiting"
 	// Sharing means that the member takes and gives shards.
 	Sharing Phase = "Sharing"
@@ -34,55 +33,55 @@ const (
 	Leaving Phase = "Leaving"
 )
 
-// State says what a member does, and what it knows of others. It is a value; its slices
-// are not to be changed.
+// State is the state of a member, and its view of the others. It is a value; do not change its
+// slices.
 type State struct {
 	Phase Phase
-	// Incarnation is the identity with something that makes it unique: a member that
-	// has lost its lease comes back as another one.
+	// Incarnation is the identity with a unique suffix. A member that has lost its lease comes back
+	// with another one.
 	Incarnation string
-	// Renewed is when the last renewal of the lease was begun that succeeded.
+	// Renewed is the start of the last successful renewal.
 	Renewed time.Time
-	// Err is what failed last; nil again after the next renewal.
+	// Err is the last failure; nil again after the next renewal.
 	Err error
-	// Members are those whose leases have not ended, in the order of their incarnations.
+	// Members are the members with living leases, in the order of their incarnations.
 	Members []MemberState
 	// Shards are all shards, in their order.
 	Shards []ShardState
-	// Foreign says what is wrong with leases of the group that a member cannot have written,
-	// such as the holder of a shard that is no member, at most three of them.
+	// Foreign describes leases of the group that a member cannot have written, such as a shard's
+	// lease whose holder is not a member. It has at most three entries.
 	Foreign []string
 
-	change int // counts the changes of everything but Renewed
+	change int // counts all changes except Renewed
 }
 
-// MemberState is a member as its lease says.
+// MemberState is a member, according to its lease.
 type MemberState struct {
 	Incarnation string
-	Shards      int  // how many it holds
-	Of          int  // how many shards it knows of
-	Leaving     bool // it wants none any more
+	Shards      int  // the number of its shards
+	Of          int  // the number of shards that it knows
+	Leaving     bool // it wants no shards any more
 }
 
-// ShardState is a shard as its lease says, and what this member has to do with it.
+// ShardState is a shard, according to its lease, and its state in this member.
 type ShardState struct {
 	Shard
-	// Holder is the incarnation that has the shard; "" if none has.
+	// Holder is the incarnation that holds the shard; "" if there is none.
 	Holder string
-	// Target is the incarnation that is to have it, as this member computes it.
+	// Target is the incarnation that should hold it, as this member computes it.
 	Target string
-	// Held means that the work of this shard goes on in this process, Ending that it was
-	// told to end, and Overdue that it did not do so in time.
+	// Held means that the Hold of this shard runs in this process. Ending means that it was told to
+	// end, and Overdue that it did not do so in time.
 	Held, Ending, Overdue bool
 }
 
-// status is the State of a member, shared with those who look at it.
+// status is the State of a member, shared with its readers.
 type status struct {
 	// mu protects state, changed and overdue.
 	mu      sync.Mutex
 	state   State
-	changed chan struct{} // closed by the next change; nil if nobody waits
-	overdue time.Time     // since when work does not end; zero if all does
+	changed chan struct{} // closed by the next change; nil if no caller waits
+	overdue time.Time     // the time since which a Hold is overdue; zero if none is
 
 	synced chan struct{}
 	once   sync.Once
@@ -124,7 +123,7 @@ func (s *status) renewed(at time.Time) {
 	s.set(func(s *State) { s.Renewed, s.Err = at, nil })
 }
 
-// publish says what the leases and the tenures say.
+// publish updates the State from the leases and the tenures.
 func (l *life) publish(v *view, target []string, lost bool) {
 	phase := Sharing
 	own := v.members[l.id]
@@ -165,8 +164,7 @@ func (l *life) publish(v *view, target []string, lost bool) {
 	}
 }
 
-// foreign returns what is wrong with leases that a member cannot have written. What is new
-// in it is logged.
+// foreign describes leases that a member cannot have written. It logs new descriptions.
 func (l *life) foreign(v *view) []string {
 	all := v.odd
 	for _, claims := range [][]claim{v.claims, v.strange} {
@@ -191,7 +189,7 @@ func (l *life) foreign(v *view) []string {
 	return all
 }
 
-// late notes whether work does not end.
+// late records whether a Hold is overdue.
 func (s *status) late(overdue bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,15 +201,14 @@ func (s *status) late(overdue bool, now time.Time) {
 	}
 }
 
-// State returns what the member does now.
+// State returns the current state of the member.
 func (m *Member) State() State {
 	m.status.mu.Lock()
 	defer m.status.mu.Unlock()
 	return m.status.state
 }
 
-// Changed returns a channel that is closed when the state is another than seen, but for
-// Renewed.
+// Changed returns a channel that is closed when the state differs from seen. It ignores Renewed.
 func (m *Member) Changed(seen State) <-chan struct{} {
 	s := m.status
 	s.mu.Lock()
@@ -227,7 +224,7 @@ func (m *Member) Changed(seen State) <-chan struct{} {
 	return s.changed
 }
 
-// Owned returns the shards whose work goes on in this process, in their order.
+// Owned returns the shards whose Holds run in this process, in order.
 func (m *Member) Owned() []Shard {
 	var owned []Shard
 	for _, s := range m.State().Shards {
@@ -238,12 +235,12 @@ func (m *Member) Owned() []Shard {
 	return owned
 }
 
-// Synced returns a channel that is closed when the member has joined its group for the
-// first time, be it that it waits or that there are no shards left for it.
+// Synced returns a channel that is closed when the member has joined its group for the first time,
+// even if it waits or gets no shard.
 func (m *Member) Synced() <-chan struct{} { return m.status.synced }
 
-// WaitForSync waits for [Member.Synced]. When ctx ends before, it returns why, as
-// [Member.Ready] does, and the cause of ctx.
+// WaitForSync waits for [Member.Synced]. If ctx ends before, it returns the error of [Member.Ready]
+// and the cause of ctx.
 func (m *Member) WaitForSync(ctx context.Context) error {
 	select {
 	case <-m.status.synced:
@@ -258,9 +255,9 @@ func (m *Member) WaitForSync(ctx context.Context) error {
 	}
 }
 
-// Ready returns nil if the member takes part, or waits for those that came first, and
-// else what is wrong, leases that no member wrote included: see State.Foreign. A member
-// without shards is ready.
+// Ready returns nil if the member takes part, or waits for earlier members. Otherwise it returns
+// the problem, which may be leases that no member wrote: see State.Foreign. A member without shards
+// is ready.
 func (m *Member) Ready() error {
 	s := m.State()
 	switch s.Phase {
@@ -288,8 +285,8 @@ func (m *Member) Ready() error {
 
 var errNotJoined = errors.New("it has no lease")
 
-// Alive returns an error if the work of a shard that was told to end at once has not done
-// so for as long as a lease lasts: nobody gets the shard before this process ends.
+// Alive returns an error if a Hold that had to end at once has not returned for the duration of a
+// lease: no other member gets the shard before this process ends.
 func (m *Member) Alive() error {
 	now := m.clock.now()
 	m.status.mu.Lock()

@@ -13,34 +13,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tenure is what one incarnation has to do with one shard. All fields belong to the
-// goroutine of its life.
+// tenure is the state of one shard in one incarnation. All fields belong to the goroutine of its
+// life.
 type tenure struct {
 	of    *life
 	shard Shard
 
 	running bool   // the Hold has not returned
-	told    bool   // it was told to
-	overdue bool   // and does not
+	told    bool   // the Hold was told to end
+	overdue bool   // the Hold did not end in time
 	version string // of the lease when the Hold began
 	give    context.CancelCauseFunc
 	halt    func()
 	stop    func() // of the timer of the drain; nil if there is none
 
-	writing bool // a request is under way
-	// given is the version of the lease that was tried to be given back: nobody knows
-	// what became of that, and it may still come true. What was claimed then is never
-	// worked again.
+	writing bool // a request is running
+	// given is the version of the lease that this member tried to give back. The result of that
+	// write is unknown, and it may still succeed. That claim is never worked on again.
 	given string
 	tried string    // the version of the lease at the last request
 	retry time.Time // when the next one at that version may be made
 }
 
-// errGiven is why the context of a Hold ends that is to hand over its shard.
+// errGiven is the cause of a Hold's context when the shard moves to another member.
 var errGiven = errors.New("shard is given to another member")
 
-// step does what there is to do for the shard. It returns when to do so again though
-// nothing happens; zero is never.
+// step takes the next step for the shard. It returns when to run again without a change; zero means
+// never.
 func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Time) {
 	c := v.claims[t.shard.Index]
 	mine := c.holder == t.of.id
@@ -48,7 +47,7 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 	case t.running:
 		switch {
 		case !mine && c.version() != t.version && !t.told:
-			// Somebody changed the lease by hand.
+			// The lease was changed by hand.
 			t.of.logger.Error("shard was taken away", zap.Stringer("shard", t.shard), zap.String("holder", c.holder))
 			t.end(errGiven)
 			t.halt()
@@ -61,8 +60,8 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 	case c.version() == t.tried && now.Before(t.retry):
 		return t.retry
 	case mine && t.of.leaving && !t.of.keeper.left():
-		// Others are to know first, or they count with this member, and share out anew what
-		// they hold themselves when they see that it has less. It is said at once.
+		// Other members must see the announcement first. Otherwise they count this member, and move
+		// their own shards when they see that it has fewer. leave announces it at once.
 	case mine:
 		t.given = c.version()
 		t.write("release", c, now, func(ctx context.Context) (*coordinationv1.Lease, error) {
@@ -82,9 +81,9 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 	return time.Time{}
 }
 
-// write writes the lease of the shard. What comes of it is seen in the lease, sooner or
-// later; until then it is not tried again too often. A lease that has changed since is
-// another matter: whoever was faster may have given it back.
+// write writes the lease of the shard. The member sees the result in the lease; until then it does
+// not retry too often. A changed lease is retried at once: the faster writer may have given the
+// shard back.
 func (t *tenure) write(what string, c claim, now time.Time, write func(context.Context) (*coordinationv1.Lease, error)) {
 	t.writing = true
 	t.tried, t.retry = c.version(), now.Add(t.of.period)
@@ -116,7 +115,7 @@ func (t *tenure) begin(c claim) {
 		err := error(&eventqueue.PanicError{Value: eventqueue.ErrAbandoned}) // Goexit
 		defer func() {
 			h.over.Store(true)
-			told := over(ctx) // which the goroutine of the life may hear of later
+			told := over(ctx) // the goroutine of the life may see it later
 			t.of.post(func() { t.ended(err, told) })
 		}()
 		err = t.of.hold(ctx, h.shard)
@@ -155,7 +154,7 @@ func over(ctx context.Context) bool {
 	}
 }
 
-// ended notes that the Hold has returned.
+// ended records that the Hold has returned.
 func (t *tenure) ended(err error, told bool) {
 	if t.stop != nil {
 		t.stop()

@@ -9,14 +9,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// view is what the leases said at one moment. All members see the same history of them,
-// some of it later than others: it is one resource, and so one watch.
+// view is the state of the leases at one moment. All members see the same history, some later than
+// others, because it is one resource with one watch.
 type view struct {
-	members map[string]*peer // by incarnation; also those that have ended
+	members map[string]*peer // by incarnation; includes ended ones
 	claims  []claim          // by the index of the shard
-	strange []claim          // those of somebody who knows of another number of shards
-	odd     []string         // what is wrong with leases that no member can have written
-	version string           // nothing is missing up to it
+	strange []claim          // claims by members that know another number of shards
+	odd     []string         // problems of leases that no member can have written
+	version string           // the view is complete up to it
 }
 
 // peer is an incarnation of a member.
@@ -24,16 +24,16 @@ type peer struct {
 	id       string
 	lease    *coordinationv1.Lease
 	of       int
-	joined   string // "" as long as it does not say
+	joined   string // "" until the member publishes it
 	leaving  bool
 	ended    bool
 	duration time.Duration
 }
 
-// claim is what the lease of a shard says.
+// claim is the content of a shard's lease.
 type claim struct {
 	lease    *coordinationv1.Lease // nil if there is none
-	holder   string                // the incarnation; "" for nobody
+	holder   string                // the incarnation; "" for none
 	duration time.Duration
 }
 
@@ -72,7 +72,7 @@ func newView(group Group, leases func(yield func(*coordinationv1.Lease) bool), o
 	return v
 }
 
-// add adds the incarnation that a lease is named after: one that has ended is not in it.
+// add adds the incarnation that a lease is named after: an ended lease does not name its holder.
 func (v *view) add(group Group, p *peer) {
 	if prefix := memberLease(group.Name, ""); len(p.lease.Name) > len(prefix) && p.lease.Name[:len(prefix)] == prefix {
 		p.id = p.lease.Name[len(prefix):]
@@ -80,8 +80,7 @@ func (v *view) add(group Group, p *peer) {
 	}
 }
 
-// alive returns the incarnations that have not ended, in an order that is the same for
-// all who look.
+// alive returns the living incarnations, in the same order for all members.
 func (v *view) alive() []*peer {
 	var alive []*peer
 	for _, p := range v.members {
@@ -104,8 +103,7 @@ func (v *view) candidates(group Group) []string {
 	return ids
 }
 
-// behind reports whether somebody joined before an incarnation that knows of another
-// number of shards.
+// behind reports whether a member with another number of shards joined before an incarnation.
 func (v *view) behind(p *peer) bool {
 	for _, other := range v.members {
 		if !other.ended && other.of != p.of && other.joined != "" && newer(p.joined, other.joined) {
@@ -115,7 +113,7 @@ func (v *view) behind(p *peer) bool {
 	return false
 }
 
-// named reports whether a shard has an incarnation for its holder.
+// named reports whether an incarnation is the holder of a shard.
 func (v *view) named(id string) bool {
 	return slices.ContainsFunc(v.claims, func(c claim) bool { return c.holder == id })
 }

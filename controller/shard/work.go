@@ -5,30 +5,29 @@ import (
 	"errors"
 )
 
-// Runner is something that runs until ctx ends, such as an informer, an informer.Group, a
-// controller.Reconciler or a controller.Controller.
+// Runner runs until ctx ends, such as an informer, an informer.Group, a controller.Reconciler or a
+// controller.Controller.
 type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// Work is what there is to do for one shard, made for one [Hold].
+// Work is the work of one shard, made for one [Hold].
 type Work struct {
-	// Caches are what the rest reads, such as an informer of the objects of the shard, or
-	// an informer.Group. They end after it. Nil is for none.
+	// Caches are the caches that Led reads, such as an informer of the shard's objects, or an
+	// informer.Group. They end after Led. Nil means none.
 	Caches Runner
-	// Led is the rest, such as a controller.Reconciler.
+	// Led is the rest of the work, such as a controller.Reconciler.
 	Led Runner
 }
 
-// ErrNoWork means that a function made a [Work] in which there is nothing to run.
+// ErrNoWork means that a [Work] has no Led.
 var ErrNoWork = errors.New("nothing to run for a shard: set Work.Led")
 
-// Working returns a [Hold] that runs what a function makes for the shard, and is gone
-// when it was given up. What a reconciler leaves undone, which it returns as an
-// *eventqueue.DrainError, is for the next holder, who reconciles every key of the
-// shard: give it a short drain timeout.
+// Working returns a [Hold] that calls make for its shard and runs the result until the shard is
+// given up. A reconciler may return its remaining keys as an *eventqueue.DrainError. The next
+// holder reconciles every key of the shard anyway: give the reconciler a short drain timeout.
 //
-// Their context has the shard: see [From].
+// The context of the work has the shard: see [From].
 func Working(make func(ctx context.Context, s Shard) (Work, error)) Hold {
 	return func(ctx context.Context, s Shard) error {
 		work, err := make(ctx, s)
@@ -42,7 +41,7 @@ func Working(make func(ctx context.Context, s Shard) (Work, error)) Hold {
 	}
 }
 
-// run runs the work until ctx ends or a part of it does.
+// run runs the work until ctx or a part of the work ends.
 func (w Work) run(ctx context.Context) error {
 	leading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -52,8 +51,8 @@ func (w Work) run(ctx context.Context) error {
 	if w.Caches != nil {
 		read = make(chan error, 1)
 		go func() {
-			defer close(read) // also if Goexit ends it
-			defer stop()      // without caches the rest cannot go on
+			defer close(read) // also after Goexit
+			defer stop()      // Led cannot continue without its caches
 			read <- w.Caches.Run(reading)
 		}()
 	}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Creator, Patcher, Deleter and Applier are what is needed of a client. Every typed client
-// that Kubernetes' code generator makes is all of them, and so is a [Resource].
+// Creator, Patcher, Deleter and Applier are the methods that this package calls on a client. Every
+// generated typed client has all of them, and so has a [Resource].
 type (
 	// Creator creates objects.
 	Creator[T any] interface {
@@ -27,18 +27,18 @@ type (
 	Deleter interface {
 		Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 	}
-	// Applier applies a configuration of an object, as a generated type C or, of a
-	// [Resource], the object itself.
+	// Applier applies a configuration of an object: a generated type C or, for a [Resource], the
+	// object itself.
 	Applier[T, C any] interface {
 		Apply(ctx context.Context, config C, opts metav1.ApplyOptions) (T, error)
 	}
 )
 
-// ErrNoVersion means that an object has no UID or no resource version, and so was not
-// read from the server.
+// ErrNoVersion means that an object has no UID or no resource version, so it does not come from the
+// server.
 var ErrNoVersion = errors.New("object has no UID or no resource version: pass it as the server returned it")
 
-// Create creates an object, and returns it as the server does.
+// Create creates an object, and returns the server's object.
 func Create[T metav1.Object](ctx context.Context, client Creator[T], object T) (T, error) {
 	created, err := client.Create(ctx, object, metav1.CreateOptions{})
 	if err != nil {
@@ -48,9 +48,8 @@ func Create[T metav1.Object](ctx context.Context, client Creator[T], object T) (
 	return created, nil
 }
 
-// Delete deletes the object that is held, if it is still there: it is no error if it is
-// gone, even though another one has its name. Nothing is asked if it is being deleted
-// already.
+// Delete deletes the held object. If the object is already gone, that is no error, even if another
+// object has its name now. If the object is already being deleted, Delete sends no request.
 func Delete[T metav1.Object](ctx context.Context, client Deleter, held T) error {
 	if held.GetUID() == "" {
 		return failed("delete", held, ErrNoVersion)
@@ -67,8 +66,8 @@ func Delete[T metav1.Object](ctx context.Context, client Deleter, held T) error 
 	return nil
 }
 
-// replaced reports whether the server says that another object has the name. A webhook may answer
-// with a conflict, too: that one is not about an object, and the object is still there.
+// replaced reports whether the server says that another object has the name. A webhook may also
+// answer with a conflict. That conflict does not name an object, and the object still exists.
 func replaced(err error) bool {
 	var answer apierrors.APIStatus
 	if !apierrors.IsConflict(err) || !errors.As(err, &answer) {

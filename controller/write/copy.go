@@ -6,15 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Copy returns a deep copy of an object, of any type: what is changed in it changes nothing
-// that the original has. It calls DeepCopyObject if T has it and it returns a T. It copies
-// other types by reflection, and calls DeepCopy or DeepCopyInto of each part that has it, as
-// code generators make them. Two things the copy shares with the original: what unexported
-// fields of a struct without such a method point to, and functions and channels. An object
-// that contains itself is not supported.
+// Copy returns a deep copy of an object of any type. It calls DeepCopyObject if T has it and it
+// returns a T. It copies other types by reflection, and calls DeepCopy or DeepCopyInto of each part
+// that has it, as code generators make them. The copy shares two things with the original:
+// functions and channels, and the targets of unexported fields in structs without such a method. An
+// object that contains itself is not supported.
 func Copy[T any](object T) T {
 	if o, ok := any(object).(runtime.Object); ok && !isNil(object) {
-		// One that an embedded field lends returns another type.
+		// A promoted method of an embedded field returns another type.
 		if c, ok := o.DeepCopyObject().(T); ok && reflect.TypeOf(c) == reflect.TypeOf(object) {
 			return c
 		}
@@ -75,11 +74,11 @@ func copyItems(to, from reflect.Value) {
 	}
 }
 
-// isPlain reports whether a value of a kind points to nothing that can change.
+// isPlain reports whether values of a kind contain no references to mutable data.
 func isPlain(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }
 
-// copyStruct copies a struct by its own method if it has one. A method that an embedded
-// field lends is of another type, and is not called.
+// copyStruct copies a struct by its own method if it has one. A promoted method of an embedded
+// field has another type, and is not called.
 func copyStruct(to, from reflect.Value) {
 	pointer := reflect.PointerTo(from.Type())
 	if m, ok := pointer.MethodByName("DeepCopyInto"); ok && m.Type.NumIn() == 2 && m.Type.In(1) == pointer && m.Type.NumOut() == 0 {
@@ -99,8 +98,8 @@ func copyStruct(to, from reflect.Value) {
 	copyFields(to, from)
 }
 
-// copyFields copies the exported fields, and those of structs that are embedded by a type with
-// an unexported name: JSON has them, and callers can reach them.
+// copyFields copies the exported fields, also of structs that are embedded by a type with an
+// unexported name: JSON contains them, and callers can reach them.
 func copyFields(to, from reflect.Value) {
 	for i := range from.NumField() {
 		switch f := from.Type().Field(i); {
@@ -112,7 +111,7 @@ func copyFields(to, from reflect.Value) {
 	}
 }
 
-// addressed returns a pointer to a value, which may be that of a map.
+// addressed returns a pointer to a value, which may come from a map.
 func addressed(v reflect.Value) reflect.Value {
 	if v.CanAddr() {
 		return v.Addr()

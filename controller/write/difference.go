@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// difference returns the merge patch that makes one object of another.
+// difference returns the merge patch that turns held into want.
 func difference[T metav1.Object](held, want T) (map[string]any, error) {
 	if p := reflect.ValueOf(held); p.Kind() == reflect.Pointer && p.Pointer() == reflect.ValueOf(want).Pointer() {
 		return nil, ErrSame
@@ -36,15 +36,15 @@ func differenceOf(held, want []byte) (map[string]any, error) {
 	return patchOf(before, after), nil
 }
 
-// fieldsOf reads a document. Its numbers stay what they are: of an int64 a float64, which
-// is the default, has 53 bits only, so that a change may be missed, or another number sent.
+// fieldsOf reads a document, and keeps numbers as text. The default, float64, has only 53 bits for
+// an int64: a change could be missed, or another number sent.
 func fieldsOf(document []byte) (fields map[string]any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.UseNumber()
 	return fields, decoder.Decode(&fields)
 }
 
-// patchOf returns the merge patch, as RFC 7386 has it, that makes one document of another.
+// patchOf returns the merge patch of RFC 7386 that turns one document into another.
 func patchOf(before, after map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name := range before {

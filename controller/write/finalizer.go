@@ -10,20 +10,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrDeleting means that an object is being deleted, and can get no finalizers any more.
+// ErrDeleting means that an object is being deleted, and can get no further finalizers.
 var ErrDeleting = errors.New("object is being deleted: it can get no finalizer")
 
-// Finalize is for objects that have an effect outside of themselves, which is to end with
-// them. Call it before the effect, at the beginning of a reconcile function:
+// Finalize is for objects with an effect outside of the cluster, which must end with the object.
+// Call it at the beginning of a reconcile function, before the effect:
 //
-//   - Of an object that is not being deleted it makes sure that it has the finalizer, and
-//     returns it, as alive: now the effect may be made.
-//   - Of one that is being deleted, and has the finalizer, it calls cleanup and, if that
-//     returns nil, takes the finalizer away.
-//   - One that is being deleted and does not have the finalizer is none of its business.
+//   - If the object is not being deleted, Finalize makes sure that it has the finalizer, and
+//     returns it as alive. The effect may follow.
+//   - If the object is being deleted and has the finalizer, Finalize calls cleanup. If cleanup
+//     returns nil, Finalize removes the finalizer.
+//   - If the object is being deleted and does not have the finalizer, Finalize does nothing.
 //
-// The cleanup gets a [Copy] of the object. It must be such that it may be called again. As long as it returns an error
-// the object stays, and its key is reconciled again if that error is returned.
+// The cleanup gets a [Copy] of the object. It may be called more than once. As long as it returns
+// an error, the object stays. Return that error from the reconcile function to retry the key.
 func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string, cleanup func(ctx context.Context, object T) error) (current T, alive bool, err error) {
 	if held.GetDeletionTimestamp() == nil {
 		current, err = AddFinalizer(ctx, client, held, finalizer)
@@ -39,8 +39,8 @@ func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, f
 	return current, false, err
 }
 
-// AddFinalizer adds a finalizer to the object that is held, unless it has it, and returns
-// the object with it.
+// AddFinalizer adds a finalizer to the held object, unless it has it, and returns the resulting
+// object.
 func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string) (T, error) {
 	if slices.Contains(held.GetFinalizers(), finalizer) {
 		return held, nil
@@ -51,9 +51,9 @@ func AddFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held 
 	return setFinalizers(ctx, client, held, append(slices.Clone(held.GetFinalizers()), finalizer))
 }
 
-// RemoveFinalizer takes a finalizer away from the object that is held, if it has it. If it
-// was the last one of an object that is being deleted, the object is gone then. It is no
-// error if it was gone before.
+// RemoveFinalizer removes a finalizer from the held object, if it has it. If it was the last one of
+// an object that is being deleted, the server then deletes the object. It is no error if the object
+// is already gone.
 func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string) (T, error) {
 	if !slices.Contains(held.GetFinalizers(), finalizer) {
 		return held, nil

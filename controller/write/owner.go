@@ -11,13 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrOtherNamespace means that an object cannot belong to an owner, since that has a
-// namespace, and the object another one or none.
+// ErrOtherNamespace means that the owner has a namespace, and the object is not in that namespace.
 var ErrOtherNamespace = errors.New("an owner with a namespace owns objects of its own namespace only")
 
 // OwnedError says that an object belongs to another controller.
 type OwnedError struct {
-	// Key is that of the object.
+	// Key is the key of the object.
 	Key store.Key
 	// Owner is the object's controller.
 	Owner metav1.OwnerReference
@@ -28,10 +27,10 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("%s belongs to %s %s, UID %s", e.Key, e.Owner.Kind, e.Owner.Name, e.Owner.UID)
 }
 
-// Own makes an owner the controller of an object that is yet to be written, as
-// [metav1.NewControllerRef] says it: the object is deleted after the owner. It returns an
-// [*OwnedError] if the object has another controller, and [ErrOtherNamespace]. Other
-// owner references stay. An object from a cache must be copied before.
+// Own makes an owner the controller of an object before it is written, as [metav1.NewControllerRef]
+// does: Kubernetes deletes the object after the owner. It returns an [*OwnedError] if the object
+// has another controller, and [ErrOtherNamespace] if the namespaces do not match. Other owner
+// references stay. Copy an object from a cache first.
 func Own[O, T metav1.Object](owner O, kind schema.GroupVersionKind, object T) error {
 	refs, err := owned(owner, kind, object)
 	if err == nil {
@@ -40,8 +39,8 @@ func Own[O, T metav1.Object](owner O, kind schema.GroupVersionKind, object T) er
 	return err
 }
 
-// Adopt is [Own] for an object that exists: it patches the one that is held, unless it
-// belongs to the owner already.
+// Adopt is [Own] for an existing object: it patches the held object, unless the object already
+// belongs to the owner.
 func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, kind schema.GroupVersionKind, held T) (T, error) {
 	if metav1.IsControlledBy(held, owner) {
 		return held, nil
@@ -53,7 +52,7 @@ func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, 
 	return send(ctx, client, held, map[string]any{"metadata": map[string]any{"ownerReferences": refs}})
 }
 
-// owned returns the owner references of an object that has the owner for its controller.
+// owned returns the owner references of an object with the owner as its controller.
 func owned(owner metav1.Object, kind schema.GroupVersionKind, object metav1.Object) ([]metav1.OwnerReference, error) {
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 	if owner.GetNamespace() != "" && owner.GetNamespace() != object.GetNamespace() {
@@ -67,7 +66,7 @@ func owned(owner metav1.Object, kind schema.GroupVersionKind, object metav1.Obje
 	}
 	refs, ref := slices.Clone(object.GetOwnerReferences()), *metav1.NewControllerRef(owner, kind)
 	if at := slices.IndexFunc(refs, func(other metav1.OwnerReference) bool { return other.UID == ref.UID }); at >= 0 {
-		refs[at] = ref // in its place: another order would be a change
+		refs[at] = ref // at the same index: another order would be a change
 		return refs, nil
 	}
 	return append(refs, ref), nil

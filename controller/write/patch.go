@@ -11,21 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrSame means that [Patch] or [Status] was given one object twice: it was changed where it
-// is held, so that the cache is wrong, and nothing can be compared.
+// ErrSame means that [Patch] or [Status] got the same object twice: the cached object was changed
+// in place, so the cache is wrong, and there is nothing to compare.
 var ErrSame = errors.New("the object that is wanted is the one that is held: change a Copy of it")
 
-// ErrNotStatus means that [Status] was to change something else than the status.
+// ErrNotStatus means that held and want of [Status] differ outside of the status.
 var ErrNotStatus = errors.New("something else than the status differs, which the server would ignore: use Patch for it")
 
-// Patch makes the object that is held the one that is wanted, by a merge patch of what
-// differs in JSON, and returns it as the server does. If nothing differs it returns what is
-// held, and asks nothing. Of a resource that has a status of its own, the server ignores
-// what differs in the status: see [Status].
+// Patch changes the held object into the wanted one, by a merge patch of their difference in JSON,
+// and returns the server's object. Without a difference it returns held and sends no request. For a
+// resource with a status subresource, the server ignores differences in the status: see [Status].
 //
-// What is wanted is to be made from a [Copy] of what is held, so that all that it does not
-// mean to change is the same. It must not share maps, slices or pointers that were changed:
-// of such changes Patch sees nothing. It returns [ErrSame] if the two are one object.
+// Make the wanted object from a [Copy] of held, so that all other fields are equal. It must not
+// share changed maps, slices or pointers with held: Patch cannot see such changes. It returns
+// [ErrSame] if held and want are the same object.
 func Patch[T metav1.Object](ctx context.Context, client Patcher[T], held, want T) (T, error) {
 	patch, err := difference(held, want)
 	if err != nil {
@@ -34,8 +33,8 @@ func Patch[T metav1.Object](ctx context.Context, client Patcher[T], held, want T
 	return send(ctx, client, held, patch)
 }
 
-// Status is [Patch] for the status subresource. It writes the status alone, and returns
-// [ErrNotStatus] if something else differs.
+// Status is [Patch] for the status subresource. It writes only the status, and returns
+// [ErrNotStatus] if another field differs.
 func Status[T metav1.Object](ctx context.Context, client Patcher[T], held, want T) (T, error) {
 	patch, err := difference(held, want)
 	if err != nil {
@@ -49,7 +48,7 @@ func Status[T metav1.Object](ctx context.Context, client Patcher[T], held, want 
 	return send(ctx, client, held, patch, "status")
 }
 
-// send sends a merge patch of the object that is held, if there is something in it.
+// send sends a merge patch for the held object, unless the patch is empty.
 func send[T metav1.Object](ctx context.Context, client Patcher[T], held T, patch map[string]any, subresources ...string) (T, error) {
 	if len(patch) == 0 {
 		return held, nil

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Resource is a client that writes objects of one resource, in JSON. T is a pointer to a
-// struct with metadata and JSON tags, and nothing is generated: it is what
-// [reflector.Resource] is for reading. All methods are safe for concurrent use.
+// Resource is a client that writes objects of one resource, in JSON. T is a pointer to a struct
+// with metadata and JSON tags, without generated code. [reflector.Resource] is its counterpart for
+// reading. All methods are safe for concurrent use.
 //
-// Its objects need not say their kind: that of the resource is put into what is sent.
+// Its objects need not contain their kind: the Resource adds it to each request.
 type Resource[T reflector.Object] struct {
 	rest      rest.Interface
 	resource  string
@@ -31,9 +31,9 @@ type Resource[T reflector.Object] struct {
 
 var (
 	meta = newMeta()
-	// parameters puts the options of requests into URLs.
+	// parameters encodes the options of requests into URLs.
 	parameters = runtime.NewParameterCodec(meta)
-	// refusals reads what a server says that refuses.
+	// refusals decodes error answers of the server.
 	refusals = serializer.NewCodecFactory(meta).WithoutConversion()
 )
 
@@ -43,11 +43,10 @@ func newMeta() *runtime.Scheme {
 	return s
 }
 
-// ForResource returns a client of a resource, whose objects are of a kind, without
-// namespaces; [Resource.In] makes one for a namespace of it. It returns
-// [reflector.ErrNoStruct] unless T is a pointer to a struct, and an error if the kind is
-// none or the config is of no use. The client follows no redirect to another host or scheme,
-// which would receive its credentials.
+// ForResource returns a client of a resource with the given kind, without a namespace.
+// [Resource.In] returns a client for a namespace. ForResource returns [reflector.ErrNoStruct]
+// unless T is a pointer to a struct, and an error if the kind or the config is invalid. The client
+// follows no redirect to another host or scheme, which would receive its credentials.
 func ForResource[T reflector.Object](config *rest.Config, resource schema.GroupVersionResource, kind string) (*Resource[T], error) {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("client of %s: %w", resource.Resource, reflector.ErrNoStruct)
@@ -74,7 +73,7 @@ func ForResource[T reflector.Object](config *rest.Config, resource schema.GroupV
 	return &Resource[T]{rest: client, resource: resource.Resource, kind: metav1.TypeMeta{APIVersion: version.String(), Kind: kind}}, nil
 }
 
-// isKind is the form of a kind: as that of a Go type that is exported.
+// isKind is the form of a kind: the name of an exported Go type.
 var isKind = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
 // In returns the client for a namespace.
@@ -89,13 +88,13 @@ func (r *Resource[T]) Create(ctx context.Context, object T, opts metav1.CreateOp
 	return r.send(ctx, r.to(r.rest.Post()).SpecificallyVersionedParams(&opts, parameters, schema.GroupVersion{Version: "v1"}), object)
 }
 
-// Update replaces an object by another state of it, which has the resource version of the
-// one that it replaces. See [Patch] for one that sends what changed.
+// Update replaces an object by another state with the same resource version. [Patch] sends only the
+// changed fields.
 func (r *Resource[T]) Update(ctx context.Context, object T, opts metav1.UpdateOptions) (T, error) {
 	return r.send(ctx, r.to(r.rest.Put()).Name(object.GetName()).SpecificallyVersionedParams(&opts, parameters, schema.GroupVersion{Version: "v1"}), object)
 }
 
-// UpdateStatus is Update for the status alone.
+// UpdateStatus is Update for only the status.
 func (r *Resource[T]) UpdateStatus(ctx context.Context, object T, opts metav1.UpdateOptions) (T, error) {
 	return r.send(ctx, r.to(r.rest.Put()).Name(object.GetName()).SubResource("status").SpecificallyVersionedParams(&opts, parameters, schema.GroupVersion{Version: "v1"}), object)
 }
@@ -156,10 +155,10 @@ func (r *Resource[T]) encode(object T) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// result returns the object that the server answers with.
+// result returns the object of the server's answer.
 func (r *Resource[T]) result(ctx context.Context, request *rest.Request) (object T, err error) {
 	answer := request.Do(ctx)
-	if err := answer.Error(); err != nil { // Raw does not read refusals
+	if err := answer.Error(); err != nil { // Raw does not decode error answers
 		return object, err
 	}
 	data, err := answer.Raw()

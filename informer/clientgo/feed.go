@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// FromSharedInformer returns an informer whose cache is filled by one of client-go's, or
-// by anything else that is a cache.SharedInformer: subscribers and indexes are as with
-// [informer.New], there is no second watch, and the objects are the same pointers. key is
-// the KeyFunc of the objects, such as [store.ObjectKey].
+// FromSharedInformer returns an informer whose cache is filled by an informer of client-go, or by
+// any other cache.SharedInformer. Subscribers and indexes work as with [informer.New], there is no
+// second watch, and the objects are the same pointers. key is the KeyFunc of the objects, such as
+// [store.ObjectKey].
 //
-// Somebody else starts the shared informer, before or after. The new one has to be run as
-// well; its name is "shared " and the Go type unless [informer.WithName] says otherwise.
+// The program must start the shared informer, before or after, and must also run the new informer.
+// The name is "shared " and the Go type unless [informer.WithName] sets another one.
 func FromSharedInformer[T any](shared cache.SharedInformer, key store.KeyFunc[T], opts ...informer.Option) *informer.Informer[T] {
 	opts = append([]informer.Option{informer.WithName("shared " + typeName[T]())}, opts...)
 	return informer.NewFed(key, func(into store.Store[T], report informer.Report) informer.Feed {
@@ -29,19 +29,20 @@ func FromSharedInformer[T any](shared cache.SharedInformer, key store.KeyFunc[T]
 	}, opts...)
 }
 
-// Feed fills a store from a shared informer of client-go's. It is what
-// [FromSharedInformer] is made of, and feeds a controller as well.
+// Feed fills a store from a shared informer of client-go. [FromSharedInformer] uses it. It can also
+// feed a controller.
 //
-// The store is replaced when the shared informer's first objects are known, with a
-// resource version that they are not older than; then every event is written to it.
-// Events that say nothing new, as a relist and a resync of client-go's bring, are left
-// out. An object that the store rejects is reported, and tried again with its next event,
-// be it one of those.
+// When the shared informer has its first objects, the feed replaces the content of the store. It
+// uses a resource version that is not newer than these objects. It then writes every event to the
+// store, except for updates without a change, as a relist and a resync of client-go bring them. If
+// the store rejects an object, the feed reports it and retries with the next event of the object,
+// even if that event is such an update.
 //
-// What client-go does not tell its event handlers, a Feed cannot know: bookmarks, so that
-// the resource version moves with the objects alone; that it relists, so that the version
-// may be ahead of some objects for the moment that a relist takes; and whether its watch
-// works.
+// client-go hides three facts from its event handlers, so a Feed does not know them:
+//
+//   - Bookmarks: the resource version advances only with the objects.
+//   - Relists: during a relist, the version may be ahead of some objects.
+//   - Whether the watch works.
 //
 // Create one with [NewFeed]. All methods are safe for concurrent use.
 type Feed[T any] struct {
@@ -53,26 +54,25 @@ type Feed[T any] struct {
 	mu      sync.Mutex
 	run     *feedRun[T] // nil unless Run runs
 	state   reflector.State
-	changed chan struct{} // closed by the next change; nil if nobody waits
+	changed chan struct{} // closed by the next change; nil if no caller waits
 	synced  chan struct{}
-	lacking map[store.Key]bool // what could not be stored
+	lacking map[store.Key]bool // the objects that could not be stored
 }
 
-// feedRun is what belongs to one call of Run. Guarded by Feed.mu.
+// feedRun is the state of one call of Run. Guarded by Feed.mu.
 type feedRun[T any] struct {
 	ctx context.Context
-	// first are the objects that came before all of the first ones were known. It is
-	// nil afterwards.
+	// first collects the objects until all first objects are known. It is nil afterwards.
 	first map[store.Key]T
-	// version is one that first is not older than.
+	// version is a version that is not newer than first.
 	version string
 }
 
 var _ informer.Feed = (*Feed[any])(nil)
 
-// NewFeed returns what fills a store from a shared informer. report is called with
-// failures: a [*reflector.Error] with the operation [reflector.OpStore], of an object that
-// is no T or that the store rejected. It may be nil.
+// NewFeed returns a feed that fills a store from a shared informer. It calls report with each
+// failure: a [*reflector.Error] with the operation [reflector.OpStore], for an object that is no T
+// or that the store rejected. report may be nil.
 func NewFeed[T any](from cache.SharedInformer, to store.Store[T], report informer.Report) *Feed[T] {
 	if report == nil {
 		report = func(context.Context, error) {}
@@ -80,11 +80,10 @@ func NewFeed[T any](from cache.SharedInformer, to store.Store[T], report informe
 	return &Feed[T]{from: from, to: to, report: report, state: reflector.State{Phase: reflector.Stopped}, synced: make(chan struct{})}
 }
 
-// Run fills the store until ctx ends, and then returns nil; nothing is written after
-// that. It returns [ErrStopped] in an error when the shared informer ends first, an error
-// if the store does not take the first objects at all, [ErrNoSharedInformer] or
-// [reflector.ErrNoStore] if there is none, and [reflector.ErrRunning] if it runs already.
-// It may be called again.
+// Run fills the store until ctx ends, and then returns nil. It writes nothing after that. It
+// returns these errors: one that wraps [ErrStopped] when the shared informer ends first, one if the
+// store fails to take the first objects, [ErrNoSharedInformer] or [reflector.ErrNoStore] if one of
+// them is nil, and [reflector.ErrRunning] if it is already running. It may be called again.
 func (f *Feed[T]) Run(ctx context.Context) error {
 	if f.from == nil {
 		return ErrNoSharedInformer
@@ -103,7 +102,7 @@ func (f *Feed[T]) Run(ctx context.Context) error {
 	// It fails for a registration that is not the shared informer's own.
 	defer func() { _ = f.from.RemoveEventHandler(handle) }()
 
-	var ended <-chan struct{} // nil if the shared informer is of a kind that does not tell
+	var ended <-chan struct{} // nil if the shared informer has no such channel
 	if h, ok := handle.(interface{ ShutdownChan() <-chan struct{} }); ok {
 		ended = h.ShutdownChan()
 	}
@@ -127,8 +126,8 @@ func (f *Feed[T]) Run(ctx context.Context) error {
 }
 
 func (f *Feed[T]) start(ctx context.Context) (*feedRun[T], error) {
-	// Asked before the handler is added: what it will be told of is not older. It is
-	// the store's version, which is never ahead of the objects.
+	// Read the version before the handler is added: no later event is older. It is the version of
+	// the shared informer's store, which is never ahead of the objects.
 	version := f.from.GetStore().LastStoreSyncResourceVersion()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,8 +147,8 @@ func (f *Feed[T]) stop() {
 	f.setLocked(func(s *reflector.State) { s.Phase = reflector.Stopped })
 }
 
-// fill replaces the store's content by the first objects. It returns an error if the
-// store is not filled.
+// fill replaces the store's content with the first objects. It returns an error if the store could
+// not be filled.
 func (f *Feed[T]) fill(r *feedRun[T]) error {
 	var fatal error
 	f.do(r, func() (store.Key, error) {
@@ -174,8 +173,8 @@ func (f *Feed[T]) fill(r *feedRun[T]) error {
 	return fatal
 }
 
-// outcome says what an error of a store means: whether the write was made, but for what
-// is lacking.
+// outcome interprets an error of a store. made reports whether the write happened, except for the
+// lacking objects.
 func outcome(err error) (made bool, lacking []store.Key) {
 	if rejected, ok := errors.AsType[*store.RejectedError](err); ok {
 		for _, r := range rejected.Rejections {
@@ -186,11 +185,11 @@ func outcome(err error) (made bool, lacking []store.Key) {
 	return err == nil, nil
 }
 
-// do makes a write, unless its Run is over, and tells how it failed. The key is that of
-// the object, or zero for many.
+// do makes a write, unless its Run has ended, and reports a failure. The key is the key of the
+// object, or zero for many objects.
 func (f *Feed[T]) do(r *feedRun[T], write func() (store.Key, error)) {
 	if failure := f.locked(r, write); failure != nil {
-		f.report(r.ctx, failure) // not under the lock: it may ask for the state
+		f.report(r.ctx, failure) // not under the lock: report may ask for the state
 	}
 }
 
@@ -222,11 +221,11 @@ func (f *Feed[T]) locked(r *feedRun[T], write func() (store.Key, error)) error {
 	return failure
 }
 
-// State says what the feed does: Listing until the shared informer's first objects are
-// known, and Watching from then on. Err is what could not be stored last, as long as the
-// store lacks an object.
+// State returns the state of the feed: Listing until the shared informer has its first objects, and
+// Watching from then on. Err is the last store failure, as long as the store lacks an object.
 //
-// Contact is now as long as it runs: client-go does not say whether its watch works.
+// While the feed runs, Contact is the current time: client-go does not show whether its watch
+// works.
 func (f *Feed[T]) State() reflector.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,8 +236,8 @@ func (f *Feed[T]) State() reflector.State {
 	return state
 }
 
-// Changed returns a channel that is closed when the state is another than the given one,
-// its ResourceVersion and Contact aside.
+// Changed returns a channel that is closed when the state differs from the given one. It ignores
+// ResourceVersion and Contact.
 func (f *Feed[T]) Changed(seen reflector.State) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

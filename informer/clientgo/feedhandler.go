@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// handler is the event handler by which a Feed hears of a shared informer. It takes any
-// because it is a cache.ResourceEventHandler, whose objects may be tombstones.
+// handler is the event handler of a Feed at a shared informer. It takes any because it is a
+// cache.ResourceEventHandler, whose objects may be tombstones.
 type handler[T any] struct {
 	of  *Feed[T]
 	run *feedRun[T]
@@ -22,7 +22,7 @@ func (h handler[T]) OnUpdate(prior, object any) {
 	h.put(object, unchanged(prior, object), h.of.to.Update)
 }
 
-// put stores an object that is there. One that is known is left out, unless it lacks.
+// put stores an existing object. It skips a known version, unless the store lacks the object.
 func (h handler[T]) put(object any, known bool, write func(T) error) {
 	h.of.do(h.run, func() (store.Key, error) {
 		key, err := h.of.keyOf(object)
@@ -64,7 +64,7 @@ func (h handler[T]) OnDelete(object any) {
 	})
 }
 
-// saw notes the version of an object: events come in the order of versions.
+// saw records the version of an object: events come in the order of versions.
 func (r *feedRun[T]) saw(object any) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
@@ -78,8 +78,8 @@ func (r *feedRun[T]) saw(object any) {
 	}
 }
 
-// keyOf returns the key of an object, as the store has it if it says so. A
-// DeletedFinalStateUnknown has the key of the object in it, if there is one.
+// keyOf returns the key of an object, by the store's KeyOf if it has one. For a
+// DeletedFinalStateUnknown it returns the key of the contained object, if there is one.
 func (f *Feed[T]) keyOf(object any) (store.Key, error) {
 	inner := object
 	if lost, ok := object.(cache.DeletedFinalStateUnknown); ok {
@@ -94,7 +94,7 @@ func (f *Feed[T]) keyOf(object any) (store.Key, error) {
 	return namespaced("", text), err
 }
 
-// unchanged reports whether an update says nothing new.
+// unchanged reports whether an update changes nothing.
 func unchanged(prior, object any) bool {
 	before, ok := versionOf(prior)
 	after, too := versionOf(object)

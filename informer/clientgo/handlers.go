@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// registration is an event handler that was added.
+// registration is a registered event handler.
 type registration struct {
-	// of is the informer that it was added to.
+	// of is the handler's informer.
 	of           any // a *SharedIndexInformer of some type
 	subscription subscription
 	name         string
@@ -28,15 +28,15 @@ type subscription interface {
 	Close()
 }
 
-// HasSynced reports whether the handler has been told of what the cache was first filled
-// with, or held when it was added. It stays false for a handler that was removed before.
+// HasSynced reports whether the handler got every object of the first list, or every object that
+// the cache held when the handler was added. It stays false for a handler that was removed before.
 func (r *registration) HasSynced() bool { return cache.IsDone(r.HasSyncedChecker()) }
 
 func (r *registration) HasSyncedChecker() cache.DoneChecker {
 	return synced{r.name, r.subscription.Synced()}
 }
 
-// ShutdownChan is what cache.ShutDownEventHandler waits for.
+// ShutdownChan is the channel that cache.ShutDownEventHandler waits for.
 func (r *registration) ShutdownChan() <-chan struct{} { return r.subscription.Done() }
 
 // AddEventHandler adds a handler, with the resync period of [WithResync].
@@ -44,15 +44,14 @@ func (s *SharedIndexInformer[T]) AddEventHandler(handler cache.ResourceEventHand
 	return s.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
-// AddEventHandlerWithResyncPeriod adds a handler with a resync period of its own; 0 is
-// for no resync.
+// AddEventHandlerWithResyncPeriod adds a handler with its own resync period; 0 means no resync.
 func (s *SharedIndexInformer[T]) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	return s.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &period})
 }
 
-// AddEventHandlerWithOptions adds a handler, at any time until the informer has stopped.
-// It is told of what is there as initial additions, then of everything that happens. It
-// returns [ErrNoHandler] or [ErrStopped].
+// AddEventHandlerWithOptions adds a handler, at any time until the informer has stopped. The
+// handler gets the existing objects as initial additions, and then every change. It returns
+// [ErrNoHandler] or [ErrStopped].
 func (s *SharedIndexInformer[T]) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	if handler == nil {
 		return nil, ErrNoHandler
@@ -72,11 +71,11 @@ func (s *SharedIndexInformer[T]) AddEventHandlerWithOptions(handler cache.Resour
 	return r, nil
 }
 
-// RemoveEventHandler removes a handler: no call of it begins any more; one that runs may
-// go on, and cache.ShutDownEventHandler waits for its end. It may be called more than
-// once, and from the handler. A registration of another informer is left alone, so that
-// ShutDownEventHandler would wait for ever, as in client-go; for one that is not of this
-// package it returns [ErrRegistration].
+// RemoveEventHandler removes a handler. No further call of the handler begins. A running call may
+// continue, and cache.ShutDownEventHandler waits for its end. RemoveEventHandler may be called more
+// than once, and from the handler. It ignores a registration of another informer, for which
+// ShutDownEventHandler would then wait for ever, as in client-go. For a registration that is not
+// from this package it returns [ErrRegistration].
 func (s *SharedIndexInformer[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {
@@ -92,15 +91,14 @@ func (s *SharedIndexInformer[T]) RemoveEventHandler(handle cache.ResourceEventHa
 	return nil
 }
 
-// caller calls a handler of client-go's.
+// caller calls an event handler of client-go.
 type caller[T any] struct {
 	handler cache.ResourceEventHandler
 	options cache.HandlerOptions
 }
 
-// Handle implements [informer.Handler]. A panic goes to utilruntime.PanicHandlers, as in
-// client-go. If utilruntime.ReallyCrash is set it then goes on, and the informer makes a
-// failure of it.
+// Handle implements [informer.Handler]. A panic goes to utilruntime.PanicHandlers, as in client-go.
+// If utilruntime.ReallyCrash is set, the panic continues, and the informer turns it into a failure.
 func (c caller[T]) Handle(ctx context.Context, event eventqueue.Event[T]) error {
 	if c.options.Logger != nil {
 		defer utilruntime.HandleCrashWithLogger(*c.options.Logger)

@@ -11,10 +11,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// hooks are what client-go lets one set after an informer was made. They are read by the
-// reflector.
+// hooks are the functions that client-go allows to set after an informer was made. The reflector
+// reads them.
 type hooks[T any] struct {
-	name      string // the informer's
+	name      string // the informer's name
 	transform atomic.Pointer[cache.TransformFunc]
 	watch     atomic.Pointer[cache.WatchErrorHandlerWithContext]
 
@@ -22,10 +22,10 @@ type hooks[T any] struct {
 	makeStandIn sync.Once
 }
 
-// SetTransform sets a function that every object goes through once before it is stored;
-// it may change the object or return another one of the same type and with the same key.
-// An object that it refuses is not stored, and fetched again after a back-off. Objects of
-// a [reflector.Resource] share equal parts: of them it must replace maps and slices and not
+// SetTransform sets a function that runs once for every object before the object is stored. The
+// function may change the object, or return another one of the same type and with the same key. If
+// it returns an error, the object is not stored, and is fetched again after a back-off. Objects of
+// a [reflector.Resource] share equal parts: the function must replace their maps and slices and not
 // edit them, unless the Resource was made with [reflector.WithoutSharing].
 //
 // It returns [ErrStarted] after the start. For an informer that was not made by
@@ -49,10 +49,9 @@ func (s *SharedIndexInformer[T]) SetWatchErrorHandler(handler cache.WatchErrorHa
 	return s.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext sets who is told of each list and watch that failed
-// and is tried again: the error is a [*reflector.Error]. The Reflector that the handler
-// gets is there for its name only; it does nothing. The default, and that of a nil
-// handler, is cache.DefaultWatchErrorHandler.
+// SetWatchErrorHandlerWithContext sets a handler for each failure of a list or watch that is
+// retried. The error is a [*reflector.Error]. The Reflector argument of the handler only has a
+// name; it does nothing. The default, also for a nil handler, is cache.DefaultWatchErrorHandler.
 //
 // It returns [ErrStarted] after the start. For an informer that was not made by
 // [NewSharedIndexInformer] it returns an [*UnsupportedError].
@@ -79,7 +78,7 @@ func (s *SharedIndexInformer[T]) set(method, instead string, set func(*hooks[T])
 	return nil
 }
 
-// transformed is the function of the informer's Transform.
+// transformed is the transform function of the informer.
 func (h *hooks[T]) transformed(object T) (T, error) {
 	transform := h.transform.Load()
 	if transform == nil {
@@ -107,8 +106,8 @@ func (h *hooks[T]) failed(ctx context.Context, err error) {
 	cache.DefaultWatchErrorHandler(ctx, h.reflector(), err)
 }
 
-// reflector returns something that handlers of client-go, the default one above all, can
-// ask for its name.
+// reflector returns a stand-in with a name, which handlers of client-go ask for, such as the
+// default one.
 func (h *hooks[T]) reflector() *cache.Reflector {
 	h.makeStandIn.Do(func() {
 		h.standIn = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, cache.NewStore(cache.MetaNamespaceKeyFunc),

@@ -15,27 +15,25 @@ import (
 // index is an index that was added by AddIndexers.
 type index[T any] struct {
 	fn cache.IndexFunc
-	// found is nil for the index by namespaces, which every cache has by itself.
+	// found is nil for the index by namespace, which every cache has.
 	found *store.Index[string, T]
 }
 
 var errNoIndexFunc = errors.New("no index function")
 
-// isByNamespace recognises the index that nearly everybody adds: nothing has to be kept
-// for it, because keys are in the order of namespaces.
+// isByNamespace recognises the index that most programs add. It needs no memory, because keys are
+// ordered by namespace.
 func isByNamespace(fn cache.IndexFunc) bool {
 	return reflect.ValueOf(fn).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
 }
 
-// AddIndexers adds indexes, at any time: what the cache holds is indexed before it
-// returns. The index by namespace, cache.NamespaceIndex, is there without it, and can be
-// added once none the less.
+// AddIndexers adds indexes, at any time. It indexes the objects in the cache before it returns. The
+// index by namespace, cache.NamespaceIndex, exists without it, but can still be added once.
 //
-// It returns an error for a name that is taken, and then adds nothing. If a
-// function fails for an object that the cache holds it returns an error, too, and the indexes
-// whose names come before that one in the alphabet are added. A function that fails
-// later, by an error or a panic, keeps the object out of the cache: see
-// [store.AddIndex]. In client-go the program ends.
+// If a name is taken, AddIndexers returns an error and adds nothing. It also returns an error if a
+// function fails for an object in the cache. It has then added the indexes whose names come earlier
+// in the alphabet. If a function later returns an error or panics, the cache rejects the object:
+// see [store.AddIndex]. In client-go the program ends.
 func (x *Indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	x.adding.Lock()
 	defer x.adding.Unlock()
@@ -95,8 +93,8 @@ func (x *Indexer[T]) named(name string) (index[T], error) {
 	return index[T]{}, fmt.Errorf("index %q: %w", name, ErrNoIndex)
 }
 
-// GetIndexers returns the functions of the indexes, that by namespace among them. The
-// map is a copy.
+// GetIndexers returns the functions of the indexes, including the index by namespace. The map is a
+// copy.
 func (x *Indexer[T]) GetIndexers() cache.Indexers {
 	all := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	x.mu.RLock()
@@ -107,8 +105,8 @@ func (x *Indexer[T]) GetIndexers() cache.Indexers {
 	return all
 }
 
-// Index returns the objects that have one of the values of an object, which need not be
-// in the cache.
+// Index returns the objects that share a value with the given object, which need not be in the
+// cache.
 func (x *Indexer[T]) Index(name string, object any) ([]any, error) {
 	i, err := x.named(name)
 	if err != nil {
@@ -134,7 +132,7 @@ func inOrder[T any](objects map[store.Key]T) []any {
 	return ordered
 }
 
-// IndexKeys returns the keys of the objects that have a value.
+// IndexKeys returns the keys of the objects with a value.
 func (x *Indexer[T]) IndexKeys(name, value string) ([]string, error) {
 	i, err := x.named(name)
 	if err != nil {
@@ -147,7 +145,7 @@ func (x *Indexer[T]) IndexKeys(name, value string) ([]string, error) {
 	return keys, nil
 }
 
-// ByIndex returns the objects that have a value.
+// ByIndex returns the objects with a value.
 func (x *Indexer[T]) ByIndex(name, value string) ([]any, error) {
 	i, err := x.named(name)
 	if err != nil {
@@ -160,8 +158,8 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]any, error) {
 	return objects, nil
 }
 
-// ListIndexFuncValues returns the values that any object has, in no particular order;
-// none for an index that there is not.
+// ListIndexFuncValues returns all values of the index, in no particular order. It returns none for
+// an unknown index.
 func (x *Indexer[T]) ListIndexFuncValues(name string) []string {
 	i, err := x.named(name)
 	if err != nil {
@@ -176,11 +174,11 @@ func (x *Indexer[T]) ListIndexFuncValues(name string) []string {
 			namespaces = append(namespaces, key.Namespace)
 		}
 	}
-	slices.Sort(namespaces) // those of several clusters
+	slices.Sort(namespaces) // there may be several clusters
 	return slices.Compact(namespaces)
 }
 
-// get iterates over the objects of a state that have a value.
+// get iterates over the objects of a snapshot with a value.
 func (i index[T]) get(state *store.Snapshot[T], value string) iter.Seq2[store.Key, T] {
 	if i.found == nil {
 		return state.Namespace(value)

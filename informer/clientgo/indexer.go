@@ -8,42 +8,38 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Indexer is a cache as client-go's tools/cache knows it: what generated listers read.
+// Indexer shows a cache as client-go's cache.Indexer, which generated listers read.
 //
-// Keys are as store.Key's String writes them: "namespace/name", or "name" without a
-// namespace, as everywhere in client-go, and with "cluster|" in front for a key with a
-// cluster. Lists are new slices, in the order of keys, of one state of the cache; the
-// objects in them are shared and read-only.
+// Keys have the form of store.Key's String: "namespace/name", or "name" without a namespace, as
+// everywhere in client-go. A key with a cluster begins with "cluster|". Lists are new slices, in
+// the order of keys, and show one state of the cache. The objects in them are shared and read-only.
 //
-// Its methods take and return any because those of cache.Indexer do: code that has a type
-// reads the [store.Cache] itself.
+// Its methods take and return any because the methods of cache.Indexer do. Typed code reads the
+// [store.Cache] itself.
 //
-// Get one from [AsIndexer] or [AsReadOnlyIndexer]. All methods are safe for concurrent
-// use.
+// Get one from [AsIndexer] or [AsReadOnlyIndexer]. All methods are safe for concurrent use.
 type Indexer[T any] struct {
 	view  *store.View[T]
 	cache *store.Cache[T] // nil if it is read-only
 
 	adding sync.Mutex // held while indexes are added
 
-	// mu protects the field below it. It is never held while a function of an index
-	// runs.
+	// mu protects the field below it. It is never held while a function of an index runs.
 	mu      sync.RWMutex
 	indexes map[string]index[T]
 }
 
 var _ cache.Indexer = (*Indexer[any])(nil)
 
-// AsIndexer shows a cache to code that wants one of client-go's, such as a generated
-// lister. Writes go to the cache.
+// AsIndexer shows a cache to code that wants a cache of client-go, such as a generated lister.
+// Writes go to the cache.
 func AsIndexer[T any](c *store.Cache[T]) *Indexer[T] {
 	x := AsReadOnlyIndexer(&c.View)
 	x.cache = c
 	return x
 }
 
-// AsReadOnlyIndexer is [AsIndexer] for hands that may only read: writes fail with
-// [ErrReadOnly].
+// AsReadOnlyIndexer is [AsIndexer] for code that may only read: writes return [ErrReadOnly].
 func AsReadOnlyIndexer[T any](view *store.View[T]) *Indexer[T] {
 	return &Indexer[T]{view: view, indexes: map[string]index[T]{}}
 }
@@ -68,10 +64,10 @@ func (x *Indexer[T]) ListKeys() []string {
 	return keys
 }
 
-// Get returns what is held under the key of an object: a T, a cache.ExplicitKey, a
-// cache.DeletedFinalStateUnknown, or anything with the metadata of a Kubernetes object.
-// For anything else it returns a cache.KeyError. An object does not say which cluster it
-// is of: where a cache holds several, use GetByKey.
+// Get returns the object in the cache that has the key of the given object: a T, a
+// cache.ExplicitKey, a cache.DeletedFinalStateUnknown, or anything with the metadata of a
+// Kubernetes object. For anything else it returns a cache.KeyError. An object does not contain its
+// cluster: if a cache holds several clusters, use GetByKey.
 func (x *Indexer[T]) Get(object any) (any, bool, error) {
 	if t, ok := object.(T); ok {
 		key, err := x.view.KeyOf(t)
@@ -88,7 +84,7 @@ func (x *Indexer[T]) Get(object any) (any, bool, error) {
 	return x.GetByKey(key)
 }
 
-// GetByKey returns what is held under a key. The error is always nil.
+// GetByKey returns the object under a key. The error is always nil.
 func (x *Indexer[T]) GetByKey(key string) (any, bool, error) {
 	for k := range keysOf(key) {
 		if held, ok := x.view.Get(k); ok {
@@ -98,7 +94,7 @@ func (x *Indexer[T]) GetByKey(key string) (any, bool, error) {
 	return nil, false, nil
 }
 
-// exists returns a nil without a type for what is not there, as callers expect.
+// exists returns an untyped nil for a missing object, as callers expect.
 func exists[T any](object T, ok bool) (any, bool, error) {
 	if !ok {
 		return nil, false, nil
@@ -106,8 +102,8 @@ func exists[T any](object T, ok bool) (any, bool, error) {
 	return object, true, nil
 }
 
-// LastStoreSyncResourceVersion returns the cache's resource version. It is empty before
-// the first Replace: until then nobody knows what is missing.
+// LastStoreSyncResourceVersion returns the cache's resource version. It is empty before the first
+// Replace, because the cache is incomplete until then.
 func (x *Indexer[T]) LastStoreSyncResourceVersion() string { return x.view.ResourceVersion() }
 
 // Add adds an object to the cache.
@@ -152,8 +148,8 @@ func (x *Indexer[T]) write(object any, write func(*store.Cache[T], T) error) err
 	return write(x.cache, t)
 }
 
-// Replace makes the objects the content of the cache. If some are not of the cache's
-// type, nothing is replaced, and it returns a [*TypeError] for each.
+// Replace makes the objects the content of the cache. If an object has another type than the cache,
+// Replace changes nothing and returns a [*TypeError] for each such object.
 func (x *Indexer[T]) Replace(objects []any, resourceVersion string) error {
 	if x.cache == nil {
 		return ErrReadOnly
@@ -173,12 +169,12 @@ func (x *Indexer[T]) Replace(objects []any, resourceVersion string) error {
 	return x.cache.Replace(all, resourceVersion)
 }
 
-// Bookmark tells the cache that nothing has happened up to a resource version. A
-// read-only Indexer ignores it.
+// Bookmark records in the cache that nothing has changed up to a resource version. A read-only
+// Indexer ignores it.
 func (x *Indexer[T]) Bookmark(resourceVersion string) {
 	if x.cache != nil {
-		// A cache takes every bookmark, but for one with partitions, whose
-		// version is not for others to say.
+		// A cache accepts every bookmark, except for a cache with partitions, where each partition
+		// has its own version.
 		_ = x.cache.Bookmark(resourceVersion)
 	}
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// keysOf iterates over the keys that a string may stand for, the likeliest first.
-// "a/b" is a namespace and a name, but the key of something that comes from elsewhere
-// than Kubernetes may be a name with a slash; "c|a/b" has a cluster, but names of some
-// resources, roles among them, may have a bar.
+// keysOf iterates over the keys that a string may stand for, the likeliest first. "a/b" is a
+// namespace and a name, but a key from another source than Kubernetes may be a name with a slash.
+// "c|a/b" has a cluster, but names of some resources, such as roles, may contain a bar.
 func keysOf(text string) iter.Seq[store.Key] {
 	return func(yield func(store.Key) bool) {
 		if !eachForm("", text, yield) {
@@ -31,7 +30,7 @@ func eachForm(cluster, text string, yield func(store.Key) bool) bool {
 	return yield(store.Key{Cluster: cluster, Name: text})
 }
 
-// namespaced returns the key that client-go means by a text.
+// namespaced returns the key for a text of client-go.
 func namespaced(cluster, text string) store.Key {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok {

@@ -28,24 +28,24 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithInformer passes options to the informer that [NewSharedIndexInformer] makes, such
-// as [informer.WithReflector]. The failures of its reflector go to the handler of
-// SetWatchErrorHandler, and not to a hook of [informer.WithErrorHook], which is told of
-// those of event handlers. It has no meaning for [AsSharedIndexInformer].
+// WithInformer passes options to the informer that [NewSharedIndexInformer] makes, such as
+// [informer.WithReflector]. Failures of its reflector go to the handler of SetWatchErrorHandler. A
+// hook of [informer.WithErrorHook] gets only the failures of event handlers. The option has no
+// effect on [AsSharedIndexInformer].
 func WithInformer(opts ...informer.Option) Option {
 	return optionFunc(func(o *options) { o.informer = append(o.informer, opts...) })
 }
 
-// WithHandlers passes options to the subscription of every event handler that is added.
-// The most useful one is informer.WithCompaction(eventqueue.KeepLatest): memory is then
-// bounded however slow a handler is, and it is no longer told of each state of an object,
-// nor of objects that came and went unseen.
+// WithHandlers passes options to the subscription of every event handler. The most useful one is
+// informer.WithCompaction(eventqueue.KeepLatest): it bounds the memory of a slow handler. The
+// handler then no longer gets each state of an object, and misses objects that were created and
+// deleted before it saw them.
 func WithHandlers(opts ...informer.SubscriptionOption) Option {
 	return optionFunc(func(o *options) { o.handlers = append(o.handlers, opts...) })
 }
 
-// WithResync sets the resync period of event handlers that do not ask for one of their
-// own: see [informer.WithResync]. The default is no resync.
+// WithResync sets the resync period of event handlers without their own period: see
+// [informer.WithResync]. The default is no resync.
 func WithResync(period time.Duration) Option {
 	return optionFunc(func(o *options) { o.resync = period })
 }

@@ -17,45 +17,44 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// SharedIndexInformer is an informer as client-go's tools/cache knows it. See the
-// package documentation for what is the same and what is not.
+// SharedIndexInformer is an informer with the interface of client-go's tools/cache. See the package
+// documentation for the differences.
 //
-// Get one from [NewSharedIndexInformer] or [AsSharedIndexInformer]. All methods are safe
-// for concurrent use.
+// Get one from [NewSharedIndexInformer] or [AsSharedIndexInformer]. All methods are safe for
+// concurrent use.
 type SharedIndexInformer[T any] struct {
 	options
 	informer *informer.Informer[T]
 	indexer  *Indexer[T]
-	hooks    *hooks[T] // nil unless the informer was made for this
+	hooks    *hooks[T] // nil unless NewSharedIndexInformer made the informer
 
 	// mu protects the fields below it.
 	mu            sync.Mutex
-	ctx           context.Context // that of Run; nil before
+	ctx           context.Context // the context of Run; nil before Run
 	ended         bool            // Run has returned
 	registrations []*registration
 }
 
 var _ cache.SharedIndexInformer = (*SharedIndexInformer[any])(nil)
 
-// NewSharedIndexInformer makes an informer of a client, for code that wants one of
-// client-go's. It is [informer.New] and [AsSharedIndexInformer] in one, and knows
-// SetTransform and SetWatchErrorHandler as well.
+// NewSharedIndexInformer makes an informer of a client, for code that wants an informer of
+// client-go. It combines [informer.New] and [AsSharedIndexInformer], and also supports SetTransform
+// and SetWatchErrorHandler.
 func NewSharedIndexInformer[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *SharedIndexInformer[T] {
 	o := newOptions(opts)
 	h := &hooks[T]{}
-	// The last error hook counts.
+	// The last error hook takes effect.
 	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHook(h.failed)))
 	s := newSharedIndexInformer(informer.NewTransformed(client, h.transformed, store.ObjectKey[T], own...), o)
 	s.hooks, h.name = h, s.informer.Name()
 	return s
 }
 
-// AsSharedIndexInformer shows an informer to code that wants one of client-go's. It does
-// not matter who runs the informer: such code, by Run of what is returned, or
-// [informer.Informer.Run].
+// AsSharedIndexInformer shows an informer to code that wants an informer of client-go. Either the
+// Run of the result or [informer.Informer.Run] may run the informer.
 //
-// Call it once for an informer: an index that was added through one
-// SharedIndexInformer is not known to another one, and its name is taken.
+// Call it once for an informer: a second SharedIndexInformer does not know the indexes that were
+// added through the first one, and cannot use their names.
 func AsSharedIndexInformer[T any](i *informer.Informer[T], opts ...Option) *SharedIndexInformer[T] {
 	return newSharedIndexInformer(i, newOptions(opts))
 }
@@ -64,7 +63,7 @@ func newSharedIndexInformer[T any](i *informer.Informer[T], o options) *SharedIn
 	return &SharedIndexInformer[T]{options: o, informer: i, indexer: AsReadOnlyIndexer(i.Cache())}
 }
 
-// Informer returns the informer behind it, for code that has been moved over.
+// Informer returns the underlying informer, for code that has moved over.
 func (s *SharedIndexInformer[T]) Informer() *informer.Informer[T] { return s.informer }
 
 // GetStore returns the informer's cache, for reading.
@@ -87,11 +86,11 @@ func (s *SharedIndexInformer[T]) Run(stop <-chan struct{}) {
 	s.RunWithContext(wait.ContextForChannel(stop))
 }
 
-// RunWithContext runs the informer until ctx ends. Event handlers then get what is
-// queued for them, for as long as [informer.WithDrainTimeout] says. It is for once: a
-// second call returns at once. What [informer.Informer.Run] returns goes to
-// utilruntime.HandleErrorWithContext, where client-go programs look for errors. The lines of
-// client-go's handlers go to the logger of ctx, else to that of [informer.WithLogger], else to klog.
+// RunWithContext runs the informer until ctx ends. Event handlers then process their queued events,
+// for the time of [informer.WithDrainTimeout]. It works only once: a second call returns at once.
+// An error of [informer.Informer.Run] goes to utilruntime.HandleErrorWithContext, where client-go
+// programs look for errors. Log lines of client-go's handlers go to the logger of ctx, else to the
+// logger of [informer.WithLogger], else to klog.
 func (s *SharedIndexInformer[T]) RunWithContext(ctx context.Context) {
 	ctx = s.logging(ctx)
 	if err := s.start(ctx); err != nil {
@@ -131,7 +130,7 @@ func (s *SharedIndexInformer[T]) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if errors.Is(err, informer.ErrRunning) {
-		s.ctx = nil // somebody else runs it
+		s.ctx = nil // a call of informer.Informer.Run runs it
 		return
 	}
 	s.ended = true
@@ -141,9 +140,8 @@ func (s *SharedIndexInformer[T]) end(err error) {
 	s.registrations = nil
 }
 
-// IsStopped reports whether Run of this SharedIndexInformer has been told to end. An
-// informer that somebody runs by [informer.Informer.Run] may be run again, and so is
-// never stopped.
+// IsStopped reports whether Run of this SharedIndexInformer was told to end. An informer that runs
+// by [informer.Informer.Run] may run again, and so is never stopped.
 func (s *SharedIndexInformer[T]) IsStopped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,22 +155,22 @@ func (s *SharedIndexInformer[T]) stoppedLocked() bool {
 // HasSynced reports whether the cache has been filled.
 func (s *SharedIndexInformer[T]) HasSynced() bool { return cache.IsDone(s.HasSyncedChecker()) }
 
-// HasSyncedChecker returns what is done when the cache has been filled.
+// HasSyncedChecker returns a checker that is done when the cache has been filled.
 func (s *SharedIndexInformer[T]) HasSyncedChecker() cache.DoneChecker {
 	return synced{"informer " + s.informer.Name(), s.informer.Synced()}
 }
 
-// LastSyncResourceVersion returns the resource version of the cache: all that happened
-// up to it is visible there. It is empty for an informer of several scopes.
+// LastSyncResourceVersion returns the resource version of the cache: the cache shows every change
+// up to it. It is empty for an informer of several scopes.
 func (s *SharedIndexInformer[T]) LastSyncResourceVersion() string {
 	return s.informer.Cache().ResourceVersion()
 }
 
-// GetController returns something that tells the same as the informer and whose Run does
+// GetController returns a controller with the same sync state as the informer. Its Run does
 // nothing, as in client-go.
 func (s *SharedIndexInformer[T]) GetController() cache.Controller { return controller{s} }
 
-// controller is what is left of a shared informer's Controller.
+// controller is the remaining Controller of a shared informer.
 type controller struct{ of cache.SharedInformer }
 
 func (controller) Run(<-chan struct{})                   {}

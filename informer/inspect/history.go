@@ -7,7 +7,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// entry is a change that is remembered: no object is kept alive by it.
+// entry is a change in the history. It keeps no object alive.
 type entry struct {
 	at              time.Time
 	key             store.Key
@@ -18,7 +18,7 @@ type entry struct {
 	finalStateKnown bool
 }
 
-// rateSpan is how many seconds the rate of changes is the mean of.
+// rateSpan is the number of seconds over which the rate of changes is averaged.
 const rateSpan = 10
 
 // history is the last changes of a cache. It is a [store.Follower].
@@ -28,8 +28,8 @@ type history[T any] struct {
 	entries []entry // a ring: the newest is at (total-1) % size; nil before the first
 	size    int     // does not change
 	total   uint64
-	// seconds counts the changes of each of the last seconds, that of second n at
-	// n % (rateSpan+1): the current one is not full yet.
+	// seconds counts the changes of each of the last seconds. Second n is at n % (rateSpan+1). The
+	// current second is not full yet.
 	seconds [rateSpan + 1]uint64
 	second  int64 // the current one
 }
@@ -63,7 +63,7 @@ func (h *history[T]) Commit(c *store.Commit[T]) {
 	}
 }
 
-// tickLocked forgets the seconds that are over.
+// tickLocked removes the seconds that are over.
 func (h *history[T]) tickLocked(now time.Time) {
 	second := now.Unix()
 	if second-h.second > rateSpan {
@@ -75,7 +75,7 @@ func (h *history[T]) tickLocked(now time.Time) {
 	h.second = second
 }
 
-// count returns how many changes there have been, and how many there are in a second.
+// count returns the number of changes so far, and their rate in a second.
 func (h *history[T]) count() (total uint64, rate float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +88,7 @@ func (h *history[T]) count() (total uint64, rate float64) {
 	return h.total, rate / rateSpan
 }
 
-// last returns up to limit changes that are wanted, the newest first.
+// last returns up to limit wanted changes, the newest first.
 func (h *history[T]) last(limit int, wanted func(key) bool) []Change {
 	h.mu.Lock()
 	defer h.mu.Unlock()

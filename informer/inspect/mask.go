@@ -8,13 +8,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// mask is shown instead of what is secret.
+// mask replaces secret values.
 const mask = "••••••"
 
-// WithMasked masks fields of all objects. Each is a JSON pointer (RFC 6901) into the
-// object, such as "/spec/password"; of a field that has fields itself, each value is
-// masked. A pointer goes through lists as if they were not there: "/spec/users/token" is
-// that of each user.
+// WithMasked masks fields of all objects. Each pointer is a JSON pointer (RFC 6901) into the
+// object, such as "/spec/password". If the field has fields itself, each value is masked. A pointer
+// skips list levels: "/spec/users/token" masks the token of each user.
 func WithMasked(pointers ...string) Option {
 	return optionFunc(func(p *Page) {
 		for _, pointer := range pointers {
@@ -23,7 +22,7 @@ func WithMasked(pointers ...string) Option {
 	})
 }
 
-// yamlOf returns an object as YAML with what is secret masked.
+// yamlOf returns an object as YAML with masked secrets.
 func yamlOf[T any](object T, masked [][]string) (string, error) {
 	encoded, err := json.Marshal(object)
 	if err != nil {

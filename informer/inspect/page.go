@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// DefaultInterval is how often what is shown is renewed.
+	// DefaultInterval is the default of [WithInterval].
 	DefaultInterval = time.Second
-	// DefaultHistory is how many changes are remembered of each informer.
+	// DefaultHistory is the default of [WithHistory].
 	DefaultHistory = 512
 )
 
 // minInterval is the shortest [WithInterval].
 const minInterval = 50 * time.Millisecond
 
-// Page is an [http.Handler] that shows informers. See the package documentation for
-// what it serves.
+// Page is an [http.Handler] that shows informers. See the package documentation for its contents.
 //
-// Create one with [New], and give it what it is to show with [Add] and [Page.AddMember].
+// Create one with [New], and add informers and members with [Add] and [Page.AddMember].
 type Page struct {
 	interval time.Duration
 	history  int
@@ -33,15 +32,15 @@ type Page struct {
 	closed   chan struct{}
 	close    sync.Once
 
-	// looking has a token while somebody looks; the others wait for what that one sees.
+	// looking holds a token while one request computes the view; the others wait for its result.
 	looking chan struct{}
 
-	// mu protects the fields below it. It is not held while anything else is asked.
+	// mu protects the fields below it. It is not held while a source or member is asked.
 	mu      sync.Mutex
 	sources []*namedSource // copied to be changed, as are members
 	members []*namedMember
-	changed int   // how often sources and members were
-	last    *view // what was shown last; nil if it is not what there is to show
+	changed int   // the number of changes of sources and members
+	last    *view // the last view; nil if it is outdated
 }
 
 // source is an informer of any type.
@@ -70,7 +69,7 @@ const answerLimit = 2 * time.Second
 // ask asks the member, unless an earlier question has no answer yet: Ready may block.
 func (m *namedMember) ask() {
 	select {
-	case <-m.asking: // too late for the look that asked
+	case <-m.asking: // too late for the request that asked
 		m.asking = nil
 	default:
 	}
@@ -80,7 +79,7 @@ func (m *namedMember) ask() {
 	}
 }
 
-// await returns the answer of the member, or says that ctx ended first.
+// await returns the answer of the member, or an answer that ctx ended first.
 func (m *namedMember) await(ctx context.Context) Member {
 	select {
 	case answer := <-m.asking:
@@ -94,7 +93,7 @@ func (m *namedMember) await(ctx context.Context) Member {
 func (m *namedMember) look() (shown Member) {
 	shown = Member{Name: m.id}
 	defer func() {
-		if value := recover(); value != nil { // nothing else would: this is no goroutine of the server
+		if value := recover(); value != nil { // the server would not recover it: this is not its goroutine
 			shown.Ready, shown.Reason = false, fmt.Sprintf("panic: %v", value)
 		}
 	}()
@@ -116,19 +115,19 @@ type optionFunc func(*Page)
 
 func (f optionFunc) apply(p *Page) { f(p) }
 
-// WithInterval sets how often what is shown is renewed, however many look. The default
-// is [DefaultInterval]; less than 50 ms counts as that.
+// WithInterval sets how often the page renews its view, for any number of readers. The default is
+// [DefaultInterval]; the minimum is 50 ms.
 func WithInterval(d time.Duration) Option {
 	return optionFunc(func(p *Page) { p.interval = max(d, minInterval) })
 }
 
-// WithHistory sets how many changes are remembered of each informer, at about 150 bytes
-// each. The default is [DefaultHistory]; 0 or less remembers none.
+// WithHistory sets how many changes of each informer the page remembers, at about 150 bytes each.
+// The default is [DefaultHistory]; 0 or less remembers none.
 func WithHistory(changes int) Option {
 	return optionFunc(func(p *Page) { p.history = max(changes, 0) })
 }
 
-// New returns a page that shows nothing yet.
+// New returns an empty page.
 func New(opts ...Option) *Page {
 	p := &Page{interval: DefaultInterval, history: DefaultHistory, closed: make(chan struct{}), looking: make(chan struct{}, 1)}
 	for _, opt := range opts {
@@ -138,8 +137,8 @@ func New(opts ...Option) *Page {
 	return p
 }
 
-// Add shows an informer, until remove is called. Its changes are remembered from now on.
-// An informer that has the name of another one is shown as name#2, and so on.
+// Add shows an informer, until remove is called. The page remembers its changes from now on. If
+// another informer has the same name, this one is shown as name#2, and so on.
 func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
 	watched := newWatched(i, p.history)
 	p.mu.Lock()
@@ -160,8 +159,8 @@ func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
 	}
 }
 
-// AddMember shows, until remove is called, whether something else is ready: a reconciler,
-// a group, a manager; and what else it tells of itself, if it is an [informer.Describer].
+// AddMember shows whether a member is ready, until remove is called: a reconciler, a group or a
+// manager. It also shows the facts of an [informer.Describer].
 func (p *Page) AddMember(name string, member informer.Member) (remove func()) {
 	added := &namedMember{id: name, member: member}
 	p.mu.Lock()
@@ -176,18 +175,17 @@ func (p *Page) AddMember(name string, member informer.Member) (remove func()) {
 	}
 }
 
-// Close ends the streams, which otherwise last as long as their readers: a server waits
-// for them when it is shut down. See [http.Server.RegisterOnShutdown]. What is not a
-// stream is served as before.
+// Close ends the streams, which otherwise last as long as their readers. A server waits for them
+// when it shuts down: see [http.Server.RegisterOnShutdown]. Other requests still work.
 func (p *Page) Close() { p.close.Do(func() { close(p.closed) }) }
 
-// changeLocked has everybody look again: what there is to show is not what it was.
+// changeLocked makes the next request compute the view again.
 func (p *Page) changeLocked() { p.changed, p.last = p.changed+1, nil }
 
-// State returns what the page shows, which is at most as old as its interval.
+// State returns the contents of the page. They are at most one interval old.
 func (p *Page) State() State { return p.look().state }
 
-// look returns what there is to see. However many ask at once, one looks.
+// look returns the current view. Concurrent calls share one computation.
 func (p *Page) look() *view {
 	p.looking <- struct{}{}
 	defer func() { <-p.looking }()

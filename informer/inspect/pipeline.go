@@ -8,13 +8,13 @@ type pipeline struct {
 	Informer
 	Height int
 	Lanes  []lane
-	// Middle is where the boxes that all lanes share are.
+	// Middle is the vertical position of the boxes that all lanes share.
 	Middle int
-	// Phase is what the reflectors do: that of the one that is worst off.
+	// Phase is the phase of the reflector in the worst state.
 	Phase   string
 	Broken  bool
 	Flowing bool
-	More    int // subscribers that have no lane
+	More    int // subscribers without a lane
 }
 
 // lane is the way from the cache to one subscriber.
@@ -22,7 +22,7 @@ type lane struct {
 	Subscriber
 	Y       int
 	Path    string // of the arrow from the cache
-	Fill    int    // width of the bar that shows how many keys wait
+	Fill    int    // width of the bar that shows the number of queued keys
 	Flowing bool
 	Stalled bool
 }
@@ -57,8 +57,7 @@ func newPipeline(i Informer) pipeline {
 	return p
 }
 
-// fill returns how wide the bar is: full if every object waits, and never nothing if
-// something does.
+// fill returns the width of the bar: full if every object waits, and at least visible if one waits.
 func fill(keys, objects int) int {
 	if keys == 0 {
 		return 0

@@ -24,7 +24,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"changesOf": func(informer string, changes []Change) changeTable { return changeTable{informer, changes} },
 }).ParseFS(assets, "assets/*.html"))
 
-// policy keeps a page that shows a hostile object from doing anything.
+// policy stops a page that shows a hostile object from running inline scripts, and from loading
+// files or sending forms to other hosts.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 
 func (p *Page) newRoutes() *http.ServeMux {
@@ -67,10 +68,10 @@ func serveJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(true)
-	_ = encoder.Encode(value) // whoever asked has gone
+	_ = encoder.Encode(value) // an error means that the client has gone
 }
 
-// serveHTML serves what a template makes, all of it or an error.
+// serveHTML serves the complete output of a template, or an error.
 func serveHTML(w http.ResponseWriter, name string, value any) {
 	var page bytes.Buffer
 	if err := templates.ExecuteTemplate(&page, name, value); err != nil {
@@ -87,7 +88,7 @@ func (p *Page) serveOverview(w http.ResponseWriter, r *http.Request) {
 
 type overview struct {
 	State
-	Refresh int // seconds, for those who have no script
+	Refresh int // seconds, for readers without scripts
 }
 
 type objectList struct {
@@ -132,7 +133,7 @@ func (p *Page) serveObject(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// queueTable and changeTable are what rows of an informer are shown as.
+// queueTable and changeTable are the template data of rows of an informer.
 type queueTable struct {
 	Informer string
 	Queues   []Queue
@@ -143,7 +144,7 @@ type changeTable struct {
 	Changes  []Change
 }
 
-// located is about an object that has a page.
+// located is a row about an object that has a page.
 type located interface{ located() key }
 
 func (q Queue) located() key { return q.where }
@@ -178,7 +179,7 @@ func since(t time.Time) string {
 
 func clock(t time.Time) string { return t.Format("15:04:05.000") }
 
-// seconds says how long something is, in few characters.
+// seconds formats a duration in few characters.
 func seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {

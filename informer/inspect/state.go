@@ -6,21 +6,21 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 )
 
-// State is all that the overview shows.
+// State holds everything that the overview shows.
 type State struct {
-	// At is when it was looked at.
+	// At is the time of this view.
 	At        time.Time  `json:"at"`
 	Informers []Informer `json:"informers"`
 	Members   []Member   `json:"members,omitempty"`
 }
 
-// Member is what was shown with [Page.AddMember].
+// Member is a member of [Page.AddMember].
 type Member struct {
 	Name  string `json:"name"`
 	Ready bool   `json:"ready"`
-	// Reason is why it is not ready.
+	// Reason is why the member is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Facts are what else it tells of itself: see [informer.Describer].
+	// Facts are the facts of an [informer.Describer].
 	Facts []informer.Fact `json:"facts,omitempty"`
 }
 
@@ -30,8 +30,8 @@ type Informer struct {
 	ID string `json:"id"`
 	// Type is the Go type of the objects.
 	Type string `json:"type"`
-	// Synced is true once the cache has been filled. Ready is true while it can be relied
-	// on, and Reason is why not.
+	// Synced is true once the cache has been filled. Ready is true while a program can rely on the
+	// cache. Reason says why it is not ready.
 	Synced bool   `json:"synced"`
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason,omitempty"`
@@ -39,33 +39,33 @@ type Informer struct {
 	// Objects is the number of objects in the cache, and ResourceVersion its version.
 	Objects         int    `json:"objects"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Bytes is about how long the objects are as JSON: the mean of some, times all.
+	// Bytes estimates the size of all objects as JSON, from the mean of some objects.
 	Bytes int64 `json:"bytes"`
 
-	// Changes is the number of changes since the informer was shown, and Rate that of a
-	// second, as the mean of the last ten.
+	// Changes is the number of changes since the informer was added to the page. Rate is the number
+	// of changes in a second, averaged over the last ten seconds.
 	Changes uint64  `json:"changes"`
 	Rate    float64 `json:"rate"`
 	// Last are the last changes, the newest first.
 	Last []Change `json:"last"`
 
-	// Reflectors are what fills the cache: one, or one for each scope.
+	// Reflectors fill the cache: one, or one for each scope.
 	Reflectors  []Reflector  `json:"reflectors"`
 	Subscribers []Subscriber `json:"subscribers"`
 }
 
-// Change is something that happened to an object of a cache.
+// Change is a change of an object in a cache.
 type Change struct {
 	At time.Time `json:"at"`
-	// Type is Addition, Modification or Deletion, and Origin where the news is from.
+	// Type is Addition, Modification or Deletion. Origin is the source of the event.
 	Type   string `json:"type"`
 	Origin string `json:"origin"`
 	Key    string `json:"key"`
-	// ResourceVersion and UID are those of the object after the change.
+	// ResourceVersion and UID belong to the object after the change.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	UID             string `json:"uid,omitempty"`
-	// Initial is true for what existed before anybody looked, and FinalStateKnown for
-	// deletions that were reported with the last state.
+	// Initial is true for objects that existed at the start. FinalStateKnown is true for deletions
+	// with the last state.
 	Initial         bool `json:"initial,omitempty"`
 	FinalStateKnown bool `json:"finalStateKnown,omitempty"`
 
@@ -74,28 +74,28 @@ type Change struct {
 
 // Reflector is the state of one reflector.
 type Reflector struct {
-	// Scope is what the reflector fills; empty unless the informer has scopes.
+	// Scope is the scope that the reflector fills; empty unless the informer has scopes.
 	Scope string `json:"scope,omitempty"`
-	// Sharding is who leaves out what is in other shards; empty unless it has shards.
+	// Sharding says which side filters out objects of other shards; empty without shards.
 	Sharding string `json:"sharding,omitempty"`
-	// Phase is what it does, and Since when it began.
+	// Phase is the current phase of the reflector, and Since its start.
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since"`
 	// Synced is true once it has filled its scope.
 	Synced bool `json:"synced"`
-	// Contact is when the server was last heard of.
+	// Contact is the time of the last contact with the server.
 	Contact time.Time `json:"contact,omitzero"`
-	// Broken is since when there has been no watch.
+	// Broken is the time since which there is no watch.
 	Broken time.Time `json:"broken,omitzero"`
-	// Error is what failed last, Attempt how often in a row, and RetryAt when it is tried
-	// again.
+	// Error is the last failure, Attempt the number of failures in a row, and RetryAt the time of
+	// the next attempt.
 	Error   string    `json:"error,omitempty"`
 	Attempt int       `json:"attempt,omitempty"`
 	RetryAt time.Time `json:"retryAt,omitzero"`
 }
 
-// Subscriber is the state of the event queues of one subscriber. The numbers are those
-// of eventqueue.Stats.
+// Subscriber is the state of the event queues of one subscriber. The numbers come from
+// eventqueue.Stats.
 type Subscriber struct {
 	Name   string `json:"name"`
 	Synced bool   `json:"synced"`
@@ -114,21 +114,21 @@ type Subscriber struct {
 	Panics  uint64 `json:"panics"`
 	GivenUp uint64 `json:"givenUp"`
 
-	// Queues are the oldest of the queues that wait or are out.
+	// Queues are the oldest of the queues that wait or are being handled.
 	Queues []Queue `json:"queues,omitempty"`
 }
 
 // Queue is the event queue of one object.
 type Queue struct {
-	// Subscriber is whose it is; empty where that is clear.
+	// Subscriber is the name of the queue's subscriber; empty if the context shows it.
 	Subscriber string  `json:"subscriber,omitempty"`
 	Key        string  `json:"key"`
 	Events     int     `json:"events"`
 	AgeSeconds float64 `json:"ageSeconds"`
 	// Out is true while it is being handled.
 	Out bool `json:"out,omitempty"`
-	// Failures counts how often it was handled in vain, Error is what came of it last, and
-	// RetryInSeconds what is left of the back-off.
+	// Failures counts the failed attempts, Error is the last failure, and RetryInSeconds is the
+	// rest of the back-off.
 	Failures       int     `json:"failures,omitempty"`
 	Error          string  `json:"error,omitempty"`
 	RetryInSeconds float64 `json:"retryInSeconds,omitempty"`
@@ -136,17 +136,16 @@ type Queue struct {
 	where key
 }
 
-// ObjectState is all that is known of one object.
+// ObjectState has all information about one object.
 type ObjectState struct {
 	Informer string `json:"informer"`
 	Key      string `json:"key"`
-	// YAML is the object with what is secret masked; empty if the cache does not hold
-	// it. Error is why it cannot be shown.
+	// YAML is the object with masked secrets; empty if the cache does not hold it. Error says why
+	// it cannot be shown.
 	YAML  string `json:"yaml,omitempty"`
 	Error string `json:"error,omitempty"`
-	// Queues are what waits for it or is out at the subscribers, as far as it is among
-	// the thousand oldest.
+	// Queues are the object's queues at the subscribers, if they are among the thousand oldest.
 	Queues []Queue `json:"queues"`
-	// Changes are its last changes, the newest first, as far as they are remembered.
+	// Changes are the object's remembered changes, the newest first.
 	Changes []Change `json:"changes"`
 }

@@ -12,7 +12,7 @@ import (
 // writeTimeout is how long a reader of a stream may take for one event.
 const writeTimeout = 10 * time.Second
 
-// view is what was seen at one time. Its events are made once for all streams.
+// view is the state at one time. Its events are encoded once for all streams.
 type view struct {
 	state      State
 	html, json func() ([]byte, error)
@@ -33,8 +33,8 @@ func newView(s State) *view {
 	}
 }
 
-// serveStream sends what is shown, once in an interval, until the reader goes or the page
-// is closed.
+// serveStream sends the view once in each interval, until the reader disconnects or the page is
+// closed.
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	if r.Method == http.MethodHead {
@@ -67,9 +67,9 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send writes an event, and reports whether it could. A server has a limit for a whole
-// answer, which must not end a stream, and with HTTP/2 one that passes between events would
-// as well. Some ResponseWriters have none to set.
+// send writes an event, and reports success. A server's write timeout covers a whole response and
+// must not end a stream. With HTTP/2 it may also pass between events. Some ResponseWriters do not
+// support deadlines.
 func send(out *http.ResponseController, w io.Writer, event []byte) bool {
 	_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := w.Write(event); err != nil {
@@ -82,8 +82,8 @@ func send(out *http.ResponseController, w io.Writer, event []byte) bool {
 	return true
 }
 
-// event returns a server-sent event. A carriage return ends a line of it too, and errors
-// may have some.
+// event returns a server-sent event. A carriage return also ends its line, and errors may contain
+// some.
 func event(content []byte) []byte {
 	content = bytes.ReplaceAll(content, []byte("\r"), []byte(" "))
 	var event bytes.Buffer

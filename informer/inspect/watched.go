@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// shownChanges and shownQueues are how many of them the overview has.
+	// shownChanges and shownQueues are their numbers in the overview.
 	shownChanges = 12
 	shownQueues  = 8
 	// searchedQueues is how many queues of a subscriber are searched for one object.
 	searchedQueues = 1000
 	// shownKeys is how many keys a list has.
 	shownKeys = 500
-	// weighed is how many objects are made JSON of to tell how large all are, and
-	// weighedFor how long that holds.
+	// weighed is the number of objects that are encoded as JSON to estimate the size of all.
+	// weighedFor is how long the estimate is used.
 	weighed    = 32
 	weighedFor = 10 * time.Second
 )
 
-// key is a [store.Key] that does not show that it is one.
+// key keeps [store.Key] out of the exported API of this package.
 type key store.Key
 
 func (k key) String() string { return store.Key(k).String() }
 
-// watched is an informer that is shown.
+// watched is an informer on the page.
 type watched[T any] struct {
 	informer *informer.Informer[T]
 	history  history[T]
@@ -110,7 +110,7 @@ func newQueue(subscriber string, q eventqueue.QueueState) Queue {
 	return shown
 }
 
-// objectBytes returns about how long an object is as JSON.
+// objectBytes estimates the JSON size of an object.
 func (w *watched[T]) objectBytes() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +155,7 @@ func (w *watched[T]) object(k key, masked [][]string) (ObjectState, bool) {
 	return s, held || len(s.Changes) > 0 || len(s.Queues) > 0
 }
 
-// filter says which keys are wanted.
+// filter selects keys.
 type filter struct {
 	namespace string // exactly; empty for all
 	contains  string // part of the key

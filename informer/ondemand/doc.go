@@ -1,6 +1,6 @@
-// Package ondemand has whole objects for those that a program uses, and the metadata of
-// all: [Objects] fetches an object when it is first asked for, keeps those that were used
-// last, and never hands out one that is older than what a cache of the metadata says.
+// Package ondemand caches the metadata of all objects of a resource, and whole objects only where a
+// program uses them. [Objects] fetches an object at its first use and keeps the most recently used
+// objects. It never returns an object that is older than the cached metadata.
 //
 // # Usage
 //
@@ -11,38 +11,37 @@
 //	...
 //	secret, err := whole.Get(ctx, key)
 //
-// Resources without namespaces have one client for all: see [Cluster].
+// Resources without namespaces have one client for all objects: see [Cluster].
 //
-// It is for many large objects of which few are read, such as the Secrets of a cluster
-// whose controller needs those that Ingresses name. Who reads most of them anyway, or
-// cannot wait for a request, has them in an informer.
+// Use it for many large objects if the program reads few of them. An example is a controller that
+// needs only the Secrets that Ingresses name. Use an informer instead if the program reads most of
+// the objects, or cannot wait for a request.
 //
 // # Guarantees
 //
-//   - D1. An object that [Objects.Get] returns is at least as new as the cache of the
-//     metadata was when Get was called, and of the object that has the name now: one
-//     that was re-created is fetched again.
-//   - D2. An object that the metadata does not have, or the server, is a
-//     [*NotFoundError], and is not kept: a deletion in the metadata drops the whole object
-//     at once, and a change drops what it made old. A list drops what is ahead of it as
-//     well, which may be of a history that is lost.
-//   - D3. Callers who want the same object at the same time share one request. When the
-//     context of one of them ends, the others go on; when all have left, the request
-//     ends. Who came while it was under way does not believe it that there is no such
-//     object, and asks once more.
-//   - D4. No more is kept than [WithMaxObjects] and [WithMaxBytes] allow, the least
-//     recently used going first.
-//   - D5. As long as the metadata does not change, an object that is kept costs no
-//     request.
+//   - D1. An object that [Objects.Get] returns is at least as new as the metadata in the cache at
+//     the time of the call. It is the object that has the name now: if an object was re-created,
+//     Get fetches it again.
+//   - D2. If the metadata or the server does not have an object, Get returns a [*NotFoundError] and
+//     does not keep that answer. A deletion in the metadata drops the whole object at once. A
+//     change of the metadata drops an object that is now outdated. A list also drops objects that
+//     are newer than the list, because they may belong to a history that the server has lost.
+//   - D3. Callers that want the same object at the same time share one request. When the context of
+//     one caller ends, the others continue. When all callers have left, the request ends. If the
+//     request answers that the object does not exist, a caller that joined the request after its
+//     start asks once more.
+//   - D4. [Objects] keeps at most [WithMaxObjects] objects and [WithMaxBytes] bytes. It evicts the
+//     least recently used objects first.
+//   - D5. A kept object costs no request as long as its metadata does not change.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. A request runs on a goroutine of its own,
-// which ends when it is answered or nobody waits for it. No lock is held meanwhile.
+// Every function and method may be called from any goroutine. A request runs on its own goroutine,
+// which ends when the server has answered or no caller waits for it. No lock is held meanwhile.
 //
 // # Errors
 //
-// [*NotFoundError] says that there is no such object, [ErrNotSynced] that nobody knows yet,
-// because the cache of the metadata was not filled. A [*FetchError] wraps what went wrong
-// in a request, [ErrStale] among it. A context's end is its cause.
+// [*NotFoundError] says that there is no such object. [ErrNotSynced] says that the cache of the
+// metadata is not filled yet. A [*FetchError] wraps the failure of a request, which may be
+// [ErrStale]. If a context ends, the error is the cause of the context.
 package ondemand

@@ -15,12 +15,12 @@ var (
 	// ErrNoMetadata means that [New] was given no cache of the metadata.
 	ErrNoMetadata = errors.New("no cache of the metadata: pass that of an informer")
 
-	// ErrNotSynced means that the cache of the metadata was not filled yet, so that
-	// nobody knows which objects there are. Wait for its informer first.
+	// ErrNotSynced means that the cache of the metadata is not filled yet, so the existing objects
+	// are unknown. Wait for its informer first.
 	ErrNotSynced = errors.New("the metadata is not synced: wait for its informer")
 
-	// ErrStale means that the server answered with an older state than the one whose
-	// metadata the cache has, again and again: something between is caching.
+	// ErrStale means that the server repeatedly returned an older state than the cached metadata: a
+	// component in between is caching.
 	ErrStale = errors.New("server answers with an older state than it told before")
 
 	// ErrClosed means that [Objects.Close] was called.
@@ -30,7 +30,7 @@ var (
 // NotFoundError says that there is no such object.
 type NotFoundError struct {
 	Key store.Key
-	// Err is what the server answered; nil if the metadata says so.
+	// Err is the answer of the server; nil if the metadata does not have the object.
 	Err error
 }
 
@@ -48,8 +48,8 @@ func (e *NotFoundError) Unwrap() error { return e.Err }
 // FetchError says that an object could not be fetched.
 type FetchError struct {
 	Key store.Key
-	// Err is what the client returned, [ErrStale], or a panic of the client, which
-	// wraps [store.ErrPanic].
+	// Err is the error of the client, [ErrStale], or a panic of the client, which wraps
+	// [store.ErrPanic].
 	Err error
 }
 

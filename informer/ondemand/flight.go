@@ -14,17 +14,17 @@ import (
 // errAbandoned means that a client ended its goroutine.
 var errAbandoned = errors.New("client ended by runtime.Goexit")
 
-// flight is a request for one object, and those who wait for its answer.
+// flight is a request for one object, and the number of its waiting callers.
 type flight[T any] struct {
 	waiting int // guarded by Objects.mu
 	cancel  context.CancelFunc
 	done    chan struct{}
 	object  T     // set before done is closed, as is err
-	err     error // a *FetchError, or what the client returned
+	err     error // a *FetchError, or the error of the client
 }
 
-// fetch returns what the server has under a key, by a request of its own, which it says, or
-// somebody else's.
+// fetch returns the object of the server under a key. own reports whether this call started the
+// request or joined the request of another caller.
 func (o *Objects[T]) fetch(ctx context.Context, key store.Key) (object T, own bool, err error) {
 	f, own, err := o.join(ctx, key)
 	if err != nil {
@@ -39,7 +39,7 @@ func (o *Objects[T]) fetch(ctx context.Context, key store.Key) (object T, own bo
 	}
 }
 
-// join returns the request for a key that is under way, or begins one.
+// join returns the running request for a key, or starts one.
 func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,10 +49,10 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 	f = o.flights[key]
 	if own = f == nil; own {
 		if object, ok := o.peekLocked(key); ok {
-			return o.landedLocked(key, object), own, nil // since the caller looked
+			return o.landedLocked(key, object), own, nil // stored since the caller looked
 		}
 		f = &flight[T]{done: make(chan struct{})}
-		// It has the first caller's values, such as a trace, and nobody's deadline.
+		// It has the first caller's values, such as a trace, but no caller's deadline.
 		var flying context.Context
 		flying, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		o.flights[key] = f
@@ -63,7 +63,7 @@ func (o *Objects[T]) join(ctx context.Context, key store.Key) (f *flight[T], own
 	return f, own, nil
 }
 
-// landedLocked returns a request that was answered by an object which is kept.
+// landedLocked returns a finished request for a kept object.
 func (o *Objects[T]) landedLocked(key store.Key, object T) *flight[T] {
 	o.recent.use(key)
 	o.hits++
@@ -72,7 +72,7 @@ func (o *Objects[T]) landedLocked(key store.Key, object T) *flight[T] {
 	return f
 }
 
-// leave ends a request for which nobody waits any more. Who comes later begins another.
+// leave ends a request without waiting callers. A later caller starts a new request.
 func (o *Objects[T]) leave(key store.Key, f *flight[T]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,7 +95,7 @@ func (o *Objects[T]) fly(ctx context.Context, key store.Key, f *flight[T]) {
 	f.object, f.err = o.ask(ctx, key)
 }
 
-// land hands the answer to those who wait, and keeps it.
+// land stores the object and wakes the waiting callers.
 func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 	var size int64
 	if f.err == nil && o.limits.bytes > 0 {
@@ -110,8 +110,8 @@ func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 	close(f.done)
 }
 
-// ask calls the client. Its panic must not end the process: it would not, had the caller
-// called the client.
+// ask calls the client. A panic of the client must not end the process: it would not if the caller
+// called the client directly.
 func (o *Objects[T]) ask(ctx context.Context, key store.Key) (object T, err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -2,14 +2,14 @@ package ondemand
 
 import "github.com/kubereflector/kubereflector/store"
 
-// follower drops what the metadata says is old.
+// follower drops objects that the metadata shows to be old.
 type follower[T, M Object] struct{ of *Objects[T] }
 
 // Start implements [store.Follower].
 func (*follower[T, M]) Start(*store.Snapshot[M]) {}
 
-// Commit implements [store.Follower]. After a list, an object that was ahead of its metadata
-// may be of a history that is lost, because the server was put back to a backup.
+// Commit implements [store.Follower]. After a list, an object that was newer than its metadata may
+// belong to a lost history, because the server was restored from a backup.
 func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o := f.of
 	o.mu.Lock()

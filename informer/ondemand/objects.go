@@ -13,40 +13,39 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Object is what is asked of whole objects, and of what stands for them in the cache of
-// the metadata: who they are, and in which state. Every Kubernetes object has it, and so
-// has what informer.NewMetadata caches.
+// Object is the interface of whole objects and of their cached metadata: identity and version.
+// Every Kubernetes object has it, and so have the objects of informer.NewMetadata.
 type Object interface {
 	GetUID() types.UID
 	GetResourceVersion() string
 }
 
-// Client fetches one object. Every client that a reflector can have is one.
+// Client fetches one object. Every client of a reflector is a Client.
 type Client[T any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
-// Cluster is for [New] the function of a resource that has no namespaces: it returns one
-// client for everything.
+// Cluster returns the function for [New] for a resource without namespaces: it returns one client
+// for everything.
 //
 //	ondemand.New(ondemand.Cluster(clientset.CoreV1().Nodes()), metas.Cache())
 func Cluster[C any](client C) func(namespace string) C { return func(string) C { return client } }
 
-// Objects has the whole objects that were used last, and fetches others. See the package
-// documentation for what it guarantees.
+// Objects keeps the most recently used whole objects, and fetches others. See the package
+// documentation for its guarantees.
 //
 // Create it with [New]. All methods are safe for concurrent use.
 type Objects[T Object] struct {
 	limits  options
 	clients func(namespace string) Client[T]
-	// meta returns what stands for an object in the cache of the metadata.
+	// meta returns the version of an object in the cache of the metadata.
 	meta     func(store.Key) (store.Version, bool)
 	complete func() bool
 	stop     func()
 	running  sync.WaitGroup
 
-	// mu protects the fields below it. The writer of the metadata takes it inside its own
-	// lock; whoever holds it may read the metadata.
+	// mu protects the fields below it. The writer of the metadata takes it inside its own lock. A
+	// holder of mu may read the metadata.
 	mu       sync.Mutex
 	recent   recent[T]
 	flights  map[store.Key]*flight[T]
@@ -55,10 +54,10 @@ type Objects[T Object] struct {
 	requests uint64
 }
 
-// New returns objects that are fetched by the client of their namespace, such as
-// clientset.CoreV1().Pods returns it, and whose metadata is in a cache. The keys of that
-// cache have no clusters: several clusters have one Objects each. It follows the cache
-// until it is closed. An error is [ErrNoClient] or [ErrNoMetadata].
+// New returns an Objects for a resource. clients returns the client of a namespace, such as
+// clientset.CoreV1().Pods. metadata is a cache with the metadata of the resource. Its keys have no
+// clusters: use one Objects for each cluster. Objects follows the cache until it is closed. An
+// error is [ErrNoClient] or [ErrNoMetadata].
 func New[T Object, C Client[T], M Object](clients func(namespace string) C, metadata *store.View[M], opts ...Option) (*Objects[T], error) {
 	if clients == nil {
 		return nil, ErrNoClient
@@ -88,16 +87,15 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 	return o, nil
 }
 
-// attempts bounds how often an object is fetched because its metadata moved meanwhile.
+// attempts bounds how often Get fetches an object whose metadata changes meanwhile.
 const attempts = 4
 
-// Get returns an object: the one that is kept, if it is not older than its metadata, and
-// else what the server has. If the metadata changes while the object is fetched, it is
-// fetched again, a few times at most: then it is as new as the metadata was when Get was
-// called, at least.
+// Get returns the kept object if it is not older than its metadata. Otherwise Get fetches the
+// object from the server. If the metadata changes during the request, Get fetches the object again,
+// up to four times in all. The result is then at least as new as the metadata at the time of the
+// call.
 //
-// It returns a [*NotFoundError], [ErrNotSynced], [ErrClosed], a [*FetchError], or the cause
-// of ctx.
+// It returns a [*NotFoundError], [ErrNotSynced], [ErrClosed], a [*FetchError], or the cause of ctx.
 func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err error) {
 	none := object
 	wanted, ok := o.meta(key)
@@ -115,8 +113,8 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 		object, own, err = o.fetch(ctx, key)
 		switch {
 		case apierrors.IsNotFound(err):
-			// A request of before this call may have been answered between the end of
-			// one object and the beginning of the next.
+			// A request that began before this call may have been answered between the deletion of
+			// one object and the creation of the next.
 			if _, ok := o.meta(key); ok && !own && attempt == 0 {
 				continue
 			}
@@ -138,13 +136,13 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 	return object, nil
 }
 
-// failed says why a request failed.
+// failed returns the error for a failed request.
 func (o *Objects[T]) failed(ctx context.Context, key store.Key, err error) error {
 	o.mu.Lock()
 	closed := o.closed
 	o.mu.Unlock()
 	if closed {
-		return ErrClosed // which ends the requests
+		return ErrClosed // Close ends the requests
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return err
@@ -152,7 +150,7 @@ func (o *Objects[T]) failed(ctx context.Context, key store.Key, err error) error
 	return &FetchError{Key: key, Err: err}
 }
 
-// hit returns an object that is kept and not older than its metadata.
+// hit returns a kept object that is not older than its metadata.
 func (o *Objects[T]) hit(key store.Key) (object T, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,7 +170,7 @@ func (o *Objects[T]) peekLocked(key store.Key) (object T, ok bool) {
 	return object, true
 }
 
-// current returns why an object is not what the metadata has under its key, or nil.
+// current returns why an object does not match its metadata, or nil.
 func (o *Objects[T]) current(key store.Key, object T) error {
 	wanted, ok := o.meta(key)
 	if !ok {
@@ -184,7 +182,7 @@ func (o *Objects[T]) current(key store.Key, object T) error {
 	return nil
 }
 
-// covers reports whether a version is that of what is wanted, or a later one.
+// covers reports whether a version is the wanted version or a later one.
 func covers(version, wanted store.Version) bool {
 	if version.Equal(wanted) {
 		return true
@@ -193,7 +191,7 @@ func covers(version, wanted store.Version) bool {
 	if err != nil || order < 0 {
 		return false
 	}
-	// A later version is of the same object, or of one that took its name since.
+	// A later version belongs to the same object, or to a newer object with the same name.
 	return order > 0 || version.UID == wanted.UID
 }
 
@@ -201,17 +199,16 @@ func versionOf(object Object) store.Version {
 	return store.Version{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}
 }
 
-// Peek returns an object if it is kept and not older than its metadata. It never asks the
-// server, and is no use of the object.
+// Peek returns a kept object that is not older than its metadata. It sends no request, and does not
+// count as a use of the object.
 func (o *Objects[T]) Peek(key store.Key) (object T, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.peekLocked(key)
 }
 
-// Close ends following the metadata and all requests, and keeps nothing any more. It
-// returns when the requests have ended. It may be called more than once, but not from a
-// follower of the metadata.
+// Close stops following the metadata, ends all requests, and drops all objects. It returns when the
+// requests have ended. It may be called more than once, but not from a follower of the metadata.
 func (o *Objects[T]) Close() {
 	o.stop()
 	o.mu.Lock()

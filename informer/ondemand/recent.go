@@ -6,8 +6,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// recent keeps the objects that were used last, within limits. It is not safe for
-// concurrent use.
+// recent keeps the most recently used objects, within limits. It is not safe for concurrent use.
 type recent[T any] struct {
 	options
 	byKey map[store.Key]*list.Element // of *kept[T]
@@ -40,7 +39,7 @@ func (r *recent[T]) use(key store.Key) {
 	}
 }
 
-// put keeps an object, and lets go of others if need be.
+// put keeps an object, and evicts others if necessary.
 func (r *recent[T]) put(key store.Key, object T, size int64) {
 	r.drop(key)
 	if r.objects == 0 || r.bytes > 0 && size > r.bytes {
@@ -60,7 +59,7 @@ func (r *recent[T]) drop(key store.Key) {
 	}
 }
 
-// dropUnless lets go of what a function says no to.
+// dropUnless drops the objects for which a function returns false.
 func (r *recent[T]) dropUnless(stays func(store.Key, T) bool) {
 	for key, e := range r.byKey {
 		if !stays(key, e.Value.(*kept[T]).object) {

@@ -1,15 +1,15 @@
 package ondemand
 
-// Stats says how [Objects] are doing.
+// Stats are the statistics of [Objects].
 type Stats struct {
 	// Kept is the number of objects that are kept.
 	Kept int
-	// Bytes is about how much memory they take: see memsize.Of. It is 0 without
+	// Bytes estimates the memory of the kept objects: see memsize.Of. It is 0 without
 	// [WithMaxBytes].
 	Bytes int64
 	// Hits counts the calls of Get that needed no request.
 	Hits uint64
-	// Requests counts the requests that were begun.
+	// Requests counts the started requests.
 	Requests uint64
 }
 

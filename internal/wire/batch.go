@@ -4,23 +4,22 @@ import "sync"
 
 // Frame is an event of a watch or an item of a list, as bytes.
 type Frame struct {
-	// Type is that of the event, such as "ADDED" or "ERROR"; empty for items of lists.
+	// Type is the type of the event, such as "ADDED" or "ERROR"; empty for items of lists.
 	Type string
-	// Object is the object: JSON, or the protobuf message without its envelope. It is nil
-	// if the event has none. It is valid until the batch is released and must not be
-	// changed.
+	// Object is the object: JSON, or the protobuf message without its envelope. It is nil if the
+	// event has no object. It is valid until the batch is released and must not be changed.
 	Object []byte
-	// APIVersion and Kind are those of a protobuf envelope; nil if there is none.
+	// APIVersion and Kind come from a protobuf envelope; nil if there is none.
 	APIVersion, Kind []byte
 
-	line []byte // that Object was cut from without looking inside; nil otherwise
+	line []byte // the line of a quick cut, without a scan of its inside; nil otherwise
 }
 
-// Batch is what was cut at once, in order.
+// Batch holds the frames of one cut, in order.
 type Batch struct {
 	// Frames has at least one element.
 	Frames []Frame
-	// Format is for whoever hands batches of several bodies over. It is not set here.
+	// Format is for callers that pass on batches of several bodies. This package does not set it.
 	Format Format
 
 	buf  []byte
@@ -28,10 +27,10 @@ type Batch struct {
 }
 
 const (
-	// chunkSize is what is read at once, and with that about how much one worker decodes
-	// at a time.
+	// chunkSize is the number of bytes of one read. It is also about the amount that one worker
+	// decodes at a time.
 	chunkSize = 64 << 10
-	// pooledSize is the largest buffer that is kept for another batch.
+	// pooledSize is the size of the largest buffer that the pool keeps.
 	pooledSize = 4 * chunkSize
 )
 
@@ -42,12 +41,12 @@ func newBatch() *Batch { return batches.Get().(*Batch) }
 // NewBatch returns an empty batch for [Batch.Append].
 func NewBatch() *Batch { return newBatch() }
 
-// Append appends a copy of a frame, and reports whether there is room for it: a batch without
-// frames has room for any, and another for 64 kB in all, whatever it held before.
+// Append appends a copy of a frame, and reports whether there was room for it. A batch without
+// frames has room for any frame. Another batch has room for 64 kB in all, whatever it held before.
 func (b *Batch) Append(f *Frame) bool {
 	size := max(len(f.Object), len(f.line)) + len(f.APIVersion) + len(f.Kind)
 	if len(b.Frames) == 0 {
-		b.used = 0 // some may have been taken out
+		b.used = 0 // frames may have been removed
 	} else if b.used+size > chunkSize {
 		return false
 	}
@@ -66,7 +65,7 @@ func (b *Batch) Append(f *Frame) bool {
 	return true
 }
 
-// keep copies bytes for which there is room.
+// keep copies bytes into the buffer, which must have room.
 func (b *Batch) keep(bytes []byte) []byte {
 	if bytes == nil {
 		return nil
@@ -76,8 +75,8 @@ func (b *Batch) keep(bytes []byte) []byte {
 	return b.buf[start:b.used:b.used]
 }
 
-// Release gives the batch's memory back: no object of it may be used any more. A batch that
-// is not released costs garbage and nothing else.
+// Release gives the batch's memory back: its objects must not be used afterwards. A batch that is
+// not released is garbage collected.
 func (b *Batch) Release() {
 	if cap(b.buf) > pooledSize {
 		return

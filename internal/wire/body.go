@@ -2,26 +2,26 @@ package wire
 
 import "io"
 
-// cutter finds frames in bytes that begin where the last cut ended. It says how many bytes
-// are done with, and whether a frame was among them; with neither it needs more bytes.
+// cutter finds frames in bytes that begin after the last cut. cut returns the number of consumed
+// bytes, and whether they held a frame. With neither, it needs more bytes.
 type cutter interface {
 	cut(b []byte) (frame Frame, n int, ok bool, err error)
-	// end says whether a body may end before rest, which no cut could use.
+	// end returns an error if a body must not end before rest, which no cut could consume.
 	end(rest []byte) error
 }
 
-// body reads the body of an answer and cuts it.
+// body reads a response body and cuts it.
 type body struct {
 	r      io.Reader
 	limit  int
 	cutter cutter
 
-	batch      *Batch // holds what was read
+	batch      *Batch // holds the bytes that were read
 	start, end int    // batch.buf[start:end] is not cut yet
 	offset     int64  // of start in the body
-	passed     int    // bytes since the last frame that belong to none
+	passed     int    // bytes outside of frames since the last frame
 	head       []byte
-	err        error // what comes when everything is cut
+	err        error // returned when everything is cut
 }
 
 func newBody(r io.Reader, limit int, c cutter) body {
@@ -31,7 +31,7 @@ func newBody(r io.Reader, limit int, c cutter) body {
 	return body{r: r, limit: limit, cutter: c, batch: newBatch(), head: make([]byte, 0, headSize)}
 }
 
-// next returns what has arrived, and waits only if that is nothing.
+// next returns the frames that have arrived. It waits only if there are none.
 func (b *body) next() (*Batch, error) {
 	for {
 		b.cutAll()
@@ -71,7 +71,7 @@ func (b *body) cutAll() {
 	}
 }
 
-// handOver gives the batch away and keeps what is not cut in a new one.
+// handOver returns the batch, and moves the uncut bytes to a new one.
 func (b *body) handOver() *Batch {
 	full, rest := b.batch, b.batch.buf[b.start:b.end]
 	b.batch = newBatch()
@@ -105,7 +105,7 @@ func (b *body) fill() {
 	b.err = io.ErrNoProgress
 }
 
-// finish says how the body ended. The reader's own errors stay as they are.
+// finish returns how the body ended. It does not wrap errors of the reader.
 func (b *body) finish() error {
 	if b.err == io.EOF {
 		if err := b.cutter.end(b.batch.buf[b.start:b.end]); err != nil {

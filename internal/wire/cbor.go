@@ -18,16 +18,16 @@ const (
 const (
 	cborNull  = 0xf6
 	cborBreak = 0xff
-	// endless is the number of elements of what ends with a break.
+	// endless is the number of elements of an item that ends with a break.
 	endless = ^uint64(0)
-	// cborDepth is how deep values may be within each other: API servers go to 64.
+	// cborDepth is the largest depth of nested values. API servers use up to 64.
 	cborDepth = 256
 )
 
-// cborHead is how a data item begins.
+// cborHead is the head of a data item.
 type cborHead struct {
 	major byte
-	size  int    // of the head; 0 if there is not all of it
+	size  int    // of the head; 0 if it is incomplete
 	arg   uint64 // endless if the item ends with a break
 }
 
@@ -59,11 +59,11 @@ func readCBORHead(b []byte) (cborHead, error) {
 // cborValue finds the end of a CBOR data item, as value does for JSON.
 type cborValue struct {
 	pos  int
-	open []uint64 // elements that are left of what is open, outermost first
+	open []uint64 // remaining elements of open items, outermost first
 }
 
-// end returns the length of the item that b begins with, or 0 if b does not have all of it;
-// then b must be the same again, with more.
+// end returns the length of the item at the beginning of b, or 0 if the item is incomplete. The
+// caller must then pass the same bytes again, with more.
 func (v *cborValue) end(b []byte) (int, error) {
 	for {
 		h, err := readCBORHead(b[v.pos:])
@@ -78,7 +78,7 @@ func (v *cborValue) end(b []byte) (int, error) {
 			v.open = v.open[:len(v.open)-1]
 		case h.major == cborTag:
 			v.pos += h.size
-			continue // it belongs to what follows
+			continue // a tag belongs to the item after it
 		case h.arg == endless:
 			v.open, opened = append(v.open, endless), true
 		case h.major == cborBytes || h.major == cborText:
@@ -106,7 +106,8 @@ func (v *cborValue) end(b []byte) (int, error) {
 	}
 }
 
-// closed notes that an item has ended, and what ends with it. It reports whether that is all.
+// closed records the end of an item, and of the items that end with it. It reports whether the
+// outermost item has ended.
 func (v *cborValue) closed() bool {
 	for len(v.open) > 0 {
 		last := &v.open[len(v.open)-1]
@@ -121,8 +122,8 @@ func (v *cborValue) closed() bool {
 	return true
 }
 
-// untagged returns the item that b begins with without its tags. API servers put one before a
-// whole document, to say that it is CBOR.
+// untagged returns the item at the beginning of b without its tags. API servers put a tag before a
+// whole document, which marks it as CBOR.
 func untagged(b []byte) []byte {
 	for {
 		h, err := readCBORHead(b)
@@ -133,8 +134,7 @@ func untagged(b []byte) []byte {
 	}
 }
 
-// cborString returns the text of an item that is a string: as text or as bytes, which API
-// servers use for both.
+// cborString returns the text of a string item. API servers encode strings as text or as bytes.
 func cborString(item []byte) ([]byte, bool) {
 	item = untagged(item)
 	h, err := readCBORHead(item)
@@ -144,7 +144,7 @@ func cborString(item []byte) ([]byte, bool) {
 	return item[h.size:], true
 }
 
-// cborMembers calls each with the members of the map that b is.
+// cborMembers calls each for the members of the map b.
 func cborMembers(b []byte, each func(name, item []byte) error) error {
 	b = untagged(b)
 	h, err := readCBORHead(b)
@@ -185,7 +185,7 @@ func cborMembers(b []byte, each func(name, item []byte) error) error {
 	return nil
 }
 
-// peekCBOR looks at all members of the object and of its metadata.
+// peekCBOR reads all members of the object and of its metadata.
 func peekCBOR(object []byte) (id Identity, ok bool) {
 	ok = true
 	seen := false

@@ -10,16 +10,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The tags of byte strings that stand for something else than their text (RFC 8949, 3.4.5.2).
+// The tags of byte strings that are encoded in JSON (RFC 8949, 3.4.5.2).
 const (
 	tagBase64URL = 21
 	tagBase64    = 22
 	tagBase16    = 23
 )
 
-// AppendJSON appends a CBOR data item as JSON, as API servers would have sent it. They write
-// strings as byte strings, and []byte with a tag that says base64. Tags that they do not send
-// are ignored.
+// AppendJSON appends a CBOR data item as the JSON that API servers would have sent. They write
+// strings as byte strings, and []byte with a tag for base64. AppendJSON ignores tags that they do
+// not send.
 func AppendJSON(dst, item []byte) ([]byte, error) {
 	var v cborValue
 	switch n, err := v.end(item); {
@@ -33,19 +33,19 @@ func AppendJSON(dst, item []byte) ([]byte, error) {
 	return t.out, err
 }
 
-// transcoder reads CBOR that is known to be complete.
+// transcoder reads complete CBOR.
 type transcoder struct {
 	b, out []byte
 }
 
-// head returns how the next item begins.
+// head returns the head of the next item.
 func (t *transcoder) head() cborHead {
 	h, _ := readCBORHead(t.b)
 	return h
 }
 
 func (t *transcoder) item() error {
-	var tag uint64 // that counts: the innermost
+	var tag uint64 // the innermost tag takes effect
 	h := t.head()
 	for ; h.major == cborTag; h = t.head() {
 		tag, t.b = h.arg, t.b[h.size:]
@@ -81,7 +81,7 @@ func (t *transcoder) item() error {
 	return nil
 }
 
-// text returns what a string holds, which may come in pieces.
+// text returns the content of a string, which may consist of several pieces.
 func (t *transcoder) text(h cborHead) ([]byte, error) {
 	t.b = t.b[h.size:]
 	if h.arg != endless {
@@ -117,10 +117,10 @@ func (t *transcoder) string(text []byte, tag uint64) {
 		t.out = append(hex.AppendEncode(append(t.out, '"'), text), '"')
 		return
 	}
-	t.out, _ = jsontext.AppendQuote(t.out, text) // invalid UTF-8 is replaced, and reported
+	t.out, _ = jsontext.AppendQuote(t.out, text) // AppendQuote replaces invalid UTF-8, and reports it
 }
 
-// more reports whether there is another element, and takes the break if there is none.
+// more reports whether there is another element. Without one, it consumes the break.
 func (t *transcoder) more(left *uint64) bool {
 	switch {
 	case *left == 0:
@@ -197,7 +197,7 @@ func (t *transcoder) simple(first byte, h cborHead) error {
 	return nil
 }
 
-// float appends a number that nobody takes for an integer.
+// float appends a number in a form that decoders do not read as an integer.
 func (t *transcoder) float(f float64) error {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return malformed("a CBOR float is no number")
@@ -213,7 +213,7 @@ func (t *transcoder) float(f float64) error {
 	return nil
 }
 
-// half returns the value of a float of 16 bits.
+// half returns the value of a 16-bit float.
 func half(bits uint16) float64 {
 	exponent, fraction := int(bits>>10&0x1f), float64(bits&0x3ff)
 	f := math.Inf(1)

@@ -6,10 +6,10 @@ import "github.com/go-json-experiment/json"
 type cborItems struct {
 	meta *ListMeta
 	at   place
-	name string // of the member that we are in
-	seen bool   // items
+	name string // the name of the current member
+	seen bool   // the list had the member items
 
-	members, items uint64 // that are left
+	members, items uint64 // the remaining ones
 	value          cborValue
 }
 
@@ -54,8 +54,8 @@ func (c *cborItems) cutItem(b []byte) (Frame, int, bool, error) {
 	return Frame{Object: untagged(b[:n])}, n, true, nil
 }
 
-// next goes to the next member, or to the end of the list if there is none: after the last of
-// a known number nothing says so.
+// next goes to the next member, or to the end of the list. A list with a known number of members
+// has no end mark.
 func (c *cborItems) next() {
 	if c.at = otherMember; c.members == 0 {
 		c.at = after
@@ -93,7 +93,7 @@ func (c *cborItems) memberName(b []byte) (int, error) {
 	return n, nil
 }
 
-// member takes a member's value, or enters it if it holds the items.
+// member consumes a member's value. If the value holds the items, member enters it.
 func (c *cborItems) member(b []byte) (int, error) {
 	if c.name == "items" && b[0] != cborNull {
 		if c.seen {

@@ -1,6 +1,6 @@
 package wire
 
-// cborEvents cuts CBOR events, which stand one after the other.
+// cborEvents cuts CBOR events, which follow each other directly.
 type cborEvents struct{ value cborValue }
 
 func (c *cborEvents) cut(b []byte) (Frame, int, bool, error) {

@@ -1,38 +1,37 @@
-// Package wire cuts the bodies of an API server's answers into objects, without decoding
-// them: the events of a watch, the items of a list, and from an object's bytes the little
-// that says which object it is.
+// Package wire cuts the response bodies of an API server into objects without decoding them: the
+// events of a watch, and the items of a list. It also reads an object's identity from its bytes.
 //
 // # What is promised
 //
-//   - Bytes are cut in the order in which they came, by one goroutine. What is cut is handed
-//     over in a [Batch], which is as large as what has arrived and never waits for more: an
-//     event that comes alone is alone in its batch.
-//   - A body is never held as a whole: only the frames of the batches that were not released,
-//     and at most one frame that has not arrived completely.
-//   - Nothing is guessed. A body that ends within a frame is [ErrTruncated], one that is not of
-//     the format [ErrMalformed], one with more bytes in a frame or between two frames than
-//     the limit allows [ErrTooLarge]: a value without an end, too. All come in an [*Error] with the
-//     place and the first bytes of the body, after all frames before it.
-//   - A frame costs as much in small pieces as at once: no byte is scanned again for each piece.
-//   - Objects are cut, not validated: whoever decodes them finds what is wrong inside. What is
-//     not handed over, such as a list's metadata, is validated here.
+//   - One goroutine cuts the bytes in the order of their arrival. It hands frames over in a
+//     [Batch]. A batch contains the frames that have arrived and never waits for more: a single
+//     event is a batch of one frame.
+//   - A body is never held as a whole. Memory holds only the frames of unreleased batches, and at
+//     most one incomplete frame.
+//   - The package guesses nothing. A body that ends within a frame is [ErrTruncated]. A body in
+//     another format is [ErrMalformed]. If a frame, or the space between two frames, exceeds the
+//     limit, the error is [ErrTooLarge]: a value without an end, too. Each error is in an [*Error]
+//     with the place and the first bytes of the body, and follows all frames before it.
+//   - A frame costs the same in small pieces as at once: no byte is scanned again for each piece.
+//   - Objects are cut, not validated: the decoder finds errors inside. The package itself validates
+//     the parts that it does not hand over, such as a list's metadata.
 //
 // # Formats
 //
-// JSON events stand one after the other with or without whitespace between them. A line that
-// begins and ends as those of API servers do is cut without looking inside; if its object then
-// turns out to be no JSON, [Frame.Recut] says what the line really holds. Protobuf events have
-// four bytes of length before them. CBOR events stand one after the other; [AppendJSON]
-// makes JSON of their objects, for those who decode them.
+// JSON events follow each other with or without whitespace between them. If a line begins and ends
+// as API servers write it, the line is cut without a scan of its inside. If its object then turns
+// out to be invalid JSON, [Frame.Recut] cuts the line again with a full scan. Protobuf events have
+// four bytes of length before them. CBOR events follow each other; [AppendJSON] converts their
+// objects to JSON for decoders.
 //
 // # Peek
 //
-// [Peek] reads identities from undecoded objects. It says false whenever it is not sure. What
-// it says of an object that decodes is what decoding says, except for a JSON object that
-// repeats a name: Peek stops at the first, decoding takes the last. API servers repeat none.
+// [Peek] reads identities from undecoded objects. It returns false whenever it is not sure. For an
+// object that decodes, Peek and the decoder agree, except for a JSON object that repeats a name:
+// Peek stops at the first, decoding takes the last. API servers repeat no names.
 //
 // # Concurrency
 //
-// A [Watch] or [List] belongs to one goroutine. A [Batch] belongs to whoever got it and may
-// be released from anywhere. Peek is safe for concurrent use.
+// A [Watch] or [List] belongs to one goroutine. A [Batch] belongs to its receiver and may be
+// released from any goroutine. Peek is safe for concurrent use.
 package wire

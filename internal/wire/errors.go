@@ -10,32 +10,32 @@ import (
 )
 
 var (
-	// ErrMalformed means that a body is not of the format that it should be of.
+	// ErrMalformed means that a body is not in the expected format.
 	ErrMalformed = errors.New("malformed body")
 	// ErrTruncated means that a body ended within a frame or a list.
 	ErrTruncated = errors.New("body ended early")
-	// ErrTooLarge means that a frame, or what is between two frames, has more bytes than the limit
-	// allows.
+	// ErrTooLarge means that a frame, or the space between two frames, is over the limit.
 	ErrTooLarge = errors.New("frame over the size limit")
 )
 
-// headSize is how many first bytes of a body are kept: enough for the title of a proxy's
+// headSize is the number of first bytes of a body that are kept: enough for the title of a proxy's
 // error page.
 const headSize = 512
 
-// Error is a body that cannot be cut any further. It is an [ErrMalformed], an
-// [ErrTruncated] or an [ErrTooLarge].
+// Error is a body that cannot be cut any further. It wraps [ErrMalformed], [ErrTruncated] or
+// [ErrTooLarge].
 type Error struct {
-	// Offset is the number of bytes before the frame that is wrong.
+	// Offset is the number of bytes before the faulty frame.
 	Offset int64
-	// Head is how the body began: at most 512 bytes.
+	// Head is the beginning of the body: at most 512 bytes.
 	Head []byte
 	// Err is one of the three, with details.
 	Err error
 }
 
-// Error names what is wrong and where. It shows how the body began only if API servers send no such
-// text, as when a proxy answers: other bodies begin with objects, which may be Secrets.
+// Error names the problem and its place. It quotes the beginning of the body only if API servers
+// send no such text, as when a proxy answers. Other bodies begin with objects, which may be
+// Secrets.
 func (e *Error) Error() string {
 	const most = 120
 	head := bytes.TrimSpace(e.Head[:min(len(e.Head), most)])
@@ -49,7 +49,8 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// malformed names what the body holds, which may be as long as the server likes.
+// malformed returns an [ErrMalformed] with details. It cuts long details, because the server
+// controls their length.
 func malformed(format string, args ...any) error {
 	const most = 256
 	text := fmt.Sprintf(format, args...)

@@ -1,9 +1,9 @@
 package wire
 
-// Format is how the body of an answer is encoded.
+// Format is the encoding of a response body.
 type Format int
 
-// The formats that can be cut.
+// The supported formats.
 const (
 	JSON Format = iota
 	Protobuf
@@ -15,6 +15,6 @@ func (f Format) String() string {
 	return [...]string{"JSON", "protobuf", "CBOR"}[f]
 }
 
-// DefaultLimit is the most bytes that a frame may have unless something else is asked for:
-// ten times what etcd stores under one key by default.
+// DefaultLimit is the default limit of a frame in bytes: ten times etcd's default limit for one
+// key.
 const DefaultLimit = 16 << 20

@@ -8,7 +8,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// place is where in a list the next byte is.
+// place is the position of the next byte in a list.
 type place int
 
 const (
@@ -28,8 +28,8 @@ const (
 type jsonItems struct {
 	meta  *ListMeta
 	at    place
-	name  string // of the member that we are in
-	seen  bool   // items
+	name  string // the name of the current member
+	seen  bool   // the list had the member items
 	value value
 }
 
@@ -99,7 +99,7 @@ func (c *jsonItems) cutDelimiter(b []byte) (Frame, int, bool, error) {
 	return Frame{}, 1, false, nil
 }
 
-// cutMember takes a member's value, or enters it if it holds the items.
+// cutMember consumes a member's value. If the value holds the items, cutMember enters it.
 func (c *jsonItems) cutMember(b []byte) (int, error) {
 	if c.name == "items" && c.value == (value{}) {
 		if c.seen {

@@ -1,6 +1,6 @@
 package wire
 
-// peekJSON looks at an object until it knows all four, or until its metadata ends.
+// peekJSON reads an object until it knows the four fields, or until the metadata ends.
 func peekJSON(object []byte) (Identity, bool) {
 	var id Identity
 	b := object[skipSpace(object):]
@@ -27,7 +27,7 @@ func peekJSON(object []byte) (Identity, bool) {
 	}
 }
 
-// peekMetadata reports whether it read everything that the metadata says of the identity.
+// peekMetadata reports whether it read all fields of the identity in the metadata.
 func (id *Identity) peekMetadata(b []byte) bool {
 	if len(b) == 0 || b[0] != '{' {
 		return false
@@ -63,8 +63,8 @@ func (id *Identity) peekMetadata(b []byte) bool {
 	}
 }
 
-// peekName reads the name of a member and the colon, and returns what follows. A name with
-// anything unusual in it is not read.
+// peekName reads the name of a member and the colon, and returns the bytes after them. It returns
+// false for a name with escapes or characters outside of ASCII.
 func peekName(b []byte) (name, rest []byte, ok bool) {
 	b = b[skipSpace(b):]
 	if len(b) == 0 || b[0] != '"' {

@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// jsonEvents cuts JSON events. Once it has seen an event that fills a line, it cuts lines
-// by their ends, and everything else by counting brackets.
+// jsonEvents cuts JSON events. After an event that fills a line, it cuts the next events at the
+// ends of lines. Otherwise it counts brackets.
 type jsonEvents struct {
 	value   value
 	lines   bool
-	scanned int  // bytes that hold no end of a line
-	closed  bool // the last of them that is no whitespace closes an object
+	scanned int  // bytes without an end of a line
+	closed  bool // the last of them, except for whitespace, closes an object
 }
 
 func (c *jsonEvents) cut(b []byte) (Frame, int, bool, error) {
@@ -67,8 +67,7 @@ var (
 	objectPrefix = []byte(`","object":`)
 )
 
-// cutLine cuts an event as API servers write it. It says false if the line may be anything
-// else.
+// cutLine cuts an event in the form that API servers write. It returns false for every other line.
 func cutLine(line []byte) (Frame, bool) {
 	const longestType = 16
 	if !bytes.HasPrefix(line, typePrefix) {
@@ -101,7 +100,7 @@ func eventType(b []byte) string {
 	return ""
 }
 
-// cutEvent cuts an event whatever the order of its members.
+// cutEvent cuts an event with its members in any order.
 func cutEvent(b []byte) (Frame, error) {
 	var frame Frame
 	err := members(b, func(name string, v []byte) error {
@@ -134,13 +133,13 @@ func cutEvent(b []byte) (Frame, error) {
 	return frame, err
 }
 
-// Single reports whether a frame holds one event for certain. A line that was cut without
-// looking inside may hold two, which nobody notices who does not decode the object.
+// Single reports whether a frame certainly holds one event. A line that was cut without a scan of
+// its inside may hold two, and only a decoder would detect that.
 func (f *Frame) Single() bool {
 	if f.line == nil {
 		return true
 	}
-	// Between two events there is nothing but whitespace, as between no two parts of one.
+	// Only whitespace separates two events. It never separates } and { within one event.
 	for b := f.Object; ; {
 		n := bytes.IndexByte(b, '}')
 		if n < 0 {
@@ -154,8 +153,8 @@ func (f *Frame) Single() bool {
 	}
 }
 
-// Recut returns the events that a frame of a JSON watch really holds. Ask it when the
-// object turned out to be no JSON. Without an error it returns at least one.
+// Recut cuts a frame of a JSON watch again, with a full scan, and returns its events. Call it when
+// the object turned out to be invalid JSON. Without an error it returns at least one frame.
 func (f *Frame) Recut() ([]Frame, error) {
 	if f.line == nil {
 		return nil, &Error{Head: head(f.Object), Err: malformed("an object is not JSON")}

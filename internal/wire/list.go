@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ListMeta is what the body of a list says beside its items.
+// ListMeta has the kind and metadata of a list.
 type ListMeta struct {
 	metav1.TypeMeta
 	metav1.ListMeta
@@ -19,8 +19,8 @@ type List struct {
 	meta ListMeta
 }
 
-// NewList returns a list that reads from r. A limit of 0 is [DefaultLimit] bytes. It is the limit of
-// an item, and of all that comes between two items, before the first and after the last.
+// NewList returns a list that reads from r. A limit of 0 means [DefaultLimit] bytes. The limit
+// applies to each item, and to the bytes between two items, before the first and after the last.
 func NewList(r io.Reader, format Format, limit int) *List {
 	if limit <= 0 {
 		limit = DefaultLimit
@@ -37,19 +37,19 @@ func NewList(r io.Reader, format Format, limit int) *List {
 	return l
 }
 
-// Next returns the items that have come, and waits only if those are none. It returns io.EOF
-// after the last, an [*Error] if the body cannot be cut, and else what r returned.
+// Next returns the items that have arrived, and waits only if there are none. It returns io.EOF
+// after the last item, an [*Error] if the body cannot be cut, and otherwise the error of r.
 func (l *List) Next() (*Batch, error) { return l.body.next() }
 
-// Meta returns what has come so far of the list's own metadata: it may be before or after the
-// items, so it is complete only when Next has returned io.EOF. The kind comes early.
+// Meta returns the list's metadata as far as it has arrived. It may come before or after the items,
+// so it is complete only when Next has returned io.EOF. The kind comes early.
 func (l *List) Meta() ListMeta { return l.meta }
 
-// Head returns the first bytes of the body, for the text of an error: at most 512.
+// Head returns the beginning of the body, at most 512 bytes, for error texts.
 func (l *List) Head() []byte { return l.body.head }
 
-// notList returns an error if what has no items, or has them where a protobuf list would, says
-// that it is something else: its metadata would pass for that of an empty list.
+// notList returns an error if the body has the kind of something other than a list. Without this
+// check, a body without items, such as a Status, would pass for an empty list.
 func (m *ListMeta) notList() error {
 	if m.Kind == "" || strings.HasSuffix(m.Kind, "List") {
 		return nil

@@ -1,7 +1,7 @@
 package wire
 
-// members calls each with the members of the JSON object that b is. Values are cut, not
-// validated; all between them is.
+// members calls each for the members of the JSON object b. It cuts values without validation, and
+// validates everything between them.
 func members(b []byte, each func(name string, v []byte) error) error {
 	i := 1
 	for first := true; ; first = false {
@@ -47,7 +47,7 @@ func members(b []byte, each func(name string, v []byte) error) error {
 	return nil
 }
 
-// memberName reads the name of a member. It returns 0 if b does not have all of it.
+// memberName reads the name of a member. It returns 0 if the name is incomplete.
 func memberName(b []byte, v *value) (string, int, error) {
 	if len(b) == 0 {
 		return "", 0, nil
@@ -66,8 +66,8 @@ func memberName(b []byte, v *value) (string, int, error) {
 	return name, n, nil
 }
 
-// endOfValue returns the length of the value that b begins with, 0 if b does not have all of
-// it, and -1 if there is none. A number or a literal ends only with what follows it.
+// endOfValue returns the length of the value at the beginning of b, 0 if the value is incomplete,
+// and -1 if there is none. A number or a literal ends only at the byte after it.
 func endOfValue(b []byte, v *value) int {
 	if len(b) == 0 {
 		return 0

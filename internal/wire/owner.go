@@ -7,14 +7,14 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// ownerReference is what counts of one.
+// ownerReference has the needed fields of an owner reference.
 type ownerReference struct {
 	UID        string `json:"uid"`
 	Controller *bool  `json:"controller"`
 }
 
-// PeekOwner reads the UID of the owner that controls an object from the object's bytes, as
-// [Frame] has them; it is empty if nobody does. It says false if anything is unusual.
+// PeekOwner reads the UID of an object's controlling owner from the object's bytes in a [Frame].
+// The UID is empty if there is no such owner. ok is false if anything is unusual.
 func PeekOwner(format Format, object []byte) (uid string, ok bool) {
 	switch format {
 	case Protobuf:
@@ -33,7 +33,7 @@ func PeekOwner(format Format, object []byte) (uid string, ok bool) {
 	return ownerInJSON(references)
 }
 
-// memberOf returns the value of a member of a JSON object. It looks at the names of all.
+// memberOf returns the value of a member of a JSON object. It reads the names of all members.
 func memberOf(object []byte, wanted string) (v []byte, found, ok bool) {
 	b := object[skipSpace(object):]
 	if len(b) == 0 || b[0] != '{' {
@@ -122,7 +122,7 @@ func ownerInProtobuf(object []byte) (uid string, ok bool) {
 	return uid, err == nil && metadata == 1
 }
 
-// controllerIn returns the UID of an owner reference, and whether it is that of a controller.
+// controllerIn returns the UID of an owner reference, and whether it references a controller.
 func controllerIn(reference Field) (uid string, controls bool, err error) {
 	if reference.Type != bytesType {
 		return "", false, malformed("an owner reference has the wire type %d", reference.Type)

@@ -1,11 +1,10 @@
 package wire
 
-// Identity says which object something is, and in which version. Its slices point into
-// the bytes that were looked at.
+// Identity is the identity and version of an object. Its slices point into the input bytes.
 type Identity struct{ UID, ResourceVersion, Namespace, Name []byte }
 
-// Peek reads the identity of an object from its bytes, as [Frame] has them. It says false
-// if anything is unusual: without a UID, a resource version or a name, too.
+// Peek reads the identity of an object from its bytes in a [Frame]. It returns false if anything is
+// unusual, for example without a UID, a resource version or a name.
 func Peek(format Format, object []byte) (Identity, bool) {
 	var (
 		id Identity
@@ -25,8 +24,8 @@ func Peek(format Format, object []byte) (Identity, bool) {
 	return id, true
 }
 
-// peekProtobuf looks at all fields of the object and of its metadata, for the last of a
-// number is what counts.
+// peekProtobuf reads all fields of the object and of its metadata, because the last field of a
+// number takes effect.
 func peekProtobuf(object []byte) (Identity, bool) {
 	var metadata []byte
 	for b := object; len(b) > 0; {
@@ -59,7 +58,7 @@ func peekProtobuf(object []byte) (Identity, bool) {
 	return id, true
 }
 
-// field returns what a field of a protobuf ObjectMeta is put in.
+// field returns the part of the identity for a field of a protobuf ObjectMeta.
 func (id *Identity) field(number int) *[]byte {
 	switch number {
 	case 1:
@@ -74,7 +73,7 @@ func (id *Identity) field(number int) *[]byte {
 	return nil
 }
 
-// member returns what a member of a JSON ObjectMeta is put in.
+// member returns the part of the identity for a member of a JSON ObjectMeta.
 func (id *Identity) member(name []byte) *[]byte {
 	switch string(name) {
 	case "name":

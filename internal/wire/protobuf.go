@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// The magic with which Kubernetes begins a protobuf message that has an envelope.
+// magic is the prefix of a Kubernetes protobuf message with an envelope.
 var magic = []byte("k8s\x00")
 
 // The wire types of protobuf that Kubernetes uses.
@@ -18,15 +18,15 @@ const (
 
 // Field is a field of a protobuf message, as bytes.
 type Field struct {
-	// Number and Type are those of the field's tag.
+	// Number and Type come from the field's tag.
 	Number, Type int
-	// Raw is the whole field, Value what it holds without tag and length: nil unless the
-	// type is that of bytes, strings and messages.
+	// Raw is the whole field. Value is its content without tag and length; it is nil unless the
+	// type is that for bytes, strings and messages.
 	Raw, Value []byte
 }
 
-// NextField reads the field that b begins with. It returns io.ErrUnexpectedEOF if b does not
-// have all of it, and [ErrMalformed] if it is none.
+// NextField reads the field at the beginning of b. It returns io.ErrUnexpectedEOF if the field is
+// incomplete, and [ErrMalformed] if it is invalid.
 func NextField(b []byte) (Field, error) {
 	tag, n := binary.Uvarint(b)
 	if n <= 0 {
@@ -75,7 +75,7 @@ func varintError(n int) error {
 	return malformed("a number has too many bytes")
 }
 
-// fields calls each with the fields of a message.
+// fields calls each for the fields of a message.
 func fields(b []byte, each func(Field) error) error {
 	for len(b) > 0 {
 		f, err := NextField(b)
@@ -96,7 +96,7 @@ func fields(b []byte, each func(Field) error) error {
 // envelope is a runtime.Unknown.
 type envelope struct{ apiVersion, kind, raw []byte }
 
-// field takes a field of the envelope other than its contents.
+// field reads a field of the envelope other than its contents.
 func (e *envelope) field(f Field) error {
 	switch {
 	case f.Number == 1 && f.Type == bytesType:

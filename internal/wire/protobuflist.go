@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// protobufItems cuts the items of a protobuf list: an envelope that holds a message whose
-// first field is the list's metadata and whose second, repeated, are its items, as every
-// generated list is.
+// protobufItems cuts the items of a protobuf list: an envelope around a message. As in every
+// generated list, the first field of the message is the list's metadata, and the second, repeated,
+// has the items.
 type protobufItems struct {
 	meta  *ListMeta
 	limit int
@@ -48,8 +48,8 @@ func (c *protobufItems) cut(b []byte) (Frame, int, bool, error) {
 	return frame, len(f.Raw), ok, err
 }
 
-// enter enters the contents of the envelope if b begins with them, and returns how many bytes
-// that took.
+// enter enters the contents of the envelope if b begins with them. It returns the number of
+// consumed bytes.
 func (c *protobufItems) enter(b []byte) (int, error) {
 	tag, n := binary.Uvarint(b)
 	if n <= 0 || tag != 2<<3|bytesType {
@@ -69,7 +69,7 @@ func (c *protobufItems) enter(b []byte) (int, error) {
 	return n + m, nil
 }
 
-// more says whether a field that is not complete can become so.
+// more returns an error if an incomplete field cannot become complete.
 func (c *protobufItems) more(b, visible []byte) error {
 	if len(visible) < len(b) || (c.inside && uint64(len(b)) == c.left) {
 		return malformed("a field is longer than the list")

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// prefixSize is how many bytes the length before an event has.
+// prefixSize is the number of bytes of the length before an event.
 const prefixSize = 4
 
 // protobufEvents cuts protobuf events.
@@ -27,7 +27,8 @@ func (c *protobufEvents) cut(b []byte) (Frame, int, bool, error) {
 	return frame, end, err == nil, err
 }
 
-// openEvent reads a WatchEvent. API servers send it without an envelope; one is taken as well.
+// openEvent reads a WatchEvent. API servers send it without an envelope; openEvent accepts both
+// forms.
 func openEvent(b []byte) (Frame, error) {
 	if bytes.HasPrefix(b, magic) {
 		e, err := openEnvelope(b)

@@ -7,15 +7,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// value finds the end of a JSON value. It counts brackets and looks at nothing else. It remembers where it stopped, so that a value that arrives in pieces is
-// looked at once.
+// value finds the end of a JSON value by counting brackets. It remembers where it stopped, so it
+// scans a value that arrives in pieces only once.
 type value struct {
 	pos, depth int
 	quoted     bool
 }
 
-// end returns the length of the value that b begins with, or 0 if b does not have all
-// of it; then b must be the same again, with more.
+// end returns the length of the value at the beginning of b, or 0 if the value is incomplete. The
+// caller must then pass the same bytes again, with more.
 func (v *value) end(b []byte) int {
 	i, depth, quoted := v.pos, v.depth, v.quoted
 	for i < len(b) {
@@ -26,7 +26,7 @@ func (v *value) end(b []byte) int {
 			}
 			if b[i] == '\\' {
 				if i+1 == len(b) {
-					break // what is escaped has not come
+					break // the escaped character has not arrived
 				}
 				i += 2
 				continue
@@ -58,9 +58,9 @@ func (v *value) end(b []byte) int {
 	return 0
 }
 
-// plainEnd returns where the next quote or backslash is, from i on, or the length of b. It
-// looks at eight bytes at a time: most strings are short, so that a call for each costs more
-// than what it finds.
+// plainEnd returns the index of the next quote or backslash from i on, or the length of b. It reads
+// eight bytes at a time. Most strings are short, so a library call for each would cost more than
+// the scan.
 func plainEnd(b []byte, i int) int {
 	const (
 		ones   = 0x0101010101010101
@@ -71,7 +71,7 @@ func plainEnd(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		word := binary.LittleEndian.Uint64(b[i:])
 		quote, slant := word^quotes, word^slants
-		// A byte that is zero borrows; what is wrong in this is only above the first.
+		// A zero byte borrows from the next byte: only bits above the first match can be wrong.
 		if found := ((quote-ones)&^quote | (slant-ones)&^slant) & high; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
@@ -82,8 +82,7 @@ func plainEnd(b []byte, i int) int {
 	return i
 }
 
-// endOfString returns where the string that from is inside of ends, or 0 if b does not have
-// its end.
+// endOfString returns the end of the string that contains from, or 0 if b does not contain its end.
 func endOfString(b []byte, from int) int {
 	for i := from; ; i += 2 {
 		if i = plainEnd(b, i); i >= len(b) {
@@ -95,7 +94,7 @@ func endOfString(b []byte, from int) int {
 	}
 }
 
-// skipSpace returns where the whitespace at the beginning of b ends.
+// skipSpace returns the length of the whitespace at the beginning of b.
 func skipSpace(b []byte) int {
 	for i, c := range b {
 		if c != ' ' && c != '\n' && c != '\r' && c != '\t' {
@@ -105,7 +104,7 @@ func skipSpace(b []byte) int {
 	return len(b)
 }
 
-// unquote returns the text of a JSON string, and false if it is none.
+// unquote returns the text of a JSON string, and false if b is not a string.
 func unquote(b []byte) (string, bool) {
 	if len(b) < 2 || b[0] != '"' {
 		return "", false
@@ -117,11 +116,11 @@ func unquote(b []byte) (string, bool) {
 	if !valid(b) {
 		return "", false
 	}
-	text, _ := jsontext.AppendUnquote(nil, b) // invalid UTF-8 is replaced, and reported
+	text, _ := jsontext.AppendUnquote(nil, b) // AppendUnquote replaces invalid UTF-8, and reports it
 	return string(text), true
 }
 
-// isPlain reports whether the inside of a JSON string is its text.
+// isPlain reports whether the inside of a JSON string equals its text.
 func isPlain(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c > '~' || c == '\\' {
@@ -136,7 +135,7 @@ func valid(b []byte) bool {
 	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// ValueLength returns the length of the JSON value that b begins with, 0 if b does not have all of
-// it, and -1 if there is none. It counts brackets, and validates nothing. A number or a literal
-// ends only with what follows it.
+// ValueLength returns the length of the JSON value at the beginning of b, 0 if the value is
+// incomplete, and -1 if there is none. It counts brackets and validates nothing. A number or a
+// literal ends only at the byte after it.
 func ValueLength(b []byte) int { return endOfValue(b, &value{}) }

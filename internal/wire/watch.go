@@ -5,8 +5,8 @@ import "io"
 // Watch cuts the body of a watch into events.
 type Watch struct{ body body }
 
-// NewWatch returns a watch that reads from r. A limit of 0 is [DefaultLimit] bytes. It is the limit of
-// an event, and of all that comes between two events.
+// NewWatch returns a watch that reads from r. A limit of 0 means [DefaultLimit] bytes. The limit
+// applies to each event, and to the bytes between two events.
 func NewWatch(r io.Reader, format Format, limit int) *Watch {
 	if limit <= 0 {
 		limit = DefaultLimit
@@ -21,10 +21,10 @@ func NewWatch(r io.Reader, format Format, limit int) *Watch {
 	return w
 }
 
-// Next waits for an event and returns it with all others that have come. It returns io.EOF
-// when the body has ended where it may, an [*Error] if it cannot be cut, and else what r
-// returned.
+// Next waits for an event and returns it with all other events that have arrived. It returns io.EOF
+// if the body has ended between events, an [*Error] if it cannot be cut, and otherwise the error of
+// r.
 func (w *Watch) Next() (*Batch, error) { return w.body.next() }
 
-// Head returns the first bytes of the body, for the text of an error: at most 512.
+// Head returns the beginning of the body, at most 512 bytes, for error texts.
 func (w *Watch) Head() []byte { return w.body.head }

@@ -23,7 +23,7 @@ import (
 // strictSerializer refuses unknown and repeated fields: fieldValidation=Strict.
 var strictSerializer = serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, serializerjson.SerializerOptions{Strict: true})
 
-// maxBody is what the real server reads of a request at the most.
+// maxBody is the largest request body that the real server reads.
 const maxBody = 3 << 20
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -86,7 +86,7 @@ func (res *resource) decodeJSON(body []byte, strict bool) (object, error) {
 	if err := json.Unmarshal(body, &kind); err != nil {
 		return nil, res.unrecognized(fmt.Errorf("couldn't get version/kind; json parse error: %w", err))
 	}
-	if !res.typed && kind.Kind == "" { // nothing else says what the body is
+	if !res.typed && kind.Kind == "" { // nothing else identifies the kind
 		//lint:ignore ST1005 the real server's words
 		return nil, res.unrecognized(fmt.Errorf("Object 'Kind' is missing in '%s'", body))
 	}
@@ -108,7 +108,7 @@ func (res *resource) decodeFields(body []byte, strict bool) (object, error) {
 		if err := utiljson.Unmarshal(body, &content); err != nil {
 			return nil, err
 		}
-		// What no client could read back is refused.
+		// Refuse an object that no client could decode.
 		if err := json.Unmarshal(body, &metav1.PartialObjectMetadata{}); err != nil {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (res *resource) decodeFields(body []byte, strict bool) (object, error) {
 	return obj, nil
 }
 
-// checkKind compares the kind that a body names, if it does, with the URL's.
+// checkKind compares the kind in a body, if it has one, with the kind of the URL.
 func (res *resource) checkKind(kind metav1.TypeMeta) error {
 	if kind.Kind != "" && kind.Kind != res.Kind {
 		if !res.typed {

@@ -44,8 +44,8 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, nil
 }
 
-// deleteCollection deletes what a list with the same query would show, and
-// answers with that list.
+// deleteCollection deletes the objects that a list with the same query returns, and answers with
+// that list.
 func (c *call) deleteCollection() error {
 	options, err := c.deleteOptions()
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *call) deleteCollection() error {
 	return c.answerList(metav1.ListMeta{ResourceVersion: strconv.FormatUint(p.version, 10)}, p.records)
 }
 
-// deleteAll deletes the objects that a list showed, with nothing in between.
+// deleteAll deletes the objects of a list in one step.
 func (c *call) deleteAll(records []*record, options *metav1.DeleteOptions) error {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -85,8 +85,8 @@ func (s *Server) deleteObject(res *resource, namespace, name string, options *me
 	return s.deleteLocked(res, namespace, name, options, dryRun)
 }
 
-// deleteLocked deletes an object, or marks it where finalizers or a grace period
-// hold it. gone says which. It needs mu.
+// deleteLocked deletes an object. If finalizers or a grace period hold the object, it only marks
+// the object; gone reports which. It needs mu.
 func (s *Server) deleteLocked(res *resource, namespace, name string, options *metav1.DeleteOptions, dryRun bool) (rec *record, gone bool, err error) {
 	prior, ok := res.history.current.Get(res.key(namespace, name))
 	if !ok {
@@ -125,7 +125,7 @@ func checkPreconditions(prior *record, p *metav1.Preconditions) error {
 	if p == nil {
 		return nil
 	}
-	// There too the kind stands for the resource.
+	// The real server also uses the kind in place of the resource.
 	gr := schema.GroupResource{Group: prior.resource.Group, Resource: prior.resource.Kind}
 	if p.UID != nil && string(*p.UID) != prior.uid {
 		return apierrors.NewConflict(gr, prior.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). "+
@@ -139,8 +139,8 @@ func checkPreconditions(prior *record, p *metav1.Preconditions) error {
 	return nil
 }
 
-// beginGrace marks a pod for deletion after its grace period; other kinds have
-// none. pending means that it was marked before and stays as it is.
+// beginGrace marks a pod for deletion after its grace period; other kinds have none. pending means
+// that the pod was marked before and stays unchanged.
 func beginGrace(obj object, options *metav1.DeleteOptions) (graceful, pending bool) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -168,7 +168,7 @@ func beginGrace(obj object, options *metav1.DeleteOptions) (graceful, pending bo
 	}
 	period := deref(wanted, deref(pod.Spec.TerminationGracePeriodSeconds, 30))
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
-		period = 0 // no kubelet has to stop anything
+		period = 0 // no kubelet has to stop containers
 	}
 	pod.DeletionTimestamp = new(metav1.NewTime(time.Now().Truncate(time.Second).Add(time.Duration(period) * time.Second)))
 	pod.DeletionGracePeriodSeconds = &period
@@ -187,8 +187,8 @@ func markDeleting(obj object) {
 	obj.SetDeletionGracePeriodSeconds(new(int64(0)))
 }
 
-// finalizersFor adds and takes away the garbage collector's finalizers as the
-// propagation policy wants.
+// finalizersFor adds and removes the garbage collector's finalizers according to the propagation
+// policy.
 func finalizersFor(obj object, options *metav1.DeleteOptions) []string {
 	policy := deref(options.PropagationPolicy, "")
 	//lint:ignore SA1019 clients still send it
@@ -214,8 +214,8 @@ func finalizersFor(obj object, options *metav1.DeleteOptions) []string {
 	return finalizers
 }
 
-// deletable says whether an update took away the last thing that held an object
-// marked for deletion.
+// deletable reports whether an update removed the last finalizer or grace period of an object that
+// is marked for deletion.
 func deletable(obj, old object) bool {
 	return old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 &&
 		deref(obj.GetDeletionGracePeriodSeconds(), 0) == 0

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Create stores an object without HTTP and sets in obj what the server set. It
-// is the test's own hand: unlike a client it writes the status too.
+// Create stores an object without HTTP, and sets the fields in obj that the server sets. It is for
+// the test itself: unlike a client it writes the status too.
 //
-// obj is a pointer (not a nil one) to a built-in type, to the prototype's type of a registered
-// one, or *unstructured.Unstructured, here and in the methods below.
+// obj is a non-nil pointer to a built-in type or to a registered prototype's type, or an
+// *unstructured.Unstructured. That also holds for the methods below.
 func (s *Server) Create(obj metav1.Object) error {
 	res, in, err := s.convert(obj)
 	if err != nil {
@@ -29,8 +29,8 @@ func (s *Server) Create(obj metav1.Object) error {
 	return rec.into(obj)
 }
 
-// Update replaces an object, its status included. As for a client, a resource
-// version in obj must be the current one; none means whatever it is.
+// Update replaces an object, including its status. As for a client, a resource version in obj must
+// be the current one. Without one, Update replaces any version.
 func (s *Server) Update(obj metav1.Object) error {
 	res, in, err := s.convert(obj)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Server) Update(obj metav1.Object) error {
 	return rec.into(obj)
 }
 
-// updateObject replaces a whole object, whatever its version is if in has none.
+// updateObject replaces a whole object. Without a version in in, it replaces any version.
 func (s *Server) updateObject(res *resource, in object) (*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +78,8 @@ func (s *Server) Get(obj metav1.Object) error {
 	return rec.into(obj)
 }
 
-// Seed creates many objects, and unlike Create does not write back into them:
-// the way to fill a large cluster.
+// Seed creates many objects. Unlike Create it does not write back into them. Use it to fill a large
+// cluster.
 func (s *Server) Seed(objects iter.Seq[metav1.Object]) error {
 	for obj := range objects {
 		res, in, err := s.convert(obj)
@@ -93,8 +93,9 @@ func (s *Server) Seed(objects iter.Seq[metav1.Object]) error {
 	return nil
 }
 
-// List returns what is stored of T in a namespace, or in all if it is empty, in
-// the order of a list. T is *corev1.Pod, say, or a pointer to a prototype's type.
+// List returns the stored objects of type T in a namespace, or in all namespaces if it is empty, in
+// the order of a list. T is a pointer type, such as *corev1.Pod, or a pointer to a prototype's
+// type.
 func List[T metav1.Object](s *Server, namespace string) ([]T, error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer {
@@ -117,7 +118,7 @@ func List[T metav1.Object](s *Server, namespace string) ([]T, error) {
 	return items, nil
 }
 
-// convert makes a copy of a caller's object in the form in which it is worked on.
+// convert makes a copy of a caller's object in its internal form.
 func (s *Server) convert(obj metav1.Object) (*resource, object, error) {
 	res, err := s.registry.forObject(obj)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *Server) convert(obj metav1.Object) (*resource, object, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// A prototype's value need not name its kind: its type does.
+	// A prototype's value may omit its kind: its type identifies it.
 	if b, err = res.withKind(b); err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +153,7 @@ func (res *resource) withKind(b []byte) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// into writes the record into a caller's object; what was in it is gone.
+// into overwrites a caller's object with the record.
 func (rec *record) into(obj metav1.Object) error {
 	v := reflect.ValueOf(obj).Elem()
 	fresh := reflect.New(v.Type())

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// gitVersion is the release whose answers this server was compared with.
+// gitVersion is the Kubernetes release that this server was compared with.
 const gitVersion = "v1.36.3"
 
-// serveDiscovery answers what is not for a resource.
+// serveDiscovery answers requests that are not for a resource.
 func (c *call) serveDiscovery() error {
 	if c.Method != http.MethodGet {
 		return errMethodNotAllowed()
@@ -57,8 +57,8 @@ func (c *call) json(v any) error {
 	return c.out.document(http.StatusOK, mediaJSON, append(b, '\n'))
 }
 
-// resourceList lists the resources of a group's version. A version that is not
-// announced is there for who asks by name, so that a client can learn its scopes.
+// resourceList lists the resources of a group's version. It also serves an unannounced version, so
+// that a client that asks by name can learn its scopes.
 func (c *call) resourceList(group, ver string) error {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
 	announced := slices.ContainsFunc(c.server.registry.ordered, func(r *resource) bool {
@@ -93,7 +93,7 @@ var statusVerbs = []string{"get", "patch", "update"}
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// groups lists the groups but the core one, with the versions that are announced.
+// groups lists all groups except the core group, with the announced versions.
 func (g *registry) groups() []metav1.APIGroup {
 	var groups []metav1.APIGroup
 	for _, r := range g.ordered {
@@ -113,8 +113,7 @@ func (g *registry) groups() []metav1.APIGroup {
 
 const aggregatedMedia = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// wantsAggregated says whether the client's first choice is one answer for all
-// groups.
+// wantsAggregated reports whether the client prefers one answer for all groups.
 func (c *call) wantsAggregated() bool {
 	first, _, _ := strings.Cut(strings.ReplaceAll(c.http.Header.Get("Accept"), " ", ""), ",")
 	return strings.HasPrefix(first, mediaJSON+";") &&
@@ -129,7 +128,7 @@ func (c *call) aggregated(list *discoveryv2.APIGroupDiscoveryList) error {
 	return c.out.document(http.StatusOK, aggregatedMedia, append(b, '\n'))
 }
 
-// aggregated lists the core group, or all the others, with their resources.
+// aggregated lists the core group, or all other groups, with their resources.
 func (g *registry) aggregated(core bool) *discoveryv2.APIGroupDiscoveryList {
 	list := &discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
 	for _, r := range g.ordered {

@@ -1,5 +1,5 @@
-// Package reflectortest is an in-memory Kubernetes API server with faults: a
-// double for tests, honest about the protocol of lists and watches.
+// Package reflectortest is an in-memory Kubernetes API server with faults, for tests. It follows
+// the protocol of lists and watches exactly.
 //
 // client-go's fake clientset loses an object's deletion between a list and a
 // watch, gives objects no resource versions and sends no bookmarks. This server
@@ -17,63 +17,58 @@
 //     one that curl reaches.
 //   - All types of client-go's scheme are served, in JSON and in protobuf. Any
 //     struct with metadata is served in JSON after [WithResource].
-//   - [Server.Create], [Server.Update], [Server.Delete], [Server.Get], [List] and
-//     [Server.Seed] are the test's own hand: no HTTP, no faults, and they write
-//     the status too.
-//   - [Server.Inject] puts a [Fault] to work: a value, scoped by verb, resource,
-//     namespace and count. It panics at a scope that no request can have.
-//   - [Server.Requests] and [Server.WaitForRequests] say what the client asked.
+//   - [Server.Create], [Server.Update], [Server.Delete], [Server.Get], [List] and [Server.Seed] are
+//     for the test itself: they use no HTTP, meet no faults, and write the status too.
+//   - [Server.Inject] activates a [Fault]: a value, scoped by verb, resource, namespace and count.
+//     It panics at a scope that no request can have.
+//   - [Server.Requests] and [Server.WaitForRequests] return the requests of the client.
 //
 // # What it promises
 //
 //   - Every write gets the next resource version of one counter; a write that
 //     changes nothing gets none.
-//   - A watch from a version gets every later change of its resource, in order,
-//     deletions included; what leaves a selector is DELETED, what enters it ADDED,
-//     with the states and versions that the real server gives.
-//   - A bookmark's version is never ahead of the events before it, and is that of
-//     the last change to anything when it is sent.
+//   - A watch from a version gets every later change of its resource, in order, deletions included.
+//     An object that leaves a selector is DELETED, and an object that enters it is ADDED, with the
+//     states and versions of the real server.
+//   - A bookmark's version is never ahead of the events before it. It is the version of the last
+//     change of any resource at that time.
 //   - A list shows one version, over all of its pages.
-//   - A version before a compaction is 410 Expired: in an ERROR event for a watch,
-//     in the answer for a list, with a token to go on for a page.
-//   - Errors are Status objects with the real server's reasons, codes, details,
-//     messages and Retry-After.
-//   - The package conformance holds all of this to kube-apiserver v1.36.3 by tables
-//     that both have to pass. Where they differ this server is wrong.
+//   - A version before a compaction is 410 Expired: a watch gets it in an ERROR event, and a list
+//     in its answer. For a page, the answer has a token to continue with.
+//   - Errors are Status objects with the real server's reasons, codes, details, messages and
+//     Retry-After.
+//   - The package conformance tests all of this against kube-apiserver v1.36.3, with tables that
+//     both have to pass. Where they differ, this server is wrong.
 //
 // # Concurrency
 //
-//   - Everything may be called from any goroutine. Nothing of the caller's runs
-//     under a lock of the server.
-//   - A watch pulls from the history at its own pace: a slow client delays nobody
-//     and nothing is buffered for it.
-//   - Each request has a connection of its own, because net/http repeats a GET by
-//     itself when a reused connection breaks, and would hide a fault.
+//   - Every function and method may be called from any goroutine. The server calls no code of the
+//     caller while it holds a lock.
+//   - A watch pulls from the history at its own pace. A slow client delays no other client, and the
+//     server buffers nothing for it.
+//   - Each request has its own connection. net/http repeats a GET by itself when a reused
+//     connection breaks, which would hide a fault.
 //   - [Server.Close] ends every request and returns when the goroutines have ended.
-//   - An object is encoded once in each form, when it is first asked for, and the
-//     bytes are shared by all lists and watches. The history grows with every
-//     change unless [WithHistory] bounds it, and so does the record of requests
-//     until [Server.ForgetRequests].
+//   - The server encodes an object once in each format, at its first use. All lists and watches
+//     share the bytes. The history grows with every change unless [WithHistory] bounds it. The
+//     record of requests grows until [Server.ForgetRequests].
 //
 // # What it does not do
 //
-//   - Authentication, authorization, admission, quotas, priority and fairness:
-//     everybody may do everything, and a namespace need not exist.
-//   - Defaulting and validation of specs: an object is stored as it was sent, but
-//     for its metadata, which is checked as there.
-//   - Controllers: no garbage collection, no namespace finalization, no kubelet.
-//     A pod on a node stays until it is deleted with grace period 0, the policies
-//     Foreground and Orphan add finalizers that somebody has to take away, and a
-//     deletion of a Job without a policy orphans nothing.
+//   - Authentication, authorization, admission, quotas, priority and fairness: every client may do
+//     everything, and a namespace need not exist.
+//   - Defaulting and validation of specs: the server stores an object as it was sent. It checks
+//     only the metadata, as the real server does.
+//   - Controllers: no garbage collection, no namespace finalization, no kubelet. A pod on a node
+//     stays until it is deleted with grace period 0. The policies Foreground and Orphan add
+//     finalizers that the test has to remove. A deletion of a Job without a policy orphans nothing.
 //   - Conversion: each version of a group is a collection of its own.
-//   - Server-side apply and managedFields; creation by update; subresources other
-//     than status. A write to /status changes the status and nothing else, where
-//     some built-in kinds there take labels and annotations from it too.
-//   - Table output, YAML, CBOR, compression, pretty printing, websockets, OpenAPI,
-//     HTTP/2 and TLS.
+//   - Server-side apply and managedFields; creation by update; subresources other than status. A
+//     write to /status changes only the status. On the real server, some built-in kinds also take
+//     labels and annotations from it.
+//   - Table output, YAML, CBOR, compression, pretty printing, websockets, OpenAPI, HTTP/2 and TLS.
 //   - Field selectors on anything but metadata.name and metadata.namespace.
-//   - Waiting: a get, a list and a watch-list at a version in the future are refused
-//     at once, where the real server waits three seconds for it first. A plain watch
-//     from one is not refused, here as there: it waits silently until the version is
-//     passed.
+//   - Waiting: a get, a list and a watch-list at a version in the future are refused at once. The
+//     real server waits three seconds first. Both servers accept a plain watch from a future
+//     version: it waits silently until the version is passed.
 package reflectortest

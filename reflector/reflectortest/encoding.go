@@ -21,17 +21,16 @@ const (
 
 var partialKind = metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"}
 
-// An encoding is how a response is written: the media type that was negotiated
-// and whether only metadata was asked for. Objects are encoded by apimachinery
-// (see record); the envelopes around them are put together here, so that an
-// object is encoded once however many lists and watches carry it.
+// An encoding is the format of a response: the negotiated media type, and whether the client wants
+// only metadata. apimachinery encodes the objects (see record). This package writes the envelopes
+// around them, so that each object is encoded once for all lists and watches.
 type encoding struct {
 	protobuf bool
 	partial  bool
 }
 
-// negotiate picks the first acceptable media type. list says that the answer
-// is a list, which has another name for "metadata only".
+// negotiate picks the first acceptable media type. list means that the answer is a list, which has
+// another name for "metadata only".
 func negotiate(r *http.Request, res *resource, list bool) (encoding, error) {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if accept == "" {
@@ -99,7 +98,7 @@ func (e encoding) form() form {
 	}
 }
 
-// kind names what an object, or a list of them, is on the wire.
+// kind returns the kind of an object, or of a list of objects, in this encoding.
 func (e encoding) kind(r *resource) metav1.TypeMeta {
 	if e.partial {
 		return partialKind
@@ -117,7 +116,7 @@ func (e encoding) appendObject(dst []byte, rec *record) []byte {
 		dst = append(dst, body...)
 		return append(dst, unknownTail...)
 	case e.partial || !rec.resource.typed:
-		return append(dst, body...) // names its kind itself
+		return append(dst, body...) // the body contains its kind
 	default:
 		dst = append(dst, typedHead(kind)...)
 		return append(dst, body[1:]...)
@@ -153,7 +152,7 @@ func (e encoding) appendEvent(dst []byte, event watch.EventType, doc func([]byte
 		dst = doc(dst)
 		return append(dst, "}\n"...)
 	}
-	// The lengths before the document depend on it, so it is made first.
+	// The document's length comes first, so the document is made first.
 	raw := doc(nil)
 	extension := append([]byte{0x0a}, binary.AppendUvarint(nil, uint64(len(raw)))...)
 	head := append([]byte{0x0a}, binary.AppendUvarint(nil, uint64(len(event)))...)
@@ -166,7 +165,7 @@ func (e encoding) appendEvent(dst []byte, event watch.EventType, doc func([]byte
 	return append(dst, raw...)
 }
 
-// A listEnvelope is what stands before, between and after the items of a list.
+// A listEnvelope has the bytes before, between and after the items of a list.
 type listEnvelope struct {
 	head, tail []byte
 	encoding   encoding
@@ -199,8 +198,8 @@ func (e encoding) newListEnvelope(r *resource, meta metav1.ListMeta, size int) (
 		env.tail = []byte("]}\n")
 		return env, nil
 	}
-	// A list of custom resources is a map there, written in the order of its
-	// keys, and its continue token is never absent.
+	// In the real server, a list of custom resources is a map, written in the order of its keys,
+	// and its continue token is never absent.
 	fields := map[string]any{"continue": meta.Continue, "resourceVersion": meta.ResourceVersion}
 	if meta.RemainingItemCount != nil {
 		fields["remainingItemCount"] = *meta.RemainingItemCount
@@ -226,7 +225,7 @@ func (env *listEnvelope) appendItem(dst []byte, rec *record) []byte {
 	return append(dst, body...)
 }
 
-// itemSize is what appendItem appends in protobuf.
+// itemSize is the number of bytes that appendItem appends in protobuf.
 func (e encoding) itemSize(rec *record) int {
 	n := len(rec.body(e.form()))
 	return 1 + len(binary.AppendUvarint(nil, uint64(n))) + n

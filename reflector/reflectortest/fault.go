@@ -12,20 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Fault is something that goes wrong with a request: a value, made by one of
-// the functions of this package, scoped by its methods and put to work by
-// Server.Inject. Unscoped, it acts on every request.
+// A Fault disturbs a request. It is a value: a function of this package makes it, its methods scope
+// it, and Server.Inject activates it. Without a scope, it acts on every request.
 //
-// Several faults may act on one request, in the order in which they were
-// injected: a frame can be duplicated by one and the stream reset by the next. A
-// fault that always ends the request (Refuse, an answer, a Stall without release)
-// is the last: those injected after it do not count the request and act on the
-// next one that they get.
+// Several faults may act on one request, in the order of their injection: one fault can duplicate a
+// frame, and the next one can reset the stream. A fault that always ends the request (Refuse, an
+// answer, a Stall without release) is the last one: later faults do not count the request and act
+// on their next request.
 //
-// Where a fault counts events, bookmarks are events too, and an item of a list is
-// one. What only a watch has is disturbed in watches only: ErrorEvent,
-// DuplicateFrame and WithholdClosingBookmark let every other request pass without
-// counting it.
+// Where a fault counts events, bookmarks and items of a list count as events too. Three faults
+// apply only to watches: ErrorEvent, DuplicateFrame and WithholdClosingBookmark. They let every
+// other request pass without counting it.
 type Fault struct {
 	name      string
 	verb      string
@@ -33,8 +30,8 @@ type Fault struct {
 	namespace string
 	skip      int
 	times     int
-	match     func(Request) bool // further requests that it is not for
-	ends      bool               // always the last thing that happens to a request
+	match     func(Request) bool // a further condition on requests
+	ends      bool               // always ends a request
 
 	before   func(*call) error             // acts before the request is served
 	edit     func(*response, *frame) error // acts on each frame of the answer
@@ -56,14 +53,14 @@ func (f Fault) In(namespace string) Fault {
 	return f
 }
 
-// After lets the first n requests pass that the fault is for.
+// After lets the first n requests in the fault's scope pass.
 func (f Fault) After(n int) Fault {
 	f.skip = n
 	return f
 }
 
-// Times ends the fault after n requests, counted as by Injection.Hits; without it,
-// and with 0, the fault lasts until it is removed.
+// Times ends the fault after n requests, counted as by Injection.Hits. Without it, and with 0, the
+// fault lasts until it is removed.
 func (f Fault) Times(n int) Fault {
 	f.times = n
 	return f
@@ -74,10 +71,10 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s on %s %s", f.name, orAny(f.verb), orAny(f.resource))
 }
 
-// verbs are those of Request.Verb.
+// verbs are the values of Request.Verb.
 var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
-// check finds a scope that no request can have.
+// check returns an error for a scope that no request can have.
 func (f *Fault) check(g *registry) error {
 	if f.verb != "" && !slices.Contains(verbs, f.verb) {
 		return fmt.Errorf("reflectortest: %s: there is no verb %q, only %v", f, f.verb, verbs)
@@ -110,8 +107,8 @@ func Refuse() Fault {
 	return Fault{name: "Refuse", ends: true, before: func(*call) error { return errRefuse }}
 }
 
-// ResetAfterEvents resets the connection after the n-th event of a watch, bookmarks
-// included, or item of a list; after the head of the response if n is 0.
+// ResetAfterEvents resets the connection after the n-th event of a watch, including bookmarks, or
+// the n-th item of a list. If n is 0, it does so after the head of the response.
 func ResetAfterEvents(n int) Fault {
 	return Fault{name: "ResetAfterEvents", edit: func(_ *response, f *frame) error {
 		if f.number == n {
@@ -126,15 +123,15 @@ func ResetAfterBytes(n int) Fault {
 	return Fault{name: "ResetAfterBytes", limit: n, hasLimit: true}
 }
 
-// Stall keeps the request waiting without an answer until release is closed or
-// the client gives up; a nil release is never closed.
+// Stall delays the request without an answer until release is closed or the client gives up. A nil
+// release never ends the stall.
 func Stall(release <-chan struct{}) Fault {
 	return Fault{name: "Stall", ends: release == nil, before: func(c *call) error { return c.out.stall(release) }}
 }
 
-// StallAfterEvents stops the stream after the n-th event of a watch, or item of
-// a list, while the connection stays open, until release is closed or the
-// client gives up: what a client sees of a network that drops packets.
+// StallAfterEvents stops the stream after the n-th event of a watch, or item of a list. The
+// connection stays open until release is closed or the client gives up. A client sees the same when
+// a network drops packets.
 func StallAfterEvents(n int, release <-chan struct{}) Fault {
 	return Fault{name: "StallAfterEvents", edit: func(o *response, f *frame) error {
 		if f.number != n {
@@ -160,8 +157,8 @@ func TruncateFrame(n int) Fault {
 	}}
 }
 
-// CorruptFrame makes the n-th event or item undecodable; its length and what
-// comes after it are as they were.
+// CorruptFrame makes the n-th event or item undecodable. It does not change its length, nor later
+// frames.
 func CorruptFrame(n int) Fault {
 	return Fault{name: "CorruptFrame", edit: func(_ *response, f *frame) error {
 		if f.number == n && f.prefix < len(f.bytes) {
@@ -182,8 +179,7 @@ func DuplicateFrame(n int) Fault {
 	}}
 }
 
-// WithholdClosingBookmark leaves out the bookmark that ends the initial events
-// of a watch-list.
+// WithholdClosingBookmark drops the bookmark that ends the initial events of a watch-list.
 func WithholdClosingBookmark() Fault {
 	return Fault{name: "WithholdClosingBookmark", match: onlyWatches, edit: func(_ *response, f *frame) error {
 		if f.closing {
@@ -193,9 +189,9 @@ func WithholdClosingBookmark() Fault {
 	}}
 }
 
-// Answer answers with an error code and the Status that the real server gives
-// with it; 429 comes with Retry-After: 1. Code 0 means 500; Answer panics at any
-// other outside of 200 to 599, for HTTP has no such answer.
+// Answer answers with an error code and the Status that the real server gives with it; 429 comes
+// with Retry-After: 1. Code 0 means 500. Answer panics for any other code outside of 200 to 599,
+// because HTTP has no such final answer.
 func Answer(code int) Fault {
 	code = checkCode(code)
 	return Fault{name: fmt.Sprintf("Answer(%d)", code), ends: true, before: func(c *call) error { return errWithCode(code, c.Request) }}
@@ -224,7 +220,7 @@ func AnswerHTML(code int) Fault {
 	}}
 }
 
-// checkCode refuses the codes that net/http panics at or that begin no answer.
+// checkCode rejects codes at which net/http panics or that begin no final answer.
 func checkCode(code int) int {
 	if code == 0 {
 		return http.StatusInternalServerError
@@ -246,8 +242,8 @@ func ErrorEvent(n int, status metav1.Status) Fault {
 	}}
 }
 
-// ExpireContinue answers 410 to a list that continues, as if its token were
-// older than a compaction.
+// ExpireContinue answers 410 to a list with a continue token, as if a compaction had made the token
+// too old.
 func ExpireContinue() Fault {
 	return Fault{
 		name:   "ExpireContinue",
@@ -256,15 +252,14 @@ func ExpireContinue() Fault {
 	}
 }
 
-// LoseHistory forgets every change when the request comes, before it is served: a
-// watch from any version but the current one is 410 Expired, and so is a list at
-// one.
+// LoseHistory forgets every change when the request arrives, before it is served. A watch from any
+// version but the current one is 410 Expired, and so is a list at such a version.
 func LoseHistory() Fault {
 	return Fault{name: "LoseHistory", before: func(c *call) error { c.server.loseHistory(); return nil }}
 }
 
-// GoBackTo restores an older version when the request comes, before it is
-// served. See Server.Restore.
+// GoBackTo restores an older version when the request arrives, before it is served. See
+// Server.Restore.
 func GoBackTo(version uint64) Fault {
 	return Fault{name: "GoBackTo", before: func(c *call) error { return c.server.Restore(version) }}
 }
@@ -299,24 +294,23 @@ func errWithCode(code int, r Request) error {
 	}
 }
 
-// faults are those that were injected.
+// faults are the injected faults.
 type faults struct {
 	mu     sync.Mutex // protects active and the counts in it
 	active []*Injection
 }
 
-// An Injection is a fault at work.
+// An Injection is an active fault.
 type Injection struct {
 	faults *faults
 	fault  Fault
-	seen   int // requests that it concerned
-	hits   int // requests that it was put to work on
+	seen   int // requests in its scope
+	hits   int // requests that it acted on
 }
 
-// Inject puts a fault to work. It panics if the fault's scope is a verb that there
-// is not or a resource that the server does not serve: a slip of the pen would
-// otherwise be a test of nothing. A scope in which the fault has nothing to act on,
-// such as DuplicateFrame on lists, is allowed.
+// Inject activates a fault. It panics if the fault's scope has an unknown verb or a resource that
+// the server does not serve: with such a typing error, the test would test nothing. A scope without
+// effect for the fault, such as DuplicateFrame on lists, is allowed.
 func (s *Server) Inject(f Fault) *Injection {
 	if err := f.check(s.registry); err != nil {
 		panic(err)
@@ -328,33 +322,33 @@ func (s *Server) Inject(f Fault) *Injection {
 	return inj
 }
 
-// ClearFaults removes every fault. A request on which one acts already, such as
-// a stalled one, is not released by it.
+// ClearFaults removes every fault. It does not release a request on which a fault already acts,
+// such as a stalled one.
 func (s *Server) ClearFaults() {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.active = nil
 }
 
-// Hits is the number of requests that the fault was put to work on: those in its
-// scope after the ones that After let pass. A request is counted when it comes,
-// before it is known whether its stream gets as far as the event or byte at which
-// the fault acts. Request.Faults names the faults of the same requests.
+// Hits is the number of requests on which the fault was active: those in its scope, without the
+// first ones that After let pass. The server counts a request when it arrives. At that time it is
+// unknown whether the stream reaches the event or byte at which the fault acts. Request.Faults
+// names the faults of the same requests.
 func (i *Injection) Hits() int {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
 	return i.hits
 }
 
-// Remove ends the fault for requests to come.
+// Remove deactivates the fault for later requests.
 func (i *Injection) Remove() {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
 	i.faults.active = slices.DeleteFunc(i.faults.active, func(o *Injection) bool { return o == i })
 }
 
-// take counts a request and returns the faults that act on it, up to the first
-// that leaves nothing to the others.
+// take counts a request and returns the faults that act on it, up to the first one that always ends
+// the request.
 func (fs *faults) take(r Request) []*Fault {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

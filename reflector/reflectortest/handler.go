@@ -21,12 +21,12 @@ type call struct {
 	expireContinue bool // a fault: the continue token is too old
 }
 
-// ServeHTTP answers one request. Clients come through Config or URL; a Server is
-// a handler too so that it can stand behind an httptest.Server or a mux.
+// ServeHTTP answers one request. Clients use Config or URL. A Server is also a handler, for use
+// with an httptest.Server or a mux.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := parseRequest(r)
-	// Read before anything is answered: on a pipe a client that still writes
-	// would not see the answer.
+	// Read the body before any answer: on a pipe, a client that is still writing would not see the
+	// answer.
 	body, err := readBody(w, r)
 	acting := s.faults.take(req)
 	for _, f := range acting {
@@ -44,7 +44,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.finish(err)
 }
 
-// serve finds what the request is for and answers it.
+// serve finds the target of the request and answers it.
 func (c *call) serve() error {
 	if c.Verb == "" {
 		return c.serveDiscovery()
@@ -83,7 +83,7 @@ func (c *call) serve() error {
 	}
 }
 
-// exists says whether the resource has the URL, whatever the verb.
+// exists reports whether the resource has the URL, for any verb.
 func (c *call) exists() bool {
 	switch {
 	case c.Subresource != "" && (c.Subresource != "status" || !c.resource.Status):
@@ -95,7 +95,7 @@ func (c *call) exists() bool {
 	}
 }
 
-// allowed says whether the URL takes the verb.
+// allowed reports whether the URL supports the verb.
 func (c *call) allowed() bool {
 	everywhere := c.resource.Namespaced && c.Namespace == ""
 	switch c.Verb {
@@ -112,7 +112,7 @@ func (c *call) allowed() bool {
 	}
 }
 
-// finish writes the answer to an error, or ends the connection as it demands.
+// finish writes the answer for an error, or ends the connection if the error requires that.
 func (c *call) finish(err error) {
 	if err == nil {
 		return
@@ -150,7 +150,7 @@ func (c *call) answerStatus(status *metav1.Status) error {
 	return c.out.document(http.StatusOK, c.encoding.contentType(false), newline(c.encoding, c.encoding.appendStatus(nil, status)))
 }
 
-// disturb lets the faults act that come before the answer.
+// disturb runs the faults that act before the answer.
 func (c *call) disturb(acting []*Fault) error {
 	for _, f := range acting {
 		if f.before == nil {

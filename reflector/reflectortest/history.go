@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// A change is one write to a resource. Creation has no prior, deletion has
-// deleted set; object then is the last state at the deletion's version.
+// A change is one write to a resource. A creation has no prior. A deletion has deleted set, and
+// object is then the last state at the deletion's version.
 type change struct {
 	version uint64
 	object  *record
@@ -18,9 +18,9 @@ type change struct {
 	left departure
 }
 
-// history is a resource's current state and every change to it, oldest first.
-// The server's mutex guards it; the records and changes in it never change, so
-// that a slice of the log and a snapshot are read without the lock.
+// history is a resource's current state and every change to it, oldest first. The server's mutex
+// guards it. Its records and changes are immutable, so a slice of the log and a snapshot need no
+// lock.
 type history struct {
 	current *btree.Map[string, *record]
 	log     []*change

@@ -24,15 +24,15 @@ func InNamespace(namespace string) RequestFilter {
 	return func(r Request) bool { return r.Namespace == namespace }
 }
 
-// Answered picks the requests that were answered with a status code.
+// Answered picks the requests with a status code as the answer.
 func Answered(code int) RequestFilter { return func(r Request) bool { return r.Code == code } }
 
-// Param picks the requests whose query has a parameter at a value.
+// Param picks the requests whose query has a parameter with a value.
 func Param(name, value string) RequestFilter {
 	return func(r Request) bool { return r.Query.Has(name) && r.Query.Get(name) == value }
 }
 
-// journal records requests in the order in which they came.
+// journal records requests in the order of their arrival.
 type journal struct {
 	mu      sync.Mutex // protects requests and changed
 	entries []*Request
@@ -71,7 +71,7 @@ func (j *journal) find(filters []RequestFilter) ([]Request, <-chan struct{}) {
 	}
 	changed := j.changed
 	j.mu.Unlock()
-	// The filters are the caller's code: not under the lock.
+	// The filters are the caller's code: run them without the lock.
 	return slices.DeleteFunc(all, func(r Request) bool {
 		return slices.ContainsFunc(filters, func(f RequestFilter) bool { return !f(r) })
 	}), changed
@@ -83,9 +83,8 @@ func (s *Server) Requests(filters ...RequestFilter) []Request {
 	return found
 }
 
-// WaitForRequests waits until n requests that pass every filter have been
-// recorded, and returns them. A request is recorded when it arrives; ask with
-// Answered for those that have an answer.
+// WaitForRequests waits until n requests that pass every filter have been recorded, and returns
+// them. A request is recorded when it arrives. Use Answered to select requests with an answer.
 func (s *Server) WaitForRequests(ctx context.Context, n int, filters ...RequestFilter) ([]Request, error) {
 	for {
 		found, changed := s.journal.find(filters)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// listOptions reads and checks the query by the code that the real server uses.
+// listOptions reads and checks the query with the code of the real server.
 func (c *call) listOptions() (*internalversion.ListOptions, error) {
 	opts := &internalversion.ListOptions{}
 	if err := internalscheme.ParameterCodec.DecodeParameters(c.Query, metav1.SchemeGroupVersion, opts); err != nil {
@@ -78,13 +78,13 @@ func (c *call) get() error {
 	return c.answer(http.StatusOK, rec)
 }
 
-// A page is the part of a state that one list answers with.
+// A page is the part of a state in one list answer.
 type page struct {
 	version uint64 // of the list
 	records []*record
-	next    string // where the rest starts, relative to the namespace; empty at the end
+	next    string // the start of the rest, relative to the namespace; empty at the end
 	rest    int64
-	shards  *shardSelection // that were selected; nil if none were
+	shards  *shardSelection // the selected shards; nil if there is no selector
 }
 
 func (c *call) list() error {
@@ -104,14 +104,14 @@ func (c *call) list() error {
 		}
 	}
 	if p.shards != nil && c.resource.typed {
-		// Lists of custom resources have no place for it in the real server.
+		// The real server's lists of custom resources have no field for it.
 		meta.ShardInfo = &metav1.ShardInfo{Selector: p.shards.text}
 	}
 	return c.answerList(meta, p.records)
 }
 
-// page decides on the state that the list shows, as the API concepts page
-// defines it, and cuts the page out of it.
+// page chooses the state of the list, as the API concepts page defines it, and cuts the page out of
+// it.
 func (c *call) page(opts *internalversion.ListOptions) (*page, error) {
 	shards, err := c.shardSelector(opts.ShardSelector)
 	if err != nil {
@@ -133,12 +133,12 @@ func (c *call) page(opts *internalversion.ListOptions) (*page, error) {
 		if start, version, err = decodeContinue(opts.Continue); err != nil {
 			return nil, apierrors.NewBadRequest("invalid continue token: " + err.Error())
 		}
-		// A negative version is that of an inconsistent continuation: now.
+		// A negative version marks an inconsistent continuation, at the current version.
 		exact, wanted = version > 0, uint64(max(version, 0))
 	}
 	limit := opts.Limit
 	if opts.ResourceVersion == "0" && !continues {
-		limit = 0 // the real server's watch cache answers this, and it knows no pages
+		limit = 0 // the real server answers this from its watch cache, which has no pages
 	}
 	state, version, err := c.state(wanted, exact)
 	switch {
@@ -156,8 +156,8 @@ func (c *call) page(opts *internalversion.ListOptions) (*page, error) {
 	return p, nil
 }
 
-// state gives the objects at a version: exactly at it, or now if that is
-// recent enough.
+// state returns the objects at a version: exactly at it, or the current ones if they are recent
+// enough.
 func (c *call) state(wanted uint64, exact bool) (*btree.Map[string, *record], uint64, error) {
 	s, h := c.server, &c.resource.history
 	s.mu.Lock()
@@ -186,7 +186,7 @@ func cut(state *btree.Map[string, *record], version uint64, sel selection, start
 			return false
 		}
 		if limit > 0 && int64(len(p.records)) == limit {
-			// Whether what is left matches is not looked at, there as here.
+			// Like the real server, do not check whether the remaining objects match.
 			if p.next == "" {
 				p.next = strings.TrimPrefix(p.records[limit-1].key, prefix) + "\x00"
 			}
@@ -201,7 +201,7 @@ func cut(state *btree.Map[string, *record], version uint64, sel selection, start
 	return p
 }
 
-// answerList writes a list, an item a frame.
+// answerList writes a list, with one frame for each item.
 func (c *call) answerList(meta metav1.ListMeta, records []*record) error {
 	size := 0
 	if c.encoding.protobuf {
@@ -227,7 +227,7 @@ func (c *call) answerList(meta metav1.ListMeta, records []*record) error {
 	return c.out.frame(&frame{number: -1, bytes: env.tail})
 }
 
-// continueToken has the fields and the encoding of the real server's.
+// continueToken has the fields and the encoding of the real server's token.
 type continueToken struct {
 	APIVersion      string `json:"v"`
 	ResourceVersion int64  `json:"rv"`
@@ -265,7 +265,7 @@ func decodeContinue(s string) (start string, version int64, err error) {
 	return t.Start, t.ResourceVersion, nil
 }
 
-// errContinueExpired comes with a token that goes on at the current state.
+// errContinueExpired contains a token that continues at the current state.
 func errContinueExpired(start string) error {
 	err := apierrors.NewResourceExpired("The provided continue parameter is too old " +
 		"to display a consistent list result. You can start a new list without " +

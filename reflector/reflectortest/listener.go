@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// memoryListener is a net.Listener without a network. It and its connections
-// block on channels alone, so that goroutines which wait for one another through
-// it are durably blocked in the sense of testing/synctest.
+// memoryListener is a net.Listener without a network. It and its connections block only on
+// channels, so goroutines that wait for one another through it are durably blocked in the sense of
+// testing/synctest.
 type memoryListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -39,8 +39,8 @@ func (l *memoryListener) Close() error {
 
 func (l *memoryListener) Addr() net.Addr { return memoryAddr{} }
 
-// DialContext is for rest.Config.Dial. A closed listener refuses, as a port
-// does that nobody listens on.
+// DialContext is for rest.Config.Dial. A closed listener refuses connections, as a port without a
+// listener does.
 func (l *memoryListener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	a, b := net.Pipe()
 	failure := &atomic.Pointer[error]{}
@@ -69,7 +69,7 @@ type memoryConn struct {
 	failure *atomic.Pointer[error] // shared by both ends
 }
 
-// fail makes err what both ends get once the connection is closed.
+// fail sets the error that both ends get once the connection is closed.
 func (c *memoryConn) fail(err error) {
 	c.failure.Store(&err)
 }

@@ -2,7 +2,7 @@ package reflectortest
 
 import "time"
 
-// An Option changes what NewServer and Start make.
+// An Option configures NewServer and Start.
 type Option interface{ apply(*options) }
 
 type optionFunc func(*options)
@@ -17,26 +17,23 @@ type options struct {
 	resources        []Resource
 }
 
-// OnPort serves on a port of the loopback interface instead of in memory: for
-// curl, for other processes. Such a server does not work inside a
-// testing/synctest bubble.
+// OnPort serves on a port of the loopback interface instead of in memory, for curl or for other
+// processes. Such a server does not work inside a testing/synctest bubble.
 func OnPort() Option { return optionFunc(func(o *options) { o.port = true }) }
 
-// WithHistory bounds the memory of the past: at least the last n changes of
-// each resource are kept, and fewer than twice as many; what was before is as if
-// compacted. Without it every change is kept until Compact.
+// WithHistory bounds the history: the server keeps at least the last n changes of each resource,
+// and fewer than twice as many. Older changes are compacted. Without it the server keeps every
+// change until Compact.
 func WithHistory(n int) Option { return optionFunc(func(o *options) { o.history = n }) }
 
-// WithBookmarkInterval sets how often a watch that allows bookmarks gets one. It
-// is a minute without this option, as in the real server; 0 stops them, but for
-// the one that ends the initial events.
+// WithBookmarkInterval sets how often a watch that allows bookmarks gets one. The default is a
+// minute, as in the real server. 0 stops them, except for the one that ends the initial events.
 func WithBookmarkInterval(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.bookmarkInterval = d })
 }
 
-// WithWatchTimeout sets how long a watch lasts that does not say so itself by
-// timeoutSeconds. Without this option it is chosen at random between 30 and 60
-// minutes, as in the real server.
+// WithWatchTimeout sets the duration of a watch without timeoutSeconds. The default is a random
+// duration between 30 and 60 minutes, as in the real server.
 func WithWatchTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.watchTimeout = d })
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A patcher makes the JSON of the patched object from that of the current one.
+// A patcher makes the JSON of the patched object from the JSON of the current one.
 type patcher func(current []byte) ([]byte, error)
 
 func (c *call) patch() error {
@@ -52,7 +52,7 @@ func (res *resource) decodePatched(body []byte, strict bool) (object, error) {
 	return res.decodeFields(body, strict)
 }
 
-// patcher reads the patch that the request carries.
+// patcher returns the patcher for the request's patch.
 func (c *call) patcher() (patcher, error) {
 	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *call) patcher() (patcher, error) {
 			return patched, nil
 		}, nil
 	case types.StrategicMergePatchType:
-		if !c.resource.typed { // nobody knows how its lists merge
+		if !c.resource.typed { // the merge keys of its lists are unknown
 			return nil, failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
 				"the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json")
 		}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// A form is one of the ways in which an object is written on the wire.
+// A form is an encoding of an object.
 type form int
 
 const (
@@ -28,8 +28,8 @@ const (
 	forms
 )
 
-// record is one version of an object. It is immutable but for the encodings,
-// which are made when they are first asked for and then shared by all who read.
+// record is one version of an object. It is immutable except for the encodings, which are made at
+// their first use and shared by all readers.
 type record struct {
 	resource  *resource
 	key       string
@@ -39,14 +39,14 @@ type record struct {
 	version   uint64
 	labels    labels.Set
 
-	// stored is the object without its kind: protobuf for a built-in type, as
-	// in etcd, JSON for a registered one.
+	// stored is the object without its kind: protobuf for a built-in type, as in etcd, and JSON for
+	// a registered one.
 	stored  []byte
 	encoded [forms]atomic.Pointer[[]byte]
 }
 
-// newRecord stores obj at a version; it sets the version in obj. Version 0 is
-// none, for what is not stored: a dry run, a bookmark.
+// newRecord stores obj at a version, and sets the version in obj. Version 0 means no version, for
+// objects that are not stored: a dry run, a bookmark.
 func newRecord(r *resource, obj object, version uint64) (*record, error) {
 	if version != 0 {
 		obj.SetResourceVersion(strconv.FormatUint(version, 10))
@@ -67,7 +67,7 @@ func newRecord(r *resource, obj object, version uint64) (*record, error) {
 	}, nil
 }
 
-// encode gives the stored form.
+// encode returns the stored form.
 func (r *resource) encode(obj object) ([]byte, error) {
 	if !r.typed {
 		return json.Marshal(obj)
@@ -79,7 +79,7 @@ func (r *resource) encode(obj object) ([]byte, error) {
 	return m.Marshal()
 }
 
-// object decodes the record anew: the caller may change what it gets.
+// object decodes the record anew: the caller may change the result.
 func (rec *record) object() object {
 	obj := rec.resource.newObject()
 	var err error
@@ -96,7 +96,7 @@ func (rec *record) object() object {
 
 var jsonSerializer = serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, serializerjson.SerializerOptions{})
 
-// body is the record in a form, without the envelope that names the kind.
+// body is the record in a form, without the envelope that contains the kind.
 func (rec *record) body(f form) []byte {
 	if (f == formProtobuf && rec.resource.typed) || (f == formJSON && !rec.resource.typed) {
 		return rec.stored
@@ -119,7 +119,7 @@ func (rec *record) make(f form) ([]byte, error) {
 	partial := &metav1.PartialObjectMetadata{}
 	var err error
 	if rec.resource.typed {
-		// Metadata is field 1 of every built-in type, as it is here.
+		// Metadata is field 1 of every built-in type, as in PartialObjectMetadata.
 		err = partial.Unmarshal(rec.stored)
 	} else {
 		err = json.Unmarshal(rec.stored, partial)
@@ -142,8 +142,8 @@ func encodeJSON(obj runtime.Object) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// checkJSON refuses what has no JSON form, such as a RawExtension that holds
-// something else: it could be stored, but every list in JSON would break at it.
+// checkJSON rejects objects without a JSON form, such as a RawExtension with other content. The
+// server could store such an object, but every JSON list would then fail.
 func (r *resource) checkJSON(obj object) error {
 	if err := jsonSerializer.Encode(obj, io.Discard); err != nil {
 		return r.unhandled(err)
@@ -151,15 +151,15 @@ func (r *resource) checkJSON(obj object) error {
 	return nil
 }
 
-// departure is the last state of an object at a later version: what a watch
-// shows as DELETED when an object leaves its selector.
+// departure is the last state of an object at a later version. A watch shows it as DELETED when an
+// object leaves its selector.
 type departure struct {
 	once   sync.Once
 	record *record
 }
 
-// departed gives the prior state at the change's version, encoded once for all
-// watches that see the object leave.
+// departed returns the prior state at the change's version, encoded once for all watches that see
+// the object leave.
 func (c *change) departed() *record {
 	c.left.once.Do(func() {
 		rec, err := newRecord(c.prior.resource, c.prior.object(), c.version)
@@ -171,7 +171,7 @@ func (c *change) departed() *record {
 	return c.left.record
 }
 
-// A selection is what a list, a watch or a deletion of a collection is about.
+// A selection selects the objects of a list, a watch or a deletion of a collection.
 type selection struct {
 	namespace string // all if empty
 	labels    labels.Selector
@@ -189,7 +189,7 @@ func (s selection) matches(rec *record) bool {
 	return s.fields == nil || s.fields.Matches(fields.Set{"metadata.name": rec.name, "metadata.namespace": rec.namespace})
 }
 
-// selects says whether anything but the namespace narrows the selection.
+// selects reports whether the selection has a label or field selector.
 func (s selection) selects() bool {
 	return (s.labels != nil && !s.labels.Empty()) || (s.fields != nil && !s.fields.Empty())
 }

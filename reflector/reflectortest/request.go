@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Request is what the server recorded of a request.
+// A Request is a recorded request.
 type Request struct {
 	Verb        string // get, list, watch, create, update, patch, delete, deletecollection; "" if not for a resource
 	Group       string
@@ -23,11 +23,10 @@ type Request struct {
 	Query       url.Values
 	Header      http.Header
 	Time        time.Time
-	// Code is the status code of the answer: 0 until there is one, and for ever
-	// if a fault refused or reset the connection before.
+	// Code is the status code of the answer. It is 0 until there is an answer, and stays 0 if a
+	// fault refused or reset the connection before.
 	Code int
-	// Faults names the faults that were put to work on the request: see
-	// Injection.Hits.
+	// Faults names the faults that were active on the request: see Injection.Hits.
 	Faults []string
 }
 
@@ -98,8 +97,8 @@ func verb(req Request, watching bool) string {
 	}
 }
 
-// boolParam reads a boolean query parameter as apimachinery does: anything
-// but "0" and "false" is true, the empty value too.
+// boolParam reads a boolean query parameter as apimachinery does: anything but "0" and "false" is
+// true, including the empty value.
 func boolParam(query url.Values, name string) bool {
 	values, ok := query[name]
 	if !ok || len(values) == 0 {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// A Resource describes a kind that is not built into Kubernetes, as a
-// CustomResourceDefinition would. Group, Version, Kind and Plural are required.
+// A Resource describes a kind that is not built into Kubernetes, like a CustomResourceDefinition.
+// Group, Version, Kind and Plural are required.
 type Resource struct {
 	Group      string
 	Version    string
@@ -26,20 +26,20 @@ type Resource struct {
 	ShortNames []string
 	Categories []string
 	Namespaced bool
-	// Status says that the kind has a status subresource: its status is then
-	// written through /status alone, and its generation ignores it.
+	// Status means that the kind has a status subresource: only writes to /status change its
+	// status, and its generation ignores the status.
 	Status bool
-	// Prototype is a value of the Go type that stands for this kind in
-	// Create, Get and the other methods of Server; it is not kept. Without one
-	// those methods take *unstructured.Unstructured.
+	// Prototype is a value of the kind's Go type for Create, Get and the other methods of Server.
+	// The server does not keep it. Without a prototype those methods take
+	// *unstructured.Unstructured.
 	Prototype metav1.Object
 }
 
-// resource is a Resource with what the server needs to know to behave as the
-// real one does for that kind, and with everything stored under it.
+// resource is a Resource with the properties that control the real server's behaviour for that
+// kind, and with its stored objects.
 type resource struct {
 	Resource
-	typed bool // a built-in type of client-go's scheme, so also protobuf
+	typed bool // a built-in type of client-go's scheme, which also has protobuf
 
 	tracksGeneration bool // metadata.generation is set and counted
 	returnsDeleted   bool // a deletion answers with the object, not with a Status
@@ -49,10 +49,10 @@ type resource struct {
 	history history
 }
 
-// builtinResource is a line of builtin_resources.json, which was read from the
-// discovery of kube-apiserver v1.36.3 and, for generation, returnsDeleted and
-// versionRequired, from its registry strategies. What client-go has beyond
-// that (older and newer API versions) is served without being announced.
+// builtinResource is a line of builtin_resources.json. The file comes from the discovery of
+// kube-apiserver v1.36.3 and, for generation, returnsDeleted and versionRequired, from its registry
+// strategies. The server also serves other API versions of client-go (older and newer), without
+// announcing them.
 type builtinResource struct {
 	Group           string   `json:"group"`
 	Version         string   `json:"version"`
@@ -117,7 +117,8 @@ func newRegistry(custom []Resource) (*registry, error) {
 			t = reflect.TypeOf(c.Prototype).Elem()
 			c.Prototype = nil
 		}
-		// A custom resource always counts generations and is never updated blindly.
+		// A custom resource always counts generations, and an update always needs a resource
+		// version.
 		r := &resource{Resource: c, tracksGeneration: true, versionRequired: true}
 		if err := g.add(r, t); err != nil {
 			return nil, err
@@ -210,8 +211,8 @@ func (r *resource) newObject() object {
 	return u
 }
 
-// key is an object's place among those of its resource. The order of keys is
-// the order of lists, and is etcd's: by the bytes of "namespace/name".
+// key is an object's key among the objects of its resource. Lists are in the order of keys. Like
+// etcd, it orders by the bytes of "namespace/name".
 func (r *resource) key(namespace, name string) string {
 	if !r.Namespaced {
 		return name

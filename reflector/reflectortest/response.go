@@ -8,27 +8,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A frame is a piece of a response's body that faults act on: an event of a
-// watch, an item of a list, or all of another answer.
+// A frame is a piece of a response's body that faults act on: an event of a watch, an item of a
+// list, or the whole body of another answer.
 type frame struct {
-	// number counts the events or items from 1. The head of the body is 0; what
-	// comes after the last item is -1, and so is an ERROR event.
+	// number counts the events or items from 1. It is 0 for the head of the body, and -1 for an
+	// ERROR event and for the bytes after the last item.
 	number int
 	bytes  []byte
-	prefix int // bytes that say how long the frame is
+	prefix int // bytes of the frame's length prefix
 	// closing marks the bookmark that ends the initial events.
 	closing bool
 	// status makes an ERROR event; nil outside a watch.
 	status func(metav1.Status) []byte
 }
 
-// Errors that end a response other than by an answer.
+// Errors that end a response without an answer.
 var (
 	errRefuse   = errors.New("reflectortest: fault: connection refused")
 	errAbort    = errors.New("reflectortest: fault: connection reset")
 	errTruncate = errors.New("reflectortest: fault: body cut off")
 	errClosed   = errors.New("reflectortest: the server is closed")
-	// errPageNotFound is for a path that no API has: plain text, as there.
+	// errPageNotFound is for a path outside of every API: plain text, as in the real server.
 	errPageNotFound = errors.New("404 page not found")
 )
 
@@ -58,7 +58,7 @@ func (o *response) document(code int, contentType string, doc []byte) error {
 	return o.frame(&frame{bytes: doc})
 }
 
-// frame writes one frame as the faults leave it.
+// frame writes one frame as modified by the faults.
 func (o *response) frame(f *frame) error {
 	var ending error
 	for _, fault := range o.faults {
@@ -76,7 +76,7 @@ func (o *response) frame(f *frame) error {
 	return ending
 }
 
-// write sends bytes of the body, as many as a fault lets pass.
+// write sends bytes of the body, up to the limit of a fault.
 func (o *response) write(b []byte) error {
 	var ending error
 	if limit, ok := o.limit(); ok && o.written+len(b) > limit {
@@ -107,7 +107,7 @@ func (o *response) flush() {
 	}
 }
 
-// stall waits for the release, the end of the request or that of the server.
+// stall waits for the release, the end of the request or the end of the server.
 func (o *response) stall(release <-chan struct{}) error {
 	o.flushStarted()
 	select {
@@ -120,14 +120,14 @@ func (o *response) stall(release <-chan struct{}) error {
 	}
 }
 
-// flushStarted makes what was written visible before the connection rests or ends.
+// flushStarted flushes the written bytes before the connection pauses or ends.
 func (o *response) flushStarted() {
 	if o.started {
 		o.flush()
 	}
 }
 
-// end deals with an error that wants no answer, and says whether it was one.
+// end handles an error that needs no answer, and reports whether it was one.
 func (o *response) end(err error) bool {
 	switch {
 	case errors.Is(err, errRefuse):
@@ -142,7 +142,7 @@ func (o *response) end(err error) bool {
 	case errors.Is(err, errClosed), o.ctx.Err() != nil:
 		o.abort(nil)
 	case o.started:
-		o.abort(nil) // the status is sent: nothing can be said any more
+		o.abort(nil) // the status is sent: a further answer is impossible
 	default:
 		return false
 	}

@@ -31,18 +31,18 @@ type Server struct {
 	closing chan struct{}
 	close   sync.Once
 
-	mu sync.Mutex // protects what follows and the history of every resource
-	// version is that of the last change to anything, as etcd's revision.
+	mu sync.Mutex // protects the fields below it and the history of every resource
+	// version is the version of the last change of any resource, like etcd's revision.
 	version uint64
 	// bookmarks is closed and replaced to ask every watch for a bookmark.
 	bookmarks chan struct{}
-	sharding  bool // shard selectors are known
+	sharding  bool // the server supports shard selectors
 	// restored is closed and replaced when the state goes back in time.
 	restored chan struct{}
 }
 
-// NewServer starts a server. The caller closes it; Start does that by itself. For a
-// testing/synctest bubble it is called inside of it, and so is Start.
+// NewServer starts a server. The caller must close it; Start does that itself. For a
+// testing/synctest bubble, call NewServer or Start inside the bubble.
 func NewServer(opts ...Option) (*Server, error) {
 	o := options{bookmarkInterval: time.Minute}
 	for _, opt := range opts {
@@ -67,9 +67,9 @@ func NewServer(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// Start starts a server that is closed when the test ends. In a testing/synctest
-// bubble t is the bubble's own: a server belongs to the bubble that it was started
-// in and is not reached from another.
+// Start starts a server that is closed when the test ends. In a testing/synctest bubble, pass the
+// bubble's own t. A server belongs to the bubble in which it was started, and cannot be reached
+// from another.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := NewServer(opts...)
@@ -126,8 +126,7 @@ func (s *Server) Close() {
 	s.conns.Wait()
 }
 
-// URL is where the server listens; without OnPort only clients made from
-// Config reach it.
+// URL is the address of the server. Without OnPort only clients made from Config reach it.
 func (s *Server) URL() string { return s.url }
 
 // Config is for kubernetes.NewForConfig and every other client. Each call
@@ -136,7 +135,7 @@ func (s *Server) Config() *rest.Config {
 	c := &rest.Config{
 		Host: s.url,
 		QPS:  -1,
-		// Never through the proxy that the environment names.
+		// Ignore the proxy of the environment.
 		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
 	}
 	if s.memory != nil {
@@ -152,11 +151,11 @@ func (s *Server) ResourceVersion() uint64 {
 	return s.version
 }
 
-// Compact forgets every change before a version: a list at an older version and a
-// continue token of one get 410 Expired. The state at the version itself stays
-// known and so does the change that made it, as in etcd: a watch from one version
-// before it still gets that change, a watch from further back 410. A running watch
-// that has seen the changes goes on. LoseHistory leaves nothing.
+// Compact forgets every change before a version. A list at an older version, and a continue token
+// of one, get 410 Expired. As in etcd, the server still knows the state at the version itself, and
+// the change that made it. A watch from one version before it still gets that change; a watch from
+// further back gets 410. A running watch that has sent the changes continues. LoseHistory forgets
+// all changes.
 func (s *Server) Compact(version uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,15 +177,14 @@ func (s *Server) loseHistory() {
 	}
 }
 
-// Restore makes an older version the current one, as when etcd is restored
-// from a backup: later changes are gone, resource versions are used again, and
-// every watch is cut off. Version 0 is refused: there is no state at it.
+// Restore makes an older version the current one, as when etcd is restored from a backup. Later
+// changes are gone, resource versions are used again, and every watch is cut off. Version 0 is
+// refused: it has no state.
 //
-// A client that resumes its watch at the version that it has seen asks for the
-// future. It gets no error, events or bookmarks until new changes, which it will
-// never hear of, have used the versions up to its own again; then it gets those
-// that follow. A list that is not older than such a version, or goes on at one, is
-// refused with 504 Timeout, "Too large resource version".
+// A client that resumes its watch at its last version then asks for a future version. It gets no
+// error, events or bookmarks until new changes have used the versions up to its own again. It
+// misses these changes, and gets those that follow. A list that needs at least such a version, or
+// continues at one, is refused with 504 Timeout, "Too large resource version".
 func (s *Server) Restore(version uint64) error {
 	if version == 0 {
 		return errors.New("reflectortest: cannot restore version 0: the first one is 1")
@@ -210,8 +208,8 @@ func (s *Server) Restore(version uint64) error {
 	return nil
 }
 
-// SendBookmarks makes every watch that allows bookmarks send one now. A watch that
-// is busy sends one when it has caught up, however often it was asked meanwhile.
+// SendBookmarks makes every watch that allows bookmarks send one now. A busy watch sends one
+// bookmark when it has caught up, even after several calls.
 func (s *Server) SendBookmarks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/sharding"
 )
 
-// SetSharding says whether the server knows shard selectors of lists and watches, as a real
-// one does if its feature gate ShardedListAndWatch is on. Without it, which is the default of
-// both, it answers as if there were none. Watches that are open stay as they are.
+// SetSharding sets whether the server supports shard selectors of lists and watches, as a real one
+// does if its feature gate ShardedListAndWatch is on. Without it, which is the default of both
+// servers, the server ignores these selectors. Open watches do not change.
 func (s *Server) SetSharding(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sharding = on
 }
 
-// shardSelector reads the selector of a list or a watch, if the server knows of any. An error of it is none that a
-// client is told the cause of by its code: so it is in the real server.
+// shardSelector reads the selector of a list or a watch, if the server supports selectors. As in
+// the real server, the code of its error does not show the cause to a client.
 func (c *call) shardSelector(text string) (*shardSelection, error) {
 	c.server.mu.Lock()
 	on := c.server.sharding
@@ -33,14 +33,14 @@ func (c *call) shardSelector(text string) (*shardSelection, error) {
 	return selected, nil
 }
 
-// shardSelection is what a shard selector selects.
+// shardSelection is the meaning of a shard selector.
 type shardSelection struct {
 	byNamespace bool
 	ranges      []hashRange
 	text        string
 }
 
-// hashRange is from its start to before its end, both as the API has them.
+// hashRange begins at start and ends before end, both in the form of the API.
 type hashRange struct{ start, end string }
 
 // shardRange is one range of a selector. The real server has a parser of CEL, which allows

@@ -11,7 +11,7 @@ import (
 
 // The parts of an object, for typed and unstructured ones alike.
 
-// copyStatus makes dst's status that of src.
+// copyStatus sets dst's status to src's status.
 func (res *resource) copyStatus(dst, src object) {
 	if !res.typed {
 		to, from := content(dst), content(src)
@@ -26,8 +26,8 @@ func (res *resource) copyStatus(dst, src object) {
 	}
 }
 
-// clearStatus drops what a creation may not set, a status with a subresource of
-// its own, and sets the phase that the kind begins with.
+// clearStatus drops the status that a creation may not set, if the status has a subresource. It
+// sets the initial phase of the kind.
 func (res *resource) clearStatus(obj object) {
 	if res.Status {
 		res.copyStatus(obj, res.newObject())
@@ -44,16 +44,16 @@ func (res *resource) clearStatus(obj object) {
 	}
 }
 
-// sameSpec says whether all but metadata and a status of its own is equal, that
-// is, whether the generation stays.
+// sameSpec reports whether a and b are equal except for metadata and a status with a subresource,
+// in which case the generation stays.
 func (res *resource) sameSpec(a, b object) bool {
 	if res.typed && res.Kind == "Deployment" && !maps.Equal(a.GetAnnotations(), b.GetAnnotations()) {
-		return false // the one kind whose annotations count, for rollbacks
+		return false // the only kind whose annotations change the generation, for rollbacks
 	}
 	return equality.Semantic.DeepEqual(res.spec(a), res.spec(b))
 }
 
-// spec is a copy without what does not belong to the spec.
+// spec is a copy without the fields that do not belong to the spec.
 func (res *resource) spec(obj object) any {
 	c := obj.DeepCopyObject().(object)
 	if !res.typed {

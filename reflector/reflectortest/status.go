@@ -9,16 +9,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// failure is an error with the answer that the real server gives to it. Most
-// are made by apimachinery's own constructors; this is for those that have none.
+// failure is an error with the real server's answer. apimachinery's constructors make most errors;
+// failure is for the others.
 func failure(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
 	}}
 }
 
-// statusOf gives the answer to an error. What is no API error is a 500 without
-// a reason, as in the real server.
+// statusOf returns the answer for an error. An error that is not an API error is a 500 without a
+// reason, as in the real server.
 func statusOf(err error) metav1.Status {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A watcher is a watch while it is served. It pulls from the history at its own
-// pace: a slow client holds up nobody and buffers nothing.
+// A watcher serves a watch. It pulls from the history at its own pace: a slow client delays no
+// other client, and the server buffers nothing for it.
 type watcher struct {
 	call      *call
 	selection selection
@@ -22,7 +22,7 @@ type watcher struct {
 	interval  time.Duration
 	deadline  time.Time
 	cursor    uint64          // every change up to this version was sent
-	ask       <-chan struct{} // closed when a bookmark is asked for
+	ask       <-chan struct{} // closed when a bookmark is requested
 	restored  <-chan struct{} // closed when the state goes back in time
 	sent      int             // events
 	buf       []byte
@@ -71,12 +71,12 @@ func (s *Server) watchTimeout(opts *internalversion.ListOptions) time.Duration {
 	}
 }
 
-// apiFailure is an error that a watch tells its client in an ERROR event.
+// apiFailure is an error that a watch sends to its client in an ERROR event.
 type apiFailure struct{ error }
 
 func (e apiFailure) Unwrap() error { return e.error }
 
-// fail ends the watch: with an ERROR event if the client is to know.
+// fail ends the watch, with an ERROR event for an apiFailure.
 func (w *watcher) fail(err error) error {
 	f, ok := err.(apiFailure)
 	if !ok {
@@ -133,7 +133,7 @@ func (w *watcher) follow() error {
 	defer timeout.Stop()
 	next := time.NewTimer(w.untilBookmark())
 	defer next.Stop()
-	due := false // a bookmark: sent after catching up, for changes to other resources wake nobody
+	due := false // a bookmark: sent after catching up, because changes of other resources do not wake the watch
 	for {
 		changed, err := w.catchUp()
 		if err != nil {
@@ -168,15 +168,14 @@ func (w *watcher) follow() error {
 	}
 }
 
-// catchUp sends the changes that the watch has not seen, and returns what is
-// closed when there are more.
+// catchUp sends the unsent changes, and returns a channel that is closed when there are more.
 func (w *watcher) catchUp() (<-chan struct{}, error) {
 	s, h := w.call.server, &w.call.resource.history
 	s.mu.Lock()
 	changes, changed, current, dropped := h.since(w.cursor), h.changed, s.version, h.dropped
 	restored := s.restored != w.restored
 	s.mu.Unlock()
-	if restored { // while the watch was busy: what comes now follows from another past
+	if restored { // while the watch was busy: later changes belong to another history
 		return nil, errAbort
 	}
 	if w.cursor < dropped { // it fell behind a compaction
@@ -191,8 +190,8 @@ func (w *watcher) catchUp() (<-chan struct{}, error) {
 	return changed, nil
 }
 
-// change sends a change as the selection sees it: who enters it is added, who
-// leaves it is deleted, with the state that was last seen at the new version.
+// change sends a change as the selection sees it. An object that enters the selection is added. An
+// object that leaves it is deleted, with its last selected state at the new version.
 func (w *watcher) change(c *change) error {
 	before := c.prior != nil && w.selection.matches(c.prior)
 	after := !c.deleted && w.selection.matches(c.object)
@@ -232,8 +231,8 @@ func (w *watcher) status(status metav1.Status) []byte {
 	return e.appendEvent(nil, watch.Error, func(dst []byte) []byte { return e.appendStatus(dst, &status) })
 }
 
-// bookmark tells the client how far it has seen. closing ends the initial events. A
-// watch from a version that the server has not reached hears nothing until it has.
+// bookmark sends the current version to the client. closing ends the initial events. A watch from a
+// future version gets no bookmark until the server has reached that version.
 func (w *watcher) bookmark(closing bool) error {
 	if !w.bookmarks || w.call.server.ResourceVersion() < w.cursor {
 		return nil
@@ -252,8 +251,8 @@ func (w *watcher) bookmark(closing bool) error {
 	return w.frame(w.buf, closing)
 }
 
-// untilBookmark is how long it is to the next bookmark: the interval, or two
-// seconds before the end if that is first, as in the real server.
+// untilBookmark is the time until the next bookmark: the interval, or two seconds before the end of
+// the watch if that is earlier, as in the real server.
 func (w *watcher) untilBookmark() time.Duration {
 	if !w.bookmarks || w.interval <= 0 {
 		return math.MaxInt64

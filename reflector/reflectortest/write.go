@@ -46,7 +46,7 @@ func (c *call) update() error {
 	return c.answer(http.StatusOK, rec)
 }
 
-// write replaces the object that the URL names by what change makes of it.
+// write replaces the object of the URL with the result of change.
 func (c *call) write(change func(*record) (object, error)) (*record, error) {
 	parts := wholeButStatus
 	switch {
@@ -76,7 +76,7 @@ func (s *Server) createObject(res *resource, namespace string, obj object, dryRu
 	return s.createLocked(res, namespace, obj, dryRun)
 }
 
-// mergeStringData makes data of a Secret's stringData, which is only ever written.
+// mergeStringData moves a Secret's stringData, which is write-only, into its data.
 func mergeStringData(obj object) {
 	secret, ok := obj.(*corev1.Secret)
 	if !ok {
@@ -124,7 +124,7 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, dryRu
 	return s.commitLocked(res, nil, obj)
 }
 
-// placeIn checks or sets the namespace of an object that was sent to one.
+// placeIn sets or checks the namespace of an object in a request for a namespace.
 func (res *resource) placeIn(namespace string, obj object) error {
 	if !res.Namespaced {
 		namespace = ""
@@ -139,8 +139,8 @@ func (res *resource) placeIn(namespace string, obj object) error {
 	return nil
 }
 
-// nameLocked makes a name that is free: 58 letters of the prefix at the most and
-// five random ones, as in the real server.
+// nameLocked makes an unused name: at most 58 letters of the prefix and five random ones, as in the
+// real server.
 func (s *Server) nameLocked(res *resource, obj object) {
 	prefix := obj.GetGenerateName()
 	prefix = prefix[:min(len(prefix), 58)]
@@ -189,15 +189,15 @@ func (s *Server) updateLocked(res *resource, namespace, name string, p parts, dr
 	return s.replaceLocked(res, prior, obj, dryRun)
 }
 
-// replaceLocked stores obj in prior's place. What changes nothing makes no
-// version. It needs mu.
+// replaceLocked stores obj in place of prior. A write without a change makes no version. It needs
+// mu.
 func (s *Server) replaceLocked(res *resource, prior *record, obj object, dryRun bool) (*record, error) {
 	same, err := newRecord(res, obj, prior.version)
 	if err != nil {
 		return nil, err
 	}
 	if bytes.Equal(same.stored, prior.stored) {
-		return prior, nil // what changes nothing makes no version
+		return prior, nil // a write without a change makes no version
 	}
 	if dryRun {
 		return same, nil
@@ -205,7 +205,7 @@ func (s *Server) replaceLocked(res *resource, prior *record, obj object, dryRun 
 	return s.commitLocked(res, prior, obj)
 }
 
-// checkUpdate compares what was sent with the URL and with what is stored.
+// checkUpdate compares the object of the request with the URL and with the stored object.
 func (res *resource) checkUpdate(prior *record, namespace, name string, obj object) error {
 	if obj.GetName() != name {
 		if obj.GetName() == "" {
@@ -217,7 +217,7 @@ func (res *resource) checkUpdate(prior *record, namespace, name string, obj obje
 		return err
 	}
 	if obj.GetResourceVersion() == "" && res.versionRequired {
-		kind := schema.GroupKind{Group: res.Group, Kind: res.Plural} // there too the resource stands for the kind
+		kind := schema.GroupKind{Group: res.Group, Kind: res.Plural} // the real server also uses the resource in place of the kind
 		return apierrors.NewInvalid(kind, name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 		})
@@ -234,8 +234,8 @@ func (res *resource) checkUpdate(prior *record, namespace, name string, obj obje
 	return nil
 }
 
-// checkUID takes the UID in an update for a precondition. A patch has none: there
-// it is a field that cannot change.
+// checkUID treats the UID in an update as a precondition. A patch has none: there the UID is a
+// field that cannot change.
 func checkUID(prior *record, obj object) error {
 	uid, res := string(obj.GetUID()), prior.resource
 	if uid == "" || uid == prior.uid || obj.GetName() != prior.name {
@@ -245,7 +245,7 @@ func checkUID(prior *record, obj object) error {
 		"AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s", res.Plural, prior.key, uid, prior.uid))
 }
 
-// prepareUpdate carries over what an update cannot change.
+// prepareUpdate copies the fields that an update cannot change.
 func (res *resource) prepareUpdate(obj, old object) error {
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
@@ -270,7 +270,7 @@ func (res *resource) prepareUpdate(obj, old object) error {
 	return nil
 }
 
-// validate checks the metadata. A finalizer of a built-in kind names its owner.
+// validate checks the metadata. A finalizer of a built-in kind must contain a domain of its owner.
 func (res *resource) validate(obj object) field.ErrorList {
 	at := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(obj, res.Namespaced, res.validName, at)
@@ -297,7 +297,7 @@ func (res *resource) validName(name string, prefix bool) []string {
 	}
 }
 
-// commitLocked makes obj the next version of everything. It needs mu.
+// commitLocked stores obj at the next version of the server. It needs mu.
 func (s *Server) commitLocked(res *resource, prior *record, obj object) (*record, error) {
 	rec, err := newRecord(res, obj, s.version+1)
 	if err != nil {
@@ -308,8 +308,8 @@ func (s *Server) commitLocked(res *resource, prior *record, obj object) (*record
 	return rec, nil
 }
 
-// removeLocked removes an object; what is left of it is its last state at the
-// version of the removal. It needs mu.
+// removeLocked removes an object, and returns its last state at the version of the removal. It
+// needs mu.
 func (s *Server) removeLocked(res *resource, prior *record) (*record, error) {
 	rec, err := newRecord(res, prior.object(), s.version+1)
 	if err != nil {

@@ -26,8 +26,8 @@ func hasSlices(t reflect.Type, seen []reflect.Type) bool {
 	return false
 }
 
-// clip takes the spare capacity from all slices in v, so that append copies them. Those
-// that are in maps or behind any keep it.
+// clip removes the spare capacity of all slices in v, so that append copies them. Slices in maps or
+// behind an any keep theirs.
 func clip(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:

@@ -9,10 +9,10 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire"
 )
 
-// ErrNoStruct means that T is something else than a pointer to a struct.
+// ErrNoStruct means that T is not a pointer to a struct.
 var ErrNoStruct = errors.New("not a pointer to a struct")
 
-// Codec is how objects of type T are decoded: the options, and what was found out about T.
+// Codec decodes objects of type T. It has the options, and the properties of T.
 type Codec[T any] struct {
 	elem     reflect.Type
 	settings settings
@@ -20,8 +20,8 @@ type Codec[T any] struct {
 	protobuf bool
 
 	quickly       sync.Once // makes the fields below
-	root          *reader   // nil if nothing of T can be decoded quickly
-	tables, lists int       // so many are in there
+	root          *reader   // nil if quick decoding does not support T
+	tables, lists int       // their numbers in root
 }
 
 // For returns the codec of T. It returns [ErrNoStruct] unless T is a pointer to a struct.
@@ -41,7 +41,7 @@ func For[T any](opts ...Option) (*Codec[T], error) {
 // Protobuf reports whether T can be decoded from protobuf.
 func (c *Codec[T]) Protobuf() bool { return c.protobuf }
 
-// keeps reports whether objects may hold bytes that their own methods were given.
+// keeps reports whether objects may refer to bytes that their own methods got.
 func (c *Codec[T]) keeps(format wire.Format) bool {
 	if format == wire.Protobuf {
 		return foreign(c.elem)

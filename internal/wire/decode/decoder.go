@@ -16,7 +16,7 @@ type Decoder[T any] struct {
 	json     *jsonDecoder
 	protobuf *protobufDecoder // nil if T has no generated methods
 	fresh    func() any
-	text     []byte // what CBOR would be in JSON
+	text     []byte // a CBOR object as JSON
 }
 
 func newDecoder[T any](c *Codec[T]) *Decoder[T] {
@@ -32,8 +32,8 @@ func newDecoder[T any](c *Codec[T]) *Decoder[T] {
 // ErrNoProtobuf means that T has no generated Unmarshal method.
 var ErrNoProtobuf = errors.New("type cannot be decoded from protobuf")
 
-// Decode decodes an object, as a [wire.Frame] has it. It keeps nothing of data and does not
-// change it.
+// Decode decodes the object of a [wire.Frame]. It keeps no reference to data and does not change
+// it.
 func (d *Decoder[T]) Decode(format wire.Format, data []byte) (T, error) {
 	object, err := d.decode(format, data)
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
 		data = text
 	}
 	if d.codec.keeps(format) {
-		data = bytes.Clone(data) // a pooled buffer, which later objects reuse
+		data = bytes.Clone(data) // data is a pooled buffer, which later objects reuse
 	}
 	switch {
 	case format == wire.Protobuf && d.protobuf == nil:
@@ -67,8 +67,8 @@ func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
 	return d.json.decode(data, d.fresh, d.codec.settings.reportUnknown)
 }
 
-// Field returns the place in an object that an error of Decode, or one that is reported, is
-// about: a JSON pointer, or "" if it is not known.
+// Field returns the place in an object that an error of Decode, or a reported error, refers to: a
+// JSON pointer, or "" if it is unknown.
 func Field(err error) string {
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
 		return string(semantic.JSONPointer)
@@ -79,7 +79,7 @@ func Field(err error) string {
 	return ""
 }
 
-// message is what generated protobuf types have.
+// message is the interface of generated protobuf types.
 type message interface{ Unmarshal([]byte) error }
 
 var messageType = reflect.TypeFor[message]()

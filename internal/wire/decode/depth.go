@@ -8,13 +8,13 @@ import (
 // ErrTooDeep means that an object nests messages deeper than generated methods can follow.
 var ErrTooDeep = fmt.Errorf("more than %d messages are in one another", mostNested)
 
-// mostNested is the depth that protobuf messages may have. Generated Unmarshal methods recurse: those
-// of apiextensions' JSONSchemaProps take 1.1 kB of stack a level, so the limit keeps them below
-// 8 MB. A stack that passes 1 GB ends the process, and no recover prevents that. JSON has a limit
-// of its own, of 10,000.
+// mostNested is the largest depth of protobuf messages. Generated Unmarshal methods recurse: those
+// of apiextensions' JSONSchemaProps take 1.1 kB of stack a level, so the limit keeps them below 8
+// MB. A stack over 1 GB ends the process, and no recover prevents that. JSON has its own limit of
+// 10,000.
 const mostNested = 5_000
 
-// nests reports whether messages of type t may hold one another without an end. Few do.
+// nests reports whether messages of type t may contain themselves. Few do.
 func nests(t reflect.Type) bool {
 	const open, done = 1, 2
 	seen := map[reflect.Type]int{}
@@ -48,9 +48,9 @@ func nests(t reflect.Type) bool {
 	return visit(t)
 }
 
-// tooNested reports whether messages may be deeper than most in b. It takes every string for a
-// message, and accepts all that a generated method does on its way down: numbers that overflow,
-// groups, and whatever follows an error within an inner message.
+// tooNested reports whether messages in b may be nested deeper than most. It treats every string as
+// a message, and accepts everything that a generated method accepts on its way down: numbers that
+// overflow, groups, and any bytes after an error within an inner message.
 func tooNested(b []byte, most int) bool {
 	if len(b) < 2*most {
 		return false // each level takes two bytes
@@ -79,8 +79,8 @@ func tooNested(b []byte, most int) bool {
 	}
 }
 
-// step passes over a field, or over its tag and length if it may be a message, which follows then.
-// Otherwise the size is -1.
+// step passes over a field. If the field may be a message, step passes only over its tag and
+// length, and returns the length as size. Otherwise size is -1.
 func step(b []byte) (next, size int, ok bool) {
 	tag, next := number(b)
 	if next == 0 {
@@ -96,7 +96,7 @@ func step(b []byte) (next, size int, ok bool) {
 		length, n := number(b[next:])
 		next += n
 		return next, int(length), n > 0 && length <= uint64(len(b)-next)
-	case 3, 4: // what is in a group follows
+	case 3, 4: // the contents of a group follow
 	case 5:
 		next += 4
 	default:
@@ -105,8 +105,8 @@ func step(b []byte) (next, size int, ok bool) {
 	return next, -1, next <= len(b)
 }
 
-// number reads a number as generated methods do, which ignore bits beyond 64. It returns 0 if
-// there is none.
+// number reads a number as generated methods do, which ignore bits beyond 64. It returns 0 if there
+// is no number.
 func number(b []byte) (n uint64, size int) {
 	for i, c := range b[:min(len(b), 10)] {
 		if n |= uint64(c&0x7f) << (7 * i); c < 0x80 {

@@ -1,62 +1,69 @@
-// Package decode turns an object's bytes into a T: a pointer to a struct that needs nothing
-// but JSON tags, and for protobuf a generated Unmarshal method.
+// Package decode turns an object's bytes into a T. T is a pointer to a struct that needs only JSON
+// tags, and for protobuf a generated Unmarshal method.
 //
-// A [Codec] is made once for a T and its options; a [Decoder] of it is made for each
-// goroutine that decodes.
+// Make one [Codec] for a T and its options. Make a [Decoder] from it for each goroutine that
+// decodes.
 //
 // # JSON
 //
-// What is accepted, and what comes of it, is as with sigs.k8s.io/json, which API servers and
-// clients use: names must match in case, unknown members are ignored, numbers without a
-// point become int64 where the Go type is any, a name that is repeated counts as often as it
-// comes, and invalid UTF-8 is replaced. A test compares both on objects of every type of
-// client-go's scheme, and a fuzz test on damaged ones. The exceptions:
+// Decoding accepts the same input, with the same result, as sigs.k8s.io/json, which API servers and
+// clients use:
 //
-//   - The texts and types of errors differ, and so does what is left of an object that is
-//     refused: nothing is returned here.
+//   - Names must match in case, and unknown members are ignored.
+//   - Numbers without a point become int64 where the Go type is any.
+//   - Every occurrence of a repeated name takes effect.
+//   - Invalid UTF-8 is replaced.
 //
-// An object as API servers write it is walked by this package: structs, slices, pointers, plain
-// strings and numbers, and maps of strings or quantities. What is not of the plainest kind in it is left to
-// github.com/go-json-experiment/json, value by value; and if anything is unusual, such as
-// whitespace between members, or a member that comes twice, so is the object. What this package
-// walks is valid, so the library decides what is accepted, and what an error says.
+// A test compares both on objects of every type of client-go's scheme, and a fuzz test on damaged
+// objects. The exceptions:
 //
-// If T has a struct tag that github.com/go-json-experiment/json refuses or understands in another
-// way, apimachinery's json package takes its place, which is slower.
+//   - The texts and types of errors differ. If decoding fails, this package returns no partial
+//     object.
+//
+// This package walks an object as API servers write it: structs, slices, pointers, plain strings
+// and numbers, and maps of strings or quantities. It leaves every other value in that object to
+// github.com/go-json-experiment/json. It leaves the whole object to that library if the object has
+// an unusual form, such as whitespace between members, or a repeated member. This package walks
+// only valid objects, so the library decides which input is accepted, and which error it gets.
+//
+// If T has a struct tag that github.com/go-json-experiment/json refuses or interprets differently,
+// this package uses apimachinery's json package instead, which is slower.
 //
 // # CBOR
 //
-// It is decoded as the JSON that the server would have sent. apimachinery's decoder for it
-// refuses unknown members, and types that decode themselves from JSON only.
+// CBOR decodes to the same object as the JSON that the server would have sent. apimachinery's CBOR
+// decoder refuses unknown members, and types that decode themselves only from JSON.
 //
 // # Sharing
 //
-// Objects of one kind repeat each other: labels, resource requirements, environments. A value
-// of one of these types is looked up by its bytes; if the same bytes came before, the object
-// gets the value that was decoded then. So values of two objects may be the same map, slice or
-// pointer: decoded objects must not be edited in place. A DeepCopy may be, and so may what
-// append makes of a slice: shared ones have no capacity to spare.
+// Objects of one kind contain equal values: labels, resource requirements, environments. The
+// decoder looks up a value of one of these types by its bytes. If the same bytes came before, the
+// object gets the value that was decoded then. So two objects may share a map, slice or pointer,
+// and decoded objects must not be edited in place. A DeepCopy may be edited. append to a shared
+// slice is safe, because shared slices have no spare capacity.
 //
-// Each type has a table of its own in each decoder, and one more for values that the library
-// decodes. It holds a bounded number of bytes and values, and is emptied and asked more and more
-// seldom when little of what it is asked for is in it. A value that repeats a name or a field is never shared.
+// Each type has its own table in each decoder, and a second table for values that the library
+// decodes. A table holds a bounded number of bytes and values. If few lookups succeed, the decoder
+// empties the table and uses it less and less often. A value that repeats a name or a field is
+// never shared.
 //
 // # Depth
 //
-// A protobuf object whose messages are more than 5,000 deep is refused with [ErrTooDeep]: generated
-// methods recurse, and a stack overflow ends the process. JSON may be 10,000 deep, CBOR 256.
+// A protobuf object whose messages are nested more than 5,000 deep is rejected with [ErrTooDeep]:
+// generated methods recurse, and a stack overflow ends the process. The limit of JSON is 10,000,
+// the limit of CBOR 256.
 //
 // # Strings
 //
-// Strings of JSON that are equal and short have the same memory, as far as a decoder remembers: it
-// has places for a thousand. That is done where strings are made here. It is not done for
-// protobuf: generated methods make the strings themselves, so another pass over the finished
-// object would have to find and replace them, at a tenth to a third of what decoding takes; most
-// of what it would find is shared as a whole already.
+// Short, equal strings of JSON share memory as far as a decoder remembers them: it remembers a
+// thousand. The JSON decoder does that while it makes the strings. Protobuf strings are not shared:
+// generated methods make them, so a second pass over the finished object would have to find and
+// replace them. That pass would take a tenth to a third of the decoding time, and values shared as
+// a whole already contain most of these strings.
 //
 // # Concurrency
 //
-// A Codec is safe for concurrent use. A Decoder belongs to one goroutine at a time. What it
-// returns holds nothing of the bytes that it was given. Methods of T that keep their argument keep a
-// copy: it is made for types outside of Kubernetes and the standard library that decode themselves.
+// A Codec is safe for concurrent use. A Decoder belongs to one goroutine at a time. Its results
+// refer to no bytes of its input. A type outside of Kubernetes and the standard library that
+// decodes itself gets a copy of its bytes, so its methods may keep their argument.
 package decode

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// exactly returns hooks for the slices of large elements that are in most of Kubernetes' own
-// objects. The library lets a slice grow from 1 to 2 to 4 elements as they come: of what a pod
-// allocated, a fifth was left behind like this, and what is over at the end stays.
+// exactly returns hooks for slices of large elements that are common in Kubernetes' own objects.
+// The library grows a slice from 1 to 2 to 4 elements. For a pod, a fifth of the allocated memory
+// was garbage of this growth, and the spare capacity of the last slice stays.
 func exactly(s *shape, d *jsonDecoder) (hooks []*json.Unmarshalers) {
 	for _, slice := range []interface {
 		hook(*shape, *jsonDecoder) (*json.Unmarshalers, bool)
@@ -29,11 +29,10 @@ func exactly(s *shape, d *jsonDecoder) (hooks []*json.Unmarshalers) {
 	return hooks
 }
 
-// exact decodes slices of X in memory that is used again and again, and copies what came to
-// memory of its size.
+// exact decodes slices of X in reused memory, and copies the elements to a slice of the exact size.
 type exact[X any] struct{}
 
-// mostSpare is how many elements are kept for the next slice.
+// mostSpare is the largest number of elements in the reused memory.
 const mostSpare = 64
 
 func (exact[X]) hook(s *shape, d *jsonDecoder) (*json.Unmarshalers, bool) {
@@ -41,7 +40,7 @@ func (exact[X]) hook(s *shape, d *jsonDecoder) (*json.Unmarshalers, bool) {
 		return nil, false
 	}
 	var spare []X   // its elements are zero
-	var within bool // the hook is asked for what it decodes itself, or for a slice inside
+	var within bool // the library calls the hook for its own value, or for a slice inside
 	return json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *[]X) error {
 		if within || *into != nil {
 			return errors.ErrUnsupported

@@ -2,14 +2,14 @@ package decode
 
 import "hash/maphash"
 
-// interned gives equal strings the same memory, as far as it remembers: names of images, nodes
-// and phases, reasons and the like come again and again. It has one place for each hash, where the
-// last one stays: a map that knows which string is in use would cost more than the memory is worth.
+// interned gives equal strings the same memory, as far as it remembers them: names of images,
+// nodes, phases and reasons repeat. It has one place for each hash, which keeps the last string. A
+// map of all strings in use would cost more than the saved memory.
 type interned []string
 
 const (
 	internedPlaces = 1024 // a power of two
-	// Longer strings come once, as a rule.
+	// Longer strings rarely repeat.
 	internedLength = 64
 )
 

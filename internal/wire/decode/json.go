@@ -13,31 +13,31 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// semantics are those of sigs.k8s.io/json. Errors are the new library's: to have those of
-// the old, it would look at everything twice.
+// semantics make JSON decode as in sigs.k8s.io/json. Errors come from the new library: for the
+// errors of the old one, it would read everything twice.
 var semantics = json.JoinOptions(
 	jsonv1.DefaultOptionsV1(),
 	json.MatchCaseInsensitiveNames(false),
 	jsonv1.ReportErrorsWithLegacySemantics(false),
 )
 
-// jsonDecoder has the options with which JSON is decoded.
+// jsonDecoder has the options for JSON.
 type jsonDecoder struct {
 	plain, sharing, strict json.Options
-	quick                  *quick // nil if the type is not for it
-	odd                    bool   // apimachinery's package decodes what quick does not
+	quick                  *quick // nil if quick decoding does not support the type
+	odd                    bool   // apimachinery's package decodes the values that quick does not
 
-	// again means that the object being decoded has to be decoded without sharing.
+	// again means that the current object must be decoded without sharing.
 	again bool
-	// bypass is the value that its own hook must not be used for: the hook asks for it.
+	// bypass is the value for which a hook must not be called: the hook itself decodes it.
 	bypass any
-	// found is how many bytes of the object were not decoded.
+	// found is the number of the object's bytes that a table replaced.
 	found int
-	meter meter // of objects: hooks cost something even where none of them does anything
+	meter meter // for objects: hooks cost time even if they find nothing
 }
 
 var (
-	// errAgain is in nobody's hands: it ends an attempt.
+	// errAgain ends an attempt and is never returned to a caller.
 	errAgain = errors.New("a member is repeated")
 
 	anyType           = reflect.TypeFor[any]()
@@ -73,7 +73,7 @@ func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
 	return d
 }
 
-// decode decodes into what a call of fresh returns.
+// decode decodes into the result of fresh.
 func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) (any, error) {
 	if report != nil && !d.odd {
 		object := fresh()
@@ -110,7 +110,7 @@ func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) 
 	return object, err
 }
 
-// unmarshal decodes a value that quick does not.
+// unmarshal decodes a value without quick.
 func (d *jsonDecoder) unmarshal(data []byte, into any, options json.Options) error {
 	if d.odd {
 		return utiljson.Unmarshal(data, into)
@@ -118,7 +118,7 @@ func (d *jsonDecoder) unmarshal(data []byte, into any, options json.Options) err
 	return json.Unmarshal(data, into, options)
 }
 
-// skipManagedFields skips what the hook is for.
+// skipManagedFields skips a value.
 func skipManagedFields(dec *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error {
 	return dec.SkipValue()
 }

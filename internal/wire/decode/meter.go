@@ -1,27 +1,27 @@
 package decode
 
-// meter says whether looking values up is worth it. It judges by bytes: a long value that is
-// found saves more.
+// meter decides whether looking values up pays off. It counts bytes: a longer found value saves
+// more.
 type meter struct {
-	asked        int // times, in this period
+	asked        int // lookups in this period
 	bytes, found int
-	pause        int // times that are left until the next period
+	pause        int // values to skip until the next period
 	last         int // the length of the last pause; 0 if the last period was good
 }
 
 const (
-	// A period is so many questions, and fewer after one that was bad.
+	// The number of lookups in a period. A period after a bad one is shorter.
 	period      = 512
 	shortPeriod = period / 4
-	// One byte in so many has to be found: about what a question costs of what it saves.
+	// One byte in so many must be found: that is about the cost of a lookup relative to its saving.
 	worth = 4
-	// After a bad period so many values are not asked for; twice as many after each further
-	// one, up to the most.
+	// The number of skipped values after a bad period. It doubles after each further one, up to the
+	// largest.
 	firstPause = 8 * period
 	mostPause  = 256 * period
 )
 
-// open reports whether to ask.
+// open reports whether to look up a value.
 func (m *meter) open() bool {
 	if m.pause > 0 {
 		m.pause--
@@ -33,7 +33,7 @@ func (m *meter) open() bool {
 // hopeless reports whether this is not the first pause.
 func (m *meter) hopeless() bool { return m.last > firstPause }
 
-// count notes how many of some bytes were found.
+// count records a lookup: its bytes, and how many of them were found.
 func (m *meter) count(bytes, found int) {
 	m.asked++
 	m.bytes += bytes

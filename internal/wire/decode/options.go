@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Option changes how objects are decoded.
+// Option configures a [Codec].
 type Option struct{ apply func(*settings) }
 
 type settings struct {
@@ -16,7 +16,7 @@ type settings struct {
 	reportUnknown     func(error)
 }
 
-// defaults are the types that most repeat in Kubernetes' own objects.
+// defaults returns the types that repeat most in Kubernetes' own objects.
 func defaults() settings {
 	s := settings{shares: map[reflect.Type]sharer{}}
 	for _, share := range []Option{
@@ -46,14 +46,13 @@ func defaults() settings {
 	return s
 }
 
-// Share makes values of type X be shared between objects, beside those types that are by
-// default. X must be the exact type of a struct's field or of the elements of a slice, a map
-// or a pointer.
+// Share makes objects share values of type X, in addition to the default types. X must be the exact
+// type of a struct's field or of the elements of a slice, a map or a pointer.
 func Share[X any]() Option {
 	return Option{func(s *settings) { s.shares[reflect.TypeFor[X]()] = shared[X]{} }}
 }
 
-// WithoutSharing turns all sharing off; a [Share] after it turns that one on.
+// WithoutSharing turns all sharing off; a later [Share] turns it on for one type.
 func WithoutSharing() Option {
 	return Option{func(s *settings) { clear(s.shares) }}
 }
@@ -63,10 +62,9 @@ func SkipManagedFields() Option {
 	return Option{func(s *settings) { s.skipManagedFields = true }}
 }
 
-// ReportUnknown makes report be called, by the goroutine that decodes, for each JSON object
-// with a member that T has no field for, with an error that names the first such member. The
-// object is decoded none the less. JSON is decoded without sharing then, and such an object
-// twice.
+// ReportUnknown sets a function that is called for each JSON object with a member that T has no
+// field for. The error names the first such member. The decoding goroutine calls report, and still
+// decodes the object. JSON is then decoded without sharing, and such an object twice.
 func ReportUnknown(report func(error)) Option {
 	return Option{func(s *settings) { s.reportUnknown = report }}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire"
 )
 
-// at returns a byte, or 0 behind the end.
+// at returns a byte, or 0 after the end.
 func at(b []byte, i int) byte {
 	if i < len(b) {
 		return b[i]
@@ -17,7 +17,7 @@ func at(b []byte, i int) byte {
 	return 0
 }
 
-// memberAt returns the name of a member, and where its value begins.
+// memberAt returns the name of a member, and the index of its value.
 func memberAt(b []byte, i int) (name []byte, value int, ok bool) {
 	if at(b, i) != '"' {
 		return nil, 0, false
@@ -29,14 +29,14 @@ func memberAt(b []byte, i int) (name []byte, value int, ok bool) {
 	return b[i+1 : end], end + 2, true
 }
 
-// skip validates a value that nobody wants.
+// skip validates a value without decoding it.
 func skip(b []byte, i int) (int, bool) {
 	n := wire.ValueLength(b[i:])
 	return i + n, n > 0 && !tooDeep(b[i:i+n]) && isValid(b[i:i+n])
 }
 
-// tooDeep reports whether a value, with all that it may be in, may be deeper than the library
-// allows, which does not see that when it is given the value alone.
+// tooDeep reports whether a value may exceed the library's depth limit, at the deepest place where
+// quick may call it. The library sees only the value, and not its surroundings.
 func tooDeep(b []byte) bool {
 	const most = 10_000 - mostDepth
 	if len(b) < 2*most {
@@ -61,7 +61,7 @@ func tooDeep(b []byte) bool {
 	return false
 }
 
-// inside decodes what has values in it.
+// inside decodes a list or a struct.
 func (q *quick) inside(r *reader, p unsafe.Pointer, b []byte, i int) (end int, ok bool) {
 	if q.depth++; q.depth > mostDepth {
 		return 0, false
@@ -75,8 +75,8 @@ func (q *quick) inside(r *reader, p unsafe.Pointer, b []byte, i int) (end int, o
 	return end, ok
 }
 
-// textMembers calls each with the members of an object whose values are strings, and with their
-// quotes. It returns where the object ends.
+// textMembers calls each for the members of an object whose values are strings. The values include
+// their quotes. It returns the end of the object.
 func textMembers(b []byte, i int, each func(name, value []byte) bool) (int, bool) {
 	if at(b, i+1) == '}' {
 		return i + 2, true
@@ -111,13 +111,13 @@ func boolean(p unsafe.Pointer, b []byte, i int) (int, bool) {
 	return 0, false
 }
 
-// integer decodes a number without a point that fits. What follows it is the caller's to look at.
+// integer decodes a number without a point that fits. The caller checks the byte after it.
 func (r *reader) integer(p unsafe.Pointer, b []byte, i int) (int, bool) {
 	negative := at(b, i) == '-'
 	if negative {
 		i++
 	}
-	const longest = 18 // so many digits always fit into 64 bits
+	const longest = 18 // this number of digits always fits into 64 bits
 	begin, n := i, int64(0)
 	for ; isDigit(at(b, i)); i++ {
 		n = 10*n + int64(b[i]-'0')
@@ -143,8 +143,8 @@ func (r *reader) integer(p unsafe.Pointer, b []byte, i int) (int, bool) {
 	return 0, false
 }
 
-// plainText returns where the string ends that i is inside of, and false unless all in it stands
-// for itself: no escapes, no control characters, nothing beyond ASCII.
+// plainText returns the end of the string that contains i. It returns false if the string has
+// escapes, control characters, or characters outside of ASCII.
 func plainText(b []byte, i int) (int, bool) {
 	const (
 		ones   = 0x0101010101010101
@@ -156,7 +156,7 @@ func plainText(b []byte, i int) (int, bool) {
 	for ; i+8 <= len(b); i += 8 {
 		word := binary.LittleEndian.Uint64(b[i:])
 		quote, slant := word^quotes, word^slants
-		// A byte that is found borrows; what is wrong in this is only above the first.
+		// A matching byte borrows from the next byte: only bits above the first match can be wrong.
 		if found := ((quote-ones)&^quote | (slant-ones)&^slant | (word-spaces)&^word | word) & high; found != 0 {
 			i += bits.TrailingZeros64(found) / 8
 			return i, b[i] == '"'

@@ -8,17 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan is what to do with the fields of a protobuf message, by their numbers.
+// plan has the actions for the fields of a protobuf message, by field number.
 type plan struct{ fields []*planned }
 
-// planned is a field with which something is to be done.
+// planned is a field with an action.
 type planned struct {
 	index    int // in the Go struct
 	repeated bool
 	drop     bool
 	clips    bool
-	table    *table[reflect.Value] // if it is shared
-	inside   *plan                 // if something is to be done in there
+	table    *table[reflect.Value] // nil unless the field is shared
+	inside   *plan                 // nil unless the field contains planned fields
 }
 
 func (p *plan) field(number int) *planned {
@@ -32,10 +32,10 @@ func (p *plan) field(number int) *planned {
 type planner struct {
 	settings *settings
 	tables   map[reflect.Type]*table[reflect.Value]
-	plans    map[reflect.Type]*plan // nil while one is made: what is within itself has none
+	plans    map[reflect.Type]*plan // nil while the plan is being made: a recursive type has none
 }
 
-// planFor returns the plan of a type, or nil if there is nothing to do.
+// planFor returns the plan of a type, or nil if it has no actions.
 func planFor(s *settings, t reflect.Type) *plan {
 	p := &planner{settings: s, tables: map[reflect.Type]*table[reflect.Value]{}, plans: map[reflect.Type]*plan{}}
 	return p.plan(t)
@@ -69,7 +69,7 @@ func (p *planner) plan(t reflect.Type) *plan {
 
 var objectMetaType = reflect.TypeFor[metav1.ObjectMeta]()
 
-// field returns what is to be done with a field, or nil.
+// field returns the action of a field, or nil.
 func (p *planner) field(parent reflect.Type, f reflect.StructField, repeated bool) *planned {
 	if p.settings.skipManagedFields && parent == objectMetaType && f.Type == managedFieldsType {
 		return &planned{drop: true}
@@ -98,7 +98,7 @@ func (p *planner) field(parent reflect.Type, f reflect.StructField, repeated boo
 	return field
 }
 
-// protobufTag returns the number in the tag of a generated struct's field if it holds bytes,
+// protobufTag returns the number in the tag of a generated struct's field if the field holds bytes,
 // a string, messages or a map, and 0 otherwise.
 func protobufTag(tag string) (number int, repeated bool) {
 	parts := strings.Split(tag, ",")

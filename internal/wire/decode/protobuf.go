@@ -8,17 +8,16 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire"
 )
 
-// protobufDecoder decodes what has a generated Unmarshal method, but for those fields of
-// the message whose bytes came before: they are cut out, and what they were decoded to is put
-// in afterwards.
+// protobufDecoder decodes types with a generated Unmarshal method. It cuts known fields, whose
+// bytes came before, out of the message, and sets their shared values after Unmarshal.
 type protobufDecoder struct {
 	plan  *plan
 	drops *plan // without sharing
-	nests bool  // messages may be in themselves
-	keeps bool  // objects may hold bytes of out
+	nests bool  // messages may contain themselves
+	keeps bool  // objects may refer to bytes of out
 	meter meter // of objects
 
-	out    []byte // the message without what was cut out
+	out    []byte // the message without the fields that were cut out
 	nodes  []node
 	found  []finding
 	missed []finding
@@ -31,16 +30,16 @@ type node struct {
 	value         reflect.Value
 }
 
-// finding is a field that was looked up.
+// finding is the result of a lookup of a field.
 type finding struct {
 	node  int
 	field *planned
-	value reflect.Value // if it was found
+	value reflect.Value // if the table had it
 	run   []byte        // otherwise: the field's bytes
 	answer
 }
 
-// errInconsistent is in nobody's hands: it ends an attempt.
+// errInconsistent ends an attempt and is never returned to a caller.
 var errInconsistent = errors.New("a message is not what its type says")
 
 func newProtobufDecoder(s *settings, t reflect.Type) *protobufDecoder {
@@ -49,7 +48,7 @@ func newProtobufDecoder(s *settings, t reflect.Type) *protobufDecoder {
 	return &protobufDecoder{plan: planFor(s, t), drops: planFor(&only, t), nests: nests(t), keeps: foreign(t)}
 }
 
-// decode decodes into what a call of fresh returns.
+// decode decodes into the result of fresh.
 func (d *protobufDecoder) decode(data []byte, fresh func() any) (any, error) {
 	object := fresh()
 	if d.nests && tooNested(data, mostNested) {
@@ -80,8 +79,8 @@ func (d *protobufDecoder) decode(data []byte, fresh func() any) (any, error) {
 	return object, nil
 }
 
-// forget keeps the memory of what was decoded last, but not the objects. That of an unusually
-// large one goes as well.
+// forget drops the references to the last objects, and keeps the memory. It also drops the memory
+// of an unusually large object.
 func (d *protobufDecoder) forget() {
 	const usual = 1 << 20
 	if d.out = d.out[:0]; d.keeps || cap(d.out) > usual {
@@ -93,9 +92,9 @@ func (d *protobufDecoder) forget() {
 	d.nodes, d.found, d.missed = d.nodes[:0], d.found[:0], d.missed[:0]
 }
 
-// cut appends to d.out what has to be decoded of a message.
+// cut appends the parts of a message that must be decoded to d.out.
 func (d *protobufDecoder) cut(p *plan, b []byte, at int) error {
-	var seen uint64 // numbers of planned fields, modulo 64: a clash costs the sharing
+	var seen uint64 // numbers of planned fields, modulo 64: a clash disables sharing for the object
 	for len(b) > 0 {
 		f, err := wire.NextField(b)
 		if err != nil {
@@ -180,8 +179,8 @@ func (d *protobufDecoder) cutField(field *planned, run []byte, at int) error {
 	return nil
 }
 
-// cutMessage appends a message with what has to be decoded of it. Its length keeps its
-// number of bytes.
+// cutMessage appends a message without the known fields. The encoded length keeps its number of
+// bytes.
 func (d *protobufDecoder) cutMessage(p *plan, f wire.Field, at int) error {
 	begin := len(d.out)
 	header := len(f.Raw) - len(f.Value)
@@ -203,7 +202,7 @@ func (d *protobufDecoder) cutMessage(p *plan, f wire.Field, at int) error {
 	return nil
 }
 
-// settle puts in what was cut out, and keeps what is new. It reports whether it could.
+// settle sets the known values, and stores new ones in the tables. It reports success.
 func (d *protobufDecoder) settle() bool {
 	for i := range d.found {
 		f := &d.found[i]
@@ -230,7 +229,7 @@ func (d *protobufDecoder) settle() bool {
 	return true
 }
 
-// resolve returns the struct that a node was decoded into.
+// resolve returns the decoded struct of a node.
 func (d *protobufDecoder) resolve(at int) (reflect.Value, bool) {
 	n := &d.nodes[at]
 	if n.value.IsValid() {

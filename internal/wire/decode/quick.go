@@ -11,32 +11,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// quick decodes JSON as API servers write it: without whitespace, each member once. It walks
-// structs, lists and pointers itself, looks up what is shared before anybody validates it, and
-// leaves each value that is not of the plainest kind to the library. Where anything is unusual it
-// gives the object up, which is then decoded as if nothing had happened: so it has no say in what
-// is accepted, nor in any error.
+// quick decodes JSON in the form that API servers write: without whitespace, each member once. It
+// walks structs, lists and pointers itself. It looks up shared values before their validation. It
+// leaves each value outside of its simple forms to the library. If anything is unusual, quick gives
+// the object up, and the library decodes the whole object. So quick decides neither which input is
+// accepted nor the text of an error.
 type quick struct {
 	root    *reader
-	library *jsonDecoder // for what is left to the library
+	library *jsonDecoder // decodes the values that quick leaves
 	tables  []table[reflect.Value]
-	spares  []reflect.Value // of the readers of lists: memory in which elements are decoded
+	spares  []reflect.Value // for the readers of lists: reused memory for elements
 	strings interned
 
-	shares bool // in this object
+	shares bool // for the current object
 	depth  int
-	// After an object was given up, so many are not tried; more each time.
+	// After quick gave an object up, it skips so many objects, and more each time.
 	pause, last int
 }
 
 const (
-	// mostDepth is how deep values may be in one another; the library has a limit, too.
+	// mostDepth is the largest depth of nested values; the library has its own limit.
 	mostDepth = 200
-	// mostQuickPause bounds how many objects are not tried after one that was given up.
+	// mostQuickPause is the largest number of skipped objects after quick gave one up.
 	mostQuickPause = 1024
 )
 
-// open reports whether to try.
+// open reports whether to try quick decoding.
 func (q *quick) open() bool {
 	if q == nil || q.root == nil {
 		return false
@@ -48,7 +48,7 @@ func (q *quick) open() bool {
 	return true
 }
 
-// decode decodes an object into what p points to, which is zero, and reports whether it did.
+// decode decodes an object into the zero value at p, and reports success.
 func (q *quick) decode(data []byte, p unsafe.Pointer, shares bool) bool {
 	q.shares, q.depth = shares, 0
 	n, ok := q.value(q.root, p, data, 0)
@@ -61,8 +61,8 @@ func (q *quick) decode(data []byte, p unsafe.Pointer, shares bool) bool {
 	return false
 }
 
-// value decodes the value at i into p, and returns where it ends. It returns false if the object
-// is to be given up.
+// value decodes the value at i into p, and returns its end. It returns false if quick must give the
+// object up.
 func (q *quick) value(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 	if r.table < 0 || !q.shares || at(b, i) == 'n' || !q.tables[r.table].open() {
 		return q.own(r, p, b, i)
@@ -93,7 +93,7 @@ func (q *quick) value(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) 
 	return i + n, true
 }
 
-// own decodes a value without a look at what is known.
+// own decodes a value without a lookup.
 func (q *quick) own(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 	switch c := at(b, i); {
 	case c == 'n':
@@ -171,7 +171,7 @@ func (q *quick) object(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool)
 		} else {
 			bit := uint64(1) << (n % 64)
 			if seen[n/64]&bit != 0 {
-				return 0, false // the library knows what comes of two
+				return 0, false // the library handles repeated members
 			}
 			seen[n/64] |= bit
 			next = n + 1
@@ -190,8 +190,7 @@ func (q *quick) object(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool)
 	}
 }
 
-// list decodes elements in memory that is used again and again, and copies what came to memory of
-// its size.
+// list decodes elements in reused memory, and copies them to a slice of the exact size.
 func (q *quick) list(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 	into := reflect.NewAt(r.typ, p).Elem() // is nil
 	if at(b, i+1) == ']' {
@@ -199,7 +198,7 @@ func (q *quick) list(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 		return i + 2, true
 	}
 	spare := q.spares[r.spare]
-	q.spares[r.spare] = reflect.Value{} // it is in use, or spoiled if the object is given up
+	q.spares[r.spare] = reflect.Value{} // it is in use, and unusable if quick gives the object up
 	if !spare.IsValid() {
 		spare = reflect.New(r.typ).Elem()
 		spare.Grow(4)
@@ -239,7 +238,7 @@ func (q *quick) textMap(b []byte, i int) (map[string]string, int, bool) {
 	end, ok := textMembers(b, i, func(name, value []byte) bool {
 		before := len(m)
 		m[q.strings.text(name)] = q.strings.text(value[1 : len(value)-1])
-		return len(m) > before // a name that comes twice is for the library
+		return len(m) > before // the library handles a repeated name
 	})
 	return m, end, ok
 }

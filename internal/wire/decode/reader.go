@@ -8,20 +8,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// reader is how values of a type are decoded quickly. It is made once for a Codec.
+// reader decodes values of a type quickly. A Codec makes it once.
 type reader struct {
 	typ     reflect.Type
 	does    manner
 	members []member // of a struct, with those of the structs that are embedded in it
-	elem    *reader  // of a list or a pointer
-	spare   int      // of a list: the place of its memory
-	table   int      // the place of what is shared of the type; -1 for none
+	elem    *reader  // the element of a list or a pointer
+	spare   int      // for a list: the index of its reused memory
+	table   int      // the index of the type's table; -1 if it is not shared
 	clips   bool
-	// holdsShared is true for what is left to the library and has parts that are shared.
+	// holdsShared is true for a type that is left to the library and contains shared types.
 	holdsShared bool
 }
 
-// manner is what has to be done for a type.
+// manner is the way of decoding a type.
 type manner uint8
 
 const (
@@ -35,7 +35,7 @@ const (
 	pointers
 	textMaps  // whose keys and values are strings
 	resources // lists of them, which are in maps
-	methods   // of the type itself, if the value is a string
+	methods   // the type's own UnmarshalJSON, if the value is a string
 	nothing   // the value is skipped
 )
 
@@ -46,11 +46,11 @@ type member struct {
 	reader *reader
 }
 
-// mostMembers is how many members a struct may have.
+// mostMembers is the largest number of members of a struct.
 const mostMembers = 128
 
-// find returns the number of the member with a name, or -1. Most come in the order of the fields,
-// so it begins with the next one.
+// find returns the index of the member with a name, or -1. Most members come in the order of the
+// fields, so it begins with the next one.
 func (r *reader) find(name []byte, next int) int {
 	for i := next; i < len(r.members); i++ {
 		if r.members[i].name == string(name) {
@@ -65,7 +65,7 @@ func (r *reader) find(name []byte, next int) int {
 	return -1
 }
 
-// readers makes the readers of all types in one.
+// readers makes the readers of all types within one type.
 type readers struct {
 	settings *settings
 	made     map[reflect.Type]*reader
@@ -99,13 +99,13 @@ func (m *readers) reader(t reflect.Type) *reader {
 	return r
 }
 
-// decodesItself reports whether a type has methods for it.
+// decodesItself reports whether a type has its own methods for decoding.
 func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(unmarshalerType) || p.Implements(unmarshalerFromType) || p.Implements(textUnmarshalerType)
 }
 
-// shares reports whether there are types in t that are shared.
+// shares reports whether t contains shared types.
 func (m *readers) shares(t reflect.Type) bool {
 	for inside := range shapeOf(t).types {
 		if _, ok := m.settings.shares[inside]; ok && inside != t {
@@ -147,8 +147,8 @@ func (m *readers) byKind(r *reader) {
 	}
 }
 
-// addMembers adds the fields of a struct that is at an offset in r's, and returns false if it is
-// not plain which member is which field.
+// addMembers adds the fields of a struct at an offset in r's struct. It returns false if the
+// mapping from members to fields is ambiguous.
 func (m *readers) addMembers(r *reader, t reflect.Type, offset uintptr) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -189,7 +189,7 @@ func isValid(b []byte) bool {
 	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// newQuick returns what decodes objects of the codec's type quickly.
+// newQuick returns a quick decoder for the codec's type.
 func (c *Codec[T]) newQuick(d *jsonDecoder) *quick {
 	c.quickly.Do(func() {
 		m := &readers{settings: &c.settings, made: map[reflect.Type]*reader{}}

@@ -9,15 +9,15 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// shape is what a type holds, as far as decoding JSON into it goes.
+// shape has the properties of a type that matter for JSON.
 type shape struct {
-	// types are all types that a value of it can hold, but for what has methods of its own
-	// to decode itself.
+	// types are all types that a value can contain, without the contents of types that decode
+	// themselves.
 	types map[reflect.Type]bool
-	// odd means that there is a type or tag which encoding/json and its successor, or the
-	// two modules that stand for them here, do not or may not understand in the same way.
+	// odd means that the type contains a type or tag which encoding/json and its successor, or the
+	// two modules that replace them here, may interpret differently.
 	odd bool
-	// keeps means that there is a type whose methods may keep the bytes that they are given.
+	// keeps means that the type contains a type whose methods may keep the bytes that they get.
 	keeps bool
 }
 
@@ -62,8 +62,8 @@ func (s *shape) add(t reflect.Type) {
 	}
 }
 
-// foreign reports whether a type is of somebody who may not know that methods have to copy what they
-// keep. The standard library and Kubernetes do.
+// foreign reports whether a type comes from a module whose methods may keep their argument without
+// a copy. The standard library and Kubernetes copy.
 func foreign(t reflect.Type) bool {
 	switch path := t.PkgPath(); path {
 	case "encoding/json", "math/big", "net", "net/netip", "time":
@@ -86,7 +86,7 @@ func (s *shape) addKey(t reflect.Type) {
 
 func (s *shape) addFields(t reflect.Type) {
 	if json.Unmarshal([]byte("{}"), reflect.New(t).Interface(), semantics) != nil {
-		s.odd = true // says the library: names that collide, for instance
+		s.odd = true // the library reports it: names that collide, for instance
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -108,7 +108,7 @@ func (s *shape) addFields(t reflect.Type) {
 	}
 }
 
-// isUsual reports whether a tag has nothing in it that could mean two things.
+// isUsual reports whether a tag is unambiguous.
 func isUsual(tag string) bool {
 	name, options, _ := strings.Cut(tag, ",")
 	for _, c := range name {

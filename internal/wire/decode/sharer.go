@@ -8,9 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// sharer makes what it takes to share values of one type.
+// sharer makes the hook for shared values of one type.
 type sharer interface {
-	// hook returns what decodes such values from JSON.
+	// hook returns the JSON decoder for such values.
 	hook(*jsonDecoder) *json.Unmarshalers
 }
 

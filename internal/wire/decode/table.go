@@ -2,43 +2,43 @@ package decode
 
 import "hash/maphash"
 
-// table keeps values by the bytes that they were decoded from. It keeps only what it was
-// asked for twice, so that what comes once costs no memory. It has two generations: when the
-// young one is full the old one is dropped, so that what is in use stays.
+// table stores values by the bytes that they were decoded from. It stores a value only at the
+// second lookup of its bytes, so unique values cost no memory. It has two generations: when the
+// young one is full, the table drops the old one. Values in use move to the young one and stay.
 type table[X any] struct {
 	young, old map[uint64]entry[X]
 	size       int      // bytes of the keys in young
-	asked      []uint64 // hashes of keys, each at one of two places of its own
-	noted      int      // hashes, since asked has its size
+	asked      []uint64 // hashes of keys, each in one of two places
+	noted      int      // the number of hashes since asked got its size
 	meter      meter
 }
 
-// entry has its whole key: two of one hash must not be taken for each other.
+// entry has its whole key, because two keys may have the same hash.
 type entry[X any] struct {
 	key   string
 	value X
 }
 
-// answer is what a table says of a key that it does not have.
+// answer is the result of a lookup without a hit.
 type answer struct {
 	hash uint64
-	keep bool // the value: it was asked for before
+	keep bool // store the value: this is the second lookup
 }
 
 const (
 	// A generation is full with so many values or so many bytes of keys.
 	fullValues = 4096
 	fullBytes  = 512 << 10
-	// So many hashes are remembered of what was asked for once: few at first, since most
-	// resources have few objects.
+	// The numbers of remembered hashes of first lookups: few at first, since most resources have
+	// few objects.
 	fewAsked  = 512
 	mostAsked = 4096
 )
 
 var seed = maphash.MakeSeed()
 
-// open reports whether the table should be asked this time. What it holds outlives the first
-// pause: where objects come in no order, a period is too short to see most values twice.
+// open reports whether to look up a value. The table keeps its contents during the first pause: if
+// objects come in random order, a period is too short to see most values twice.
 func (t *table[X]) open() bool {
 	open := t.meter.open()
 	if !open && t.asked != nil && t.meter.hopeless() {
@@ -47,7 +47,7 @@ func (t *table[X]) open() bool {
 	return open
 }
 
-// get returns the value that was decoded from the bytes before.
+// get returns the value that was decoded from the same bytes before.
 func (t *table[X]) get(key []byte) (X, answer, bool) {
 	hash := maphash.Bytes(seed, key)
 	e, ok := t.young[hash]
@@ -71,7 +71,7 @@ func (t *table[X]) get(key []byte) (X, answer, bool) {
 	return none, a, false
 }
 
-// put keeps a value, if the answer said so.
+// put stores a value, if the answer asks for it.
 func (t *table[X]) put(a answer, key []byte, value X) {
 	if a.keep {
 		t.add(a.hash, entry[X]{key: string(key), value: value})

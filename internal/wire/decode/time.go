@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readTime reads times as API servers write them, and leaves all others to their own method.
+// readTime reads times in the form that API servers write. It leaves other forms to UnmarshalJSON.
 func readTime(dec *jsontext.Decoder, into *metav1.Time) error {
 	raw, err := dec.ReadValue()
 	if err != nil {
@@ -20,7 +20,7 @@ func readTime(dec *jsontext.Decoder, into *metav1.Time) error {
 	return into.UnmarshalJSON(raw)
 }
 
-// readStandardTime has a time of the standard library read by its own method, as encoding/json does:
+// readStandardTime reads a time of the standard library by its own method, as encoding/json does:
 // the library would accept escapes.
 func readStandardTime(dec *jsontext.Decoder, into *time.Time) error {
 	raw, err := dec.ReadValue()

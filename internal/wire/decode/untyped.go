@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readAny decodes a value whose type JSON decides. The library would make a float64 of every
-// number, and is slow with a hook on any that leaves the rest to it.
+// readAny decodes a value into an any. The library would turn every number into a float64. A hook
+// on any that leaves other values to the library is slow.
 func readAny(dec *jsontext.Decoder, into *any) error {
 	raw, err := dec.ReadValue()
 	if err != nil {
@@ -57,14 +57,14 @@ func readSlice(dec *jsontext.Decoder, into *[]any) error {
 	return u.err
 }
 
-// untyped reads JSON that is known to be valid.
+// untyped reads valid JSON.
 type untyped struct {
 	b   []byte
 	i   int
-	err error // the first; reading goes on
+	err error // the first error; reading goes on
 }
 
-// next skips what is between values and returns the byte after it.
+// next skips separators and whitespace, and returns the byte after them.
 func (u *untyped) next() byte {
 	for {
 		switch c := u.b[u.i]; c {
@@ -134,7 +134,7 @@ func (u *untyped) string() string {
 	if plain {
 		return string(u.b[begin : u.i-1])
 	}
-	text, _ := jsontext.AppendUnquote(nil, u.b[begin-1:u.i]) // invalid UTF-8 is replaced, and reported
+	text, _ := jsontext.AppendUnquote(nil, u.b[begin-1:u.i]) // AppendUnquote replaces invalid UTF-8, and reports it
 	return string(text)
 }
 
