@@ -186,10 +186,3 @@ func TestBudgetAgainstASum(t *testing.T) {
 		})
 	})
 }
-
-// counting counts the changes that it is told of.
-type counting struct{ changes *int }
-
-func (counting) Start(*Snapshot[*corev1.Pod]) {}
-
-func (f counting) Commit(commit *Commit[*corev1.Pod]) { *f.changes += len(commit.Changes) }
