@@ -10,18 +10,18 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// ListWatcher is a client that cannot get single objects.
+// ListWatcher is a client without a Get method.
 type ListWatcher[L any] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// Dynamic makes a [Client] of one of client-go's dynamic client, for resources that
-// the program has no type for:
+// Dynamic adapts a client of client-go's dynamic package to a [Client]. Use it for resources for
+// which the program has no Go type:
 //
 //	reflector.New(reflector.Dynamic(client.Resource(gvr).Namespace("default")), objects)
 //
-// A nil client is reported by Run.
+// If client is nil, Run returns [ErrNoClient].
 func Dynamic(client dynamic.ResourceInterface) Client[*unstructured.Unstructured, *unstructured.UnstructuredList] {
 	if isNil(client) {
 		return nil
@@ -38,12 +38,12 @@ func (c dynamicClient) Get(ctx context.Context, name string, opts metav1.GetOpti
 	return c.client.Get(ctx, name, opts)
 }
 
-// Metadata makes a [Client] of one of client-go's metadata client: of any resource,
-// but only the metadata of its objects, which is all that the server then sends.
+// Metadata adapts a client of client-go's metadata package to a [Client]. It works with any
+// resource, but the server sends only the metadata of the objects.
 //
 //	reflector.New(reflector.Metadata(client.Resource(gvr).Namespace("default")), objects)
 //
-// A nil client is reported by Run.
+// If client is nil, Run returns [ErrNoClient].
 func Metadata(client metadata.ResourceInterface) Client[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList] {
 	if isNil(client) {
 		return nil
@@ -60,12 +60,13 @@ func (c metadataClient) Get(ctx context.Context, name string, opts metav1.GetOpt
 	return c.client.Get(ctx, name, opts)
 }
 
-// ListWatch makes a [Client] of one that cannot get single objects, and so does not
-// say what its objects are: T has to be named.
+// ListWatch adapts a client without a Get method to a [Client]. Such a client does not determine
+// the type of its objects, so the caller must name T:
 //
 //	reflector.New(reflector.ListWatch[*corev1.Pod](client), pods)
 //
-// A list type that is none of T is reported by Run, and so is a nil client.
+// If client is nil, Run returns [ErrNoClient]. If L is not a list of T, Run returns a
+// [*ListTypeError].
 func ListWatch[T Object, L any](client ListWatcher[L]) Client[T, L] {
 	if isNil(client) {
 		return nil
@@ -80,8 +81,8 @@ func (c listingClient[T, L]) Get(context.Context, string, metav1.GetOptions) (ob
 	return object, errNoGet
 }
 
-// adapted is the part of an adapter that only passes on.
+// adapted is the part of an adapter that passes List and Watch on to the client.
 type adapted[L any] struct{ ListWatcher[L] }
 
-// IsWatchListSemanticsUnSupported says what the adapted client would.
+// IsWatchListSemanticsUnSupported returns the answer of the adapted client.
 func (a adapted[L]) IsWatchListSemanticsUnSupported() bool { return !canStream(a.ListWatcher) }

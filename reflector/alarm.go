@@ -2,15 +2,14 @@ package reflector
 
 import "time"
 
-// alarm is a timer that is cheap to put off: it rings at the earliest time that it
-// was set to, and whoever hears it looks whether that is still right.
+// alarm is a timer that is cheap to postpone. It fires at the earliest time that was set, and its
+// receiver checks whether that time is still right.
 type alarm struct {
 	timer *time.Timer
 	due   time.Time // zero if it is not set
 }
 
-// at returns a channel on which something comes at or before a time, nil for the zero
-// time.
+// at returns a channel that delivers a value at or before due. It returns nil for the zero time.
 func (a *alarm) at(due time.Time) <-chan time.Time {
 	if due.IsZero() {
 		return nil
@@ -25,7 +24,7 @@ func (a *alarm) at(due time.Time) <-chan time.Time {
 	return a.timer.C
 }
 
-// rang notes that something came.
+// rang records that the channel delivered a value.
 func (a *alarm) rang() { a.due = time.Time{} }
 
 func (a *alarm) stop() {
@@ -35,8 +34,8 @@ func (a *alarm) stop() {
 	}
 }
 
-// alarm returns when the reflector has to stop listening: because a list is due, or
-// because the watch has been silent for too long.
+// alarm returns the time at which the reflector must stop waiting for events: a list is due, or the
+// watch was silent for too long.
 func (p protocol) alarm() time.Time {
 	if p.phase == streaming {
 		return p.heard.Add(bookmarkDeadline)
@@ -48,7 +47,7 @@ func (p protocol) alarm() time.Time {
 	return late
 }
 
-// late returns when to give up a watch that says nothing, and does not end either.
+// late returns when the reflector gives up a watch that sends nothing and does not end.
 func (p protocol) late() time.Time {
 	late, silent := p.watching.opened.Add(overdue), p.heard.Add(silence)
 	if late.Before(silent) {

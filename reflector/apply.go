@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// apply gives the store the last events.
+// apply writes the last events to the store.
 func (r *run[T]) apply() input {
 	err := r.commit()
 	r.status.stored(r.store.ResourceVersion())
@@ -42,8 +42,8 @@ func (r *run[T]) commit() error {
 	return nil
 }
 
-// write returns the write that an event means. It returns false if the event means none: then its
-// version alone counts.
+// write returns the store write for an event. It returns false if the event needs no write; then
+// only its version counts.
 func (e *event[T]) write() (store.Write[T], bool) {
 	w := store.Write[T]{Object: e.object}
 	switch bad, left := e.lacking, e.departed; {
@@ -58,7 +58,7 @@ func (e *event[T]) write() (store.Write[T], bool) {
 	case bad == nil:
 		w.Type, w.FinalStateKnown = store.Deletion, true
 	case bad.Key.Name == "":
-		// Only a list can tell what happened, so the store must not go past it.
+		// Only a list can show what changed, so the store's version must not pass this event.
 		w.Version, w.Err = bad.Version, bad.Err
 	case e.kind == watch.Deleted:
 		w.Type, w.Key, w.Version = store.Deletion, bad.Key, bad.Version

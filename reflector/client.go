@@ -8,50 +8,50 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Object is what a reflector needs of the objects that it reflects: a Kubernetes
-// object's metadata. It leaves out comparable, so that one piece of machine code
-// serves all types that are pointers.
+// Object is the metadata of a Kubernetes object, which the reflector needs. Object omits
+// comparable, so that one piece of machine code serves all pointer types.
 type Object interface {
 	metav1.Object
 }
 
-// Client lists and watches one resource. Every typed client that Kubernetes'
-// code generator makes is one: clientset.CoreV1().Pods("default") is a
-// Client[*corev1.Pod, *corev1.PodList].
+// Client lists and watches one resource. Every typed client from Kubernetes' code generator is a
+// Client: clientset.CoreV1().Pods("default") is a Client[*corev1.Pod, *corev1.PodList].
 //
-// A reflector never calls Get. It is here because Get says what T is, which
-// neither List nor Watch does: thanks to it the compiler finds T, and refuses a
-// store of another type.
+// A reflector never calls Get. Get determines T for the compiler, which List and Watch do not. The
+// compiler then infers T, and refuses a store of another type.
 type Client[T, L any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// source is a client as a reflector sees it: the type of lists is gone.
+// source is a client as a reflector sees it, without the type of its lists.
 type source[T Object] interface {
 	// check returns an error if the source cannot work.
 	check() error
-	// list and watch may leave out what is not wanted.
+	// list and watch may leave out objects that the reflector does not want.
 	list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error)
 	watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (feed[T], error)
 	// streams reports whether the client can ask for watch-lists.
 	streams() bool
 }
 
-// wants says what a reflector needs of what a server sends.
+// wants tells a source which objects the reflector needs.
 type wants[T Object] struct {
-	holds  holdsFunc // not what is held, if it is not nil
-	shards *shardSet // not what is in none of these
-	// sharding says who leaves that out, as far as the last list told.
+	holds  holdsFunc // if not nil: skip objects that the store holds
+	shards *shardSet // skip objects outside these shards
+	// sharding says whether the server or the client selects the shards, according to the last
+	// list.
 	sharding Sharding
-	// take, if it is not nil, may be given the items of a list while it comes, in their order,
-	// instead of having them in its page. What it was given of a list that fails is void.
+	// take, if it is not nil, may receive the items of a list in order, while the list arrives.
+	// These items are then missing from the page. If the list fails, the items that take received
+	// are void.
 	take func(T)
 }
 
-// newSource returns the source that is made from a client. Resource and Replay are told by their
-// types, and not by an interface: whoever wraps one wants the wrapper to be called.
+// newSource returns the source for a client. It recognizes Resource, Replay and SharedClient by
+// their concrete types, not by an interface. So if a program wraps one of them, the source calls
+// the wrapper's methods.
 func newSource[T Object, L any](client Client[T, L]) source[T] {
 	switch client := any(client).(type) {
 	case *Resource[T]:
@@ -64,7 +64,7 @@ func newSource[T Object, L any](client Client[T, L]) source[T] {
 	return newClientSource(client)
 }
 
-// clientSource is the source that is made from a Client.
+// clientSource is the source for a Client of any other type.
 type clientSource[T Object, L any] struct {
 	client Client[T, L]
 	lists  listType[T, L]

@@ -1,13 +1,13 @@
 package reflector
 
-// cycle finds out whether a sequence of continue tokens goes round in a circle,
-// with one of them in memory: Brent's algorithm. The zero cycle is ready to use.
+// cycle detects whether a sequence of continue tokens repeats. It uses Brent's algorithm, which
+// keeps one token in memory. The zero cycle is ready to use.
 type cycle struct {
 	mark        string
 	steps, laps int
 }
 
-// closes reports whether a token has been there before.
+// closes reports whether the token occurred before.
 func (c *cycle) closes(token string) bool {
 	if token == c.mark {
 		return true

@@ -17,18 +17,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DecodeError means that an object of the server's does not fit T.
+// DecodeError means that an object from the server does not fit T.
 type DecodeError struct {
 	// Resource is the resource, such as "foos.example.com/v1".
 	Resource string
-	// Namespace and Name are those of the object, as far as they can be read.
+	// Namespace and Name identify the object, as far as the decoder can read them.
 	Namespace, Name string
 	// Type is the Go type of T, such as "*main.Foo".
 	Type string
-	// Field is the place in the object, as a JSON pointer such as "/spec/size"; empty if it
-	// is not known.
+	// Field is the place in the object, as a JSON pointer such as "/spec/size". It is empty if the
+	// place is unknown.
 	Field string
-	// Err is why. It is a [store.ErrPanic], with the stack, if a method of T's panicked.
+	// Err is the cause. It is a [store.ErrPanic] with the stack if a method of T panicked.
 	Err error
 }
 
@@ -40,22 +40,23 @@ func (e *DecodeError) Error() string {
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// holdsFunc reports whether an object is held at a version, so that it need not be
-// decoded. It is nil if everything has to be.
+// holdsFunc reports whether the store holds an object at a version, so that the decoder can skip
+// it. It is nil if the decoder must decode every object.
 type holdsFunc func(store.Key, store.Version) bool
 
-// decoder decodes for one goroutine.
+// decoder decodes objects on one goroutine.
 type decoder[T Object] struct {
 	of      *Resource[T]
 	objects *decode.Decoder[T] // nil before the first object
 	loose   bool               // T is Unstructured
-	unknown error              // the field of the last object that T does not have
+	unknown error              // the error for a field of the last object that T lacks
 	kinds   kinds
-	passed  metav1.TypeMeta // the kind that was checked last
+	passed  metav1.TypeMeta // the last kind that passed the check
 	names   arena
 }
 
-// decoder returns a decoder, one with experience if there is one.
+// decoder returns a spare decoder if there is one, which has cached values from earlier objects.
+// Otherwise it makes a new one.
 func (r *Resource[T]) decoder() *decoder[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +68,8 @@ func (r *Resource[T]) decoder() *decoder[T] {
 	return &decoder[T]{of: r, loose: reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]()}
 }
 
-// begin makes what it takes to decode: much, for whoever finds all objects held.
+// begin allocates the object decoder. The allocation is costly, so it waits for the first object
+// that the store does not hold.
 func (d *decoder[T]) begin() {
 	codec, options := d.of.codec, &d.of.options
 	if options.unknown != nil {
@@ -79,7 +81,7 @@ func (d *decoder[T]) begin() {
 	d.objects = codec.NewDecoder()
 }
 
-// giveBack keeps a decoder for the next list or watch.
+// giveBack keeps a decoder for the next list or watch, unless there are enough spare decoders.
 func (r *Resource[T]) giveBack(d *decoder[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,15 +90,15 @@ func (r *Resource[T]) giveBack(d *decoder[T]) {
 	}
 }
 
-// keepAll makes all decoders be kept that are given back: for the pages of a list.
+// keepAll makes giveBack keep one decoder for each processor, for the pages of a list.
 func (r *Resource[T]) keepAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.keep = runtime.GOMAXPROCS(0)
 }
 
-// keepFew gives up most spare decoders, with all that they remember: a watch that has nothing
-// to catch up with needs one, and seldom another.
+// keepFew drops most spare decoders and their cached values. A watch that has caught up needs one
+// decoder, and rarely a second.
 func (r *Resource[T]) keepFew() {
 	const few = 2
 	r.mu.Lock()
@@ -107,8 +109,8 @@ func (r *Resource[T]) keepFew() {
 	}
 }
 
-// named is an object with what its methods say of it, so that nobody has to call them who
-// would not survive it: those of an embedded pointer that nothing was decoded into panic.
+// named is an object with its key and version. Other code uses these fields instead of the object's
+// methods, which may panic: for example, if an embedded pointer is nil after decoding.
 type named[T Object] struct {
 	object  T
 	key     store.Key
@@ -129,8 +131,8 @@ func (d *decoder[T]) decode(format wire.Format, data []byte) (named[T], error) {
 	return n, nil
 }
 
-// read decodes an object and asks it who it is. A method of T's that panics over one object is
-// no reason to decode no others.
+// read decodes an object and calls its metadata methods. It recovers a panic of T's methods, so
+// that one object does not stop the decoding of others.
 func (d *decoder[T]) read(format wire.Format, data []byte) (n named[T], err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -142,7 +144,7 @@ func (d *decoder[T]) read(format wire.Format, data []byte) (n named[T], err erro
 		return n, err
 	}
 	if kinded, ok := any(object).(kinded); ok {
-		kinded.GetObjectKind() // setKind will, where a panic would not be caught
+		kinded.GetObjectKind() // setKind calls it later, without a recover
 	}
 	return named[T]{
 		object:  object,
@@ -158,7 +160,7 @@ func (d *decoder[T]) object(format wire.Format, data []byte) (object T, err erro
 		}
 		return d.objects.Decode(format, data)
 	}
-	// Unstructured's own method wants a kind, which the items of lists need not have.
+	// Unstructured's own method requires a kind, which items of lists may lack.
 	loose := &unstructured.Unstructured{}
 	if err := unmarshalJSON(format, data, &loose.Object); err != nil {
 		return object, err
@@ -176,14 +178,14 @@ func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
 	}
 }
 
-// rejection says what is lacking, since it cannot be decoded; false if not even its metadata
-// can be read.
+// rejection returns the rejection for an object that cannot be decoded. It returns false if even
+// the object's metadata is unreadable.
 func (d *decoder[T]) rejection(format wire.Format, data []byte, err error) (store.Rejection, bool) {
 	key, version, ok := identify(format, data)
 	return store.Rejection{Key: key, Version: version, Err: err}, ok
 }
 
-// identify says which object something is that may be unreadable but for its metadata.
+// identify returns the key and version of an object, even if its other fields are unreadable.
 func identify(format wire.Format, data []byte) (store.Key, store.Version, bool) {
 	if id, ok := wire.Peek(format, data); ok {
 		return store.Key{Namespace: string(id.Namespace), Name: string(id.Name)},
@@ -204,7 +206,8 @@ func (d *decoder[T]) versionOf(id wire.Identity) store.Version {
 	return store.Version{UID: types.UID(d.names.text(id.UID)), ResourceVersion: d.names.text(id.ResourceVersion)}
 }
 
-// peek returns what an undecoded object is, and false if it does not say so plainly.
+// peek returns the key and version of an undecoded object. It returns false if a quick look at the
+// bytes cannot determine them.
 func (d *decoder[T]) peek(format wire.Format, data []byte) (store.Key, store.Version, bool) {
 	id, ok := wire.Peek(format, data)
 	if !ok {
@@ -213,7 +216,7 @@ func (d *decoder[T]) peek(format wire.Format, data []byte) (store.Key, store.Ver
 	return d.keyOf(id), d.versionOf(id), true
 }
 
-// arena makes strings of bytes, many in one piece of memory.
+// arena converts bytes to strings, and stores many strings in one piece of memory.
 type arena struct{ b *strings.Builder }
 
 func (a *arena) text(b []byte) string {
@@ -223,15 +226,15 @@ func (a *arena) text(b []byte) string {
 		a.b.Grow(max(size, len(b)))
 	}
 	start := a.b.Len()
-	a.b.Write(b) // within the capacity: what was returned before stays where it is
+	a.b.Write(b) // within the capacity, so earlier strings keep their memory
 	return a.b.String()[start:]
 }
 
-// kinded is an object that says its kind.
+// kinded is an object that can state its kind.
 type kinded interface{ GetObjectKind() schema.ObjectKind }
 
-// setKind gives an object a kind if it does not say one itself. Protobuf has it in the envelope,
-// and lists of built-in types say it once.
+// setKind sets the kind of an object that states none. Protobuf has the kind in the envelope, and a
+// list of a built-in type states the kind once for all items.
 func setKind(object any, kind metav1.TypeMeta) {
 	kinded, ok := object.(kinded)
 	if !ok || kind.Kind == "" {
@@ -250,10 +253,10 @@ func setKind(object any, kind metav1.TypeMeta) {
 	}
 }
 
-// kinds knows the kind and apiVersion that were seen last, as strings.
+// kinds caches the last kind and apiVersion as strings.
 type kinds struct{ last metav1.TypeMeta }
 
-// of returns the kind that a frame's envelope says.
+// of returns the kind in a frame's envelope.
 func (k *kinds) of(frame *wire.Frame) metav1.TypeMeta {
 	if string(frame.Kind) != k.last.Kind || string(frame.APIVersion) != k.last.APIVersion {
 		k.last = metav1.TypeMeta{Kind: string(frame.Kind), APIVersion: string(frame.APIVersion)}

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// takePending takes from what came: all changes up to the first event that is something else,
-// or that event. A store without batches of its own gets them one by one. What could not be decoded is one
-// error together.
+// takePending takes all pending changes up to the first event of another kind, or that event alone.
+// A store without batches of its own receives changes one by one. The objects of one batch that
+// could not be decoded result in one joined error.
 func (r *run[T]) takePending() input {
 	n := 0
 	for n < len(r.pending) && r.pending[n].changes() {
@@ -36,12 +36,12 @@ func (r *run[T]) takePending() input {
 	return in
 }
 
-// changes reports whether an event is about an object, and no more.
+// changes reports whether an event is a change of an object.
 func (e *event[T]) changes() bool {
 	return e.err == nil && !e.cut && e.kind != watch.Bookmark
 }
 
-// take says what an event means.
+// take converts an event into an input for the protocol.
 func (r *run[T]) take(e event[T]) input {
 	r.one[0] = e
 	r.events = r.one[:]
@@ -91,8 +91,8 @@ func readEvent[T Object](from watch.Event) event[T] {
 	return e
 }
 
-// read takes the object of an event. One that is not a T says that the server and this
-// program do not mean the same resource.
+// read takes the object of an event. If the object is not a T, the server and this program do not
+// mean the same resource.
 func (e *event[T]) read(from runtime.Object) {
 	object, ok := any(from).(T)
 	switch {

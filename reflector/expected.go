@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// expected says which objects a resource may have. Another version of the same group is accepted:
-// the object says which one it is in.
+// expected checks whether objects belong to a resource. It accepts other versions of the same
+// group, because the object states its version.
 type expected struct {
-	version schema.GroupVersion // empty if it is not known
-	// generated means that T is generated, and its lists are called by their kind. Those of a
-	// custom resource may be called anything.
+	version schema.GroupVersion // empty if unknown
+	// generated means that T is a generated type, so its lists are named after the kind. A custom
+	// resource may give its lists any name.
 	generated bool
-	partial   bool   // T is metadata alone, of which the server may make objects
-	given     string // the kind, by the caller or by T's name; empty if it is not known
+	partial   bool   // T is PartialObjectMetadata, to which the server may convert objects
+	given     string // the kind from the caller or from T's name; empty if unknown
 	learned   atomic.Pointer[string]
 }
 
-// expect sets what is known before the first answer. A generated type has the name of its kind;
-// whether the resource is of that kind, its own name says.
+// expect sets the expectations before the first answer. A generated type has the name of its kind.
+// The resource name shows whether the resource is of that kind.
 func (x *expected) expect(version schema.GroupVersion, resource string, t reflect.Type, generated bool) {
 	x.version = version
 	x.partial = t == reflect.TypeFor[metav1.PartialObjectMetadata]()
@@ -38,7 +38,7 @@ func (x *expected) expect(version schema.GroupVersion, resource string, t reflec
 	}
 }
 
-// check returns an error if a kind is not the expected one. An empty one says nothing.
+// check returns an error if a kind is not the expected one. It accepts an empty kind.
 func (x *expected) check(kind metav1.TypeMeta) error {
 	group := groupOf(kind.APIVersion)
 	if x.partial && kind.Kind == "PartialObjectMetadata" && group == metav1.GroupName {
@@ -68,7 +68,7 @@ func (x *expected) check(kind metav1.TypeMeta) error {
 }
 
 // checkList returns an error if a list is not of the expected kind. bare means that the items do
-// not say theirs: it is then the list's.
+// not state their kind; the list then determines it.
 func (x *expected) checkList(list metav1.TypeMeta, bare bool) error {
 	if list.Kind == "List" {
 		return nil
@@ -88,8 +88,8 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// check returns an error if a decoded object is not of the expected kind or namespace, and whether
-// the object says its kind.
+// check returns an error if a decoded object is not of the expected kind or namespace. bare is true
+// if the object does not state its kind.
 func (d *decoder[T]) check(object T, namespace string, format wire.Format, data []byte) (bare bool, err error) {
 	if err := d.of.checkNamespace(namespace); err != nil {
 		return false, err
@@ -115,7 +115,7 @@ func (r *Resource[T]) checkNamespace(namespace string) error {
 	return nil
 }
 
-// kindOfObject returns what an object says of its kind, and false if T has no place for it.
+// kindOfObject returns the kind that an object states. It returns false if T has no field for it.
 func kindOfObject(object any) (metav1.TypeMeta, bool) {
 	if kinded, ok := object.(kinded); ok {
 		switch own := kinded.GetObjectKind().(type) {
@@ -130,8 +130,8 @@ func kindOfObject(object any) (metav1.TypeMeta, bool) {
 	return metav1.TypeMeta{}, false
 }
 
-// kindOfBytes returns what the bytes of an object say of its kind; nothing if it is protobuf, whose
-// envelope has it. Texts that are equal to those of last are not allocated again.
+// kindOfBytes returns the kind that the bytes of an object state. It returns nothing for protobuf,
+// which has the kind in the envelope. It reuses the strings of last if they are equal.
 func kindOfBytes(format wire.Format, data []byte, last metav1.TypeMeta) (kind metav1.TypeMeta) {
 	if format == wire.CBOR {
 		var read metav1.TypeMeta // its own variable, since it escapes
@@ -170,7 +170,7 @@ func kindOfBytes(format wire.Format, data []byte, last metav1.TypeMeta) (kind me
 	return kind
 }
 
-// textOr returns the text of b, in the memory of last if they are equal.
+// textOr returns b as a string. It returns last if both are equal, to save an allocation.
 func textOr(b []byte, last string) string {
 	if string(b) == last {
 		return last

@@ -8,10 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// What the protocol does when something fails.
+// This file contains the protocol's reactions to failures.
 
-// fail takes the failure of a request, an ERROR event, or an event that makes no
-// sense.
+// fail handles a failed request, an ERROR event, or an invalid event.
 func (p protocol) fail(err error) (protocol, []action) {
 	switch p.phase {
 	case paging:
@@ -26,16 +25,16 @@ func (p protocol) fail(err error) (protocol, []action) {
 	return p.trouble(err)
 }
 
-// failProbe takes that the server did not say how far it is.
+// failProbe handles a failed probe.
 func (p protocol) failProbe(err error) (protocol, []action) {
 	if apierrors.IsTooManyRequests(err) || unreachable(err) {
 		return p.trouble(err)
 	}
-	// A restored server may fail a request while it starts, and accept a watch after that.
+	// A restored server may fail requests while it starts, and then accept a watch.
 	if p.failedProbes++; p.suspect && !isRefusal(err) && p.failedProbes < maxFailedProbes {
 		return p.trouble(err)
 	}
-	// It may not allow lists. The watch will tell.
+	// The server may forbid lists. The answer to the watch will show the state.
 	p.heard, p.suspect, p.failedProbes = p.now, false, 0
 	return p.watch()
 }
@@ -45,7 +44,7 @@ func (p protocol) failPage(err error) (protocol, []action) {
 	switch {
 	case !refused(err):
 	case l.next != "" && !l.whole:
-		// The list took longer than the server keeps its pages.
+		// The list took longer than the server keeps its continue tokens.
 		return p.ask(listing{version: l.version, whole: true, paged: l.paged})
 	case l.version != "" && l.version != "0":
 		p.unavailable = true
@@ -54,7 +53,7 @@ func (p protocol) failPage(err error) (protocol, []action) {
 	return p.trouble(err)
 }
 
-// failWatch takes the failure of a watch from position.
+// failWatch handles the failure of a watch from position.
 func (p protocol) failWatch(err error) (protocol, []action) {
 	stop := p.stop()
 	switch {
@@ -64,27 +63,27 @@ func (p protocol) failWatch(err error) (protocol, []action) {
 			p, next := p.begin()
 			return p, append(stop, next...)
 		}
-		// The last list was of no use: it may have come from a server that lags
-		// behind the one that was asked for the watch.
+		// The last list did not help. It may have come from an API server that lags behind the one
+		// that refused the watch.
 		p.unavailable = true
 	case refused(err) || errors.Is(err, ErrServerBehind):
 		p.relist, p.unavailable = true, true
 	case p.phase == following && undecoded(err):
 		return p.cutOff(err)
 	case p.phase == following && !apierrors.IsTooManyRequests(err):
-		// Whatever it is, the server could not tell what happened next: an object
-		// that was deleted because it cannot be read any more, say.
+		// The server could not report the next change. For example, an object was deleted because
+		// the server cannot read it any more.
 		p.relist = true
 	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
-		// There may be no watch to be had, but lists.
+		// The server may refuse watches but allow lists.
 		p.relist = true
 	case !apierrors.IsTooManyRequests(err):
-		p.suspect = !p.shared // the server was not there
+		p.suspect = !p.shared // the server failed or did not answer
 	}
 	return p.trouble(err)
 }
 
-// failStream takes the failure of a watch-list.
+// failStream handles the failure of a watch-list.
 func (p protocol) failStream(err error) (protocol, []action) {
 	stop := p.stop()
 	switch {
@@ -95,13 +94,13 @@ func (p protocol) failStream(err error) (protocol, []action) {
 	case apierrors.IsTooManyRequests(err) || unreachable(err):
 		return p.trouble(err)
 	case errors.Is(err, store.ErrOverBudget):
-		return p.trouble(err) // the watch-list works, and a list would be as long
+		return p.trouble(err) // the watch-list works, and a list would be as large
 	case p.phase == streaming:
 		return p.breakOff(err)
 	case errors.Is(err, ErrNotServed):
-		return p.trouble(err) // nor is there a list to be had
+		return p.trouble(err) // a list would fail as well
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
-		p.unavailable = false // the server does not know what is asked for
+		p.unavailable = false // the server does not support watch-lists
 		stop = append(stop, p.restStreams(err))
 	default:
 		stop = append(stop, action{do: report, err: err, op: OpWatch})
@@ -110,7 +109,7 @@ func (p protocol) failStream(err error) (protocol, []action) {
 	return p, append(stop, next...)
 }
 
-// breakOff takes a watch-list that ended before it was complete.
+// breakOff handles a watch-list that ended before it was complete.
 func (p protocol) breakOff(err error) (protocol, []action) {
 	stop := p.stop()
 	if p.brokenStreams++; p.brokenStreams >= maxBrokenStreams || errors.Is(err, ErrNoInitialEventsEnd) {
@@ -121,8 +120,8 @@ func (p protocol) breakOff(err error) (protocol, []action) {
 	return p.trouble(err)
 }
 
-// restStreams has lists asked for instead of watch-lists for a while. The server may be
-// upgraded, or the proxy removed; then the first failure is enough to rest once more.
+// restStreams makes the reflector use lists instead of watch-lists for streamsRest. After that the
+// server may have been upgraded, or a proxy removed. If not, one failure is enough to rest again.
 func (p *protocol) restStreams(err error) action {
 	p.streamsAt, p.brokenStreams = p.now.Add(streamsRest), maxBrokenStreams-1
 	return action{do: streamsOff, err: err, op: OpWatch}
@@ -137,20 +136,19 @@ func (p protocol) stop() []action {
 	return nil
 }
 
-// trouble ends the watch, if there is one, reports a failure and waits before the
-// next attempt.
+// trouble ends the watch, if there is one, reports the failure, and waits before the next attempt.
 func (p protocol) trouble(err error) (protocol, []action) {
 	stop, op := p.stop(), p.op()
 	p.phase = waiting
 	pause := p.failures.next(p.now, p.dice)
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		// Before it is a Duration: 10^10 seconds are none.
+		// Limit the seconds before the conversion: 10^10 seconds overflow a Duration.
 		pause = max(pause, time.Duration(min(seconds, int(maxRetryAfter/time.Second)))*time.Second)
 	}
 	return p, append(stop, action{do: wait, err: err, op: op, pause: pause, attempt: p.failures.failures})
 }
 
-// op returns what the conversation is about.
+// op returns the operation of the current phase.
 func (p protocol) op() Op {
 	switch p.phase {
 	case paging, probing:

@@ -7,33 +7,33 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// event is an event of a watch, as a reflector takes it.
+// event is a watch event in the reflector's own form.
 type event[T Object] struct {
 	kind    watch.EventType
 	version string // of the object, or of the bookmark
 	object  T
-	// lacking takes the place of an object that could not be decoded.
+	// lacking replaces an object that could not be decoded.
 	lacking *store.Rejection
-	// unchanged takes the place of objects that are held as they are.
+	// unchanged replaces objects that the store already holds at the same version.
 	unchanged []store.Key
-	// foreign is how many objects that are not in the shards the event stands for instead;
-	// departed is the one, if the store may hold it all the same.
+	// foreign counts the objects outside the shards that this event replaces. departed is such an
+	// object that the store may still hold.
 	foreign  int
 	departed *departure
 	key      store.Key
 	closing  bool // the bookmark ends the initial events
-	// err makes the watch useless; it is about the object under key, if that is known. If
-	// cut is true, it is only why the watch ended.
+	// err makes the watch unusable. It concerns the object under key, if the key is known. If cut
+	// is true, err only explains the end of the watch.
 	err error
 	cut bool
 }
 
-// feed is an open watch: one that gives events one by one, or one that gives what has
-// come. The zero feed is none.
+// feed is an open watch. Either watch delivers single events, or stream delivers batches. The zero
+// feed has no watch.
 type feed[T Object] struct {
 	watch  watch.Interface
 	stream *wireWatch[T]
-	cancel context.CancelCauseFunc // of the context that it was opened with
+	cancel context.CancelCauseFunc // of the watch's context
 }
 
 func (f feed[T]) open() bool { return f.watch != nil || f.stream != nil }
@@ -50,7 +50,7 @@ func (f feed[T]) stop() {
 	}
 }
 
-// events is nil unless there is a watch.
+// events returns nil if the feed has no watch.
 func (f feed[T]) events() <-chan watch.Event {
 	if f.watch == nil {
 		return nil
@@ -58,7 +58,7 @@ func (f feed[T]) events() <-chan watch.Event {
 	return f.watch.ResultChan()
 }
 
-// parts is nil unless there is a stream.
+// parts returns nil if the feed has no stream.
 func (f feed[T]) parts() <-chan *part[[]event[T]] {
 	if f.stream == nil {
 		return nil
@@ -66,8 +66,9 @@ func (f feed[T]) parts() <-chan *part[[]event[T]] {
 	return f.stream.parts
 }
 
-// complete tells those who decode that the first objects have come: the store is not as they
-// know it any more, and few objects come at a time.
+// complete tells the decoding goroutines that the initial events are over. The reflector calls it
+// before it replaces the store's content, which they compare with. From then on, only a few objects
+// arrive at a time.
 func (f feed[T]) complete() {
 	if f.stream != nil {
 		f.stream.held.shut()

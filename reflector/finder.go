@@ -13,40 +13,43 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// finder finds the resource of a kind, and remembers it.
+// finder finds the resource of a kind by discovery, and remembers it.
 type finder struct {
 	kind       schema.GroupVersionKind
-	namespaced bool // is what is wanted
+	namespaced bool // the caller wants a namespaced resource
 	from       directory
-	turn       chan struct{} // has room for one, who asks the directory
-	missed     bool          // the last one was told that there is no such kind
+	turn       chan struct{} // capacity 1: held by the goroutine that asks the directory
+	missed     bool          // the last answer was that the kind does not exist
 
 	mu    sync.Mutex // protects the fields below
 	found string
-	gone  string // the server said so of a resource that was found
+	gone  string // a resource found earlier that the server no longer serves
 }
 
 func newFinder(kind schema.GroupVersionKind, namespaced bool, from directory) *finder {
 	return &finder{kind: kind, namespaced: namespaced, from: from, turn: make(chan struct{}, 1)}
 }
 
-// directory says which resource a kind is.
+// directory maps a kind to its resource.
 type directory interface {
-	// find returns the name and whether there are namespaces; the error is an ErrNotServed
-	// if there is no such kind.
+	// find returns the name of the resource and whether it is namespaced. The error is an
+	// ErrNotServed if the kind does not exist.
 	find(ctx context.Context, kind schema.GroupVersionKind) (resource string, namespaced bool, err error)
-	// renew makes the server be asked again, and returns false if that would change nothing.
+	// renew discards cached answers, so that the next find asks the server again. It returns false
+	// if there is nothing to discard.
 	renew(ctx context.Context) bool
 }
 
-// known returns the name of the resource if it was found, and the one that is gone.
+// known returns the name of the resource if the finder knows it, and the name of the one that is
+// gone.
 func (f *finder) known() (found, gone string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.found, f.gone
 }
 
-// forget notes that the server does not know a resource: the kind may have become another one.
+// forget records that the server no longer serves a resource. The kind may now have another
+// resource.
 func (f *finder) forget(resource string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,9 +58,10 @@ func (f *finder) forget(resource string) {
 	}
 }
 
-// find returns the name of the resource. One at a time asks: client-go's mapper has a lock while
-// the server is asked, and whoever waits for that does not hear that ctx ended. Only a mapper
-// that several resources have may still make them wait so.
+// find returns the name of the resource. Only one goroutine at a time asks the directory:
+// client-go's mapper holds a lock during discovery, and a goroutine that waits for that lock does
+// not notice the end of ctx. Callers can still wait for that lock if several resources share the
+// mapper.
 func (f *finder) find(ctx context.Context) (string, error) {
 	if found, _ := f.known(); found != "" {
 		return found, nil
@@ -73,7 +77,7 @@ func (f *finder) find(ctx context.Context) (string, error) {
 		return found, nil
 	}
 	resource, namespaced, err := f.from.find(ctx, f.kind)
-	// Somebody else may have seen to it that the answer is another one than last time.
+	// Another goroutine may have renewed the directory already, so ask it first.
 	same := err == nil && resource == gone || f.missed && errors.Is(err, ErrNotServed)
 	if same && f.from.renew(ctx) {
 		resource, namespaced, err = f.from.find(ctx, f.kind)
@@ -93,10 +97,10 @@ func (f *finder) find(ctx context.Context) (string, error) {
 	return resource, nil
 }
 
-// mapped is the directory that a REST mapper is.
+// mapped is a directory that uses a REST mapper.
 type mapped struct {
 	meta.RESTMapper
-	shared bool // perhaps
+	shared bool // other resources may use the mapper
 }
 
 func (m mapped) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
@@ -125,22 +129,23 @@ func (m mapped) renew(ctx context.Context) bool {
 	return true
 }
 
-// resetInterval is how long a mapper that may be shared is not reset again: a hundred kinds that
-// are not installed must not make everybody else wait for discovery all the time.
+// resetInterval is the minimum time between resets of a mapper that resources may share. Without
+// it, a hundred kinds that are not installed would make all other users wait for discovery all the
+// time.
 const resetInterval = 10 * time.Second
 
-// resets knows when mappers were reset, for as long as that matters.
+// resets records when mappers were reset, for resetInterval.
 var resets resetTimes
 
 type resetTimes struct {
 	mu   sync.Mutex        // protects last
-	last map[any]time.Time // by the mapper
+	last map[any]time.Time // by mapper
 }
 
-// due reports whether a mapper may be reset, and takes it that it is then.
+// due reports whether a mapper may be reset. If so, it records a reset now.
 func (r *resetTimes) due(mapper any) bool {
 	if !reflect.ValueOf(mapper).Comparable() {
-		return true // nobody knows whether it is the same
+		return true // the map cannot recognize it
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

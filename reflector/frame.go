@@ -18,8 +18,8 @@ const (
 type heading struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
-	// Reflector is the reflector's name, and Resource that of the resource, if the client
-	// says it.
+	// Reflector is the reflector's name. Resource is the name of the resource, if the client knows
+	// it.
 	Reflector string `json:"reflector"`
 	Resource  string `json:"resource,omitempty"`
 	// Type is the Go type of the objects, with its package's path.
@@ -30,40 +30,40 @@ type heading struct {
 	Masked    bool `json:"masked"`
 }
 
-// frame is any other line.
+// frame is any line after the heading.
 type frame struct {
 	At   offset    `json:"at"`
 	Kind frameKind `json:"frame"`
-	// Options are those of a request.
+	// Options are the options of a request.
 	Options *metav1.ListOptions `json:"options,omitempty"`
-	// Probe is true for a list that only asks how far the server is.
+	// Probe is true for a list that is a probe of the server's version.
 	Probe bool `json:"probe,omitempty"`
-	// Type is that of an event; empty if what the watch brought cannot be read, or it broke.
+	// Type is the type of an event. It is empty if the event cannot be read, or if the watch broke.
 	Type string `json:"type,omitempty"`
-	// ResourceVersion is that of a list, a bookmark, or a store.
+	// ResourceVersion is the version of a list, a bookmark, an event of other shards, or a store.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	Continue        string `json:"continue,omitempty"`
-	// InitialEventsEnd is true for the bookmark behind the first objects of a watch-list.
+	// InitialEventsEnd is true for the bookmark after the initial events of a watch-list.
 	InitialEventsEnd bool `json:"initialEventsEnd,omitempty"`
-	// More is true for an event that came together with the next one.
+	// More is true for an event that arrived together with the next one.
 	More    bool              `json:"more,omitempty"`
 	Object  json.RawMessage   `json:"object,omitempty"`
 	Items   []json.RawMessage `json:"items,omitempty"`
 	Lacking []lackingFrame    `json:"lacking,omitempty"`
 	Failure *failureFrame     `json:"failure,omitempty"`
-	// Cut is true if the failure is only why the watch ended.
+	// Cut is true if the failure only explains the end of the watch.
 	Cut bool `json:"cut,omitempty"`
-	// Sharded is true for a page of which the server says that it is of some shards alone.
+	// Sharded is true for a page that the server reports as limited to some shards.
 	Sharded bool `json:"sharded,omitempty"`
-	// Conflict is true for the page of a probe that contradicts what came before.
+	// Conflict is true for the page of a probe that contradicts earlier answers.
 	Conflict bool `json:"conflict,omitempty"`
-	// Foreign is how many objects of other shards were left out of a page, or an event stands
-	// for, and Departed the one that may have been in the reflector's.
+	// Foreign counts the objects of other shards that a page omits or an event replaces. Departed
+	// is such an object that may have been in the reflector's shards.
 	Foreign  int            `json:"foreign,omitempty"`
 	Departed *departedFrame `json:"departed,omitempty"`
 }
 
-// departedFrame is an object that is not in the reflector's shards any more.
+// departedFrame is an object that has left the reflector's shards.
 type departedFrame struct {
 	Namespace       string `json:"namespace,omitempty"`
 	Name            string `json:"name,omitempty"`
@@ -105,16 +105,16 @@ type frameKind string
 
 const (
 	frameRun     frameKind = "run"     // Run was called, over a store at a version
-	frameList    frameKind = "list"    // a page of a list was asked for
-	framePage    frameKind = "page"    // it came
-	frameWatch   frameKind = "watch"   // a watch was asked for
-	frameOpened  frameKind = "opened"  // it was accepted
-	frameFailed  frameKind = "failed"  // either failed
-	frameEvent   frameKind = "event"   // the watch brought something
-	frameEnded   frameKind = "ended"   // the server closed it
-	frameClosed  frameKind = "closed"  // the reflector did, or a broken one was left
+	frameList    frameKind = "list"    // the reflector requested a page of a list
+	framePage    frameKind = "page"    // the server sent the page
+	frameWatch   frameKind = "watch"   // the reflector requested a watch
+	frameOpened  frameKind = "opened"  // the server accepted the watch
+	frameFailed  frameKind = "failed"  // either request failed
+	frameEvent   frameKind = "event"   // the watch delivered an event
+	frameEnded   frameKind = "ended"   // the server closed the watch
+	frameClosed  frameKind = "closed"  // the reflector closed the watch, or left a broken one
 	frameStopped frameKind = "stopped" // Run returned
-	frameLost    frameKind = "lost"    // nothing more was recorded
+	frameLost    frameKind = "lost"    // the recording ended early
 )
 
 func (k frameKind) known() bool {
@@ -129,10 +129,10 @@ func (k frameKind) asks() bool { return k == frameList || k == frameWatch }
 
 func (k frameKind) answers() bool { return k == framePage || k == frameOpened || k == frameFailed }
 
-// passes reports whether a frame is something that a client gives.
+// passes reports whether the client produces a frame of this kind.
 func (k frameKind) passes() bool { return k.answers() || k == frameEvent || k == frameEnded }
 
-// offset is the time since a recording began, written as in "1.5s".
+// offset is the time since the start of the recording, as text such as "1.5s".
 type offset time.Duration
 
 func (o offset) MarshalText() ([]byte, error) { return []byte(time.Duration(o).String()), nil }

@@ -9,35 +9,37 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// gate keeps what is held from being decoded, until whoever holds it is about to change it. All
-// but shut is for the goroutine that cuts: to look is quicker than to hand an object to somebody
-// who does.
+// gate filters out added objects that the store already holds, so that the decoders skip them. It
+// works until the reflector is about to change the store, and calls shut. The reading goroutine
+// calls all other methods: a look at the metadata is quicker than handing the object to another
+// goroutine.
 type gate[T Object] struct {
 	mu    sync.Mutex
-	holds holdsFunc // under mu; nil when the gate is shut
+	holds holdsFunc // guarded by mu; nil when the gate is shut
 
-	kept   []store.Key // of objects that were kept back, until they are passed on
-	newest string      // the version of the last of them
+	kept   []store.Key // keys of filtered objects, until pass returns them
+	newest string      // the version of the last filtered object
 	passed time.Time
-	met    map[store.Key]struct{} // the objects that are left in the batch
+	met    map[store.Key]struct{} // the objects that remain in the batch
 }
 
 const (
-	// So many objects that are held are one event, unless the last one was passed on so long
-	// ago: a server that sends them slowly is to be seen alive.
+	// pass combines at most about mostKept filtered objects into one event. It returns fewer after
+	// longKept, so that the reflector notices progress of a slow server.
 	mostKept = 512
 	longKept = 100 * time.Millisecond
 )
 
-// shut makes everything be decoded that was not asked for yet.
+// shut ends the filtering: the decoders decode every later object.
 func (g *gate[T]) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.holds = nil
 }
 
-// keepBack takes out of a batch the added objects that are held. They can be passed on before
-// what is left: none is taken out once an event is left that is, or may be, about the same one.
+// keepBack removes from a batch the added objects that the store holds. pass may report them before
+// the rest of the batch. So keepBack removes no object after an event that is, or may be, about the
+// same object.
 func (g *gate[T]) keepBack(s *wireWatch[T], d *decoder[T], format wire.Format, batch *wire.Batch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,15 +66,15 @@ func (g *gate[T]) keepBack(s *wireWatch[T], d *decoder[T], format wire.Format, b
 	batch.Frames = batch.Frames[:left]
 }
 
-// ask reports whether a frame is of an object that is held, and notes it. If it is not clear what
-// the frame is about, nothing after it is to be asked for.
+// ask reports whether the store holds the object of a frame, and records it. It returns false for
+// plain if the object of the frame is unclear; then keepBack must keep all later frames.
 func (g *gate[T]) ask(s *wireWatch[T], d *decoder[T], format wire.Format, frame *wire.Frame) (held, plain bool) {
 	kind := watch.EventType(frame.Type)
 	switch kind {
 	case watch.Added, watch.Modified, watch.Deleted:
 	case watch.Bookmark:
 		if e, _ := s.bookmark(format, frame, event[T]{}); e.closing || e.err != nil {
-			g.holds = nil // what comes now is news, or may be: see Frame.Recut
+			g.holds = nil // later events are changes, or may be: see Frame.Recut
 			return false, false
 		}
 		return false, true
@@ -100,8 +102,8 @@ func (g *gate[T]) ask(s *wireWatch[T], d *decoder[T], format wire.Format, frame 
 	return false, true
 }
 
-// pass returns the event of what was kept back, and false as long as there is none, or as it may
-// wait for more. If something else follows it may not.
+// pass returns one event for the filtered objects. It returns false if there are none, or if they
+// can wait for more. They cannot wait if another event follows.
 func (g *gate[T]) pass(now time.Time, follows bool) (event[T], bool) {
 	n := len(g.kept)
 	if n == 0 || !follows && n < mostKept && now.Sub(g.passed) < longKept {

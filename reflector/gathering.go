@@ -8,32 +8,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// roll is what those ask for alike who share a watch-list.
+// roll is the request that all members of a shared watch-list have in common.
 type roll struct {
 	demand
 	version string
 	match   metav1.ResourceVersionMatch
-	selects bool // the server is asked for shards
+	selects bool // the request has a shard selector
 }
 
-// gathering is those who wait while somebody asks for a watch-list. They ask for the next one
-// together, with the shards of all of them: so whoever selects, all comes once, and each finds out
-// by it who does. It lasts for as long as each of them needs to join a trunk, or stays what they
-// have, if the server selects.
+// gathering collects members that wait while another member requests a watch-list. They share the
+// next watch-list, which requests the shards of each of them. So the server sends every object
+// once, whether the server or the client selects the shards, and each member learns which side
+// selects. If the client selects, each member joins a shared watch when it has caught up. If the
+// server selects, the members keep this watch.
 type gathering struct {
-	next *trunk // not begun yet; nil if nobody waits
+	next *trunk // not begun yet; nil if no member waits
 }
 
 const (
-	// gatherPatience is how long the next watch-list waits for the answer to the one before.
+	// gatherPatience is how long the next watch-list waits for the server's answer to the previous
+	// one.
 	gatherPatience = time.Second
-	// gatherMost is how many shards a selector may have of several members: it is in a URL.
+	// gatherMost is the maximum number of shards in the selector of several members. The selector
+	// is part of a URL.
 	gatherMost = 32
-	// stirEvery is how often those are told that a watch-list goes on for whom nothing comes.
+	// stirEvery is the interval at which members without objects of their own receive a sign that
+	// the watch-list continues.
 	stirEvery = time.Second
 )
 
-// gather asks for a watch-list.
+// gather opens a watch-list for a member, either its own or a shared one.
 func (h *hub) gather(ctx context.Context, m *member) (tap, error) {
 	if len(m.shards.all) > gatherMost {
 		return h.open(ctx, m.opts)
@@ -66,7 +70,8 @@ func (h *hub) gather(ctx context.Context, m *member) (tap, error) {
 	return relay{part}, nil
 }
 
-// await waits until the server has answered, and sees to it that it is asked soon.
+// await waits for the server's answer. If the previous request takes longer than gatherPatience,
+// await begins this one.
 func (h *hub) await(ctx context.Context, t *trunk) error {
 	patience := time.NewTimer(gatherPatience)
 	defer patience.Stop()
@@ -88,7 +93,7 @@ func (h *hub) await(ctx context.Context, t *trunk) error {
 	}
 }
 
-// gathered lets those ask who have waited for that.
+// gathered begins the next watch-list if members wait for it.
 func (h *hub) gathered(key roll) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +108,7 @@ func (h *hub) gathered(key roll) {
 	g.beginLocked()
 }
 
-// beginLocked lets those ask who wait.
+// beginLocked begins the next watch-list with the shards of every waiting member.
 func (g *gathering) beginLocked() {
 	t := g.next
 	g.next = nil
@@ -114,7 +119,7 @@ func (g *gathering) beginLocked() {
 	t.beginLocked()
 }
 
-// wanted returns the shards of all members.
+// wanted returns the shards of every member.
 func (t *trunk) wanted() []store.Shard {
 	var all []store.Shard
 	for _, m := range t.members {
@@ -123,14 +128,15 @@ func (t *trunk) wanted() []store.Shard {
 	return all
 }
 
-// placeListedLocked puts an event of a watch-list where it belongs. What none of its members
-// wanted says that the server does not select; what another wanted says nothing, but that the
-// server has not come to the end. What nobody can tell is for each to judge: there is no order
-// here that it could break.
+// placeListedLocked delivers an event of a watch-list to its members. An object outside the shards
+// of every member shows that the server does not select, and the trunk tells each member that it
+// passed. An object of another member shows only that the watch-list continues. Every member
+// receives bookmarks, errors and unreadable events, and judges them itself, because no order
+// between members can break here.
 //
-// An event in the shards of a member that left ends the watch, as soon as it is not a short one:
-// the others open watches of their own shards from where they are. Otherwise a server that
-// selects would go on sending them what nobody takes.
+// If the server selects and a member has left, an event in its shards ends the watch, unless the
+// watch is still shorter than shortWatch. The other members then open watches of their own shards
+// from their positions. Otherwise the server would go on sending objects that no member takes.
 func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 	if n.kind == changing {
 		taken, wanted := false, t.union.contains(n.hash)
@@ -158,7 +164,7 @@ func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 	return n.kind != refusing
 }
 
-// relay is what somebody gets of a watch-list that is shared, in the place of one of its own.
+// relay is a member's part of a shared watch-list, in place of a watch of its own.
 type relay struct{ *member }
 
 func (r relay) of() *answer { return r.answer() }

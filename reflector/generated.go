@@ -15,26 +15,27 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrNotGenerated means that [ForClient] was given a client that does not show its REST
-// client. Those of client-go's generator do since Kubernetes 1.31; those of fake clientsets
+// ErrNotGenerated means that [ForClient] received a client that does not expose its REST client.
+// Clients from client-go's generator expose it since Kubernetes 1.31. Clients of fake clientsets
 // have none, and wrappers hide it.
 var ErrNotGenerated = errors.New("client does not show its REST client: use ForREST or ForResource")
 
-// errSeveralResources means that a kind does not say which resource it is.
+// errSeveralResources means that several resources have the same kind.
 var errSeveralResources = errors.New("kind is that of several resources: use ForREST")
 
-// ForClient is [ForREST] for a client of a generated clientset, in whose namespace it stays:
+// ForClient is [ForREST] for a typed client of a generated clientset. It keeps the client's
+// namespace:
 //
 //	client, err := reflector.ForClient(clientset.CoreV1().Pods("default"))
 //
-// Which resource it is about, a client does not tell. The server is asked when the first
-// request is made: one list of the resources of the client's group and version. The kind is
-// that of [WithKind] or [WithScheme] if they are given, and else the name of T's type, as it
-// is where types and clients are generated. That the kind is not served is as with [ForKind].
+// A typed client does not reveal its resource. So the first request asks the server for the list of
+// resources in the client's group and version. [WithKind] or [WithScheme] determine the kind.
+// Without them, the kind is the name of T's type, which code generators set to the kind. If the
+// server does not serve the kind, the reflector behaves as with [ForKind].
 //
-// It is not done for every generated client that a reflector is given: to hold whatever embeds one
-// for the client itself would bypass the methods that it overrides, and objects that share values
-// and say their kind should be asked for.
+// A reflector does not use ForClient by itself for every generated client. A type that embeds such
+// a client would look like the client, and the reflector would bypass its overridden methods. The
+// program should also choose it, because these objects share values and state their kind.
 func ForClient[T Object, L any](client Client[T, L], opts ...ResourceOption) (*Resource[T], error) {
 	own, ok := any(client).(interface {
 		GetClient() rest.Interface
@@ -61,7 +62,7 @@ func ForClient[T Object, L any](client Client[T, L], opts ...ResourceOption) (*R
 	return r, nil
 }
 
-// listed is the directory that a server's list of the resources of a group and version is.
+// listed is a directory that uses the server's list of resources in a group and version.
 type listed struct{ rest rest.Interface }
 
 func (l listed) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {

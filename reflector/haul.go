@@ -11,26 +11,27 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// haul is what came of a watch at once: a batch of a Resource's, or the events of another client.
+// haul is the result of one read from a watch: a batch of a Resource's frames, or events of another
+// client.
 type haul struct {
 	batch  *wire.Batch
 	events []watch.Event
-	// passed is how many objects of other shards came after that, and were left out, and version
-	// that of the last one.
+	// passed counts the objects of other shards that followed, and that the member omits. version
+	// is the version of the last of them.
 	passed  int
 	version revision
-	// added is true if objects of others were added, and a watch-list goes on.
+	// added is true if objects of other members were added and the watch-list continues.
 	added bool
 }
 
-// frameSource is where a watch of a Resource gets its frames from.
+// frameSource supplies the frames of a Resource's watch.
 type frameSource interface {
 	// next waits for more. It returns io.EOF when there is no more.
 	next(ctx context.Context) (haul, error)
 	close()
 }
 
-// answerFrames is the frames of an answer.
+// answerFrames reads the frames of an answer.
 type answerFrames struct {
 	answer *answer
 	limit  int
@@ -58,10 +59,10 @@ func (f *answerFrames) next(context.Context) (haul, error) {
 
 func (f *answerFrames) close() { f.answer.close() }
 
-// clientEvents is the events of a client's watch.
+// clientEvents reads the events of a client's watch.
 type clientEvents struct {
 	watch watch.Interface
-	one   [1]watch.Event // that came last
+	one   [1]watch.Event // the last event
 }
 
 func (c *clientEvents) next(ctx context.Context) (haul, error) {
@@ -77,7 +78,7 @@ func (c *clientEvents) next(ctx context.Context) (haul, error) {
 	}
 }
 
-// close waits for what produces the events, if that does not take too long.
+// close stops the watch, and waits up to closeTimeout until the client closes its channel.
 func (c *clientEvents) close() {
 	c.watch.Stop()
 	timeout := time.NewTimer(closeTimeout)
@@ -97,10 +98,10 @@ func (c *clientEvents) close() {
 // revision is a resource version as a number.
 type revision uint64
 
-// revisionOf returns false if a version is no number as API servers write them: versions that are
-// not cannot be compared.
+// revisionOf converts a version to a number. It returns false for a version in another format than
+// API servers use: such versions have no order.
 func revisionOf[V string | []byte](version V) (revision, bool) {
-	const digits = 19 // that fit
+	const digits = 19 // that a revision can hold
 	if len(version) == 0 || len(version) > digits || version[0] == '0' {
 		return 0, false
 	}
@@ -115,25 +116,25 @@ func revisionOf[V string | []byte](version V) (revision, bool) {
 	return n, true
 }
 
-// notice is what can be said of an event without decoding it.
+// notice is the information about an event that is available without decoding.
 type notice struct {
 	kind    noticeKind
 	version revision
-	hash    uint64 // of what says in which shard a changed object is
+	hash    uint64 // of the UID or namespace, which determines the shard of a changed object
 	added   bool   // the object is new
-	closing bool   // the bookmark ends the first objects
+	closing bool   // the bookmark ends the initial events
 }
 
 type noticeKind uint8
 
 const (
-	strange  noticeKind = iota // nobody can tell
-	changing                   // an object was changed
+	strange  noticeKind = iota // unreadable, or without a usable version
+	changing                   // an object was added, modified or deleted
 	marking                    // a bookmark
 	refusing                   // an ERROR event
 )
 
-// size returns how many events there are.
+// size returns the number of events.
 func (h *haul) size() int {
 	if h.batch != nil {
 		return len(h.batch.Frames)
@@ -141,7 +142,7 @@ func (h *haul) size() int {
 	return len(h.events)
 }
 
-// notice looks at an event.
+// notice returns the notice of event i.
 func (h *haul) notice(i int, by store.ShardKey) notice {
 	if h.batch != nil {
 		n := noticeFrame(h.batch.Format, &h.batch.Frames[i], by)

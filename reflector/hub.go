@@ -10,31 +10,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hub has the watches that reflectors of several shards share: one for all who ask for the same.
+// hub manages the watches that reflectors of several shards share: one watch, called a trunk, for
+// all members with the same request.
 //
-// A member is somebody's watch. It begins with a tap of its own, or takes part in a trunk at once,
-// if it needs nothing older than what comes next there. With a tap of its own, it registers with the
-// trunk, which then keeps for it what comes after the position that it has. Once its own tap
-// has brought everything up to that position, it is given up, and what was kept is next.
+// A member is the watch of one reflector. If it needs no events before the trunk's position, it
+// joins the trunk at once. Otherwise it begins with a tap, a watch of its own. It then registers
+// with the trunk, which buffers for it all events after the trunk's current position. When the tap
+// has delivered everything up to that position, the member closes the tap and continues with the
+// buffered events.
 type hub struct {
 	open func(context.Context, metav1.ListOptions) (tap, error)
 
-	mu     sync.Mutex // protects the fields below, and what trunks and members say that it does
+	mu     sync.Mutex // protects the fields below, and the fields that trunks and members list
 	trunks map[demand]*trunk
-	// gatherings are those who wait for watch-lists.
+	// gatherings are the members that wait for shared watch-lists.
 	gatherings map[roll]*gathering
-	// alone says until when some requests are not shared, since what came could not be put
-	// into an order, or there was no trunk to be had.
+	// alone records until when members do not share a request, because its events had no order, or
+	// because the shared watch could not be opened.
 	alone map[demand]time.Time
 }
 
-// demand is what those who share a watch ask for alike.
+// demand is the part of a request that all members of a trunk have in common.
 type demand struct {
 	labels, fields string
 	by             store.ShardKey
 }
 
-// How long some do not share after that turned out not to work.
+// These are the times for which members do not share a request after sharing failed.
 const (
 	orderless   = maxWatch
 	unavailable = 30 * time.Second
@@ -44,8 +46,8 @@ func newHub(open func(context.Context, metav1.ListOptions) (tap, error)) *hub {
 	return &hub{open: open, trunks: map[demand]*trunk{}, gatherings: map[roll]*gathering{}, alone: map[demand]time.Time{}}
 }
 
-// enter opens a watch for somebody, and returns when the server has accepted it. The member goes
-// on until ctx ends, or the watch does, and must be closed.
+// enter opens a watch for a reflector, and returns when the server has accepted it. The member
+// receives events until ctx or the watch ends. The caller must close it.
 func (h *hub) enter(ctx context.Context, opts metav1.ListOptions, shards *shardSet, sharding Sharding) (*member, error) {
 	m := &member{
 		hub: h, opts: opts, shards: shards, wake: make(chan struct{}, 1),
@@ -58,7 +60,7 @@ func (h *hub) enter(ctx context.Context, opts metav1.ListOptions, shards *shardS
 	m.begun, m.odd, m.at = true, !numbered, from
 	if numbered && sharding == ShardedByClient {
 		m.everything = true
-		m.opts.ShardSelector = "" // which one server of several may take all the same
+		m.opts.ShardSelector = "" // another API server may still support the selector
 		if done, err := h.enterTrunk(ctx, m); done {
 			return m.begins(nil, err)
 		}
@@ -66,9 +68,11 @@ func (h *hub) enter(ctx context.Context, opts metav1.ListOptions, shards *shardS
 	return m.begins(h.open(ctx, m.opts))
 }
 
-// enterTrunk makes somebody take part in what is shared. It returns false if that begins later than
-// is needed, or was refused to somebody else, which need not be so for this one: if all asked for
-// it again, one after the other, the last would know late that the server does not answer.
+// enterTrunk joins a member to the shared watch, and starts that watch if there is none. It returns
+// false if the shared watch begins later than the member needs. It also returns false if the server
+// refused a shared watch that another member started. The member then opens a watch of its own at
+// once: if the members retried the shared watch one after another, the last one would learn late
+// that the server does not answer.
 func (h *hub) enterTrunk(ctx context.Context, m *member) (bool, error) {
 	h.mu.Lock()
 	t := h.trunkLocked(m.asks)
@@ -99,8 +103,7 @@ func (h *hub) enterTrunk(ctx context.Context, m *member) (bool, error) {
 	return true, t.refusal
 }
 
-// trunkLocked returns what is shared by those who ask for something, if there is anything that
-// one can join.
+// trunkLocked returns the trunk for a request if a member can still join it, and nil otherwise.
 func (h *hub) trunkLocked(asks demand) *trunk {
 	if t := h.trunks[asks]; t != nil && t.joinableLocked() {
 		return t
@@ -110,15 +113,15 @@ func (h *hub) trunkLocked(asks demand) *trunk {
 
 func (h *hub) aloneLocked(asks demand) bool { return time.Now().Before(h.alone[asks]) }
 
-// separateLocked makes those who ask for something do so alone for some time. Selectors come and
-// go: what is over is forgotten.
+// separateLocked stops the sharing of a request for some time. It also deletes expired entries,
+// since programs may use many different selectors.
 func (h *hub) separateLocked(asks demand, lasting time.Duration) {
 	now := time.Now()
 	maps.DeleteFunc(h.alone, func(_ demand, until time.Time) bool { return !now.Before(until) })
 	h.alone[asks] = now.Add(lasting)
 }
 
-// startLocked begins a trunk where a member is. It has nobody yet.
+// startLocked begins a trunk at the position of a member. The trunk has no members yet.
 func (h *hub) startLocked(ctx context.Context, m *member) *trunk {
 	t := h.newTrunk(ctx, m)
 	t.position = m.at
@@ -129,7 +132,7 @@ func (h *hub) startLocked(ctx context.Context, m *member) *trunk {
 	return t
 }
 
-// newTrunk returns a trunk that asks for what a member does, and outlives it.
+// newTrunk returns a trunk with the request of a member. The trunk outlives that member.
 func (h *hub) newTrunk(ctx context.Context, m *member) *trunk {
 	life := maxWatch
 	if seconds := m.opts.TimeoutSeconds; seconds != nil {
@@ -143,14 +146,15 @@ func (h *hub) newTrunk(ctx context.Context, m *member) *trunk {
 	return t
 }
 
-// forgetLocked makes nobody join a trunk any more.
+// forgetLocked removes a trunk, so that no member can join it any more.
 func (h *hub) forgetLocked(t *trunk) {
 	if h.trunks[t.asks] == t {
 		delete(h.trunks, t.asks)
 	}
 }
 
-// leave takes a member out of its trunk. That of the last one is ended, and has when leave returns.
+// leave removes a member from its trunk. If it was the last member, leave ends the trunk, and waits
+// for its end.
 func (h *hub) leave(m *member) {
 	h.mu.Lock()
 	t := m.trunk

@@ -16,25 +16,24 @@ import (
 )
 
 var (
-	// ErrNoKind means that [ForKind] does not know T's kind: it was given neither
-	// [WithKind], with a version, nor, by [WithScheme], a scheme in which T is registered once.
+	// ErrNoKind means that [ForKind] does not know T's kind. The options have neither [WithKind]
+	// with a version nor [WithScheme] with a scheme in which T is registered exactly once.
 	ErrNoKind = errors.New("kind is not known: pass WithKind with a version, or WithScheme with a scheme that has the type")
 
-	// ErrClusterScoped means that the objects of a kind have no namespace, and one was
-	// asked for.
+	// ErrClusterScoped means that the caller set a namespace for a kind whose objects have none.
 	ErrClusterScoped = errors.New("kind has no namespaces: pass an empty one")
 )
 
-// ForKind is [ForResource] for whoever knows the kind of T, and not the resource: the server
-// says which one it is, when the first request is made. The kind is that of [WithKind], or the
-// one under which [WithScheme]'s scheme has T; without either it returns [ErrNoKind]:
+// ForKind is [ForResource] for callers that know the kind of T but not its resource. The first
+// request asks the server for the resource. The kind comes from [WithKind], or from T's
+// registration in the scheme of [WithScheme]. Without either, ForKind returns [ErrNoKind]:
 //
 //	reflector.ForKind[*corev1.Pod](config, "default", reflector.WithScheme(scheme.Scheme))
 //
-// A kind that the server does not serve yet is no error here. It is an [ErrNotServed] of the
-// request that needs it, for which a reflector waits as for everything else. The server is
-// asked again after such a failure, or when it does not know the resource any more, and otherwise
-// once for each resource: see [WithRESTMapper].
+// If the server does not serve the kind yet, ForKind returns no error. The request that needs the
+// kind fails with [ErrNotServed], and the reflector retries it as usual. The Resource asks the
+// server once. It asks again after such a failure, or when the server no longer knows the resource:
+// see [WithRESTMapper].
 func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOption) (*Resource[T], error) {
 	var o resourceOptions
 	for _, opt := range opts {
@@ -47,7 +46,7 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 	if err != nil {
 		return nil, err
 	}
-	// The resource has no name until it is asked for.
+	// The first request finds the name of the resource.
 	r, err := ForResource[T](config, kind.GroupVersion().WithResource(""), namespace, opts...)
 	if err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 	return r, nil
 }
 
-// kindOf returns T's kind by what the options say.
+// kindOf returns T's kind according to the options.
 func kindOf[T Object](o *resourceOptions) (schema.GroupVersionKind, error) {
 	t := reflect.TypeFor[T]()
 	if !o.kind.Empty() {

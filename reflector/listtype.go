@@ -7,26 +7,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// listType knows how to take the objects of type T out of a list of type L.
-// Generated lists share no interface that has their items, so the field is found
-// by reflection, once.
+// listType extracts the objects of type T from a list of type L. Generated lists share no interface
+// for their items, so newListType finds the field by reflection, once.
 type listType[T, L any] struct {
-	field []int // of Items
-	// pointers is true if Items holds the objects themselves; else it holds
-	// what they point to.
+	field []int // index of the field Items
+	// pointers is true if the elements of Items have type T. Otherwise T is a pointer to them.
 	pointers bool
 	err      error
 }
 
-// ListTypeError means that the lists of a client are not what Kubernetes' code
-// generator makes: a pointer to a struct whose field Items is a slice of the
-// objects.
+// ListTypeError means that a client's list type differs from the output of Kubernetes' code
+// generator: a pointer to a struct whose field Items is a slice of the objects.
 type ListTypeError struct {
 	// List and Object are Go types, such as "*v1.PodList" and "*v1.Pod".
 	List, Object string
 }
 
-// Error says what is expected of a list type.
+// Error names the list type and the expected shape.
 func (e *ListTypeError) Error() string {
 	return fmt.Sprintf("%s is no list of %s: want a pointer to a struct with list metadata and a field Items", e.List, e.Object)
 }
@@ -51,9 +48,8 @@ func newListType[T, L any]() listType[T, L] {
 	return listType[T, L]{field: field.Index, pointers: item == object}
 }
 
-// page takes a list apart. Objects that a list holds by value are copied, each on
-// its own: a pointer to one of them would keep all of them from being freed
-// (kubernetes/kubernetes#111370).
+// page converts a list to a page. It copies each object that a list holds by value. A pointer into
+// the slice would keep all objects of the list in memory (kubernetes/kubernetes#111370).
 func (t listType[T, L]) page(list L) (page[T], error) {
 	if isNil(list) {
 		return page[T]{}, errNoList
@@ -82,7 +78,7 @@ func (t listType[T, L]) page(list L) (page[T], error) {
 			own.Elem().Set(item)
 			item = own
 		}
-		// newListType made sure of the type.
+		// newListType has checked the type.
 		p.items[i] = item.Interface().(T)
 	}
 	return p, nil

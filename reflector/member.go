@@ -11,48 +11,50 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// member is one watch of several that may be shared. All but what the hub's mu protects belongs to
-// the goroutine that calls next.
+// member is one reflector's watch that may share a trunk with others. The hub's mu protects some
+// fields. The goroutine that calls next owns the others.
 type member struct {
 	hub    *hub
 	asks   demand
 	opts   metav1.ListOptions
 	shards *shardSet
 	began  time.Time
-	wake   chan struct{} // something comes when there is more, or no more
+	wake   chan struct{} // signals new data or the end
 
-	own tap // nil once it takes part
-	// begun is false before the first objects of a watch-list have come, odd true if what comes
-	// has no order, and everything if it is not a shard alone.
+	own tap // the member's own watch; nil once it has joined a trunk
+	// begun is true once the first objects of a watch-list have come. odd is true if the events
+	// have no order. everything is true if the server also sends objects of other shards.
 	begun, odd, everything bool
-	at                     revision // own brought everything up to here
+	at                     revision // own has delivered everything up to this version
 
 	// The hub's mu protects these.
 
-	trunk *trunk   // that it takes part in, or is about to
-	since revision // what came after this is in inbox
-	// joined means that it takes part: what is not newer than floor is known.
+	trunk *trunk   // the member has joined it or is about to
+	since revision // inbox has the events after this version
+	// joined is true once the member receives events from the trunk. The member already has the
+	// events up to floor.
 	joined bool
 	floor  revision
 	inbox  []haul
-	told   bool          // a haul that says that others' objects came was left as it is
-	delay  time.Duration // how long others have waited for it, since it had taken all that there was
-	cast   bool          // it was too slow
+	told   bool          // a haul in the inbox still reports objects of other shards
+	delay  time.Duration // how long other members have waited for it since its inbox was last empty
+	cast   bool          // the trunk removed the member because it was too slow
 }
 
-// inboxSize is how many hauls may wait for a member: each is a buffer of 64 kB, or so many events.
+// inboxSize is the largest number of hauls in a member's inbox. Each is a buffer of 64 kB, or
+// haulEvents events.
 const (
 	inboxSize  = 8
 	haulEvents = 64
 )
 
-// begins takes what came of asking for the watch: own is nil if it takes part in another.
+// begins records the outcome of opening the watch. own is nil if the member joins a trunk.
 func (m *member) begins(own tap, err error) (*member, error) {
 	m.own, m.began = own, time.Now()
 	return m, err
 }
 
-// answer returns whose text errors have.
+// answer returns the answer that errors quote.
 func (m *member) answer() *answer {
 	if m.own != nil {
 		return m.own.of()
@@ -60,7 +62,7 @@ func (m *member) answer() *answer {
 	return m.trunk.source.of()
 }
 
-// next waits for more. It returns io.EOF when there is no more.
+// next waits for the next haul. It returns io.EOF at the end.
 func (m *member) next(ctx context.Context) (haul, error) {
 	if m.own == nil {
 		return m.take(ctx)
@@ -76,7 +78,7 @@ func (m *member) next(ctx context.Context) (haul, error) {
 	return came, nil
 }
 
-// heed looks at what its own watch brought.
+// heed updates the member's progress from a haul of its own watch.
 func (m *member) heed(came *haul) {
 	for i := range came.size() {
 		n := came.notice(i, m.asks.by)
@@ -100,7 +102,8 @@ func (m *member) heed(came *haul) {
 	}
 }
 
-// approach takes part in what is shared, if its own watch has brought all that was before.
+// approach joins a trunk if the member's own watch has delivered all earlier events. It registers
+// the member with a trunk first, and starts a trunk if there is none.
 func (m *member) approach(ctx context.Context) {
 	h := m.hub
 	h.mu.Lock()
@@ -132,7 +135,7 @@ func (m *member) approach(ctx context.Context) {
 	}
 }
 
-// skipLocked takes out of the inbox what is known.
+// skipLocked removes events from the inbox that the member already has.
 func (m *member) skipLocked() {
 	for i := range m.inbox {
 		h := &m.inbox[i]
@@ -150,7 +153,7 @@ func (m *member) skipLocked() {
 	}
 }
 
-// take waits for what the trunk has for it.
+// take waits for the next haul in the inbox.
 func (m *member) take(ctx context.Context) (haul, error) {
 	for {
 		m.hub.mu.Lock()
@@ -180,8 +183,8 @@ func (m *member) take(ctx context.Context) (haul, error) {
 	}
 }
 
-// last returns why there is no more. A watch that ends as soon as it began looks like a failure:
-// so the end of one that was old is put off for who came late.
+// last returns the error that ended the trunk. A reflector treats a watch that ends soon after its
+// start as a failure. So last delays the end of an old trunk for a member that joined a moment ago.
 func (m *member) last(ctx context.Context, err error) error {
 	rest := shortWatch - time.Since(m.began)
 	if rest <= 0 || time.Since(m.trunk.opened) < shortWatch {
@@ -196,11 +199,12 @@ func (m *member) last(ctx context.Context, err error) error {
 	return err
 }
 
-// putLocked puts an event into the inbox, or a copy of it if another member has it.
+// putLocked adds an event to the inbox. If taken is true, another member has the event, and
+// putLocked adds a copy.
 func (m *member) putLocked(came *haul, i int, taken bool) {
 	tail := m.tailLocked()
 	if tail != nil && tail.passed > 0 && !m.told {
-		m.told, tail = true, nil // else nobody would see that others' objects come
+		m.told, tail = true, nil // keep one haul that reports objects of other shards
 	}
 	if came.batch != nil {
 		frame := &came.batch.Frames[i]
@@ -227,8 +231,8 @@ func (m *member) putLocked(came *haul, i int, taken bool) {
 	tail.events, tail.passed = append(tail.events, e), 0
 }
 
-// passLocked notes that something happened to an object of another shard. What comes after it
-// says so, too.
+// passLocked records a change of an object of another shard. A later event for the member usually
+// clears the count in putLocked, because that event has a newer version.
 func (m *member) passLocked(version revision) {
 	if m.tailLocked() == nil {
 		m.inbox = append(m.inbox, haul{})
@@ -238,7 +242,7 @@ func (m *member) passLocked(version revision) {
 	tail.version = version
 }
 
-// stirLocked notes that an object of somebody else was added, of which nothing else is to be known.
+// stirLocked records the addition of an object of another shard, without its version.
 func (m *member) stirLocked() {
 	if m.tailLocked() == nil {
 		m.inbox = append(m.inbox, haul{})
@@ -246,7 +250,7 @@ func (m *member) stirLocked() {
 	m.tailLocked().added = true
 }
 
-// tailLocked returns what came last; nil if it was taken.
+// tailLocked returns the last haul in the inbox; nil if the inbox is empty.
 func (m *member) tailLocked() *haul {
 	if len(m.inbox) == 0 {
 		return nil
@@ -261,7 +265,7 @@ func (m *member) wakeUp() {
 	}
 }
 
-// close ends what the member has of its own, and the trunk if it was the last one there.
+// close ends the member's own watch. It also ends the trunk if this was the trunk's last member.
 func (m *member) close() {
 	if m.own != nil {
 		m.own.close()
@@ -269,5 +273,5 @@ func (m *member) close() {
 	m.hub.leave(m)
 }
 
-// String returns a revision as the server writes it.
+// String returns a revision in the server's format.
 func (r revision) String() string { return strconv.FormatUint(uint64(r), 10) }

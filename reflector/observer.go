@@ -6,52 +6,54 @@ import (
 	"time"
 )
 
-// Observer is told what the requests of a reflector cost, and what came of them: for
-// metrics and traces. Its methods are called by the goroutine of Run, one at a time, and
-// must be quick. Who observes several reflectors, such as those of an informer with
-// scopes, is called by all of them at once, and tells them apart by their names.
+// Observer receives the cost and the outcome of a reflector's requests, for metrics and traces. The
+// goroutine of Run calls its methods one at a time, so they must be quick. If several reflectors
+// share an Observer, such as those of an informer with scopes, they may call it at the same time.
+// The Observer distinguishes them by their names.
 type Observer interface {
-	// Listed is called when a list, all its pages, or the beginning of a watch-list has
-	// ended, unless Run's end broke it off.
+	// Listed is called when a list with all its pages, or the beginning of a watch-list, has ended.
+	// It is not called if the end of Run interrupted the list.
 	Listed(List)
 	// Watched is called when a watch has ended, by itself or with Run.
 	Watched(Watch)
 }
 
-// List is a list that has ended.
+// List describes a list that has ended.
 type List struct {
 	// Reflector is the reflector's name: see [WithName].
 	Reflector string
-	// Began is when the first request was made, and Took how long it was until the store
-	// had all of it, or it failed.
+	// Began is the time of the first request. Took is the time until the store had all objects, or
+	// until the list failed.
 	Began time.Time
 	Took  time.Duration
-	// Objects is how many objects came, those included that the store had already. 0 if
-	// it failed.
+	// Objects is the number of received objects, including those that the store already had. It is
+	// 0 if the list failed.
 	Objects int
 	// Streamed is true for a watch-list.
 	Streamed bool
-	// Err is why it failed; nil if it did not.
+	// Err is the error of a failed list; nil after success.
 	Err error
 }
 
-// Watch is a watch that has ended.
+// Watch describes a watch that has ended.
 type Watch struct {
 	// Reflector is the reflector's name: see [WithName].
 	Reflector string
-	// Began is when the server accepted it, and Lasted how long it was.
+	// Began is the time at which the server accepted the watch, and Lasted its duration.
 	Began  time.Time
 	Lasted time.Duration
-	// Events is how many events came, bookmarks and those of a watch-list's beginning
-	// included. Of a watch that is shared by [ForShards], those of objects of other shards
-	// may be missing.
+	// Events is the number of received events, including bookmarks and the beginning of a
+	// watch-list. If [ForShards] shares the watch, the count may lack events of objects in other
+	// shards.
 	Events int
-	// Err is why it broke; nil if it ended in the ordinary way, or Run ended.
+	// Err is the error that broke the watch. It is nil if the watch ended in the ordinary way, or
+	// if Run ended.
 	Err error
 }
 
-// WithObserver sets who is told of lists and watches. The default is nobody, and costs
-// nothing; a nil observer is nobody. Given more than once, all are told.
+// WithObserver sets the observer of lists and watches. The default is no observer, which costs
+// nothing; a nil observer has no effect. With several such options, the reflector calls each
+// observer.
 func WithObserver(observer Observer) Option {
 	return optionFunc(func(o *options) {
 		if !isNil(observer) {
@@ -60,14 +62,14 @@ func WithObserver(observer Observer) Option {
 	})
 }
 
-// observing is what is noted for an observer. Its methods do nothing without one.
+// observing collects data for an observer. Its methods do nothing without one.
 type observing struct {
 	observer Observer
 	list     List
 	watch    Watch
 	listing  bool
 	watching bool
-	ended    error // why the watch did
+	ended    error // the error that ended the watch
 }
 
 func (o *observing) beginList(name string, streamed bool) {
@@ -76,8 +78,8 @@ func (o *observing) beginList(name string, streamed bool) {
 	}
 }
 
-// failList notes that a request for a list failed, unless that is because Run ended: a request
-// that is given up, or that somebody else stops, is cancelled as well, so the error does not tell.
+// failList records that a list request failed, unless Run has ended. The error alone does not show
+// this: a request that the reflector aborts for another reason is cancelled as well.
 func (o *observing) failList(run context.Context, err error) {
 	if run.Err() == nil {
 		o.endList(0, err)
@@ -99,7 +101,7 @@ func (o *observing) beginWatch(name string) {
 	}
 }
 
-// received notes what a watch brought.
+// received records the outcome of a receive from a watch.
 func received[T Object](o *observing, in input, events []event[T]) {
 	switch in.kind {
 	case failed, ended:
@@ -111,8 +113,8 @@ func received[T Object](o *observing, in input, events []event[T]) {
 	}
 }
 
-// decided notes why a watch is going to be closed, or a list given up, if that is not what came
-// last: that may have been nothing, or of no use. wrap makes the error that others see.
+// decided records the error for which the protocol closes a watch or aborts a list. A watch keeps
+// an earlier error of its own. wrap makes the error that the observer receives.
 func (o *observing) decided(todo []action, wrap func(action) error) {
 	if o.observer == nil {
 		return
@@ -132,7 +134,7 @@ func (o *observing) decided(todo []action, wrap func(action) error) {
 
 func (o *observing) endWatch() {
 	if o.ended != nil {
-		o.endList(0, o.ended) // a watch-list that did not come to an end
+		o.endList(0, o.ended) // an incomplete watch-list
 	}
 	o.listing = false
 	if o.watching {

@@ -2,10 +2,10 @@ package reflector
 
 import "slices"
 
-// observers are several observers as one.
+// observers combines several observers into one.
 type observers []Observer
 
-// withObserver returns an observer that tells both; the first may be nil.
+// withObserver returns an observer that calls both; first may be nil.
 func withObserver(first, second Observer) Observer {
 	if first == nil {
 		return second

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/features"
 )
 
-// DefaultPageSize is the number of objects that a list asks for at a time.
+// DefaultPageSize is the default number of objects in one page of a list.
 const DefaultPageSize = 500
 
 // Option configures a reflector.
@@ -24,14 +24,14 @@ type options struct {
 	watchList     bool
 	labelSelector string
 	fieldSelector string
-	labels        labels.Selector // what labelSelector says; nil for everything
-	fields        fields.Selector // what fieldSelector says; nil for everything
-	shards        *shardSet       // nil for everything
+	labels        labels.Selector // the parsed labelSelector; nil selects everything
+	fields        fields.Selector // the parsed fieldSelector; nil selects everything
+	shards        *shardSet       // nil selects everything
 	errorHook     func(context.Context, error)
 	retry         func(error) bool
-	observer      Observer // nil for nobody
+	observer      Observer // may be nil
 	recorder      *Recorder
-	err           error // what is wrong with the options
+	err           error // joined errors of invalid options
 }
 
 type optionFunc func(*options)
@@ -60,8 +60,8 @@ func WithName(name string) Option {
 	return optionFunc(func(o *options) { o.name = name })
 }
 
-// WithLogger sets the logger: lists and watches at debug level, failures that are
-// retried as warnings. The default logs nothing.
+// WithLogger sets the logger. The reflector logs lists and watches at debug level, and retried
+// failures as warnings. The default logs nothing.
 func WithLogger(logger *zap.Logger) Option {
 	return optionFunc(func(o *options) {
 		if logger != nil {
@@ -70,34 +70,35 @@ func WithLogger(logger *zap.Logger) Option {
 	})
 }
 
-// WithPageSize sets how many objects a list asks for at a time: many small pages
-// cost the API server less memory, few large ones are faster. 0 asks for everything
-// at once; a negative size counts as 0.
+// WithPageSize sets the number of objects in one page of a list. Small pages cost the API server
+// less memory; large pages are faster. 0 requests all objects at once; a negative size counts as 0.
 //
-// Without this option it is [DefaultPageSize], and is left out where it would keep
-// the server from answering from its watch cache. With it every list asks for pages.
-// A server with a watch cache sends the first list as a whole all the same: it asks
-// for whatever the cache has, at version "0". Watch-lists have no pages.
+// Without this option the page size is [DefaultPageSize]. The reflector then omits it where a limit
+// would keep the server from answering from its watch cache. With this option every list requests
+// pages. A server with a watch cache still sends the first list as a whole: that list requests
+// version "0", which means the current content of the cache. Watch-lists have no pages.
 func WithPageSize(objects int) Option {
 	return optionFunc(func(o *options) {
 		o.pageSize, o.alwaysPage = int64(max(objects, 0)), true
 	})
 }
 
-// WithoutWatchList makes the reflector list instead of asking for a watch that
-// begins with all objects (KEP-3157), which is the default: it costs the server and
-// this program less memory. Servers and clients that do not know such watches are
-// found out without this option; a double of your own, one that is not in a package
-// named fake, takes half a minute to be, unless it has the method
-// IsWatchListSemanticsUnSupported as client-go's have. So does client-go's feature
-// gate WatchListClient turn watch-lists off, by KUBE_FEATURE_WatchListClient=false.
+// WithoutWatchList makes the reflector list instead of requesting watch-lists. A watch-list is a
+// watch that begins with all objects (KEP-3157). Watch-lists are the default, because they cost the
+// server and this program less memory.
+//
+// The reflector detects servers and clients without watch-lists, so they do not need this option.
+// For a test double outside a package named fake, the detection takes half a minute. The double
+// avoids the delay with the method IsWatchListSemanticsUnSupported, which client-go's doubles have.
+// client-go's feature gate WatchListClient (KUBE_FEATURE_WatchListClient=false) also turns
+// watch-lists off.
 func WithoutWatchList() Option {
 	return optionFunc(func(o *options) { o.watchList = false })
 }
 
-// WithLabelSelector restricts the reflector to objects whose labels match. An
-// object that stops matching is deleted from the store. A nil selector matches
-// everything; with one that matches nothing, Run returns [ErrNothingSelected].
+// WithLabelSelector restricts the reflector to objects whose labels match. The reflector deletes an
+// object from the store when its labels stop matching. A nil selector matches everything. With a
+// selector that matches nothing, Run returns [ErrNothingSelected].
 func WithLabelSelector(selector labels.Selector) Option {
 	return optionFunc(func(o *options) {
 		if o.labelSelector, o.labels = o.selector(selector), nil; o.labelSelector != "" {
@@ -106,10 +107,10 @@ func WithLabelSelector(selector labels.Selector) Option {
 	})
 }
 
-// WithFieldSelector restricts the reflector to objects whose fields match; which
-// fields can be selected depends on the resource. An object that stops matching
-// is deleted from the store. A nil selector matches everything; with one that
-// matches nothing, Run returns [ErrNothingSelected].
+// WithFieldSelector restricts the reflector to objects whose fields match. The resource determines
+// which fields a selector may use. The reflector deletes an object from the store when its fields
+// stop matching. A nil selector matches everything. With a selector that matches nothing, Run
+// returns [ErrNothingSelected].
 func WithFieldSelector(selector fields.Selector) Option {
 	return optionFunc(func(o *options) {
 		if o.fieldSelector, o.fields = o.selector(selector), nil; o.fieldSelector != "" {
@@ -118,8 +119,9 @@ func WithFieldSelector(selector fields.Selector) Option {
 	})
 }
 
-// selector returns a selector as the API takes it. One that matches nothing has the
-// same text as one that matches everything.
+// selector returns a selector in the text form of the API. A selector that matches nothing and one
+// that matches everything have the same text, so selector records [ErrNothingSelected] for the
+// former.
 func (o *options) selector(selector interface {
 	Empty() bool
 	String() string
@@ -134,9 +136,9 @@ func (o *options) selector(selector interface {
 	return text
 }
 
-// WithErrorHook sets a function that is called with everything that goes wrong and
-// is dealt with, an [*Error] each time, on the goroutine of Run: it should be quick. A resource
-// version that expired after a while is nothing wrong. The default does nothing.
+// WithErrorHook sets a function that the reflector calls with each handled failure, as an [*Error].
+// Run's goroutine calls the hook, so the hook must be quick. The ordinary expiry of a resource
+// version is not a failure. The default does nothing.
 func WithErrorHook(hook func(context.Context, error)) Option {
 	return optionFunc(func(o *options) {
 		if hook != nil {
@@ -145,10 +147,10 @@ func WithErrorHook(hook func(context.Context, error)) Option {
 	})
 }
 
-// WithRetry sets which failures are retried: where retry returns false, Run
-// returns the error. It is asked about everything that interrupts the reflector,
-// an [*Error] each time, but not about single objects that cannot be stored. The
-// default retries everything.
+// WithRetry sets a function that decides which failures the reflector retries. If retry returns
+// false, Run returns the error. The reflector calls retry for every failure that interrupts it,
+// with an [*Error], but not for single objects that the store rejects. The default retries
+// everything.
 func WithRetry(retry func(error) bool) Option {
 	return optionFunc(func(o *options) {
 		if retry != nil {

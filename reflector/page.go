@@ -13,22 +13,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// page is one answer to a list request.
+// page is one response to a list request.
 type page[T any] struct {
 	items           []T
-	passed          int               // items that were passed on while the page came
+	passed          int               // number of items delivered while the page was read
 	lacking         []store.Rejection // objects that could not be decoded
-	other           error             // an object that the resource cannot have
-	bare            bool              // an object that does not say its kind
-	unchanged       []store.Key       // objects that are held as they are
-	foreign         int               // objects that were left out, since they are in no shard of the reflector's
-	sharded         bool              // the server says that it left out such objects
+	other           error             // the error of an object of another kind or namespace
+	bare            bool              // an object has no kind
+	unchanged       []store.Key       // objects that the store holds in the same version
+	foreign         int               // number of dropped objects outside the reflector's shards
+	sharded         bool              // the server says that it sends only the shard
 	resourceVersion string
 	next            string // the token of the next page; empty on the last one
-	conflict        bool   // it answers a probe, and contradicts what came before
+	conflict        bool   // the response to a probe contradicts earlier data
 }
 
-// list reads a page object by object, as it comes. Those that are held are not decoded.
+// list reads a page one object at a time, as the data arrives. It does not decode objects that the
+// store holds.
 func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], wire.ListMeta, error) {
 	a, err := r.open(ctx, &opts)
 	if err != nil {
@@ -103,14 +104,14 @@ func (r *Resource[T]) items(list *wire.List, format wire.Format, w wants[T]) (wh
 	return whole, nil
 }
 
-// passing passes on what was decoded, so that not all of it is there at once.
+// passing delivers decoded objects while a page is read, so that the whole page is never in memory.
 type passing[T any] struct {
-	take   func(T) // nil if nobody wants it
-	parts  int     // that were passed on
-	passed int     // objects
+	take   func(T) // nil for no early delivery
+	parts  int     // delivered parts
+	passed int     // delivered objects
 }
 
-// pass passes on the parts that are done, in order, once it is known what kind they are of.
+// pass delivers the finished parts in order. It waits until the kind of the objects is known.
 func (s *passing[T]) pass(parts []*part[page[T]], kind metav1.TypeMeta) {
 	if s.take == nil || kind.Kind == "" || kind.APIVersion == "" {
 		return
@@ -127,8 +128,8 @@ func (s *passing[T]) pass(parts []*part[page[T]], kind metav1.TypeMeta) {
 	}
 }
 
-// dropHeld takes the items that are held out of a batch, and appends their keys. To look is
-// quicker than to hand them to somebody who does.
+// dropHeld removes the items that the store holds from a batch, and appends their keys. The check
+// is cheaper than handing the items to another goroutine.
 func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w wants[T], keys []store.Key) []store.Key {
 	if w.holds == nil {
 		return keys
@@ -139,7 +140,7 @@ func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w wants[T],
 			return false
 		}
 		if from, _ := w.shards.sift(format, frame.Object); from != domestic {
-			return false // the store was filled with something else before
+			return false // the store was filled with other shards before
 		}
 		keys = append(keys, key)
 		return true
@@ -147,7 +148,7 @@ func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w wants[T],
 	return keys
 }
 
-// joined returns what the parts of a page have, in order.
+// joined combines the parts of a page, in order.
 func joined[T any](parts []*part[page[T]]) page[T] {
 	if len(parts) == 1 {
 		return parts[0].result
@@ -170,7 +171,7 @@ func joined[T any](parts []*part[page[T]]) page[T] {
 	return whole
 }
 
-// item takes an item of a list.
+// item adds an item of a list to a page.
 func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, shards *shardSet, bad *tally) {
 	from, _ := shards.sift(format, data)
 	if from == foreign {
@@ -197,9 +198,9 @@ func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, shards *s
 	p.items = append(p.items, decoded.object)
 }
 
-// tally counts the items of a list that cannot be decoded. Their number has no limit, so only the
-// first keep an error of their own, and those that nobody can name are left out beyond that: the
-// store cannot keep anything for them.
+// tally counts the undecodable items of a list. Their number is unlimited, so only the first 100
+// keep their own error. Beyond that, reject drops items without a name and UID, because the store
+// has no key for them.
 type tally struct{ count atomic.Int32 }
 
 const mostDetailed = 100
@@ -208,7 +209,7 @@ var errManyUndecoded = errors.New("cannot be decoded, like others of its list be
 
 func (t *tally) full() bool { return t.count.Load() >= mostDetailed || t.count.Add(1) > mostDetailed }
 
-// reject takes an item that cannot be decoded, or is of another kind.
+// reject adds an item to a page that cannot be decoded or is of another kind.
 func (d *decoder[T]) reject(p *page[T], format wire.Format, data []byte, err error, bad *tally) {
 	rejection, _ := d.rejection(format, data, err)
 	other := d.of.expected.check(kindOfBytes(format, data, d.passed))

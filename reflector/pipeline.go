@@ -9,29 +9,28 @@ import (
 )
 
 const (
-	// partSize is how many bytes are decoded at once: so few that all have something to do,
-	// and so many that handing them over costs little.
+	// partSize is the size of a part in bytes. It is small enough to keep all goroutines busy, and
+	// large enough to make handing over cheap.
 	partSize = 64 << 10
-	// partBatches bounds how many batches they may come in: each keeps a buffer.
+	// partBatches is the largest number of batches in a part. Each batch keeps a buffer.
 	partBatches = 8
 )
 
-// part is what one goroutine decodes: frames that came one after the other, and what comes of
-// them.
+// part is the work of one goroutine: consecutive frames and their result.
 type part[R any] struct {
 	batches []*wire.Batch
 	size    int
 	result  R
-	// done is closed when result is there; nil if it was from the beginning.
+	// done is closed when result is complete. It is nil if result was complete from the beginning.
 	done chan struct{}
 }
 
-// takes reports whether there is room for more.
+// takes reports whether the part has room for size more bytes.
 func (p *part[R]) takes(size int) bool {
 	return p.size+size <= partSize && len(p.batches) < partBatches
 }
 
-// isDone reports whether the result is there.
+// isDone reports whether the result is complete.
 func (p *part[R]) isDone() bool {
 	if p.done == nil {
 		return true
@@ -44,7 +43,7 @@ func (p *part[R]) isDone() bool {
 	}
 }
 
-// wait waits for the result, and returns false if something else happens before.
+// wait waits for the result. It returns false if the channel or is closed first.
 func (p *part[R]) wait(or <-chan struct{}) bool {
 	if p.done == nil {
 		return true
@@ -57,28 +56,28 @@ func (p *part[R]) wait(or <-chan struct{}) bool {
 	}
 }
 
-// pipeline decodes, on several goroutines, what one cuts; the parts that add returns have the
-// order of the frames. The goroutine that cuts decodes as well, where nobody else would or
-// where the others cannot keep up: so a pipeline without helpers is a call of decode.
+// pipeline decodes frames on several goroutines. One goroutine, the reader, cuts the input into
+// frames. The parts that add returns have the order of the frames. The reader also decodes if it
+// has no helpers or they cannot keep up. Without helpers, a pipeline only calls decode.
 type pipeline[T Object, R any] struct {
 	of *Resource[T]
-	// decode appends what a batch means. It is called by several goroutines at once.
+	// decode appends the result of a batch. Several goroutines call it at once.
 	decode func(*decoder[T], *R, *wire.Batch)
-	// eager means that what comes is decoded at once, since nobody knows whether more will
-	// come. Otherwise one part waits for the next, so that little is not worth a goroutine.
+	// eager is true for watches: the pipeline decodes data at once, because more data may not come.
+	// For lists it is false: one part waits for the next, so that a short list needs no helper.
 	eager bool
 
-	own     *decoder[T] // of the goroutine that cuts
+	own     *decoder[T] // of the reader
 	helpers int         // at most
 	helping sync.WaitGroup
 
 	mu      sync.Mutex // protects the fields below
-	waiting []*part[R] // that nobody has begun with, oldest first
-	working int        // helpers
+	waiting []*part[R] // parts that no goroutine has taken yet, oldest first
+	working int        // number of running helpers
 }
 
-// busy is the number of all helpers in the process. Pipelines share the processors: a hundred
-// lists at once do not need a hundred times as many goroutines.
+// busy is the number of helpers in the process. All pipelines share the processors: a hundred lists
+// at once do not need a hundred times as many goroutines.
 var busy atomic.Int32
 
 func newPipeline[T Object, R any](of *Resource[T], eager bool, decode func(*decoder[T], *R, *wire.Batch)) *pipeline[T, R] {
@@ -89,8 +88,8 @@ func newPipeline[T Object, R any](of *Resource[T], eager bool, decode func(*deco
 	return &pipeline[T, R]{of: of, decode: decode, eager: eager, own: of.decoder(), helpers: decoders - 1}
 }
 
-// add takes the batch that was cut next, and returns the part that it begins, or nil if it
-// went into the part before. A part must be passed on before the next call.
+// add queues the next batch. It returns the new part for the batch, or nil if the batch went into
+// the previous part. The caller must deliver the part before the next call.
 func (l *pipeline[T, R]) add(batch *wire.Batch) *part[R] {
 	if l.helpers == 0 {
 		return l.now(batch)
@@ -109,7 +108,7 @@ func (l *pipeline[T, R]) add(batch *wire.Batch) *part[R] {
 	}
 }
 
-// now decodes a batch on the spot.
+// now decodes a batch on the caller's goroutine.
 func (l *pipeline[T, R]) now(batch *wire.Batch) *part[R] {
 	var none R
 	p := l.ready(none)
@@ -118,8 +117,8 @@ func (l *pipeline[T, R]) now(batch *wire.Batch) *part[R] {
 	return p
 }
 
-// ready returns a part of what is known already. The parts before it take nothing more, since
-// that would come too early.
+// ready returns a part with a complete result. It closes the part before to further batches: their
+// events would precede the new part.
 func (l *pipeline[T, R]) ready(result R) *part[R] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +128,7 @@ func (l *pipeline[T, R]) ready(result R) *part[R] {
 	return &part[R]{result: result}
 }
 
-// put lets a batch wait, and returns the part if it is a new one.
+// put queues a batch. It returns the part if it is a new one.
 func (l *pipeline[T, R]) put(batch *wire.Batch) *part[R] {
 	size := batch.Size()
 	l.mu.Lock()
@@ -145,8 +144,8 @@ func (l *pipeline[T, R]) put(batch *wire.Batch) *part[R] {
 	return p
 }
 
-// surplus gets a helper for what waits beyond some slack. It returns a part that the helpers
-// are not going to begin with soon, or nil.
+// surplus starts a helper if more than slack parts wait. It returns a part for the reader to decode
+// if the helpers cannot keep up, and nil otherwise.
 func (l *pipeline[T, R]) surplus(slack int) *part[R] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +164,7 @@ func (l *pipeline[T, R]) surplus(slack int) *part[R] {
 	return l.takeLocked()
 }
 
-// takeLocked returns the part that waits longest, or nil.
+// takeLocked removes and returns the oldest waiting part; nil if there is none.
 func (l *pipeline[T, R]) takeLocked() *part[R] {
 	if len(l.waiting) == 0 {
 		return nil
@@ -177,7 +176,7 @@ func (l *pipeline[T, R]) takeLocked() *part[R] {
 	return p
 }
 
-// help decodes what waits.
+// help decodes waiting parts until there are none.
 func (l *pipeline[T, R]) help() {
 	defer l.helping.Done()
 	defer busy.Add(-1)
@@ -206,8 +205,8 @@ func (l *pipeline[T, R]) finish(d *decoder[T], p *part[R]) {
 	p.batches = nil
 }
 
-// close ends the pipeline: all goroutines have ended when it returns. What waits is decoded if
-// it is wanted.
+// close ends the pipeline and waits for its helpers. It decodes the waiting parts if wanted is
+// true.
 func (l *pipeline[T, R]) close(wanted bool) {
 	for {
 		l.mu.Lock()

@@ -6,130 +6,128 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// protocol is what a reflector knows of its conversation with the API server. It
-// is a value and has no goroutine, clock or I/O in it: step takes what happened
-// and says what to do next. The scripts in testdata show whole conversations.
+// protocol is the state of a reflector's conversation with the API server. It is a value and
+// contains no goroutine, clock or I/O: step takes an input and returns the next actions. The
+// scripts in testdata show whole conversations.
 type protocol struct {
-	// limit is the size of pages. Unless alwaysPage is set, it is left out where
-	// it would keep the server from answering from its watch cache.
+	// limit is the size of pages. Unless alwaysPage is set, the reflector omits the limit where it
+	// would keep the server from answering from its watch cache.
 	limit      int64
 	alwaysPage bool
 	// streams is true if the client can ask for watch-lists.
 	streams bool
-	// streamsAt is when to ask for a watch-list again; zero unless they failed.
+	// streamsAt is the time of the next attempt at a watch-list; zero unless watch-lists failed.
 	streamsAt time.Time
 
 	phase phase
-	now   time.Time // of the input
-	dice  float64   // of the input
+	now   time.Time // time of the input
+	dice  float64   // random number of the input
 
-	// position is the version to watch from; empty before the first list. It may
-	// be ahead of the store's if an object was rejected: going back there would
-	// play old events into newer objects.
+	// position is the version to watch from; empty before the first list. If the store rejected an
+	// object, position may be ahead of the store's version. A watch from the store's version would
+	// apply old events to newer objects.
 	position string
-	// unavailable is true if the server cannot list at position: it expired, or
-	// the server is behind it.
+	// unavailable is true if the server cannot list at position: the version expired, or the server
+	// is behind it.
 	unavailable bool
-	// relist is true if position is no place to watch from.
+	// relist is true if the next request must be a list: the reflector cannot watch from position.
 	relist bool
-	// listed is when the store last had a whole list.
+	// listed is the time of the last complete list.
 	listed time.Time
-	// heard is when the server last said anything about position or beyond.
+	// heard is the time of the last response or event at or after position.
 	heard time.Time
-	// replayed is true if the client is a Replay: how long a watch lasts means nothing then,
-	// and a probe costs nothing.
+	// replayed is true if the client is a Replay. The duration of a watch is then meaningless, and
+	// a probe is free.
 	replayed bool
-	// shared is true if the client is a SharedClient. Its members end their watches, to
-	// begin another one together: a pause or a probe before the next one would part them.
+	// shared is true if the client is a SharedClient. Its members end their watches in order to
+	// begin a new one together. A pause or a probe before the new watch would separate them.
 	shared bool
-	// suspect is true if a watch broke, and no probe has been answered since.
+	// suspect is true if a watch broke and the server has not answered a probe since.
 	suspect bool
-	// failedProbes counts the probes in a row that failed.
+	// failedProbes counts consecutive failed probes.
 	failedProbes int
-	// brief counts the watches in a row that ended within briefWatch.
+	// brief counts consecutive watches that ended within briefWatch.
 	brief int
 
 	listing  listing
 	watching watching
 
-	// brokenStreams counts the watch-lists in a row that did not come to an end.
+	// brokenStreams counts consecutive watch-lists that ended before they were complete.
 	brokenStreams int
 
 	failures   backoff // of requests
 	rejections backoff // of objects
-	// relistAt is when to list once more because the store lacks an object; zero
-	// if it lacks none.
+	// relistAt is the time of the next list to fetch an object that the store lacks; zero if it
+	// lacks none.
 	relistAt time.Time
 }
 
-// phase is where the conversation stands: what the next input is about.
+// phase is the current step of the conversation. It determines the meaning of the next input.
 type phase uint8
 
 const (
 	idle      phase = iota
-	paging          // a page of a list was asked for
-	probing         // the server was asked for its newest version, and the last object
-	opening         // a watch was asked for
-	following       // a watch brings changes
-	asking          // a watch-list was asked for
-	streaming       // a watch-list brings the first objects
-	replacing       // the store was given a list, and there is no watch
-	replaced        // the store was given what a watch-list brought
-	applying        // the store was given a change
+	paging          // waiting for a page of a list
+	probing         // waiting for the server's newest version and the last changed object
+	opening         // waiting for the server to accept a watch
+	following       // receiving changes from a watch
+	asking          // waiting for the server to accept a watch-list
+	streaming       // receiving the first objects from a watch-list
+	replacing       // the store commits a list; no watch is open
+	replaced        // the store commits the objects of a watch-list
+	applying        // the store commits a change
 	waiting
 )
 
-// listing is the list that is being asked for.
+// listing is the current list.
 type listing struct {
-	version string // that was asked for
-	first   string // of the first page: the list's
-	next    string // the token of the page that was asked for
+	version string // the requested version
+	first   string // version of the first page, which is the version of the list
+	next    string // token of the requested page
 	limit   int64
-	whole   bool // pages expired, so there are none
+	whole   bool // an expired page token made the reflector list without pages
 	cycle   cycle
 	began   time.Time
-	pages   int64 // that came
-	// paged is true once the server cut a list at version "0" into pages: it has
-	// no watch cache that pages would bypass.
+	pages   int64 // received pages
+	// paged is true once the server has split a list at version "0" into pages. It then has no
+	// watch cache that pages would bypass.
 	paged bool
 }
 
-// watching is the watch that is open.
+// watching is the open watch.
 type watching struct {
 	opened time.Time
-	asked  time.Duration // how long the server was asked to let it last
-	from   string        // the version
-	news   bool          // it brought another version than the one that it began with
+	asked  time.Duration // requested duration of the watch
+	from   string        // version at which the watch began
+	news   bool          // the watch delivered a change with a version other than position
 }
 
 const (
-	// expiryAfter is how old a list must be for its resource version to have
-	// expired in the ordinary way. A server that forgets faster is not asked for
-	// another list at once.
+	// expiryAfter is the age at which the resource version of a list may expire in the ordinary
+	// way. If a server forgets faster, the reflector backs off before the next list.
 	expiryAfter = time.Minute
 
-	// bookmarkDeadline is how long a watch-list may be silent before it has ended.
-	// A server that does not know watch-lists answers with a plain watch, and
-	// would be silent for ever (kubernetes/kubernetes#140890).
+	// bookmarkDeadline is the longest silence of a watch-list before the reflector ends it. A
+	// server without watch-lists opens a plain watch instead, which would stay silent for ever
+	// (kubernetes/kubernetes#140890).
 	bookmarkDeadline = 30 * time.Second
 
-	// silence is how long nothing may be heard before the reflector asks whether
-	// the server has come as far as position at all. Bookmarks come every minute;
-	// but a server that was restored from a backup accepts a watch from a version
-	// that it has not reached yet, and says nothing until it has.
+	// silence is the time without events after which the reflector checks whether the server has
+	// reached position. Bookmarks come every minute. A server that was restored from a backup may
+	// accept a watch from a version that it has not reached. It then sends nothing until it reaches
+	// that version.
 	silence = 2 * time.Minute
 
-	// overdue is when a watch should have ended by itself, since the server was asked to
-	// end it within maxWatch. Something may sit between here and there that keeps the
-	// connection open and lets nothing through.
+	// overdue is the time after which the reflector ends a watch. The server should have ended it
+	// within maxWatch. A proxy may keep a dead connection open.
 	overdue = maxWatch + time.Minute
 
-	// maxRetryAfter limits what a server may ask for: a mistake there must not
-	// blind a program for a day.
+	// maxRetryAfter bounds the server's Retry-After. A wrong value must not stop the reflector for
+	// a day.
 	maxRetryAfter = 10 * time.Minute
 
-	// maxBrokenStreams is the number of watch-lists in a row that may end without
-	// coming to an end before the reflector asks for lists instead, for streamsRest.
+	// maxBrokenStreams is the number of consecutive incomplete watch-lists after which the
+	// reflector lists instead, for streamsRest.
 	maxBrokenStreams = 3
 	streamsRest      = time.Hour
 
@@ -139,7 +137,7 @@ const (
 	maxListed   = 10_000_000
 )
 
-// newProtocol returns a conversation that has not begun.
+// newProtocol returns the state before the first input.
 func newProtocol(limit int64, alwaysPage, streams bool) protocol {
 	return protocol{
 		limit: limit, alwaysPage: alwaysPage, streams: streams,
@@ -148,8 +146,8 @@ func newProtocol(limit int64, alwaysPage, streams bool) protocol {
 	}
 }
 
-// step says what an input leads to: the next state, and what to do. The last
-// action is the one whose outcome is the next input.
+// step returns the next state and the actions for an input. The outcome of the last action is the
+// next input.
 func step(p protocol, in input) (protocol, []action) {
 	p.now, p.dice = in.at, in.dice
 	switch in.kind {
@@ -177,7 +175,7 @@ func step(p protocol, in input) (protocol, []action) {
 	return p, nil
 }
 
-// begin asks for what is needed now: a list, or a watch.
+// begin starts the next request: a list, a probe or a watch.
 func (p protocol) begin() (protocol, []action) {
 	if p.position == "" || p.relist || p.relistDue() {
 		p.relist = true // until it is done
@@ -194,7 +192,7 @@ func (p protocol) watch() (protocol, []action) {
 	return p, []action{{do: askWatch, version: p.position}}
 }
 
-// obtain asks for all objects.
+// obtain starts a watch-list or a list.
 func (p protocol) obtain() (protocol, []action) {
 	if !p.streams || p.now.Before(p.streamsAt) {
 		return p.list()
@@ -203,8 +201,8 @@ func (p protocol) obtain() (protocol, []action) {
 	return p, []action{{do: discard}, {do: askStream, version: p.known()}}
 }
 
-// known is the oldest version that a list may be of, so that the store never goes
-// back in time; empty if anything but the newest could be too old or unknown.
+// known returns the oldest acceptable version of a list, so that the store never goes back in time.
+// It returns an empty string if only the newest version is certain to be available and new enough.
 func (p protocol) known() string {
 	if p.unavailable {
 		return ""
@@ -212,16 +210,16 @@ func (p protocol) known() string {
 	return p.position
 }
 
-// list asks for the first page of a list. "0" is whatever the server has in its
-// watch cache: cheap, and good enough for somebody who knows nothing.
+// list requests the first page of a list. Version "0" means the current content of the server's
+// watch cache. It is cheap, and sufficient for a reflector without a version.
 func (p protocol) list() (protocol, []action) {
 	version := p.known()
 	if version == "" && !p.unavailable {
 		version = "0"
 	}
-	// A watch cache answers a list at a version only as a whole; a limit would
-	// send it to etcd. At "0" it ignores the limit, which serves servers without
-	// a watch cache.
+	// A watch cache answers a list at a version only as a whole; the server sends a list with a
+	// limit to etcd. At "0" a watch cache ignores the limit, so the limit only affects servers
+	// without one.
 	limit := p.limit
 	if version != "" && version != "0" && !p.alwaysPage && !p.listing.paged {
 		limit = 0
@@ -235,7 +233,7 @@ func (p protocol) ask(l listing) (protocol, []action) {
 	return p, []action{{do: discard}, {do: askPage, version: l.version, limit: l.limit}}
 }
 
-// page takes a page of a list.
+// page handles a page of a list.
 func (p protocol) page(in input) (protocol, []action) {
 	switch {
 	case p.phase == probing:
@@ -249,8 +247,8 @@ func (p protocol) page(in input) (protocol, []action) {
 	}
 	p.listing.pages++
 	if p.listing.first == "" {
-		// Later pages may be newer, if the server could not keep the first state
-		// that long: the watch then repeats what they know already.
+		// Later pages may be newer, if the server could not keep the first state that long. The
+		// watch then repeats changes that those pages already contain.
 		p.listing.first = in.version
 	}
 	if in.next == "" {
@@ -262,8 +260,8 @@ func (p protocol) page(in input) (protocol, []action) {
 	return p, []action{{do: keep}, {do: askPage, next: in.next, limit: p.listing.limit}}
 }
 
-// endless reports whether a list that goes on has gone on for too long. A page without
-// a limit counts as one of the default size.
+// endless reports whether an unfinished list exceeds maxListTime or maxListed. A page without a
+// limit counts as one of the default size.
 func (l *listing) endless(now time.Time) bool {
 	size := l.limit
 	if size == 0 {
@@ -272,7 +270,7 @@ func (l *listing) endless(now time.Time) bool {
 	return now.Sub(l.began) > maxListTime || l.pages >= maxListed/size
 }
 
-// accept notes that the server opened a watch.
+// accept handles the server's acceptance of a watch.
 func (p protocol) accept(in input) (protocol, []action) {
 	p.watching = watching{opened: p.now, asked: in.lasts, from: p.position}
 	p.failures.healthy(p.now)
@@ -284,19 +282,18 @@ func (p protocol) accept(in input) (protocol, []action) {
 	return p, []action{{do: latch}, {do: receive}}
 }
 
-// What nearly every input leads to, without an allocation.
+// The actions for most inputs, allocated once.
 var (
 	receiveOnly     = []action{{do: receive}}
 	applyOnly       = []action{{do: apply}}
 	stageAndReceive = []action{{do: stage}, {do: receive}}
 )
 
-// event takes a change or a bookmark.
+// event handles a change or a bookmark.
 func (p protocol) event(in input) (protocol, []action) {
 	if p.phase == following || in.added || in.kind == marked {
-		// A plain watch, which a server that does not know watch-lists opens
-		// instead, may bring changes for ever; but all objects have come when no
-		// more are added.
+		// A server without watch-lists opens a plain watch, which may deliver changes for ever. The
+		// first objects are complete when no more additions come.
 		p.heard = p.now
 	}
 	switch {
@@ -304,8 +301,8 @@ func (p protocol) event(in input) (protocol, []action) {
 		return p.failWatch(ErrServerBehind)
 	case p.phase == following:
 		if in.version != "" && in.version != p.position {
-			// Objects of client-go's fake clientset have no version: the place
-			// then stays, and the next watch repeats them.
+			// Objects of client-go's fake clientset have no version. position then stays, and the
+			// next watch repeats the events.
 			p.position = in.version
 			p.watching.news = p.watching.news || in.kind == changed
 		}
@@ -323,7 +320,7 @@ func (p protocol) event(in input) (protocol, []action) {
 	return p, []action{{do: replace, version: in.version}}
 }
 
-// store takes what the store said to a change or to a list.
+// store handles the store's result for a change or a list.
 func (p protocol) store(in input) (protocol, []action) {
 	verdict := judge(in.err)
 	if err := in.err; err != nil && verdict == took {
@@ -332,8 +329,8 @@ func (p protocol) store(in input) (protocol, []action) {
 		return p, append([]action{{do: report, err: err, op: OpStore}}, next...)
 	}
 	if verdict == broken {
-		// The store failed as a whole. To go on would move its version past what
-		// it did not take.
+		// The store failed as a whole. Continuing would move its version past changes that it
+		// lacks.
 		p.relist = true
 		return p.trouble(in.err)
 	}
@@ -356,7 +353,7 @@ func (p protocol) store(in input) (protocol, []action) {
 	p.listed, p.heard = p.now, p.now
 	if open {
 		p.phase, p.brokenStreams = following, 0
-		p.watching.news, p.watching.from = true, "" // what it brought is news
+		p.watching.news, p.watching.from = true, "" // the objects of a watch-list count as news
 		if !p.streamsAt.IsZero() {
 			p.streamsAt = time.Time{}
 			actions = append(actions, action{do: streamsBack})
@@ -367,8 +364,8 @@ func (p protocol) store(in input) (protocol, []action) {
 	return p, append(actions, next...)
 }
 
-// lack notes that the store has not got all that it was given. The object is
-// fetched once more by a list, after a back-off.
+// lack records that the store rejected an object. The reflector fetches the object again with a
+// list, after a back-off.
 func (p *protocol) lack(err error) action {
 	if p.relistAt.IsZero() {
 		p.relistAt = p.now.Add(p.rejections.next(p.now, p.dice))
@@ -378,7 +375,7 @@ func (p *protocol) lack(err error) action {
 
 func (p protocol) relistDue() bool { return !p.relistAt.IsZero() && !p.now.Before(p.relistAt) }
 
-// behind reports whether a version is known to be older than another one.
+// behind reports whether version is certainly older than other.
 func behind(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && order < 0

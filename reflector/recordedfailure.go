@@ -13,13 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RecordedError is a failure of a recording. errors.Is and errors.As find in it what a
-// reflector, and most others, want to know of the failure itself: the server's status, the
-// errors of this package, and how a connection failed.
+// RecordedError is a recorded failure. errors.Is and errors.As find the causes that a reflector and
+// most other callers need: the server's status, the errors of this package, and the connection
+// error.
 type RecordedError struct {
-	// Text is that of the failure.
+	// Text is the text of the failure.
 	Text string
-	// Causes are what it is.
+	// Causes are the recorded causes.
 	Causes []error
 }
 
@@ -33,18 +33,18 @@ func (e *RecordedError) Unwrap() []error { return e.Causes }
 type failureFrame struct {
 	Text   string         `json:"text"`
 	Status *metav1.Status `json:"status,omitempty"`
-	// Causes are names of errors: see causes.
+	// Causes are names of errors: see the variable causes.
 	Causes []string `json:"causes,omitempty"`
-	// Want and Got are those of a TypeError, and EventType that of an EventTypeError.
+	// Want and Got belong to a TypeError, and EventType to an EventTypeError.
 	Want      string `json:"want,omitempty"`
 	Got       string `json:"got,omitempty"`
 	EventType string `json:"eventType,omitempty"`
-	// Namespace and Name are those of the object that an event failed over.
+	// Namespace and Name identify the object whose event failed.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
 
-// causes are the errors that a recording has names for.
+// causes maps errors to their names in recordings.
 var causes = []struct {
 	name string
 	err  error
@@ -77,8 +77,8 @@ func (errTimeout) Temporary() bool { return true }
 
 var _ net.Error = errTimeout{}
 
-// newFailureFrame returns what is recorded of an error. What quotes the server's answer quotes
-// nothing if that may be secret.
+// newFailureFrame converts an error to its recorded form. If masked is true, the text contains no
+// quotes from the server's response, which may be secret.
 func newFailureFrame(err error, masked bool) *failureFrame {
 	f := &failureFrame{Text: err.Error()}
 	if masked {
@@ -106,7 +106,7 @@ func newFailureFrame(err error, masked bool) *failureFrame {
 	return f
 }
 
-// unquoted returns the text of an error without what it quotes of an answer.
+// unquoted returns the text of an error without quotes from a response.
 func unquoted(err error) string {
 	if answer, ok := errors.AsType[*ResponseError](err); ok && answer.Code == 0 {
 		return (&ResponseError{Request: answer.Request, ContentType: answer.ContentType, Err: errUnquoted}).Error()

@@ -14,36 +14,36 @@ import (
 
 var (
 	// ErrRecorderTaken means that a [Recorder] was given to a second reflector, such as the
-	// one of another scope of an informer.
+	// reflector of another scope of an informer.
 	ErrRecorderTaken = errors.New("recorder records another reflector: give each one of its own")
 
-	// ErrRecorderBehind means that a recording ended because what waited to be written was
-	// more than [WithRecorderBuffer] allows.
+	// ErrRecorderBehind means that a recording ended because its buffer exceeded
+	// [WithRecorderBuffer].
 	ErrRecorderBehind = errors.New("recording ended: its writer is too slow; give it a larger buffer by WithRecorderBuffer, or a faster writer")
 
-	// ErrRecorderStuck means that the writer of a recording had not ended five seconds after
-	// the reflector had.
+	// ErrRecorderStuck means that the recording's writer did not return within five seconds after
+	// the end of the reflector.
 	ErrRecorderStuck = errors.New("recording ended: its writer does not return")
 )
 
-// DefaultRecorderBuffer is how many bytes of a recording may wait to be written.
+// DefaultRecorderBuffer is the default size of a recorder's buffer, in bytes.
 const DefaultRecorderBuffer = 64 << 20
 
-// Recorder writes down all that one reflector asked for and what its client answered: lists,
-// watches, their events, bookmarks and failures, each with the time. [NewReplay] reads it.
+// Recorder records the requests of one reflector and the responses to them: lists, watches, events,
+// bookmarks and failures, each with its time. [NewReplay] reads the recording.
 //
-// A recording is text, one JSON object a line. The first says what it is of. Objects are
-// written as JSON makes them of T, which has to be able to read them; of one that could not be
-// decoded there are name, version and error.
+// A recording is text, with one JSON object a line. The first line describes the recording. Objects
+// are written as T encodes them to JSON, and T must be able to decode that JSON. For an undecodable
+// object the recording has the name, the version and the error.
 //
-// Nobody waits for the writer: what the reflector receives goes through a buffer to a goroutine
-// that lives as long as Run. If the buffer is full or a write fails, the recording ends,
-// for one with holes could not be replayed. That is an [*Error] with [OpRecord] for the log and
-// the hook of [WithErrorHook], Err returns why, and the reflector goes on. What is left when Run ends
-// is written before it returns.
+// The reflector does not wait for the writer. Received data goes through a buffer to a goroutine
+// that runs as long as Run. If the buffer is full or a write fails, the recording ends, because a
+// recording with gaps cannot be replayed. The reflector then logs an [*Error] with [OpRecord],
+// calls the hook of [WithErrorHook], and goes on. Err returns the reason. Run writes the rest of
+// the buffer before it returns.
 //
-// A recorded reflector works more: each object is encoded by the goroutine of Run, and in relists
-// the objects that the store has are decoded, too.
+// A recorded reflector does more work. The goroutine of Run encodes each object. A relist also
+// decodes objects that the store already has.
 //
 // All methods may be called from any goroutine.
 type Recorder struct {
@@ -52,13 +52,13 @@ type Recorder struct {
 	masks masking.Mask
 
 	mu sync.Mutex // protects the fields below
-	// owner is the reflector that is recorded.
+	// owner is the recorded reflector.
 	owner   any
 	began   time.Time
-	waiting []byte // to be written
+	waiting []byte // buffered output
 	wake    chan struct{}
-	err     error // why nothing more is recorded
-	told    bool  // of err
+	err     error // the error that ended the recording
+	told    bool  // whether untold has returned err
 }
 
 // RecorderOption configures a [Recorder].
@@ -68,8 +68,8 @@ type recorderOptionFunc func(*Recorder)
 
 func (f recorderOptionFunc) applyRecorder(r *Recorder) { f(r) }
 
-// NewRecorder returns a recorder for [WithRecorder]. Its writer is called from one
-// goroutine at a time, and is not closed. A nil writer ends the recording at once.
+// NewRecorder returns a recorder for [WithRecorder]. At most one goroutine at a time calls the
+// writer. The recorder does not close the writer. A nil writer ends the recording at once.
 func NewRecorder(to io.Writer, opts ...RecorderOption) *Recorder {
 	r := &Recorder{to: to, limit: DefaultRecorderBuffer, masks: masking.Mask{Instead: redact}}
 	if isNil(to) {
@@ -84,9 +84,10 @@ func NewRecorder(to io.Writer, opts ...RecorderOption) *Recorder {
 var errNoWriter = errors.New("recording has no writer")
 
 // WithRecorderMasked masks fields of all objects, by JSON pointers (RFC 6901) such as
-// "/spec/password"; of a field that has fields itself, each value is masked, and lists are
-// gone through. Strings become "redacted", which is valid base64 as well, numbers 0 and
-// booleans false, so that what can be read as T still can, unless T expects, say, a time there.
+// "/spec/password". If a field has fields itself, the recorder masks each value in it, including
+// the elements of lists. Strings become "redacted", which is also valid base64. Numbers become 0
+// and booleans false. T can therefore still decode the objects, unless it expects a special format
+// such as a time.
 func WithRecorderMasked(pointers ...string) RecorderOption {
 	return recorderOptionFunc(func(r *Recorder) {
 		for _, pointer := range pointers {
@@ -95,16 +96,17 @@ func WithRecorderMasked(pointers ...string) RecorderOption {
 	})
 }
 
-// WithRecordedSecrets records the data of Secrets, and how answers began that could not be read. Without
-// it they are masked, as [WithRecorderMasked] does it, whether T is the Secret of Kubernetes,
-// one of your own or has one inside. The file is then as secret as they are.
+// WithRecordedSecrets records the data of Secrets, and the beginning of responses that could not be
+// read. Without this option the recorder masks them, as [WithRecorderMasked] does. It recognizes
+// the Secret of Kubernetes, your own Secret type, and a type that contains a Secret. With this
+// option, protect the file like the Secrets.
 func WithRecordedSecrets() RecorderOption {
 	return recorderOptionFunc(func(r *Recorder) { r.masks.ShowSecrets = true })
 }
 
-// WithRecorderBuffer sets how many bytes may wait to be written, and as many again may be with
-// the writer; one frame is taken whatever its size. The default is [DefaultRecorderBuffer]; it is also
-// that if bytes is not positive.
+// WithRecorderBuffer sets the size of the buffer in bytes. The writer may hold as many bytes again.
+// An empty buffer accepts one frame of any size. The default is [DefaultRecorderBuffer], also if
+// bytes is not positive.
 func WithRecorderBuffer(bytes int) RecorderOption {
 	return recorderOptionFunc(func(r *Recorder) {
 		if bytes > 0 {
@@ -113,14 +115,14 @@ func WithRecorderBuffer(bytes int) RecorderOption {
 	})
 }
 
-// WithRecorder records what the reflector receives. A recorder is for one reflector: another
-// one's Run returns [ErrRecorderTaken]. Run may be called again, and its recording goes on. The
-// default, and a nil recorder, is no recording, and costs nothing.
+// WithRecorder records the data that the reflector receives. A recorder is for one reflector:
+// another reflector's Run returns [ErrRecorderTaken]. If Run is called again, the recording goes
+// on. Without this option, or with a nil recorder, the reflector records nothing.
 func WithRecorder(recorder *Recorder) Option {
 	return optionFunc(func(o *options) { o.recorder = recorder })
 }
 
-// redact returns what is recorded in the place of a value.
+// redact returns the recorded replacement for a value.
 func redact(value any) any {
 	switch value.(type) {
 	case string:
@@ -133,16 +135,15 @@ func redact(value any) any {
 	return value
 }
 
-// Err returns why the recording ended before its reflector did: [ErrRecorderBehind],
-// [ErrRecorderStuck], what the writer returned, or why something could not be encoded. It
-// is nil if the recording is as it should be.
+// Err returns the reason why the recording ended before its reflector: [ErrRecorderBehind],
+// [ErrRecorderStuck], the writer's error, or an encoding error. It is nil for a complete recording.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// claim makes a reflector the one that is recorded.
+// claim assigns the recorder to a reflector.
 func (r *Recorder) claim(by any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +154,7 @@ func (r *Recorder) claim(by any) error {
 	return nil
 }
 
-// start begins to write, until stop is called. head is written the first time.
+// start starts the writing goroutine. stop ends it. The first call also writes head.
 func (r *Recorder) start(head heading) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,14 +190,14 @@ func (r *Recorder) start(head heading) (stop func()) {
 	}
 }
 
-// now returns the offset of what happens now; false if nobody wants it.
+// now returns the offset of the current time; false if the recording has ended.
 func (r *Recorder) now() (offset, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return offset(time.Since(r.began)), r.err == nil
 }
 
-// add has a frame written.
+// add appends a frame to the buffer.
 func (r *Recorder) add(f *frame) {
 	line, err := json.Marshal(f)
 	r.mu.Lock()
@@ -217,11 +218,11 @@ func (r *Recorder) appendLocked(line []byte, err error) {
 	}
 	select {
 	case r.wake <- struct{}{}:
-	default: // it will look anyhow
+	default: // the writing goroutine is already notified
 	}
 }
 
-// drain writes what waits.
+// drain writes the buffer.
 func (r *Recorder) drain() {
 	for {
 		r.mu.Lock()
@@ -241,7 +242,7 @@ func (r *Recorder) drain() {
 	}
 }
 
-// write writes all of a text. A writer that panics must not end the program.
+// write writes a whole text. A panic of the writer must not end the program.
 func write(to io.Writer, text []byte) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -261,7 +262,7 @@ func (r *Recorder) fail(err error) {
 	r.failLocked(err)
 }
 
-// failLocked ends the recording, and says so in it, if it can still be written.
+// failLocked ends the recording and appends a last frame with the reason, if it can be encoded.
 func (r *Recorder) failLocked(err error) {
 	if r.err != nil {
 		return
@@ -273,7 +274,7 @@ func (r *Recorder) failLocked(err error) {
 	}
 }
 
-// untold returns why the recording ended, once.
+// untold returns the error that ended the recording, once.
 func (r *Recorder) untold() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

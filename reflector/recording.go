@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// recording is what one Run gives to a recorder. Its methods do nothing without one.
+// recording sends the frames of one Run to a recorder. Its methods do nothing without a recorder.
 type recording[T Object] struct {
 	to   *Recorder
 	stop func()
 }
 
-// begin begins to record.
+// begin starts the recording.
 func (r *recording[T]) begin(head heading, version string) {
 	if r.to == nil {
 		return
@@ -28,7 +28,7 @@ func (r *recording[T]) begin(head heading, version string) {
 	r.add(frame{Kind: frameRun, ResourceVersion: version})
 }
 
-// end returns after all has been written.
+// end writes the last frame and waits until the recorder has written everything.
 func (r *recording[T]) end() {
 	if r.to != nil {
 		r.add(frame{Kind: frameStopped})
@@ -36,7 +36,7 @@ func (r *recording[T]) end() {
 	}
 }
 
-// active reports whether anything is recorded.
+// active reports whether the recorder accepts frames.
 func (r *recording[T]) active() bool {
 	if r.to == nil {
 		return false
@@ -57,10 +57,10 @@ func (r *recording[T]) add(f frame) {
 
 func (r *recording[T]) asked(f frame) { r.add(f) }
 
-// probeKey is the context key of lists that only ask how far the server is.
+// probeKey is the context key that marks list requests as probes.
 type probeKey struct{}
 
-// page records what a list request brought.
+// page records the response to a list request.
 func (r *recording[T]) page(p page[T]) {
 	if !r.active() {
 		return
@@ -82,7 +82,7 @@ func (r *recording[T]) page(p page[T]) {
 	r.add(f)
 }
 
-// failed records that a request failed, unless that is because Run ended.
+// failed records the failure of a request, unless Run has ended.
 func (r *recording[T]) failed(run context.Context, err error) {
 	if r.active() && run.Err() == nil {
 		r.add(frame{Kind: frameFailed, Failure: r.failure(err)})
@@ -91,7 +91,7 @@ func (r *recording[T]) failed(run context.Context, err error) {
 
 func (r *recording[T]) happened(kind frameKind) { r.add(frame{Kind: kind}) }
 
-// received records events that came together.
+// received records events that arrived together.
 func (r *recording[T]) received(events []event[T]) {
 	if !r.active() {
 		return
@@ -135,8 +135,7 @@ func (r *recording[T]) lacking(bad store.Rejection) lackingFrame {
 	}
 }
 
-// encode returns an object as it is recorded. A method of T's that panics ends the recording,
-// and nothing else.
+// encode returns the recorded form of an object. A panic in a method of T ends only the recording.
 func (r *recording[T]) encode(object T) (data []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -162,7 +161,7 @@ func (r *recording[T]) failure(err error) *failureFrame {
 	return newFailureFrame(err, !r.to.masks.ShowSecrets)
 }
 
-// typeName returns a type with the path of its package.
+// typeName returns the name of a type with the path of its package.
 func typeName(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		return "*" + typeName(t.Elem())
@@ -173,7 +172,7 @@ func typeName(t reflect.Type) string {
 	return t.PkgPath() + "." + t.Name()
 }
 
-// record begins to record this Run.
+// record starts the recording of this Run.
 func (r *run[T]) record() {
 	if r.recorder == nil {
 		return
@@ -185,7 +184,7 @@ func (r *run[T]) record() {
 	r.recording.begin(head, r.store.ResourceVersion())
 }
 
-// tellRecording reports that the recording ended, once.
+// tellRecording reports the end of the recording, once.
 func (r *run[T]) tellRecording(ctx context.Context) {
 	if r.recorder == nil {
 		return

@@ -11,11 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// KubernetesResourceReflector keeps a store equal to one resource of an API
-// server, all of it or one namespace or selection. See the package
-// documentation for what it guarantees.
+// KubernetesResourceReflector keeps a store equal to one resource of an API server: all of it, one
+// namespace or a selection. The package documentation lists its guarantees.
 //
-// Create one with [New], and make it work with [KubernetesResourceReflector.Run].
+// Create one with [New], and start it with [KubernetesResourceReflector.Run].
 type KubernetesResourceReflector[T Object] struct {
 	options
 	source  source[T]
@@ -23,15 +22,15 @@ type KubernetesResourceReflector[T Object] struct {
 	running atomic.Bool
 	status  *status
 
-	// The fields below belong to the goroutine of Run, and outlive it.
+	// Only the goroutine of Run uses the fields below. They outlive Run.
 
 	protocol protocol
-	// lacking is why the store has not got all that it was given; nil if it has.
+	// lacking is the error of the objects that the store rejected; nil if it has all objects.
 	lacking error
 }
 
-// New returns a reflector that fills a store from a client. Nothing happens
-// until Run is called; a nil client or store is reported by Run as well.
+// New returns a reflector that fills a store from a client. The reflector does nothing until Run is
+// called. Run also reports a nil client or store.
 func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option) *KubernetesResourceReflector[T] {
 	return newReflector(newSource(client), s, opts)
 }
@@ -50,15 +49,16 @@ func newReflector[T Object](from source[T], s store.Store[T], opts []Option) *Ku
 	return r
 }
 
-// Run keeps the store equal to the server until ctx ends, and then returns nil.
-// It returns an error if the reflector cannot work at all or is running already,
-// and one that [WithRetry] calls final.
+// Run keeps the store equal to the server until ctx ends, and then returns nil. It returns an error
+// if the reflector cannot work at all or already runs. It also returns each error that [WithRetry]
+// declares final.
 //
-// Run may be called again after it returned. It resumes from the resource version
-// of the store, if the store has one and the server still knows it, and lists
-// otherwise; so does the first Run over a store that was filled before. If that
-// store lacks an object, which only the reflector that filled it knows, some events
-// are repeated: it may go back to older states for a moment.
+// Run may be called again after it returned. It resumes from the store's resource version if the
+// store has one and the server still knows it. Otherwise it lists. The first Run over a filled
+// store does the same.
+//
+// If such a store lacks a rejected object, only the reflector that filled it knows. Another
+// reflector may repeat some events, so the store may go back to older states for a moment.
 func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 	if err := errors.Join(r.source.check(), r.options.err); err != nil {
 		return err
@@ -83,21 +83,21 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 	return work.loop(ctx)
 }
 
-// State says what the reflector is doing.
+// State returns the current state of the reflector.
 func (r *KubernetesResourceReflector[T]) State() State { return r.status.get() }
 
-// Changed returns a channel that is closed when the state is another than the
-// given one. Resource version and time of contact do not count.
+// Changed returns a channel that is closed when the state differs from seen. Changes of the
+// resource version and of the time of contact do not count.
 func (r *KubernetesResourceReflector[T]) Changed(seen State) <-chan struct{} {
 	return r.status.after(seen)
 }
 
-// Synced returns a channel that is closed once the store has been filled by a
-// list, or was filled before and the server accepted a watch from there. It stays
-// closed: whether the reflector is in step now is a question for State.
+// Synced returns a channel that is closed once a list has filled the store. For a store that was
+// filled before, the channel is closed once the server accepts a watch from the store's version.
+// The channel stays closed; State reports whether the reflector is in step now.
 func (r *KubernetesResourceReflector[T]) Synced() <-chan struct{} { return r.status.synced }
 
-// newError wraps what went wrong.
+// newError wraps err with the operation and the resource version.
 func (r *KubernetesResourceReflector[T]) newError(op Op, resourceVersion string, err error) *Error {
 	if op != OpStore && apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w: %w", ErrNotServed, err)

@@ -11,27 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ErrReplayEnded means that a reflector asked for something after the end of a recording.
+// ErrReplayEnded means that a reflector sent a request after the end of a recording.
 var ErrReplayEnded = errors.New("recording has ended")
 
-// Replay is a [Client] that answers from a recording of a [Recorder], in order:
+// Replay is a [Client] that replays the responses of a [Recorder]'s recording, in order:
 //
 //	replay, err := reflector.NewReplay[*corev1.Pod](file)
 //	r := reflector.New(replay, pods)
 //
-// Informers take one as well. It is for one reflector, which need not be of the version of this library that
-// was recorded: what a request says of pages, timeouts and bookmarks does not matter, nor does
-// how old a list may be, as long as the recorded answer is new enough. Changes that the reflector
-// does not wait for, because it lists earlier, are left out. All else is a
-// [*DifferenceError]: another order of requests, another selector, a watch from another
-// version. A reflector with shards replays a recording of the same ones, or one of everything. Of what the recorded reflector did by itself, such as giving up a silent watch, the replay waits
-// until this one does it, too.
+// A Replay is for one reflector or informer. The reflector may have another version of this library
+// than the recorded one. The replay accepts requests with other page sizes, timeouts and bookmark
+// settings. It also accepts another minimum version of a list, if the recorded list is new enough.
+// It skips recorded changes that the reflector does not wait for, because it lists earlier.
 //
-// An open watch at the end of the recording stays open, and silent; whoever asks for more
-// gets an [ErrReplayEnded]. [Replay.Done] says when it has come to that.
+// Every other difference is a [*DifferenceError]: another order of requests, another selector, or a
+// watch from another version. A reflector with shards needs a recording of the same shards or of
+// all objects. If the recorded reflector closed a silent watch, the replay waits until this
+// reflector closes it too.
 //
-// Where the recorded Run ended and was called again, a watch ends, and the reflector opens
-// another, as Run does.
+// A watch that is open at the end of the recording stays open and silent. A later request fails
+// with [ErrReplayEnded]. [Replay.Done] signals the end.
+//
+// Where the recorded Run ended and was called again, the replay ends the watch. The reflector then
+// opens another watch, as Run does.
 //
 // All methods may be called from any goroutine.
 type Replay[T Object] struct {
@@ -46,12 +48,12 @@ type Replay[T Object] struct {
 	err  error
 }
 
-// NewReplay reads a recording to its end. It returns a [*RecordingError] if it cannot be
-// read: [ErrNotRecording], [ErrRecordingVersion], [ErrRecordingType], [ErrRecordingDamaged],
-// [ErrNoStruct], or what from returned. One that was cut off, as a killed process leaves it, is
-// replayed up to there: see [Replay.Err].
+// NewReplay reads a whole recording. If it cannot read the recording, it returns a
+// [*RecordingError] with [ErrNotRecording], [ErrRecordingVersion], [ErrRecordingType],
+// [ErrRecordingDamaged], [ErrNoStruct], or the reader's error. A killed process leaves a recording
+// that is cut off. The replay ends at the cut: see [Replay.Err].
 //
-// Any recording can be read as Unstructured or PartialObjectMetadata.
+// T may be Unstructured or PartialObjectMetadata for every recording.
 func NewReplay[T Object](from io.Reader, opts ...ReplayOption) (*Replay[T], error) {
 	head, lines, err := readRecording(from)
 	if err != nil {
@@ -67,26 +69,26 @@ func NewReplay[T Object](from io.Reader, opts ...ReplayOption) (*Replay[T], erro
 	return r, nil
 }
 
-// Done returns a channel that is closed when there is nothing more to come: the store has all of
-// the recording's events, or a request differs from those of the recording. Err says which.
+// Done returns a channel that is closed when the replay is over. Either the store has all of the
+// recording's events, or a request differs from the recording. Err tells which.
 func (r *Replay[T]) Done() <-chan struct{} { return r.done }
 
-// Err returns nil before Done, and if the recording was replayed to its end. Otherwise it is the
-// [*DifferenceError] of a request, or a [*RecordingError]: an [ErrRecordingCut], or an object that does not
-// fit T.
+// Err returns nil before Done, and after a complete replay. Otherwise it returns the
+// [*DifferenceError] of a request, or a [*RecordingError] for [ErrRecordingCut] or for an object
+// that does not fit T.
 func (r *Replay[T]) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// Get is never called: see [Client].
+// Get returns an error. Reflectors do not call it: see [Client].
 func (r *Replay[T]) Get(context.Context, string, metav1.GetOptions) (object T, err error) {
 	return object, errNoGet
 }
 
-// List answers with the next page of the recording. It returns the error of an object that the
-// recorded client could not decode; a reflector lives with those.
+// List returns the next page of the recording. If the recorded client could not decode an object,
+// List returns that error. A reflector instead handles such objects one by one.
 func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*ResourceList[T], error) {
 	p, err := r.list(ctx, opts)
 	if err != nil {
@@ -98,7 +100,7 @@ func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*Resourc
 	return &ResourceList[T]{ListMeta: metav1.ListMeta{ResourceVersion: p.resourceVersion, Continue: p.next}, Items: p.items}, nil
 }
 
-// Watch answers with the next watch of the recording. What it brings is for a reflector.
+// Watch returns the next watch of the recording. Only a reflector can read its events.
 func (r *Replay[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if r == nil {
 		return nil, ErrNoClient
@@ -144,7 +146,7 @@ func (r *Replay[T]) damaged(at *line, err error) error {
 	return &RecordingError{Line: at.number, Err: err}
 }
 
-// answer returns the answer to a request when its time has come.
+// answer returns the recorded answer to a request at its recorded time.
 func (r *Replay[T]) answer(ctx context.Context, asked request) (*line, error) {
 	asked.probe = ctx.Value(probeKey{}) != nil
 	answer, err := r.find(asked)
@@ -157,7 +159,7 @@ func (r *Replay[T]) answer(ctx context.Context, asked request) (*line, error) {
 		return nil, ctx.Err()
 	}
 	if answer.number == 0 {
-		return answer, nil // it is not in the recording
+		return answer, nil // find made this answer
 	}
 	if err := r.pace.pass(ctx, answer, func() bool { return true }); err != nil {
 		return nil, err
@@ -171,15 +173,15 @@ func (r *Replay[T]) answer(ctx context.Context, asked request) (*line, error) {
 	return answer, nil
 }
 
-// find goes to the next request of the recording, and behind the answer to it. There may be
-// none.
+// find advances to the next matching request of the recording and its answer. It returns nil if the
+// recording ends with the request.
 func (r *Replay[T]) find(asked request) (*line, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := r.at; i < len(r.lines); i++ {
 		recorded := &r.lines[i]
 		if !recorded.Kind.asks() {
-			continue // it is of a watch that was left
+			continue // the rest of an abandoned watch
 		}
 		r.pace.begin(recorded)
 		var answer *line
@@ -190,13 +192,13 @@ func (r *Replay[T]) find(asked request) (*line, error) {
 		case answer != nil && answer.Kind == frameStopped && i+2 < len(r.lines):
 			continue // the recorded Run did not wait for the answer, and another one asked
 		case recorded.Probe && !asked.probe:
-			continue // there was time then to become doubtful
+			continue // the recorded reflector paused long enough to need a probe
 		case asked.probe && !recorded.Probe:
 			return &line{frame: frame{Kind: framePage, ResourceVersion: asked.opts.ResourceVersion}}, nil
 		}
 		if err := asked.compare(recorded, answer); err != nil {
 			if answer != nil && answer.refused() {
-				continue // this reflector knew, perhaps
+				continue // this reflector may already know that the version is refused
 			}
 			return nil, err
 		}
@@ -205,7 +207,7 @@ func (r *Replay[T]) find(asked request) (*line, error) {
 			return nil, nil
 		}
 		if answer.Kind == frameFailed && r.supersededLocked(asked, i+2) {
-			continue // this reflector waited for longer, and has missed a failure
+			continue // this reflector backed off longer and missed a failure
 		}
 		r.at = i + 2
 		return answer, nil
@@ -213,7 +215,7 @@ func (r *Replay[T]) find(asked request) (*line, error) {
 	return nil, &DifferenceError{Asked: inWords(asked.verb, &asked.opts), Err: ErrReplayEnded}
 }
 
-// supersededLocked reports whether the recorded reflector had asked the same again by now.
+// supersededLocked reports whether the recorded reflector had repeated the request by now.
 func (r *Replay[T]) supersededLocked(asked request, from int) bool {
 	for i := from; i < len(r.lines); i++ {
 		switch again := &r.lines[i]; {
@@ -226,7 +228,7 @@ func (r *Replay[T]) supersededLocked(asked request, from int) bool {
 	return false
 }
 
-// more reports whether something is left for a client to give.
+// more reports whether the recording has further requests or events.
 func (r *Replay[T]) more() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -238,7 +240,8 @@ func (r *Replay[T]) more() bool {
 	return false
 }
 
-// ending returns what the end of the recording is: nil if it is that of a Run.
+// ending returns nil if the recording ends with the end of a Run, and otherwise the error that
+// describes its end.
 func (r *Replay[T]) ending() error {
 	number := 1
 	if n := len(r.lines); n > 0 {
@@ -253,7 +256,7 @@ func (r *Replay[T]) ending() error {
 	return &RecordingError{Line: number, Err: ErrRecordingCut}
 }
 
-// differs notes that the replay cannot go on, and returns why.
+// differs ends the replay and returns err.
 func (r *Replay[T]) differs(err error) error {
 	if errors.Is(err, ErrReplayEnded) {
 		r.finish(r.ending())
@@ -272,7 +275,7 @@ func (r *Replay[T]) finish(err error) {
 	}
 }
 
-// replaySource is the source that is made from a Replay.
+// replaySource is the source of a Replay.
 type replaySource[T Object] struct{ *Replay[T] }
 
 func (s replaySource[T]) check() error {
@@ -284,7 +287,7 @@ func (s replaySource[T]) check() error {
 
 func (s replaySource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
 	p, err := s.Replay.list(ctx, opts)
-	siftPage(w.shards, &p) // more may have been recorded
+	siftPage(w.shards, &p) // the recording may contain other shards
 	return p, err
 }
 
@@ -297,5 +300,5 @@ func (s replaySource[T]) streams() bool { return s.check() == nil && s.head.Watc
 
 func (s replaySource[T]) resourceName() string { return s.head.Resource }
 
-// IsWatchListSemanticsUnSupported says whether the recorded reflector asked for watch-lists.
+// IsWatchListSemanticsUnSupported reports whether the recorded reflector did not use watch-lists.
 func (r *Replay[T]) IsWatchListSemanticsUnSupported() bool { return r == nil || !r.head.WatchList }

@@ -8,12 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// DifferenceError means that a reflector asked a [Replay] for something that the recording does
-// not have next.
+// DifferenceError means that a reflector sent a request to a [Replay] that differs from the next
+// request of the recording.
 type DifferenceError struct {
-	// Line is that of the request in the recording, from 1; 0 if there is none any more.
+	// Line is the line of the request in the recording, from 1. It is 0 after the end of the
+	// recording.
 	Line int
-	// Asked and Recorded are the two requests, in words.
+	// Asked describes the reflector's request, and Recorded the recorded one.
 	Asked, Recorded string
 	// Err is [ErrReplayEnded], or nil.
 	Err error
@@ -30,17 +31,17 @@ func (e *DifferenceError) Error() string {
 // Unwrap returns Err.
 func (e *DifferenceError) Unwrap() error { return e.Err }
 
-// request is what a reflector asks for.
+// request is a reflector's request.
 type request struct {
 	verb  frameKind
 	opts  metav1.ListOptions
 	probe bool
 }
 
-// compare says whether an answer is one to a request: nil if it is.
+// compare returns nil if the recorded answer fits the request, and a [*DifferenceError] otherwise.
 func (r request) compare(recorded, answer *line) error {
 	then := recorded.Options
-	// Who was sent everything, may take a part of it.
+	// If the recorded response has all objects, the reflector may use a part of them.
 	part := then.ShardSelector == "" || r.probe || r.opts.ShardSelector == then.ShardSelector
 	same := r.verb == recorded.Kind && part &&
 		r.opts.LabelSelector == then.LabelSelector && (r.probe || r.opts.FieldSelector == then.FieldSelector) &&
@@ -52,13 +53,13 @@ func (r request) compare(recorded, answer *line) error {
 	return &DifferenceError{Line: recorded.number, Asked: inWords(r.verb, &r.opts), Recorded: inWords(recorded.Kind, then)}
 }
 
-// served reports whether what was answered to a request at another version will do. A plain
-// watch says what happened since the very version.
+// served reports whether the answer to a request at another version fits. A plain watch fits only
+// at the same version.
 func (r request) served(then *metav1.ListOptions, answer *line) bool {
 	if answer == nil || answer.refused() || r.verb == frameWatch && !initial(&r.opts) {
 		return false
 	}
-	oldest := then.ResourceVersion // of what a watch-list brings
+	oldest := then.ResourceVersion // the oldest version of a watch-list's objects
 	if answer.Kind == framePage {
 		oldest = answer.ResourceVersion
 	}
@@ -69,14 +70,14 @@ func (r request) served(then *metav1.ListOptions, answer *line) bool {
 	return true
 }
 
-// refused reports whether a request failed over its version.
+// refused reports whether the server rejected the request's resource version.
 func (l *line) refused() bool { return l.Kind == frameFailed && refused(l.Failure.err()) }
 
 func initial(opts *metav1.ListOptions) bool {
 	return opts.SendInitialEvents != nil && *opts.SendInitialEvents
 }
 
-// inWords names a request.
+// inWords describes a request.
 func inWords(verb frameKind, opts *metav1.ListOptions) string {
 	text := "a list"
 	switch {

@@ -14,28 +14,29 @@ import (
 )
 
 var (
-	// ErrNotRecording means that a file is no recording of a [Recorder].
+	// ErrNotRecording means that a file is not the recording of a [Recorder].
 	ErrNotRecording = errors.New("it is no recording: it has to begin with the line that a Recorder writes first")
 
-	// ErrRecordingVersion means that a recording was made by a newer version of this
-	// library.
+	// ErrRecordingVersion means that another version of this library wrote the recording in another
+	// format.
 	ErrRecordingVersion = errors.New("version of the recording is unknown: read it with the library that made it, or a newer one")
 
-	// ErrRecordingType means that a recording is of other objects than T. If they are the same by
-	// another name, change type in its first line.
+	// ErrRecordingType means that a recording has objects of another type than T. If only the name
+	// of the type differs, change type in the first line of the recording.
 	ErrRecordingType = errors.New("recording is of another type")
 
-	// ErrRecordingDamaged means that a line of a recording makes no sense. Only the last one may be cut off.
+	// ErrRecordingDamaged means that a line of a recording is invalid. Only the last line may be
+	// cut off.
 	ErrRecordingDamaged = errors.New("line is damaged")
 
-	// ErrRecordingCut means that a recording ends before its reflector did, because the
-	// program was killed, or the recording ended for a reason of its own.
+	// ErrRecordingCut means that a recording ends before its reflector did. The program was killed,
+	// or an error ended the recording.
 	ErrRecordingCut = errors.New("recording ends before its reflector did")
 )
 
-// RecordingError means that a recording cannot be read, or not to its end.
+// RecordingError means that all or a part of a recording cannot be read.
 type RecordingError struct {
-	// Line is the line in question, from 1; 0 if it is not about one.
+	// Line is the number of the line, from 1; 0 if the error concerns no single line.
 	Line int
 	Err  error
 }
@@ -51,17 +52,17 @@ func (e *RecordingError) Error() string {
 // Unwrap returns Err.
 func (e *RecordingError) Unwrap() error { return e.Err }
 
-// line is a frame with its place.
+// line is a frame with its line number.
 type line struct {
 	frame
 	number int
 }
 
-// maxHeading is how many bytes the first line may have, so that a file that is something else
-// is not read into memory to find that out.
+// maxHeading is the largest size of the first line in bytes. It avoids reading a large file of
+// another format into memory.
 const maxHeading = 64 << 10
 
-// readLine returns a line, with its end if that is there.
+// readLine returns a line with its line end, if it has one.
 func readLine(from *bufio.Reader, number int) ([]byte, error) {
 	if number > 1 {
 		return from.ReadBytes('\n')
@@ -73,7 +74,7 @@ func readLine(from *bufio.Reader, number int) ([]byte, error) {
 	return text, err
 }
 
-// readRecording reads a whole recording. What is cut off at its end is left out.
+// readRecording reads a whole recording. It drops a last line that is cut off.
 func readRecording(from io.Reader) (head heading, lines []line, err error) {
 	reader := bufio.NewReaderSize(from, maxHeading)
 	for number := 1; ; number++ {
@@ -138,13 +139,13 @@ func (l *line) read(text []byte) error {
 	return nil
 }
 
-// checkType reports whether objects of a type can be made of what was recorded.
+// checkType returns an error unless recorded objects can be decoded as T.
 func checkType[T Object](recorded string) error {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return ErrNoStruct
 	}
-	// Both take whatever is an object.
+	// These two types fit every object.
 	if t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
 		return nil
 	}

@@ -14,9 +14,9 @@ type replayOptionFunc func(*pace)
 
 func (f replayOptionFunc) applyReplay(p *pace) { f(p) }
 
-// WithReplaySpeed makes a replay so many times as fast as the recording; the default is 1. With 0, or
-// less, it is as fast as possible, but the back-offs of the reflector take their time, unless it runs in a
-// bubble of testing/synctest. A reflector that comes late gets at once what it missed.
+// WithReplaySpeed sets the speed of a replay relative to the recording; the default is 1. With 0 or
+// less the replay does not wait between frames. The reflector's back-offs still take their time,
+// except in a testing/synctest bubble. A late reflector gets all overdue frames at once.
 func WithReplaySpeed(times float64) ReplayOption {
 	return replayOptionFunc(func(p *pace) { p.speed = max(times, 0) })
 }
@@ -26,23 +26,23 @@ func WithReplaySteps() ReplayOption {
 	return replayOptionFunc(func(p *pace) { p.steps = make(chan chan<- Frame) })
 }
 
-// Frame is something of a recording that a client gave: the answer to a request, an event, or the end of a watch.
+// Frame is a recorded answer to a request, a recorded event, or the recorded end of a watch.
 type Frame struct {
-	// Line is where it is in the recording, from 1.
+	// Line is the line number in the recording, from 1.
 	Line int
-	// At is when it came, since the recording began.
+	// At is the time since the beginning of the recording.
 	At time.Duration
-	// Text says what it is, such as "page", "opened", "failed: TEXT", "ADDED" or "ended".
+	// Text describes the frame, such as "page", "opened", "failed: TEXT", "ADDED" or "ended".
 	Text string
 }
 
-// pace says when a frame may pass.
+// pace decides when a frame may pass.
 type pace struct {
 	speed float64           // 0 is as fast as possible
-	steps chan chan<- Frame // nil unless it is stepped
+	steps chan chan<- Frame // nil without WithReplaySteps
 
 	mu    sync.Mutex // protects the fields below
-	began time.Time  // when the recording would have
+	began time.Time  // start of the recording on the replay's clock
 }
 
 func newPace() pace { return pace{speed: 1} }
@@ -63,14 +63,15 @@ func (p *pace) scaled(at offset) time.Duration {
 	return time.Duration(float64(at) / p.speed)
 }
 
-// past reports whether the time of an offset is over, where time counts.
+// past reports whether the time of an offset has passed. It is always false with steps or at speed
+// 0.
 func (p *pace) past(at offset) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.steps == nil && p.speed > 0 && time.Now().After(p.began.Add(p.scaled(at)))
 }
 
-// pass calls give when the time of a frame has come. It returns the error of ctx if that ended before.
+// pass waits for the time of a frame and calls give. It returns the error of ctx if ctx ends first.
 func (p *pace) pass(ctx context.Context, l *line, give func() bool) error {
 	if p.steps != nil {
 		select {
@@ -111,11 +112,11 @@ func (l *line) shown() Frame {
 	return f
 }
 
-// Step lets the next frame of a replay with [WithReplaySteps] pass, as soon as the reflector
-// waits for it, and returns which it was. The store then has what an event brought; what a list
-// brought, it has when the next Step returns. Events that came together are one step, of
-// which Frame is the last. After the end Step returns [ErrReplayEnded], or Err. It returns at
-// once, with an error, if the replay has no steps.
+// Step lets the next frame of a replay with [WithReplaySteps] pass, when the reflector waits for
+// it. It returns that frame. The store then has the changes of an event; it has the objects of a
+// list when the next Step returns. Events that arrived together are one step, and Frame is the last
+// of them. After the end Step returns [ErrReplayEnded], or Err. Without steps Step returns an error
+// at once.
 func (r *Replay[T]) Step(ctx context.Context) (Frame, error) {
 	if r.pace.steps == nil {
 		return Frame{}, errNoSteps

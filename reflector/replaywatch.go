@@ -34,11 +34,11 @@ func (w *replayWatch[T]) ResultChan() <-chan watch.Event { return w.events }
 func (w *replayWatch[T]) run() {
 	defer close(w.events)
 	for w.next() {
-		// Everything is done there.
+		// next does all the work.
 	}
 }
 
-// next gives what is next, and returns false when the watch has ended.
+// next delivers the next frames. It returns false when the watch has ended.
 func (w *replayWatch[T]) next() bool {
 	lines, behind, over := w.of.upcoming()
 	if over {
@@ -77,7 +77,7 @@ func (w *replayWatch[T]) next() bool {
 		_ = w.of.pace.pass(w.ctx, last, func() bool { w.of.pass(behind); return true })
 		return false
 	}
-	// The recorded reflector closed the watch. So will this one.
+	// The recorded reflector closed the watch, so this reflector will close it too.
 	<-w.ctx.Done()
 	return false
 }
@@ -91,12 +91,12 @@ func (w *replayWatch[T]) send(events carriedTogether[T]) bool {
 	}
 }
 
-// settle returns when what was sent last is in the store: who takes nothing from the channel has
-// come back for more.
+// settle waits until the store has the last events. It sends empty events: the reflector receives
+// them only when it has handled the earlier ones.
 func (w *replayWatch[T]) settle() { w.send(carriedTogether[T]{}) }
 
-// upcoming returns the next lines of a watch, of which there are several if events came
-// together, and where the one behind them is, or true if there is nothing more to come.
+// upcoming returns the next lines of a watch; several lines if events arrived together. behind is
+// the index of the line after them. over is true if the recording has nothing more.
 func (r *Replay[T]) upcoming() (lines []line, behind int, over bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,9 +115,9 @@ func (r *Replay[T]) upcoming() (lines []line, behind int, over bool) {
 	return r.lines[r.at:n], n, false
 }
 
-// goesOn reports whether a watch that the recorded reflector closed is to end as if the server
-// had closed it: because Run ended, to be called again; or because it was silent for long, which
-// nobody waits for who wants all as fast as possible.
+// goesOn reports whether the replay ends a watch that the recorded reflector closed. It does so if
+// Run ended and was called again. At speed 0 without steps it also does so if the recorded
+// reflector closed a silent watch, because the replay then does not wait for the silence.
 func (r *Replay[T]) goesOn() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,15 +132,15 @@ func (r *Replay[T]) goesOn() bool {
 	return false
 }
 
-// pass notes that what is before a line was given. The reflector may have asked for something
-// else as soon as it was, and is further then.
+// pass records that the lines before behind were delivered. The reflector may have sent its next
+// request at once, so r.at may already be further.
 func (r *Replay[T]) pass(behind int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at = max(r.at, behind)
 }
 
-// readRecorded returns the events of lines.
+// readRecorded decodes the events of lines.
 func readRecorded[T Object](lines []line) ([]event[T], error) {
 	events := make([]event[T], len(lines))
 	for i := range lines {
@@ -181,7 +181,7 @@ func (l *lackingFrame) rejection() store.Rejection {
 	}
 }
 
-// decodeRecorded returns an object of a recording.
+// decodeRecorded decodes an object of a recording.
 func decodeRecorded[T Object](data []byte) (object T, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -190,13 +190,13 @@ func decodeRecorded[T Object](data []byte) (object T, err error) {
 	}()
 	made := reflect.New(reflect.TypeFor[T]().Elem()).Interface()
 	if loose, ok := made.(*unstructured.Unstructured); ok {
-		err = utiljson.Unmarshal(data, &loose.Object) // its own method wants a kind
+		err = utiljson.Unmarshal(data, &loose.Object) // Unstructured's own method requires a kind
 	} else {
 		err = utiljson.Unmarshal(data, made)
 	}
 	if err == nil {
 		object = made.(T)
-		object.GetResourceVersion() // where a panic is caught
+		object.GetResourceVersion() // a panic must happen here, where it is recovered
 	}
 	return object, err
 }

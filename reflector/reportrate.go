@@ -3,13 +3,14 @@ package reflector
 import "time"
 
 const (
-	// reportBurst is how many rejections are reported at once; one more is every reportInterval.
+	// reportBurst is the number of rejections that may be reported at once. After that, the
+	// reflector may report one more every reportInterval.
 	reportBurst    = 10
 	reportInterval = time.Second
 )
 
-// reportRate bounds how often rejections are reported: a server may send thousands of objects a
-// second that do not fit. State has the last one all the same.
+// reportRate bounds the rate of reported rejections. A server may send thousands of undecodable
+// objects a second. State still has the last rejection.
 type reportRate struct {
 	used int // of the burst
 	last time.Time

@@ -11,19 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// minWatch is the least time after which the server is asked to end a watch, and
-// maxWatch the most. The time is drawn at random, so that the watches that began
-// together when a server came up do not end together.
+// minWatch and maxWatch bound the timeout of a watch request. The reflector draws the timeout at
+// random, so that watches that began together after a server's restart end at different times.
 const (
 	minWatch = 5 * time.Minute
 	maxWatch = 2 * minWatch
 )
 
 const (
-	// answerTimeout is how long the answer to a list may take: much longer than the minute
-	// that API servers give themselves, since the objects take their time.
+	// answerTimeout is the timeout of a list request. It is much longer than the minute that API
+	// servers allow themselves, because transferring the objects takes time.
 	answerTimeout = 10 * time.Minute
-	// openTimeout is how long it may take to open a watch, or to answer a probe.
+	// openTimeout is the timeout for opening a watch and for answering a probe.
 	openTimeout = 2 * time.Minute
 )
 
@@ -43,9 +42,8 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	opts := r.listOptions()
 	opts.Limit, opts.ResourceVersion, opts.Continue = a.limit, a.version, a.next
 	if a.version != "" && a.version != "0" {
-		// Said aloud: with a limit, the server otherwise takes a version for the
-		// very one that is wanted, and answers with a state from which nobody can
-		// watch any more.
+		// Without this, a list with a limit returns the state at exactly this version, and the
+		// reflector may not be able to watch from there.
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
 	timeout := answerTimeout
@@ -66,7 +64,7 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		wanted.take = func(object T) {
 			taken = true
 			if r.staging.add(object); r.staging.over != nil {
-				cancel() // the store wants no more of it
+				cancel() // the store ended the list
 			}
 		}
 	}
@@ -99,7 +97,7 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	return input{kind: answered, version: p.resourceVersion, next: p.next}
 }
 
-// endList takes that the store ended the list.
+// endList handles the store's end of the list.
 func (r *run[T]) endList(ctx context.Context, version string) input {
 	err := r.newError(OpStore, version, r.staging.over)
 	r.staging.discard()
@@ -157,7 +155,7 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	return input{kind: accepted, lasts: time.Until(until)}
 }
 
-// withCause says of an error that it comes from a server that did not answer.
+// withCause adds [ErrNoAnswer] to an error if the server did not answer in time.
 func withCause(ctx context.Context, err error) error {
 	if context.Cause(ctx) == ErrNoAnswer {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
@@ -165,14 +163,14 @@ func withCause(ctx context.Context, err error) error {
 	return err
 }
 
-// opens notes that there is no watch until the server accepts the next one.
+// opens sets the phase to Opening until the server accepts the next watch.
 func (r *run[T]) opens() {
 	if r.status.get().Phase != Opening {
 		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Opening, 0, time.Time{} })
 	}
 }
 
-// watches notes that the reflector is in step, but for what the store lacks.
+// watches sets the phase to Watching. The error of rejected objects stays in the state.
 func (r *run[T]) watches() {
 	failed := r.status.get().Err != nil
 	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.RetryAt = Watching, r.lacking, 0, time.Time{} })
@@ -181,9 +179,9 @@ func (r *run[T]) watches() {
 	}
 }
 
-// holds returns the question whether an object need not be decoded, for a list that is no
-// older than the store. Without that promise the same version may be that of another state:
-// a server that was restored from a backup gives versions twice.
+// holds returns a function that reports whether the store has an object in the same version, so
+// that the client need not decode it. It returns nil unless the list is certain to be no older than
+// the store. A server that was restored from a backup may reuse a version for another state.
 func (r *run[T]) holds() holdsFunc {
 	if !r.own || r.protocol.unavailable || r.protocol.position == "" || r.recording.active() {
 		return nil

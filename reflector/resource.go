@@ -17,30 +17,31 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Resource is a [Client] of one resource that decodes what the server sends straight
-// into T. T needs a Kubernetes object's metadata and JSON tags, and nothing else: no
-// generated code, no scheme. One that has a generated Unmarshal is sent as protobuf.
+// Resource is a [Client] of one resource that decodes the server's responses straight into T. T
+// needs only a Kubernetes object's metadata and JSON tags: no generated code, no scheme. If T has a
+// generated Unmarshal, the Resource requests protobuf.
 //
-// Objects share equal parts, such as their labels: see [Share]. They are therefore not
-// to be edited in place, but a DeepCopy may be. An object says its kind and apiVersion, if T
-// has a metav1.TypeMeta, wherever it came from; the objects of generated clients do not.
+// Objects share equal parts, such as their labels: see [Share]. Do not edit them in place; edit a
+// DeepCopy. If T has a metav1.TypeMeta, each object has its kind and apiVersion, both from lists
+// and from watches. The objects of generated clients do not have them.
 //
-// Get one from [ForResource], [ForKind], [ForREST] or [ForClient]. All methods are safe for concurrent use.
+// Create one with [ForResource], [ForKind], [ForREST] or [ForClient]. All methods are safe for
+// concurrent use.
 type Resource[T Object] struct {
 	rest      rest.Interface
 	resource  string
 	namespace string
-	name      string  // for people
-	finder    *finder // if only the kind is known
+	name      string  // for errors and logs
+	finder    *finder // not nil if only the kind is known
 	options   resourceOptions
 	codec     *decode.Codec[T]
 	expected  expected
-	protobuf  bool        // is asked for
-	onlyJSON  atomic.Bool // because the server refused something else
+	protobuf  bool        // requested from the server
+	onlyJSON  atomic.Bool // the server refused other content types
 
 	mu    sync.Mutex    // protects the fields below
-	spare []*decoder[T] // with what they know of values that repeat
-	keep  int           // so many of them
+	spare []*decoder[T] // idle decoders, with their tables of repeated values
+	keep  int           // the largest length of spare
 }
 
 // ResourceList is a list of the objects of a [Resource].
@@ -50,8 +51,7 @@ type ResourceList[T Object] struct {
 	Items           []T `json:"items"`
 }
 
-// ErrNoStruct means that a Resource was wanted of something else than a pointer to a
-// struct.
+// ErrNoStruct means that T is not a pointer to a struct.
 var ErrNoStruct = decode.ErrNoStruct
 
 // ErrNoMetadata means that T does not decode an object's metadata.
@@ -59,10 +59,10 @@ var ErrNoMetadata = errors.New("type has no metadata in JSON: embed metav1.Objec
 
 var errNoGet = errors.New("client cannot get single objects")
 
-// ForResource returns the client of a resource, in one namespace or, with an empty
-// one, in all; for resources without namespaces it is empty, too. It returns
-// [ErrNoStruct] unless T is a pointer to a struct, [ErrNoMetadata] if T has no metadata, and an error if the config is of
-// no use. Which content types are asked for depends on T, and not on the config.
+// ForResource returns the client of a resource in one namespace. An empty namespace means all
+// namespaces, or a resource without namespaces. ForResource returns [ErrNoStruct] unless T is a
+// pointer to a struct, [ErrNoMetadata] if T has no metadata, and an error if the config is invalid.
+// T determines the requested content types; the config does not.
 func ForResource[T Object](config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
 	r, err := newResource[T](resource, namespace, opts)
 	if err != nil {
@@ -87,12 +87,12 @@ func ForResource[T Object](config *rest.Config, resource schema.GroupVersionReso
 	return r, nil
 }
 
-// ForREST is [ForResource] over a REST client of one API group and version, such as that
-// of a generated clientset:
+// ForREST is [ForResource] over a REST client of one API group and version, such as a generated
+// clientset's:
 //
 //	reflector.ForREST[*corev1.Pod](clientset.CoreV1().RESTClient(), "pods", "default")
 //
-// A nil client, as that of a fake clientset is, is reported by Run and by every method.
+// Fake clientsets return a nil client. Run and every method then return an error.
 func ForREST[T Object](client rest.Interface, resource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
 	var version schema.GroupVersion
 	if !isNil(client) {
@@ -130,13 +130,13 @@ func newResource[T Object](resource schema.GroupVersionResource, namespace strin
 	return r, nil
 }
 
-// isMessage reports whether T's Unmarshal is that of a whole object. A struct that embeds
-// metav1.ObjectMeta has the method of that, and one that embeds an object has one that
-// knows nothing of its other fields.
+// isMessage reports whether T's Unmarshal decodes a whole object. A struct that embeds
+// metav1.ObjectMeta inherits an Unmarshal for the metadata alone. A struct that embeds an object
+// inherits an Unmarshal that ignores the struct's other fields.
 func isMessage[T Object]() (is bool) {
 	defer func() {
 		if recover() != nil {
-			is = false // the method is that of an embedded pointer, which is nil
+			is = false // the method belongs to an embedded pointer, which is nil
 		}
 	}()
 	t := reflect.TypeFor[T]().Elem()
@@ -148,11 +148,12 @@ func isMessage[T Object]() (is bool) {
 	}
 	object := reflect.New(t).Interface()
 	message, ok := object.(interface{ Unmarshal([]byte) error })
-	// Field 1 of an object is its metadata, of which field 1 is the name.
+	// Field 1 of an object is its metadata. Field 1 of the metadata is the name.
 	return ok && message.Unmarshal([]byte("\x0a\x03\x0a\x01x")) == nil && object.(T).GetName() == "x"
 }
 
-// hasNoMetadata reports whether T leaves out an object's metadata: every object would be rejected.
+// hasNoMetadata reports whether T does not decode an object's metadata. The reflector would reject
+// every such object.
 func hasNoMetadata[T Object](codec *decode.Codec[T]) (none bool) {
 	defer func() {
 		if recover() != nil {
@@ -163,8 +164,8 @@ func hasNoMetadata[T Object](codec *decode.Codec[T]) (none bool) {
 	return err == nil && object.GetName() == "" && object.GetUID() == "" && object.GetResourceVersion() == ""
 }
 
-// Get returns an object. It returns a [*DecodeError] if the object does not fit T, and
-// a [*ResponseError] if the answer is none.
+// Get returns an object. It returns a [*DecodeError] if the object does not fit T, and a
+// [*ResponseError] if the response is not an object.
 func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
 	var none T
 	if err := r.check(); err != nil {
@@ -200,8 +201,8 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 	return decoded.object, nil
 }
 
-// List returns a page of objects. It returns a [*DecodeError] if one of them does not
-// fit T, and a [*ResponseError] if the answer is no list.
+// List returns a page of objects. It returns a [*DecodeError] if one of them does not fit T, and a
+// [*ResponseError] if the response is not a list.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*ResourceList[T], error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -216,8 +217,8 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*Resou
 	return &ResourceList[T]{TypeMeta: meta.TypeMeta, ListMeta: meta.ListMeta, Items: p.items}, nil
 }
 
-// Watch returns a watch. Its objects are T's if those are runtime.Objects, bookmarks have
-// only metadata, and anything else can only be read by a reflector.
+// Watch returns a watch. Its objects are of type T if T is a runtime.Object. Bookmarks have only
+// metadata. Only a reflector can read the other events.
 func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -236,8 +237,8 @@ func (r *Resource[T]) check() error {
 	return nil
 }
 
-// resourceSource is the source that is made from a Resource: an object that does not
-// fit T does not keep the others of its list from coming.
+// resourceSource is the source of a Resource. It delivers the other objects of a list if one object
+// does not fit T.
 type resourceSource[T Object] struct{ *Resource[T] }
 
 func (s resourceSource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {

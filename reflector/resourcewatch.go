@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// resourceWatch is a stream as a watch.Interface: for whoever wraps a Resource.
+// resourceWatch turns a stream into a watch.Interface, for code that wraps a Resource.
 type resourceWatch[T Object] struct {
 	stream *wireWatch[T]
 	events chan watch.Event
@@ -33,7 +33,7 @@ func (w *resourceWatch[T]) run() {
 		for _, e := range p.result {
 			if !w.send(carry(e)) {
 				for range w.stream.parts {
-					// It ends, since it was told to.
+					// The stream ends because it was stopped.
 				}
 				return
 			}
@@ -44,8 +44,8 @@ func (w *resourceWatch[T]) run() {
 	}
 }
 
-// send returns false once nobody wants more, which is looked at first: parts may have been
-// dropped since, and what is in the next one would come after a gap.
+// send returns false after Stop. It checks for Stop first: the stream may have dropped parts since,
+// and the next part would follow a gap.
 func (w *resourceWatch[T]) send(e watch.Event) bool {
 	select {
 	case <-w.stream.stopped:
@@ -60,7 +60,7 @@ func (w *resourceWatch[T]) send(e watch.Event) bool {
 	}
 }
 
-// carry puts an event into one that can hold nothing but a runtime.Object.
+// carry converts an event to a watch.Event, which can only hold a runtime.Object.
 func carry[T Object](e event[T]) watch.Event {
 	var status apierrors.APIStatus
 	object, ok := any(e.object).(runtime.Object)
@@ -80,20 +80,20 @@ func carry[T Object](e event[T]) watch.Event {
 	return watch.Event{Type: e.kind, Object: object}
 }
 
-// carried is an event within one of a watch.Interface.
+// carried wraps an event as the object of a watch.Event.
 type carried[T Object] struct{ event event[T] }
 
 // GetObjectKind says that there is no kind.
 func (carried[T]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns the same: nobody edits it.
+// DeepCopyObject returns c itself: no code changes it.
 func (c carried[T]) DeepCopyObject() runtime.Object { return c }
 
-// carriedTogether is events that are to be taken together, as those of a stream are.
+// carriedTogether wraps events that the reflector handles together, like the events of a stream.
 type carriedTogether[T Object] struct{ events []event[T] }
 
 // GetObjectKind says that there is no kind.
 func (carriedTogether[T]) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject returns the same: nobody edits it.
+// DeepCopyObject returns c itself: no code changes it.
 func (c carriedTogether[T]) DeepCopyObject() runtime.Object { return c }

@@ -29,41 +29,44 @@ const (
 )
 
 var (
-	// ErrMalformed means that an answer is not in the format that it should be in.
+	// ErrMalformed means that a response does not have the expected format.
 	ErrMalformed = wire.ErrMalformed
-	// ErrTruncated means that an answer ended within an object or a list.
+	// ErrTruncated means that a response ended within an object or a list.
 	ErrTruncated = wire.ErrTruncated
 	// ErrTooLarge means that an object has more bytes than [WithFrameLimit] allows.
 	ErrTooLarge = wire.ErrTooLarge
-	// ErrContentType means that an answer is not in a format that was asked for:
-	// something between here and the API server may have answered in its place.
+	// ErrContentType means that a response has a content type that the request does not accept. A
+	// proxy may have answered instead of the API server.
 	ErrContentType = errors.New("content type that was not asked for")
 )
 
-// RedirectError means that a server redirected a request to another host or scheme, which the
-// client refuses: its credentials would go there, too.
+// RedirectError means that a server redirected a request to another host or scheme. The client does
+// not follow the redirect, because it would send its credentials there.
 type RedirectError = restguard.RedirectError
 
-// ResponseError means that a request of a [Resource] failed. The answer cannot be read: it is an
-// [ErrMalformed], an [ErrTruncated], an [ErrTooLarge] or an [ErrContentType]; or it has no object
-// of the resource, but an [ErrTable], a [*MismatchError], a [*TypeError] or an [*EventTypeError];
-// or the connection broke; or the server refused the request, with a *StatusError of
-// k8s.io/apimachinery/pkg/api/errors.
+// ResponseError means that a request of a [Resource] failed, in one of four ways:
+//
+//   - The response is unreadable: [ErrMalformed], [ErrTruncated], [ErrTooLarge] or
+//     [ErrContentType].
+//   - The response has no object of the resource: [ErrTable], [*MismatchError], [*TypeError] or
+//     [*EventTypeError].
+//   - The connection broke.
+//   - The server rejected the request: *StatusError of k8s.io/apimachinery/pkg/api/errors.
 type ResponseError struct {
-	// Request is what was asked, such as "GET https://host/api/v1/pods?watch=true".
+	// Request is the request, such as "GET https://host/api/v1/pods?watch=true".
 	Request string
-	// Code is the status code of a refusal, and 0 for all else.
+	// Code is the status code if the server rejected the request, and 0 otherwise.
 	Code int
-	// ContentType is what the answer is said to be; empty if that is not known.
+	// ContentType is the Content-Type of the response; empty if it is not known.
 	ContentType string
-	// Head is how the answer begins, or the object of a watch: at most 512 bytes. It may be part of
-	// a Secret; no text has it.
+	// Head is the beginning of the response, or of a watch event's object: at most 512 bytes. It
+	// may contain a part of a Secret, so error texts do not include it.
 	Head []byte
 	Err  error
 }
 
-// Error names the request, the cause, and the status code and content type of the answer. It does
-// not quote objects, and has at most 1 KiB.
+// Error names the request, the cause, and the response's status code and content type. It does not
+// quote objects, and has at most 1 KiB.
 func (e *ResponseError) Error() string {
 	const mostRequest = 320
 	text := cut(e.Request, mostRequest) + ": " + cut(e.cause(), maxMessage)
@@ -85,7 +88,7 @@ func (e *ResponseError) cause() string {
 	if e.Code != 0 && isUnexpected(e.Err) {
 		return "the answer is no Status of an API server, so a proxy or load balancer may have refused the request: " + text
 	}
-	// net/http quotes what it got instead of HTTP.
+	// net/http quotes the bytes that it received instead of HTTP.
 	if before, after, ok := strings.Cut(text, "malformed HTTP "); ok {
 		what, _, _ := strings.Cut(after, "\"")
 		return before + "malformed HTTP " + what + "that is not shown: the port may speak TLS, HTTP/2 or something else"
@@ -99,9 +102,9 @@ func (e *ResponseError) Unwrap() error { return e.Err }
 var (
 	metaVersion = schema.GroupVersion{Version: "v1"}
 	metaScheme  = newMetaScheme()
-	// parameters puts the options of requests into URLs.
+	// parameters encodes the options of requests into URLs.
 	parameters = runtime.NewParameterCodec(metaScheme)
-	// statuses reads the refusals of a server.
+	// statuses decodes a server's status errors.
 	statuses = serializer.NewCodecFactory(metaScheme).WithoutConversion()
 )
 
@@ -111,7 +114,7 @@ func newMetaScheme() *runtime.Scheme {
 	return s
 }
 
-// plural returns the name of the resource, as it is in URLs.
+// plural returns the resource's name in URLs.
 func (r *Resource[T]) plural(ctx context.Context) (string, error) {
 	if r.finder == nil {
 		return r.resource, nil
@@ -119,7 +122,8 @@ func (r *Resource[T]) plural(ctx context.Context) (string, error) {
 	return r.finder.find(ctx)
 }
 
-// missed notes that an answer says that there is no such resource.
+// missed discards what the Resource knows about the kind if err says that the server does not know
+// the resource.
 func (r *Resource[T]) missed(resource string, err error) {
 	if !isResourceMissing(err) {
 		return
@@ -130,8 +134,8 @@ func (r *Resource[T]) missed(resource string, err error) {
 	}
 }
 
-// isResourceMissing reports whether an error says that the server does not know a resource: of
-// an object that it does not have, it says the name, and says so in its own words.
+// isResourceMissing reports whether an error says that the server does not know a resource. If only
+// the object is missing, the status is the API server's own and names the object.
 func isResourceMissing(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -147,7 +151,7 @@ func (r *Resource[T]) request(resource string, opts runtime.Object, accept strin
 		SpecificallyVersionedParams(opts, parameters, metaVersion).SetHeader("Accept", accept)
 }
 
-// accepts is the content types of lists and watches.
+// accepts returns the accepted content types of lists and watches.
 func (r *Resource[T]) accepts() string {
 	switch {
 	case r.onlyJSON.Load():
@@ -159,8 +163,8 @@ func (r *Resource[T]) accepts() string {
 	return mediaJSON
 }
 
-// open sends a request for a list or a watch. A server that refuses what it is asked for is asked
-// for JSON from then on, which all of them speak.
+// open sends a request for a list or a watch. If a server rejects the accepted content types, the
+// Resource requests JSON from then on, which every server speaks.
 func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*answer, error) {
 	resource, err := r.plural(ctx)
 	if err != nil {
@@ -170,10 +174,12 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*answ
 		accepts := r.accepts()
 		request := r.request(resource, opts, accepts)
 		if opts.Watch {
-			// As in client-go, watches are not limited in number: they wait most of the time.
+			// As in client-go, the rate limiter does not apply to watches: they wait most of the
+			// time.
 			request.Throttle(nil)
 		}
-		// The reflector backs off by itself, for as long as Retry-After says, and State shows it.
+		// The reflector backs off by itself for the time in Retry-After, and State shows the
+		// back-off.
 		request.MaxRetries(0)
 		a, err := r.ask(ctx, request)
 		if apierrors.IsNotAcceptable(err) && accepts != mediaJSON {
@@ -185,14 +191,14 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*answ
 	}
 }
 
-// answer is an answer that is being read.
+// answer is a response whose body is being read.
 type answer struct {
 	request     string
-	contentType string // as the server says; empty if it is not known
+	contentType string // the response's Content-Type; empty if it is not known
 	body        io.ReadCloser
 }
 
-// ask sends a request, and sees to it that the answer may be one.
+// ask sends a request, and checks the content type of the response.
 func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*answer, error) {
 	a := &answer{request: "GET " + request.URL().Redacted()}
 	body, err := request.Stream(context.WithValue(ctx, contentTypeKey{}, &a.contentType))
@@ -212,10 +218,10 @@ func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*answer, 
 	return a, nil
 }
 
-// errNotObjects is what a proxy's page is.
+// errNotObjects is the error for a response such as a proxy's page.
 var errNotObjects = fmt.Errorf("%w: want JSON, protobuf or CBOR; a proxy or a login page may have answered instead of the API server", ErrContentType)
 
-// refused wraps the failure of a request that got no answer, or a refusal.
+// refused wraps the error of a request without a response, or with a status error.
 func (a *answer) refused(err error) error {
 	failure := &ResponseError{Request: a.request, ContentType: a.contentType, Err: bounded(err)}
 	var status apierrors.APIStatus
@@ -223,15 +229,15 @@ func (a *answer) refused(err error) error {
 		failure.Code = int(status.Status().Code)
 	}
 	if of, ok := err.(*url.Error); ok {
-		failure.Err = of.Err // it has the URL once more
+		failure.Err = of.Err // its text repeats the URL
 	}
 	return failure
 }
 
-// headSize is how much of an answer is shown in an error.
+// headSize is the size of a ResponseError's Head in bytes.
 const headSize = 512
 
-// named returns the format that the content type names.
+// named returns the format of the content type.
 func (a *answer) named() (wire.Format, bool) {
 	switch media, _, err := mime.ParseMediaType(a.contentType); {
 	case err == nil && media == mediaJSON:
@@ -244,10 +250,9 @@ func (a *answer) named() (wire.Format, bool) {
 	return wire.JSON, false
 }
 
-// open returns the format, and the body from its beginning. Where somebody else made the
-// client, the content type is not known, and the first byte tells: a protobuf list begins
-// with "k8s", and a protobuf event with the high byte of its length, which is no more than
-// a few.
+// open returns the format, and the whole body. If the caller supplied the REST client, the content
+// type may be unknown, and the first byte determines the format. A protobuf list begins with "k8s".
+// A protobuf event begins with the high byte of its length, which is small.
 func (a *answer) open() (wire.Format, io.Reader, error) {
 	if a.contentType != "" {
 		format, _ := a.named()
@@ -270,7 +275,7 @@ func (a *answer) open() (wire.Format, io.Reader, error) {
 	return wire.JSON, nil, a.fail(first[:1+n], errNotObjects)
 }
 
-// failing is a reader that has come to its end.
+// failing is a reader that returns only an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
@@ -290,7 +295,7 @@ func (a *answer) all(limit int) ([]byte, error) {
 	return data, nil
 }
 
-// fail wraps what ended the reading of the body.
+// fail wraps the error that ended the reading of the body.
 func (a *answer) fail(head []byte, err error) error {
 	failure := &ResponseError{Request: a.request, ContentType: a.contentType, Head: bytes.Clone(head), Err: err}
 	var cut *wire.Error
@@ -302,17 +307,17 @@ func (a *answer) fail(head []byte, err error) error {
 
 func (a *answer) close() { _ = a.body.Close() }
 
-// contentTypeKey is the context key of where the content type of an answer is noted.
+// contentTypeKey is the context key of the variable that receives the content type of a response.
 type contentTypeKey struct{}
 
-// guarded returns a transport that notes the content type of answers for callers that ask, since a
-// rest.Request gives its body as a stream and nothing else of the answer. It refuses what
-// [RedirectError] and [restguard.RefusalLimit] say.
+// guarded returns a transport that stores the content type of a response in the variable of
+// contentTypeKey. A rest.Request returns only the stream of the body. The transport also enforces
+// [RedirectError] and [restguard.RefusalLimit].
 func guarded(to http.RoundTripper) http.RoundTripper { return noting{restguard.Transport(to)} }
 
 type noting struct{ http.RoundTripper }
 
-// WrappedRoundTripper is for client-go, which looks for the transport inside.
+// WrappedRoundTripper returns the inner transport, which client-go needs.
 func (n noting) WrappedRoundTripper() http.RoundTripper { return n.RoundTripper }
 
 func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {

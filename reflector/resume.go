@@ -2,35 +2,35 @@ package reflector
 
 import "time"
 
-// What the protocol does when a watch is over.
+// Handling of the end of a watch.
 
 const (
-	// shortWatch is how long a watch must last, or bring something new, in order
-	// not to count as a failure.
+	// shortWatch is the duration below which a watch without news counts as a failure.
 	shortWatch = time.Second
 
-	// briefWatch is how long one of two watches in a row must last, whatever they
-	// bring. A server that ends each watch after one event is otherwise asked
-	// hundreds of times a second.
+	// briefWatch is the duration that one of two consecutive watches must reach, with or without
+	// news. Otherwise a server that ends each watch after one event would get hundreds of requests
+	// a second.
 	briefWatch = 10 * time.Second
 
-	// briefWatches in a row that end at one version are followed by a list: the
-	// next event may be one that the client cannot decode.
+	// briefWatches consecutive watches that end at one version cause a list: the client may be
+	// unable to decode the next event.
 	briefWatches = 3
 
-	// probeSpread is the longest pause before the probe after a broken watch. All
-	// watches of a server break at once when it ends.
+	// probeSpread is the longest pause before the probe after a broken watch. It spreads the
+	// probes, because all watches of a server break at once when the server ends.
 	probeSpread = 500 * time.Millisecond
 
-	// maxFailedProbes in a row are followed by the watch without a probe: the server may
-	// not be able to list.
+	// After maxFailedProbes consecutive failures the reflector watches without a probe, because the
+	// server may be unable to list.
 	maxFailedProbes = 3
 
 	// clockSlack is how much earlier than asked a server may end a watch.
 	clockSlack = time.Second
 )
 
-// end handles the end of a watch: the server closed it, or the error is why it broke.
+// end handles the end of a watch. err is nil if the server closed the watch, and otherwise the
+// error that broke it.
 func (p protocol) end(err error) (protocol, []action) {
 	lasted := p.now.Sub(p.watching.opened)
 	if p.phase == streaming {
@@ -103,9 +103,8 @@ func (p protocol) elapse() (protocol, []action) {
 	return p.begin()
 }
 
-// probe asks for the newest version of the server, and for the object that changed
-// last, before a watch is resumed. The server may have been restored from a snapshot
-// while nothing was heard.
+// probe requests the newest version of the server, and the object that changed last, before the
+// reflector resumes a watch. The server may have been restored from a snapshot during the silence.
 func (p protocol) probe() (protocol, []action) {
 	p.phase = probing
 	return p, []action{{do: askPage, limit: 1}}

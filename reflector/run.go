@@ -10,35 +10,35 @@ import (
 	"go.uber.org/zap"
 )
 
-// closeTimeout is how long a watch may take to end after it was told to.
+// closeTimeout is how long the reflector waits for a watch to close its channel after Stop.
 const closeTimeout = 5 * time.Second
 
-// run is one call of Run: it does what the protocol says, and tells it what came of
-// it.
+// run is one call of Run. It executes the protocol's actions and returns their outcomes to the
+// protocol.
 type run[T Object] struct {
 	*KubernetesResourceReflector[T]
 
-	page    page[T]    // the last one that came
-	staging staging[T] // of the list that is under way
-	feed    feed[T]    // that is open
-	pending []event[T] // that came and were not taken yet
-	events  []event[T] // that were taken last: changes, or one of anything
+	page    page[T]    // the last received page
+	staging staging[T] // of the current list
+	feed    feed[T]    // the open watch
+	pending []event[T] // received events that are not handled yet
+	events  []event[T] // the events of the last input: changes, or a single event of any type
 	one     [1]event[T]
 	batch   store.Batch[T] // of events; empty between commits
-	own     bool           // the store has batches of its own
+	own     bool           // the store is a BatchStore
 	alarm   alarm
-	// lackReports bounds the reports of objects that could not be stored.
+	// lackReports bounds the reports of rejected objects.
 	lackReports reportRate
 
-	evidence evidence // of who selects the shards
-	sharding Sharding // as the state says
+	evidence evidence // of whether the server filters by shard
+	sharding Sharding // as in the state
 
 	observing observing
 	recording recording[T]
 	witness   witness
 }
 
-// loop runs until ctx ends or something is final.
+// loop runs until ctx ends or a failure is final.
 func (r *run[T]) loop(ctx context.Context) error {
 	r.batch, r.own = store.Begin(r.store, false)
 	version := r.store.ResourceVersion()
@@ -66,7 +66,7 @@ func (r *run[T]) loop(ctx context.Context) error {
 	return nil
 }
 
-// do does one thing. The error is final.
+// do executes one action. A returned error is final.
 func (r *run[T]) do(ctx context.Context, a action) (input, error) {
 	switch a.do {
 	case askPage:
@@ -154,7 +154,7 @@ func (r *run[T]) receive(ctx context.Context) input {
 			}
 			e := readEvent[T](event)
 			if !e.cut && !undecoded(e.err) {
-				r.status.contact() // else the client says that nothing came
+				r.status.contact() // otherwise the connection failed
 			}
 			siftEvent(r.shards, &e)
 			return r.take(e)
@@ -171,7 +171,7 @@ func (r *run[T]) receive(ctx context.Context) input {
 	return input{}
 }
 
-// endOfStream says why the server sends no more.
+// endOfStream returns the input for the end of the stream.
 func (r *run[T]) endOfStream() input {
 	e := event[T]{err: r.feed.stream.err, cut: !r.feed.stream.unreadable()}
 	if e.err == nil {
@@ -181,7 +181,7 @@ func (r *run[T]) endOfStream() input {
 	return r.take(e)
 }
 
-// replace gives the store what is staged.
+// replace commits the staged list to the store.
 func (r *run[T]) replace(version string) input {
 	r.feed.complete()
 	objects := r.staging.size
@@ -205,8 +205,8 @@ func (r *run[T]) replace(version string) input {
 	return input{kind: stored, err: err}
 }
 
-// wait reports a failure and waits until it is tried again, unless it is final. No list goes on
-// after it, and it may take minutes.
+// wait reports a failure and waits for the next attempt, unless the failure is final. It discards
+// the current list, because no list goes on after a failure and the wait may take minutes.
 func (r *run[T]) wait(ctx context.Context, a action) (input, error) {
 	r.staging.discard()
 	r.page = page[T]{}
@@ -233,7 +233,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// streamsOff notes why lists are asked for instead of watch-lists. It is logged once.
+// streamsOff records the reason why the reflector lists instead of requesting watch-lists. It logs
+// the first reason.
 func (r *run[T]) streamsOff(err error) {
 	if r.status.get().WatchListErr == nil {
 		r.logger.Warn("watch-lists do not work, lists are used instead", zap.Duration("tryAgainIn", streamsRest), zap.Error(err))
@@ -241,8 +242,8 @@ func (r *run[T]) streamsOff(err error) {
 	r.status.set(func(s *State) { s.WatchListErr = err })
 }
 
-// wrap returns the error of an action with all that a person needs. Most have it; those
-// that the protocol found by itself do not.
+// wrap returns the error of an action as an [*Error]. Errors that the protocol created are not
+// wrapped yet.
 func (r *run[T]) wrap(a action) error {
 	var failure *Error
 	if errors.As(a.err, &failure) {
@@ -251,7 +252,7 @@ func (r *run[T]) wrap(a action) error {
 	return r.newError(a.op, r.protocol.position, a.err)
 }
 
-// report tells of something that went wrong and is dealt with.
+// report logs a handled failure and calls the error hook.
 func (r *run[T]) report(ctx context.Context, err error) {
 	fields := []zap.Field{zap.Error(err)}
 	version := r.store.ResourceVersion()
@@ -267,7 +268,7 @@ func (r *run[T]) report(ctx context.Context, err error) {
 	r.tellHook(ctx, err)
 }
 
-// tellHook calls the error hook. A panic there must not end the reflector.
+// tellHook calls the error hook. A panic in the hook must not end the reflector.
 func (r *run[T]) tellHook(ctx context.Context, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -277,9 +278,9 @@ func (r *run[T]) tellHook(ctx context.Context, err error) {
 	r.errorHook(ctx, err)
 }
 
-// close ends the watch and waits for what produces its events: the contract of
-// watch.Interface is that the channel is closed after Stop. One that breaks it, as
-// apimachinery's ProxyWatcher does, is given up.
+// close ends the watch and waits until the client closes its channel, as watch.Interface requires
+// after Stop. apimachinery's ProxyWatcher does not close the channel; close stops waiting after
+// closeTimeout.
 func (r *run[T]) close() {
 	r.alarm.stop()
 	r.pending, r.events = nil, nil

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Selects reports whether the store may come to hold an object in the given state. It
-// returns false where that is certain not to be: if the label selector does not match,
-// if a field selector of the name or the namespace does not, if it is in no shard of
-// [WithShard], or if the client is a [Resource] of another namespace. Of other fields, and of the namespace of another
-// client, it knows nothing.
+// Selects reports whether the store may come to hold an object in the given state. It returns false
+// in these cases: the label selector does not match, a field selector on the name or the namespace
+// does not match, the object is in no shard of [WithShard], or the client is a [Resource] of
+// another namespace. Selects does not check other fields, nor the namespace of another type of
+// client.
 func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
 	from := r.source
 	if shared, ok := from.(sharedSource[T]); ok {
@@ -26,8 +26,8 @@ func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
 		(r.fields == nil || mayMatch(r.fields, object)) && r.shards.has(object)
 }
 
-// mayMatch reports whether a selector may match an object of which only the name and the
-// namespace are known.
+// mayMatch reports whether a field selector may match an object. It checks only the name and the
+// namespace.
 func mayMatch(selector fields.Selector, object metav1.Object) bool {
 	known := map[string]string{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
 	for _, r := range selector.Requirements() {

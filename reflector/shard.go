@@ -14,43 +14,45 @@ import (
 )
 
 var (
-	// ErrMixedShards means that a reflector was given shards of different keys, such as of
-	// UIDs and of namespaces, which no API server can select by at once.
+	// ErrMixedShards means that a reflector was given shards of different keys, such as UIDs and
+	// namespaces. No API server can select by several keys at once.
 	ErrMixedShards = errors.New("shards of one reflector must all be by UID, by namespace or by owner")
 
-	// ErrShardMismatch means that a server said that it sent a shard alone, and sent
-	// objects of other shards: it does not hash as this module does, so that objects may be
-	// missing. The reflector goes on without asking for shards.
+	// ErrShardMismatch means that a server claimed to send only the shard and sent objects of other
+	// shards. The server hashes differently from this module, so objects may be missing. The
+	// reflector stops sending the shard selector and filters by itself.
 	ErrShardMismatch = errors.New("server selects other objects than the shard has: everything is asked for, and selected here")
 )
 
-// Sharding says who leaves out what is not in the shards of a reflector: see [WithShard].
+// Sharding says whether the server or the reflector drops objects outside the reflector's shards:
+// see [WithShard].
 type Sharding string
 
 const (
 	// NotSharded means that the reflector has no shards.
 	NotSharded Sharding = ""
-	// ShardingUnknown means that the server sent nothing yet by which it could be told.
+	// ShardingUnknown means that the server has sent no evidence yet.
 	ShardingUnknown Sharding = "unknown"
-	// ShardedByServer means that the server said that it leaves it out, or sent nothing
-	// else since the last list began.
+	// ShardedByServer means that the server said that it filters, or that it has sent only objects
+	// in the shards since the last list began.
 	ShardedByServer Sharding = "server"
-	// ShardedByClient means that the server was not asked to, or did not do it: everything
-	// comes, and what is not in the shards is left out here, as a rule without being decoded.
+	// ShardedByClient means that the server did not get the selector or ignored it. The server
+	// sends all objects, and the reflector drops those outside the shards, usually before it
+	// decodes them.
 	ShardedByClient Sharding = "client"
 )
 
-// WithShard restricts the reflector to the objects in some shards, all of one key, such as one
-// of [store.Shards]. The server is asked for them alone by a shard selector (KEP-5866). What it
-// sends of others all the same, because it does not know of shards, is left out before it is
-// decoded; [State] says which of both it is, and each list finds it out anew. A zero shard, or
-// none, is everything.
+// WithShard restricts the reflector to the objects in some shards. All shards must have the same
+// key, as one of [store.Shards] has. The reflector sends a shard selector (KEP-5866). A server
+// without support for shards sends other objects as well. The reflector drops them before it
+// decodes them. [State] reports which side filters, and each list determines it anew. A zero shard,
+// or no shard, selects everything.
 //
-// Of shards [store.ByOwner], an object enters when an owner in them takes control of it, and is
-// deleted from the store, as one that left, when it no longer belongs to them. They are for the
-// secondary objects of a controller whose primary ones are in the same shards [store.ByUID].
+// With shards [store.ByOwner], an object enters when an owner in the shards becomes its controller.
+// The reflector deletes it from the store when it leaves the shards. Use such shards for the
+// secondary objects of a controller whose primary objects are in the same shards [store.ByUID].
 //
-// A store that was filled before must hold what is in the shards, and nothing else.
+// A store that was filled before must hold exactly the objects in the shards.
 func WithShard(shards ...store.Shard) Option {
 	return optionFunc(func(o *options) {
 		o.shards = nil
@@ -68,7 +70,7 @@ func WithShard(shards ...store.Shard) Option {
 	})
 }
 
-// Shards returns the shards of [WithShard], none if the reflector has everything.
+// Shards returns the shards of [WithShard]. It returns nil if the reflector is not sharded.
 func (r *KubernetesResourceReflector[T]) Shards() []store.Shard {
 	if r.shards == nil {
 		return nil
@@ -76,13 +78,14 @@ func (r *KubernetesResourceReflector[T]) Shards() []store.Shard {
 	return slices.Clone(r.shards.all)
 }
 
-// shardSet is some shards of one key. A nil one has everything.
+// shardSet is a set of shards with one key. A nil set contains every object.
 type shardSet struct {
 	by  store.ShardKey
 	all []store.Shard
 }
 
-// selector returns the shards as the API takes them; empty if it cannot.
+// selector returns the shard selector in the text form of the API. It is empty if the API cannot
+// express the shards.
 func (s *shardSet) selector() string {
 	field := map[store.ShardKey]string{store.ByUID: "object.metadata.uid", store.ByNamespace: "object.metadata.namespace"}
 	if s == nil || field[s.by] == "" {
@@ -117,19 +120,19 @@ func (s *shardSet) has(object metav1.Object) bool {
 	return owner != nil && s.contains(store.ShardHash(string(owner.UID)))
 }
 
-// moving reports whether an object may enter and leave the shards.
+// moving reports whether an object may enter and leave the shards during its life.
 func (s *shardSet) moving() bool { return s.by == store.ByOwner }
 
-// evidence is what the answers to a list, and the events since, say of a server.
+// evidence records how a server filters, from its list responses and later events.
 type evidence struct {
-	said         bool // the server said that it sends a shard alone
+	said         bool // the server said that it sends only the shard
 	own, foreign int
-	// refused is true if the server did not take the selector since the last list began,
-	// and mismatched if it was found to select something else.
+	// refused is true if the server has rejected the selector since the last list began. mismatched
+	// is true if the server's selection differs from the reflector's.
 	refused, mismatched bool
 }
 
-// verdict says who selects.
+// verdict returns the side that filters.
 func (e *evidence) verdict(asked string) Sharding {
 	switch {
 	case asked == "" || e.foreign > 0:
@@ -140,10 +143,10 @@ func (e *evidence) verdict(asked string) Sharding {
 	return ShardingUnknown
 }
 
-// anew forgets what was before a list.
+// anew forgets the evidence from before a list.
 func (e *evidence) anew() { *e = evidence{mismatched: e.mismatched} }
 
-// shardSelector returns what the server is to be asked for.
+// shardSelector returns the shard selector for the next request; empty for none.
 func (r *run[T]) shardSelector() string {
 	if r.evidence.refused || r.evidence.mismatched {
 		return ""
@@ -151,8 +154,8 @@ func (r *run[T]) shardSelector() string {
 	return r.shards.selector()
 }
 
-// refusesShards reports whether a request may have been refused because of the selector in it,
-// and takes that out.
+// refusesShards reports whether the server may have rejected a request because of its shard
+// selector. It then removes the selector from opts.
 func (r *run[T]) refusesShards(opts *metav1.ListOptions, err error) bool {
 	if opts.ShardSelector == "" || !apierrors.IsBadRequest(err) && !apierrors.IsInvalid(err) {
 		return false
@@ -161,7 +164,8 @@ func (r *run[T]) refusesShards(opts *metav1.ListOptions, err error) bool {
 	return true
 }
 
-// learn takes what came into account.
+// learn adds received objects to the evidence: own counts objects in the shards, foreign the
+// others.
 func (r *run[T]) learn(own, foreign int) {
 	if r.shards == nil {
 		return
@@ -175,8 +179,8 @@ func (r *run[T]) learn(own, foreign int) {
 	}
 }
 
-// learnPage takes a page of a list into account. It returns an error if the server does not
-// mean the same shards.
+// learnPage adds a page of a list to the evidence. It returns an error if the server hashes
+// differently.
 func (r *run[T]) learnPage(p *page[T]) error {
 	r.evidence.said = r.evidence.said || p.sharded
 	r.learn(len(p.items)+p.passed+len(p.unchanged)+len(p.lacking), p.foreign)
@@ -187,7 +191,7 @@ func (r *run[T]) learnPage(p *page[T]) error {
 	return nil
 }
 
-// learnEvent takes an event into account, if it may change anything.
+// learnEvent adds an event to the evidence, if the event may change the verdict.
 func (r *run[T]) learnEvent(e *event[T]) {
 	switch {
 	case r.shards == nil || e.err != nil || e.kind == watch.Bookmark:
@@ -198,7 +202,7 @@ func (r *run[T]) learnEvent(e *event[T]) {
 	}
 }
 
-// isSharded reports whether a list says that it has a shard alone.
+// isSharded reports whether a list says that it contains only a shard.
 func isSharded(list any) bool {
 	switch list := list.(type) {
 	case metav1.ShardedListInterface:

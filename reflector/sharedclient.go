@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// SharedClient is a [Client] for the reflectors and informers of several shards of one resource
-// in one process. While the API server sends each of them everything, since it does not select
-// shards, one watch is open for all of them, and each gets what is in its shards. See [ForShards].
+// SharedClient is a [Client] for the reflectors and informers of several shards of one resource in
+// one process. If the API server does not filter by shard, they share one watch of all objects, and
+// each gets the events of its shards. See [ForShards].
 type SharedClient[T Object, L any] struct {
 	client Client[T, L]
 
@@ -18,28 +18,33 @@ type SharedClient[T Object, L any] struct {
 	of   *sharing[T]
 }
 
-// ForShards makes a client of one that several reflectors with [WithShard], or scopes of shards of
-// one informer, are given in its place:
+// ForShards wraps a client for several reflectors with [WithShard], or for the shard scopes of one
+// informer. Give them the SharedClient instead of the client:
 //
 //	sites := reflector.ForShards(client)
 //	a := reflector.New(sites, first, reflector.WithShard(shards[0]))
 //	b := reflector.New(sites, second, reflector.WithShard(shards[1]))
 //
-// They may come and go. One that comes lists by itself, and takes part once it has caught up with
-// the others. Those with other selectors have a watch of their own, and so has everyone whom the
-// server sends nothing but its shards; reflectors without shards, or with shards
-// [store.ByOwner], do as with the client itself. One that falls behind, so that others have waited for it for five
-// seconds before it has taken all that it gets, goes on with a watch of its own.
+// Reflectors may start and stop at any time. A new reflector lists by itself and joins the shared
+// watch once it has caught up. These reflectors have a watch of their own:
 //
-// Where the client decodes, and several have the same shard, each but one gets what DeepCopyObject
-// makes, which is called while all wait: it must not call a reflector.
+//   - a reflector with another selector;
+//   - a reflector for which the server filters by shard;
+//   - a reflector without shards, or with shards [store.ByOwner];
+//   - a slow reflector, after the others have waited for it for five seconds in total since its
+//     queue was last empty.
 //
-// Nothing is started, and nothing is left when all have ended. All methods are safe for concurrent use.
+// If the client decodes the objects and several reflectors have the same shard, one reflector gets
+// the object. The others get copies from DeepCopyObject. All of them wait during that call, so
+// DeepCopyObject must not call a reflector.
+//
+// ForShards starts no goroutine, and none is left when all reflectors have ended. All methods are
+// safe for concurrent use.
 func ForShards[T Object, L any](client Client[T, L]) *SharedClient[T, L] {
 	return &SharedClient[T, L]{client: client}
 }
 
-// Get asks the client.
+// Get calls the client's Get.
 func (c *SharedClient[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (object T, err error) {
 	if isNil(c.client) {
 		return object, ErrNoClient
@@ -47,7 +52,7 @@ func (c *SharedClient[T, L]) Get(ctx context.Context, name string, opts metav1.G
 	return c.client.Get(ctx, name, opts)
 }
 
-// List asks the client.
+// List calls the client's List.
 func (c *SharedClient[T, L]) List(ctx context.Context, opts metav1.ListOptions) (list L, err error) {
 	if isNil(c.client) {
 		return list, ErrNoClient
@@ -55,7 +60,7 @@ func (c *SharedClient[T, L]) List(ctx context.Context, opts metav1.ListOptions) 
 	return c.client.List(ctx, opts)
 }
 
-// Watch asks the client: only reflectors share.
+// Watch calls the client's Watch. Only reflectors share a watch.
 func (c *SharedClient[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if isNil(c.client) {
 		return nil, ErrNoClient
@@ -63,10 +68,10 @@ func (c *SharedClient[T, L]) Watch(ctx context.Context, opts metav1.ListOptions)
 	return c.client.Watch(ctx, opts)
 }
 
-// IsWatchListSemanticsUnSupported says what the client would.
+// IsWatchListSemanticsUnSupported reports whether the client cannot serve watch-lists.
 func (c *SharedClient[T, L]) IsWatchListSemanticsUnSupported() bool { return !canStream(c.client) }
 
-// sharing returns what the reflectors of this client have in common; nil without a client.
+// sharing returns the common state of the client's reflectors; nil for a nil SharedClient.
 func (c *SharedClient[T, L]) sharing() *sharing[T] {
 	if c == nil {
 		return nil
@@ -81,10 +86,10 @@ func (c *SharedClient[T, L]) sharing() *sharing[T] {
 	return c.of
 }
 
-// sharing is a source that several reflectors have.
+// sharing is a source that several reflectors share.
 type sharing[T Object] struct {
 	source source[T]
-	taps   tapping[T] // the same; nil if watches of it cannot be shared
+	taps   tapping[T] // the same source; nil if its watches cannot be shared
 	hub    *hub
 }
 
@@ -92,11 +97,11 @@ type sharing[T Object] struct {
 type tapping[T Object] interface {
 	// tap opens a watch.
 	tap(ctx context.Context, opts metav1.ListOptions) (tap, error)
-	// share makes a feed of what somebody gets.
+	// share returns a feed of the events of a member.
 	share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants[T]) feed[T]
 }
 
-// sharedSource is the source that is made from a SharedClient.
+// sharedSource is the source of a SharedClient.
 type sharedSource[T Object] struct{ of *sharing[T] }
 
 func (s sharedSource[T]) check() error {
@@ -108,7 +113,7 @@ func (s sharedSource[T]) check() error {
 
 func (s sharedSource[T]) streams() bool { return s.of != nil && s.of.source.streams() }
 
-// source returns that of the client.
+// source returns the source of the wrapped client.
 func (s sharedSource[T]) source() source[T] {
 	if s.of == nil {
 		return nil
@@ -140,10 +145,10 @@ func (s sharedSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w w
 	return s.of.taps.share(ctx, cancel, m, opts, w), nil
 }
 
-// tap is an open watch whose events are still to be looked at.
+// tap is an open watch whose events are not yet split by shard.
 type tap interface {
 	frameSource
-	// of returns the answer that is read; nil if that is a client's.
+	// of returns the answer that the tap reads; nil if a client decodes the events.
 	of() *answer
 }
 
@@ -151,7 +156,7 @@ func (f *answerFrames) of() *answer { return f.answer }
 
 func (c *clientEvents) of() *answer { return nil }
 
-// ending is a tap that ends with a function.
+// ending is a tap that calls cancel when it is closed.
 type ending struct {
 	tap
 	cancel context.CancelFunc
@@ -193,7 +198,7 @@ func (s *clientSource[T, L]) share(ctx context.Context, cancel context.CancelFun
 	return feed[T]{watch: w}
 }
 
-// memberWatch is what somebody gets, as a watch.Interface.
+// memberWatch delivers the events of a member as a watch.Interface.
 type memberWatch[T Object] struct {
 	member *member
 	events chan watch.Event
@@ -232,8 +237,8 @@ func (w *memberWatch[T]) send(ctx context.Context, e watch.Event) bool {
 	}
 }
 
-// othersEvent returns the event of what came of other shards. One that only says that a watch-list
-// goes on is a bookmark without a version.
+// othersEvent returns an event that stands for the events of other shards in a haul. If the haul
+// only reports the progress of a watch-list, the event is a bookmark without a version.
 func othersEvent[T Object](of haul) (event[T], bool) {
 	e := event[T]{kind: watch.Modified, foreign: of.passed}
 	switch {

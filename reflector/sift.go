@@ -10,19 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// What comes from the server is sifted by the shards of the reflector, whatever the server
-// said: it may be upgraded or restored, and replicas of it may disagree.
+// The reflector always filters by its shards, also if the server claims to do so. A server may be
+// upgraded or restored, and its replicas may disagree.
 
-// origin is whether an object is in the shards.
+// origin tells whether an object is in the shards.
 type origin uint8
 
 const (
-	unclear origin = iota // from its bytes alone
+	unclear origin = iota // the raw bytes do not tell
 	domestic
 	foreign
 )
 
-// sift looks at the bytes of an object, and says who it is if it is foreign.
+// sift determines the origin of an object from its bytes. For a foreign object it also returns the
+// identity.
 func (s *shardSet) sift(format wire.Format, data []byte) (origin, wire.Identity) {
 	if s == nil {
 		return domestic, wire.Identity{}
@@ -51,11 +52,11 @@ func (s *shardSet) sift(format wire.Format, data []byte) (origin, wire.Identity)
 	return foreign, id
 }
 
-// siftPartly looks at the metadata of an object that cannot be decoded.
+// siftPartly determines the origin of an undecodable object from its metadata.
 func (s *shardSet) siftPartly(format wire.Format, data []byte) origin {
 	var m metav1.PartialObjectMetadata
 	if s == nil || unmarshal(format, data, &m) != nil {
-		return domestic // which keeps it from being forgotten
+		return domestic // so that the reflector reports the object
 	}
 	if s.has(&m) {
 		return domestic
@@ -63,7 +64,7 @@ func (s *shardSet) siftPartly(format wire.Format, data []byte) origin {
 	return foreign
 }
 
-// siftPage takes what is not in the shards out of a page of a client's.
+// siftPage removes objects outside the shards from a page of a client.
 func siftPage[T Object](s *shardSet, p *page[T]) {
 	if s == nil {
 		return
@@ -73,7 +74,7 @@ func siftPage[T Object](s *shardSet, p *page[T]) {
 	p.foreign += all - len(p.items)
 }
 
-// abroad makes an event one of an object that is not in the shards.
+// abroad replaces an event with one for an object outside the shards.
 func (e *event[T]) abroad(s *shardSet, key store.Key, version store.Version) {
 	*e = event[T]{kind: e.kind, version: version.ResourceVersion, foreign: 1}
 	if s.moving() && key.Name != "" {
@@ -81,20 +82,20 @@ func (e *event[T]) abroad(s *shardSet, key store.Key, version store.Version) {
 	}
 }
 
-// departure is an object that is not in the shards, and may have been.
+// departure describes an object outside the shards that may have been inside before.
 type departure struct {
 	key     store.Key
 	version store.Version
 	gone    bool // it was deleted
 }
 
-// siftEvent makes an event of a client's watch one of a foreign object, if it is.
+// siftEvent calls abroad for an event of a client's watch if its object is outside the shards.
 func siftEvent[T Object](s *shardSet, e *event[T]) {
 	if s == nil || e.err != nil || e.cut || e.unchanged != nil || e.foreign > 0 || e.kind == watch.Bookmark {
 		return
 	}
 	if e.lacking != nil {
-		// Only a shard of UIDs or namespaces can be told from what is known of it.
+		// The identity of a rejected object tells only its shard by UID or by namespace.
 		if s.by == store.ByUID && e.lacking.Version.UID != "" && !s.contains(store.ShardHash(string(e.lacking.Version.UID))) ||
 			s.by == store.ByNamespace && e.lacking.Key.Name != "" && !s.contains(store.ShardHash(e.lacking.Key.Namespace)) {
 			e.abroad(s, e.lacking.Key, e.lacking.Version)

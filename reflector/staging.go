@@ -5,14 +5,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// staging writes a list or a watch-list, as it comes, to a batch that replaces everything.
+// staging writes a list or a watch-list, while it arrives, to a batch that replaces the store's
+// content.
 type staging[T Object] struct {
 	to    store.Store[T]
 	batch store.Batch[T] // nil before the first write
-	over  error          // why the store ended the list; nil if it did not
+	over  error          // the error with which the store ended the list
 	// size counts objects for reports only: those added, held or undecodable, minus the deleted.
 	size     int
-	nameless int     // how many could not be decoded and have no name
+	nameless int     // number of undecodable objects without a name
 	newest   witness // of the objects
 }
 
@@ -23,7 +24,7 @@ func (s *staging[T]) discard() {
 	*s = staging[T]{to: s.to}
 }
 
-// begin begins a batch if there is none.
+// begin returns the batch, and creates it if necessary.
 func (s *staging[T]) begin() store.Batch[T] {
 	if s.batch == nil {
 		s.batch, _ = store.Begin(s.to, true)
@@ -31,11 +32,11 @@ func (s *staging[T]) begin() store.Batch[T] {
 	return s.batch
 }
 
-// write gives a write to the batch.
+// write adds a write to the batch.
 func (s *staging[T]) write(w store.Write[T]) {
 	if w.Err != nil && w.Key.Name == "" {
 		if w.Version.UID == "" && s.nameless >= mostDetailed {
-			return // the store could not keep anything for it
+			return // the store has no key for the object
 		}
 		s.nameless++
 	}
@@ -54,10 +55,10 @@ func (s *staging[T]) write(w store.Write[T]) {
 	}
 }
 
-// add takes an object of a list.
+// add adds an object of a list.
 func (s *staging[T]) add(object T) { s.write(store.Write[T]{Type: store.Addition, Object: object}) }
 
-// hold takes objects that the store holds as they are.
+// hold keeps objects that the store has in the same version.
 func (s *staging[T]) hold(keys []store.Key) {
 	for _, key := range keys {
 		s.begin().Keep(key)
@@ -65,7 +66,7 @@ func (s *staging[T]) hold(keys []store.Key) {
 	s.size += len(keys)
 }
 
-// keep takes a page of a list, except the items that came before its end.
+// keep adds a page of a list. Items that were delivered earlier are no longer in the page.
 func (s *staging[T]) keep(p page[T]) {
 	for _, r := range p.lacking {
 		s.take(&event[T]{kind: watch.Added, lacking: &r})
@@ -73,12 +74,12 @@ func (s *staging[T]) keep(p page[T]) {
 	for i, object := range p.items {
 		s.add(object)
 		var none T
-		p.items[i] = none // the batch may have made something smaller of it
+		p.items[i] = none // frees the object if the batch has a smaller copy
 	}
 	s.hold(p.unchanged)
 }
 
-// take takes an event of a watch-list.
+// take adds an event of a watch-list.
 func (s *staging[T]) take(e *event[T]) {
 	s.hold(e.unchanged)
 	if e.lacking != nil {

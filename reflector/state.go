@@ -5,65 +5,64 @@ import (
 	"time"
 )
 
-// Phase is what a reflector is doing.
+// Phase is the current activity of a reflector.
 type Phase string
 
 const (
 	// Stopped means that Run has not been called, or has returned.
 	Stopped Phase = "Stopped"
-	// Listing means that a list was asked for and is not complete yet.
+	// Listing means that the reflector requested a list and has not received all of it.
 	Listing Phase = "Listing"
-	// Opening means that a watch was asked for, and that the server has not accepted it
-	// yet. After a broken watch, a list of one object precedes it.
+	// Opening means that the reflector requested a watch and the server has not accepted it yet.
+	// After a broken watch, the reflector first lists one object.
 	Opening Phase = "Opening"
 	// Watching means that the server accepted a watch.
 	Watching Phase = "Watching"
-	// Waiting means that something failed and is tried again at RetryAt.
+	// Waiting means that the reflector backs off after a failure and retries at RetryAt.
 	Waiting Phase = "Waiting"
 )
 
-// State says what a reflector is doing, and why it is not in step with the
-// server if it is not.
+// State describes the activity of a reflector, and the reason if it is not in step with the server.
 type State struct {
 	Phase Phase
 
-	// ResourceVersion is that of the store after its last change by Run.
+	// ResourceVersion is the store's resource version after the last change by Run.
 	ResourceVersion string
 
 	// Since is when the phase began.
 	Since time.Time
 
-	// Contact is the time of the last response, event or bookmark. The end of a watch
-	// does not count. An idle watch gets a bookmark about once a minute.
+	// Contact is the time of the last response, event or bookmark. The end of a watch does not
+	// count. The server sends a bookmark on an idle watch about once a minute.
 	Contact time.Time
 
 	// Sharding says whether the server or the client filters by [WithShard].
 	Sharding Sharding
 
-	// Err is what failed last. It is nil again once the server accepted a
-	// watch, unless an object could not be stored: that stays until a list
-	// without rejections.
+	// Err is the last failure. It becomes nil when the server accepts a watch. The error of an
+	// object that the store rejected stays until a list without rejections.
 	Err error
 
-	// WatchListErr is why the reflector lists instead of asking for watch-lists; nil while
-	// they work or are not wanted. It asks for one again when it needs a list after an hour.
+	// WatchListErr is the reason why the reflector lists instead of requesting watch-lists. It is
+	// nil while watch-lists work or are turned off. The reflector tries a watch-list again when it
+	// needs a list an hour later or more.
 	WatchListErr error
 
-	// Attempt is the number of failures in a row, and RetryAt when it is tried
-	// again; both are zero unless the phase is Waiting.
+	// Attempt is the number of failures in a row, and RetryAt is the time of the next attempt. Both
+	// are zero unless the phase is Waiting.
 	Attempt int
 	RetryAt time.Time
 
-	// change counts the changes of everything but ResourceVersion and Contact.
+	// change counts the changes of all fields except ResourceVersion and Contact.
 	change int
 }
 
-// status is the State of a reflector, shared with those who look at it.
+// status is the State of a reflector. The goroutine of Run and readers of the state share it.
 type status struct {
 	// mu protects state and changed.
 	mu      sync.Mutex
 	state   State
-	changed chan struct{} // closed by the next change; nil if nobody waits
+	changed chan struct{} // closed by the next change; nil without waiters
 
 	synced    chan struct{}
 	latchSync sync.Once
@@ -73,7 +72,7 @@ func newStatus() *status {
 	return &status{state: State{Phase: Stopped}, synced: make(chan struct{})}
 }
 
-// set changes the phase and what goes with it.
+// set changes the phase and the fields that depend on it.
 func (s *status) set(change func(*State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,20 +88,20 @@ func (s *status) set(change func(*State)) {
 	}
 }
 
-// stop notes that Run has returned. What failed last stays.
+// stop records that Run has returned. Err keeps the last failure.
 func (s *status) stop() {
 	s.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Stopped, 0, time.Time{} })
 }
 
-// contact notes that the server was heard of.
+// contact records that the server has just sent something.
 func (s *status) contact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Contact = time.Now()
 }
 
-// stored notes the version of the store. It is copied here because a store need not
-// be safe for whoever asks for the state.
+// stored records the store's resource version. State reads this copy, because a store need not be
+// safe for concurrent use.
 func (s *status) stored(resourceVersion string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +114,7 @@ func (s *status) get() State {
 	return s.state
 }
 
-// after returns a channel that is closed when the state is another than seen.
+// after returns a channel that is closed when the state differs from seen.
 func (s *status) after(seen State) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +129,7 @@ func (s *status) after(seen State) <-chan struct{} {
 	return s.changed
 }
 
-// latchSynced notes that the store has been filled, and reports whether that is news.
+// latchSynced records that the store has been filled. first reports whether this is the first call.
 func (s *status) latchSynced() (first bool) {
 	s.latchSync.Do(func() { first = true; close(s.synced) })
 	return first

@@ -7,13 +7,12 @@ import (
 	"k8s.io/client-go/util/watchlist"
 )
 
-// canStream reports whether a client can ask for watch-lists. Doubles that answer a
-// list from an object tracker cannot: they would send no closing bookmark. Those of
-// client-go's clientsets say so, but their typed clients do not, and are told by
-// where they live.
+// canStream reports whether a client can serve watch-lists. Test doubles over an object tracker
+// cannot: they send no closing bookmark. client-go's fake clientsets declare this, but their typed
+// clients do not. canStream recognizes the typed clients by their package name, fake.
 func canStream(client any) bool {
 	if isNil(client) {
-		return false // Run will say so
+		return false // Run reports the missing client
 	}
 	if watchlist.DoesClientNotSupportWatchListSemantics(client) {
 		return false

@@ -10,17 +10,19 @@ import (
 )
 
 const (
-	// maxText is how many bytes the text of an error has at most, and maxMessage how many of a
-	// server's message are kept: a server has sent 15 MB.
+	// maxText is the largest size of an error's text in bytes. maxMessage is the largest kept part
+	// of a server's message: a server has sent 15 MB.
 	maxText    = 1 << 10
 	maxMessage = 512
-	maxName    = 253 // of an object, by the rules of DNS
-	// maxVersion is how many bytes a resource version may have. etcd's have 19.
+	maxName    = 253 // the longest name of an object, by the rules of DNS
+	// maxVersion is the largest size of a resource version in bytes. Versions of etcd have at most
+	// 19.
 	maxVersion = 256
 	maxCauses  = 8
 )
 
-// cut returns a text of at most n bytes. It does not keep the memory of a longer one.
+// cut shortens a text to at most n bytes. A shortened text does not keep the memory of the
+// original.
 func cut(text string, n int) string {
 	const more = "…"
 	if len(text) <= n {
@@ -33,7 +35,7 @@ func cut(text string, n int) string {
 	return text[:n] + more
 }
 
-// checkVersion refuses a resource version that is too long for one: it would be in URLs and logs.
+// checkVersion rejects a resource version that is too long. URLs and logs would contain it.
 func checkVersion(version string) error {
 	if len(version) > maxVersion {
 		return fmt.Errorf("%w: a resource version has %d bytes, want at most %d", ErrMalformed, len(version), maxVersion)
@@ -41,7 +43,7 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// bounded cuts the texts of a server's refusal.
+// bounded shortens the texts in a server's status error.
 func bounded(err error) error {
 	refusal, ok := err.(*apierrors.StatusError)
 	if !ok {
@@ -72,8 +74,8 @@ func bounded(err error) error {
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// isUnexpected reports whether a refusal is not the API server's own: client-go made it of the
-// status code.
+// isUnexpected reports whether client-go made the status error from the HTTP status code. Such an
+// error does not come from the API server.
 func isUnexpected(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)

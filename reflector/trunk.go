@@ -10,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// trunk is a watch of everything that several members have between them. One goroutine reads it, and
-// gives each what is in its shards.
+// trunk is a watch of all objects that several members share. One goroutine reads the watch and
+// gives each member the events of its shards.
 type trunk struct {
 	hub      *hub
 	asks     demand
 	opts     metav1.ListOptions
-	until    time.Time       // nobody joins later: it may have stalled
-	ctx      context.Context // of the watch, which outlives whoever begins it
+	until    time.Time       // no member joins after this time: the watch may have stalled
+	ctx      context.Context // of the watch, which outlives the member that began it
 	cancel   context.CancelFunc
 	answered chan struct{} // closed when the server has answered
-	done     chan struct{} // closed when all has ended
-	room     chan struct{} // something comes when a member took something, joined or left
+	done     chan struct{} // closed when the goroutine has ended
+	room     chan struct{} // signals that a member emptied its inbox, joined or left
 
-	// These are set when answered is closed.
+	// The following fields are set when answered is closed.
 
 	refusal error // nil if the watch is open
 	source  tap
@@ -33,27 +33,29 @@ type trunk struct {
 
 	begun    bool
 	members  []*member
-	position revision  // what is newer goes to all who are members
-	heard    time.Time // when something came last
+	position revision  // the trunk delivers newer events to all members
+	heard    time.Time // the time of the last data
 	ended    bool
-	err      error // why it ended
+	err      error // the error that ended the trunk
 
-	// These are of the goroutine that reads.
+	// Only the goroutine that reads uses the following fields.
 
 	notices []notice
-	slow    []*member // for whom the others wait
+	slow    []*member // members with full inboxes that others wait for
 
-	// Of a watch-list that is shared: what is asked for, and whose shards. See gathering.
+	// The following fields belong to a shared watch-list: the request and the shards of its
+	// members. See gathering.
 
 	roll    *roll
 	union   *shardSet
-	listed  bool      // the initial events are over
-	ignored bool      // objects came that nobody asked for: the server does not select
-	stirred time.Time // when all were told last that objects of others come
-	stirs   bool      // they are told that in what is placed now
+	listed  bool      // the initial events are complete
+	ignored bool      // the server sent objects outside union, so it does not filter
+	stirred time.Time // the time of the last stirLocked for all members
+	stirs   bool      // the current place calls stirLocked
 }
 
-// memberPatience is how long others wait for one, all in all, until it has taken all there is for it.
+// memberPatience is how long other members wait in total for one member, until it has emptied its
+// inbox.
 const memberPatience = 5 * time.Second
 
 func (t *trunk) beginLocked() {
@@ -68,7 +70,7 @@ func (t *trunk) run(opts metav1.ListOptions) {
 		return
 	}
 	defer t.source.close()
-	err := io.EOF // also if a client ends the goroutine
+	err := io.EOF // remains if client code calls runtime.Goexit
 	defer func() {
 		t.hub.mu.Lock()
 		defer t.hub.mu.Unlock()
@@ -77,10 +79,10 @@ func (t *trunk) run(opts metav1.ListOptions) {
 	err = t.read(t.ctx)
 }
 
-// ask opens the watch, and tells those who wait for it what came of that.
+// ask opens the watch, and passes the outcome to the waiting members.
 func (t *trunk) ask(opts metav1.ListOptions) error {
 	var source tap
-	err := errNoWatch // also if a client ends the goroutine
+	err := errNoWatch // remains if client code calls runtime.Goexit
 	defer func() {
 		t.answer(source, err)
 		if t.roll != nil {
@@ -101,12 +103,12 @@ func (t *trunk) answer(source tap, err error) {
 		return
 	}
 	if len(t.members) > 0 && !slices.ContainsFunc(t.members, func(m *member) bool { return m.joined }) {
-		t.hub.separateLocked(t.asks, unavailable) // they have watches of their own
+		t.hub.separateLocked(t.asks, unavailable) // all members have watches of their own
 	}
 	t.endLocked(err)
 }
 
-// read hands out what comes until nothing does any more, and returns why.
+// read delivers data until the watch ends, and returns the reason.
 func (t *trunk) read(ctx context.Context) error {
 	for {
 		came, err := t.source.next(ctx)
@@ -123,7 +125,7 @@ func (t *trunk) read(ctx context.Context) error {
 	}
 }
 
-// deliver hands out what came. It returns false if nothing after that can be.
+// deliver gives a haul to the members. It returns false if the trunk cannot go on.
 func (t *trunk) deliver(ctx context.Context, came *haul) (bool, error) {
 	t.notices = t.notices[:0]
 	for i := range came.size() {
@@ -151,8 +153,9 @@ func (t *trunk) deliver(ctx context.Context, came *haul) (bool, error) {
 	}
 }
 
-// place puts what came into the inboxes of all members, or of none if one who takes part has no
-// room. It returns false for more if what came has no order that anybody could join in.
+// place adds a haul to the inboxes of all members. If a joined member's inbox is full, it adds
+// nothing and returns true for full. It returns false for more if the events have no order, so that
+// no member could join.
 func (t *trunk) place(came *haul) (full, more bool) {
 	t.hub.mu.Lock()
 	defer t.hub.mu.Unlock()
@@ -161,7 +164,7 @@ func (t *trunk) place(came *haul) (full, more bool) {
 		case len(m.inbox) < inboxSize:
 		case m.joined:
 			return true, true
-		default: // it has not caught up, and has to come as far as this now
+		default: // its own watch must now catch up to this position
 			m.inbox, m.since = nil, t.position
 		}
 	}
@@ -179,8 +182,8 @@ func (t *trunk) place(came *haul) (full, more bool) {
 	return false, true
 }
 
-// placeLocked puts one event where it belongs. It returns false if it is one after which nothing
-// can be said of what comes next.
+// placeLocked delivers one event to the members. It returns false if the order of later events is
+// unknown.
 func (t *trunk) placeLocked(came *haul, i int, n notice) bool {
 	switch {
 	case t.union != nil:
@@ -208,7 +211,7 @@ func (t *trunk) placeLocked(came *haul, i int, n notice) bool {
 		t.position = n.version
 		return true
 	}
-	// A failure, what nobody can read, or a server that went back: that is for each to judge.
+	// This is a failure, an unreadable event, or a server that went back. Each member handles it.
 	for _, m := range t.members {
 		if m.joined {
 			m.putLocked(came, i, true)
@@ -220,7 +223,7 @@ func (t *trunk) placeLocked(came *haul, i int, n notice) bool {
 	return false
 }
 
-// patience notes for whom others wait, and returns for how long they still do.
+// patience collects the members that others wait for, and returns the remaining time to wait.
 func (t *trunk) patience() time.Duration {
 	t.hub.mu.Lock()
 	defer t.hub.mu.Unlock()
@@ -237,14 +240,14 @@ func (t *trunk) patience() time.Duration {
 		}
 	}
 	if !others {
-		clear(t.slow) // nobody waits for them
+		clear(t.slow) // no member waits for them
 		t.slow = t.slow[:0]
 		return memberPatience
 	}
 	return least
 }
 
-// castOff leaves those behind for whom others have waited long enough.
+// castOff removes members that the others have waited for long enough.
 func (t *trunk) castOff(waited time.Duration) {
 	t.hub.mu.Lock()
 	defer t.hub.mu.Unlock()
@@ -260,8 +263,8 @@ func (t *trunk) castOff(waited time.Duration) {
 	clear(t.slow)
 }
 
-// joinableLocked reports whether somebody may still join. One that has been silent for so long may
-// have stalled: bookmarks come every minute.
+// joinableLocked reports whether a member may still join. A silent trunk may have stalled, because
+// bookmarks come every minute.
 func (t *trunk) joinableLocked() bool {
 	now := time.Now()
 	return !t.ended && now.Before(t.until) && (t.opened.IsZero() || now.Sub(t.heard) < silence)
@@ -272,14 +275,14 @@ func (t *trunk) registerLocked(m *member) {
 	t.members = append(t.members, m)
 }
 
-// joinLocked makes a registered member take part from where it is. Those of whom there is too much
-// already hold it up from now on: before, there may have been nobody to wait for them.
+// joinLocked makes a registered member receive events from its current position. If its inbox is
+// full, it delays the trunk from now on. Before, the trunk may have had no member that waits.
 func (t *trunk) joinLocked(m *member) {
 	m.joined, m.floor = true, m.at
 	t.makeRoom()
 }
 
-// dropLocked takes a member out, and reports whether nobody is left for whom to go on.
+// dropLocked removes a member. It cancels the trunk and returns true if no member is left.
 func (t *trunk) dropLocked(m *member) bool {
 	t.removeLocked(m)
 	if len(t.members) > 0 || !t.begun {
@@ -295,7 +298,7 @@ func (t *trunk) removeLocked(m *member) {
 	t.makeRoom()
 }
 
-// makeRoom tells the goroutine that reads to look again.
+// makeRoom wakes the goroutine that reads.
 func (t *trunk) makeRoom() {
 	select {
 	case t.room <- struct{}{}:
@@ -317,7 +320,8 @@ func (t *trunk) wakeLocked() {
 	}
 }
 
-// copyOf returns an event for one more member: what handles one object may change it.
+// copyOf returns an event with a copy of the object for another member. Each member may change its
+// object.
 func copyOf(e watch.Event) watch.Event {
 	if !isNil(e.Object) {
 		e.Object = e.Object.DeepCopyObject()

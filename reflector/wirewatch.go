@@ -16,26 +16,27 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// wireWatch is an open watch of a Resource. One goroutine reads and cuts; it decodes as well, and
-// has others help it while more comes than it can.
+// wireWatch is an open watch of a Resource. One goroutine reads the stream, cuts it into frames and
+// decodes them. Helpers join when data arrives faster than this goroutine decodes it.
 type wireWatch[T Object] struct {
 	of      *Resource[T]
-	answer  *answer     // for the text of errors
-	frames  frameSource // the answer's, if it is nil
+	answer  *answer     // provides the texts of errors
+	frames  frameSource // nil means the frames of answer
 	held    gate[T]
 	shards  *shardSet
-	parts   chan *part[[]event[T]] // in order; what is in them may not be there yet
-	stopped <-chan struct{}        // closed when nobody wants more
+	parts   chan *part[[]event[T]] // in order; results may be incomplete
+	stopped <-chan struct{}        // closed by stop
 	cancel  context.CancelFunc
-	// err is why the stream ended, if not as it should; it is set when parts is closed.
+	// err is the error that ended the stream; nil after an ordinary end. It is set when parts is
+	// closed.
 	err error
 }
 
-// partsAhead is how many parts of a watch may wait for whoever takes them.
+// partsAhead is how many parts of a watch may wait for the receiver.
 const partsAhead = 4
 
-// watch opens a watch. Until the first objects have come, those that are held are not
-// decoded.
+// watch opens a watch. During the first objects of a watch-list, it does not decode objects that
+// the store holds.
 func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (*wireWatch[T], error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
@@ -47,7 +48,7 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w want
 	return r.follow(ctx, cancel, a, nil, opts, w), nil
 }
 
-// follow starts to read a watch that ends with its context.
+// follow starts reading a watch that ends with its context.
 func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *answer, frames frameSource, opts metav1.ListOptions, w wants[T]) *wireWatch[T] {
 	s := &wireWatch[T]{
 		of: r, answer: a, frames: frames, held: gate[T]{holds: w.holds}, shards: w.shards,
@@ -62,11 +63,11 @@ func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *
 	return s
 }
 
-// stop ends the stream: parts is closed soon.
+// stop ends the stream. parts is closed soon after.
 func (s *wireWatch[T]) stop() { s.cancel() }
 
-// unreadable reports whether the stream ended because of what came. Otherwise the connection
-// broke, and another watch can go on where this one was.
+// unreadable reports whether invalid data ended the stream. Otherwise the connection broke, and
+// another watch can resume.
 func (s *wireWatch[T]) unreadable() bool {
 	return errors.Is(s.err, ErrMalformed) || errors.Is(s.err, ErrTooLarge) || errors.Is(s.err, ErrContentType)
 }
@@ -84,13 +85,13 @@ func (s *wireWatch[T]) run(ctx context.Context) {
 }
 
 const (
-	// An event that was waited for so long, and came without much else, is decoded where it
-	// was cut: whoever reads has caught up, and to wake somebody else would cost more.
+	// If the reader waited at least caughtUp for a batch of at most little bytes, it decodes the
+	// batch itself. It has caught up, and waking a helper would cost more.
 	caughtUp = 20 * time.Microsecond
 	little   = partSize / 4
 )
 
-// read reads until the watch ends, and returns why.
+// read reads until the watch ends, and returns the reason.
 func (s *wireWatch[T]) read(ctx context.Context) error {
 	decoding := newPipeline(s.of, true, func(d *decoder[T], events *[]event[T], batch *wire.Batch) {
 		s.decode(d, events, batch.Format, batch)
@@ -118,8 +119,8 @@ func (s *wireWatch[T]) read(ctx context.Context) error {
 	}
 }
 
-// sendFrames passes on what becomes of a batch that came after a while, and returns false if
-// nobody wants it any more.
+// sendFrames decodes and sends a batch that arrived after a wait. It returns false if the watch was
+// stopped.
 func (s *wireWatch[T]) sendFrames(ctx context.Context, decoding *pipeline[T, []event[T]], batch *wire.Batch, after time.Duration) bool {
 	if batch == nil {
 		return true
@@ -132,12 +133,12 @@ func (s *wireWatch[T]) sendFrames(ctx context.Context, decoding *pipeline[T, []e
 	if after >= caughtUp && batch.Size() <= little {
 		p = decoding.now(batch)
 	} else if p = decoding.add(batch); p == nil {
-		return true // it went into a part that is on its way
+		return true // the batch joined a part that was already sent
 	}
 	return s.send(ctx, p)
 }
 
-// send passes a part on, and returns false if nobody wants it any more.
+// send sends a part. It returns false if the watch was stopped.
 func (s *wireWatch[T]) send(ctx context.Context, p *part[[]event[T]]) bool {
 	select {
 	case s.parts <- p:
@@ -157,8 +158,8 @@ func (s *wireWatch[T]) decode(d *decoder[T], events *[]event[T], format wire.For
 	}
 }
 
-// foreign appends an event that takes the place of an object that is in no shard, without
-// decoding it, and reports whether it did. Those of one kind in a row are one event.
+// foreign handles a frame whose object is in no shard, without decoding it. It appends an event for
+// the object and returns true, or returns false. Consecutive events of one type become one event.
 func (s *wireWatch[T]) foreign(d *decoder[T], events *[]event[T], format wire.Format, frame *wire.Frame) bool {
 	kind := watch.EventType(frame.Type)
 	if s.shards == nil || kind != watch.Added && kind != watch.Modified && kind != watch.Deleted {
@@ -184,13 +185,14 @@ func (s *wireWatch[T]) foreign(d *decoder[T], events *[]event[T], format wire.Fo
 	return true
 }
 
-// domestic reports whether it is certain that an object is in one of the shards.
+// domestic reports whether an object is certainly in one of the shards.
 func (s *wireWatch[T]) domestic(format wire.Format, data []byte) bool {
 	from, _ := s.shards.sift(format, data)
 	return from == domestic
 }
 
-// undecidedForeign reports whether an object is in no shard whose bytes do not say so plainly.
+// undecidedForeign reports whether an object is in no shard although a quick look at its bytes does
+// not tell.
 func (s *wireWatch[T]) undecidedForeign(format wire.Format, data []byte) bool {
 	if s.shards == nil {
 		return false
@@ -200,7 +202,7 @@ func (s *wireWatch[T]) undecidedForeign(format wire.Format, data []byte) bool {
 	return from == unclear && ok && key.Name != "" && s.shards.siftPartly(format, data) == foreign
 }
 
-// frame appends the event of a frame, or those that it turns out to hold.
+// frame appends the event of a frame, or several events if the frame turns out to hold several.
 func (s *wireWatch[T]) frame(d *decoder[T], events *[]event[T], format wire.Format, frame *wire.Frame) {
 	e, ok := s.event(d, format, frame)
 	if ok || format != wire.JSON {
@@ -218,7 +220,7 @@ func (s *wireWatch[T]) frame(d *decoder[T], events *[]event[T], format wire.Form
 	}
 }
 
-// event says what a frame means, and false if its object cannot be decoded.
+// event converts a frame to an event. It returns false if the object cannot be decoded.
 func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame) (event[T], bool) {
 	e := event[T]{kind: watch.EventType(frame.Type)}
 	switch e.kind {
@@ -255,7 +257,7 @@ func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Fra
 		e.err = s.longVersion(e.version)
 		return e, true
 	}
-	// Something else than an object of the resource, perhaps.
+	// This may be an object of another kind.
 	if other := s.otherKind(format, frame); other != nil {
 		e.err = s.fail(frame, other)
 		return e, true
@@ -288,12 +290,12 @@ func (s *wireWatch[T]) longVersion(version string) error {
 	return nil
 }
 
-// fail wraps what is wrong with a frame.
+// fail wraps the error of a frame.
 func (s *wireWatch[T]) fail(frame *wire.Frame, err error) error {
 	return s.answer.fail(frame.Object[:min(len(frame.Object), headSize)], err)
 }
 
-// otherKind returns an error if what should be an object says that it is something else.
+// otherKind returns an error if the object of a frame has another kind than the resource.
 func (s *wireWatch[T]) otherKind(format wire.Format, frame *wire.Frame) error {
 	kind := metav1.TypeMeta{Kind: string(frame.Kind), APIVersion: string(frame.APIVersion)}
 	if format != wire.Protobuf && unmarshalJSON(format, frame.Object, &kind) != nil {
@@ -312,8 +314,8 @@ func isTableKind(kind metav1.TypeMeta) bool {
 	return kind.Kind == "Table" && strings.HasPrefix(kind.APIVersion, metav1.GroupName+"/")
 }
 
-// bookmark reads what there is to a bookmark: an object with nothing but a version and, at
-// the end of the first objects, an annotation.
+// bookmark decodes a bookmark. Its object has only a version and, after the first objects of a
+// watch-list, an annotation.
 func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
 	if frame.Object == nil {
 		e.err = s.fail(frame, newTypeError[T](nil))
@@ -330,7 +332,7 @@ func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e event[T
 	return e, true
 }
 
-// failure returns what an ERROR event says.
+// failure returns the error of an ERROR event.
 func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 	if frame.Object == nil {
 		return s.fail(frame, newTypeError[*metav1.Status](nil))
@@ -341,7 +343,7 @@ func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 	}
 	kind := status.Kind
 	if format == wire.Protobuf {
-		kind = string(frame.Kind) // the message has none
+		kind = string(frame.Kind) // the protobuf message has no kind
 	}
 	if kind != "Status" {
 		return s.fail(frame, &TypeError{Want: "*v1.Status", Got: cut(kind, maxName)})
@@ -349,7 +351,7 @@ func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 	return s.answer.refused(apierrors.FromObject(&status))
 }
 
-// unmarshal decodes one of the objects that every API has.
+// unmarshal decodes a type that every API has.
 func unmarshal(format wire.Format, data []byte, into interface{ Unmarshal([]byte) error }) error {
 	if format == wire.Protobuf {
 		return into.Unmarshal(data)
@@ -357,7 +359,7 @@ func unmarshal(format wire.Format, data []byte, into interface{ Unmarshal([]byte
 	return unmarshalJSON(format, data, into)
 }
 
-// unmarshalJSON decodes JSON, or CBOR by way of it.
+// unmarshalJSON decodes JSON, or CBOR after a conversion to JSON.
 func unmarshalJSON(format wire.Format, data []byte, into any) (err error) {
 	if format == wire.CBOR {
 		if data, err = wire.AppendJSON(nil, data); err != nil {

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// witness is the object that changed last, as the server sent it. A server that is restored
-// from a snapshot loses that change first, and gives its version to another one. The bytes
-// are copies: a string would keep the memory of an object that is gone.
+// witness is the object that changed last, as the server sent it. A server that is restored from a
+// snapshot loses that change first and reuses its version. The fields are byte copies: a string
+// could keep the memory of a deleted object in use.
 type witness struct {
 	namespace, name, uid, version []byte
 	deleted                       bool
@@ -32,7 +32,7 @@ func (w *witness) note(object metav1.Object, deleted bool) {
 	w.set(object.GetNamespace(), object.GetName(), string(object.GetUID()), object.GetResourceVersion(), deleted)
 }
 
-// list notes an object of a list if none of those before it is newer.
+// list records an object of a list if no earlier object of the list is newer.
 func (w *witness) list(object metav1.Object) {
 	version := object.GetResourceVersion()
 	if len(w.name) == 0 || len(version) > len(w.version) || len(version) == len(w.version) && version > string(w.version) {
@@ -40,8 +40,8 @@ func (w *witness) list(object metav1.Object) {
 	}
 }
 
-// selector adds the object to a field selector. The API server reads a single key then, also
-// if all namespaces are asked for.
+// selector adds the object to a field selector. The API server then reads a single key, also in a
+// request for all namespaces.
 func (w *witness) selector(own string) string {
 	if len(w.name) == 0 {
 		return own
@@ -70,13 +70,13 @@ func (w *witness) contradicts(object metav1.Object, position string) bool {
 	return w.deleted || string(object.GetUID()) != string(w.uid) || object.GetResourceVersion() != string(w.version)
 }
 
-// contradicted reports whether the answer to a probe contradicts the last change. A replay
-// takes the recorded verdict, because the last change may belong to another shard.
+// contradicted reports whether the answer to a probe contradicts the last change. A replay uses the
+// recorded result, because the last change may belong to another shard.
 func (r *run[T]) contradicted(p page[T]) bool {
 	return p.conflict || slices.ContainsFunc(p.items, func(object T) bool { return r.witness.contradicts(object, r.protocol.position) })
 }
 
-// witnessed notes the last object of the last events.
+// witnessed records the last object of the last events.
 func (r *run[T]) witnessed() {
 	for i := len(r.events) - 1; i >= 0; i-- {
 		switch e := &r.events[i]; {

@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Reset makes the mapper ask the server again, whatever it knows.
+// Reset discards the cached discovery results. The mapper then requests them from the server again.
 func (m *Mapper) Reset() { m.ResetWithContext(context.Background()) }
 
-// ResetWithContext is [Mapper.Reset]. It does nothing if ctx ends before its turn comes.
+// ResetWithContext is [Mapper.Reset]. It does nothing if ctx ends while another goroutine uses the
+// mapper.
 func (m *Mapper) ResetWithContext(ctx context.Context) {
 	_, _ = use(ctx, m, func(meta.RESTMapperWithContext) (struct{}, error) {
 		m.of.ResetWithContext(ctx)
@@ -30,36 +31,37 @@ func (m *Mapper) KindForWithContext(ctx context.Context, resource schema.GroupVe
 	})
 }
 
-// KindsFor returns the kinds that a resource may be, the preferred one first.
+// KindsFor returns the possible kinds of a resource, the preferred one first.
 func (m *Mapper) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
 	return m.KindsForWithContext(context.Background(), resource)
 }
 
-// KindsForWithContext returns the kinds that a resource may be, the preferred one first.
+// KindsForWithContext returns the possible kinds of a resource, the preferred one first.
 func (m *Mapper) KindsForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
 	return use(ctx, m, func(of meta.RESTMapperWithContext) ([]schema.GroupVersionKind, error) {
 		return of.KindsForWithContext(ctx, resource)
 	})
 }
 
-// ResourceFor completes a resource of which only a part is given.
+// ResourceFor completes a partial resource.
 func (m *Mapper) ResourceFor(resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
 	return m.ResourceForWithContext(context.Background(), resource)
 }
 
-// ResourceForWithContext completes a resource of which only a part is given.
+// ResourceForWithContext completes a partial resource.
 func (m *Mapper) ResourceForWithContext(ctx context.Context, resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
 	return use(ctx, m, func(of meta.RESTMapperWithContext) (schema.GroupVersionResource, error) {
 		return of.ResourceForWithContext(ctx, resource)
 	})
 }
 
-// ResourcesFor returns the resources that a part may stand for, the preferred one first.
+// ResourcesFor returns the resources that match a partial resource, the preferred one first.
 func (m *Mapper) ResourcesFor(resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
 	return m.ResourcesForWithContext(context.Background(), resource)
 }
 
-// ResourcesForWithContext returns the resources that a part may stand for, the preferred one first.
+// ResourcesForWithContext returns the resources that match a partial resource, the preferred one
+// first.
 func (m *Mapper) ResourcesForWithContext(ctx context.Context, resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
 	return use(ctx, m, func(of meta.RESTMapperWithContext) ([]schema.GroupVersionResource, error) {
 		return of.ResourcesForWithContext(ctx, resource)
@@ -78,26 +80,26 @@ func (m *Mapper) ResourceSingularizerWithContext(ctx context.Context, resource s
 	})
 }
 
-// RESTMapping returns where objects of a kind are, in the first of the versions that the server has, or in
-// the one that it prefers.
+// RESTMapping returns the resource of a kind. It uses the first of the given versions that the
+// server serves, or the server's preferred version without versions.
 func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	return m.RESTMappingWithContext(context.Background(), kind, versions...)
 }
 
-// RESTMappingWithContext returns where objects of a kind are, in the first of the versions that the server has, or in
-// the one that it prefers.
+// RESTMappingWithContext returns the resource of a kind. It uses the first of the given versions
+// that the server serves, or the server's preferred version without versions.
 func (m *Mapper) RESTMappingWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	return use(ctx, m, func(of meta.RESTMapperWithContext) (*meta.RESTMapping, error) {
 		return of.RESTMappingWithContext(ctx, kind, versions...)
 	})
 }
 
-// RESTMappings returns all places where objects of a kind are.
+// RESTMappings returns all resources of a kind.
 func (m *Mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	return m.RESTMappingsWithContext(context.Background(), kind, versions...)
 }
 
-// RESTMappingsWithContext returns all places where objects of a kind are.
+// RESTMappingsWithContext returns all resources of a kind.
 func (m *Mapper) RESTMappingsWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	return use(ctx, m, func(of meta.RESTMapperWithContext) ([]*meta.RESTMapping, error) {
 		return of.RESTMappingsWithContext(ctx, kind, versions...)

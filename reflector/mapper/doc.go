@@ -1,5 +1,5 @@
-// Package mapper says which resource a kind is, by what a server tells of itself, and
-// keeps what it told: on disk, as kubectl does, or in memory.
+// Package mapper maps kinds to resources by API discovery. It caches the discovery results on disk,
+// as kubectl does, or in memory.
 //
 // # Usage
 //
@@ -10,25 +10,26 @@
 //
 // # Guarantees
 //
-//   - M1. The server is asked when something is asked of the mapper, and not before; and
-//     not again while what it told is not older than its life, ten minutes unless [WithLife]
-//     says otherwise. On disk that holds for all processes that use the directory.
-//   - M2. A kind that is missing in what the server told earlier has it asked again, before
-//     that is an answer. After that a missing kind is asked for anew when [Mapper.Reset]
-//     was called, as [reflector.ForKind] does for a kind that it waits for.
-//   - M3. Servers do not share what they told: each host has its own directory.
-//   - M4. A directory that cannot be written, or has rubbish in it, costs requests and
-//     nothing else.
-//   - M5. Whoever waits, for the server or for somebody else who asks it, ends with the
-//     context.
+//   - M1. The mapper sends a discovery request only when one of its methods needs the result. It
+//     does not repeat the request while the cached result is younger than its lifetime. The
+//     lifetime is ten minutes unless [WithLife] sets another one. On disk this holds for all
+//     processes that use the directory.
+//   - M2. If a cached result lacks a kind, the mapper requests discovery again before it reports
+//     the kind as missing. After that, it requests a missing kind again only after [Mapper.Reset].
+//     [reflector.ForKind] resets the mapper while it waits for a kind.
+//   - M3. Each server has its own results: each host has its own directory.
+//   - M4. If the directory is not writable or contains damaged files, the mapper sends more
+//     requests. It does not fail.
+//   - M5. A caller that waits for the server, or for another caller's request, returns when its
+//     context ends.
 //
 // # Concurrency
 //
-// A Mapper may be used from any goroutine, by any number of resources, and a directory by
-// any number of processes. One goroutine asks at a time.
+// Any goroutine may use a Mapper, any number of resources may share it, and any number of processes
+// may share a directory. One goroutine at a time uses the mapper.
 //
 // # Errors
 //
-// A kind that is not served is a [*meta.NoKindMatchError]; other errors are those of the
-// discovery client.
+// If the server does not serve a kind, the error is a [*meta.NoKindMatchError]. Other errors come
+// from the discovery client.
 package mapper

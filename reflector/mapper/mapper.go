@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/homedir"
 )
 
-// DefaultLife is how long what a server told is used.
+// DefaultLife is the default lifetime of cached discovery results.
 const DefaultLife = 10 * time.Minute
 
 // Option configures [OnDisk].
@@ -35,27 +35,29 @@ type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-// WithDirectory sets the directory, in which each server has its own. The default is
-// kubectl's, so that both share what they know: KUBECACHEDIR if that is set, and else
-// .kube/cache in the home directory.
+// WithDirectory sets the cache directory. Each server has a directory of its own below it. The
+// default is kubectl's directory, so that both share their caches: KUBECACHEDIR if that is set, and
+// else .kube/cache in the home directory.
 func WithDirectory(path string) Option {
 	return optionFunc(func(o *options) { o.directory = path })
 }
 
-// WithLife sets how long what a server told is used. The default is [DefaultLife]; 0 or
-// less is never: the server is asked once by each process.
+// WithLife sets the lifetime of cached discovery results. The default is [DefaultLife]. With 0 or
+// less the mapper does not use the results of other processes: each process requests discovery
+// once.
 func WithLife(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.life = d })
 }
 
-// ErrNoDirectory means that nobody said where to keep what a server told.
+// ErrNoDirectory means that there is no cache directory: no option, no KUBECACHEDIR, no home
+// directory.
 var ErrNoDirectory = errors.New("there is no home directory and no KUBECACHEDIR: pass WithDirectory, or use InMemory")
 
-// Mapper is a REST mapper. Get one from [OnDisk] or [InMemory]. Each method that is not
-// given a context is the one that is, with [context.Background].
+// Mapper is a REST mapper. Create one with [OnDisk] or [InMemory]. Each method without a context
+// calls the method with a context and passes [context.Background].
 type Mapper struct {
-	// turn has room for one, who uses the mapper below. That has a lock while it asks the
-	// server, and who waits for a lock does not hear that ctx ended.
+	// turn is a semaphore that protects of. The mapper in of holds a lock while it sends requests.
+	// A goroutine that waits for that lock would not notice the end of its context.
 	turn chan struct{}
 	of   *restmapper.DeferredDiscoveryRESTMapper
 }
@@ -65,8 +67,9 @@ var (
 	_ meta.ResettableRESTMapperWithContext = (*Mapper)(nil)
 )
 
-// OnDisk returns a mapper that keeps what the server told in files, by client-go's cached
-// discovery client. It returns an error if the config is of no use, and [ErrNoDirectory].
+// OnDisk returns a mapper that caches discovery results in files, with client-go's cached discovery
+// client. It returns [ErrNoDirectory] without a cache directory, and an error if the config is
+// invalid.
 func OnDisk(config *rest.Config, opts ...Option) (*Mapper, error) {
 	o := options{directory: defaultDirectory(), life: DefaultLife}
 	for _, opt := range opts {
@@ -83,8 +86,8 @@ func OnDisk(config *rest.Config, opts ...Option) (*Mapper, error) {
 	return over(client), nil
 }
 
-// InMemory returns a mapper that forgets what the server told when the process ends. It
-// returns an error if the config is of no use.
+// InMemory returns a mapper that keeps discovery results in memory. It returns an error if the
+// config is invalid.
 func InMemory(config *rest.Config) (*Mapper, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(restguard.Config(config))
 	if err != nil {
@@ -108,8 +111,8 @@ func defaultDirectory() string {
 	return filepath.Join(home, ".kube", "cache")
 }
 
-// strange is what kubectl does not want in the names of directories either: both must
-// have the same name for a host.
+// strange matches the characters that kubectl replaces in directory names. The mapper and kubectl
+// must use the same directory for a host.
 var strange = regexp.MustCompile(`[^(\w/.)]`)
 
 func directoryOf(host string) string {
@@ -117,7 +120,7 @@ func directoryOf(host string) string {
 	return strange.ReplaceAllString(host, "_")
 }
 
-// use has the mapper below do something when it is its turn.
+// use calls ask with the mapper in of, after other callers have finished with it.
 func use[R any](ctx context.Context, m *Mapper, ask func(meta.RESTMapperWithContext) (R, error)) (result R, err error) {
 	select {
 	case m.turn <- struct{}{}:
@@ -127,7 +130,7 @@ func use[R any](ctx context.Context, m *Mapper, ask func(meta.RESTMapperWithCont
 	}
 	result, err = ask(m.of)
 	if ctx.Err() != nil {
-		// What was told of only a part of the groups is not to be taken for the whole.
+		// The results may cover only some of the API groups. Do not cache them as complete.
 		m.of.ResetWithContext(context.WithoutCancel(ctx))
 	}
 	return result, err
