@@ -1,7 +1,7 @@
 package eventqueue
 
-// ages is the list of the queues that were not settled, oldest first: they come in
-// the order in which their first event did. Guarded by Collection.mu.
+// ages lists the queues that are not settled yet, oldest first: in the order in which their first
+// events came. Guarded by Collection.mu.
 type ages[T any] struct{ oldest, newest *Queue[T] }
 
 // add adds a queue that has just come.
@@ -29,8 +29,8 @@ func (a *ages[T]) remove(q *Queue[T]) {
 	q.older, q.newer = nil, nil
 }
 
-// close takes the list apart: somebody may keep a queue for long, and should not keep all
-// others with it.
+// close unlinks all queues. A consumer may keep one queue for long, and must not keep all others in
+// memory with it.
 func (a *ages[T]) close() {
 	for q := a.oldest; q != nil; {
 		next := q.newer

@@ -6,15 +6,15 @@ import (
 	"github.com/kubereflector/kubereflector/store/memsize"
 )
 
-// sample is how many objects are measured at most to estimate the size of all.
+// sample is the largest number of objects that Bytes measures to estimate the size of all objects.
 const sample = 1024
 
-// Bytes estimates how much memory the queues take beyond the cache: the events, and those
-// of their objects that the cache does not hold, or not any more. An object is as large as
-// size says; nil is [memsize.Of]. Of many objects only some are measured.
+// Bytes estimates the memory that the queues take beyond the cache: the events, and their objects
+// that the cache does not hold, or no longer holds. The function size returns the size of one
+// object; nil means [memsize.Of]. Bytes measures a sample of many objects.
 //
-// It looks at all events, which are locked meanwhile, and so is for a look from time to
-// time. size is called without a lock.
+// Bytes locks the collection while it visits all events, so call it only from time to time. It
+// calls size without a lock.
 func (c *Collection[T]) Bytes(size func(T) int64) int64 {
 	if size == nil {
 		size = memsize.Of[T]
@@ -33,8 +33,7 @@ func (c *Collection[T]) Bytes(size func(T) int64) int64 {
 	return bytes + measured*int64(len(objects))/of
 }
 
-// beyond returns the objects that are in queues and not in the cache, and the number of
-// events.
+// beyond returns the objects that are in queues but not in the cache, and the number of events.
 func (c *Collection[T]) beyond() (objects []T, events int) {
 	c.lock()
 	defer c.mu.Unlock()
@@ -69,7 +68,8 @@ func (c *Collection[T]) beyond() (objects []T, events int) {
 	return objects, events
 }
 
-// same reports whether two values are one object. Values that cannot be compared are not.
+// same reports whether two values are one object. It returns false for values that cannot be
+// compared.
 func same[T any](a, b T) bool {
 	if reflect.TypeFor[T]().Kind() != reflect.Pointer {
 		v, w := reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem()

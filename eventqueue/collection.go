@@ -8,71 +8,70 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Collection holds the event queues of many objects and hands them out, one
-// object at a time, in the order in which something first happened to them. See
-// the package documentation for what it guarantees.
+// Collection holds the event queues of many objects. It hands them out one object at a time, in the
+// order of their first events. The package documentation lists its guarantees.
 //
-// Create one with [New], [Follow] or [FollowFiltered]. All methods are safe for concurrent use.
+// Create a collection with [New], [Follow] or [FollowFiltered]. All methods are safe for concurrent
+// use.
 type Collection[T any] struct {
 	options
 	cache    *store.Cache[T]
 	follower follower[T]
 	unfollow func()
 
-	// wake holds a token while somebody who waits may find a queue to take.
-	// Whoever takes one and leaves another puts the token back.
+	// wake holds a token while a waiting consumer may find a queue to take. A consumer that takes
+	// one queue and leaves another puts the token back.
 	wake   chan struct{}
 	closed chan struct{}
 	synced chan struct{}
 
 	owned bool // cache is the collection's own
-	// ended is true once the collection is closed: what closed says, cheaper.
+	// ended is true once the collection is closed. It is cheaper to read than the channel closed.
 	ended atomic.Bool
-	// waiters is how many wait for wake. It is written under mu.
+	// waiters is the number of consumers that wait for wake. It is written under mu.
 	waiters atomic.Int32
 	inbox   inbox[T]
 
-	// mu protects the fields below it: see lock. Commits take it inside the cache's
-	// writer lock, if they have to; whoever consumes takes it alone. It is never held
-	// while code of a user runs, but for a Compactor.
+	// mu protects the fields below it: see lock. A commit may take it inside the cache's writer
+	// lock; consumers take it alone. No user code runs under it except a Compactor.
 	mu        sync.Mutex
-	keys      lines[T] // of every key that waits or is out
+	keys      lines[T] // the lines of all keys that wait or are out
 	spare     spare[T]
 	unused    unused[T]
-	ready     [2]line[T] // the rings of those that can be taken: see class
-	turns     uint8      // how often the first ring went before the second one
+	ready     [2]line[T] // the rings of the keys that can be taken: see ringOf
+	turns     uint8      // how often the first ring came before the second one
 	listed    bool       // the first list is known
-	passes    uint64     // how often the turn of a key came while that was out
+	passes    uint64     // how often the turn of a key came while the key was out
 	delayed   delayed[T]
 	timer     *time.Timer // fires when the first of delayed is due
-	tidy      *time.Timer // fires when memory may be given back; nil if there is little
+	tidy      *time.Timer // fires when memory may be released; nil if not set
 	compactor Compactor[T]
 	counters  counters
 	ages      ages[T]
-	unsynced  int // keys of the first list that were not settled yet
+	unsynced  int // keys of the first list that are not settled yet
 
-	draining int           // how many drain
-	idle     chan struct{} // closed when nothing is ready or out; nil if nobody waits
+	draining int           // the number of running Drain calls
+	idle     chan struct{} // closed when nothing is ready or out; nil if no Drain waits
 }
 
 var _ store.BatchStore[any] = (*Collection[any])(nil)
 
-// New returns an empty collection with a cache of its own, for objects that
-// keyOf gives their keys: a [store.Store] for a reflector to fill.
+// New returns an empty collection with a cache of its own. The function keyOf returns the key of an
+// object. The collection is a [store.Store] that a reflector fills.
 func New[T any](keyOf store.KeyFunc[T], opts ...Option) *Collection[T] {
 	c := Follow(store.New(keyOf), opts...)
 	c.owned = true
 	return c
 }
 
-// Follow returns a collection of what happens in a cache from now on, beginning
-// with an Addition for each object that the cache holds. Writing to the
-// collection itself fails with [ErrReadOnly]. [Collection.Close] stops following.
+// Follow returns a collection of the events of a cache from now on. It begins with an Addition for
+// each object that the cache holds. Writing to the collection itself fails with [ErrReadOnly].
+// [Collection.Close] stops following.
 func Follow[T any](cache *store.Cache[T], opts ...Option) *Collection[T] {
 	return follow(cache, nil, opts)
 }
 
-// follow is FollowFiltered, for which a nil keep keeps everything.
+// follow implements FollowFiltered. A nil keep keeps all objects.
 func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Collection[T] {
 	c := &Collection[T]{
 		options: newOptions(opts),
@@ -91,7 +90,7 @@ func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Col
 	return c
 }
 
-// Cache returns the cache that the collection's events come from, for reading.
+// Cache returns a read-only view of the cache from which the collection's events come.
 func (c *Collection[T]) Cache() *store.View[T] { return &c.cache.View }
 
 // Len returns the number of keys that wait or are out.
@@ -101,15 +100,14 @@ func (c *Collection[T]) Len() int {
 	return c.keys.len
 }
 
-// Resync queues a Modification of origin Resync, with the same Prior and Object,
-// for every object of the cache that has no events waiting.
+// Resync queues a Modification of origin Resync for every object of the cache that has no waiting
+// events. Its Prior and its Object are the same.
 func (c *Collection[T]) Resync() { c.cache.Resync(&c.follower) }
 
-// Close ends the collection for good: nothing more is queued, and whoever waits
-// for a queue gets [ErrClosed]. It does not wait for a commit that runs: the collection
-// ignores the commit, and the cache forgets the collection after it. Queues that are
-// out may still be settled, to no effect. It may be called more than once, and from a
-// handler.
+// Close ends the collection for good: it queues no more events, and callers that wait for a queue
+// get [ErrClosed]. Close does not wait for a running commit. The collection ignores that commit,
+// and the cache drops the collection after it. Settling a queue that is still out has no effect.
+// Close may be called more than once, and from a handler.
 func (c *Collection[T]) Close() {
 	if c.ended.Swap(true) { // before mu, so that a commit that holds it stops queueing
 		return
@@ -128,8 +126,8 @@ func (c *Collection[T]) Close() {
 	c.emptyRings()
 	c.wakeDrainersLocked()
 	c.mu.Unlock()
-	// A commit holds the lock that this takes until all its followers have heard of
-	// it. What the follower hears from now on, it ignores.
+	// A commit holds the lock that unfollow takes until all followers have processed the commit.
+	// The follower ignores every commit from now on.
 	go c.unfollow()
 }
 
@@ -137,18 +135,17 @@ func (c *Collection[T]) isClosed() bool { return c.ended.Load() }
 
 var begin = time.Now()
 
-// now returns the time, counted from some begin, as that takes less memory.
+// now returns the time since begin. A duration takes less memory than a time.Time.
 func now() time.Duration { return time.Since(begin) }
 
-// regulateLocked opens the inbox if nothing that others wait for can come about by an
-// event alone, and else closes it: whoever closes it sorts in. Somebody may wait for the
-// end of the first list or of a drain, which a deletion can bring, and a compactor is to
-// be asked as events come.
+// regulateLocked opens the inbox, or closes it while a caller waits for an effect of an event
+// itself. Synced and Drain wait in this way, because a deletion can complete them. A compactor must
+// see each event as it comes. Callers that close the inbox must sort in its events.
 func (c *Collection[T]) regulateLocked() {
 	c.inbox.setOpen(c.listed && c.unsynced == 0 && c.draining == 0 && c.compactor == nil && !c.isClosed())
 }
 
-// lock locks mu, and sorts in what commits have left.
+// lock locks mu and queues the events that commits left in the inbox.
 func (c *Collection[T]) lock() {
 	c.mu.Lock()
 	if c.inbox.nonEmpty.Load() {

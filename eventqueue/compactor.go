@@ -10,26 +10,27 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Compactor is a compaction of a user's own: it is given a copy of the events of one
-// object that wait, oldest first and at least two, and returns those that have to
-// reach the handler one by one, in their order. The others are merged into what
-// comes after them, as the table in the package documentation says. What the table
-// does not let go stays, whatever the answer: the last state, and the deletion of an
-// object that the handler may know. Only of the deletions of objects that were never
-// acknowledged, those that are not in the answer give way to the newest.
+// Compactor is a compaction of a user's own. It gets a copy of the waiting events of one object, at
+// least two, oldest first. It returns the events that must reach the handler one by one, in the
+// same order. The collection merges each other event into the next one, by the table in the package
+// documentation.
 //
-// It is called after each event that joins others, so its cost counts for each of
-// them. It runs under the locks of the cache's writer and of the collection: it must
-// be quick and must not call either. Changes to the events themselves are ignored. It
-// must not call [runtime.Goexit]: that ends the goroutine that writes or settles.
+// Some events stay whatever the compactor returns: the last state, and the deletion of an object
+// that the handler may know. Among deletions of objects that were never acknowledged, the
+// collection keeps the newest and the ones that the compactor returned.
+//
+// The collection calls the compactor after each event that joins others, so its cost counts for
+// each such event. It runs under the locks of the cache's writer and of the collection: it must be
+// quick and must not call either. Changes to the events themselves are ignored. It must not call
+// [runtime.Goexit], which would end the goroutine that writes or settles.
 type Compactor[T any] func(events []Event[T]) (keep []Event[T])
 
-// ErrCompaction is what was wrong with the answer of a [Compactor] that returned
-// events which it was not given, twice, or in another order.
+// ErrCompaction reports a wrong answer of a [Compactor]: an event that was not in its argument, an
+// event twice, or events in another order.
 var ErrCompaction = errors.New("compactor must return some of the events that it was given, in their order")
 
-// CompactionError says how a [Compactor] failed. The events that it was given are kept
-// as [WithCompaction] says.
+// CompactionError reports a failed [Compactor]. The collection then keeps the events that
+// [WithCompaction] selects.
 type CompactionError struct {
 	Key store.Key
 	// Err is [ErrCompaction], or a [*PanicError].
@@ -44,10 +45,10 @@ func (e *CompactionError) Error() string {
 // Unwrap returns Err.
 func (e *CompactionError) Unwrap() error { return e.Err }
 
-// CompactBy sets a compaction of your own, for what waits already and for all that
-// comes. It is applied after the one of [WithCompaction], by which memory can still
-// be bounded. A compactor that panics or answers nonsense does no harm; it shows in
-// [Collection.Stats]. Nil ends it.
+// CompactBy sets a compaction of your own, for the waiting events and all later ones. The
+// collection applies it after the [WithCompaction] setting, which can still bound memory. A
+// compactor that panics or returns a wrong answer does no harm; [Collection.Stats] reports it. Nil
+// removes the compactor.
 func (c *Collection[T]) CompactBy(compactor Compactor[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,13 +58,12 @@ func (c *Collection[T]) CompactBy(compactor Compactor[T]) {
 	c.compactor = compactor
 	c.regulateLocked()
 	c.sortInLocked()
-	for _, l := range slices.Collect(c.keys.all()) { // some of them may go
+	for _, l := range slices.Collect(c.keys.all()) { // compactLocked may remove some lines
 		c.compactLocked(l)
 	}
 }
 
-// compactLocked lets the user's compactor say which of the waiting events of a key
-// are kept.
+// compactLocked lets the user's compactor select the waiting events of a key to keep.
 func (c *Collection[T]) compactLocked(l *line[T]) {
 	q := l.waiting
 	if c.compactor == nil || q == nil || len(q.events) < 2 {
@@ -80,7 +80,7 @@ func (c *Collection[T]) compactLocked(l *line[T]) {
 	c.resizedLocked(l, q, events, before, dropped)
 }
 
-// consult asks a compactor which events are dropped.
+// consult asks a compactor for the events to drop.
 func consult[T any](compactor Compactor[T], events []record[T]) (drop []bool, err error) {
 	key := events[0].Key
 	defer func() {
@@ -88,7 +88,7 @@ func consult[T any](compactor Compactor[T], events []record[T]) (drop []bool, er
 			err = &PanicError{Key: key, Value: value, Stack: debug.Stack()}
 		}
 	}()
-	// What marks cannot count is older than what they can, and stays.
+	// A mark has 16 bits. Older events beyond that number stay.
 	offset := max(len(events)-math.MaxUint16, 0)
 	question := make([]Event[T], len(events)-offset)
 	for i := range question {
@@ -111,8 +111,9 @@ func consult[T any](compactor Compactor[T], events []record[T]) (drop []bool, er
 	return drop, nil
 }
 
-// fold merges the events that are dropped into those behind them, and keeps those
-// that the table does not let go. It returns which of what it kept was not to be dropped.
+// fold merges each dropped event into the next one, and keeps the events that the table does not
+// let it merge. It returns the kept events. The slice wanted tells for each one whether the
+// compactor wanted it.
 func fold[T any](events []record[T], drop []bool) (kept []record[T], wanted []bool) {
 	for i, next := range events {
 		gone := false
@@ -123,7 +124,7 @@ func fold[T any](events []record[T], drop []bool) (kept []record[T], wanted []bo
 				break
 			}
 			if n == 0 && !drop[i] {
-				// Wanted although nobody knew of the object.
+				// The handler never knew of the object, but the compactor wants this event.
 				merged, n = inherit(&next, &kept[last]), 1
 			}
 			kept, wanted = kept[:last], wanted[:last]

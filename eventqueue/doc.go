@@ -1,20 +1,18 @@
-// Package eventqueue turns the commits of a store into events and queues them,
-// one queue of events for each object.
+// Package eventqueue turns the commits of a cache into events. It keeps one queue of events for
+// each object.
 //
-// An [Event] says what happened to an object: addition, modification or
-// deletion, with its prior state. A [Queue] is everything that happened to ONE
-// object since it was last looked at. A [Collection] holds the queues and hands
-// them out. In the blog series "Understanding Kubernetes' tools/cache package"
-// these are Event, EventQueue and EventQueueCollection, the Java names for
+// An [Event] says what happened to an object: addition, modification or deletion, with its prior
+// state. A [Queue] holds the events of ONE object that the collection has not yet handed out. A
+// [Collection] holds the queues and hands them out. In the blog series "Understanding Kubernetes'
+// tools/cache package" these are Event, EventQueue and EventQueueCollection, the Java names for
 // client-go's Delta, Deltas and DeltaFIFO.
 //
-// An Event is not the Event of the Kubernetes API (corev1.Event), which is a
-// resource like any other.
+// An Event is not the Event of the Kubernetes API (corev1.Event), which is a resource like any
+// other.
 //
 // # Usage
 //
-// A collection is a [store.Store]: let a reflector fill it, and range over what
-// comes out.
+// A collection is a [store.Store]. A reflector fills it, and your program ranges over its queues.
 //
 //	configMaps := eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
 //	go reflector.New(client.CoreV1().ConfigMaps("default"), configMaps).Run(ctx)
@@ -24,18 +22,17 @@
 //		}
 //	}
 //
-// The end of the loop's body acknowledges the queue. Call [Queue.Fail] to get
-// it again later. [Collection.Process] does the same with several workers;
-// [Collection.Events] yields single events, and [Collection.ProcessEach] calls a function
-// for each. [Collection.Take] is what they are made
-// of, for those who want to settle by [Queue.Done], [Queue.Fail] and [Queue.PutBack]
-// themselves.
+// The end of the loop's body acknowledges the queue. Call [Queue.Fail] to retry the queue later.
+// [Collection.Process] does the same with several workers. [Collection.Events] yields single
+// events, and [Collection.ProcessEach] calls a function for each event. All of them build on
+// [Collection.Take]. Call Take directly to settle queues with [Queue.Done], [Queue.Fail] and
+// [Queue.PutBack].
 //
-// [New] gives the collection a cache of its own, which [Collection.Cache] lets
-// you read. [Follow] puts a collection over a cache that others follow as well:
-// that is how an informer serves many subscribers. [FollowFiltered] tells of some of the
-// objects only: one that enters the selection is an Addition, one that leaves it a
-// Deletion.
+// [New] gives the collection a cache of its own; read it through [Collection.Cache]. [Follow]
+// creates a collection over an existing cache, which may have other followers. An informer serves
+// many subscribers in this way. [FollowFiltered] queues events only for the objects that a
+// predicate selects. An object that enters the selection is an Addition; an object that leaves it
+// is a Deletion.
 //
 // # Guarantees
 //
@@ -45,34 +42,34 @@
 //     never does.
 //   - queue-E3: The first event of a queue starts from the object that was last acknowledged:
 //     its Prior.
-//   - queue-E4: Events that were not acknowledged come again, together with those that came
-//     meanwhile.
+//   - queue-E4: Events that were not acknowledged come again, together with the events that
+//     came meanwhile.
 //   - queue-E5: The cache is never staler than the event in hand. It may be fresher.
 //   - queue-E6: A new UID under an old key is a Deletion and an Addition.
 //   - queue-E7: An object that a relist found unchanged causes no event, and
-//     [Collection.Resync] never brings back an object or a state that is gone.
+//     [Collection.Resync] never brings back a deleted object or an older state.
 //   - queue-E8: [Collection.Synced] closes once every object of the first list was handed out
 //     and settled. A failure settles as well.
 //   - queue-E9: A Deletion says OutOfScope if the object still exists: its scope was dropped,
-//     or another shard owns it. Any other Deletion is of an object that was deleted or is
-//     not known to exist.
+//     or another shard owns it. For any other Deletion, the object was deleted or is not
+//     known to exist.
 //
 // # Order
 //
-// Objects come in the order of their first event. If [WithLiveFirst] or
-// [Collection.LiveFirst] says so, objects of which there is news go before those of
-// which only events of the first list or of a resync wait; one in eight is then still
-// one of the latter. An object that is put back by break, return or [Queue.PutBack] is
-// in front of all others of its kind; one that failed is behind them when its back-off
-// is over, and what a [Permanent] error leaves of one is behind them at once.
+// Objects come in the order of their first event. [WithLiveFirst] and [Collection.LiveFirst] change
+// this order: objects with live events come before objects that have only events of the first list
+// or of a resync. One queue in eight still belongs to the second group, so that it does not starve.
 //
-// # What a queue keeps
+// Break, return and [Queue.PutBack] put an object back in front of its group. A failed object goes
+// to the end of its group when its back-off is over. After a [Permanent] error, the remaining
+// events of an object go to the end of the group at once.
 //
-// [KeepAll] keeps every event until it is acknowledged, as the
-// series' EventQueue does. [KeepLatest], the default, merges events, so that memory depends
-// on the number of keys alone, beside 64 events at most that nobody looked at yet, however
-// long a handler stalls. What the last event that
-// waits and a new one become:
+// # Which events a queue keeps
+//
+// [KeepAll] keeps every event until it is acknowledged, as the series' EventQueue does.
+// [KeepLatest], the default, merges events, so that memory depends on the number of keys, however
+// long a handler stalls. Besides these, the collection buffers up to 64 unmerged events. The table
+// shows the result of merging the last waiting event with a new event:
 //
 //	waiting + new event                         becomes
 //	Addition + Deletion                         nothing
@@ -89,82 +86,81 @@
 //	Deletion + Addition, no UID                 both
 //	anything + resync                           unchanged
 //
-// "Tried" means that an event of the object was handed over and not acknowledged: the
-// handler may have acted on it, and must hear of its end. [Queue.Each], [Queue.Events],
-// [Queue.Oldest], [Queue.Newest] and [Collection.Events] hand over each event that they
-// return or yield. If the holder of a queue uses none of them, all its events count as
-// handed over, because the holder may act on the key. What two events become stays tried and
-// Initial if one of them was, has the origin and the final state of the new one, and is
-// then looked at together with the event before it. So [Deletion a, Addition b] and a
-// Deletion of b are the Deletion of a again if b was not tried, and both deletions if it
-// was. A resync never joins others, so that Resync is the origin of an event only if
-// nothing else happened.
+// An event is "tried" if the collection handed over an event of its object and the handler did not
+// acknowledge it. The handler may have acted on that object, so it must receive the object's
+// deletion. [Queue.Each], [Queue.Events], [Queue.Oldest], [Queue.Newest] and [Collection.Events]
+// hand over each event that they return or yield. If the holder of a queue uses none of them, all
+// its events count as handed over, because the holder may act on the key.
 //
-// A Deletion that says OutOfScope, of an object that goes on to exist, is one like any other here:
-// what left and came back before anybody was told is a Modification, and what is deleted
-// after it came back was deleted.
+// A merged event is tried if either event was tried, and Initial if either was Initial. It takes
+// the origin and the final state of the newer event. The collection then tries to merge it with the
+// event before it. For example, let [Deletion a, Addition b] wait when a Deletion of b comes. If b
+// was not tried, the result is the Deletion of a. If b was tried, both deletions remain. A resync
+// is never merged into other events, so an event has origin Resync only if nothing else happened.
 //
-// A queue keeps at most two merged events of a key, or three after an event was tried: the
-// deletion of the acknowledged object, that of the newest one that was tried, and the current
-// one. Up to 64 unmerged events of the collection come on top. If
-// one object after the other is tried, deleted and re-created, the deletions of the older
-// ones are dropped, and counted in [Stats].
+// An OutOfScope Deletion follows the same table, although its object still exists. If the object
+// leaves and comes back before the handler receives the Deletion, the result is a Modification. If
+// the object comes back and is then deleted, the result is an ordinary Deletion.
 //
-// [KeepLast] merges only what is older than the last n events, the oldest first, and
-// [KeepAll] nothing; but for a resync of an object of which something waits, which is
-// never kept. [Collection.CompactBy] lets a function of yours say which events are not to
-// be merged. Whatever merges, the first event of a queue starts from the object that was
-// last acknowledged, the last state arrives, and so does the deletion of an object that
-// the handler may know of.
+// A queue keeps at most two merged events of a key, or three after an event was tried: the deletion
+// of the acknowledged object, the deletion of the newest tried object, and the current event. An
+// object name may be tried, deleted and re-created many times. The collection then drops the older
+// deletions and counts them in [Stats].
+//
+// [KeepLast] keeps the last n events and merges the older ones, oldest first. [KeepAll] merges
+// nothing. Both drop a resync of an object that has a waiting event. [Collection.CompactBy] takes a
+// function of yours that selects the events that must not be merged. Under every compaction, the
+// first event of a queue starts from the object that was last acknowledged, and the handler
+// receives the last state. The handler also receives the deletion of every object that it may know.
 //
 // # Settling
 //
-// A queue that was handed out is settled once; the first way counts:
+// Each queue that was handed out is settled once; the first call counts:
 //
-//   - Done, or the end of the loop's body, also by continue: acknowledged.
-//   - Fail, a panic or [runtime.Goexit] in the body: put back, to be handed out
-//     again after a back-off that doubles with each failure of the key. News
-//     from the API server ends the wait. A panic is not recovered by a loop; it is by
-//     [Collection.Process], where it is an error, as Goexit is.
-//   - Fail with an error made by [Permanent]: given up, which is to be acknowledged.
-//   - PutBack, break or return without Done: put back in front, not counted as a
-//     failure. Collection.Process does it where its context has ended and the error is
-//     that of the context.
+//   - Done, or the end of the loop's body, also by continue: the queue is acknowledged.
+//   - Fail, a panic or [runtime.Goexit] in the body: the queue is retried after a back-off
+//     that doubles with each failure of the key. A live event of the object ends the wait.
+//     A loop does not recover a panic. [Collection.Process] recovers it, and reports a panic
+//     or Goexit as an error.
+//   - Fail with an error made by [Permanent]: the collection gives the queue up, as if it
+//     were acknowledged.
+//   - PutBack, break or return without Done: the queue goes back in front, and no failure is
+//     counted. Collection.Process does this when its context has ended and the handler
+//     returned the context's error.
 //
-// [Queue.Each] and [Collection.Events] settle event by event: those that are done do not
-// come again, whatever happens to the rest. A queue of which nothing is left is
-// acknowledged.
+// [Queue.Each] and [Collection.Events] settle event by event: a completed event does not come
+// again, whatever happens to the rest. A queue without remaining events is acknowledged.
 //
-// The body's end settles: a defer in the surrounding function runs later.
+// The end of the body settles the queue. A defer in the surrounding function runs later.
 //
 // # Closing and draining
 //
-// [Collection.Close] is the end: it wakes everybody who waits, forgets what waits and
-// refuses what comes. [Collection.Drain] waits until consumers are through with what
-// there is, and says by key what is left. To end in order, stop what fills the
-// collection, drain it, then close it or stop its consumers.
+// [Collection.Close] wakes all waiting callers, discards the waiting events and rejects new ones.
+// [Collection.Drain] waits until consumers have settled all ready queues, and reports the remaining
+// events by key. For an orderly end, first stop the reflector or other writer. Then drain the
+// collection. Then close it or stop its consumers.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine, and several goroutines may range
-// over the queues of one collection. A writer to the cache usually does not wait for consumers: the
-// collection buffers up to 64 unmerged events. No lock is held while a loop's body or a
-// handler runs, so it may take its time, and write to the collection. A [Compactor] is
-// the exception: it runs under the locks of the cache's writer and of the collection. So
-// is the predicate of [FollowFiltered], which runs under the lock of the cache's writer.
+// All methods are safe for concurrent use except [Queue.Each], and several goroutines may range
+// over the queues of one collection. A writer to the cache usually does not wait for consumers,
+// because the collection buffers up to 64 unmerged events. The collection holds no lock while a
+// loop's body or a handler runs. The body or handler may therefore take its time, and may write to
+// the collection. A [Compactor] is the exception: it runs under the locks of the cache's writer and
+// of the collection. The predicate of [FollowFiltered] runs under the lock of the cache's writer.
 //
 // # Observing
 //
-// [Collection.Stats] and [Collection.QueueStates] say how a collection is doing. An
-// [Observer] is told of each queue that is handed out and settled, for metrics and traces;
-// without one nothing is noted for it.
+// [Collection.Stats] and [Collection.QueueStates] report the state of a collection. The collection
+// calls an [Observer] for each queue that it hands out and for each queue that is settled. Use it
+// for metrics and traces.
 //
 // # Errors
 //
-// [ErrClosed] after [Collection.Close]; [ErrReadOnly] for a write to a collection
-// that follows a cache of somebody else's; otherwise the errors of
-// [store.Cache]. [PanicError] is a handler's panic or Goexit under [Collection.Process];
-// [Reporting] makes a [HandlerError] of it and of every other failure.
-// [DrainError] says what was left when draining ended. [CompactionError] is what a
-// [Compactor] did wrong, [FilterError] a panic of a predicate; both are found in [Stats].
+// A closed collection returns [ErrClosed]. A write to a collection that follows another cache fails
+// with [ErrReadOnly]. All other errors of writes come from [store.Cache]. [PanicError] reports a
+// handler's panic or Goexit under [Collection.Process]. [Reporting] wraps it, like every other
+// failure, in a [HandlerError]. [DrainError] lists the keys that remained when draining ended.
+// [CompactionError] reports a failed [Compactor], and [FilterError] a panic of a predicate; [Stats]
+// holds both.
 package eventqueue

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Drain waits until nothing is ready and nothing is out, while others consume.
-// Keys that failed and whose back-off runs are not waited for.
+// Drain waits until no queue is ready and no queue is out, while consumers settle queues. It does
+// not wait for failed keys in back-off.
 //
-// It returns nil if no event is left, and else a [*DrainError] that says what
-// is, also when ctx ended first. Stop what fills the collection before; what is
-// added meanwhile is waited for as well. A closed collection holds nothing.
+// Drain returns nil if no event is left. Otherwise, also when ctx ended first, it returns a
+// [*DrainError] that lists the remaining events. Stop the writer before you call Drain, because
+// Drain also waits for events that come meanwhile. A closed collection holds no events.
 //
-// A handler or a loop's body must not call it with a context that does not end: what it
-// holds itself is out.
+// A handler or a loop's body must not call Drain with a context that does not end, because its own
+// queue is out.
 func (c *Collection[T]) Drain(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Collection[T]) Drain(ctx context.Context) error {
 	return c.leftLocked(nil)
 }
 
-// wakeDrainersLocked lets Drain look again if there is nothing to do.
+// wakeDrainersLocked wakes the Drain calls if no queue is ready or out.
 func (c *Collection[T]) wakeDrainersLocked() {
 	if c.idle != nil && c.idleLocked() {
 		close(c.idle)
@@ -68,8 +68,8 @@ func (c *Collection[T]) leftLocked(cause error) error {
 	return e
 }
 
-// sort orders what is left by key. It is not inlined where somebody has a queue, since it would be
-// compiled there once more.
+// sort orders the remaining keys. It must not be inlined into generic code, because the compiler
+// would then compile it again for each type.
 //
 //go:noinline
 func (e *DrainError) sort() {

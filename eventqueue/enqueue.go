@@ -63,7 +63,7 @@ func (c *Collection[T]) waitLocked(l *line[T], q *Queue[T]) {
 	c.counters.events += len(q.events)
 }
 
-// joinLocked adds an event to those that wait.
+// joinLocked adds an event to the waiting events of a key.
 func (c *Collection[T]) joinLocked(l *line[T], r *record[T]) {
 	q := l.waiting
 	if !q.live && r.live() {
@@ -74,8 +74,8 @@ func (c *Collection[T]) joinLocked(l *line[T], r *record[T]) {
 	c.resizedLocked(l, q, events, len(q.events)+1, dropped)
 }
 
-// resizedLocked takes over the events of a waiting queue after they were merged with
-// each other. came is how many there would be without that.
+// resizedLocked stores the events of a waiting queue after a merge. The argument came is the number
+// of events before the merge.
 func (c *Collection[T]) resizedLocked(l *line[T], q *Queue[T], events []record[T], came, dropped int) {
 	c.counters.events += len(events) - len(q.events)
 	merged := came - len(events) - dropped
@@ -88,12 +88,12 @@ func (c *Collection[T]) resizedLocked(l *line[T], q *Queue[T], events []record[T
 		return
 	}
 	if &events[0] != &q.first[0] {
-		q.first[0] = record[T]{} // holds objects that may be gone
+		q.first[0] = record[T]{} // release objects that may be gone
 	}
 }
 
-// emptiedLocked notes that all that waited for a key was merged away, and forgets the
-// key unless it is out.
+// emptiedLocked handles a key whose waiting events were all merged away. It forgets the key unless
+// its queue is out.
 func (c *Collection[T]) emptiedLocked(l *line[T]) {
 	q := l.waiting
 	l.unlink()
@@ -107,7 +107,7 @@ func (c *Collection[T]) emptiedLocked(l *line[T]) {
 	c.forgetLocked(l)
 }
 
-// forgetLocked forgets a key of which nothing waits, unless it is out.
+// forgetLocked forgets a key without waiting events, unless its queue is out.
 func (c *Collection[T]) forgetLocked(l *line[T]) {
 	if l.out != nil || l.waiting != nil {
 		return
@@ -119,7 +119,7 @@ func (c *Collection[T]) forgetLocked(l *line[T]) {
 	c.wakeDrainersLocked()
 }
 
-// shrinkLocked gives back what many keys needed, beside the table of them.
+// shrinkLocked releases the memory that many keys needed, except the table of keys.
 func (c *Collection[T]) shrinkLocked() {
 	c.spare.drop()
 	c.unused = unused[T]{}

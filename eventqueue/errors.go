@@ -10,16 +10,16 @@ import (
 )
 
 var (
-	// ErrClosed means that the collection has been closed: nothing can be
-	// added to it or taken from it any more.
+	// ErrClosed means that the collection is closed: callers can no longer add events to it or take
+	// queues from it.
 	ErrClosed = errors.New("event-queue collection is closed")
 
-	// ErrReadOnly means that something was written to a collection that
-	// follows a cache: write to the cache.
+	// ErrReadOnly means that a caller wrote to a collection that follows a cache. Write to the
+	// cache instead.
 	ErrReadOnly = errors.New("event-queue collection follows a cache and cannot be written to")
 
-	// ErrAbandoned is the failure of a key whose loop body or handler ended by
-	// a panic or by runtime.Goexit.
+	// ErrAbandoned is the failure of a key whose loop body or handler ended by a panic or by
+	// runtime.Goexit.
 	ErrAbandoned = errors.New("handler ended by a panic or by runtime.Goexit")
 )
 
@@ -27,14 +27,14 @@ var (
 // by [runtime.Goexit].
 type PanicError struct {
 	Key store.Key
-	// Value is what the handler panicked with, or [ErrAbandoned]. It is an any
-	// because panic takes one.
+	// Value is the value that the handler passed to panic, or [ErrAbandoned]. It is an any because
+	// panic takes one.
 	Value any
 	// Stack is the handler's stack, as runtime/debug.Stack formats it.
 	Stack []byte
 }
 
-// Error names the key and the value. The stack is not in it.
+// Error names the key and the value, without the stack.
 func (e *PanicError) Error() string {
 	if e.Value == ErrAbandoned {
 		return fmt.Sprintf("handler ended by runtime.Goexit on %q", e.Key)
@@ -42,24 +42,25 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("handler panicked on %q: %v", e.Key, e.Value)
 }
 
-// Unwrap returns Value if it is an error, and so for a panic(err).
+// Unwrap returns Value if it is an error, as after panic(err).
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// HandlerError is a failure of a handler, as [Reporting], controllers and informers
-// report it. Its events come again unless Err is [Permanent].
+// HandlerError is a failure of a handler. [Reporting], controllers and informers report it. The
+// failed events come again unless Err is [Permanent].
 type HandlerError struct {
 	// Key is the object that the handler failed on.
 	Key store.Key
 	// Attempt is one more than the number of failures since the object was last
 	// acknowledged.
 	Attempt int
-	// ResourceVersion is that of the object of the first event that was not acknowledged
-	// or, of a reconciler, of the object that its cache holds; empty if there is none.
+	// ResourceVersion is the object's resource version. From a queue, it comes from the first event
+	// that was not acknowledged. From a reconciler, it comes from the object in the cache. It is
+	// empty if there is none.
 	ResourceVersion string
-	// Err is what the handler returned, or an [*PanicError].
+	// Err is the handler's error, or a [*PanicError].
 	Err error
 }
 
@@ -74,8 +75,7 @@ func (e *HandlerError) Error() string {
 // Unwrap returns Err.
 func (e *HandlerError) Unwrap() error { return e.Err }
 
-// Stack returns where the handler panicked or ended its goroutine, and nil if it did
-// neither.
+// Stack returns the stack of a handler that panicked or ended its goroutine, and nil otherwise.
 func (e *HandlerError) Stack() []byte {
 	if panicked, ok := errors.AsType[*PanicError](e.Err); ok {
 		return panicked.Stack
@@ -86,8 +86,8 @@ func (e *HandlerError) Stack() []byte {
 // permanentError marks an error as permanent.
 type permanentError struct{ err error }
 
-// Permanent returns an error that says and wraps what err does, and that retrying
-// does not help: events that fail by it are reported and do not come again. It
+// Permanent returns an error that wraps err and has its text. It marks a failure that a retry
+// cannot repair: the collection reports the failed events and does not retry them. Permanent
 // returns nil for nil.
 func Permanent(err error) error {
 	if err == nil {
@@ -96,8 +96,8 @@ func Permanent(err error) error {
 	return &permanentError{err}
 }
 
-// IsPermanent reports whether an error is, or wraps, one of [Permanent]. Of several
-// errors that were joined, all have to be.
+// IsPermanent reports whether an error is, or wraps, an error of [Permanent]. If err joins several
+// errors, each of them must be permanent.
 func IsPermanent(err error) bool {
 	switch e := err.(type) {
 	case *permanentError:
@@ -115,23 +115,23 @@ func (e *permanentError) Error() string { return e.err.Error() }
 
 func (e *permanentError) Unwrap() error { return e.err }
 
-// Left is a key whose events were not all acknowledged when draining ended.
+// Left is a key with unacknowledged events when draining ended.
 type Left struct {
 	Key store.Key
 	// Events is the number of events that wait or are out.
 	Events int
 	// Out is true if a handler still held the key.
 	Out bool
-	// Err is how the key failed last, if it did.
+	// Err is the last failure of the key, or nil.
 	Err error
 }
 
-// DrainError says what was left when [Collection.Drain] ended.
+// DrainError lists the keys that remained when [Collection.Drain] ended.
 type DrainError struct {
 	// Left holds at least one element, in the order of keys.
 	Left []Left
-	// Cause is why draining ended: the cause of its context, or nil if all
-	// that was left are keys that had failed.
+	// Cause is the cause of the context that ended draining. It is nil if only failed keys
+	// remained.
 	Cause error
 }
 

@@ -24,43 +24,41 @@ const (
 type Origin = store.Origin
 
 const (
-	// Watch is the origin of what the API server reported as it happened.
+	// Watch is the origin of a change that the API server reported as it happened.
 	Watch = store.Watch
-	// List is the origin of what a list brought to light: the first objects,
-	// and what changed unseen before a relist.
+	// List is the origin of a change that a list revealed: the first objects, and the changes that
+	// the watch missed before a relist.
 	List = store.List
-	// Resync is the origin of what [Collection.Resync] hands out once more.
+	// Resync is the origin of an event that [Collection.Resync] queued.
 	Resync = store.Resync
 )
 
-// Event is something that happened to an object. It is a value: changing one
-// changes nothing else. The objects in it are shared with the cache and
-// read-only.
+// Event is a change of an object. It is a value: changing one Event changes nothing else. Its
+// objects are shared with the cache and read-only.
 type Event[T any] struct {
 	Type   Type
 	Origin Origin
 
-	// Initial is true for the objects of the first list: they existed before
-	// anybody looked. An Addition that is not Initial is news. It is true as well
-	// for what the first list found missing of what had been told before it.
+	// Initial is true for the objects of the first list: they existed before the reflector started
+	// to watch. An Addition that is not Initial is news. Initial is also true for a Deletion of an
+	// object that earlier events reported and that the first list does not contain.
 	Initial bool
 
-	// FinalStateKnown is true for a Deletion whose Object is the state in which
-	// the object was deleted. It is false for one that a list found missing:
-	// client-go's DeletedFinalStateUnknown.
+	// FinalStateKnown is true for a Deletion whose Object is the state in which the object was
+	// deleted. It is false if a list revealed the deletion: client-go's DeletedFinalStateUnknown.
 	FinalStateKnown bool
 
-	// OutOfScope is true for a Deletion of what goes on to exist: the object left what the cache
-	// is for, because a scope was dropped or it belongs to another shard now. It is none of
-	// this program's business any more, and nothing is to be cleaned up after it.
+	// OutOfScope is true for a Deletion of an object that still exists. The object left the scope
+	// of the cache, because a scope was dropped or because another shard owns the object now. Do
+	// not clean up after such an object.
 	OutOfScope bool
 
 	// PriorKnown is true for every Modification, false for every Addition, and
 	// false for a Deletion only if the object's Addition was merged into it.
 	PriorKnown bool
 
-	// mark tells a Compactor's answer from its question. It is zero in every
-	// event that is handed out.
+	// mark identifies the event in a Compactor's answer. It is zero in every event that a consumer
+	// gets.
 	mark uint16
 
 	// Key is the object's key. It is always set.
@@ -70,8 +68,7 @@ type Event[T any] struct {
 	// first event of a queue is the object that was last acknowledged.
 	Prior T
 
-	// Object is the object after the event; for a Deletion, the last state of
-	// it that is known.
+	// Object is the object after the event. For a Deletion, it is the last known state.
 	Object T
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// FilterError says that the predicate of [FollowFiltered] panicked on an object. The
-// object counts as one that the predicate refused.
+// FilterError says that the predicate of [FollowFiltered] panicked on an object. The collection
+// treats the object as rejected by the predicate.
 type FilterError struct {
 	Key store.Key
 	// Err is a [*PanicError].
@@ -23,23 +23,23 @@ func (e *FilterError) Error() string {
 // Unwrap returns Err.
 func (e *FilterError) Unwrap() error { return e.Err }
 
-// FollowFiltered is [Follow] for somebody who wants to know of some objects only:
-// those for which keep returns true. An object that changes so that keep begins to be
-// true of it is an Addition; one of which it ceases to be true is a Deletion, whose
-// Object is the last state of which it was. What happens to others is no event.
+// FollowFiltered is [Follow] for the objects for which keep returns true. If keep returns false for
+// the prior state of an object and true for the new one, the collection queues an Addition. In the
+// opposite case, it queues a Deletion whose Object is the prior state. The collection queues no
+// events for other objects.
 //
-// keep must be pure, and depend on nothing but the object: it is asked again of the
-// prior state of an object, and must answer as it did. It runs under the lock of the
-// cache's writer, so it must be quick and must not write to the cache or touch the
-// collection. An object on which it panics counts as one that it refused, so that it is
-// deleted for whoever knew of it; the panic shows in [Collection.Stats]. A nil keep
-// keeps everything.
+// The function keep must be pure and depend on the object alone. The collection calls it again for
+// the prior state of an object and needs the same answer. The function runs under the lock of the
+// cache's writer, so it must be quick. It must not write to the cache or use the collection. If
+// keep panics on an object, the collection treats the object as rejected. Consumers that know the
+// object then get a Deletion, and [Collection.Stats] reports the panic. A nil keep keeps all
+// objects.
 func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Option) *Collection[T] {
 	return follow(cache, keep, opts)
 }
 
-// filter is the predicate of a follower; a nil one keeps everything. It belongs to whoever
-// holds the lock of the cache's writer.
+// filter is the predicate of a follower; a nil filter keeps all objects. The lock of the cache's
+// writer guards it.
 type filter[T any] struct {
 	keep func(T) bool
 
@@ -48,8 +48,8 @@ type filter[T any] struct {
 	err      error
 }
 
-// of returns what changes mean to somebody who knows only of what is kept. It is valid
-// until the next call.
+// of translates changes for a consumer that sees only the kept objects. The result is valid until
+// the next call.
 func (f *filter[T]) of(changes []store.Change[T], origin Origin) []store.Change[T] {
 	if f == nil {
 		return changes
@@ -64,7 +64,7 @@ func (f *filter[T]) of(changes []store.Change[T], origin Origin) []store.Change[
 	return kept
 }
 
-// done lets go of the objects of the last commit.
+// done releases the objects of the last commit.
 func (f *filter[T]) done() {
 	if f == nil {
 		return
@@ -89,7 +89,7 @@ func (f *filter[T]) count(n *counters) {
 	}
 }
 
-// see returns what one change means, and whether it means anything.
+// see translates one change. It returns false if the change concerns no kept object.
 func (f *filter[T]) see(c *store.Change[T], origin Origin) (seen store.Change[T], ok bool) {
 	seen = *c
 	switch c.Type {
@@ -108,8 +108,8 @@ func (f *filter[T]) see(c *store.Change[T], origin Origin) (seen store.Change[T]
 		var none T
 		seen.Type, seen.Prior = Addition, none
 	case was && !is:
-		// What it has become is none of the subscriber's business. A list may
-		// have missed states that were.
+		// The object's new state does not match the predicate, so the subscriber gets the prior
+		// state. If the change comes from a list, the cache may have missed states in between.
 		seen.Type, seen.Object, seen.FinalStateKnown = Deletion, c.Prior, origin != List
 	}
 	return seen, is || was

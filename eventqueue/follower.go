@@ -13,7 +13,7 @@ var _ store.Follower[any] = (*follower[any])(nil)
 // Start implements [store.Follower].
 func (f *follower[T]) Start(state *store.Snapshot[T]) {
 	c := f.of
-	// Nobody else has the collection yet: the predicate may run under its lock.
+	// No other goroutine has the collection yet, so the predicate may run under its lock.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	came := now()
@@ -66,7 +66,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	if c.compactor == nil {
 		return
 	}
-	// Last: should it end the goroutine, every event is queued.
+	// Compact last: if the compactor ends the goroutine, every event is already queued.
 	for i := range changes {
 		if c.isClosed() {
 			return

@@ -8,40 +8,40 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// inbox is where commits leave events, so that the cache's writer and those who consume
-// do not wait for each other. Whoever locks the collection sorts them in first, so that
-// to everybody who looks it is as if the writer had done it. It is open only while nobody
-// waits for what an event may bring about by itself: see Collection.regulateLocked.
+// inbox buffers the events of commits, so that the cache's writer and consumers do not wait for
+// each other. A goroutine that locks the collection sorts in these events first. Consumers thus see
+// the same state as if the writer had queued the events itself. The inbox is open only while no
+// caller waits for an effect of an event itself: see Collection.regulateLocked.
 type inbox[T any] struct {
 	// nonEmpty is true if there are events. It is written under mu and read without.
 	nonEmpty atomic.Bool
 
-	// mu protects the fields below it. It is taken inside Collection.mu or without
-	// that, and held for moments.
+	// mu protects the fields below it. A goroutine takes it with or without Collection.mu, and
+	// holds it only for moments.
 	mu      sync.Mutex
 	open    bool         // events may be left here
-	merging bool         // events of one key are merged where they wait, and so not here
+	merging bool         // the collection merges events of one key; the inbox does not
 	events  []arrival[T] // in the order in which they came
 
 	// spare is the memory for the next events. Guarded by Collection.mu.
 	spare []arrival[T]
 }
 
-// arrival is an event that was not looked at yet.
+// arrival is an event in the inbox that the collection has not queued yet.
 type arrival[T any] struct {
 	record record[T]
-	came   time.Duration // when: see now
+	came   time.Duration // the time of arrival: see now
 }
 
-// How many events an inbox holds at most, and for how many it keeps room while nothing
-// happens.
+// inboxSize is the largest number of events in an inbox. inboxIdle is the number of events for
+// which an idle inbox keeps memory.
 const (
 	inboxSize = 64
 	inboxIdle = 4
 )
 
-// put leaves the events that changes mean. It returns false if they have to be queued
-// directly: because there is no room, or nobody may leave events here.
+// put adds the events of changes to the inbox. It returns false if the caller must queue them
+// directly: because the inbox is full or closed, or because the last event has the same key.
 func (b *inbox[T]) put(changes []store.Change[T], origin Origin, initial bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +53,7 @@ func (b *inbox[T]) put(changes []store.Change[T], origin Origin, initial bool) b
 		return true
 	}
 	if b.merging && n > 0 && b.events[n-1].record.Key == changes[0].Key {
-		return false // an object that changes all the time is not kept in many states
+		return false // merge, instead of many states of an object that changes all the time
 	}
 	came := now()
 	for i := range changes {
@@ -63,14 +63,14 @@ func (b *inbox[T]) put(changes []store.Change[T], origin Origin, initial bool) b
 	return true
 }
 
-// setOpen says whether events may be left.
+// setOpen opens or closes the inbox.
 func (b *inbox[T]) setOpen(open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = open
 }
 
-// take takes all events out. The caller holds Collection.mu, and returns their memory by
+// take removes and returns all events. The caller holds Collection.mu, and returns the memory with
 // reuse.
 func (b *inbox[T]) take() []arrival[T] {
 	b.mu.Lock()
@@ -86,8 +86,7 @@ func (b *inbox[T]) reuse(events []arrival[T]) {
 	b.spare = events[:0]
 }
 
-// shrink gives memory back that is not needed while nothing happens. The caller holds
-// Collection.mu.
+// shrink releases memory that an idle inbox does not need. The caller holds Collection.mu.
 func (b *inbox[T]) shrink() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +98,7 @@ func (b *inbox[T]) shrink() {
 	}
 }
 
-// close drops all events, and takes no more. The caller holds Collection.mu.
+// close drops all events and closes the inbox for good. The caller holds Collection.mu.
 func (b *inbox[T]) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,36 +7,35 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// line is what a collection knows of one key: the events that wait in line for
-// the next Queue, and the Queue that is out. Guarded by Collection.mu.
+// line is the state of one key: the events that wait for the next Queue, and the Queue that is out.
+// Guarded by Collection.mu.
 type line[T any] struct {
 	key store.Key
-	// hash is that of key, and chained is the next line with one like it: see lines.
+	// hash is the hash of key. chained is the next line of the same hash chain: see lines.
 	hash    uint64
 	chained *line[T]
 
-	// waiting is the next Queue, which nobody holds yet; out is the one that is
-	// out. Either is nil if there is none.
+	// waiting is the next Queue, which is not handed out yet. out is the Queue that is out. Either
+	// is nil if there is none.
 	waiting, out *Queue[T]
 
-	// failures counts the attempts since the key was last acknowledged; err is
-	// the last one's.
+	// failures counts the failed attempts since the key was last acknowledged. err is the last
+	// error.
 	failures int
 	err      error
 
-	// next and prev link the keys of a ring that are ready; nil while this one is
-	// not. A key for which something happens while it is out is linked at once, so
-	// that it keeps its place. ring is the head of that ring; nil if the key has no
-	// place in one.
+	// next and prev link the ready keys of a ring; they are nil while this key is not ready. If an
+	// event comes while the key is out, the key is linked at once, so that it keeps its place. ring
+	// is the head of that ring, or nil if the key has no place in a ring.
 	next, prev, ring *line[T]
 
-	// passed is not 0 if the key's turn came while it was out: the less, the
-	// earlier. It is then not linked until it is back, so that nobody has to pass
-	// it over twice.
+	// passed is not 0 if the key's turn came while the key was out; a smaller value means an
+	// earlier turn. The key is then unlinked until its queue is back, so that consumers pass it
+	// over only once.
 	passed uint64
 
-	// due is when the back-off of the key is over; heapIndex is its place
-	// among those that wait for it, or -1.
+	// due is the end of the key's back-off. heapIndex is the key's place in the heap of delayed
+	// keys, or -1.
 	due       time.Duration
 	heapIndex int
 }
@@ -54,8 +53,8 @@ func (l *line[T]) linkBefore(next, ring *line[T]) {
 	l.prev.next, l.next.prev = l, l
 }
 
-// pushBy puts a key that was passed over, and is back, in front of a ring, but behind
-// those whose turn came earlier.
+// pushBy links a key that was passed over and is back. It puts the key in front of a ring, but
+// behind the keys whose turn came earlier.
 func (l *line[T]) pushBy(ring *line[T]) {
 	next := ring.next
 	for next.passed != 0 && next.passed < l.passed {
@@ -64,7 +63,7 @@ func (l *line[T]) pushBy(ring *line[T]) {
 	l.linkBefore(next, ring)
 }
 
-// unlink takes a key's place away, if it has one.
+// unlink removes the key from its ring, if it is in one.
 func (l *line[T]) unlink() {
 	if l.linked() {
 		l.prev.next, l.next.prev = l.next, l.prev
@@ -72,14 +71,14 @@ func (l *line[T]) unlink() {
 	l.next, l.prev, l.ring, l.passed = nil, nil, nil, 0
 }
 
-// pass takes a key that is out out of its ring, as the turn-th of all.
+// pass removes a key that is out from its ring, and records the turn.
 func (l *line[T]) pass(turn uint64) {
 	ring := l.ring
 	l.unlink()
 	l.ring, l.passed = ring, turn
 }
 
-// delayed is a heap of the keys whose back-off runs, the first due on top.
+// delayed is a heap of the keys in back-off, ordered by due time.
 type delayed[T any] []*line[T]
 
 func (d *delayed[T]) add(l *line[T]) { heap.Push(d, l) }
@@ -90,8 +89,8 @@ func (d *delayed[T]) remove(l *line[T]) {
 	}
 }
 
-// Len, Less, Swap, Push and Pop are for container/heap, which is older than
-// generics and so deals in any.
+// container/heap calls Len, Less, Swap, Push and Pop. It is older than generics, so Push and Pop
+// use any.
 
 func (d delayed[T]) Len() int { return len(d) }
 

@@ -7,17 +7,16 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// lines finds the line of a key. Each event looks for a key, adds it and removes it
-// again, at a time when there are few of them. A map hashes the three strings of a key
-// each time; this does it once. It gives back the memory of many keys as soon as few of
-// them are left, which a map never does. Guarded by Collection.mu.
+// lines maps keys to lines. Each event looks up, adds and removes a key, usually while there are
+// few keys. A map hashes the three strings of a key in each step; lines hashes them once. It also
+// releases memory as soon as few keys are left, which a map never does. Guarded by Collection.mu.
 type lines[T any] struct {
-	chains []*line[T] // as many as a power of two; a key's hash tells its chain
+	chains []*line[T] // the length is a power of two; a key's hash selects its chain
 	len    int
 }
 
-// minChains is how few chains there are at least, once there was a key, and fewChains
-// how few are not worth giving back.
+// minChains is the smallest number of chains after the first key. A table of at most fewChains
+// chains is not shrunk by remove.
 const (
 	minChains = 8
 	fewChains = 1024
@@ -25,9 +24,9 @@ const (
 
 var keySeed = maphash.MakeSeed()
 
-// hashOf returns the hash of a key, which is another one in each process.
+// hashOf returns the hash of a key. The hash differs between processes.
 func hashOf(key store.Key) uint64 {
-	const odd = 0x9e3779b97f4a7c15 // spreads what is added over all bits
+	const odd = 0x9e3779b97f4a7c15 // spreads the sum over all bits
 	h := maphash.String(keySeed, key.Name) + odd*maphash.String(keySeed, key.Namespace)
 	if key.Cluster != "" {
 		h = h*odd + maphash.String(keySeed, key.Cluster)
@@ -65,7 +64,7 @@ func (s *lines[T]) link(l *line[T]) {
 	l.chained, *chain = *chain, l
 }
 
-// remove removes a line, and reports whether that gave memory back.
+// remove removes a line, and reports whether it released memory.
 func (s *lines[T]) remove(l *line[T]) (shrunk bool) {
 	next := s.chain(l.hash)
 	for *next != l {
@@ -76,14 +75,14 @@ func (s *lines[T]) remove(l *line[T]) (shrunk bool) {
 	return len(s.chains) > fewChains && s.fit()
 }
 
-// fit gives back what is not needed if that is a good part, and reports whether it is.
+// fit shrinks the table if less than one eighth is in use, and reports whether it did.
 func (s *lines[T]) fit() (shrunk bool) {
 	if len(s.chains) <= minChains || s.len >= len(s.chains)/8 {
 		return false
 	}
 	chains := minChains
 	for chains < 2*s.len {
-		chains *= 2 // as many keys again have room
+		chains *= 2 // leave room for as many keys again
 	}
 	s.resize(chains)
 	return true
@@ -101,7 +100,7 @@ func (s *lines[T]) resize(chains int) {
 	}
 }
 
-// all iterates over the lines, in no order. The body must not add or remove any.
+// all iterates over the lines, in no order. The body must not add or remove lines.
 func (s *lines[T]) all() iter.Seq[*line[T]] {
 	return func(yield func(*line[T]) bool) {
 		for _, l := range s.chains {

@@ -2,17 +2,17 @@ package eventqueue
 
 import "slices"
 
-// merge returns what two events of an object, one behind the other, become, and
-// how many events that is: 0 if they cancel each other, 1, or 2 if both have to
-// stay. It is the table in the package documentation.
+// merge merges two consecutive events of an object by the table in the package documentation. It
+// returns the result and the number of events: 0 if they cancel each other, 1, or 2 if both must
+// stay.
 func merge[T any](earlier, later *record[T]) (merged record[T], n int) {
 	switch {
 	case earlier.Type == Deletion:
 		if later.Type != Addition || earlier.told || earlier.uid == "" || earlier.uid != later.uid {
 			return merged, 2
 		}
-		// The same object came back, as one does that left a selector and
-		// entered it again, before anybody was told that it had gone.
+		// The same object came back before a handler received its deletion. For example, it left a
+		// selector and entered it again.
 		merged = inherit(later, earlier)
 		if earlier.PriorKnown {
 			merged.Type = Modification
@@ -20,7 +20,7 @@ func merge[T any](earlier, later *record[T]) (merged record[T], n int) {
 		return merged, 1
 	case later.Type == Deletion:
 		if earlier.Type == Addition && !earlier.tried && !later.tried && !earlier.Initial {
-			return merged, 0 // nobody ever knew of the object
+			return merged, 0 // no handler ever knew of the object
 		}
 		return inherit(later, earlier), 1
 	default:
@@ -41,8 +41,7 @@ func inherit[T any](e, earlier *record[T]) record[T] {
 	return merged
 }
 
-// mergeOldest merges the first two events that can be, and reports whether there
-// are any.
+// mergeOldest merges the first two events that can be merged, and reports whether it found any.
 func mergeOldest[T any](events *[]record[T]) bool {
 	all := *events
 	for i := range len(all) - 1 {
@@ -59,10 +58,9 @@ func mergeOldest[T any](events *[]record[T]) bool {
 	return false
 }
 
-// trim keeps, of the deletions of objects that were never acknowledged, only the
-// newest, and returns how many it dropped: a handler that fails for ever on objects
-// that are re-created for ever must not fill memory. Events that are wanted stay; nil
-// means that none is.
+// trim keeps only the newest of the deletions of objects that were never acknowledged, and returns
+// the number that it dropped. Otherwise a handler that always fails on an object that is always
+// re-created would fill memory. Events that are wanted stay; a nil wanted means that none is.
 func trim[T any](events []record[T], wanted []bool) (kept []record[T], dropped int) {
 	newer := false
 	for i := len(events) - 1; i >= 0; i-- {

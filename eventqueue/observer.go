@@ -7,52 +7,52 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Observer is told how long queues waited and what became of them: for metrics and traces.
-// Its methods are called by whoever takes and settles queues, from as many goroutines at
-// once, and after the fact: of two that settle and take a queue of one key, the second may
-// be heard of first. No lock is held. They must be quick, and must not panic.
+// Observer receives a call for each queue that is handed out or settled, for metrics and traces.
+// The goroutine that takes or settles the queue calls it, so calls run concurrently. A call comes
+// after the fact: the call for a later event of a key may come before an earlier one. No lock is
+// held. The methods must be quick and must not panic.
 type Observer interface {
-	// Taken is called when a queue was handed out, before anybody has it.
+	// Taken is called after the collection took a queue and before a consumer gets it.
 	Taken(Taking)
-	// Settled is called when a queue that was handed out is back, in the way that
-	// counts: the first. Of a closed collection nothing is told.
+	// Settled is called after a queue was settled, for the first call that settles it. After the
+	// collection is closed, Settled is no longer called.
 	Settled(Settling)
 }
 
-// Taking is that a queue was handed out.
+// Taking describes a queue that the collection handed out.
 type Taking struct {
 	Key store.Key
-	// Waited is how long it has been since the first of its events came: of those that
-	// were handed out before, since they came, and not since they are back.
+	// Waited is the time since the oldest event of the queue came. For an event that was handed out
+	// before, it counts from the event's arrival, not from its return.
 	Waited time.Duration
-	// Events is how many events are in the queue, and Merged how many others were merged
-	// into them since they came. What was merged away as a whole is never handed out, and is
-	// counted in [Stats] alone.
+	// Events is the number of events in the queue. Merged is the number of other events that were
+	// merged into them. Events that cancel each other are never handed out; only [Stats] counts
+	// them.
 	Events, Merged int
 	// Attempt is one more than the number of failures of the key: see [Queue.Attempt].
 	Attempt int
 }
 
-// Settling is that a queue is back.
+// Settling describes a queue that a consumer settled.
 type Settling struct {
 	Key store.Key
-	// Events is how many events were handed out.
+	// Events is the number of events that were handed out.
 	Events int
 	Result Result
-	// Err is why it failed or was given up; nil if it did not.
+	// Err is the error of a failed or given-up queue, and nil otherwise.
 	Err error
 }
 
-// Result says how a queue was settled.
+// Result is the way in which a queue was settled.
 type Result uint8
 
 const (
 	// Returned is the result of [Queue.PutBack], break and return.
 	Returned Result = iota
-	// Acknowledged is the result of [Queue.Done], and of every other end that leaves
-	// nothing to come again.
+	// Acknowledged is the result of [Queue.Done], and of every other settlement that leaves no
+	// events.
 	Acknowledged
-	// Failed is the result of [Queue.Fail]: what is left comes again after a back-off.
+	// Failed is the result of [Queue.Fail]: the remaining events are retried after a back-off.
 	Failed
 	// GivenUp is the result of a [Permanent] error.
 	GivenUp
@@ -73,22 +73,22 @@ func (r Result) String() string {
 	return fmt.Sprintf("Result(%d)", uint8(r))
 }
 
-// WithObserver sets who is told of the queues that are handed out and come back. The
-// default, and nil, is nobody, and costs nothing; a nil pointer is somebody. Given more than
-// once, as for metrics and traces, all are told.
+// WithObserver adds an observer of the queues that the collection hands out and that consumers
+// settle. Several observers are all called. A nil interface removes the earlier ones and is the
+// default, which costs nothing. A nil pointer inside the interface counts as an observer.
 func WithObserver(observer Observer) Option {
 	return optionFunc(func(o *options) { o.observer = withObserver(o.observer, observer) })
 }
 
-// tellTaken tells the observer of a queue that was handed out.
+// tellTaken calls the observer for a queue that was handed out.
 func (c *Collection[T]) tellTaken(q *Queue[T]) {
 	c.observer.Taken(Taking{
 		Key: q.Key(), Waited: now() - q.since, Events: len(q.events), Merged: int(q.merged), Attempt: q.Attempt(),
 	})
 }
 
-// settleAndTell takes a queue back, and tells the observer. If reuse is true, nobody else
-// has the queue, and its memory is used again.
+// settleAndTell settles a queue and calls the observer. If reuse is true, no consumer has the queue
+// any more, and settleAndTell reuses its memory.
 func (c *Collection[T]) settleAndTell(q *Queue[T], o outcome, reuse bool) {
 	s := Settling{Key: q.Key(), Events: len(q.events), Result: q.resultOf(o)}
 	if s.Result == Failed || s.Result == GivenUp {
@@ -99,7 +99,7 @@ func (c *Collection[T]) settleAndTell(q *Queue[T], o outcome, reuse bool) {
 	}
 }
 
-// settleFirst takes a queue back, and reports whether that counts.
+// settleFirst settles a queue, and reports whether this call was the one that counts.
 func (c *Collection[T]) settleFirst(q *Queue[T], o outcome, reuse bool) bool {
 	c.lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *Collection[T]) settleFirst(q *Queue[T], o outcome, reuse bool) bool {
 	return counts
 }
 
-// resultOf says what settling a queue in some way comes to.
+// resultOf returns the Result of settling a queue with an outcome.
 func (q *Queue[T]) resultOf(o outcome) Result {
 	switch {
 	case o.how == gaveUp:

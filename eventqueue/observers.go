@@ -2,13 +2,13 @@ package eventqueue
 
 import "slices"
 
-// observers are several observers as one.
+// observers combines several observers into one.
 type observers []Observer
 
-// withObserver returns an observer that tells both; one of them may be nil.
+// withObserver returns an observer that calls both. A nil second one removes the first.
 func withObserver(first, second Observer) Observer {
 	if first == nil || second == nil {
-		return second // a nil one ends what there was
+		return second // a nil observer removes the earlier ones
 	}
 	if several, ok := first.(observers); ok {
 		return append(slices.Clip(several), second)

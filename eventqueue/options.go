@@ -9,7 +9,7 @@ type options struct {
 	compaction Compaction
 	backoff    backoff
 	liveFirst  bool
-	observer   Observer // nil for nobody
+	observer   Observer // nil if there is none
 }
 
 type optionFunc func(*options)
@@ -24,17 +24,15 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithCompaction says which events are kept. The default is [KeepLatest].
+// WithCompaction selects the events that the collection keeps. The default is [KeepLatest].
 func WithCompaction(c Compaction) Option {
 	return optionFunc(func(o *options) { o.compaction = c })
 }
 
-// WithBackoff sets how long a key that failed waits until it is handed out
-// again: about base after the first failure, twice as long after each further
-// one, but never more than limit. The defaults are 100 ms and one minute;
-// values that are not positive leave them. Each wait is drawn at random from the
-// upper half of that time, so that keys that failed together do not come back
-// together.
+// WithBackoff sets the back-off of failed keys. A key waits about base after the first failure, and
+// twice as long after each further one, but never more than limit. The defaults are 100 ms and one
+// minute; values that are not positive leave them. Each wait is drawn at random from the upper half
+// of that time, so that keys that failed together are not retried together.
 func WithBackoff(base, limit time.Duration) Option {
 	return optionFunc(func(o *options) {
 		if base > 0 {
@@ -46,8 +44,8 @@ func WithBackoff(base, limit time.Duration) Option {
 	})
 }
 
-// WithLiveFirst says whether objects of which there is news go before those of which
-// only initial and resync events wait: see [Collection.LiveFirst]. The default is no.
+// WithLiveFirst sets whether objects with live events come before objects that have only initial or
+// resync events: see [Collection.LiveFirst]. The default is no.
 func WithLiveFirst(on bool) Option {
 	return optionFunc(func(o *options) { o.liveFirst = on })
 }

@@ -1,14 +1,13 @@
 package eventqueue
 
-// share says how often what can wait goes before what is live, if both wait: once in
-// so many times.
+// share is the interval of the second ring: while both rings have keys, one turn in share goes to
+// the keys without live events.
 const share = 8
 
-// LiveFirst says whether objects of which there is news go before those of which only
-// events of the first list or of a resync wait, as they come in thousands. One queue
-// in eight is then still one of those, so that they do not starve. The events of one
-// object keep their order in any case. [WithLiveFirst] says it from the beginning;
-// a controller does so unless it is told not to.
+// LiveFirst sets whether objects with live events come before objects that have only events of the
+// first list or of a resync, which come in thousands. One queue in eight still belongs to the
+// second group, so that it does not starve. The events of one object keep their order in any case.
+// [WithLiveFirst] sets it from the beginning. A controller turns it on by default.
 func (c *Collection[T]) LiveFirst(on bool) {
 	c.lock()
 	defer c.mu.Unlock()
@@ -34,8 +33,8 @@ func (c *Collection[T]) emptyRings() {
 	}
 }
 
-// ringOf returns the ring in which a queue waits: the first one, or if it can wait for
-// news of other objects, the second one.
+// ringOf returns the ring in which a queue waits: the second one if the queue has no live event and
+// live events come first, and else the first one.
 func (c *Collection[T]) ringOf(q *Queue[T]) *line[T] {
 	if c.liveFirst && !q.live {
 		return &c.ready[1]
@@ -50,8 +49,8 @@ func (c *Collection[T]) readyLocked(l *line[T]) {
 	}
 }
 
-// reclassLocked moves a key that is ready to the end of the ring where it belongs,
-// unless it is in that or has no place.
+// reclassLocked moves a ready key to the end of the ring where it belongs. It does nothing if the
+// key is already in that ring or has no place.
 func (c *Collection[T]) reclassLocked(l *line[T]) {
 	if ring := c.ringOf(l.waiting); l.ring != nil && l.ring != ring {
 		l.unlink()
@@ -74,8 +73,9 @@ func (c *Collection[T]) nextLocked() *line[T] {
 	}
 }
 
-// firstFreeLocked returns the first key of a ring that is not out, or nil. Those before
-// it leave the ring until they are back: each is passed over once, however many are out.
+// firstFreeLocked returns the first key of a ring that is not out, or nil. It removes the keys
+// before it from the ring until they are back. Each key is thus passed over once, however many are
+// out.
 func (c *Collection[T]) firstFreeLocked(ring *line[T]) *line[T] {
 	for ring.next != ring {
 		l := ring.next
@@ -88,7 +88,7 @@ func (c *Collection[T]) firstFreeLocked(ring *line[T]) *line[T] {
 	return nil
 }
 
-// returnLocked gives a key that is back its turn, if that came while it was out.
+// returnLocked gives a key that is back its turn, if the turn came while the key was out.
 func (c *Collection[T]) returnLocked(l *line[T]) {
 	c.reclassLocked(l)
 	if l.passed != 0 && !l.linked() {

@@ -7,24 +7,23 @@ import (
 	"sync"
 )
 
-// Process calls fn for each queue from the given number of goroutines, at least
-// one, until ctx ends or the collection is closed; then it waits for the running
-// calls and returns. A queue for which fn returned nil is acknowledged, unless
-// fn settled it by itself; one for which fn returned an error is put back as
-// [Queue.Fail] does, or as [Queue.PutBack] does if the error is that of ctx, which has
-// ended. A panic in fn is an error, a [*PanicError]; so is [runtime.Goexit]. To hear of
-// errors, pass what [Reporting] makes of fn.
+// Process calls fn for each queue from the given number of goroutines, at least one. When ctx ends
+// or the collection is closed, Process waits for the running calls and returns.
 //
-// fn gets ctx. It is never called for one key at the same time, and may call
-// every method of the collection but [Collection.Drain], which would wait for fn's own
-// return.
+// If fn returns nil, Process acknowledges the queue, unless fn settled it. If fn returns an error,
+// Process calls [Queue.Fail]. If ctx has ended and the error is the error of ctx, Process calls
+// [Queue.PutBack] instead. A panic in fn counts as an error, a [*PanicError]; so does
+// [runtime.Goexit]. To receive the errors, wrap fn with [Reporting].
+//
+// The function fn gets ctx. Process never calls it concurrently for one key. It may call every
+// method of the collection except [Collection.Drain], which would wait for fn's own return.
 func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(context.Context, *Queue[T]) error) {
 	c.process(ctx, workers, false, fn)
 }
 
-// ProcessEach is [Collection.Process] for a handler of single events, called as
-// [Queue.Each] does, whose failures report hears of as with [Reporting]. Nobody sees a
-// queue, so that their memory is used again. A nil report means that nobody listens.
+// ProcessEach is [Collection.Process] for a handler of single events. It calls fn as [Queue.Each]
+// does, and reports failures as [Reporting] does. A nil report ignores the failures. The handler
+// gets no queue, so ProcessEach reuses the memory of queues.
 func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
 	if report == nil {
 		report = func(context.Context, *HandlerError) {}
@@ -34,7 +33,7 @@ func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(co
 	}, report))
 }
 
-// process is Process. If reuse is true, fn keeps no queue.
+// process implements Process. If reuse is true, fn keeps no queue.
 func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn func(context.Context, *Queue[T]) error) {
 	var running sync.WaitGroup
 	var work func()
@@ -42,8 +41,8 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 		returned := false
 		defer func() {
 			if !returned {
-				// Goexit ended the goroutine, as a test's FailNow does in a
-				// handler. Another one takes its place.
+				// Goexit ended the goroutine, as FailNow of a test does in a handler. Start another
+				// worker in its place.
 				running.Go(work)
 			}
 		}()
@@ -80,10 +79,9 @@ func protect[T any](ctx context.Context, q *Queue[T], fn func(context.Context, *
 	return err
 }
 
-// Reporting returns a function for [Collection.Process] that calls fn and tells
-// report how it failed, before the queue is put back: by an error, a panic or
-// Goexit. It does not tell of a failure that comes from the end of ctx or of the
-// collection.
+// Reporting returns a function for [Collection.Process]. The function calls fn, and calls report if
+// fn fails by an error, a panic or Goexit. It calls report before the queue is put back. It does
+// not report a failure that comes from the end of ctx or of the collection.
 func Reporting[T any](fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) func(context.Context, *Queue[T]) error {
 	return func(ctx context.Context, q *Queue[T]) (err error) {
 		returned := false
@@ -103,11 +101,12 @@ func Reporting[T any](fn func(context.Context, *Queue[T]) error, report func(con
 	}
 }
 
-// resourceVersion returns that of the object of the first event that was not acknowledged.
+// resourceVersion returns the resource version of the object of the first event that was not
+// acknowledged.
 func (q *Queue[T]) resourceVersion() string {
 	first := min(int(q.acknowledged), len(q.events)-1)
 	if q.each == gaveUpOne {
-		first = int(q.acknowledged) - 1 // the one that it failed on
+		first = int(q.acknowledged) - 1 // the event that Each failed on
 	}
 	object, ok := any(q.events[first].Object).(interface{ GetResourceVersion() string })
 	if !ok {
@@ -116,8 +115,8 @@ func (q *Queue[T]) resourceVersion() string {
 	return object.GetResourceVersion()
 }
 
-// interrupted reports whether a handler failed because it was told to end, or was not
-// called because the collection was closed.
+// interrupted reports whether a handler failed because its context ended, or because the collection
+// was closed before the handler was called.
 func (q *Queue[T]) interrupted(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))

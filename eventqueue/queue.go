@@ -8,37 +8,34 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Queue is everything that happened to one object since it was last looked at,
-// oldest event first. It holds at least one event, and never changes: what
-// happens from now on comes in the key's next Queue.
+// Queue holds the events of one object since its last queue was handed out, oldest first. It holds
+// at least one event and never changes. Later events come in the key's next Queue.
 //
-// Queues come from a [Collection], and go back to it by being settled: see the
-// package documentation. Methods are safe for concurrent use, but for
-// [Queue.Each].
+// A [Collection] hands queues out, and consumers settle them: see the package documentation. All
+// methods are safe for concurrent use except [Queue.Each].
 type Queue[T any] struct {
 	of     *Collection[T]
 	line   *line[T]
 	events []record[T]
-	// first is where events begins, so that the usual queue of one event is one
-	// allocation.
+	// first is the first memory of events, so that the usual queue of one event is one allocation.
 	first [1]record[T]
 
-	// since is when the oldest event came: see now. older and newer link the queues that were not settled, for the
-	// collection's statistics. Guarded by of.mu.
+	// since is the time at which the oldest event came: see now. older and newer link the unsettled
+	// queues for the collection's statistics. Guarded by of.mu.
 	since        time.Duration
 	older, newer *Queue[T]
 
 	attempt int32
 
-	// acknowledged is the number of leading events that Each is through with.
+	// acknowledged is the number of leading events that Each completed.
 	acknowledged int32
-	// merged is how many events were merged into those that are here. Guarded by of.mu
-	// until the queue is out.
+	// merged is the number of events that were merged into the events of this queue. Guarded by
+	// of.mu until the queue is out.
 	merged int32
-	// each says how Each or a loop over single events went.
+	// each is the progress of Each or of a loop over single events.
 	each progress
 
-	// live is true if some event is news. Guarded by of.mu.
+	// live is true if at least one event is live. Guarded by of.mu.
 	live bool
 	// initial is true if Synced waits for this queue to be settled. Guarded by
 	// of.mu.
@@ -71,20 +68,19 @@ func (q *Queue[T]) Oldest() Event[T] { return q.events[0].handOver() }
 // Newest returns the last event.
 func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].handOver() }
 
-// Attempt returns one more than the number of failures of the key since it was last
-// acknowledged: 1 unless it failed before.
+// Attempt returns one more than the number of failures of the key since the key was last
+// acknowledged: 1 if the key has not failed since then.
 func (q *Queue[T]) Attempt() int { return int(q.attempt) }
 
 // Done acknowledges the queue. The end of a loop's body does it as well.
 func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
 
-// Fail puts the queue back, to be handed out again after a back-off, together
-// with what happened meanwhile. Events that [Queue.Each] was through with do not
-// come again: if it was through with all, nothing is left to fail. The error is what
-// [DrainError] reports if there is no next time.
+// Fail puts the queue back. The collection retries it after a back-off, together with the events
+// that came meanwhile. Events that [Queue.Each] completed do not come again. If Each completed all
+// events, Fail acknowledges the queue. [DrainError] reports err if draining ends before a retry.
 //
-// If the error is [Permanent], the queue does not come again: all of it, or of a
-// queue that Each worked on, the events up to the one that failed.
+// If err is [Permanent], the collection gives the queue up: all its events do not come again. If
+// Each handled the queue, only the events up to the failed one do not come again.
 func (q *Queue[T]) Fail(err error) {
 	if IsPermanent(err) {
 		q.of.settle(q, outcome{how: gaveUp, err: err, panicked: isPanic(err)})
@@ -93,18 +89,19 @@ func (q *Queue[T]) Fail(err error) {
 	q.of.settle(q, outcome{how: failed, err: err, panicked: isPanic(err)})
 }
 
-// PutBack puts the queue back in front of all others, as if it had not been handed
-// out: it does not count as a failure. A loop's body does it by break or return.
-// Events that [Queue.Each] was through with do not come again.
+// PutBack puts the queue back in front of its group, as if it had not been handed out. It does not
+// count as a failure. Break and return in a loop's body have the same effect. Events that
+// [Queue.Each] completed do not come again.
 func (q *Queue[T]) PutBack() { q.of.settle(q, outcome{}) }
 
-// Each calls fn for each event, oldest first, and acknowledges the event when fn
-// returned nil. It stops at the first error and returns it: pass it to Fail, or
-// return it from a handler, and the event comes again with the later ones; if the
-// error is [Permanent], only the later ones do. It stops between two events when ctx
-// ends, and returns its cause, or when the collection is closed, and returns
-// [ErrClosed]. Once it is through with all events, nothing is left to come again: an
-// error that a handler returns after that acknowledges the queue, as Fail does.
+// Each calls fn for each event, oldest first, and acknowledges the event when fn returns nil. It
+// stops at the first error and returns it. Pass that error to Fail, or return it from a handler:
+// the failed event then comes again with the later ones. If the error is [Permanent], only the
+// later events come again.
+//
+// Each checks between two events whether ctx has ended or the collection is closed. It then stops
+// and returns the cause of ctx, or [ErrClosed]. If a handler returns an error after Each completed
+// all events, that error acknowledges the queue, as Fail does.
 func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 	q.each = max(q.each, begun)
 	for int(q.acknowledged) < len(q.events) {
@@ -126,17 +123,17 @@ func (q *Queue[T]) Each(ctx context.Context, fn func(Event[T]) error) error {
 	return nil
 }
 
-// progress says how single events of a queue are handed over.
+// progress is the state of the handover of single events of a queue.
 type progress uint8
 
 const (
 	notBegun progress = iota
 	begun
-	gaveUpOne // Each ended with a Permanent error, and is through with its event
+	gaveUpOne // Each ended with a Permanent error and acknowledged that event
 )
 
-// handedOverWhole reports whether the holder took no single event. It had the queue,
-// and may have acted on the object by its key.
+// handedOverWhole reports whether the holder read no single event. The holder may then have acted
+// on the object by its key.
 func (q *Queue[T]) handedOverWhole() bool {
 	if q.each != notBegun {
 		return false
@@ -149,7 +146,7 @@ func (q *Queue[T]) handedOverWhole() bool {
 	return true
 }
 
-// outcome is how a queue was settled. The zero outcome puts it back in front.
+// outcome is the way in which a queue was settled. The zero outcome puts it back in front.
 type outcome struct {
 	how      way
 	err      error

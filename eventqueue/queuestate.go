@@ -6,28 +6,27 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// QueueState says how the queue of one object is doing: see [Collection.QueueStates].
+// QueueState is the state of the queue of one object: see [Collection.QueueStates].
 type QueueState struct {
 	Key store.Key
-	// Events is the number of events in it. Those that its holder is through with
-	// count until it is settled.
+	// Events is the number of events in the queue. Events that the holder completed count until the
+	// queue is settled.
 	Events int
-	// Age is the time since the first of them came, be it merged with later ones.
+	// Age is the time since the oldest event came, even if later events were merged with it.
 	Age time.Duration
-	// Out is true if somebody holds the queue. An object can have a second one then,
-	// of what happened since.
+	// Out is true while the queue is handed out. The object can then have a second queue with later
+	// events.
 	Out bool
-	// Failures counts how often the object was handled in vain since that went well,
-	// and Err is what came of it last; nil if nothing failed, or only a loop was left.
+	// Failures is the number of failed attempts since the last success. Err is the last error; it
+	// is nil if no attempt failed.
 	Failures int
 	Err      error
-	// RetryIn is what is left of the back-off; 0 if there is none.
+	// RetryIn is the rest of the back-off, or 0 if there is none.
 	RetryIn time.Duration
 }
 
-// QueueStates returns the state of the queues that wait or are out, the oldest first,
-// but of no more than limit. It takes time in proportion to those that it returns, and
-// is meant for people who look, not for every event.
+// QueueStates returns the states of at most limit queues that wait or are out, oldest first. Its
+// time grows with the number of returned states. It is meant for diagnosis, not for every event.
 func (c *Collection[T]) QueueStates(limit int) []QueueState {
 	c.lock()
 	defer c.mu.Unlock()

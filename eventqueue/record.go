@@ -15,9 +15,8 @@ type record[T any] struct {
 	// because a transformed object may have lost it.
 	uid types.UID
 
-	// tried is true if the object of the event was handed over and not
-	// acknowledged, be it by an event that was merged into this one: the handler
-	// may have acted on it.
+	// tried is true if a consumer got an event of this object and did not acknowledge it. That
+	// event may be one that was merged into this one. The handler may have acted on the object.
 	tried bool
 
 	// told is true if this very event was handed over and not acknowledged.
@@ -39,13 +38,12 @@ func (r *record[T]) handOver() Event[T] {
 // wasRead reports whether the queue that is out handed over the event.
 func (r *record[T]) wasRead() bool { return atomic.LoadUint32(&r.read) != 0 }
 
-// waitingAgain returns the event as it waits after its queue came back.
+// waitingAgain returns the event in the form in which it waits after its queue came back.
 func (r *record[T]) waitingAgain(handedOver bool) record[T] {
 	return record[T]{Event: r.Event, uid: r.uid, tried: r.tried || handedOver, told: r.told || handedOver}
 }
 
-// newRecord returns the event that a change means to somebody who acknowledged
-// everything before it.
+// newRecord returns the event of a change, for a consumer that acknowledged everything before it.
 func newRecord[T any](c *store.Change[T], origin Origin, initial bool) record[T] {
 	return record[T]{
 		Event: Event[T]{
@@ -63,6 +61,6 @@ func newRecord[T any](c *store.Change[T], origin Origin, initial bool) record[T]
 	}
 }
 
-// live reports whether an event is news, and not part of a first list or of a
-// resync, which can wait.
+// live reports whether an event is news. Events of a first list or of a resync are not live and can
+// wait.
 func (r *record[T]) live() bool { return !r.Initial && r.Origin != Resync }

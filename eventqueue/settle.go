@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// settle takes a queue back.
+// settle takes a queue back from a consumer.
 func (c *Collection[T]) settle(q *Queue[T], o outcome) {
 	if c.observer != nil {
 		c.settleAndTell(q, o, false)
@@ -37,7 +37,7 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 		c.ages.remove(q)
 		o.how = done
 	}
-	l.out = nil // not before: a key that is out is not forgotten, whatever merges
+	l.out = nil // only now: a merge must not make the collection forget the key
 	if o.how == done || o.how == gaveUp {
 		l.failures, l.err = 0, nil
 	}
@@ -52,11 +52,11 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 	c.signal()
 	c.wakeDrainersLocked()
 	if joins {
-		c.compactLocked(l) // last: should it end the goroutine, the queue is back
+		c.compactLocked(l) // last: if it ends the goroutine, the queue is back
 	}
 }
 
-// left returns the events that have to come again after a queue was settled.
+// left returns the events that must come again after a queue was settled.
 func (q *Queue[T]) left(o outcome) []record[T] {
 	if o.how == done || o.how == gaveUp && q.each != gaveUpOne {
 		return nil
@@ -64,7 +64,7 @@ func (q *Queue[T]) left(o outcome) []record[T] {
 	return q.events[q.acknowledged:]
 }
 
-// countLocked counts how handlers end.
+// countLocked counts permanent errors and panics of handlers.
 func (c *Collection[T]) countLocked(o outcome) {
 	if o.how == gaveUp {
 		c.counters.givenUp++
@@ -74,17 +74,17 @@ func (c *Collection[T]) countLocked(o outcome) {
 	}
 }
 
-// isPanic reports whether an error comes from a panic or Goexit. It is called without a lock, because
-// the error's methods Is, As and Unwrap are code of the user.
+// isPanic reports whether an error comes from a panic or Goexit. It is called without a lock,
+// because the error's methods Is, As and Unwrap are user code.
 func isPanic(err error) bool {
 	_, ok := errors.AsType[*PanicError](err)
 	return ok || errors.Is(err, ErrAbandoned)
 }
 
-// putBackLocked makes the events that are left of a queue wait again, merged with
-// those that came meanwhile. Nothing waits if they cancel each other.
+// putBackLocked makes the remaining events of a queue wait again, merged with the events that came
+// meanwhile. If all of them cancel each other, no event waits.
 func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T]) {
-	// A new one: the queue is a value, which its holder may still read.
+	// Make a new queue: the holder may still read the old one.
 	whole := q.handedOverWhole()
 	first := rest[0].waitingAgain(whole || rest[0].wasRead())
 	again := c.newQueue(&first, q.since)
@@ -114,7 +114,7 @@ func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T])
 	c.resizedLocked(l, again, events, came, dropped)
 }
 
-// queueUpLocked puts a key that is back where it belongs.
+// queueUpLocked puts a key that is back in its place in a ring or in the heap of delayed keys.
 func (c *Collection[T]) queueUpLocked(l *line[T], o outcome) {
 	if l.waiting == nil {
 		c.forgetLocked(l)
@@ -125,7 +125,7 @@ func (c *Collection[T]) queueUpLocked(l *line[T], o outcome) {
 	case o.how == failed:
 		c.delayLocked(l, o.err)
 	case o.how == done || o.how == gaveUp:
-		c.readyLocked(l) // behind the others, as what failed is
+		c.readyLocked(l) // behind the others, like a failed key
 	default:
 		l.unlink()
 		l.pushFront(c.ringOf(l.waiting))
@@ -133,7 +133,7 @@ func (c *Collection[T]) queueUpLocked(l *line[T], o outcome) {
 	}
 }
 
-// delayLocked makes a key that failed wait, unless there is news of it.
+// delayLocked makes a failed key wait for its back-off, unless the key is already ready.
 func (c *Collection[T]) delayLocked(l *line[T], err error) {
 	l.failures++
 	l.err = err

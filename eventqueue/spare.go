@@ -1,17 +1,18 @@
 package eventqueue
 
-// spare holds the lines of keys that were forgotten, for others: keys come and go
-// with each event. Guarded by Collection.mu.
+// spare holds unused lines for new keys, because keys come and go with each event. Guarded by
+// Collection.mu.
 type spare[T any] struct {
 	first *line[T]
 	len   int
 }
 
-// linesAtOnce is the size of a block. It is small because one line in use keeps all of it.
+// linesAtOnce is the largest number of lines in one block. It is small because one line in use
+// keeps its whole block in memory.
 const linesAtOnce = 8
 
-// take returns an empty line. used is the number of lines in use: the more, the more
-// are made at a time.
+// take returns an empty line. The argument used is the number of lines in use. take allocates
+// larger blocks when more lines are in use.
 func (s *spare[T]) take(used int) *line[T] {
 	if s.first == nil {
 		made := make([]line[T], min(used/2+1, linesAtOnce))
@@ -31,8 +32,8 @@ func (s *spare[T]) put(l *line[T]) {
 	s.len++
 }
 
-// drop forgets all lines that are not in use. They are taken apart: one that shares its
-// block with a line in use would keep all that it leads to.
+// drop forgets all unused lines. It unlinks them, because an unused line that shares its block with
+// a line in use would keep the rest of the list in memory.
 func (s *spare[T]) drop() {
 	for l := s.first; l != nil; {
 		next := l.next

@@ -2,29 +2,29 @@ package eventqueue
 
 import "time"
 
-// Stats says how a collection is doing. The first group is the state at one moment;
-// the second one counts from the collection's beginning.
+// Stats is the state of a collection. The first group of fields is the state at one moment. The
+// second group counts since the collection was created.
 type Stats struct {
 	// Keys is the number of keys that wait or are out.
 	Keys int
-	// Waiting is the number of keys with events that were not handed out, among
-	// them those in back-off.
+	// Waiting is the number of keys with events that were not handed out, including keys in
+	// back-off.
 	Waiting int
-	// Delayed is the number of keys whose back-off runs.
+	// Delayed is the number of keys in back-off.
 	Delayed int
 	// Out is the number of queues that were handed out and not settled yet.
 	Out int
 	// Events is the number of events that wait or are out.
 	Events int
-	// Oldest is the time since the oldest event that was not acknowledged came, be
-	// it merged with later ones; 0 if there is none.
+	// Oldest is the time since the oldest unacknowledged event came, even if later events were
+	// merged with it; 0 if there is none.
 	Oldest time.Duration
 
-	// Merged is the number of events that were merged into others, cancelled each
-	// other, or said nothing new, as a resync does when something waits.
+	// Merged is the number of events that the collection merged into others, that cancelled each
+	// other, or that added nothing, like a resync of an object with waiting events.
 	Merged uint64
-	// Dropped is the number of deletions that no handler will hear of: of objects
-	// that it failed on, and that were re-created and failed on again.
+	// Dropped is the number of deletions that no handler receives. A handler failed on the deleted
+	// objects, and each was re-created and failed again.
 	Dropped uint64
 	// Retries is the number of queues that were handed out again after a failure.
 	Retries uint64
@@ -42,8 +42,7 @@ type Stats struct {
 	FilterErr      error
 }
 
-// Stats returns the collection's statistics. It takes the same short time however
-// much there is to count.
+// Stats returns the collection's statistics. Its time does not depend on the number of events.
 func (c *Collection[T]) Stats() Stats {
 	c.lock()
 	defer c.mu.Unlock()
@@ -60,7 +59,7 @@ func (c *Collection[T]) Stats() Stats {
 	return s
 }
 
-// counters is what a collection counts as it goes. Guarded by Collection.mu.
+// counters holds the running counts of a collection. Guarded by Collection.mu.
 type counters struct {
 	waiting, out, events int
 
@@ -69,5 +68,5 @@ type counters struct {
 	compactionErr, filterErr error
 }
 
-// close forgets what is there, and keeps what has been.
+// close resets the counts of the current state and keeps the totals.
 func (n *counters) close() { n.waiting, n.out, n.events = 0, 0, 0 }

@@ -1,22 +1,21 @@
 package eventqueue
 
-// Synced returns a channel that is closed once every object of the first list
-// has been handed out and settled in some way: acknowledged, failed, or merged
-// away because it was deleted first. For an empty list that is when the list is
-// known. Break and return put a queue back unsettled. A collection that is
-// closed before never becomes synced.
+// Synced returns a channel that is closed once every object of the first list was handed out and
+// settled. An object counts as settled if it was acknowledged, failed, or was merged away by its
+// deletion. For an empty list, the channel closes when the list is known. Break and return put a
+// queue back unsettled. A collection that is closed before never becomes synced.
 func (c *Collection[T]) Synced() <-chan struct{} { return c.synced }
 
-// markListedLocked notes that the first list is known. Synced waits from now on
-// for all keys that are not settled: also for those whose events came before
-// the list, and which it found unchanged.
+// markListedLocked records that the first list is known. From now on, Synced waits for all keys
+// that are not settled. This includes keys whose events came before the list and that the list
+// found unchanged.
 func (c *Collection[T]) markListedLocked() {
 	if c.listed {
 		return
 	}
 	for l := range c.keys.all() {
 		if l.heapIndex >= 0 {
-			continue // it was handed out and failed, which is a way to be settled
+			continue // the key was handed out and failed, which settles it
 		}
 		switch {
 		case l.waiting != nil:
@@ -33,19 +32,19 @@ func (c *Collection[T]) markListedLocked() {
 	c.checkSyncedLocked()
 }
 
-// initialSettledLocked notes that one key of the first list is through.
+// initialSettledLocked records that one key of the first list is settled.
 func (c *Collection[T]) initialSettledLocked() {
 	c.unsynced--
 	c.checkSyncedLocked()
 }
 
-// checkSyncedLocked closes Synced when it is time: markListedLocked runs once,
-// and only it adds to unsynced, so that zero is reached once.
+// checkSyncedLocked closes the channel once no key of the first list remains. It does so only once,
+// because markListedLocked runs once and nothing else adds to unsynced.
 func (c *Collection[T]) checkSyncedLocked() {
 	if c.listed && c.unsynced == 0 {
 		close(c.synced)
 		c.regulateLocked()
-		// So many keys at once do not come again soon.
+		// The first list usually has the most keys, so release their memory.
 		if c.keys.fit() {
 			c.shrinkLocked()
 		}

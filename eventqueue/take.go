@@ -6,16 +6,15 @@ import (
 )
 
 // Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
-// [Queue.PutBack]; ranging over [Collection.Queues] does so by itself. Take returns
-// the cause of ctx once that has ended, and [ErrClosed] once the collection is
-// closed.
+// [Queue.PutBack]; a loop over [Collection.Queues] settles by itself. Take returns the cause of ctx
+// once ctx has ended, and [ErrClosed] once the collection is closed.
 func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 	return c.take(ctx, nil, false)
 }
 
-// take acknowledges a queue, if there is one, and takes the next. A loop does both at
-// once, so that it takes the lock half as often. If reuse is true, nobody else has the
-// last one, and its memory is used again.
+// take acknowledges the queue last, if there is one, and takes the next. A loop does both in one
+// call, so that it takes the lock half as often. If reuse is true, no consumer has last any more,
+// and take reuses its memory.
 func (c *Collection[T]) take(ctx context.Context, last *Queue[T], reuse bool) (*Queue[T], error) {
 	if last != nil && c.observer != nil {
 		c.settleAndTell(last, outcome{how: done}, reuse)
@@ -23,8 +22,8 @@ func (c *Collection[T]) take(ctx context.Context, last *Queue[T], reuse bool) (*
 	}
 	waited := false
 	for {
-		// Checked first, and not left to select, which picks at random: after
-		// the end nothing is handed out any more.
+		// Check ctx first: select picks at random, and after the end of ctx take must not hand out
+		// a queue.
 		if ctx.Err() != nil {
 			if last != nil {
 				last.Done()
@@ -49,8 +48,8 @@ func (c *Collection[T]) take(ctx context.Context, last *Queue[T], reuse bool) (*
 	}
 }
 
-// takeOrWait takes a queue or, if none is ready, says that the caller waits for one.
-// waited is true if it said so before.
+// takeOrWait takes a queue. If none is ready, it registers the caller as a waiter. The argument
+// waited is true if the caller was already registered.
 func (c *Collection[T]) takeOrWait(last *Queue[T], reuse, waited bool) (*Queue[T], error) {
 	c.lock()
 	defer c.mu.Unlock()
@@ -69,7 +68,7 @@ func (c *Collection[T]) takeOrWait(last *Queue[T], reuse, waited bool) (*Queue[T
 			return q, err
 		}
 		c.waiters.Add(1)
-		// Whoever left an event before that does not know that somebody waits.
+		// A writer that left an event before this line did not see the waiter, so look again.
 		if !c.inbox.nonEmpty.Load() {
 			c.restLocked()
 			return nil, nil
@@ -79,11 +78,10 @@ func (c *Collection[T]) takeOrWait(last *Queue[T], reuse, waited bool) (*Queue[T
 	}
 }
 
-// idleAfter is after what time memory for many events is given back.
+// idleAfter is the idle time after which the collection releases the memory for many events.
 const idleAfter = time.Second
 
-// restLocked sees to it that memory that is not needed while nothing happens is given
-// back, if nothing happens for a while.
+// restLocked starts the timer that releases unused memory, if there is much of it.
 func (c *Collection[T]) restLocked() {
 	much := cap(c.inbox.spare) > inboxIdle || c.unused.len > inboxIdle || c.spare.len > 2*linesAtOnce
 	if much && c.tidy == nil {
@@ -91,7 +89,8 @@ func (c *Collection[T]) restLocked() {
 	}
 }
 
-// tidyUp gives memory back, unless somebody is busy: who waits next comes back to it.
+// tidyUp releases unused memory if a consumer waits. If all consumers are busy, it does nothing;
+// the next consumer that waits starts the timer again.
 func (c *Collection[T]) tidyUp() {
 	c.lock()
 	defer c.mu.Unlock()
@@ -104,12 +103,12 @@ func (c *Collection[T]) tidyUp() {
 	c.spare.drop()
 }
 
-// stopWaiting takes back that the caller waits.
+// stopWaiting removes the caller from the waiters.
 func (c *Collection[T]) stopWaiting() {
 	c.lock()
 	defer c.mu.Unlock()
 	c.waiters.Add(-1)
-	c.signal() // the token may have been meant for somebody else
+	c.signal() // the token may have been meant for another waiter
 }
 
 func (c *Collection[T]) takeLocked() (*Queue[T], error) {
@@ -135,7 +134,7 @@ func (c *Collection[T]) takeLocked() (*Queue[T], error) {
 	return q, nil
 }
 
-// signal wakes one of those who wait.
+// signal wakes one waiter.
 func (c *Collection[T]) signal() {
 	if c.waiters.Load() == 0 {
 		return

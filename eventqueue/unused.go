@@ -1,13 +1,14 @@
 package eventqueue
 
-// unused holds queues that nobody has any more, because a loop over single events
-// handed out what was in them and not the queues. Guarded by Collection.mu.
+// unused holds queues that no consumer has any more, because a loop over single events handed out
+// only their events. Guarded by Collection.mu.
 type unused[T any] struct {
 	first *Queue[T] // linked by newer
 	len   int
 }
 
-// maxUnused is how many are kept: as many as come while one is handled, if not for long.
+// maxUnused is the largest number of queues that unused keeps. It covers the events that come while
+// a handler runs, unless it runs for long.
 const maxUnused = inboxSize
 
 func (u *unused[T]) put(q *Queue[T]) {
@@ -30,7 +31,7 @@ func (u *unused[T]) take() *Queue[T] {
 	return q
 }
 
-// shrink keeps few.
+// shrink keeps at most inboxIdle queues.
 func (u *unused[T]) shrink() {
 	for u.len > inboxIdle {
 		u.first = u.first.newer

@@ -2,8 +2,7 @@ package eventqueue
 
 import "github.com/kubereflector/kubereflector/store"
 
-// Add implements [store.Store]: it adds an object to the cache, and queues what
-// that means.
+// Add implements [store.Store]: it adds an object to the cache and queues the resulting event.
 func (c *Collection[T]) Add(object T) error {
 	return c.write(func(s *store.Cache[T]) error { return s.Add(object) })
 }
@@ -13,8 +12,7 @@ func (c *Collection[T]) Update(object T) error {
 	return c.write(func(s *store.Cache[T]) error { return s.Update(object) })
 }
 
-// Delete implements [store.Store]. For an object that the cache does not hold
-// nothing is queued.
+// Delete implements [store.Store]. It queues nothing for an object that the cache does not hold.
 func (c *Collection[T]) Delete(object T) error {
 	return c.write(func(s *store.Cache[T]) error { return s.Delete(object) })
 }
@@ -24,8 +22,8 @@ func (c *Collection[T]) DeleteKey(key store.Key) error {
 	return c.write(func(s *store.Cache[T]) error { return s.DeleteKey(key) })
 }
 
-// Replace implements [store.Store]. Nothing is queued for objects that the cache
-// holds at the same version; a Deletion is queued for each that is missing.
+// Replace implements [store.Store]. It queues nothing for objects that the cache holds at the same
+// version. It queues a Deletion for each object that is missing from objects.
 func (c *Collection[T]) Replace(objects []T, resourceVersion string) error {
 	return c.write(func(s *store.Cache[T]) error { return s.Replace(objects, resourceVersion) })
 }
@@ -43,7 +41,7 @@ func (c *Collection[T]) Has(key store.Key, version store.Version) bool {
 	return c.cache.Has(key, version)
 }
 
-// KeyOf returns the key of an object, held or not: see [store.View.KeyOf].
+// KeyOf returns the key of an object, even if the cache does not hold it: see [store.View.KeyOf].
 func (c *Collection[T]) KeyOf(object T) (store.Key, error) { return c.cache.KeyOf(object) }
 
 // Bookmark implements [store.Store]. It queues nothing.
@@ -51,7 +49,7 @@ func (c *Collection[T]) Bookmark(resourceVersion string) error {
 	return c.write(func(s *store.Cache[T]) error { return s.Bookmark(resourceVersion) })
 }
 
-// ResourceVersion implements [store.Store]: it is that of the cache.
+// ResourceVersion implements [store.Store]: it returns the resource version of the cache.
 func (c *Collection[T]) ResourceVersion() string { return c.cache.ResourceVersion() }
 
 func (c *Collection[T]) write(to func(*store.Cache[T]) error) error {
@@ -61,7 +59,7 @@ func (c *Collection[T]) write(to func(*store.Cache[T]) error) error {
 	return to(c.cache)
 }
 
-// readOnly returns why the collection takes no writes, or nil if it does.
+// readOnly returns the reason for which the collection takes no writes, or nil.
 func (c *Collection[T]) readOnly() error {
 	switch {
 	case !c.owned:
@@ -72,7 +70,7 @@ func (c *Collection[T]) readOnly() error {
 	return nil
 }
 
-// batch is a batch of the cache that ends with the collection.
+// batch is a batch of the cache that fails once the collection is closed.
 type batch[T any] struct {
 	store.Batch[T]
 	of *Collection[T]

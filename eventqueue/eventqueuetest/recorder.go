@@ -14,8 +14,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Source is what events come from: an [*eventqueue.Collection], or a subscription of an
-// informer.
+// Source is a source of events: an [*eventqueue.Collection], or a subscription of an informer.
 type Source[T any] interface {
 	Events(ctx context.Context) iter.Seq[eventqueue.Event[T]]
 }
@@ -28,14 +27,14 @@ type Recorder[T any] struct {
 	events map[store.Key][]eventqueue.Event[T] // that came and were not expected yet
 }
 
-// Record returns a recorder of a source, of which nobody else should take events. It has
-// to be used inside a bubble of [testing/synctest].
+// Record returns a recorder of a source. Nothing else may take events from that source. Use the
+// recorder inside a bubble of [testing/synctest].
 func Record[T any](t testing.TB, source Source[T]) *Recorder[T] {
 	return &Recorder[T]{t: t, source: source, events: make(map[store.Key][]eventqueue.Event[T])}
 }
 
-// Expect expects the given events as the next ones of a key, in this order, and no
-// further ones of that key. Without any it expects that nothing happened to the key.
+// Expect expects the given events as the next ones of a key, in this order, and no further events
+// of that key. Without wants, it expects that the key has no events.
 func (r *Recorder[T]) Expect(key store.Key, wants ...Want[T]) {
 	r.t.Helper()
 	r.collect()
@@ -50,7 +49,7 @@ func (r *Recorder[T]) Expect(key store.Key, wants ...Want[T]) {
 	}
 }
 
-// ExpectNothing expects that nothing came but what was expected before, for any key.
+// ExpectNothing expects that no key has events beyond the expected ones.
 func (r *Recorder[T]) ExpectNothing() {
 	r.t.Helper()
 	r.collect()
@@ -60,7 +59,7 @@ func (r *Recorder[T]) ExpectNothing() {
 	clear(r.events)
 }
 
-// collect takes all events that there are.
+// collect takes all events that are ready.
 func (r *Recorder[T]) collect() {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -70,13 +69,13 @@ func (r *Recorder[T]) collect() {
 			r.events[e.Key] = append(r.events[e.Key], e)
 		}
 	}()
-	// When this returns, the goroutine above waits for more, and so do all others.
+	// When Wait returns, the goroutine above and all others wait.
 	synctest.Wait()
 	stop()
 	<-ended
 }
 
-// describe says what events are like, in the words of a [Want].
+// describe returns events in the words of a [Want].
 func describe[T any](events []eventqueue.Event[T]) []string {
 	var words []string
 	for _, e := range events {

@@ -7,13 +7,13 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 )
 
-// Want is what an event has to be like. The zero Want wants any event.
+// Want describes one expected event. The zero Want matches any event.
 type Want[T any] struct {
 	words string
 	is    func(eventqueue.Event[T]) bool
 }
 
-// String says what is wanted.
+// String describes the expected event.
 func (w Want[T]) String() string {
 	if w.is == nil {
 		return "any event"
@@ -51,8 +51,7 @@ func OfType[T any](wanted eventqueue.Type) Want[T] {
 	return Want[T]{fmt.Sprintf("any %v", wanted), func(e eventqueue.Event[T]) bool { return e.Type == wanted }}
 }
 
-// Where wants an event for which a function returns true. The words stand for it in
-// errors.
+// Where wants an event for which a function returns true. Errors show words for it.
 func Where[T any](words string, is func(eventqueue.Event[T]) bool) Want[T] {
 	return Want[T]{words, is}
 }

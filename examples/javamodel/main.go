@@ -1,31 +1,28 @@
-// Program javamodel is the example with which the Java outcome of the series shows its
-// parts at work, in Go: a reflector, an event-queue collection and a consumer that
-// tracks what is known, put together by hand and closed in the right order. It is
-// example 5 of examples/README.md.
+// Program javamodel rebuilds in Go the example that shows the parts of the series' Java outcome. It
+// puts together a reflector, an event-queue collection and a consumer, and closes them in the right
+// order. It is example 5 of examples/README.md.
 //
-// What the Java program does, and what becomes of it here:
+// The list compares each step of the Java program with this program:
 //
-//  1. It makes a map for the known objects, and an EventQueueCollection that uses the
-//     map. Here [eventqueue.New] makes both: the collection has a cache of its own,
-//     and nobody has to lock anything to read it.
-//  2. It derives a class from ResourceTrackingEventQueueConsumer, which is given the
-//     same map. The class brings the map up to date and then tells its subclass of the
-//     event. Here the cache is up to date before an event is queued, and an event
-//     carries its prior object by itself. A consumer is any code that ranges over the
-//     queues; the one below tracks what it was told, to show that this comes to the
-//     same.
-//  3. It starts the collection with the consumer, which gets a thread. Here the
-//     consumer is a goroutine of the program's own.
-//  4. It makes a client and a Reflector that fills the collection and resyncs it every
-//     ten seconds, starts the reflector and sleeps. Here resyncing is the collection's
-//     business, called by whoever wants it.
-//  5. It closes the reflector, the client and the collection, in this order: what fills
-//     first, what is filled last. Here the same order is: end the reflector's context
-//     and wait for Run, let the consumer finish by [eventqueue.Collection.Drain], then
-//     close the collection, which ends the consumer's loop. A client has nothing to
-//     close.
+//  1. The Java program makes a map for the known objects, and an EventQueueCollection that
+//     uses the map. Here [eventqueue.New] makes both. The collection has its own cache, and
+//     readers of the cache need no lock.
+//  2. The Java program derives a class from ResourceTrackingEventQueueConsumer, which gets
+//     the same map. The class updates the map and then passes the event to its subclass.
+//     Here the cache is current before an event is queued, and an event carries its prior
+//     object. A consumer is any code that ranges over the queues. The consumer below keeps
+//     its own map of received events, to show that the map matches the cache.
+//  3. The Java program starts the collection with the consumer, which gets a thread. Here
+//     the consumer is a goroutine of this program.
+//  4. The Java program makes a client and a Reflector that fills the collection and resyncs
+//     it every ten seconds. It then starts the reflector and sleeps. Here the collection
+//     resyncs when the program calls [eventqueue.Collection.Resync].
+//  5. The Java program closes the reflector, the client and the collection, in this order.
+//     Here the order is the same: end the reflector's context and wait for Run. Let the
+//     consumer finish with [eventqueue.Collection.Drain]. Then close the collection, which
+//     ends the consumer's loop. A client needs no closing.
 //
-// Package controller does steps 3 to 5 for those who do not want to see them.
+// Package controller does steps 3 to 5 by itself.
 package main
 
 import (
@@ -83,7 +80,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	return err
 }
 
-// tracker is a consumer that keeps a map of what it was told.
+// tracker is a consumer that keeps a map of the objects in its events.
 type tracker struct {
 	out   io.Writer
 	known map[store.Key]*corev1.ConfigMap

@@ -18,8 +18,7 @@ import (
 	appsv1client "k8s.io/client-go/kubernetes/typed/apps/v1"
 )
 
-// demo plays everybody else: users, and the controller of Deployments, which an API
-// server in memory does not have.
+// demo plays the users and the Deployment controller, which the in-memory API server does not have.
 type demo struct {
 	cluster.Cluster
 	out         io.Writer
@@ -27,7 +26,7 @@ type demo struct {
 	deployments appsv1client.DeploymentInterface
 }
 
-// demonstrate runs the controller, and has things happen.
+// demonstrate runs the controller and makes the changes of the demo.
 func demonstrate(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	writer, err := dynamic.NewForConfig(c.Config)
 	if err != nil {
@@ -88,7 +87,7 @@ func (d *demo) run(ctx context.Context, replicas int32) error {
 	return err
 }
 
-// spoil plays somebody who does not know that the Deployment is not theirs.
+// spoil plays a user who changes a Deployment that the controller owns.
 func (d *demo) spoil(ctx context.Context) error {
 	web, err := d.deployments.Get(ctx, "web", metav1.GetOptions{})
 	if err == nil {
@@ -99,7 +98,7 @@ func (d *demo) spoil(ctx context.Context) error {
 	return err
 }
 
-// tell says what has become of the Foo and of the Deployments.
+// tell prints the state of the Foo and of the Deployments.
 func (d *demo) tell(ctx context.Context, what string) error {
 	fmt.Fprintf(d.out, "%s:\n", what)
 	object, err := d.foos.Get(ctx, "web", metav1.GetOptions{})
@@ -134,7 +133,7 @@ func (d *demo) tell(ctx context.Context, what string) error {
 
 func imageOf(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image }
 
-// events says what a user reads who describes the Foo.
+// events prints the Events that kubectl describe would show for the Foo.
 func (d *demo) events(ctx context.Context) error {
 	list, err := d.CoreV1().Events("default").List(ctx, metav1.ListOptions{})
 	if err != nil {

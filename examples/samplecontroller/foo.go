@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Foo is somebody's wish for a Deployment.
+// Foo is a custom resource that asks for a Deployment.
 type Foo struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -16,13 +16,13 @@ type Foo struct {
 	Status            FooStatus `json:"status,omitzero"`
 }
 
-// FooSpec is what somebody wants.
+// FooSpec is the desired state.
 type FooSpec struct {
 	DeploymentName string `json:"deploymentName"`
 	Replicas       int32  `json:"replicas"`
 }
 
-// FooStatus is what is the case.
+// FooStatus is the observed state.
 type FooStatus struct {
 	AvailableReplicas int32              `json:"availableReplicas"`
 	Conditions        []metav1.Condition `json:"conditions,omitempty"`
@@ -59,7 +59,7 @@ func (f *Foo) deployment() *appsv1.Deployment {
 	}
 }
 
-// reference returns what Events name the Foo by.
+// reference returns the object reference by which Events name the Foo.
 func (f *Foo) reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind,

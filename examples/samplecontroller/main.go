@@ -1,9 +1,9 @@
-// Program samplecontroller is the sample controller of the Kubernetes project: whoever
-// makes a Foo gets a Deployment, which is kept as the Foo says, and a status. Foo is a
-// struct, and nothing is generated. It is example 11 of examples/README.md.
+// Program samplecontroller is the sample controller of the Kubernetes project. For each Foo it
+// creates a Deployment, keeps the Deployment as the Foo says, and writes a status. Foo is a struct,
+// and the program uses no generated code. It is example 11 of examples/README.md.
 //
-// On a cluster it needs the resource that crd.yaml describes, and runs until it is
-// interrupted. Without one it shows what it does on an API server in memory: see demo.go.
+// On a cluster it needs the resource that crd.yaml describes, and runs until it is interrupted.
+// Without a cluster it runs a demo on an API server in memory: see demo.go.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command bench measures this library beside what it replaces, on the same data. Each of its subcommands is one comparison.
+// Command bench compares this library with the libraries that it replaces, on the same data. Each
+// of its subcommands is one comparison.
 //
 //	go run -C internal/bench . store -quick
 package main

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// colours are those of the series: orange is what users have to know, pink is inside, light blue is Kubernetes. What is drawn only to compare is plain.
+// colours are the series' colours. Orange marks the parts that users have to know, pink marks
+// internals, and light blue marks Kubernetes. Parts that are drawn only to compare have no colour.
 var colours = map[string]string{
 	"yours":      "fill:#ffd9b3,stroke:#b36b00,color:#000",
 	"inside":     "fill:#ffd6e7,stroke:#b3386b,color:#000",
@@ -14,8 +15,9 @@ var colours = map[string]string{
 	"plain":      "fill:#fff,stroke:#999,color:#000",
 }
 
-// Colours returns one line for each class of a flowchart that is not one of the colours that all pages share, and for each participant of a sequence
-// diagram that is in no box with a colour, which says on which goroutine it runs.
+// Colours returns one line for each class of a flowchart that is not one of the shared colours. It
+// also returns one line for each participant of a sequence diagram outside a coloured box, because
+// the box names the participant's goroutine.
 func Colours(repository fs.FS) ([]string, error) {
 	pages, err := files(repository, ".md")
 	if err != nil {

@@ -14,8 +14,8 @@ var (
 	relative  = regexp.MustCompile(` \./([\w./-]*)`)
 )
 
-// Commands returns one line for each go command in a shell block, or in the inline code, of a page that names a folder which is not there. Whether it does what the page says is for
-// CI, which runs some of them.
+// Commands returns one line for each go command that names a missing folder, in a shell block or in
+// inline code of a page. It does not run the command; CI runs some of them.
 func Commands(repository fs.FS) ([]string, error) {
 	pages, err := files(repository, ".md")
 	if err != nil {
@@ -45,7 +45,7 @@ func Commands(repository fs.FS) ([]string, error) {
 	return problems, nil
 }
 
-// missingFolder returns the folder that a command names and that is not there.
+// missingFolder returns the folder that a command names, if that folder does not exist.
 func missingFolder(repository fs.FS, command string) string {
 	if !goCommand.MatchString(command) {
 		return ""

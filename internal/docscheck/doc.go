@@ -1,4 +1,4 @@
-// Package docscheck checks what the documentation of this repository promises its readers, as far as a program can: links lead somewhere, code that is
+// Package docscheck checks the documentation of this repository, as far as a program can: links lead somewhere, code that is
 // shown compiles, names and tests that are named exist, diagrams can be drawn, every package begins with its contract, and every exported name is explained.
 // Its own test runs the checks on the repository, so go test ./... does.
 //
@@ -12,7 +12,7 @@
 //   - [Tests]: every test that a page names exists, where its link leads.
 //   - [Promises]: every promise of a doc.go has its row, with a test, in docs/guarantees.md.
 //   - [Mermaid]: every line of a diagram is understood, and what it draws is declared.
-//   - [Colours]: diagrams have the colours that all pages share, and the participants of a sequence that of their goroutine.
+//   - [Colours]: diagrams use the colours that all pages share, and each participant of a sequence diagram has the colour of its goroutine.
 //   - [Packages]: every package has a doc.go with its comment; a command may keep it in any of its files.
 //   - [Budgets]: no package exports more names or methods than its budget, which only goes down.
 //   - [Names]: every exported type, function, method, constant and variable of a package that others can import has a comment.

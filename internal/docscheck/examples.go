@@ -19,12 +19,13 @@ const (
 var (
 	// exampleRow is a row of the table of examples: number, link.
 	exampleRow = regexp.MustCompile(`^\| (\d+) \| \[(\w+)\]\((\w+)/main\.go\) \|`)
-	// exampleNumber is how an example says its number.
+	// exampleNumber matches the number in the package comment of an example.
 	exampleNumber = regexp.MustCompile(`\bexample (\d+) of examples/README\.md`)
 )
 
-// Examples returns one line for each example that is not in the table of examples/README.md, or is there under another number than its package comment
-// says, and for each row without an example. Numbers begin with 1 and leave none out.
+// Examples returns one line for each example that is missing from the table of examples/README.md,
+// or whose package comment has another number. It also returns one line for each row without an
+// example. Numbers begin with 1 and have no gaps.
 func Examples(repository fs.FS) ([]string, error) {
 	folders, err := parse(repository, token.NewFileSet())
 	if err != nil {

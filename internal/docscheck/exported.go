@@ -5,11 +5,11 @@ import (
 	"maps"
 )
 
-// names is what the packages that others can import export: by package, then by name.
+// names holds the exported names of the importable packages: by package, then by name.
 type names map[string]members
 
-// members is, for each name of a package, what can be written behind it and a dot. It is nil for what is no type, and for a type whose members are
-// another package's.
+// members maps each name of a package to the selectors that may follow it. The value is nil for a
+// name that is not a type, and for a type whose members are in another package.
 type members map[string]*typeMembers
 
 type typeMembers struct {
@@ -18,7 +18,8 @@ type typeMembers struct {
 	alias    bool // of a type that is defined elsewhere
 }
 
-// has is whether a package has a name, and the name a member, if one is asked for.
+// has reports whether a package has a name and, if of is not empty, whether the name has that
+// member.
 func (m members) has(name, of string) bool {
 	typed, ok := m[name]
 	switch {
@@ -39,8 +40,8 @@ func (m members) has(name, of string) bool {
 	return false
 }
 
-// exportedNames collects the names of packages. Types that are not exported are kept as well, for what they lend to those that embed them; nobody writes
-// them behind the name of a package, since it begins with a lower-case letter.
+// exportedNames collects the names of packages. It also keeps unexported types, because types that
+// embed them get their members. A page cannot name them, since they begin with a lower-case letter.
 func exportedNames(folders []folder) names {
 	found := names{}
 	for _, folder := range folders {

@@ -2,7 +2,7 @@ package docscheck
 
 import "strings"
 
-// block is what a page has between two fences.
+// block is the text between two fences of a page.
 type block struct {
 	number   int // of the line with the first fence
 	language string
@@ -31,7 +31,7 @@ func fenced(page string) []block {
 	return found
 }
 
-// blocks returns what is fenced in a page under the name of a language, with the lines on which it begins.
+// blocks returns the blocks of a page in one language, with the lines on which they begin.
 func blocks(page, language string) []line {
 	var found []line
 	for _, b := range fenced(page) {

@@ -14,7 +14,8 @@ var (
 	number = regexp.MustCompile(`\d[\d.,]*`)
 )
 
-// Figures returns one line for each number that links to a page on which it is not: one that was measured again, for example.
+// Figures returns one line for each link whose text is a number that the linked page does not
+// contain. This happens, for example, after a new measurement.
 func Figures(repository fs.FS) ([]string, error) {
 	pages, err := files(repository, ".md")
 	if err != nil {

@@ -17,7 +17,7 @@ var (
 	// reference is [text][name]
 	reference = regexp.MustCompile(`[^\]\s]\]\[([^\]^][^\]]*)\]`)
 	defined   = regexp.MustCompile(`^ {0,3}\[([^\]^][^\]]*)\]:`)
-	// htmlLink is what people write for images with a width.
+	// htmlLink matches HTML links and images; pages use HTML for images with a width.
 	htmlLink = regexp.MustCompile(`<(?:a|img|source)\s[^>]*?(?:href|src|srcset)=["']([^"']+)["']`)
 
 	fence      = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})")
@@ -28,7 +28,8 @@ var (
 	notInSlug  = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 )
 
-// Links returns one line for each relative link that leads nowhere, and for each link by a name that is not defined on its page.
+// Links returns one line for each relative link without a target, and for each link by a name that
+// its page does not define.
 func Links(repository fs.FS) ([]string, error) {
 	documents, err := files(repository, ".md")
 	if err != nil {
@@ -88,7 +89,7 @@ func prose(content string) []line {
 	return lines
 }
 
-// targets returns where the links of a line lead.
+// targets returns the targets of a line's links.
 func targets(text string) []string {
 	text = inlineCode.ReplaceAllString(text, "")
 	var found []string
@@ -100,14 +101,14 @@ func targets(text string) []string {
 	return found
 }
 
-// follow says what is wrong with a link, or nothing.
+// follow returns the error of a link, or an empty string.
 func follow(repository fs.FS, document, target string) string {
 	link, err := url.Parse(target)
 	if err != nil {
 		return "it is no URL"
 	}
 	if link.Scheme != "" || link.Host != "" {
-		return "" // somebody else's
+		return "" // an external link
 	}
 	name := document
 	switch {

@@ -17,8 +17,9 @@ var (
 	span = regexp.MustCompile("`([^`]+)`")
 )
 
-// Mentions returns one line for each name that a page mentions as one of ours, in inline code or in a diagram, and that is not there: package.Name and
-// package.Name.Member for the packages of this repository, and Type.Member for their types.
+// Mentions returns one line for each name of this repository that a page mentions and that does not
+// exist. It looks at inline code and diagrams. It knows package.Name and package.Name.Member for
+// the packages of this repository, and Type.Member for their types.
 func Mentions(repository fs.FS) ([]string, error) {
 	folders, err := parse(repository, token.NewFileSet())
 	if err != nil {
@@ -60,7 +61,8 @@ func mentioning(page string) []line {
 	return found
 }
 
-// missing returns the names in a piece of code that look like ours and are not.
+// missing returns the names in a piece of code that look like names of this repository but do not
+// exist.
 func (n names) missing(code string) []string {
 	var missing []string
 	for _, match := range qualified.FindAllStringSubmatch(code, -1) {

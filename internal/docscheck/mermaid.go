@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Mermaid returns one line for each line of a diagram that is not understood. It knows the parts of the language that these pages use: flowcharts with
-// subgraphs, classes and labelled arrows, and sequence diagrams with boxes, notes, activations and blocks. What is drawn must be declared: a
-// participant of a sequence diagram, a class of a flowchart, and the two ends of whatever is opened.
+// Mermaid returns one line for each line of a diagram that it cannot parse. It knows the syntax
+// that these pages use: flowcharts with subgraphs, classes and labelled arrows, and sequence
+// diagrams with boxes, notes, activations and blocks. A diagram must declare each participant and
+// each class that it uses, and must close each block that it opens.
 func Mermaid(repository fs.FS) ([]string, error) {
 	pages, err := files(repository, ".md")
 	if err != nil {
@@ -48,7 +49,7 @@ var (
 	middle      = regexp.MustCompile(`^(?:else|and|option)\b`)
 )
 
-// diagram returns what is wrong with one diagram, with the numbers of its lines.
+// diagram returns the errors of one diagram, with their line numbers.
 func diagram(text string) []line {
 	var lines []line
 	for i, text := range strings.Split(text, "\n") {
@@ -67,7 +68,7 @@ func diagram(text string) []line {
 	return []line{{lines[0].number, fmt.Sprintf("no diagram begins with %q", lines[0].text)}}
 }
 
-// drawing is what is known of a diagram while it is read.
+// drawing is the state of the parser within one diagram.
 type drawing struct {
 	open     []int           // lines on which something was opened that needs an end
 	declared map[string]bool // nodes or participants
@@ -199,7 +200,7 @@ func sequence(lines []line) []line {
 	return d.finish()
 }
 
-// taking reports who takes part in a sequence without having been declared.
+// taking reports the participants of a sequence diagram that are not declared.
 func (d *drawing) taking(at int, names ...string) {
 	for _, name := range names {
 		if name != "" && !d.declared[name] {

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Names returns one line for each exported name without a comment. Fields and the methods of interfaces are left to the comment of their type.
+// Names returns one line for each exported name without a comment. The comment of a type also
+// covers its fields and the methods of an interface.
 func Names(repository fs.FS) ([]string, error) {
 	positions := token.NewFileSet()
 	folders, err := parse(repository, positions)
@@ -32,7 +33,8 @@ func Names(repository fs.FS) ([]string, error) {
 	return problems, nil
 }
 
-// importable is whether a package is for others: examples are read whole, and internal packages are this repository's own.
+// importable reports whether other modules import a package. It returns false for examples and for
+// internal packages.
 func importable(where string) bool {
 	elements := strings.Split(where, "/")
 	return !slices.Contains(elements, "internal") && !slices.Contains(elements, "examples")
@@ -59,7 +61,8 @@ func undocumentedOf(declaration *ast.GenDecl, spec ast.Spec) []*ast.Ident {
 	var names []*ast.Ident
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:
-		// The comment of a group of types does not say what each is; that of a type on its own belongs to the declaration.
+		// A comment on a group of types does not describe each type. A comment on a single type
+		// belongs to the declaration.
 		if says(spec.Doc, spec.Comment) || !declaration.Lparen.IsValid() && says(declaration.Doc) {
 			return nil
 		}

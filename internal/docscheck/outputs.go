@@ -16,7 +16,7 @@ import (
 // exampleCommand runs an example.
 var exampleCommand = regexp.MustCompile(`^go run \./(examples/\w+)$`)
 
-// output is what a page says that a command prints.
+// output is a text that a page shows as the output of a command.
 type output struct {
 	number  int
 	command string
@@ -41,8 +41,8 @@ func outputs(page string) []output {
 	return found
 }
 
-// Outputs returns one line for each block of text that a page shows as what an example prints, and that the example's tests do not expect: as one string,
-// or each line of it.
+// Outputs returns one line for each block of text that a page shows as output of an example and
+// that the example's tests do not expect. A test may expect it as one string or line by line.
 func Outputs(repository fs.FS) ([]string, error) {
 	pages, err := files(repository, ".md")
 	if err != nil {

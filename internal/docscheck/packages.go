@@ -57,7 +57,7 @@ func parse(repository fs.FS, positions *token.FileSet) ([]folder, error) {
 	return folders, nil
 }
 
-// Packages returns one line for each package without its comment in its place.
+// Packages returns one line for each package whose comment is missing or in the wrong file.
 func Packages(repository fs.FS) ([]string, error) {
 	folders, err := parse(repository, token.NewFileSet())
 	if err != nil {
@@ -83,7 +83,7 @@ func Packages(repository fs.FS) ([]string, error) {
 
 func documented(file *ast.File) bool { return says(file.Doc) }
 
-// says is whether comments have words: a directive such as //go:generate is a comment too.
+// says reports whether comments have words. A directive such as //go:generate is a comment too.
 func says(comments ...*ast.CommentGroup) bool {
 	return slices.ContainsFunc(comments, func(c *ast.CommentGroup) bool { return strings.TrimSpace(c.Text()) != "" })
 }

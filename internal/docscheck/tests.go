@@ -27,9 +27,9 @@ var (
 // guarantees is the page with a row for each promise.
 const guarantees = "docs/guarantees.md"
 
-// Tests returns one line for each test that a page names, as inline code or as the title of a link, and that is not there: in the file that it links to, or
-// else in any file. A case that is named
-// behind a test has to be a string in the same file.
+// Tests returns one line for each test that a page names, as inline code or as the title of a link,
+// and that does not exist. The test must be in the linked file or, without a link, in any file. If
+// the page names a case of the test, the case must be a string in the same file.
 func Tests(repository fs.FS) ([]string, error) {
 	byFile, err := testFiles(repository)
 	if err != nil {
@@ -102,7 +102,7 @@ func testFiles(repository fs.FS) (map[string]testFile, error) {
 	return found, nil
 }
 
-// hasTest is whether there is a test, and in its folder the case.
+// hasTest reports whether a test exists and, in its folder, the case.
 func hasTest(byFile map[string]testFile, name, of string) bool {
 	for _, file := range byFile {
 		if !file.tests[name] {
@@ -120,8 +120,9 @@ func hasTest(byFile map[string]testFile, name, of string) bool {
 	return false
 }
 
-// Promises returns one line for each promise of a doc.go without a row in docs/guarantees.md, under the heading that is the package's folder, for each row
-// without a test, and for each row of what nobody promises.
+// Promises compares the guarantees of each doc.go with docs/guarantees.md. It returns one line for
+// each guarantee without a row under the heading of its package's folder. It also returns one line
+// for each row without a test, and for each row without a guarantee.
 func Promises(repository fs.FS) ([]string, error) {
 	made, err := promises(repository)
 	if err != nil {
@@ -157,7 +158,7 @@ func Promises(repository fs.FS) ([]string, error) {
 	return problems, nil
 }
 
-// promises returns what the packages that others can import promise, each as "folder/doc.go promises X1".
+// promises returns the guarantees of the importable packages, each as "folder/doc.go promises X1".
 func promises(repository fs.FS) (map[string]bool, error) {
 	sources, err := files(repository, ".go")
 	if err != nil {

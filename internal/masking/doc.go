@@ -1,3 +1,3 @@
-// Package masking replaces what is secret in an object that was decoded from JSON, for whoever
-// shows objects to people or writes them to files.
+// Package masking replaces secret values in an object that was decoded from JSON. Programs use it
+// before they show objects to people or write them to files.
 package masking

@@ -14,10 +14,9 @@ const Applied = "kubectl.kubernetes.io/last-applied-configuration"
 // metadataOnly is the kind of the metadata of objects of any kind.
 const metadataOnly = "PartialObjectMetadata"
 
-// Mask says what is masked, and how.
+// Mask configures the masking of objects.
 type Mask struct {
-	// Instead returns what is shown in the place of a value, which is a string, a
-	// json.Number, a bool or nil.
+	// Instead returns the replacement of a value, which is a string, a json.Number, a bool or nil.
 	Instead func(value any) any
 	// Paths are masked in all objects: see Path.
 	Paths [][]string
@@ -25,7 +24,7 @@ type Mask struct {
 	ShowSecrets bool
 }
 
-// Path takes a JSON pointer (RFC 6901) apart.
+// Path splits a JSON pointer (RFC 6901) into its parts.
 func Path(pointer string) (path []string) {
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -34,7 +33,7 @@ func Path(pointer string) (path []string) {
 	return path
 }
 
-// Decode returns an object of JSON as Mask.Object takes it.
+// Decode decodes a JSON object into the form that Mask.Object takes.
 func Decode(encoded []byte) (tree map[string]any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(encoded))
 	decoder.UseNumber()
@@ -63,17 +62,17 @@ func (m *Mask) Object(tree map[string]any, goType string) {
 	}
 }
 
-// says reports whether an object says what it is. Those of a list often do not, nor does
-// what somebody makes of a Secret: it may have a kind of its own, but no apiVersion. What
-// does not say so may be a Secret.
+// says reports whether an object names its kind and apiVersion. The items of a list often do not. A
+// type that a user derives from Secret may have a kind of its own and no apiVersion. An object
+// without this information may be a Secret.
 func says(tree map[string]any) bool {
 	kind, _ := tree["kind"].(string)
 	version, _ := tree["apiVersion"].(string)
 	return kind != "" && version != ""
 }
 
-// saysSecret reports whether an object says that it is a Secret, or a list of them, whose
-// items do not say so.
+// saysSecret reports whether an object names Secret or SecretList as its kind. The items of a
+// SecretList do not name their kind.
 func saysSecret(tree map[string]any) bool {
 	kind, _ := tree["kind"].(string)
 	return strings.EqualFold(kind, "Secret") || strings.EqualFold(kind, "SecretList")
@@ -82,9 +81,8 @@ func saysSecret(tree map[string]any) bool {
 // quoted finds a Secret in a text of JSON, of JSON within JSON, or of YAML.
 var quoted = regexp.MustCompile(`(?i)\bkind[\\"']*\s*:[\\"'\s]*Secret(List)?\b`)
 
-// conceal masks the data of Secrets, at any depth, and reports whether there was some: a
-// type of one's own may hold a Secret, or several. Without JSON tags, the names of fields
-// are Go's.
+// conceal masks the data of Secrets, at any depth, and reports whether it found some. A user's type
+// may hold one Secret or several. Without JSON tags, the names of fields are the Go names.
 func (m *Mask) conceal(value any, secret bool) (found bool) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -111,8 +109,8 @@ func (m *Mask) conceal(value any, secret bool) (found bool) {
 	return found
 }
 
-// hideCopies masks copies of the object, at any depth: the annotation of kubectl and, if all is
-// wanted, all other annotations but a few, and any text that looks like a copy.
+// hideCopies masks copies of the object, at any depth: the annotation of kubectl, and any text that
+// looks like a copy. If all is true, it also masks all other annotations except a few.
 func (m *Mask) hideCopies(value any, all bool) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -137,7 +135,7 @@ func (m *Mask) hideCopies(value any, all bool) {
 	}
 }
 
-// shownAnnotations are those of a Secret whose values are shown: names of other objects.
+// shownAnnotations are the annotations of a Secret with visible values: names of other objects.
 var shownAnnotations = map[string]bool{
 	"kubernetes.io/service-account.name": true,
 	"kubernetes.io/service-account.uid":  true,
@@ -149,7 +147,7 @@ var shownAnnotations = map[string]bool{
 	"cert-manager.io/issuer-group":       true,
 }
 
-// hideAnnotations masks the values of a Secret's annotations. Tools keep copies of it there
+// hideAnnotations masks the values of a Secret's annotations. Tools keep copies of the Secret there
 // in any encoding, and openshift.io/token-secret.value is a token.
 func (m *Mask) hideAnnotations(annotations map[string]any) {
 	for name, value := range annotations {
@@ -159,14 +157,14 @@ func (m *Mask) hideAnnotations(annotations map[string]any) {
 	}
 }
 
-// isCopy reports whether a text may be an object: JSON begins with a brace, and what gzip
-// makes of it always with the same letters in base64.
+// isCopy reports whether a text may be an object. JSON begins with a brace, and base64 of gzip
+// always begins with the same letters.
 func isCopy(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, "{") || strings.HasPrefix(text, "H4sI")
 }
 
-// hide masks what is at a path, if there is something.
+// hide masks the value at a path, if there is one.
 func (m *Mask) hide(value any, path []string) any {
 	switch value := value.(type) {
 	case map[string]any:

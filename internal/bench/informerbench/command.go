@@ -7,7 +7,8 @@ import (
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 )
 
-// Run is the subcommand: it measures the cases that its arguments choose and prints a table to out. What is wrong with the arguments goes to log.
+// Run is the subcommand: it measures the cases that its arguments choose and prints a table to out.
+// It reports errors in the arguments to log.
 func Run(args []string, out, log io.Writer) error {
 	return measure.Command("informer", func() []measure.Case { return newWorld(full).cases() }, args, out, log)
 }

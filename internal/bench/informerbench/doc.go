@@ -1,10 +1,12 @@
-// Package informerbench measures how an event gets from a watch to the handlers of an informer, beside client-go's shared informer: the subcommand
-// "informer".
+// Package informerbench measures the path of an event from a watch to the handlers of an informer,
+// beside client-go's shared informer: the subcommand "informer".
 //
-// Both sides take the whole way: a client that is no more than a list and a channel hands watch events of pods, decoded already, to the reflector, and
-// handlers count their calls. A thousand pods change, each once, and the next round begins when every handler has been called for every one of them: so
-// nothing is merged on our side, and no buffer grows on the other.
+// Both sides use the whole path. A minimal client, a list and a channel, hands decoded watch events
+// of pods to the reflector. Handlers count their calls. A thousand pods change, each once. The next
+// round begins when every handler was called for every pod. So our side merges nothing, and no
+// buffer of the other side grows.
 //
-// Figures are for one call of one handler. CPU time is that of the whole process, with what the garbage collector takes. Unlike wall time it does not
-// grow when others use the machine, but for what they do to its caches.
+// Figures are for one call of one handler. CPU time covers the whole process, including the garbage
+// collector. Unlike wall time, it does not grow when other programs use the machine, except through
+// their effect on its caches.
 package informerbench

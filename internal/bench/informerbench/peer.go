@@ -18,7 +18,7 @@ type peer struct {
 
 var _ subject = (*peer)(nil)
 
-// listsFirst is a client whose watches do not begin with what is there.
+// listsFirst is a client whose watches do not begin with the current state.
 type listsFirst struct{}
 
 func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// server is a client and what is behind it: one list and one watch, with nothing between.
+// server is a client and its API server in one: one list and one watch, with nothing between.
 type server struct {
 	pods    []*corev1.Pod
 	version string

@@ -5,7 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// subject is an informer that runs, with handlers that have been told of all pods.
+// subject is a running informer whose handlers were called for all pods.
 type subject interface {
 	// close ends the informer and its handlers, and waits for them.
 	close()

@@ -21,7 +21,7 @@ import (
 
 // instruments is what looks at an informer while it is measured.
 type instruments struct {
-	page    bool // is open, in somebody's browser
+	page    bool // the page is open in a browser
 	metrics bool // are scraped
 	traces  traces
 }
@@ -31,14 +31,15 @@ type traces string
 
 const (
 	noTraces traces = ""
-	// chosenTraces are those of one change in a hundred, from the commit on. Other calls have no spans.
+	// chosenTraces traces one change in a hundred, from the commit on. Other calls have no spans.
 	chosenTraces traces = "traces-1%"
 	// sampledTraces are one in a hundred, by the sampler. All calls have spans.
 	sampledTraces traces = "sampler-1%"
 	allTraces     traces = "traces-100%"
 )
 
-// glance is how often the page is renewed, which is what it does by default, and metrics are scraped, which is more often than anybody does.
+// glance is the interval at which the page is renewed and metrics are scraped. It is the default of
+// the page; a real scrape interval is longer.
 const glance = time.Second
 
 // name is what the instruments are called in a table.
@@ -72,13 +73,13 @@ type watched struct {
 
 var _ subject = (*watched)(nil)
 
-// nowhere is where spans go: to make them and to hand them over is what is measured, not to send them.
+// nowhere discards spans. The benchmark measures the creation of spans, not their export.
 type nowhere struct{}
 
 func (nowhere) ExportSpans(context.Context, []trace.ReadOnlySpan) error { return nil }
 func (nowhere) Shutdown(context.Context) error                          { return nil }
 
-// tracing returns what makes the spans, and what is to be shut down after it.
+// tracing returns the tracer that makes the spans, and the provider to shut down after it.
 func (t traces) tracing() (*trace.TracerProvider, *otel.Tracing) {
 	sampler, opts := trace.AlwaysSample(), []otel.Option(nil)
 	switch t {

@@ -28,10 +28,11 @@ type wire struct {
 // template is an event without the object's resource version.
 type template struct{ before, after []byte }
 
-// firstVersion is higher than those of all objects, and has as many digits as all that are sent.
+// firstVersion is higher than the resource versions of all objects. All later versions have the
+// same number of digits.
 const firstVersion = 1_000_000_000
 
-// newWire encodes the pods that are going to change, which is no part of what is measured.
+// newWire encodes the changing pods, so that the encoding stays outside the measurement.
 func newWire(s *server, pods []*corev1.Pod) (*wire, error) {
 	w := &wire{modified: map[*corev1.Pod]template{}, version: firstVersion, frames: make(chan []byte)}
 	list, err := s.List(context.Background(), metav1.ListOptions{})
@@ -83,7 +84,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// body is that of a watch.
+// body is the body of a watch.
 type body struct {
 	from  <-chan []byte
 	ended <-chan struct{}

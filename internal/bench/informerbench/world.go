@@ -14,7 +14,7 @@ import (
 type scale struct {
 	size  objects.Size
 	busy  int // pods that change all the time
-	calls int // of all handlers together in a measurement, about
+	calls int // the approximate number of calls of all handlers in a measurement
 	wired int // changes that come as bytes in a measurement
 	idle  int // handlers that have nothing to do
 }
@@ -60,7 +60,7 @@ func (w *world) sides(handlers int, g gauge) func() (ours, peer measure.Round, e
 func (w *world) between(handlers int, g gauge, wired bool, one, other func(int, *server) (subject, error)) func() (ours, peer measure.Round, err error) {
 	with := func(open func(int, *server) (subject, error)) measure.Round {
 		return func() (figure float64, err error) {
-			// As many again that do not change: the rest of a large cache is in nobody's way.
+			// As many other pods do not change, so that the cache is larger than the changing set.
 			var rounds [][]*corev1.Pod
 			from := newServer(w.set.Pods[:2*w.busy], w.set.Version())
 			if wired {
@@ -92,8 +92,8 @@ func (w *world) between(handlers int, g gauge, wired bool, one, other func(int, 
 // idleSoon is after what time a handler counts as one that has nothing to do: a collection keeps for a second what a burst of events needed.
 const idleSoon = 2 * time.Second
 
-// idleMemory measures what one more handler takes that was told of all pods and has nothing to do: the difference between many and one. The stacks of
-// its goroutines count.
+// idleMemory measures the memory of one more idle handler that was called for all pods. It divides
+// the difference between many handlers and one. The stacks of the handler's goroutines count.
 func (w *world) idleMemory() (ours, peer measure.Round, err error) {
 	each := func(open func(int, *server) (subject, error)) measure.Round {
 		return func() (float64, error) {

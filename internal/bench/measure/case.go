@@ -12,7 +12,7 @@ type Round func() (float64, error)
 
 // Case is one line of a table.
 type Case struct {
-	// Name has no spaces. A slash separates what is done from how.
+	// Name has no spaces. A slash separates the operation from its variant.
 	Name string
 	Unit string
 	Goal Goal
@@ -29,7 +29,7 @@ type Case struct {
 	Sides func() (ours, peer Round, err error)
 }
 
-// Omitting gives a text to those of the cases that do not say themselves what they leave out.
+// Omitting sets the omission text of the cases that have none.
 func Omitting(text string, cases ...Case) []Case {
 	for i := range cases {
 		cases[i].Omits = cmp.Or(cases[i].Omits, text)
@@ -110,7 +110,7 @@ func (c Case) measure(rounds int, limit time.Duration) (Result, error) {
 			break
 		}
 		for i := range figures {
-			side := (n + i) % 2 // whoever is second finds another heap and other caches
+			side := (n + i) % 2 // the second side finds another heap and other caches
 			figure, err := [...]Round{ours, peer}[side]()
 			if err != nil {
 				return Result{}, err

@@ -8,8 +8,9 @@ import (
 	"os"
 )
 
-// Command is a subcommand that has the flags of [Options] and nothing else: it measures the cases that its arguments choose and prints a table to out. What
-// is wrong with the arguments goes to log. Cases are made once it is known that the arguments make sense.
+// Command is a subcommand that has only the flags of [Options]. It measures the cases that its
+// arguments choose and prints a table to out. It reports errors in the arguments to log. It creates
+// the cases after it has checked the arguments.
 func Command(name string, cases func() []Case, args []string, out, log io.Writer) error {
 	var options Options
 	flags := flag.NewFlagSet("bench "+name, flag.ContinueOnError)

@@ -73,7 +73,8 @@ func (o *Options) rounds() int {
 	return thoroughRounds
 }
 
-// share returns the time that the next case may take, of what is left for it and those behind it; 0 means that there is no limit.
+// share returns the time limit of the next case: its part of the time that remains for it and the
+// later cases. 0 means no limit.
 func (o *Options) share(spent time.Duration, cases int) time.Duration {
 	if !o.Quick {
 		return 0

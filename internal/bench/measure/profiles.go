@@ -24,7 +24,7 @@ func (p Profiles) CPU(phase string) (stop func() error, err error) {
 	}, pprof.StartCPUProfile(file)
 }
 
-// Heap writes a profile of what is live after a phase, and of all that was allocated so far.
+// Heap writes a profile of the live heap after a phase, and of all allocations so far.
 func (p Profiles) Heap(phase string) error {
 	if p == "" {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// PeakRSS returns the most memory that the process has had, in bytes. It is 0 where there is no /proc: what getrusage says includes what the process
-// had before its program was started, which is that of its parent.
+// PeakRSS returns the peak memory of the process in bytes. It is 0 on systems without /proc. There,
+// getrusage also counts the memory of the parent process, from before the program was started.
 func PeakRSS() float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

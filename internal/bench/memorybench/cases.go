@@ -6,7 +6,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 )
 
-// pairing is two contenders that hold the same objects, and what is compared.
+// pairing is two contenders that hold the same objects, and the values to compare.
 type pairing struct {
 	ours, peer string
 	dataset    string                  // "pods" unless it has another name

@@ -14,7 +14,8 @@ type contender interface {
 	// synced is closed when the store has been filled.
 	synced() <-chan struct{}
 	len() int
-	// keys returns the keys of all objects, whose strings are not those of the objects.
+	// keys returns the keys of all objects. The strings of the keys share no memory with the
+	// objects.
 	keys() []store.Key
 	// read reads objects by key, and returns how many of them are there.
 	read(keys []store.Key) (found int)

@@ -55,7 +55,7 @@ func measureContender(a assignment) (s sample, err error) {
 	return s, err
 }
 
-// measureReads measures what it costs to read.
+// measureReads measures the cost of reads.
 func measureReads(a assignment, made contender, s *sample) (err error) {
 	stop, err := a.Profiles.CPU("read")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// named is what is read, in whatever form it is kept.
+// named is the object that a read returns, in whatever form the store keeps it.
 type named interface{ GetName() string }
 
 // ours is a store of this library behind a reflector of T, which reads S.
@@ -63,7 +63,7 @@ type slim struct {
 	} `json:"status"`
 }
 
-// row is what is kept of a pod by somebody who wants to know where it runs.
+// row is the part of a pod that a program keeps to know the pod's node.
 type row struct {
 	Namespace, Name, Node, IP string
 	Phase                     corev1.PodPhase

@@ -28,7 +28,8 @@ const templated = "pods"
 // entry is a contender with the objects that it holds.
 type entry struct{ contender, dataset string }
 
-// world is a server, and what was measured with it: a process measures all that any case wants to know of it.
+// world is a server and the samples of its contenders. One process measures the values for all
+// cases.
 type world struct {
 	scale
 	ctx      context.Context

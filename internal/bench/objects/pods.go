@@ -261,7 +261,7 @@ func managedBy(manager, subresource string, at metav1.Time, fields string) metav
 	}
 }
 
-// controllerFields are the fields that the controller of a pod sets: those of the template.
+// controllerFields returns the managed fields of a pod that its controller sets from the template.
 func (m *maker) controllerFields(pod *corev1.Pod) string {
 	set := func(keys iter.Seq[string]) string {
 		return `":{".":{},"f:` + strings.Join(slices.Sorted(keys), `":{},"f:`) + `":{}}`

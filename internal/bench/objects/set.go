@@ -13,7 +13,8 @@ import (
 // Size says how many pods there are, in how many namespaces and on how many nodes. All are at least 1.
 type Size struct{ Pods, Namespaces, Nodes int }
 
-// firstVersion is the resource version of the first pod: as long as those of a cluster that has been used for a while.
+// firstVersion is the resource version of the first pod. It has as many digits as in a cluster that
+// has run for a while.
 const firstVersion = 48_000_000
 
 // Set is pods and the names of their nodes. It is not safe for concurrent use.

@@ -26,7 +26,8 @@ func update(s subject, pods []*corev1.Pod) error {
 	return c.wait()
 }
 
-// counter counts the calls of all handlers of a subject. Handlers share nothing but one decrement each, at their last call.
+// counter counts the calls of all handlers of a subject. Handlers share one decrement each, at
+// their last call.
 type counter struct {
 	left    []calls // by handler
 	busy    atomic.Int64

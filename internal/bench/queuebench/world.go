@@ -43,8 +43,8 @@ func (w *world) shuffle(pods []*corev1.Pod) {
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 }
 
-// sides makes a round for each side with a number of handlers. Each round has handlers of its own, which know the pods: so many that the first list takes
-// no longer than what is measured.
+// sides makes a round for each side with a number of handlers. Each round has handlers of its own,
+// which know the pods. Their number keeps the first list shorter than the measurement.
 func (w *world) sides(handlers int, round func(subject) (float64, error)) func() (ours, peer measure.Round, err error) {
 	known := w.set.Pods[:max(w.busy, len(w.set.Pods)/handlers)]
 	with := func(open func() (subject, error)) measure.Round {
@@ -95,7 +95,7 @@ func (w *world) idle(what func(footprint) float64) func() (ours, peer measure.Ro
 	}
 }
 
-// stalled measures what is kept of many updates of one object of 4 KiB while its only handler does not come back.
+// stalled measures the memory of many updates of one 4 KiB object while its only handler blocks.
 func (w *world) stalled() (ours, peer measure.Round, err error) {
 	kept := func(s subject, err error) (float64, error) {
 		if err != nil {

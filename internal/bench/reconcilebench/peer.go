@@ -26,7 +26,7 @@ func newPeer(config *rest.Config) (contender, error) {
 	scheme.AddKnownTypeWithName(group.WithKind("Application"), &wirebench.Application{})
 	scheme.AddKnownTypeWithName(group.WithKind("ApplicationList"), &wirebench.ApplicationList{})
 	metav1.AddToGroupVersion(scheme, group)
-	mapper := meta.NewDefaultRESTMapper(nil) // it would ask the server for what it serves
+	mapper := meta.NewDefaultRESTMapper(nil) // the default mapper would ask the server for its resources
 	mapper.AddSpecific(group.WithKind("Application"), wirebench.Applications, wirebench.Applications, meta.RESTScopeNamespace)
 	m, err := manager.New(config, manager.Options{
 		Scheme:         scheme,

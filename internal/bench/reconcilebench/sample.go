@@ -24,10 +24,10 @@ type sample struct {
 	P50 float64 `json:"p50"` // from an event to its reconciliation when nothing else happens, in microseconds
 	P99 float64 `json:"p99"`
 
-	Heap float64 `json:"heap"` // what is live after the start, in bytes
+	Heap float64 `json:"heap"` // the live heap after the start, in bytes
 }
 
-// rate is how quick reconciliations are whose keys wait.
+// rate is the speed of reconciliations whose keys wait.
 type rate struct {
 	Second float64 `json:"second"` // how many are in one
 	CPU    float64 `json:"cpu"`    // of one, in microseconds

@@ -40,7 +40,7 @@ func (w *work) end() {
 	}
 }
 
-// shut lets nobody through from now on, until the returned function is called.
+// shut blocks all reconciliations until the caller calls the returned function.
 func (w *work) shut() (open func()) {
 	gate := make(chan struct{})
 	w.gate.Store(&gate)

@@ -13,7 +13,7 @@ import (
 // scale says how much is measured.
 type scale struct {
 	objects int
-	many    int // objects of which there are only the start and the heap to be measured; 0 for none
+	many    int // the number of objects in cases that measure only the start and the heap; 0 for none
 	passes  int
 	alone   int // changes that come one by one
 	rounds  int
@@ -25,9 +25,10 @@ var (
 )
 
 const (
-	// dataset is that of custom resources.
+	// dataset is the data set of custom resources.
 	dataset = "custom"
-	// workers are those of a reconciler that has more than the one of both defaults.
+	// workers is the number of workers of a reconciler with more than one, the default of both
+	// sides.
 	workers = 8
 )
 
@@ -37,7 +38,7 @@ type entry struct {
 	objects, workers int
 }
 
-// world is servers, and what was measured with them: a process measures all that any case wants to know of it.
+// world is the servers and their samples. One process measures the values for all cases.
 type world struct {
 	scale
 	ctx      context.Context

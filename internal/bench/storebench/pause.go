@@ -21,7 +21,8 @@ func (w *world) pauseCases() []measure.Case {
 				return w.pause(s, func() error { return enough(s.walkSlowly(w.rester()), len(w.set.Pods)) })
 			}),
 		},
-		// What the machine does to a writer that nobody disturbs; no figure of the case above can be expected to be better.
+		// This case shows the machine's effect on an undisturbed writer. The case above cannot be
+		// better.
 		measure.Case{
 			Name: "pause/no-reader", Unit: "µs", Rounds: pauseRounds,
 			Sides: w.sides(func(s subject) (float64, error) {
@@ -83,9 +84,10 @@ func (w *world) pause(s subject, beside func() error) (float64, error) {
 	return float64(worst) / float64(time.Microsecond), <-done
 }
 
-// wait keeps the pace of a writer whose last update began at start. While a walk begins it is kept exactly: that is when a snapshot is taken, or the
-// peer copies, and time.Sleep may take so long that both go by unseen. Afterwards the writer sleeps: the machine takes the CPU away in the middle of an
-// update more often from a writer that never rests.
+// wait keeps the pace of a writer whose last update began at start. It keeps the pace exactly while
+// a walk begins, because then a snapshot is taken, or the peer copies. A call of time.Sleep may
+// take so long that the writer misses both. Afterwards the writer sleeps: if a writer never rests,
+// the system interrupts it more often in the middle of an update.
 func (w *world) wait(start time.Time, walked time.Duration) {
 	if walked > time.Duration(w.rests)*w.rest/20 {
 		time.Sleep(w.pace)

@@ -21,8 +21,9 @@ func (w *world) walkCases() []measure.Case {
 	)
 }
 
-// walking goes on for so long that the runtime has to collect what the walks leave behind. That is most of what a List costs: it makes a slice of all
-// pods each time, and without a collection in the measured time it would look several times as fast as a program sees it.
+// walking runs for so long that the runtime has to collect the garbage of the walks. That garbage
+// is most of the cost of a List, which makes a slice of all pods each time. Without a collection in
+// the measured time, a List would look several times as fast as in a program.
 func (w *world) walking(s subject) (float64, error) {
 	found := 0
 	figure := measure.PerOp(w.walks, time.Millisecond, func() {
@@ -47,7 +48,8 @@ func (w *world) walkingOnce(walk func(subject) int) func(subject) (float64, erro
 	}
 }
 
-// halfUpdated is sides of which every second pod has changed since the cache was filled, in no order.
+// halfUpdated makes sides in which every second pod has changed since the cache was filled, in no
+// order.
 func (w *world) halfUpdated(round func(subject) (float64, error)) func() (ours, peer measure.Round, err error) {
 	prepared := w.sides(round)
 	return func() (ours, peer measure.Round, err error) {

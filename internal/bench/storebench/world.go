@@ -20,7 +20,7 @@ type scale struct {
 	lag     time.Duration // how long events are committed beside listing readers
 	reads   int           // point reads of one reader
 	writing time.Duration // at most this long do readers read beside a writer
-	walks   int           // walks of all pods: see walking
+	walks   int           // full walks over the pods: see walking
 	sweeps  int           // walks of every node
 	updates int           // single updates
 	batches int           // batches of updates
@@ -51,9 +51,8 @@ var full = scale{
 type world struct {
 	scale
 	set *objects.Set
-	// names are keys as an event, an index or a queue hands them out: their
-	// strings are those of the objects. The strings of foreign came from
-	// elsewhere, such as the wire.
+	// names are keys as an event, an index or a queue hands them out: their strings are the
+	// objects' strings. The strings of foreign come from elsewhere, such as the wire.
 	names   []name
 	foreign []name
 	random  *rand.Rand
@@ -65,7 +64,8 @@ type world struct {
 	used bool // something was written since the caches were filled
 }
 
-// distinctNames is how many point reads there are before they repeat. More would fill the CPU's caches with names instead of what is measured.
+// distinctNames is the number of point reads before they repeat. More names would fill the CPU's
+// caches and distort the measurement.
 const distinctNames = 1 << 16
 
 func newWorld(s scale) *world {
@@ -122,7 +122,7 @@ func (w *world) fillBoth(subjects ...subject) error {
 		if err := s.replace(w.set.Pods, w.set.Version()); err != nil {
 			return err
 		}
-		// No walk: it would leave a snapshot, and who looked is part of a case.
+		// Do not walk here: a walk would leave a snapshot and change the case.
 		if err := enough(s.len(), len(w.set.Pods)); err != nil {
 			return err
 		}
@@ -166,7 +166,8 @@ func (w *world) changesInOrder(n int) []*corev1.Pod {
 	return changed
 }
 
-// enough returns an error if fewer pods were seen than there are to see: what was measured is not what was meant then.
+// enough returns an error if a case saw fewer pods than it should have. The measurement is then not
+// valid.
 func enough(seen, want int) error {
 	if seen < want {
 		return fmt.Errorf("saw %d pods where there are %d", seen, want)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Application is a custom resource as somebody writes it who has no code generator. The server has many: see [Applications].
+// Application is a custom resource that a user writes without a code generator. The server has
+// many: see [Applications].
 type Application struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -47,7 +48,8 @@ type applicationStatus struct {
 // Applications is the resource of the data set "custom".
 var Applications = schema.GroupVersionResource{Group: "platform.example.com", Version: "v1", Resource: "applications"}
 
-// newApplication makes the application of a number. Twenty belong to a team, and have in common what is the team's.
+// newApplication makes the application with a number. Twenty applications belong to a team and
+// share the team's fields.
 func newApplication(i int) *Application {
 	team := fmt.Sprintf("team-%03d", i/20)
 	name := fmt.Sprintf("application-%05d", i)

@@ -134,7 +134,7 @@ func (s *set) listHead(version int) []byte {
 	return append(appendUnknown(nil, kind, size), meta...)
 }
 
-// appendItemHead appends what is before an item of a list.
+// appendItemHead appends the bytes before an item of a list.
 func (s *set) appendItemHead(b []byte, i int) []byte {
 	if s.format == inProtobuf {
 		return binary.AppendUvarint(append(b, field2), uint64(len(s.objects[i].data)))
@@ -153,7 +153,7 @@ func (s *set) appendItem(b []byte, i, version int) []byte {
 	return s.appendObject(s.appendItemHead(b, i), i, s.skip, version)
 }
 
-// listEnd returns what is behind the items of a list.
+// listEnd returns the bytes behind the items of a list.
 func (s *set) listEnd() string {
 	if s.format == inProtobuf {
 		return envelopeEnd

@@ -6,7 +6,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 )
 
-// pairing is two contenders that do the same, and what is compared.
+// pairing is two contenders that do the same, and the values to compare.
 type pairing struct {
 	name       string
 	dataset    string
@@ -37,8 +37,9 @@ var relistLines = []line{
 	atMost(relistCPU, 1.0/25), {relistAllocs, measure.AtMost(0.1)}, {relistGrowth, measure.AtMost(10)},
 }
 
-// What is the default of both sides is a first list by a watch that begins with the state. Those that end in "-list" are by a list, as with servers that
-// do not know such watches, and so are all with a floor.
+// Both sides by default get their first list from a watch that begins with the state. Cases that
+// end in "-list" use a list, as with servers that do not support such watches. So do all cases with
+// a floor.
 var jsonPairings = []pairing{
 	{"json/typed", "pods", streams, "ours-json", "typed-json", slices.Concat(
 		[]line{atMost(listCPU, 1.0/8), atMost(listWall, 1.0/10), atMost(listLive, 0.45), atMost(listRSS, 0.5)},

@@ -90,7 +90,8 @@ func (c *client) alone(changes int) (float64, error) {
 	return measure.Median(times), nil
 }
 
-// relist makes the watch fail. How long it takes says nothing: everybody waits for a moment before it lists again.
+// relist makes the watch fail. Its duration says nothing, because every client waits for a moment
+// before it lists again.
 func (c *client) relist(s *sample) (err error) {
 	before := measure.LiveHeap()
 	c.version++ // which the server does, so that the end can be seen

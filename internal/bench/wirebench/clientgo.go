@@ -69,7 +69,7 @@ type runtimeCache struct {
 
 func controllerRuntime(config *rest.Config, d dataset) (contender, error) {
 	config.ContentType = string(inJSON)
-	mapper := meta.NewDefaultRESTMapper(nil) // it would ask the server for what it serves
+	mapper := meta.NewDefaultRESTMapper(nil) // the default mapper would ask the server for its resources
 	mapper.AddSpecific(corev1.SchemeGroupVersion.WithKind("Pod"), d.resource, d.resource, meta.RESTScopeNamespace)
 	c, err := crcache.New(config, crcache.Options{Scheme: scheme.Scheme, Mapper: mapper})
 	if err != nil {

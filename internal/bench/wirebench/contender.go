@@ -32,7 +32,7 @@ var contenders = map[string]builder{
 	"ours-unstructured":       oursUnstructured,
 	"ours-struct":             oursApplications,
 
-	// Without a queue and a handler: as much as the floors do.
+	// Without a queue and a handler: the same work as the floors.
 	"store-json":          oursTyped(true, asJSON()...),
 	"store-json-unshared": oursTyped(true, asJSON(unshared)...),
 	"store-protobuf":      oursTyped(true),
@@ -82,7 +82,7 @@ func (r *running) close() error {
 // counter counts the calls of a handler.
 type counter struct {
 	calls  atomic.Int64
-	target atomic.Int64 // at which reached is told; 0 for none
+	target atomic.Int64 // the count that reached waits for; 0 for none
 
 	mu      sync.Mutex // protects reached
 	reached chan struct{}

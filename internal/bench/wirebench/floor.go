@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A floor is the least that somebody would write: a list, a watch and a map, without anything that can go wrong.
+// floorLoop is the smallest program for the task: a list, a watch and a map, and nothing else.
 type floorLoop struct {
 	decoder floorDecoder
 	url     string
@@ -177,7 +177,7 @@ func (floorProtobuf) watch(body io.Reader, put func(*corev1.Pod)) error {
 	}
 }
 
-// unwrap decodes what is in a runtime.Unknown.
+// unwrap decodes the content of a runtime.Unknown.
 func unwrap(data []byte, into interface{ Unmarshal([]byte) error }) error {
 	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
 		return fmt.Errorf("no protobuf of an API server: it begins with %q", data[:min(len(data), 40)])

@@ -65,7 +65,7 @@ func (w Worker[A, S]) Main() {
 	exit(err)
 }
 
-// Measure starts a process and returns what it measured.
+// Measure starts a process and returns its sample.
 func (w Worker[A, S]) Measure(ctx context.Context, assignment A) (s S, err error) {
 	text, err := json.Marshal(assignment)
 	if err != nil {
@@ -104,7 +104,8 @@ type Server struct {
 	clients int
 }
 
-// StartServer starts a server whose data sets have so many objects. The program must have called [Main].
+// StartServer starts a server whose data sets have the given number of objects. The program must
+// have called [Main].
 func StartServer(ctx context.Context, objects int) (*Server, error) {
 	c, err := command(ctx, serverVariable, strconv.Itoa(objects))
 	if err != nil {

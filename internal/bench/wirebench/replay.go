@@ -15,7 +15,7 @@ type replay struct {
 	sets    map[format]*set
 	streams bool
 
-	mu       sync.Mutex    // protects what is below
+	mu       sync.Mutex    // protects the fields below
 	versions []int         // of the objects
 	newest   int           // version
 	next     int           // object to be changed
@@ -65,7 +65,7 @@ func (r *replay) open(orders chan order) {
 	r.watched = make(chan struct{})
 }
 
-// opened returns what is closed when the next watch is open.
+// opened returns a channel that is closed when the next watch is open.
 func (r *replay) opened() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

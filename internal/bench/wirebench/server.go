@@ -14,12 +14,12 @@ import (
 
 // A server has paths of three kinds:
 //
-//	/prepare/DATASET                       builds a data set, so that nobody else waits for it
+//	/prepare/DATASET                       builds a data set, so that no client waits for it
 //	/CLIENT/DATASET/MODE/api/...           is the root of an API server that one client has to itself
 //	/CLIENT/DATASET/MODE/-/modify?n=N      makes N objects change, and answers when that is under way
 //	/CLIENT/DATASET/MODE/-/fail            ends the watch by a failure, and answers when the client has listed and watches again
 //
-// CLIENT is any word: what one does concerns nobody else. MODE says what the server can do.
+// CLIENT is any word; clients do not affect each other. MODE selects the server's features.
 const (
 	lists   = "lists"   // it refuses watches that begin with the state
 	streams = "streams" // it does not

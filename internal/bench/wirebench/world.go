@@ -23,14 +23,15 @@ var (
 // entry is a contender with a task.
 type entry struct{ contender, dataset, mode string }
 
-// world is a server, and what was measured with it: a process measures all that any case wants to know of it.
+// world is a server and the samples of its contenders. One process measures the values for all
+// cases.
 type world struct {
 	scale
 	ctx      context.Context
 	profiles string // folder; empty for none
 	server   *Server
 	samples  measure.Samples[entry, sample]
-	relists  map[entry]bool // those whose relists a case asks for
+	relists  map[entry]bool // the entries for which a case needs relists
 }
 
 func newWorld(ctx context.Context, s scale, profiles string) *world {

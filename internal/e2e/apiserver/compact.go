@@ -11,10 +11,12 @@ import (
 	"strconv"
 )
 
-// CompactEtcd makes etcd forget every version before a resource version, or before its newest one if that is empty, and returns when it has.
+// CompactEtcd compacts etcd to a resource version, or to its newest one if the argument is empty.
+// It returns when etcd has finished.
 //
-// What only etcd can answer is then 410 Expired: a list at exactly an older version, and the next page of one. kube-apiserver answers watches from a
-// memory of its own, for whose changes it needs no etcd: see [Server.Forget].
+// Requests that only etcd can answer then get 410 Expired: a list at exactly an older version, and
+// the next page of such a list. Watches still work, because kube-apiserver answers them from its
+// watch cache: see [Server.Forget].
 func (s *Server) CompactEtcd(ctx context.Context, resourceVersion string) error {
 	var err error
 	if resourceVersion == "" {
@@ -33,14 +35,16 @@ func (s *Server) CompactEtcd(ctx context.Context, resourceVersion string) error 
 	return nil
 }
 
-// Forget takes all memory of the past from the server, so that a watch from any version older than now is 410 Expired: it compacts etcd to its
-// newest revision, and starts kube-apiserver anew, as after [Server.KillAPIServer], because its watch cache would go on serving the changes that it
-// has seen. The flag watch-cache=false would do as well, but makes a server that no cluster has.
+// Forget removes all history from the server, so that a watch from any older version gets 410
+// Expired. It compacts etcd to its newest revision and restarts kube-apiserver, as after
+// [Server.KillAPIServer]. Without the restart, the watch cache would go on serving older changes.
+// The flag watch-cache=false would do as well, but would make a server that no cluster has.
 func (s *Server) Forget(ctx context.Context) error {
 	if err := s.KillAPIServer(); err != nil {
 		return err
 	}
-	// Something that nobody has seen, so that the newest version that a client knows is an old one.
+	// Write a change that no client has seen, so that every version that a client knows is an old
+	// one.
 	request := map[string][]byte{"key": []byte("/kubereflector/past"), "value": nil}
 	if err := s.askEtcd(ctx, "/v3/kv/put", request, nil); err != nil {
 		return errors.Join(fmt.Errorf("make a new revision of etcd: %w", err), s.StartAPIServer())
@@ -62,7 +66,8 @@ func (s *Server) newest(ctx context.Context) (string, error) {
 	return answer.Header.Revision, nil
 }
 
-// askEtcd asks etcd in JSON, which it takes at the same address as gRPC: a client of its own would be two more modules.
+// askEtcd sends a JSON request to etcd, at the same address as gRPC. An etcd client would add two
+// modules.
 func (s *Server) askEtcd(ctx context.Context, path string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {

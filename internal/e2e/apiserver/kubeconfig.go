@@ -10,13 +10,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig writes a file that lets a program connect as the administrator does, and returns its path. It goes with the test.
+// Kubeconfig writes a file with which a program connects as the administrator, and returns its
+// path. The file is removed when the test ends.
 func (s *Server) Kubeconfig(t testing.TB) string {
 	t.Helper()
 	return WriteKubeconfig(t, s.Config())
 }
 
-// WriteKubeconfig is [Server.Kubeconfig] for any configuration, such as that of a proxy in front of a server.
+// WriteKubeconfig is [Server.Kubeconfig] for any configuration, such as the configuration of a
+// proxy in front of a server.
 func WriteKubeconfig(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	address := config.Host

@@ -1,8 +1,9 @@
 package apiserver
 
-// Options are what can be chosen for a [Server]. The zero value is a server with envtest's defaults.
+// Options configure a [Server]. The zero value is a server with envtest's defaults.
 type Options struct {
-	// APIServerFlags are flags of kube-apiserver without their dashes, each with its values. A flag replaces the default that it may have, with all its
-	// values; for a flag that is given as a list, such as feature-gates, one value may be the whole list.
+	// APIServerFlags are flags of kube-apiserver without their dashes, each with its values. A flag
+	// replaces all values of its default. For a list flag such as feature-gates, one value may hold
+	// the whole list.
 	APIServerFlags map[string][]string
 }

@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// program is one of the two that envtest runs. envtest keeps the process to itself, so it is given a launcher, which says who the process is
-// and then becomes the program: that is how it can be killed, and how the watchdog finds it.
+// program is one of the two programs that envtest runs. envtest does not expose the process, so it
+// runs a launcher script. The script writes its process id and then becomes the program. The test
+// and the watchdog use the id to kill the program.
 type program struct {
 	name     string
 	launcher string
@@ -34,18 +35,19 @@ func newProgram(folder, path string) (*program, error) {
 	return p, nil
 }
 
-// writeProgram keeps other goroutines from starting processes meanwhile: they would inherit the open file for a moment, in which it cannot be
-// run ("text file busy", golang.org/issue/22315).
+// writeProgram writes an executable file and blocks process starts of other goroutines meanwhile. A
+// new process would inherit the open file, and the file could not run ("text file busy",
+// golang.org/issue/22315).
 func writeProgram(path, content string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, []byte(content), 0o700)
 }
 
-// quote makes one word of the shell of any text.
+// quote quotes a text as one word of the shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// kill ends the process without giving it a chance to do anything about it.
+// kill ends the process without a chance to clean up.
 func (p *program) kill() error {
 	content, err := os.ReadFile(p.pidFile)
 	if err != nil {
@@ -58,7 +60,7 @@ func (p *program) kill() error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill %s: %w", p.name, err)
 	}
-	// Nobody may kill again by what is in it: another process may get the number.
+	// Remove the file: the system may give the process id to another process.
 	return os.Remove(p.pidFile)
 }
 

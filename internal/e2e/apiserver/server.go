@@ -21,13 +21,15 @@ import (
 )
 
 const (
-	// startTimeout is for each of the two programs. kube-apiserver takes about two seconds on two idle cores, but other packages may be compiling.
+	// startTimeout is the limit for each of the two programs. kube-apiserver takes about two
+	// seconds on two idle cores, but other packages may be compiling.
 	startTimeout = 2 * time.Minute
 
 	// stopTimeout is how long each of the two has to end before it is killed.
 	stopTimeout = time.Minute
 
-	// attempts at starting: a port is chosen before it is listened on, so somebody else may get it in between.
+	// attempts is the number of start attempts. New chooses a port before the server listens on it,
+	// so another process may take the port in between.
 	attempts = 3
 )
 
@@ -71,7 +73,7 @@ func New(ctx context.Context, options Options) (*Server, error) {
 			return s, nil
 		}
 		failures = append(failures, err)
-		// What did not start in all that time had its port.
+		// After this time a busy port cannot be the reason.
 		if ctx.Err() != nil || time.Since(begin) >= startTimeout {
 			break
 		}
@@ -119,7 +121,8 @@ func newServer(ctx context.Context, found *binaries.Binaries, options Options) (
 	return s, nil
 }
 
-// newPlane says where everything is that outlives a process: what envtest chooses by itself it removes when it stops.
+// newPlane chooses the addresses and files that must outlive a process. envtest removes the ones
+// that it chooses itself when it stops.
 func newPlane(folder string, etcd, apiServer *program, options Options) (*envtest.ControlPlane, error) {
 	data, certificates := filepath.Join(folder, "data"), filepath.Join(folder, "certificates")
 	for _, each := range []string{data, certificates} {
@@ -164,7 +167,8 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 	return fmt.Errorf("kube-apiserver is healthy, but did not make its namespace default in %v: %w; its last answer: %w", startTimeout, err, last)
 }
 
-// client has connections of its own, so that closing them disturbs no one and no goroutine is left that a test would count as its own leak.
+// client returns a client with its own connections. Closing them disturbs no other client, and
+// leaves no goroutine that a test would count as its own leak.
 func (s *Server) client() (_ kubernetes.Interface, closeClient func(), err error) {
 	http, err := rest.HTTPClientFor(s.Config())
 	if err != nil {
@@ -211,7 +215,7 @@ func (s *Server) end() error {
 		}
 	}
 	failures = append(failures, os.RemoveAll(s.folder))
-	// Last, as it is what ends the programs if the above does not get here.
+	// Stop the watchdog last: it ends the programs if the steps above fail.
 	if s.watchdog != nil {
 		failures = append(failures, s.watchdog.stop())
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Shared is a server that the tests of a package share. Its zero value is ready to use; it starts the server when a test first asks for it, so that
-// running the others, or listing all, is not slowed down.
+// Shared is a server that the tests of a package share. Its zero value is ready to use. It starts
+// the server when the first test calls [Shared.Server], so that other tests stay fast.
 type Shared struct {
-	// Options are those of the server. They must not change once a test has asked for it.
+	// Options configure the server. They must not change after the first call of Server.
 	Options Options
 
 	once   sync.Once
@@ -18,7 +18,8 @@ type Shared struct {
 	err    error
 }
 
-// Server returns the server. The first call starts it; if that is not possible, every test that asks fails with the reason.
+// Server returns the server. The first call starts it. If the start fails, every test that calls
+// Server fails with the reason.
 func (s *Shared) Server(t testing.TB) *Server {
 	t.Helper()
 	s.once.Do(func() { s.server, s.err = startFor(t, s.Options) })
@@ -28,7 +29,8 @@ func (s *Shared) Server(t testing.TB) *Server {
 	return s.server
 }
 
-// Runner runs tests and returns the exit code of the process; *testing.M is one, and so is what goleak.VerifyTestMain takes.
+// Runner runs tests and returns the exit code of the process. *testing.M is a Runner, and
+// goleak.VerifyTestMain takes one.
 type Runner interface{ Run() int }
 
 // Tests returns tests that stop the server after they have run, for TestMain.
@@ -41,7 +43,7 @@ type sharing struct {
 
 func (s sharing) Run() int {
 	code := s.tests.Run()
-	// Nobody starts it any more: the tests have ended.
+	// The tests have ended, so no test can start the server now.
 	if server := s.shared.server; server != nil {
 		if err := server.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

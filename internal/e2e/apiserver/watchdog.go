@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// watchdogScript waits until its standard input ends, which the system sees to in whatever way the tests end. What it finds then was left behind.
+// watchdogScript waits until its standard input ends. The system closes that input however the
+// tests end. The script then kills the remaining programs and removes the remaining files.
 const watchdogScript = `
 while read -r _; do :; done
 folder=$1
@@ -18,8 +19,8 @@ done
 rm -rf -- "$folder"
 `
 
-// watchdog ends programs that nobody stops because the tests have panicked, timed out or been killed. They run in process groups of their own, so
-// not even an interrupt from the terminal reaches them.
+// watchdog ends the programs after the tests panicked, timed out or were killed. The programs run
+// in process groups of their own, so not even an interrupt from the terminal reaches them.
 type watchdog struct {
 	cmd  *exec.Cmd
 	live io.Closer // our end of its standard input; no other process inherits it

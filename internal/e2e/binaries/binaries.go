@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// assetsVariable names the folder of ready-made binaries; envtest and its users have always called it so.
+// assetsVariable is the environment variable of envtest that names the folder of ready-made
+// binaries.
 const assetsVariable = "KUBEBUILDER_ASSETS"
 
 // The files of a complete folder of binaries, under the names that envtest gives them too.
@@ -27,8 +28,9 @@ type Binaries struct {
 	Version string
 }
 
-// Find returns the binaries, which it builds first if nobody has yet. It must be called from within a clone of the repository, as every test is,
-// unless KUBEBUILDER_ASSETS is set. Its progress goes to the terminal, or to standard error if there is none.
+// Find returns the binaries. It builds them first if they do not exist. The caller must run within
+// a clone of the repository, as every test does, unless KUBEBUILDER_ASSETS is set. Find reports its
+// progress to the terminal, or to standard error if there is no terminal.
 func Find(ctx context.Context) (*Binaries, error) {
 	if folder := os.Getenv(assetsVariable); folder != "" {
 		return ready(folder)
@@ -63,7 +65,7 @@ func Find(ctx context.Context) (*Binaries, error) {
 	return found, nil
 }
 
-// ready is Find for binaries that somebody else provides.
+// ready implements Find for a folder of existing binaries.
 func ready(folder string) (*Binaries, error) {
 	absolute, err := filepath.Abs(folder)
 	if err != nil {
@@ -80,7 +82,7 @@ func in(folder string) *Binaries {
 	return &Binaries{APIServer: filepath.Join(folder, apiServerName), Etcd: filepath.Join(folder, etcdName)}
 }
 
-// complete reports what keeps a folder from being one of binaries.
+// complete returns an error if a folder lacks one of the binaries.
 func complete(folder string) error {
 	for _, name := range []string{apiServerName, etcdName} {
 		info, err := os.Stat(filepath.Join(folder, name))

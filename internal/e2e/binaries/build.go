@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// reminder is how often a build says that it is still alive: go build is silent for minutes.
+	// reminder is the interval of progress messages: go build is silent for minutes.
 	reminder = 30 * time.Second
 
 	// interruptGrace is how long go build has to end its compilers before it is killed.

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// lockName is the file that builders of all keys lock. One for all, as two builds at once would only take each other's processors.
+	// lockName is the lock file of all builders, whatever their key. Two builds at once would only
+	// compete for processors.
 	lockName = "lock"
 
-	// unfinished is how the names of folders begin that a build still writes to; no key begins so.
+	// unfinished is the prefix of folders that a build still writes to. No key begins with it.
 	unfinished = "unfinished-"
 
-	// lockRetry is how often a waiting process looks whether the lock is free.
+	// lockRetry is the interval at which a waiting process tries the lock.
 	lockRetry = 250 * time.Millisecond
 )
 
@@ -67,7 +68,8 @@ func (c *cache) folder(ctx context.Context, key string, build func(ctx context.C
 	return final, nil
 }
 
-// lock waits for the builders of other processes. The system drops their locks when they end, in whatever way.
+// lock waits for the builders of other processes. The system releases a lock when its process ends,
+// in whatever way.
 func (c *cache) lock(ctx context.Context) (unlock func(), err error) {
 	file := flock.New(filepath.Join(c.root, lockName))
 	locked, err := file.TryLock()
@@ -81,11 +83,12 @@ func (c *cache) lock(ctx context.Context) (unlock func(), err error) {
 		}
 		return nil, fmt.Errorf("wait for the lock %s, under which kube-apiserver and etcd are built: %w", file.Path(), err)
 	}
-	// The file stays: who removes a lock file may remove the one that somebody else has just locked.
+	// Keep the lock file. Removing it could remove a file that another process has just locked.
 	return func() { _ = file.Close() }, nil
 }
 
-// removeUnfinished removes what builds left that were killed. The lock is held, so nobody writes to any of it.
+// removeUnfinished removes the folders of builds that were killed. The caller holds the lock, so no
+// build writes to them.
 func (c *cache) removeUnfinished() error {
 	entries, err := os.ReadDir(c.root)
 	if err != nil {
@@ -102,14 +105,16 @@ func (c *cache) removeUnfinished() error {
 	return nil
 }
 
-// commit gives a complete folder its final name. The contents go to disk first: after a loss of power a name may otherwise be there before them.
+// commit gives a complete folder its final name. It first writes the contents to disk: otherwise
+// the name could survive a loss of power without the contents.
 func commit(fresh, final string) error {
 	for _, path := range []string{filepath.Join(fresh, apiServerName), filepath.Join(fresh, etcdName), fresh} {
 		if err := flush(path); err != nil {
 			return err
 		}
 	}
-	// What is there lost a file, or it would have been used; a rename does not replace a folder that has files.
+	// The existing folder is incomplete, or the cache would have used it. A rename does not replace
+	// a folder that has files.
 	if err := os.RemoveAll(final); err != nil {
 		return err
 	}

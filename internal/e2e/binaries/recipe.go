@@ -20,7 +20,7 @@ const (
 	etcdModule       = "go.etcd.io/etcd/server/v3"
 )
 
-// recipe is everything that decides what comes out of a build.
+// recipe holds all inputs that determine the output of a build.
 type recipe struct {
 	source           string // the folder of the module
 	goMod, goSum     []byte
@@ -57,7 +57,7 @@ func readRecipe(source string) (*recipe, error) {
 	return r, nil
 }
 
-// arguments are those of the go command, without the folder that it writes to.
+// arguments returns the arguments of the go command, except the output folder.
 func (r *recipe) arguments() []string {
 	// A build that is not Kubernetes' own calls itself v0.0.0-master, on which clients that look at the version take wrong turns.
 	major, minor, _ := strings.Cut(strings.TrimPrefix(semver.MajorMinor(r.kubernetes), "v"), ".")
@@ -67,13 +67,14 @@ func (r *recipe) arguments() []string {
 		"-mod=readonly",       // GOFLAGS may ask for a vendor folder or for an edit of go.mod
 		"-buildvcs=false",     // git refuses clones that another user owns, as in containers
 		"-trimpath",           // the clone's path would end up in binaries that other clones share
-		"-ldflags", "-s -w " + // nobody debugs them
+		"-ldflags", "-s -w " + // no debug information
 			version + "gitVersion=" + r.kubernetes + " " + version + "gitMajor=" + major + " " + version + "gitMinor=" + minor,
 		"tool",
 	}
 }
 
-// key names the folder of what the recipe makes; two recipes that differ in anything have different keys.
+// key returns the folder name of the recipe's output. Recipes that differ in any part have
+// different keys.
 func (r *recipe) key() string {
 	sum := sha256.New()
 	add(sum, r.goMod)

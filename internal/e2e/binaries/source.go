@@ -13,8 +13,9 @@ import (
 // sourceModule is the module whose tools the binaries are.
 const sourceModule = "github.com/kubereflector/kubereflector/internal/controlplane"
 
-// findSource returns the folder of sourceModule in the clone that a folder lies in. It walks up, because what the compiler recorded of the place of
-// this file is gone under -trimpath, and because it must work for the tests of any module of the repository.
+// findSource returns the folder of sourceModule in the clone that contains a folder. It walks up
+// the folders. It does not use the path of this file, because -trimpath removes the path. It works
+// for the tests of every module of the repository.
 func findSource(from string) (string, error) {
 	for folder := from; ; {
 		candidate := filepath.Join(folder, "internal", "controlplane")

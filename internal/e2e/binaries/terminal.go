@@ -5,8 +5,9 @@ import (
 	"os"
 )
 
-// openTerminal returns where progress goes. With more than one package go test holds back what a test writes until its package has ended, which is
-// when nobody needs to read any more that a build goes on; the terminal itself it cannot hold back.
+// openTerminal returns the writer for progress messages. With more than one package, go test holds
+// back the output of a test until its package has ended. Progress messages would then come too
+// late, so they go to the terminal itself.
 func openTerminal() (terminal io.Writer, closeTerminal func()) {
 	file, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0)
 	if err != nil {
