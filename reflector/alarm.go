@@ -33,25 +33,3 @@ func (a *alarm) stop() {
 		a.due = time.Time{}
 	}
 }
-
-// alarm returns the time at which the reflector must stop waiting for events: a list is due, or the
-// watch was silent for too long.
-func (p protocol) alarm() time.Time {
-	if p.phase == streaming {
-		return p.heard.Add(bookmarkDeadline)
-	}
-	late := p.late()
-	if !p.relistAt.IsZero() && p.relistAt.Before(late) {
-		return p.relistAt
-	}
-	return late
-}
-
-// late returns when the reflector gives up a watch that sends nothing and does not end.
-func (p protocol) late() time.Time {
-	late, silent := p.watching.opened.Add(overdue), p.heard.Add(silence)
-	if late.Before(silent) {
-		return silent
-	}
-	return late
-}

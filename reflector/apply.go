@@ -1,24 +1,25 @@
 package reflector
 
 import (
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 // apply writes the last events to the store.
-func (r *run[T]) apply() input {
+func (r *run[T]) apply() protocol.Input {
 	err := r.commit()
 	r.status.stored(r.store.ResourceVersion())
 	r.witnessed()
 	if err == nil {
-		return input{kind: stored}
+		return protocol.Input{Kind: protocol.Stored}
 	}
 	last := &r.events[len(r.events)-1]
 	failure := r.newError(OpStore, last.version, err)
 	if len(r.events) == 1 && last.kind != watch.Bookmark && last.lacking == nil && last.foreign == 0 && failure.Key == (store.Key{}) && last.object.GetName() != "" {
 		failure.Key = store.Key{Namespace: last.object.GetNamespace(), Name: last.object.GetName()}
 	}
-	return input{kind: stored, err: failure}
+	return protocol.Input{Kind: protocol.Stored, Err: failure}
 }
 
 // commit makes one commit of the last events.

@@ -44,7 +44,7 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 			r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s), events: tc.events}
 			r.batch, r.own = store.Begin(r.store, false)
 			require.True(t, r.own)
-			err := r.apply().err
+			err := r.apply().Err
 			assert.Equal(t, tc.rejects, err != nil, "%v", err)
 			assert.NoError(t, r.batch.Commit(""), "the batch is empty again")
 			assert.Equal(t, tc.want, contents(s))
@@ -103,7 +103,7 @@ func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
 	for len(r.pending) > 0 {
 		r.takePending()
 		require.Len(t, r.events, 1)
-		require.NoError(t, r.apply().err)
+		require.NoError(t, r.apply().Err)
 	}
 	assert.Equal(t, []string{
 		"add a", "update a", "delete a", "delete key b", "bookmark 14", "bookmark 15", "delete key c", "bookmark 16", "bookmark 17",

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -263,7 +264,7 @@ func TestRejectionStaysInTheStateAcrossWatches(t *testing.T) {
 			watch(added(configMap("a", "u", "11"))).watchOpen()
 		r := New(api, newStore())
 		stop := running(t, r)
-		<-time.After(minBackoff - time.Millisecond) // then a list is due
+		<-time.After(protocol.MinBackoff - time.Millisecond) // then a list is due
 		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 11"}, api.seen())
 		assert.ErrorIs(t, r.State().Err, store.ErrBadKey)
 		require.NoError(t, stop())

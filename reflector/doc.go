@@ -42,7 +42,7 @@
 //     stream that client-go cannot read counts as broken, until it breaks three times in a row at
 //     one version. The reflector relists after a rejected resource version (410), an ERROR event, a
 //     forbidden watch, a rejected object, a stream that a [Resource] cannot read, a [MismatchError]
-//     and [ErrServerBehind].
+//     and ServerBehind.
 //   - R3. If the store rejects an object, the reflector reports the error, and relists after a
 //     back-off to fetch the object again. Until then the store keeps its previous object under that
 //     key, and all other objects are updated as usual. If the store fails in any other way, the
@@ -58,7 +58,7 @@
 //     bytes, and the store keeps its object.
 //   - R6. The reflector probes before it resumes, after a broken watch and after two silent
 //     minutes. The probe lists the one object that changed last, at the newest version. The
-//     reflector lists everything anew ([ErrServerBehind]) if the server is at an older version than
+//     reflector lists everything anew (ServerBehind) if the server is at an older version than
 //     before. It does the same if the object differs although it is no newer. So the reflector
 //     detects a server that was restored from a backup, even if that server has passed the client's
 //     version. After a broken watch, the reflector retries a failed probe twice, with back-off, and
@@ -66,11 +66,11 @@
 //     overloaded (429) or unreachable, it keeps retrying. A [SharedClient] probes after two silent
 //     minutes only. Restored servers, below, lists the cases that no probe can detect.
 //   - R7. No server makes a reflector wait for ever. The reflector gives up a watch that has not
-//     ended after eleven minutes and was silent for the last two ([ErrSilentWatch]). It waits two
-//     minutes for the answer to a watch or a probe, and ten minutes for a page ([ErrNoAnswer]). It
-//     gives up a list after half an hour or ten million objects ([ErrEndlessList]). It waits at
+//     ended after eleven minutes and was silent for the last two (SilentWatch). It waits two
+//     minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It
+//     gives up a list after half an hour or ten million objects (EndlessList). It waits at
 //     most ten minutes for a Retry-After. If two watches in a row end within ten seconds, the
-//     second one is a failure ([ErrShortWatch]), even if it delivered events. After three broken
+//     second one is a failure (ShortWatch), even if it delivered events. After three broken
 //     watch-lists, or one that the server does not support, the reflector uses lists for an hour;
 //     [State] gives the reason.
 //   - R8. When ctx ends, Run stops waiting at once, and returns after everything that it started
@@ -119,8 +119,8 @@
 // # How it works
 //
 // The conversation with the server is a state machine without goroutines, clock or I/O, in
-// protocol.go. The scripts in testdata/protocol show its actions in each situation. run.go executes
-// these actions.
+// internal/protocol. Its documentation has the reaction to each failure in one table, and its scripts
+// show whole conversations. run.go executes the actions.
 //
 // # Concurrency
 //

@@ -3,15 +3,12 @@ package reflector
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
-	"strings"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 var (
@@ -24,49 +21,10 @@ var (
 	// ErrRunning means that the program called Run while Run was active already.
 	ErrRunning = errors.New("reflector is running already")
 
-	// ErrNoResourceVersion means that a list has no resource version, so that no watch can start
-	// from it. The store keeps its content.
-	ErrNoResourceVersion = errors.New("list has no resource version: the server or the client is not a Kubernetes API")
-
-	// ErrRepeatedPage means that a page of a list names itself as the next one.
-	ErrRepeatedPage = errors.New("list repeats its continue token and would never end")
-
-	// ErrEndlessList means that a list has more pages than any server has objects, or that its
-	// pages arrived for half an hour. Its continue tokens may never end.
-	ErrEndlessList = errors.New("list does not end: its continue tokens may go on for ever")
-
-	// ErrShortWatch means that the server ended a watch within a second without a new event. It
-	// also means that two watches in a row ended within ten seconds each. A proxy may block
-	// watches.
-	ErrShortWatch = errors.New("watch ended too soon: a proxy may not let watches through")
-
-	// ErrStreamEnded means that a watch-list ended before the server had sent all objects.
-	ErrStreamEnded = errors.New("watch-list ended before all objects had come")
-
-	// ErrNoInitialEventsEnd means that a watch-list sent no closing bookmark. The
-	// server may not support watch-lists. The reflector uses lists for an hour, then
-	// tries a watch-list again.
-	ErrNoInitialEventsEnd = errors.New("watch-list fell silent before its closing bookmark")
-
-	// ErrSilentWatch means that a watch lasted longer than the reflector requested, and was silent
-	// for two minutes. A proxy may keep a dead connection open. The reflector opens another watch.
-	// Test doubles that neither end watches nor send bookmarks, such as client-go's fakes, also
-	// cause this error.
-	ErrSilentWatch = errors.New("watch is overdue and silent: something may keep a dead connection open")
-
-	// ErrNoAnswer means that the server did not answer in time. The reflector waits two minutes for
-	// the answer to a watch or a probe, and ten minutes for a whole page of a list.
-	ErrNoAnswer = errors.New("server did not answer in time")
-
-	// ErrServerBehind means that the server is at an older resource version than before, or that an
-	// object differs although it is no newer. The server was restored from a backup. The reflector
-	// lists anew.
-	ErrServerBehind = errors.New("server does not know what it sent before: it may have been restored from a backup")
-
 	// ErrNotServed means that the server does not serve the resource (404). Its
 	// CustomResourceDefinition may not be installed yet. The reflector asks again after each
 	// back-off.
-	ErrNotServed = errors.New("server does not serve the resource: its CustomResourceDefinition or aggregated API may not be installed yet")
+	ErrNotServed = protocol.ErrNotServed
 
 	// ErrTable means that the server sent a Table, a format for display, instead of objects.
 	ErrTable = errors.New("server sent a Table instead of objects: the client must not accept as=Table")
@@ -78,6 +36,50 @@ var (
 	errNoWatch = errors.New("client returned neither a watch nor an error")
 	errNoList  = errors.New("client returned neither a list nor an error")
 )
+
+// ProtocolError means that the server answered, but not as the protocol of list and watch requires,
+// or that it did not answer in time. The store keeps its content, and the reflector retries.
+type ProtocolError struct {
+	// Reason is one of these words:
+	//
+	//   - NoResourceVersion: a list has no resource version, so that no watch can start from it. The
+	//     server or the client is not a Kubernetes API.
+	//   - RepeatedPage: a page of a list names itself, or an earlier page, as the next one.
+	//   - EndlessList: a list has more pages than any server has objects, or its pages arrived for
+	//     half an hour.
+	//   - ShortWatch: the server ended a watch within a second without a new event, or two watches in
+	//     a row within ten seconds each. A proxy may block watches.
+	//   - StreamEnded: a watch-list ended before the server had sent all objects.
+	//   - NoInitialEventsEnd: a watch-list sent no closing bookmark. The server may not support
+	//     watch-lists. The reflector lists for an hour, and then tries a watch-list again.
+	//   - SilentWatch: a watch lasted longer than the reflector requested, and was silent for two
+	//     minutes. A proxy may keep a dead connection open. Test doubles that neither end watches nor
+	//     send bookmarks, such as client-go's fakes, also cause it.
+	//   - NoAnswer: the server did not answer the request for a watch or a probe within two minutes,
+	//     or that for a whole page within ten.
+	//   - ServerBehind: the server is at an older resource version than before, or an object differs
+	//     although it is no newer. The server was restored from a backup. The reflector relists.
+	Reason string
+	// Err is the error of the client, if there is one.
+	Err error
+}
+
+// Error returns the reason as a sentence, and Err.
+func (e *ProtocolError) Error() string {
+	text := protocol.Reason(e.Reason).Error()
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the reason and Err.
+func (e *ProtocolError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{protocol.Reason(e.Reason)}
+	}
+	return []error{protocol.Reason(e.Reason), e.Err}
+}
 
 // TypeError means that a watch event carried something other than an object of the reflector's
 // type.
@@ -179,86 +181,4 @@ func isTable(object any) bool {
 	}
 	kind := o.GetObjectKind().GroupVersionKind()
 	return kind.Kind == "Table" && kind.Group == metav1.GroupName
-}
-
-// expired reports whether the server no longer knows the requested resource version: status 410,
-// with either of its two reasons.
-func expired(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
-}
-
-// tooLarge reports whether the server is behind the requested resource version, for example after a
-// restore from a backup. Servers report this in three ways.
-func tooLarge(err error) bool {
-	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
-		return true
-	}
-	var status apierrors.APIStatus
-	if !apierrors.IsTimeout(err) || !errors.As(err, &status) {
-		return false
-	}
-	// Before Kubernetes 1.17, servers sent only these words, without a cause type.
-	const words = "Too large resource version"
-	if details := status.Status().Details; details != nil {
-		for _, cause := range details.Causes {
-			if cause.Message == words {
-				return true
-			}
-		}
-	}
-	return strings.Contains(status.Status().Message, words)
-}
-
-// refused reports whether the server will never list or watch at the requested resource version.
-// The version expired, is ahead of the server's own, or is not valid.
-func refused(err error) bool {
-	return expired(err) || tooLarge(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
-}
-
-// undecoded reports whether a client of client-go could not read a watch: the connection broke, or
-// client-go could not decode an event. client-go turns this into an ERROR event, as if the server
-// had sent it, and marks the event with a cause.
-func undecoded(err error) bool { return apierrors.HasStatusCause(err, "ClientWatchDecoding") }
-
-// isRefusal reports whether the server refuses a request with a status below 500, and so will
-// refuse it again.
-func isRefusal(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
-}
-
-// unreachable reports whether the server did not answer at all.
-func unreachable(err error) bool {
-	return utilnet.IsConnectionRefused(err) || errors.Is(err, ErrNoAnswer)
-}
-
-// verdict says which part of a write the store accepted, according to its error.
-type verdict uint8
-
-const (
-	took   verdict = iota // everything
-	lacks                 // everything except the objects that the error names
-	broken                // an unknown part
-)
-
-// judge returns the worst verdict in an error. A Tee joins the errors of several stores. If one
-// store failed and another one rejected an object, the failure counts.
-func judge(err error) verdict {
-	switch e := err.(type) {
-	case nil:
-		return took
-	case *store.RejectedError:
-		return lacks
-	case interface{ Unwrap() error }:
-		if cause := e.Unwrap(); cause != nil {
-			return judge(cause)
-		}
-	case interface{ Unwrap() []error }:
-		worst := took
-		for _, cause := range e.Unwrap() {
-			worst = max(worst, judge(cause))
-		}
-		return worst
-	}
-	return broken
 }

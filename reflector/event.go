@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +13,7 @@ import (
 // takePending takes all pending changes up to the first event of another kind, or that event alone.
 // A store without batches of its own receives changes one by one. The objects of one batch that
 // could not be decoded result in one joined error.
-func (r *run[T]) takePending() input {
+func (r *run[T]) takePending() protocol.Input {
 	n := 0
 	for n < len(r.pending) && r.pending[n].changes() {
 		n++
@@ -24,13 +25,13 @@ func (r *run[T]) takePending() input {
 	}
 	r.events, r.pending = r.pending[:n], r.pending[n:]
 	r.recording.received(r.events)
-	in := input{kind: changed}
+	in := protocol.Input{Kind: protocol.Changed}
 	for i := range r.events {
 		e := &r.events[i]
 		if e.version != "" {
-			in.version = e.version
+			in.Version = e.version
 		}
-		in.added = in.added || e.kind == watch.Added
+		in.Added = in.Added || e.kind == watch.Added
 		r.learnEvent(e)
 	}
 	return in
@@ -42,24 +43,24 @@ func (e *event[T]) changes() bool {
 }
 
 // take converts an event into an input for the protocol.
-func (r *run[T]) take(e event[T]) input {
+func (r *run[T]) take(e event[T]) protocol.Input {
 	r.one[0] = e
 	r.events = r.one[:]
 	r.recording.received(r.events)
 	r.learnEvent(&e)
 	switch {
 	case e.cut:
-		return input{kind: ended, err: r.newError(OpWatch, r.protocol.position, e.err)}
+		return protocol.Input{Kind: protocol.Ended, Err: r.newError(OpWatch, r.protocol.Position(), e.err)}
 	case e.err != nil:
-		failure := r.newError(OpWatch, r.protocol.position, e.err)
+		failure := r.newError(OpWatch, r.protocol.Position(), e.err)
 		if failure.Key == (store.Key{}) {
 			failure.Key = e.key
 		}
-		return input{kind: failed, err: failure}
+		return protocol.Input{Kind: protocol.Failed, Err: failure}
 	case e.kind == watch.Bookmark:
-		return input{kind: marked, version: e.version, closing: e.closing}
+		return protocol.Input{Kind: protocol.Marked, Version: e.version, Closing: e.closing}
 	}
-	return input{kind: changed, version: e.version, added: e.kind == watch.Added}
+	return protocol.Input{Kind: protocol.Changed, Version: e.version, Added: e.kind == watch.Added}
 }
 
 // readEvent reads an event of a client's watch.

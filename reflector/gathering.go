@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -155,7 +156,7 @@ func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 		}
 		t.ignored = t.ignored || !wanted
 		left := t.roll.selects && !t.ignored && wanted && !taken
-		return !left || !t.listed || t.heard.Sub(t.opened) < shortWatch
+		return !left || !t.listed || t.heard.Sub(t.opened) < protocol.ShortWatchTime
 	}
 	t.listed = t.listed || n.closing
 	for _, m := range t.members {

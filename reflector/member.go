@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -186,8 +187,8 @@ func (m *member) take(ctx context.Context) (haul, error) {
 // last returns the error that ended the trunk. A reflector treats a watch that ends soon after its
 // start as a failure. So last delays the end of an old trunk for a member that joined a moment ago.
 func (m *member) last(ctx context.Context, err error) error {
-	rest := shortWatch - time.Since(m.began)
-	if rest <= 0 || time.Since(m.trunk.opened) < shortWatch {
+	rest := protocol.ShortWatchTime - time.Since(m.began)
+	if rest <= 0 || time.Since(m.trunk.opened) < protocol.ShortWatchTime {
 		return err
 	}
 	timer := time.NewTimer(rest)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 )
 
 // Observer receives the cost and the outcome of a reflector's requests, for metrics and traces. The
@@ -102,11 +104,11 @@ func (o *observing) beginWatch(name string) {
 }
 
 // received records the outcome of a receive from a watch.
-func received[T Object](o *observing, in input, events []event[T]) {
-	switch in.kind {
-	case failed, ended:
-		o.ended = in.err
-	case changed, marked:
+func received[T Object](o *observing, in protocol.Input, events []event[T]) {
+	switch in.Kind {
+	case protocol.Failed, protocol.Ended:
+		o.ended = in.Err
+	case protocol.Changed, protocol.Marked:
 		for i := range events {
 			o.watch.Events += max(len(events[i].unchanged), events[i].foreign, 1)
 		}
@@ -115,19 +117,19 @@ func received[T Object](o *observing, in input, events []event[T]) {
 
 // decided records the error for which the protocol closes a watch or aborts a list. A watch keeps
 // an earlier error of its own. wrap makes the error that the observer receives.
-func (o *observing) decided(todo []action, wrap func(action) error) {
+func (o *observing) decided(todo []protocol.Action, wrap func(protocol.Action) error) {
 	if o.observer == nil {
 		return
 	}
-	why := slices.IndexFunc(todo, func(a action) bool { return a.err != nil })
+	why := slices.IndexFunc(todo, func(a protocol.Action) bool { return a.Err != nil })
 	if why < 0 {
 		return
 	}
-	closes := slices.ContainsFunc(todo, func(a action) bool { return a.do == stopWatch })
+	closes := slices.ContainsFunc(todo, func(a protocol.Action) bool { return a.Do == protocol.StopWatch })
 	switch {
 	case o.watching && closes && o.ended == nil:
 		o.ended = wrap(todo[why])
-	case o.listing && !o.watching && todo[why].do == wait:
+	case o.listing && !o.watching && todo[why].Do == protocol.Wait:
 		o.endList(0, wrap(todo[why]))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -97,11 +98,11 @@ func TestObserverIsToldOfWhatStalls(t *testing.T) {
 		watches  int   // the end of the last one is Run's
 		watch    error // of the first
 	}{
-		"a watch":                   {reflectortest.StallAfterEvents(1, nil).On("watch", ""), false, nil, 2, reflector.ErrSilentWatch},
-		"a watch after a stream":    {reflectortest.StallAfterEvents(4, nil).On("watch", ""), true, nil, 2, reflector.ErrSilentWatch},
-		"a stream":                  {reflectortest.StallAfterEvents(1, nil).On("watch", ""), true, reflector.ErrNoInitialEventsEnd, 2, reflector.ErrNoInitialEventsEnd},
-		"the beginning of a stream": {reflectortest.Stall(nil).On("watch", ""), true, reflector.ErrNoAnswer, 1, nil},
-		"a list":                    {reflectortest.Stall(nil).On("list", ""), false, reflector.ErrNoAnswer, 1, nil},
+		"a watch":                   {reflectortest.StallAfterEvents(1, nil).On("watch", ""), false, nil, 2, protocol.SilentWatch},
+		"a watch after a stream":    {reflectortest.StallAfterEvents(4, nil).On("watch", ""), true, nil, 2, protocol.SilentWatch},
+		"a stream":                  {reflectortest.StallAfterEvents(1, nil).On("watch", ""), true, protocol.NoInitialEventsEnd, 2, protocol.NoInitialEventsEnd},
+		"the beginning of a stream": {reflectortest.Stall(nil).On("watch", ""), true, protocol.NoAnswer, 1, nil},
+		"a list":                    {reflectortest.Stall(nil).On("list", ""), false, protocol.NoAnswer, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -143,7 +144,7 @@ func TestObserverIsToldOfAWatchListThatIsNotAnswered(t *testing.T) {
 		defer stop()
 		require.NoError(t, r.Run(ctx))
 		require.Len(t, l.lists, 1, "Run broke the second one off")
-		assert.ErrorIs(t, l.lists[0].Err, reflector.ErrNoAnswer)
+		assert.ErrorIs(t, l.lists[0].Err, protocol.NoAnswer)
 		assert.Empty(t, l.watches)
 	})
 }
@@ -163,7 +164,7 @@ func TestObserverIsToldOfListsThatAreOfNoUse(t *testing.T) {
 		defer stop()
 		require.NoError(t, r.Run(ctx))
 		require.NotEmpty(t, l.lists)
-		assert.ErrorIs(t, l.lists[0].Err, reflector.ErrNoResourceVersion)
+		assert.ErrorIs(t, l.lists[0].Err, protocol.NoResourceVersion)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,7 @@ var causes = []struct {
 	name string
 	err  error
 }{
-	{"noAnswer", ErrNoAnswer},
+	{"noAnswer", protocol.NoAnswer},
 	{"malformed", ErrMalformed},
 	{"truncated", ErrTruncated},
 	{"tooLarge", ErrTooLarge},

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -24,7 +25,7 @@ type KubernetesResourceReflector[T Object] struct {
 
 	// Only the goroutine of Run uses the fields below. They outlive Run.
 
-	protocol protocol
+	protocol protocol.State
 	// lacking is the error of the objects that the store rejected; nil if it has all objects.
 	lacking error
 }
@@ -37,16 +38,17 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 
 func newReflector[T Object](from source[T], s store.Store[T], opts []Option) *KubernetesResourceReflector[T] {
 	o := newOptions(reflect.TypeFor[T]().String(), opts)
-	r := &KubernetesResourceReflector[T]{
-		options:  o,
-		source:   from,
-		store:    s,
-		status:   newStatus(),
-		protocol: newProtocol(o.pageSize, o.alwaysPage, o.watchList && from.streams()),
+	_, replayed := from.(replaySource[T])
+	_, shared := from.(sharedSource[T])
+	return &KubernetesResourceReflector[T]{
+		options: o,
+		source:  from,
+		store:   s,
+		status:  newStatus(),
+		protocol: protocol.New(protocol.Options{
+			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && from.streams(), Replayed: replayed, Shared: shared,
+		}),
 	}
-	_, r.protocol.replayed = from.(replaySource[T])
-	_, r.protocol.shared = from.(sharedSource[T])
-	return r
 }
 
 // Run keeps the store equal to the server until ctx ends, and then returns nil. It returns an error
@@ -99,6 +101,9 @@ func (r *KubernetesResourceReflector[T]) Synced() <-chan struct{} { return r.sta
 
 // newError wraps err with the operation and the resource version.
 func (r *KubernetesResourceReflector[T]) newError(op Op, resourceVersion string, err error) *Error {
+	if reason, ok := err.(protocol.Reason); ok {
+		err = &ProtocolError{Reason: string(reason)}
+	}
 	if op != OpStore && apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w: %w", ErrNotServed, err)
 	}

@@ -3,7 +3,6 @@ package reflector
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -162,7 +162,7 @@ func TestFailuresAreRetriedWithABackoff(t *testing.T) {
 				require.NoError(t, stop())
 				assert.Equal(t, tc.want, tc.api.seen())
 				assert.Positive(t, reported)
-				assert.GreaterOrEqual(t, tc.api.times[len(tc.api.times)-1].Sub(began), time.Duration(reported)*minBackoff)
+				assert.GreaterOrEqual(t, tc.api.times[len(tc.api.times)-1].Sub(began), time.Duration(reported)*protocol.MinBackoff)
 			})
 		})
 	}
@@ -213,12 +213,12 @@ func TestListWithoutAVersionLeavesTheStore(t *testing.T) {
 		stop := running(t, r)
 		synctest.Wait()
 		require.Len(t, errs, 1)
-		assert.ErrorIs(t, errs[0], ErrNoResourceVersion)
+		assert.ErrorIs(t, errs[0], protocol.NoResourceVersion)
 		assert.ErrorContains(t, errs[0], "reflector *v1.ConfigMap: list: list has no resource version")
 		assert.Equal(t, "held@", contents(s))
 		state := r.State()
 		assert.Equal(t, Waiting, state.Phase)
-		assert.ErrorIs(t, state.Err, ErrNoResourceVersion)
+		assert.ErrorIs(t, state.Err, protocol.NoResourceVersion)
 		assert.Equal(t, 1, state.Attempt)
 		assert.True(t, state.RetryAt.After(time.Now()))
 		require.NoError(t, stop())
@@ -507,12 +507,12 @@ func TestHealthStartsTheBackoffAnew(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &slowWatch{result: make(chan watch.Event)}
 				api.watches = append(api.watches, func() (watch.Interface, error) {
-					time.AfterFunc(healthAfter, func() { w.result <- errorEvent(apierrors.NewTooManyRequests("busy", 0)) })
+					time.AfterFunc(protocol.HealthAfter, func() { w.result <- errorEvent(apierrors.NewTooManyRequests("busy", 0)) })
 					return w, nil
 				})
 				r := New(api, newStore())
 				stop := running(t, r)
-				<-time.After(healthAfter) // the failures before made the watch begin later
+				<-time.After(protocol.HealthAfter) // the failures before made the watch begin later
 				for r.State().Phase != Waiting {
 					<-r.Changed(r.State())
 				}
@@ -621,24 +621,4 @@ func TestFailuresAreLogged(t *testing.T) {
 		assert.Equal(t, "maps", logs.All()[0].ContextMap()["reflector"])
 		assert.Equal(t, `reflector maps: list at resource version "0": no`, logs.All()[0].ContextMap()["error"])
 	})
-}
-
-func TestBackoffGrowsThroughALongOutage(t *testing.T) {
-	// client-go's falls back to its shortest wait every few minutes.
-	b := backoff{limit: maxBackoff}
-	now := time.Unix(0, 0)
-	b.healthy(now)
-	for i := range 200 {
-		d := b.next(now, rand.Float64())
-		assert.GreaterOrEqual(t, d, minBackoff)
-		assert.LessOrEqual(t, d, min(minBackoff<<min(i+1, 10), maxBackoff))
-		now = now.Add(d)
-		if i%10 == 0 {
-			b.healthy(now) // for a moment
-		}
-	}
-	assert.Equal(t, 200, b.failures)
-	b.healthy(now)
-	b.next(now.Add(healthAfter), 0)
-	assert.Equal(t, 1, b.failures, "two minutes of health")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -43,7 +44,7 @@ func TestRestoredServerThatOvertookIsListedAnew(t *testing.T) {
 					lists := requestsOf(server, "list")
 					<-time.After(time.Minute)
 					assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.held))
-					assert.ErrorIs(t, errors.Join(m.told()...), reflector.ErrServerBehind)
+					assert.ErrorIs(t, errors.Join(m.told()...), protocol.ServerBehind)
 					assert.LessOrEqual(t, requestsOf(server, "list")-lists, 4, "probes of one object")
 					m.stop()
 				})
@@ -70,7 +71,7 @@ func TestServerThatWentAwayAndChangedIsNotListed(t *testing.T) {
 			for _, r := range server.Requests() {
 				assert.False(t, r.Verb == "list" && r.Query.Get("limit") != "1", "a broken watch costs no list: %v", r.Query)
 			}
-			assert.NotErrorIs(t, errors.Join(m.told()...), reflector.ErrServerBehind)
+			assert.NotErrorIs(t, errors.Join(m.told()...), protocol.ServerBehind)
 			m.stop()
 		})
 	})
@@ -90,8 +91,8 @@ func TestWatchThatIsNotAnsweredIsNoWatch(t *testing.T) {
 			assert.LessOrEqual(t, m.State().Contact.Sub(began), 2*time.Second, "the probe, and nothing since")
 			m.told()
 			<-time.After(2 * time.Minute)
-			assert.ErrorIs(t, errors.Join(m.told()...), reflector.ErrNoAnswer)
-			assert.ErrorIs(t, m.State().Err, reflector.ErrNoAnswer)
+			assert.ErrorIs(t, errors.Join(m.told()...), protocol.NoAnswer)
+			assert.ErrorIs(t, m.State().Err, protocol.NoAnswer)
 			stalled.Remove()
 			<-time.After(5 * time.Minute)
 			assert.Equal(t, reflector.Watching, m.State().Phase)
@@ -191,7 +192,7 @@ func TestRestoredServerIsDetectedAlthoughAProbeFails(t *testing.T) {
 					}
 					<-time.After(time.Minute)
 					assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.held))
-					assert.ErrorIs(t, errors.Join(m.told()...), reflector.ErrServerBehind)
+					assert.ErrorIs(t, errors.Join(m.told()...), protocol.ServerBehind)
 					m.stop()
 				})
 			})

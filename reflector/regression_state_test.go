@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -96,14 +97,14 @@ func TestRefusedListIsAskedForAgainUnlessSomethingOfItCame(t *testing.T) {
 		s, client := newStore(), &refuser{passes: passes}
 		r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s, WithShard(store.Shards(store.ByUID, 2)[0]))}
 		r.source, r.staging.to = client, s
-		in := r.askPage(t.Context(), action{do: askPage})
+		in := r.askPage(t.Context(), protocol.Action{Do: protocol.AskPage})
 		if passes {
-			require.Equal(t, failed, in.kind)
+			require.Equal(t, protocol.Failed, in.Kind)
 			assert.Equal(t, staging[*corev1.ConfigMap]{to: s}, r.staging)
 			assert.Len(t, client.selectors, 1)
 			continue
 		}
-		require.Equal(t, answered, in.kind)
+		require.Equal(t, protocol.Answered, in.Kind)
 		require.Len(t, client.selectors, 2)
 		assert.NotEmpty(t, client.selectors[0])
 		assert.Empty(t, client.selectors[1])

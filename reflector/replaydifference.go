@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -71,7 +72,16 @@ func (r request) served(then *metav1.ListOptions, answer *line) bool {
 }
 
 // refused reports whether the server rejected the request's resource version.
-func (l *line) refused() bool { return l.Kind == frameFailed && refused(l.Failure.err()) }
+func (l *line) refused() bool {
+	if l.Kind != frameFailed {
+		return false
+	}
+	switch protocol.Classify(l.Failure.err()) {
+	case protocol.Expired, protocol.Ahead, protocol.Invalid:
+		return true
+	}
+	return false
+}
 
 func initial(opts *metav1.ListOptions) bool {
 	return opts.SendInitialEvents != nil && *opts.SendInitialEvents

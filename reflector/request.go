@@ -2,10 +2,10 @@ package reflector
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +14,8 @@ import (
 // minWatch and maxWatch bound the timeout of a watch request. The reflector draws the timeout at
 // random, so that watches that began together after a server's restart end at different times.
 const (
-	minWatch = 5 * time.Minute
-	maxWatch = 2 * minWatch
+	minWatch = maxWatch / 2
+	maxWatch = protocol.MaxWatch
 )
 
 const (
@@ -26,22 +26,22 @@ const (
 	openTimeout = 2 * time.Minute
 )
 
-func (r *run[T]) askPage(ctx context.Context, a action) input {
-	probing := r.protocol.phase == probing
-	if a.next != "" && r.staging.over != nil {
-		return r.endList(ctx, a.version)
+func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input {
+	probing := r.protocol.Probing()
+	if a.Next != "" && r.staging.over != nil {
+		return r.endList(ctx, a.Version)
 	}
 	switch {
 	case probing:
 		r.opens()
-	case a.next == "":
+	case a.Next == "":
 		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Listing, 0, time.Time{} })
 		r.observing.beginList(r.name, false)
 		r.evidence.anew()
 	}
 	opts := r.listOptions()
-	opts.Limit, opts.ResourceVersion, opts.Continue = a.limit, a.version, a.next
-	if a.version != "" && a.version != "0" {
+	opts.Limit, opts.ResourceVersion, opts.Continue = a.Limit, a.Version, a.Next
+	if a.Version != "" && a.Version != "0" {
 		// Without this, a list with a limit returns the state at exactly this version, and the
 		// reflector may not be able to watch from there.
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
@@ -50,7 +50,7 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 	if probing {
 		timeout = openTimeout
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, timeout, ErrNoAnswer)
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, protocol.NoAnswer)
 	defer cancel()
 	wanted := wants[T]{holds: r.holds(), shards: r.shards}
 	if probing {
@@ -76,45 +76,45 @@ func (r *run[T]) askPage(ctx context.Context, a action) input {
 		err = r.learnPage(&p)
 	}
 	if r.staging.over != nil {
-		return r.endList(ctx, a.version)
+		return r.endList(ctx, a.Version)
 	}
 	if err != nil {
 		r.staging.discard() // no list goes on after a failure
 		err = withCause(limited, err)
 		r.recording.failed(ctx, err)
-		err = r.newError(OpList, a.version, err)
+		err = r.newError(OpList, a.Version, err)
 		r.observing.failList(ctx, err)
-		return input{kind: failed, err: err}
+		return protocol.Input{Kind: protocol.Failed, Err: err}
 	}
 	r.status.contact()
 	r.logger.Debug("listed", zap.Int("objects", len(p.items)+p.passed), zap.String("resourceVersion", p.resourceVersion))
 	p.conflict = probing && r.contradicted(p)
 	r.recording.page(p)
 	if probing {
-		return input{kind: answered, version: p.resourceVersion, conflict: p.conflict}
+		return protocol.Input{Kind: protocol.Answered, Version: p.resourceVersion, Conflict: p.conflict}
 	}
 	r.page = p
-	return input{kind: answered, version: p.resourceVersion, next: p.next}
+	return protocol.Input{Kind: protocol.Answered, Version: p.resourceVersion, Next: p.next}
 }
 
 // endList handles the store's end of the list.
-func (r *run[T]) endList(ctx context.Context, version string) input {
+func (r *run[T]) endList(ctx context.Context, version string) protocol.Input {
 	err := r.newError(OpStore, version, r.staging.over)
 	r.staging.discard()
 	r.recording.failed(ctx, err)
 	r.observing.failList(ctx, err)
-	return input{kind: failed, err: err}
+	return protocol.Input{Kind: protocol.Failed, Err: err}
 }
 
-func (r *run[T]) askWatch(ctx context.Context, a action) input {
+func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input {
 	opts := r.listOptions()
-	opts.ResourceVersion = a.version
+	opts.ResourceVersion = a.Version
 	opts.AllowWatchBookmarks = true
 	timeout := int64((minWatch + rand.N(maxWatch-minWatch)).Seconds())
 	opts.TimeoutSeconds = &timeout
 	until := time.Now().Add(time.Duration(timeout) * time.Second)
 	wanted := wants[T]{shards: r.shards, sharding: r.sharding}
-	if a.do == askStream {
+	if a.Do == protocol.AskStream {
 		wanted.sharding = ShardingUnknown
 		r.evidence.anew()
 		opts.ShardSelector = r.shardSelector()
@@ -128,7 +128,7 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 		r.opens()
 	}
 	limited, cancel := context.WithCancelCause(ctx)
-	unanswered := time.AfterFunc(openTimeout, func() { cancel(ErrNoAnswer) })
+	unanswered := time.AfterFunc(openTimeout, func() { cancel(protocol.NoAnswer) })
 	r.recording.asked(frame{Kind: frameWatch, Options: &opts})
 	f, err := r.source.watch(limited, opts, wanted)
 	if r.refusesShards(&opts, err) {
@@ -138,27 +138,27 @@ func (r *run[T]) askWatch(ctx context.Context, a action) input {
 	if err != nil {
 		err = withCause(limited, err)
 		r.recording.failed(ctx, err)
-		err = r.newError(OpWatch, a.version, err)
+		err = r.newError(OpWatch, a.Version, err)
 		cancel(nil)
 		r.observing.failList(ctx, err)
-		return input{kind: failed, err: err}
+		return protocol.Input{Kind: protocol.Failed, Err: err}
 	}
 	f.cancel = cancel
 	r.feed = f
 	r.recording.happened(frameOpened)
 	r.observing.beginWatch(r.name)
 	r.status.contact()
-	r.logger.Debug("watching", zap.String("resourceVersion", a.version), zap.Bool("initialEvents", a.do == askStream))
-	if a.do == askWatch {
+	r.logger.Debug("watching", zap.String("resourceVersion", a.Version), zap.Bool("initialEvents", a.Do == protocol.AskStream))
+	if a.Do == protocol.AskWatch {
 		r.watches()
 	}
-	return input{kind: accepted, lasts: time.Until(until)}
+	return protocol.Input{Kind: protocol.Accepted, Lasts: time.Until(until)}
 }
 
-// withCause adds [ErrNoAnswer] to an error if the server did not answer in time.
+// withCause returns a ProtocolError if the server did not answer in time, and err otherwise.
 func withCause(ctx context.Context, err error) error {
-	if context.Cause(ctx) == ErrNoAnswer {
-		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	if context.Cause(ctx) == protocol.NoAnswer {
+		return &ProtocolError{Reason: string(protocol.NoAnswer), Err: err}
 	}
 	return err
 }
@@ -183,7 +183,7 @@ func (r *run[T]) watches() {
 // that the client need not decode it. It returns nil unless the list is certain to be no older than
 // the store. A server that was restored from a backup may reuse a version for another state.
 func (r *run[T]) holds() holdsFunc {
-	if !r.own || r.protocol.unavailable || r.protocol.position == "" || r.recording.active() {
+	if !r.own || r.protocol.Unavailable() || r.protocol.Position() == "" || r.recording.active() {
 		return nil
 	}
 	return r.store.(store.BatchStore[T]).Has

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -229,7 +230,7 @@ func TestListThatCannotBeRead(t *testing.T) {
 		"a table":             {scriptedAnswer{body: `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"rows":[]}`}, reflector.ErrTable},
 		"a status":            {scriptedAnswer{body: `{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"7"},"status":"Success"}`}, reflector.ErrMalformed},
 		"a single object":     {scriptedAnswer{body: jsonObject("a", "5", "red")}, reflector.ErrMalformed},
-		"something else":      {scriptedAnswer{body: `{"login":"required"}`}, reflector.ErrNoResourceVersion},
+		"something else":      {scriptedAnswer{body: `{"login":"required"}`}, protocol.NoResourceVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

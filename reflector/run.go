@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 )
@@ -46,14 +47,14 @@ func (r *run[T]) loop(ctx context.Context) error {
 	defer r.staging.discard()
 	r.status.stored(version)
 	r.learn(0, 0)
-	in := input{kind: started, version: version}
-	for ctx.Err() == nil || in.kind == stored {
-		in.at, in.dice = time.Now(), rand.Float64()
-		var todo []action
-		r.protocol, todo = step(r.protocol, in)
+	in := protocol.Input{Kind: protocol.Started, Version: version}
+	for ctx.Err() == nil || in.Kind == protocol.Stored {
+		in.At, in.Dice = time.Now(), rand.Float64()
+		var todo []protocol.Action
+		r.protocol, todo = r.protocol.Step(in)
 		r.observing.decided(todo, r.wrap)
 		for _, a := range todo {
-			if ctx.Err() != nil && (a.do <= receive || a.do == wait || a.do == delay) {
+			if ctx.Err() != nil && (a.Do <= protocol.Receive || a.Do == protocol.Wait || a.Do == protocol.Delay) {
 				return nil
 			}
 			var err error
@@ -67,66 +68,66 @@ func (r *run[T]) loop(ctx context.Context) error {
 }
 
 // do executes one action. A returned error is final.
-func (r *run[T]) do(ctx context.Context, a action) (input, error) {
-	switch a.do {
-	case askPage:
+func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, error) {
+	switch a.Do {
+	case protocol.AskPage:
 		return r.askPage(ctx, a), nil
-	case askWatch, askStream:
+	case protocol.AskWatch, protocol.AskStream:
 		return r.askWatch(ctx, a), nil
-	case receive:
+	case protocol.Receive:
 		in := r.receive(ctx)
 		if r.observing.watching && ctx.Err() == nil {
 			received(&r.observing, in, r.events)
 		}
 		return in, nil
-	case replace:
-		return r.replace(a.version), nil
-	case apply:
+	case protocol.Replace:
+		return r.replace(a.Version), nil
+	case protocol.Apply:
 		return r.apply(), nil
-	case wait:
+	case protocol.Wait:
 		return r.wait(ctx, a)
-	case delay:
+	case protocol.Delay:
 		r.opens()
-		pause(ctx, a.pause)
-		return input{kind: elapsed}, nil
-	case discard:
+		pause(ctx, a.Pause)
+		return protocol.Input{Kind: protocol.Elapsed}, nil
+	case protocol.Discard:
 		r.staging.discard()
-	case keep:
+	case protocol.Keep:
 		r.staging.keep(r.page)
 		r.page = page[T]{}
-	case stage:
+	case protocol.Stage:
 		for i := range r.events {
 			r.staging.take(&r.events[i])
 		}
-	case stopWatch:
+	case protocol.StopWatch:
 		r.close()
-	case latch:
+	case protocol.Latch:
 		if s, ok := r.store.(store.Resumer); ok {
 			s.Resumed()
 		}
 		if r.status.latchSynced() {
 			r.logger.Info("synced", zap.String("resourceVersion", r.store.ResourceVersion()))
 		}
-	case report:
+	case protocol.Report:
 		r.report(ctx, r.wrap(a))
-	case streamsOff:
+	case protocol.StreamsOff:
 		r.streamsOff(r.wrap(a))
-	case streamsBack:
+	case protocol.StreamsBack:
 		r.status.set(func(s *State) { s.WatchListErr = nil })
-	case reportLack:
-		r.lacking = a.err
+	case protocol.ReportLack:
+		r.lacking = a.Err
 		if r.lackReports.due(time.Now()) {
-			r.report(ctx, a.err)
+			r.report(ctx, a.Err)
 		}
-		r.status.set(func(s *State) { s.Err = a.err })
+		r.status.set(func(s *State) { s.Err = a.Err })
 	}
-	return input{}, nil
+	return protocol.Input{}, nil
 }
 
 // receive waits for an event, for the end of the watch, or for the alarm.
-func (r *run[T]) receive(ctx context.Context) input {
+func (r *run[T]) receive(ctx context.Context) protocol.Input {
 	if r.staging.over != nil {
-		return r.endList(ctx, r.protocol.position)
+		return r.endList(ctx, r.protocol.Position())
 	}
 	for ctx.Err() == nil {
 		if len(r.pending) > 0 {
@@ -134,15 +135,15 @@ func (r *run[T]) receive(ctx context.Context) input {
 		}
 		select {
 		case <-ctx.Done():
-		case <-r.alarm.at(r.protocol.alarm()):
+		case <-r.alarm.at(r.protocol.Alarm()):
 			r.alarm.rang()
-			if !time.Now().Before(r.protocol.alarm()) {
-				return input{kind: elapsed}
+			if !time.Now().Before(r.protocol.Alarm()) {
+				return protocol.Input{Kind: protocol.Elapsed}
 			}
 		case event, open := <-r.feed.events():
 			if !open {
 				r.recording.happened(frameEnded)
-				return input{kind: ended}
+				return protocol.Input{Kind: protocol.Ended}
 			}
 			if several, ok := event.Object.(carriedTogether[T]); ok {
 				for i := range several.events {
@@ -153,7 +154,7 @@ func (r *run[T]) receive(ctx context.Context) input {
 				continue
 			}
 			e := readEvent[T](event)
-			if !e.cut && !undecoded(e.err) {
+			if !e.cut && protocol.Classify(e.err) != protocol.Unreadable {
 				r.status.contact() // otherwise the connection failed
 			}
 			siftEvent(r.shards, &e)
@@ -168,59 +169,59 @@ func (r *run[T]) receive(ctx context.Context) input {
 			}
 		}
 	}
-	return input{}
+	return protocol.Input{}
 }
 
 // endOfStream returns the input for the end of the stream.
-func (r *run[T]) endOfStream() input {
+func (r *run[T]) endOfStream() protocol.Input {
 	e := event[T]{err: r.feed.stream.err, cut: !r.feed.stream.unreadable()}
 	if e.err == nil {
 		r.recording.happened(frameEnded)
-		return input{kind: ended}
+		return protocol.Input{Kind: protocol.Ended}
 	}
 	return r.take(e)
 }
 
 // replace commits the staged list to the store.
-func (r *run[T]) replace(version string) input {
+func (r *run[T]) replace(version string) protocol.Input {
 	r.feed.complete()
 	objects := r.staging.size
 	err := r.staging.commit(version)
 	r.witness = r.staging.newest
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
-	verdict := judge(err)
-	if r.feed.open() && verdict != broken {
+	verdict := protocol.Judge(err)
+	if r.feed.open() && verdict != protocol.Broken {
 		defer r.watches()
 	}
-	if verdict == took {
+	if verdict == protocol.Took {
 		r.lacking = nil
 	}
 	if err == nil {
 		r.observing.endList(objects, nil)
-		return input{kind: stored}
+		return protocol.Input{Kind: protocol.Stored}
 	}
 	err = r.newError(OpStore, version, err)
 	r.observing.endList(objects, err)
-	return input{kind: stored, err: err}
+	return protocol.Input{Kind: protocol.Stored, Err: err}
 }
 
 // wait reports a failure and waits for the next attempt, unless the failure is final. It discards
 // the current list, because no list goes on after a failure and the wait may take minutes.
-func (r *run[T]) wait(ctx context.Context, a action) (input, error) {
+func (r *run[T]) wait(ctx context.Context, a protocol.Action) (protocol.Input, error) {
 	r.staging.discard()
 	r.page = page[T]{}
 	err := r.wrap(a)
 	if !r.retry(err) {
 		r.status.set(func(s *State) { s.Err = err })
-		return input{}, err
+		return protocol.Input{}, err
 	}
 	r.report(ctx, err)
 	r.status.set(func(s *State) {
-		s.Phase, s.Err, s.Attempt, s.RetryAt = Waiting, err, a.attempt, time.Now().Add(a.pause)
+		s.Phase, s.Err, s.Attempt, s.RetryAt = Waiting, err, a.Attempt, time.Now().Add(a.Pause)
 	})
-	pause(ctx, a.pause)
-	return input{kind: elapsed}, nil
+	pause(ctx, a.Pause)
+	return protocol.Input{Kind: protocol.Elapsed}, nil
 }
 
 // pause waits, unless ctx ends.
@@ -237,19 +238,19 @@ func pause(ctx context.Context, d time.Duration) {
 // the first reason.
 func (r *run[T]) streamsOff(err error) {
 	if r.status.get().WatchListErr == nil {
-		r.logger.Warn("watch-lists do not work, lists are used instead", zap.Duration("tryAgainIn", streamsRest), zap.Error(err))
+		r.logger.Warn("watch-lists do not work, lists are used instead", zap.Duration("tryAgainIn", protocol.StreamsRest), zap.Error(err))
 	}
 	r.status.set(func(s *State) { s.WatchListErr = err })
 }
 
 // wrap returns the error of an action as an [*Error]. Errors that the protocol created are not
 // wrapped yet.
-func (r *run[T]) wrap(a action) error {
+func (r *run[T]) wrap(a protocol.Action) error {
 	var failure *Error
-	if errors.As(a.err, &failure) {
-		return a.err
+	if errors.As(a.Err, &failure) {
+		return a.Err
 	}
-	return r.newError(a.op, r.protocol.position, a.err)
+	return r.newError(Op(a.Op), r.protocol.Position(), a.Err)
 }
 
 // report logs a handled failure and calls the error hook.

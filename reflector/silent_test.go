@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -25,13 +26,13 @@ func TestWhatStallsForeverIsGivenUp(t *testing.T) {
 		opts  []reflector.Option
 		want  error
 	}{
-		"a watch":                   {reflectortest.StallAfterEvents(1, nil).On("watch", ""), []reflector.Option{reflector.WithoutWatchList()}, reflector.ErrSilentWatch},
-		"a watch after a stream":    {reflectortest.StallAfterEvents(3, nil).On("watch", ""), nil, reflector.ErrSilentWatch},
-		"a stream":                  {reflectortest.StallAfterEvents(1, nil).On("watch", ""), nil, reflector.ErrNoInitialEventsEnd},
-		"the beginning of a stream": {reflectortest.Stall(nil).On("watch", ""), nil, reflector.ErrNoAnswer},
-		"the beginning of a watch":  {reflectortest.Stall(nil).On("watch", ""), []reflector.Option{reflector.WithoutWatchList()}, reflector.ErrNoAnswer},
-		"a list":                    {reflectortest.StallAfterEvents(1, nil).On("list", ""), []reflector.Option{reflector.WithoutWatchList()}, reflector.ErrNoAnswer},
-		"the beginning of a list":   {reflectortest.Stall(nil).On("list", ""), []reflector.Option{reflector.WithoutWatchList()}, reflector.ErrNoAnswer},
+		"a watch":                   {reflectortest.StallAfterEvents(1, nil).On("watch", ""), []reflector.Option{reflector.WithoutWatchList()}, protocol.SilentWatch},
+		"a watch after a stream":    {reflectortest.StallAfterEvents(3, nil).On("watch", ""), nil, protocol.SilentWatch},
+		"a stream":                  {reflectortest.StallAfterEvents(1, nil).On("watch", ""), nil, protocol.NoInitialEventsEnd},
+		"the beginning of a stream": {reflectortest.Stall(nil).On("watch", ""), nil, protocol.NoAnswer},
+		"the beginning of a watch":  {reflectortest.Stall(nil).On("watch", ""), []reflector.Option{reflector.WithoutWatchList()}, protocol.NoAnswer},
+		"a list":                    {reflectortest.StallAfterEvents(1, nil).On("list", ""), []reflector.Option{reflector.WithoutWatchList()}, protocol.NoAnswer},
+		"the beginning of a list":   {reflectortest.Stall(nil).On("list", ""), []reflector.Option{reflector.WithoutWatchList()}, protocol.NoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
@@ -115,7 +116,7 @@ func TestNothingIsKeptOfAListThatBrokeOff(t *testing.T) {
 	c := store.New(store.ObjectKey[*corev1.ConfigMap])
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, c)}
 	r.source, r.staging.to = &breaking{}, c
-	assert.Equal(t, failed, r.askPage(t.Context(), action{do: askPage}).kind)
+	assert.Equal(t, protocol.Failed, r.askPage(t.Context(), protocol.Action{Do: protocol.AskPage}).Kind)
 	assert.Equal(t, staging[*corev1.ConfigMap]{to: c}, r.staging)
 }
 
@@ -127,7 +128,10 @@ func TestNothingIsKeptOfAWatchListWhileItsFailureIsWaitedFor(t *testing.T) {
 	r.staging.take(&event[*corev1.ConfigMap]{kind: watch.Added, object: configMap("a", "u", "5")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, todo := step(protocol{phase: streaming}, input{kind: failed, err: apierrors.NewTooManyRequests("busy", 600)})
+	streaming := protocol.New(protocol.Options{WatchLists: true})
+	streaming, _ = streaming.Step(protocol.Input{Kind: protocol.Started})
+	streaming, _ = streaming.Step(protocol.Input{Kind: protocol.Accepted})
+	_, todo := streaming.Step(protocol.Input{Kind: protocol.Failed, Err: apierrors.NewTooManyRequests("busy", 600)})
 	for _, a := range todo {
 		_, err := r.do(ctx, a)
 		require.NoError(t, err)

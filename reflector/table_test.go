@@ -24,5 +24,5 @@ func TestTablesAreRefused(t *testing.T) {
 	assert.ErrorIs(t, err, ErrTable)
 
 	r := &run[*unstructured.Unstructured]{KubernetesResourceReflector: New(Dynamic(nil), nil)}
-	assert.ErrorIs(t, r.take(readEvent[*unstructured.Unstructured](watch.Event{Type: watch.Added, Object: loose})).err, ErrTable)
+	assert.ErrorIs(t, r.take(readEvent[*unstructured.Unstructured](watch.Event{Type: watch.Added, Object: loose})).Err, ErrTable)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -267,7 +268,7 @@ func (t *trunk) castOff(waited time.Duration) {
 // bookmarks come every minute.
 func (t *trunk) joinableLocked() bool {
 	now := time.Now()
-	return !t.ended && now.Before(t.until) && (t.opened.IsZero() || now.Sub(t.heard) < silence)
+	return !t.ended && now.Before(t.until) && (t.opened.IsZero() || now.Sub(t.heard) < protocol.Silence)
 }
 
 func (t *trunk) registerLocked(m *member) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -423,7 +424,7 @@ func TestEndIsPutOffForWhoCameLate(t *testing.T) {
 				trunk.hub.mu.Unlock()
 				_, err := late.take(t.Context())
 				assert.Equal(t, io.EOF, err)
-				assert.Equal(t, map[string]time.Duration{"old": shortWatch, "new": 0}[name], time.Since(late.began))
+				assert.Equal(t, map[string]time.Duration{"old": protocol.ShortWatchTime, "new": 0}[name], time.Since(late.began))
 			})
 		})
 	}

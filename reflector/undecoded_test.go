@@ -136,24 +136,3 @@ func TestStoreThatFailsBesideOneThatRejectsIsNotPassed(t *testing.T) {
 		require.NoError(t, stop())
 	})
 }
-
-func TestWhatAnErrorSaysOfTheStore(t *testing.T) {
-	rejected := &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrBadKey}}}
-	failure := errors.New("disk full")
-	for name, tt := range map[string]struct {
-		err  error
-		want verdict
-	}{
-		"nothing":                     {nil, took},
-		"a rejection":                 {rejected, lacks},
-		"a rejection, wrapped":        {&Error{Err: fmt.Errorf("mine: %w", rejected)}, lacks},
-		"two rejections":              {errors.Join(rejected, fmt.Errorf("mine: %w", rejected)), lacks},
-		"a failure":                   {failure, broken},
-		"a failure, wrapped":          {&Error{Err: failure}, broken},
-		"a rejection and a failure":   {errors.Join(rejected, failure), broken},
-		"a failure in a join of join": {errors.Join(rejected, errors.Join(rejected, fmt.Errorf("mine: %w", failure))), broken},
-		"a wrapper of nothing":        {&Error{}, broken},
-	} {
-		assert.Equal(t, tt.want, judge(tt.err), name)
-	}
-}

@@ -73,7 +73,7 @@ func (w *witness) contradicts(object metav1.Object, position string) bool {
 // contradicted reports whether the answer to a probe contradicts the last change. A replay uses the
 // recorded result, because the last change may belong to another shard.
 func (r *run[T]) contradicted(p page[T]) bool {
-	return p.conflict || slices.ContainsFunc(p.items, func(object T) bool { return r.witness.contradicts(object, r.protocol.position) })
+	return p.conflict || slices.ContainsFunc(p.items, func(object T) bool { return r.witness.contradicts(object, r.protocol.Position()) })
 }
 
 // witnessed records the last object of the last events.

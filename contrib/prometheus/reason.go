@@ -24,7 +24,7 @@ func reasonOf(err error) string {
 		return "unauthorized"
 	case apierrors.IsNotFound(err):
 		return "not_found"
-	case apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || errors.Is(err, reflector.ErrNoAnswer) || errors.Is(err, reflector.ErrSilentWatch):
+	case apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || isTimeout(err):
 		return "timeout"
 	case errors.Is(err, reflector.ErrMalformed) || errors.Is(err, reflector.ErrTooLarge) || errors.Is(err, reflector.ErrContentType):
 		return "malformed"
@@ -36,6 +36,11 @@ func reasonOf(err error) string {
 		return "connection"
 	}
 	return "other"
+}
+
+func isTimeout(err error) bool {
+	wrong, ok := errors.AsType[*reflector.ProtocolError](err)
+	return ok && (wrong.Reason == "NoAnswer" || wrong.Reason == "SilentWatch")
 }
 
 func isStatus(err error) bool {

@@ -47,8 +47,13 @@ func init() {
 	allowed["store/decorate"] = []string{"store"}
 	allowed["store/overlay"] = []string{"store"}
 	allowed["informer/ondemand"] = []string{"store"}
-	// Whoever has informers has their guards.
+	allowed["reflector/internal/protocol"] = []string{"store"}
 	for name, below := range allowed {
+		if name == "reflector" || slices.Contains(below, "reflector") {
+			below = append(below, "reflector/internal/protocol")
+			allowed[name] = below
+		}
+		// Packages with informers need their guards.
 		if name == "informer" || slices.Contains(below, "informer") {
 			allowed[name] = append(below, "store/guard", "store/decorate")
 		}

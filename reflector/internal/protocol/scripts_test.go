@@ -1,4 +1,4 @@
-package reflector
+package protocol
 
 import (
 	"errors"
@@ -23,9 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the protocol does into the scripts; read the difference before you keep it")
 
-// TestProtocol plays the scripts of testdata/protocol: see the README there.
-func TestProtocol(t *testing.T) {
-	files, err := filepath.Glob("testdata/protocol/*.txt")
+// TestScripts plays the scripts of testdata/scripts: see the README there.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/scripts/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
@@ -45,7 +45,7 @@ func TestProtocol(t *testing.T) {
 
 // play returns a script with the actions that its inputs lead to.
 func play(script string) (string, error) {
-	p := newProtocol(500, false, false)
+	p := New(Options{PageSize: 500})
 	began := time.Unix(1_000_000, 0)
 	now := began
 	var out []string
@@ -59,10 +59,10 @@ func play(script string) (string, error) {
 			for _, word := range words[1:] {
 				switch name, value, _ := strings.Cut(word, "="); name {
 				case "streams":
-					p.streams = true
+					p.WatchLists = true
 				case "pagesize":
-					p.limit, _ = strconv.ParseInt(value, 10, 64)
-					p.alwaysPage = true
+					p.PageSize, _ = strconv.ParseInt(value, 10, 64)
+					p.AlwaysPage = true
 				default:
 					return "", fmt.Errorf("line %d: unknown setting %q", n+1, word)
 				}
@@ -79,9 +79,9 @@ func play(script string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("line %d: %w", n+1, err)
 			}
-			in.at, in.dice = now, 1
-			var todo []action
-			p, todo = step(p, in)
+			in.At, in.Dice = now, 1
+			var todo []Action
+			p, todo = p.Step(in)
 			out = append(out, line)
 			for _, a := range todo {
 				out = append(out, ">  "+describe(p, a, now))
@@ -93,8 +93,8 @@ func play(script string) (string, error) {
 	return strings.Join(out, "\n") + "\n", nil
 }
 
-func parseInput(words []string) (input, error) {
-	var in input
+func parseInput(words []string) (Input, error) {
+	var in Input
 	argument := func(i int) string {
 		if i < len(words) {
 			return words[i]
@@ -107,33 +107,33 @@ func parseInput(words []string) (input, error) {
 	}
 	switch words[0] {
 	case "start":
-		in = input{kind: started, version: version}
+		in = Input{Kind: Started, Version: version}
 	case "page":
-		in = input{kind: answered, version: version, next: strings.TrimPrefix(argument(2), "next=")}
+		in = Input{Kind: Answered, Version: version, Next: strings.TrimPrefix(argument(2), "next=")}
 		if argument(2) == "conflict" {
-			in.next, in.conflict = "", true
+			in.Next, in.Conflict = "", true
 		}
 	case "opened":
-		in = input{kind: accepted}
-		in.lasts, _ = time.ParseDuration(argument(1))
+		in = Input{Kind: Accepted}
+		in.Lasts, _ = time.ParseDuration(argument(1))
 	case "event":
-		in = input{kind: changed, version: version, added: argument(2) != "update"}
+		in = Input{Kind: Changed, Version: version, Added: argument(2) != "update"}
 	case "bookmark":
-		in = input{kind: marked, version: version, closing: argument(2) == "closing"}
+		in = Input{Kind: Marked, Version: version, Closing: argument(2) == "closing"}
 	case "stored":
-		in = input{kind: stored}
+		in = Input{Kind: Stored}
 		if argument(1) != "" {
-			in.err = scriptErrors[argument(1)]
+			in.Err = scriptErrors[argument(1)]
 		}
 	case "fail":
-		in = input{kind: failed, err: scriptErrors[argument(1)]}
-		if in.err == nil {
+		in = Input{Kind: Failed, Err: scriptErrors[argument(1)]}
+		if in.Err == nil {
 			return in, fmt.Errorf("unknown error %q", argument(1))
 		}
 	case "end":
-		in = input{kind: ended, err: scriptErrors[argument(1)]}
+		in = Input{Kind: Ended, Err: scriptErrors[argument(1)]}
 	case "elapsed":
-		in = input{kind: elapsed}
+		in = Input{Kind: Elapsed}
 	default:
 		return in, fmt.Errorf("unknown input %q", words[0])
 	}
@@ -165,23 +165,23 @@ var scriptErrors = map[string]error{
 	"invalid":       apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil),
 	"bad":           apierrors.NewBadRequest("bad"),
 	"forbidden":     apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil),
-	"type":          &TypeError{Want: "*v1.Pod", Got: "*v1.Service"},
+	"type":          errors.New("event carries a *v1.Service, want a *v1.Pod"),
 	"rejected":      &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrBadKey}}},
 	"broken":        errors.New("broken"),
 	"undecoded":     statusError(http.StatusInternalServerError, metav1.StatusReasonInternalError, "unable to decode", metav1.StatusCause{Type: "ClientWatchDecoding"}),
 	"busy-for-ever": apierrors.NewTooManyRequests("busy", 1_000_000_000),
-	"cut-off":       &ResponseError{Err: ErrTruncated},
+	"cut-off":       errors.New("response ended early"),
 	"over-budget":   store.ErrOverBudget,
 
-	"no-version":    ErrNoResourceVersion,
-	"behind":        ErrServerBehind,
-	"repeated-page": ErrRepeatedPage,
-	"endless-list":  ErrEndlessList,
-	"short-watch":   ErrShortWatch,
-	"stream-ended":  ErrStreamEnded,
-	"stream-silent": ErrNoInitialEventsEnd,
-	"silent":        ErrSilentWatch,
-	"no-answer":     ErrNoAnswer,
+	"no-version":    NoResourceVersion,
+	"behind":        ServerBehind,
+	"repeated-page": RepeatedPage,
+	"endless-list":  EndlessList,
+	"short-watch":   ShortWatch,
+	"stream-ended":  StreamEnded,
+	"stream-silent": NoInitialEventsEnd,
+	"silent":        SilentWatch,
+	"no-answer":     NoAnswer,
 }
 
 func errorName(err error) string {
@@ -193,48 +193,48 @@ func errorName(err error) string {
 	return fmt.Sprintf("%q", err)
 }
 
-func describe(p protocol, a action, now time.Time) string {
-	version := a.version
+func describe(p State, a Action, now time.Time) string {
+	version := a.Version
 	if version == "" {
 		version = "newest"
 	}
-	switch a.do {
-	case askPage:
+	switch a.Do {
+	case AskPage:
 		text := "list"
-		if a.next == "" {
+		if a.Next == "" {
 			text += " " + version
 		}
-		if a.limit != 0 {
-			text += fmt.Sprintf(" limit=%d", a.limit)
+		if a.Limit != 0 {
+			text += fmt.Sprintf(" limit=%d", a.Limit)
 		}
-		if a.next != "" {
-			text += " continue=" + a.next
+		if a.Next != "" {
+			text += " continue=" + a.Next
 		}
 		return text
-	case askWatch:
+	case AskWatch:
 		return "watch " + version
-	case askStream:
+	case AskStream:
 		return "watch-list " + version
-	case receive:
-		if at := p.alarm(); at != p.late() {
+	case Receive:
+		if at := p.Alarm(); at != p.late() {
 			return fmt.Sprintf("receive, alarm in %v", at.Sub(now))
 		}
 		return "receive"
-	case replace:
+	case Replace:
 		return "replace " + version
-	case wait:
-		return fmt.Sprintf("report %s of %s, attempt %d, wait %v", errorName(a.err), a.op, a.attempt, a.pause)
-	case delay:
-		return fmt.Sprintf("pause %v", a.pause)
-	case streamsOff:
-		return "watch-lists off: " + errorName(a.err)
-	case report:
-		return fmt.Sprintf("report %s of %s", errorName(a.err), a.op)
-	case reportLack:
-		return "lacking: " + errorName(a.err)
+	case Wait:
+		return fmt.Sprintf("report %s of %s, attempt %d, wait %v", errorName(a.Err), a.Op, a.Attempt, a.Pause)
+	case Delay:
+		return fmt.Sprintf("pause %v", a.Pause)
+	case StreamsOff:
+		return "watch-lists off: " + errorName(a.Err)
+	case Report:
+		return fmt.Sprintf("report %s of %s", errorName(a.Err), a.Op)
+	case ReportLack:
+		return "lacking: " + errorName(a.Err)
 	}
-	return map[actionKind]string{
-		apply: "apply", discard: "discard", keep: "keep", stage: "stage",
-		stopWatch: "stop", latch: "synced", streamsBack: "watch-lists on",
-	}[a.do]
+	return map[ActionKind]string{
+		Apply: "apply", Discard: "discard", Keep: "keep", Stage: "stage",
+		StopWatch: "stop", Latch: "synced", StreamsBack: "watch-lists on",
+	}[a.Do]
 }

@@ -1,4 +1,4 @@
-package reflector
+package protocol
 
 // cycle detects whether a sequence of continue tokens repeats. It uses Brent's algorithm, which
 // keeps one token in memory. The zero cycle is ready to use.

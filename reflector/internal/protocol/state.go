@@ -1,4 +1,4 @@
-package reflector
+package protocol
 
 import (
 	"time"
@@ -6,16 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// protocol is the state of a reflector's conversation with the API server. It is a value and
-// contains no goroutine, clock or I/O: step takes an input and returns the next actions. The
-// scripts in testdata show whole conversations.
-type protocol struct {
-	// limit is the size of pages. Unless alwaysPage is set, the reflector omits the limit where it
-	// would keep the server from answering from its watch cache.
-	limit      int64
-	alwaysPage bool
-	// streams is true if the client can ask for watch-lists.
-	streams bool
+// State is the state of a reflector's conversation with the API server. It is a value. Make one
+// with [New].
+type State struct {
+	Options
+
 	// streamsAt is the time of the next attempt at a watch-list; zero unless watch-lists failed.
 	streamsAt time.Time
 
@@ -36,12 +31,6 @@ type protocol struct {
 	listed time.Time
 	// heard is the time of the last response or event at or after position.
 	heard time.Time
-	// replayed is true if the client is a Replay. The duration of a watch is then meaningless, and
-	// a probe is free.
-	replayed bool
-	// shared is true if the client is a SharedClient. Its members end their watches in order to
-	// begin a new one together. A pause or a probe before the new watch would separate them.
-	shared bool
 	// suspect is true if a watch broke and the server has not answered a probe since.
 	suspect bool
 	// failedProbes counts consecutive failed probes.
@@ -62,21 +51,41 @@ type protocol struct {
 	relistAt time.Time
 }
 
+// Options do not change during a conversation.
+type Options struct {
+	// PageSize is the size of pages; 0 means no pages. Unless AlwaysPage is true, a request has no
+	// limit where the limit would keep the server from answering from its watch cache.
+	PageSize   int64
+	AlwaysPage bool
+	// WatchLists is true if the client can ask for watch-lists.
+	WatchLists bool
+	// Replayed is true if the client replays a recording. The duration of a watch is then
+	// meaningless, and a probe is free.
+	Replayed bool
+	// Shared is true if several reflectors share the client's watch. They end their watches in
+	// order to begin a new one together. A pause or a probe before the new watch would separate
+	// them.
+	Shared bool
+}
+
 // phase is the current step of the conversation. It determines the meaning of the next input.
 type phase uint8
 
 const (
-	idle      phase = iota
-	paging          // waiting for a page of a list
-	probing         // waiting for the server's newest version and the last changed object
-	opening         // waiting for the server to accept a watch
-	following       // receiving changes from a watch
-	asking          // waiting for the server to accept a watch-list
-	streaming       // receiving the first objects from a watch-list
-	replacing       // the store commits a list; no watch is open
-	replaced        // the store commits the objects of a watch-list
-	applying        // the store commits a change
+	paging    phase = iota // waiting for a page of a list
+	probing                // waiting for the server's newest version and the last changed object
+	opening                // waiting for the server to accept a watch
+	following              // receiving changes from a watch
+	asking                 // waiting for the server to accept a watch-list
+	streaming              // receiving the first objects from a watch-list
+
+	phases = iota // in which requests and watches fail
+
+	replacing phase = iota // the store commits a list; no watch is open
+	replaced               // the store commits the objects of a watch-list
+	applying               // the store commits a change
 	waiting
+	idle // before the first input
 )
 
 // listing is the current list.
@@ -107,103 +116,122 @@ const (
 	// way. If a server forgets faster, the reflector backs off before the next list.
 	expiryAfter = time.Minute
 
+	// MaxWatch is the longest timeout of a watch request.
+	MaxWatch = 10 * time.Minute
+
 	// bookmarkDeadline is the longest silence of a watch-list before the reflector ends it. A
 	// server without watch-lists opens a plain watch instead, which would stay silent for ever
 	// (kubernetes/kubernetes#140890).
 	bookmarkDeadline = 30 * time.Second
 
-	// silence is the time without events after which the reflector checks whether the server has
+	// Silence is the time without events after which the reflector checks whether the server has
 	// reached position. Bookmarks come every minute. A server that was restored from a backup may
 	// accept a watch from a version that it has not reached. It then sends nothing until it reaches
 	// that version.
-	silence = 2 * time.Minute
+	Silence = 2 * time.Minute
 
 	// overdue is the time after which the reflector ends a watch. The server should have ended it
-	// within maxWatch. A proxy may keep a dead connection open.
-	overdue = maxWatch + time.Minute
+	// within MaxWatch. A proxy may keep a dead connection open.
+	overdue = MaxWatch + time.Minute
 
 	// maxRetryAfter bounds the server's Retry-After. A wrong value must not stop the reflector for
 	// a day.
 	maxRetryAfter = 10 * time.Minute
 
 	// maxBrokenStreams is the number of consecutive incomplete watch-lists after which the
-	// reflector lists instead, for streamsRest.
+	// reflector lists instead, for StreamsRest.
 	maxBrokenStreams = 3
-	streamsRest      = time.Hour
+
+	// StreamsRest is how long the reflector lists before it tries a watch-list again.
+	StreamsRest = time.Hour
 
 	// maxListTime and maxListed bound a list whose continue tokens never end. etcd
 	// holds less than ten million objects; 2,000 pages of 500 take a minute or two.
 	maxListTime = 30 * time.Minute
 	maxListed   = 10_000_000
+	defaultPage = 500
 )
 
-// newProtocol returns the state before the first input.
-func newProtocol(limit int64, alwaysPage, streams bool) protocol {
-	return protocol{
-		limit: limit, alwaysPage: alwaysPage, streams: streams,
-		failures:   backoff{limit: maxBackoff},
+// New returns the state before the first input.
+func New(o Options) State {
+	return State{
+		Options:    o,
+		phase:      idle,
+		failures:   backoff{limit: MaxBackoff},
 		rejections: backoff{limit: maxRejectionBackoff},
 	}
 }
 
-// step returns the next state and the actions for an input. The outcome of the last action is the
+// Position returns the resource version from which the next watch continues. It is empty before
+// the first list.
+func (p State) Position() string { return p.position }
+
+// Unavailable reports whether the server cannot list at the position: the version expired, or the
+// server is behind it. The next list may then be older than the store.
+func (p State) Unavailable() bool { return p.unavailable }
+
+// Probing reports whether the requested page is a probe: a list of the one object that changed
+// last. It shows whether the server was restored from a backup.
+func (p State) Probing() bool { return p.phase == probing }
+
+// Step returns the next state and the actions for an input. The outcome of the last action is the
 // next input.
-func step(p protocol, in input) (protocol, []action) {
-	p.now, p.dice = in.at, in.dice
-	switch in.kind {
-	case started:
+func (p State) Step(in Input) (State, []Action) {
+	p.now, p.dice = in.At, in.Dice
+	switch in.Kind {
+	case Started:
 		p.heard = p.now
 		if !p.relist && p.relistAt.IsZero() {
-			p.position = in.version
+			p.position = in.Version
 		}
 		return p.begin()
-	case answered:
+	case Answered:
 		return p.page(in)
-	case accepted:
+	case Accepted:
 		return p.accept(in)
-	case changed, marked:
+	case Changed, Marked:
 		return p.event(in)
-	case stored:
+	case Stored:
 		return p.store(in)
-	case failed:
-		return p.fail(in.err)
-	case ended:
-		return p.end(in.err)
-	case elapsed:
+	case Failed:
+		return p.fail(in.Err)
+	case Ended:
+		return p.end(in.Err)
+	case Elapsed:
 		return p.elapse()
 	}
 	return p, nil
 }
 
 // begin starts the next request: a list, a probe or a watch.
-func (p protocol) begin() (protocol, []action) {
+func (p State) begin() (State, []Action) {
 	if p.position == "" || p.relist || p.relistDue() {
 		p.relist = true // until it is done
 		return p.obtain()
 	}
-	if p.suspect || p.now.Sub(p.heard) >= silence {
+	if p.suspect || p.now.Sub(p.heard) >= Silence {
 		return p.probe()
 	}
 	return p.watch()
 }
 
-func (p protocol) watch() (protocol, []action) {
+func (p State) watch() (State, []Action) {
 	p.phase = opening
-	return p, []action{{do: askWatch, version: p.position}}
+	return p, []Action{{Do: AskWatch, Version: p.position}}
 }
 
 // obtain starts a watch-list or a list.
-func (p protocol) obtain() (protocol, []action) {
-	if !p.streams || p.now.Before(p.streamsAt) {
+func (p State) obtain() (State, []Action) {
+	if !p.WatchLists || p.now.Before(p.streamsAt) {
 		return p.list()
 	}
 	p.phase = asking
-	return p, []action{{do: discard}, {do: askStream, version: p.known()}}
+	return p, []Action{{Do: Discard}, {Do: AskStream, Version: p.known()}}
 }
 
 // known returns the oldest acceptable version of a list, so that the store never goes back in time.
 // It returns an empty string if only the newest version is certain to be available and new enough.
-func (p protocol) known() string {
+func (p State) known() string {
 	if p.unavailable {
 		return ""
 	}
@@ -212,7 +240,7 @@ func (p protocol) known() string {
 
 // list requests the first page of a list. Version "0" means the current content of the server's
 // watch cache. It is cheap, and sufficient for a reflector without a version.
-func (p protocol) list() (protocol, []action) {
+func (p State) list() (State, []Action) {
 	version := p.known()
 	if version == "" && !p.unavailable {
 		version = "0"
@@ -220,44 +248,44 @@ func (p protocol) list() (protocol, []action) {
 	// A watch cache answers a list at a version only as a whole; the server sends a list with a
 	// limit to etcd. At "0" a watch cache ignores the limit, so the limit only affects servers
 	// without one.
-	limit := p.limit
-	if version != "" && version != "0" && !p.alwaysPage && !p.listing.paged {
+	limit := p.PageSize
+	if version != "" && version != "0" && !p.AlwaysPage && !p.listing.paged {
 		limit = 0
 	}
 	return p.ask(listing{version: version, limit: limit, paged: p.listing.paged})
 }
 
-func (p protocol) ask(l listing) (protocol, []action) {
+func (p State) ask(l listing) (State, []Action) {
 	l.began = p.now
 	p.phase, p.listing = paging, l
-	return p, []action{{do: discard}, {do: askPage, version: l.version, limit: l.limit}}
+	return p, []Action{{Do: Discard}, {Do: AskPage, Version: l.version, Limit: l.limit}}
 }
 
 // page handles a page of a list.
-func (p protocol) page(in input) (protocol, []action) {
+func (p State) page(in Input) (State, []Action) {
 	switch {
 	case p.phase == probing:
 		return p.probed(in)
-	case in.version == "":
-		return p.trouble(ErrNoResourceVersion)
-	case in.next != "" && p.listing.cycle.closes(in.next):
-		return p.trouble(ErrRepeatedPage)
-	case in.next != "" && p.listing.endless(p.now):
-		return p.trouble(ErrEndlessList)
+	case in.Version == "":
+		return p.trouble(NoResourceVersion)
+	case in.Next != "" && p.listing.cycle.closes(in.Next):
+		return p.trouble(RepeatedPage)
+	case in.Next != "" && p.listing.endless(p.now):
+		return p.trouble(EndlessList)
 	}
 	p.listing.pages++
 	if p.listing.first == "" {
 		// Later pages may be newer, if the server could not keep the first state that long. The
 		// watch then repeats changes that those pages already contain.
-		p.listing.first = in.version
+		p.listing.first = in.Version
 	}
-	if in.next == "" {
+	if in.Next == "" {
 		p.phase = replacing
-		return p, []action{{do: keep}, {do: replace, version: p.listing.first}}
+		return p, []Action{{Do: Keep}, {Do: Replace, Version: p.listing.first}}
 	}
-	p.listing.next = in.next
+	p.listing.next = in.Next
 	p.listing.paged = p.listing.paged || p.listing.version == "0"
-	return p, []action{{do: keep}, {do: askPage, next: in.next, limit: p.listing.limit}}
+	return p, []Action{{Do: Keep}, {Do: AskPage, Next: in.Next, Limit: p.listing.limit}}
 }
 
 // endless reports whether an unfinished list exceeds maxListTime or maxListed. A page without a
@@ -265,87 +293,87 @@ func (p protocol) page(in input) (protocol, []action) {
 func (l *listing) endless(now time.Time) bool {
 	size := l.limit
 	if size == 0 {
-		size = DefaultPageSize
+		size = defaultPage
 	}
 	return now.Sub(l.began) > maxListTime || l.pages >= maxListed/size
 }
 
 // accept handles the server's acceptance of a watch.
-func (p protocol) accept(in input) (protocol, []action) {
-	p.watching = watching{opened: p.now, asked: in.lasts, from: p.position}
+func (p State) accept(in Input) (State, []Action) {
+	p.watching = watching{opened: p.now, asked: in.Lasts, from: p.position}
 	p.failures.healthy(p.now)
 	if p.phase == asking {
 		p.phase, p.heard = streaming, p.now
 		return p, receiveOnly
 	}
 	p.phase = following
-	return p, []action{{do: latch}, {do: receive}}
+	return p, []Action{{Do: Latch}, {Do: Receive}}
 }
 
 // The actions for most inputs, allocated once.
 var (
-	receiveOnly     = []action{{do: receive}}
-	applyOnly       = []action{{do: apply}}
-	stageAndReceive = []action{{do: stage}, {do: receive}}
+	receiveOnly     = []Action{{Do: Receive}}
+	applyOnly       = []Action{{Do: Apply}}
+	stageAndReceive = []Action{{Do: Stage}, {Do: Receive}}
 )
 
 // event handles a change or a bookmark.
-func (p protocol) event(in input) (protocol, []action) {
-	if p.phase == following || in.added || in.kind == marked {
+func (p State) event(in Input) (State, []Action) {
+	if p.phase == following || in.Added || in.Kind == Marked {
 		// A server without watch-lists opens a plain watch, which may deliver changes for ever. The
 		// first objects are complete when no more additions come.
 		p.heard = p.now
 	}
 	switch {
-	case p.phase == following && in.kind == marked && behind(in.version, p.position):
-		return p.failWatch(ErrServerBehind)
+	case p.phase == following && in.Kind == Marked && behind(in.Version, p.position):
+		return p.relistNewest(ServerBehind)
 	case p.phase == following:
-		if in.version != "" && in.version != p.position {
+		if in.Version != "" && in.Version != p.position {
 			// Objects of client-go's fake clientset have no version. position then stays, and the
 			// next watch repeats the events.
-			p.position = in.version
-			p.watching.news = p.watching.news || in.kind == changed
+			p.position = in.Version
+			p.watching.news = p.watching.news || in.Kind == Changed
 		}
 		p.phase = applying
 		return p, applyOnly
-	case in.kind == changed:
+	case in.Kind == Changed:
 		return p, stageAndReceive
-	case !in.closing:
+	case !in.Closing:
 		return p, receiveOnly
-	case in.version == "":
-		return p.breakOff(ErrNoResourceVersion)
+	case in.Version == "":
+		return p.breakOff(NoResourceVersion)
 	}
 	p.phase = replaced
-	p.listing.first = in.version
-	return p, []action{{do: replace, version: in.version}}
+	p.listing.first = in.Version
+	return p, []Action{{Do: Replace, Version: in.Version}}
 }
 
 // store handles the store's result for a change or a list.
-func (p protocol) store(in input) (protocol, []action) {
-	verdict := judge(in.err)
-	if err := in.err; err != nil && verdict == took {
-		in.err = nil
+func (p State) store(in Input) (State, []Action) {
+	verdict := Judge(in.Err)
+	if err := in.Err; err != nil && verdict == Took {
+		in.Err = nil
 		p, next := p.store(in)
-		return p, append([]action{{do: report, err: err, op: OpStore}}, next...)
+		return p, append([]Action{{Do: Report, Err: err, Op: OpStore}}, next...)
 	}
-	if verdict == broken {
+	if verdict == Broken {
 		// The store failed as a whole. Continuing would move its version past changes that it
 		// lacks.
 		p.relist = true
-		return p.trouble(in.err)
+		return p.trouble(in.Err)
 	}
 	if p.phase == applying {
 		p.phase = following
-		if in.err == nil {
+		if in.Err == nil {
 			return p, receiveOnly
 		}
-		return p, []action{p.lack(in.err), {do: receive}}
+		return p, []Action{p.lack(in.Err), {Do: Receive}}
 	}
 	open := p.phase == replaced
-	actions := []action{{do: latch}}
+	actions := []Action{{Do: Latch}}
 	p.relistAt = time.Time{}
-	if in.err != nil {
-		actions = append(actions, p.lack(in.err))
+	if in.Err != nil {
+		actions = append(actions, p.lack(in.Err))
 	} else {
 		p.rejections.healthy(p.now)
 	}
@@ -356,9 +384,9 @@ func (p protocol) store(in input) (protocol, []action) {
 		p.watching.news, p.watching.from = true, "" // the objects of a watch-list count as news
 		if !p.streamsAt.IsZero() {
 			p.streamsAt = time.Time{}
-			actions = append(actions, action{do: streamsBack})
+			actions = append(actions, Action{Do: StreamsBack})
 		}
-		return p, append(actions, action{do: receive})
+		return p, append(actions, Action{Do: Receive})
 	}
 	p, next := p.begin()
 	return p, append(actions, next...)
@@ -366,14 +394,14 @@ func (p protocol) store(in input) (protocol, []action) {
 
 // lack records that the store rejected an object. The reflector fetches the object again with a
 // list, after a back-off.
-func (p *protocol) lack(err error) action {
+func (p *State) lack(err error) Action {
 	if p.relistAt.IsZero() {
 		p.relistAt = p.now.Add(p.rejections.next(p.now, p.dice))
 	}
-	return action{do: reportLack, err: err, op: OpStore}
+	return Action{Do: ReportLack, Err: err, Op: OpStore}
 }
 
-func (p protocol) relistDue() bool { return !p.relistAt.IsZero() && !p.now.Before(p.relistAt) }
+func (p State) relistDue() bool { return !p.relistAt.IsZero() && !p.now.Before(p.relistAt) }
 
 // behind reports whether version is certainly older than other.
 func behind(version, other string) bool {

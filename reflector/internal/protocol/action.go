@@ -1,0 +1,50 @@
+package protocol
+
+import "time"
+
+// Action is an instruction that [State.Step] returns.
+type Action struct {
+	Do      ActionKind
+	Version string
+	Next    string // the token of the page
+	Limit   int64
+	Err     error
+	Op      Op // the operation that failed
+	Pause   time.Duration
+	Attempt int
+}
+
+// ActionKind is the kind of an [Action].
+type ActionKind uint8
+
+// The kinds of actions. Each kind up to Delay has an outcome, which is the next input.
+const (
+	AskPage   ActionKind = iota + 1 // list, at Version or from Next: Answered or Failed
+	AskWatch                        // watch from Version: Accepted or Failed
+	AskStream                       // watch-list, not older than Version: Accepted or Failed
+	Receive                         // wait: Changed, Marked, Failed, Ended, or Elapsed at the alarm
+	Replace                         // replace the store's content with the staged objects: Stored
+	Apply                           // write the event to the store: Stored
+	Wait                            // report Err, then pause: Elapsed
+	Delay                           // pause: Elapsed
+
+	Discard     // empty the staging area
+	Keep        // stage the objects of the page
+	Stage       // stage the object of the event, or its deletion
+	StopWatch   // close the watch
+	Latch       // record that the store has been filled
+	Report      // report Err
+	ReportLack  // report Err, which means that the store lacks an object
+	StreamsOff  // record that the reflector uses lists instead of watch-lists because of Err
+	StreamsBack // record that a watch-list completed
+)
+
+// Op is an operation that failed.
+type Op string
+
+// The operations.
+const (
+	OpList  Op = "list"
+	OpWatch Op = "watch"
+	OpStore Op = "store"
+)

@@ -1,0 +1,51 @@
+// Package protocol is the conversation of a reflector with an API server, as a state machine
+// without goroutines, clock or I/O.
+//
+// [State.Step] takes an [Input] (a page came, a watch ended, a pause is over) and returns the next
+// state and the [Action]s to carry out. The outcome of the last action is the next input. The
+// reflector's loop in reflector/run.go does nothing else. The scripts in testdata show whole
+// conversations, and a search in the tests visits every conversation of a small server.
+//
+// # Failures
+//
+// [Classify] gives each failure a class. The class and the phase decide the reaction; [reactions]
+// is this table:
+//
+//	             list        probe       watch:        watch:        watch-list:     watch-list:
+//	                                     opening       following     asking          streaming
+//	Expired      askForLess  skipProbe   relistNow     relistNow     newestStream    newestStream
+//	Ahead        askForLess  probeAgain  relistNewest  relistNewest  newestStream    newestStream
+//	Invalid      askForLess  skipProbe   relistNewest  relistNewest  newestStream    newestStream
+//	Busy         retry       retry       retry         retry         retry           retry
+//	Unreachable  retry       retry       probeFirst    relist        retry           retry
+//	NotServed    retry       skipProbe   relist        relist        retry           breakOff
+//	Forbidden    retry       skipProbe   relist        relist        listInstead     breakOff
+//	Unsupported  retry       skipProbe   relist        relist        listForAnHour   breakOff
+//	Refused      retry       skipProbe   probeFirst    relist        listInstead     breakOff
+//	Unreadable   retry       probeAgain  probeFirst    resume        listInstead     breakOff
+//	OverBudget   retry       probeAgain  probeFirst    relist        retry           retry
+//	Other        retry       probeAgain  probeFirst    relist        listInstead     breakOff
+//
+// A status 410 is of the class Expired. So a watch that gets one relists at once, and backs off
+// first if the last list is less than a minute old.
+//
+//   - retry: report, back off, and repeat the request.
+//   - askForLess: list without pages if the continue token is refused, and at the newest version if
+//     the version is refused. Otherwise retry.
+//   - skipProbe: watch although the probe failed.
+//   - probeAgain: retry the probe twice, then watch.
+//   - relist: back off, then list not older than the store.
+//   - relistNow: list at once.
+//   - relistNewest: back off, then list at the newest version.
+//   - probeFirst: back off, probe, then watch.
+//   - resume: watch again from the position. The third failure in a row at one version relists.
+//   - newestStream: ask for a watch-list at the newest version. If it was for the newest version
+//     already: breakOff while streaming, and listForAnHour or listInstead while asking.
+//   - listInstead: list at once.
+//   - listForAnHour: list at once, and ask for no watch-list for an hour.
+//   - breakOff: back off, then ask for a watch-list again. The third one in a row that breaks, or
+//     one that falls silent, leads to listForAnHour.
+//
+// Each back-off is a random pause, whose ceiling doubles from 1.6 to 30 seconds. It heeds the
+// server's Retry-After, up to ten minutes.
+package protocol

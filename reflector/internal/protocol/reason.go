@@ -1,0 +1,62 @@
+package protocol
+
+import "errors"
+
+// ErrNotServed means that the server does not serve the resource (404).
+var ErrNotServed = errors.New("server does not serve the resource: its CustomResourceDefinition or aggregated API may not be installed yet")
+
+// Reason is a failure that the reflector detects itself: the server answered, but not as the
+// protocol of list and watch requires, or it did not answer in time.
+type Reason string
+
+// The reasons.
+const (
+	// NoResourceVersion means that a list has no resource version, so that no watch can start from
+	// it.
+	NoResourceVersion Reason = "NoResourceVersion"
+	// RepeatedPage means that a continue token repeats.
+	RepeatedPage Reason = "RepeatedPage"
+	// EndlessList means that a list has more pages than any server has objects, or that its pages
+	// arrived for half an hour.
+	EndlessList Reason = "EndlessList"
+	// ShortWatch means that the server ended a watch within a second without a new event, or two
+	// watches in a row within ten seconds each.
+	ShortWatch Reason = "ShortWatch"
+	// StreamEnded means that a watch-list ended before the server had sent all objects.
+	StreamEnded Reason = "StreamEnded"
+	// NoInitialEventsEnd means that a watch-list sent no closing bookmark.
+	NoInitialEventsEnd Reason = "NoInitialEventsEnd"
+	// SilentWatch means that a watch lasted longer than the reflector requested, and was silent for
+	// two minutes.
+	SilentWatch Reason = "SilentWatch"
+	// NoAnswer means that the server did not answer in time.
+	NoAnswer Reason = "NoAnswer"
+	// ServerBehind means that the server is at an older resource version than before, or that an
+	// object differs although it is no newer.
+	ServerBehind Reason = "ServerBehind"
+)
+
+// Error returns the reason as a sentence, with a likely cause.
+func (r Reason) Error() string {
+	switch r {
+	case NoResourceVersion:
+		return "list has no resource version: the server or the client is not a Kubernetes API"
+	case RepeatedPage:
+		return "list repeats its continue token and would never end"
+	case EndlessList:
+		return "list does not end: its continue tokens may go on for ever"
+	case ShortWatch:
+		return "watch ended too soon: a proxy may not let watches through"
+	case StreamEnded:
+		return "watch-list ended before all objects had come"
+	case NoInitialEventsEnd:
+		return "watch-list fell silent before its closing bookmark"
+	case SilentWatch:
+		return "watch is overdue and silent: something may keep a dead connection open"
+	case NoAnswer:
+		return "server did not answer in time"
+	case ServerBehind:
+		return "server does not know what it sent before: it may have been restored from a backup"
+	}
+	return string(r)
+}
