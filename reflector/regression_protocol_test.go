@@ -53,6 +53,31 @@ func TestRestoredServerThatOvertookIsListedAnew(t *testing.T) {
 	}
 }
 
+// The restored server deletes the object that changed last, and reaches exactly the version that it
+// had before.
+func TestRestoredServerWithoutTheLastObjectIsListedAnew(t *testing.T) {
+	eachClient(t, func(t *testing.T, generated bool) {
+		synctest.Test(t, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			require.NoError(t, server.Create(paint("1", "red")))
+			snapshot := server.ResourceVersion()
+			m := mirrored(t, server, generated)
+			require.NoError(t, server.Update(paint("1", "blue")))
+			synctest.Wait()
+			before := server.ResourceVersion()
+			away := server.Inject(reflectortest.Answer(http.StatusServiceUnavailable))
+			require.NoError(t, server.Restore(snapshot))
+			require.NoError(t, server.Delete(paint("1", "red")))
+			require.Equal(t, before, server.ResourceVersion())
+			away.Remove()
+			<-time.After(time.Minute)
+			assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.held))
+			assert.ErrorIs(t, errors.Join(m.told()...), protocol.ServerBehind)
+			m.stop()
+		})
+	})
+}
+
 func TestServerThatWentAwayAndChangedIsNotListed(t *testing.T) {
 	eachClient(t, func(t *testing.T, generated bool) {
 		synctest.Test(t, func(t *testing.T) {

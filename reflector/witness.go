@@ -40,6 +40,9 @@ func (w *witness) list(object metav1.Object) {
 	}
 }
 
+// exists reports whether the last change left an object.
+func (w *witness) exists() bool { return len(w.name) > 0 && !w.deleted }
+
 // selector adds the object to a field selector. The API server then reads a single key, also in a
 // request for all namespaces.
 func (w *witness) selector(own string) string {
@@ -73,7 +76,13 @@ func (w *witness) contradicts(object metav1.Object, position string) bool {
 // contradicted reports whether the answer to a probe contradicts the last change. A replay uses the
 // recorded result, because the last change may belong to another shard.
 func (r *run[T]) contradicted(p page[T]) bool {
-	return p.conflict || slices.ContainsFunc(p.items, func(object T) bool { return r.witness.contradicts(object, r.protocol.Position()) })
+	if r.protocol.Replayed {
+		return p.conflict
+	}
+	if len(p.items) == 0 && p.resourceVersion == r.protocol.Position() && r.witness.exists() {
+		return true // the server can only have deleted it later
+	}
+	return slices.ContainsFunc(p.items, func(object T) bool { return r.witness.contradicts(object, r.protocol.Position()) })
 }
 
 // witnessed records the last object of the last events.
