@@ -33,8 +33,8 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 		"foreign ones":       {[]event[*corev1.ConfigMap]{{kind: watch.Added, foreign: 1, version: "14"}, foreign}, "a@1", "20", 1, false},
 		"a bookmark":         {[]event[*corev1.ConfigMap]{marked}, "a@1", "21", 1, false},
 		"without a version":  {[]event[*corev1.ConfigMap]{{kind: watch.Bookmark}}, "a@1", "10", 0, false},
-		"undecodable":        {[]event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), readEvent[*corev1.ConfigMap](undecodable(watch.Modified, "a", "u a", "13")), foreign}, "a@1 b@12", "12", 1, true},
-		"undecodable, alone": {[]event[*corev1.ConfigMap]{readEvent[*corev1.ConfigMap](undecodable(watch.Modified, "a", "u a", "13"))}, "a@1", "10", 0, true},
+		"undecodable":        {[]event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), undecodable(watch.Modified, "a", "u a", "13"), foreign}, "a@1 b@12", "12", 1, true},
+		"undecodable, alone": {[]event[*corev1.ConfigMap]{undecodable(watch.Modified, "a", "u a", "13")}, "a@1", "10", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()
@@ -97,7 +97,7 @@ func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
 		{kind: watch.Deleted, object: configMap("a", "u", "13"), version: "13"},
 		{kind: watch.Modified, foreign: 1, version: "14", departed: &departure{key: store.Key{Namespace: "ns", Name: "b"}, version: store.Version{ResourceVersion: "14"}}},
 		{kind: watch.Modified, foreign: 1, version: "15"},
-		readEvent[*corev1.ConfigMap](undecodable(watch.Deleted, "c", "v", "16")),
+		undecodable(watch.Deleted, "c", "v", "16"),
 		{kind: watch.Bookmark, version: "17"},
 	}
 	for len(r.pending) > 0 {

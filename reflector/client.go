@@ -29,11 +29,26 @@ type Client[T, L any] interface {
 type source[T Object] interface {
 	// check returns an error if the source cannot work.
 	check() error
+	about() about
 	// list and watch may leave out objects that the reflector does not want.
 	list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error)
-	watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (feed[T], error)
-	// streams reports whether the client can ask for watch-lists.
-	streams() bool
+	watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (stream[T], error)
+}
+
+// about describes a source.
+type about struct {
+	resource  string // the name of the resource, if the client knows it
+	namespace string // the namespace of all objects, if the client knows it
+	streams   bool   // the client can ask for watch-lists
+	replayed  bool   // the answers come from a recording, so durations are meaningless
+	shared    bool   // several reflectors share the watches
+}
+
+// provider is a client with a source of its own.
+type provider[T Object] interface {
+	// Source returns the client's source. It returns nil if self is a wrapper of the client: the
+	// reflector must then call the methods of the wrapper.
+	Source(self any) source[T]
 }
 
 // wants tells a source which objects the reflector needs.
@@ -49,17 +64,12 @@ type wants[T Object] struct {
 	take func(T)
 }
 
-// newSource returns the source for a client. It recognizes Resource, Replay and SharedClient by
-// their concrete types, not by an interface. So if a program wraps one of them, the source calls
-// the wrapper's methods.
+// newSource returns the source of a client.
 func newSource[T Object, L any](client Client[T, L]) source[T] {
-	switch client := any(client).(type) {
-	case *Resource[T]:
-		return resourceSource[T]{client}
-	case *Replay[T]:
-		return replaySource[T]{client}
-	case *SharedClient[T, L]:
-		return sharedSource[T]{client.sharing()}
+	if p, ok := any(client).(provider[T]); ok {
+		if own := p.Source(client); own != nil {
+			return own
+		}
 	}
 	return newClientSource(client)
 }
@@ -91,12 +101,25 @@ func (s *clientSource[T, L]) list(ctx context.Context, opts metav1.ListOptions, 
 	return p, err
 }
 
-func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions, _ wants[T]) (feed[T], error) {
+func (s *clientSource[T, L]) watch(ctx context.Context, opts metav1.ListOptions, wanted wants[T]) (stream[T], error) {
+	w, err := s.open(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if of, ok := w.(interface{ Stream(self any) stream[T] }); ok {
+		if own := of.Stream(w); own != nil {
+			return siftStream(own, wanted.shards), nil
+		}
+	}
+	return siftStream[T](&clientStream[T]{watch: w}, wanted.shards), nil
+}
+
+func (s *clientSource[T, L]) open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	w, err := s.client.Watch(ctx, opts)
 	if err == nil && isNil(w) {
 		err = errNoWatch
 	}
-	return feed[T]{watch: w}, bounded(err)
+	return w, bounded(err)
 }
 
 // isNil reports whether value is nil, or an interface that holds a nil pointer.
@@ -108,4 +131,4 @@ func isNil(value any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-func (s *clientSource[T, L]) streams() bool { return canStream(s.client) }
+func (s *clientSource[T, L]) about() about { return about{streams: canStream(s.client)} }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
@@ -96,12 +95,11 @@ func TestDamagedProtobufLists(t *testing.T) {
 func TestDamagedProtobufWatches(t *testing.T) {
 	first, second := protobufEvent(t, "ADDED", protobufConfigMap("a")), protobufEvent(t, "MODIFIED", protobufConfigMap("b"))
 	body := append(bytes.Clone(first), second...)
-	var last watch.Event
 	read := func(body []byte) (events int) {
 		w, err := bodyOf(t, body).Watch(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		defer w.Stop()
-		for last = range w.ResultChan() {
+		for range w.ResultChan() {
 			events++
 		}
 		return events
@@ -117,7 +115,10 @@ func TestDamagedProtobufWatches(t *testing.T) {
 		}
 		require.Equal(t, want, read(body[:n]), "after %d bytes", n)
 		if n != 0 && n != len(first) {
-			err := reflector.CarriedError[*corev1.ConfigMap](last)
+			w, err := bodyOf(t, body[:n]).Watch(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			err = reflector.StreamError[*corev1.ConfigMap](t.Context(), w)
+			w.Stop()
 			require.ErrorIs(t, err, reflector.ErrTruncated, "after %d bytes", n)
 			require.True(t, isOurs(err))
 		}

@@ -34,9 +34,8 @@
 // # Guarantees
 //
 //   - R1. The store receives changes in the order in which the API server reports them, from one
-//     goroutine at a time. If several changes arrive together from a [Resource], a
-//     [store.BatchStore] receives them as one commit. A change that arrives alone does not wait for
-//     others.
+//     goroutine at a time. If several changes arrive together, a [store.BatchStore] receives them
+//     as one commit. A change that arrives alone does not wait for others.
 //   - R2. A watch that ends is resumed at its last version. If it lasted as long as the reflector
 //     requested, the reflector resumes it at once. If it broke, the reflector probes first (R6). A
 //     stream that client-go cannot read counts as broken, until it breaks three times in a row at

@@ -10,6 +10,27 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
+// event is a watch event in the reflector's own form.
+type event[T Object] struct {
+	kind    watch.EventType
+	version string // of the object, or of the bookmark
+	object  T
+	// lacking replaces an object that could not be decoded.
+	lacking *store.Rejection
+	// unchanged replaces objects that the store already holds at the same version.
+	unchanged []store.Key
+	// foreign counts the objects outside the shards that this event replaces. departed is such an
+	// object that the store may still hold.
+	foreign  int
+	departed *departure
+	key      store.Key
+	closing  bool // the bookmark ends the initial events
+	// err makes the watch unusable. It concerns the object under key, if the key is known. If cut
+	// is true, err only explains the end of the watch.
+	err error
+	cut bool
+}
+
 // takePending takes all pending changes up to the first event of another kind, or that event alone.
 // A store without batches of its own receives changes one by one. The objects of one batch that
 // could not be decoded result in one joined error.
@@ -65,9 +86,6 @@ func (r *run[T]) take(e event[T]) protocol.Input {
 
 // readEvent reads an event of a client's watch.
 func readEvent[T Object](from watch.Event) event[T] {
-	if c, wrapped := from.Object.(carried[T]); wrapped {
-		return c.event
-	}
 	e := event[T]{kind: from.Type}
 	switch from.Type {
 	case watch.Added, watch.Modified, watch.Deleted:

@@ -23,7 +23,7 @@ func gatedWatch(ctx context.Context, t *testing.T, body io.ReadCloser, holds hol
 	ctx, cancel := context.WithCancel(ctx)
 	s := &wireWatch[*corev1.ConfigMap]{
 		of: someResource(t), answer: &answer{contentType: mediaJSON, body: body}, held: gate[*corev1.ConfigMap]{holds: holds},
-		parts: make(chan *part[[]event[*corev1.ConfigMap]], partsAhead), stopped: ctx.Done(), cancel: cancel,
+		parts: make(chan *part[[]event[*corev1.ConfigMap]], partsAhead), cancel: cancel,
 	}
 	go s.run(ctx)
 	return s
@@ -36,7 +36,7 @@ func text(events ...string) io.ReadCloser {
 // happened says what a watch brings to its end: "=a" for an a that is held, "+a7" for one that was
 // decoded.
 func happened(t *testing.T, s *wireWatch[*corev1.ConfigMap]) (all []string) {
-	defer s.stop()
+	defer s.cancel()
 	for p := range s.parts {
 		p.wait(nil)
 		for _, e := range p.result {
@@ -142,7 +142,7 @@ func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
 		s := gatedWatch(t.Context(), t, &sampled{pause: time.Second, chunks: []string{configMapEvent(0), configMapEvent(1)}}, holds)
 		first := <-s.parts
 		require.Len(t, first.result[0].unchanged, 1)
-		feed[*corev1.ConfigMap]{stream: s}.complete()
+		s.live()
 		second := <-s.parts
 		require.NotNil(t, second.result[0].object)
 		assert.Equal(t, 1, asked)
@@ -198,7 +198,7 @@ func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
 				}
 			}
 		}
-		s.stop()
+		s.cancel()
 		require.Zero(t, kept.writes)
 		require.Len(t, kept.keys, n)
 		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, kept.keys[n-1])

@@ -3,7 +3,6 @@ package reflector
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/store"
@@ -78,21 +77,10 @@ func (c *clientEvents) next(ctx context.Context) (haul, error) {
 	}
 }
 
-// close stops the watch, and waits up to closeTimeout until the client closes its channel.
+// close stops the watch, and waits for its end.
 func (c *clientEvents) close() {
 	c.watch.Stop()
-	timeout := time.NewTimer(closeTimeout)
-	defer timeout.Stop()
-	for {
-		select {
-		case _, open := <-c.watch.ResultChan():
-			if !open {
-				return
-			}
-		case <-timeout.C:
-			return
-		}
-	}
+	_ = drain(c.watch.ResultChan())
 }
 
 // revision is a resource version as a number.

@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -196,8 +198,8 @@ func (s *script) seen() []string {
 	return append([]string{}, s.requests...)
 }
 
-// stream is a watch with a goroutine of its own, as client-go's are.
-type stream struct {
+// scriptWatch is a watch with a goroutine of its own, as client-go's are.
+type scriptWatch struct {
 	of     *script
 	end    bool
 	lasts  time.Duration
@@ -208,14 +210,14 @@ type stream struct {
 	start  sync.Once
 }
 
-func (s *script) stream(events []watch.Event) *stream {
+func (s *script) stream(events []watch.Event) *scriptWatch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open++
-	return &stream{of: s, events: events, result: make(chan watch.Event), done: make(chan struct{})}
+	return &scriptWatch{of: s, events: events, result: make(chan watch.Event), done: make(chan struct{})}
 }
 
-func (w *stream) ResultChan() <-chan watch.Event {
+func (w *scriptWatch) ResultChan() <-chan watch.Event {
 	w.start.Do(func() {
 		go func() {
 			defer close(w.result)
@@ -238,7 +240,39 @@ func (w *stream) ResultChan() <-chan watch.Event {
 	return w.result
 }
 
-func (w *stream) Stop() {
+// Stream serves events that no watch.Event can hold.
+func (w *scriptWatch) Stream(any) stream[*corev1.ConfigMap] {
+	if !slices.ContainsFunc(w.events, func(e watch.Event) bool { _, ok := e.Object.(carried); return ok }) {
+		return nil
+	}
+	return &scriptStream{clientStream[*corev1.ConfigMap]{watch: w}}
+}
+
+// carried is an event in place of an object.
+type carried struct {
+	runtime.Object
+	event event[*corev1.ConfigMap]
+}
+
+type scriptStream struct {
+	clientStream[*corev1.ConfigMap]
+}
+
+func (s *scriptStream) next(ctx context.Context, wake <-chan time.Time) ([]event[*corev1.ConfigMap], error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-wake:
+		return nil, errAwake
+	case e := <-s.watch.ResultChan():
+		if c, ok := e.Object.(carried); ok {
+			return []event[*corev1.ConfigMap]{c.event}, nil
+		}
+		return []event[*corev1.ConfigMap]{readEvent[*corev1.ConfigMap](e)}, nil
+	}
+}
+
+func (w *scriptWatch) Stop() {
 	w.once.Do(func() {
 		close(w.done)
 		w.of.mu.Lock()

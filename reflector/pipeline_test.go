@@ -223,8 +223,7 @@ func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
 				for i := range events {
 					body.chunks = append(body.chunks, configMapEvent(i))
 				}
-				ended := make(chan struct{})
-				s := &wireWatch[*corev1.ConfigMap]{of: r, answer: &answer{contentType: mediaJSON, body: body}, parts: make(chan *part[[]event[*corev1.ConfigMap]]), stopped: ended}
+				s := &wireWatch[*corev1.ConfigMap]{of: r, answer: &answer{contentType: mediaJSON, body: body}, parts: make(chan *part[[]event[*corev1.ConfigMap]])}
 				go s.run(t.Context())
 				var names []string
 				helped := false

@@ -177,10 +177,7 @@ func (r *run[T]) record() {
 	if r.recorder == nil {
 		return
 	}
-	head := heading{Reflector: r.name, WatchList: r.protocol.WatchLists}
-	if named, ok := r.source.(interface{ resourceName() string }); ok {
-		head.Resource = named.resourceName()
-	}
+	head := heading{Reflector: r.name, Resource: r.source.about().resource, WatchList: r.protocol.WatchLists}
 	r.recording.begin(head, r.store.ResourceVersion())
 }
 

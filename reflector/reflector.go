@@ -38,15 +38,14 @@ func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option)
 
 func newReflector[T Object](from source[T], s store.Store[T], opts []Option) *KubernetesResourceReflector[T] {
 	o := newOptions(reflect.TypeFor[T]().String(), opts)
-	_, replayed := from.(replaySource[T])
-	_, shared := from.(sharedSource[T])
+	of := from.about()
 	return &KubernetesResourceReflector[T]{
 		options: o,
 		source:  from,
 		store:   s,
 		status:  newStatus(),
 		protocol: protocol.New(protocol.Options{
-			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && from.streams(), Replayed: replayed, Shared: shared,
+			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.streams, Replayed: of.replayed, Shared: of.shared,
 		}),
 	}
 }

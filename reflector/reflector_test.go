@@ -275,7 +275,7 @@ func TestObjectThatTheStoreRejects(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, errs, 1)
 		assert.ErrorIs(t, errs[0], store.ErrBadKey)
-		assert.ErrorContains(t, errs[0], `store at resource version "12"`)
+		assert.ErrorContains(t, errs[0], `at resource version "12"`)
 		assert.Equal(t, "a@1 b@13", contents(s), "everything else goes on")
 		assert.Equal(t, "10", s.ResourceVersion(), "the version stays before the object")
 		assert.Equal(t, Watching, r.State().Phase)

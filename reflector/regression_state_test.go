@@ -119,7 +119,7 @@ func TestLastEventOfAWatchListCounts(t *testing.T) {
 		return event[*corev1.ConfigMap]{kind: kind, object: configMap(name, "u "+name, version), version: version}
 	}
 	bad := func(kind watch.EventType, name, version string) event[*corev1.ConfigMap] {
-		return readEvent[*corev1.ConfigMap](undecodable(kind, name, "u "+name, version))
+		return undecodable(kind, name, "u "+name, version)
 	}
 	held := event[*corev1.ConfigMap]{kind: watch.Added, unchanged: []store.Key{{Namespace: "ns", Name: "a"}}}
 	for name, tc := range map[string]struct {

@@ -100,8 +100,26 @@ func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*Resourc
 	return &ResourceList[T]{ListMeta: metav1.ListMeta{ResourceVersion: p.resourceVersion, Continue: p.next}, Items: p.items}, nil
 }
 
-// Watch returns the next watch of the recording. Only a reflector can read its events.
+// Watch returns the next watch of the recording. Its objects are of type T if T is a
+// runtime.Object. Other events are ERROR events.
 func (r *Replay[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	open, err := r.watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return newStreamWatch[T](ctx, open), nil
+}
+
+// Source returns the source of the recording for a reflector. It returns nil if self is a wrapper
+// of the Replay.
+func (r *Replay[T]) Source(self any) source[T] {
+	if self != any(r) {
+		return nil
+	}
+	return replaySource[T]{r}
+}
+
+func (r *Replay[T]) watch(ctx context.Context, opts metav1.ListOptions) (*replayStream[T], error) {
 	if r == nil {
 		return nil, ErrNoClient
 	}
@@ -112,7 +130,7 @@ func (r *Replay[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.I
 	if answer.Kind == framePage {
 		return nil, r.differs(r.damaged(answer, errOtherAnswer))
 	}
-	return newReplayWatch(ctx, r), nil
+	return &replayStream[T]{of: r}, nil
 }
 
 var errOtherAnswer = fmt.Errorf("%w: answer is one to another request", ErrRecordingDamaged)
@@ -161,9 +179,11 @@ func (r *Replay[T]) answer(ctx context.Context, asked request) (*line, error) {
 	if answer.number == 0 {
 		return answer, nil // find made this answer
 	}
-	if err := r.pace.pass(ctx, answer, func() bool { return true }); err != nil {
+	handled, err := r.pace.pass(ctx, nil, answer)
+	if err != nil {
 		return nil, err
 	}
+	handled()
 	if answer.Kind == frameFailed {
 		if !r.more() {
 			r.finish(r.ending())
@@ -291,14 +311,20 @@ func (s replaySource[T]) list(ctx context.Context, opts metav1.ListOptions, w wa
 	return p, err
 }
 
-func (s replaySource[T]) watch(ctx context.Context, opts metav1.ListOptions, _ wants[T]) (feed[T], error) {
-	w, err := s.Watch(ctx, opts)
-	return feed[T]{watch: w}, err
+func (s replaySource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (stream[T], error) {
+	open, err := s.Replay.watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return siftStream[T](open, w.shards), nil
 }
 
-func (s replaySource[T]) streams() bool { return s.check() == nil && s.head.WatchList }
-
-func (s replaySource[T]) resourceName() string { return s.head.Resource }
+func (s replaySource[T]) about() about {
+	if s.Replay == nil {
+		return about{}
+	}
+	return about{resource: s.head.Resource, streams: s.head.WatchList, replayed: true}
+}
 
 // IsWatchListSemanticsUnSupported reports whether the recorded reflector did not use watch-lists.
 func (r *Replay[T]) IsWatchListSemanticsUnSupported() bool { return r == nil || !r.head.WatchList }

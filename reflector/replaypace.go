@@ -71,18 +71,18 @@ func (p *pace) past(at offset) bool {
 	return p.steps == nil && p.speed > 0 && time.Now().After(p.began.Add(p.scaled(at)))
 }
 
-// pass waits for the time of a frame and calls give. It returns the error of ctx if ctx ends first.
-func (p *pace) pass(ctx context.Context, l *line, give func() bool) error {
+// pass waits for the time of a frame. It returns errAwake if wake delivers a value first, and the
+// error of ctx. The caller calls handled when the reflector has handled the frame, so that Step
+// returns.
+func (p *pace) pass(ctx context.Context, wake <-chan time.Time, l *line) (handled func(), err error) {
 	if p.steps != nil {
 		select {
 		case step := <-p.steps:
-			if give() {
-				step <- l.shown()
-			}
-			close(step)
-			return ctx.Err()
+			return func() { step <- l.shown() }, nil
+		case <-wake:
+			return nil, errAwake
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 	if p.speed > 0 {
@@ -93,12 +93,13 @@ func (p *pace) pass(ctx context.Context, l *line, give func() bool) error {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
+		case <-wake:
+			return nil, errAwake
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
-	give()
-	return ctx.Err()
+	return func() {}, ctx.Err()
 }
 
 func (l *line) shown() Frame {
@@ -121,23 +122,19 @@ func (r *Replay[T]) Step(ctx context.Context) (Frame, error) {
 	if r.pace.steps == nil {
 		return Frame{}, errNoSteps
 	}
-	for {
-		step := make(chan Frame, 1)
-		select {
-		case r.pace.steps <- step:
-		case <-r.done:
-			return Frame{}, r.stepError()
-		case <-ctx.Done():
-			return Frame{}, ctx.Err()
-		}
-		select {
-		case f, passed := <-step:
-			if passed {
-				return f, nil
-			}
-		case <-ctx.Done():
-			return Frame{}, ctx.Err()
-		}
+	step := make(chan Frame, 1)
+	select {
+	case r.pace.steps <- step:
+	case <-r.done:
+		return Frame{}, r.stepError()
+	case <-ctx.Done():
+		return Frame{}, ctx.Err()
+	}
+	select {
+	case f := <-step:
+		return f, nil
+	case <-ctx.Done():
+		return Frame{}, ctx.Err()
 	}
 }
 

@@ -130,9 +130,9 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	limited, cancel := context.WithCancelCause(ctx)
 	unanswered := time.AfterFunc(openTimeout, func() { cancel(protocol.NoAnswer) })
 	r.recording.asked(frame{Kind: frameWatch, Options: &opts})
-	f, err := r.source.watch(limited, opts, wanted)
+	open, err := r.source.watch(limited, opts, wanted)
 	if r.refusesShards(&opts, err) {
-		f, err = r.source.watch(limited, opts, wanted)
+		open, err = r.source.watch(limited, opts, wanted)
 	}
 	unanswered.Stop()
 	if err != nil {
@@ -143,8 +143,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 		r.observing.failList(ctx, err)
 		return protocol.Input{Kind: protocol.Failed, Err: err}
 	}
-	f.cancel = cancel
-	r.feed = f
+	r.stream, r.cancelWatch = open, cancel
 	r.recording.happened(frameOpened)
 	r.observing.beginWatch(r.name)
 	r.status.contact()

@@ -218,7 +218,7 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*Resou
 }
 
 // Watch returns a watch. Its objects are of type T if T is a runtime.Object. Bookmarks have only
-// metadata. Only a reflector can read the other events.
+// metadata. Other events are ERROR events.
 func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -227,7 +227,16 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch
 	if err != nil {
 		return nil, err
 	}
-	return newResourceWatch(s), nil
+	return newStreamWatch[T](ctx, s), nil
+}
+
+// Source returns the source of the resource for a reflector. It returns nil if self is a wrapper of
+// the Resource.
+func (r *Resource[T]) Source(self any) source[T] {
+	if self != any(r) {
+		return nil
+	}
+	return resourceSource[T]{r}
 }
 
 func (r *Resource[T]) check() error {
@@ -246,11 +255,17 @@ func (s resourceSource[T]) list(ctx context.Context, opts metav1.ListOptions, w 
 	return p, err
 }
 
-func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (feed[T], error) {
-	stream, err := s.Resource.watch(ctx, opts, w)
-	return feed[T]{stream: stream}, err
+func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (stream[T], error) {
+	open, err := s.Resource.watch(ctx, opts, w)
+	if err != nil {
+		return nil, err
+	}
+	return open, nil
 }
 
-func (s resourceSource[T]) streams() bool { return s.check() == nil && canStream(s.rest) }
-
-func (s resourceSource[T]) resourceName() string { return s.name }
+func (s resourceSource[T]) about() about {
+	if s.Resource == nil {
+		return about{}
+	}
+	return about{resource: s.name, namespace: s.namespace, streams: s.check() == nil && canStream(s.rest)}
+}

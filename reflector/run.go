@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -11,9 +12,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// closeTimeout is how long the reflector waits for a watch to close its channel after Stop.
-const closeTimeout = 5 * time.Second
-
 // run is one call of Run. It executes the protocol's actions and returns their outcomes to the
 // protocol.
 type run[T Object] struct {
@@ -21,13 +19,15 @@ type run[T Object] struct {
 
 	page    page[T]    // the last received page
 	staging staging[T] // of the current list
-	feed    feed[T]    // the open watch
-	pending []event[T] // received events that are not handled yet
-	events  []event[T] // the events of the last input: changes, or a single event of any type
-	one     [1]event[T]
-	batch   store.Batch[T] // of events; empty between commits
-	own     bool           // the store is a BatchStore
-	alarm   alarm
+	stream  stream[T]  // the open watch, or nil
+	// cancelWatch ends the context of stream.
+	cancelWatch context.CancelCauseFunc
+	pending     []event[T] // received events that are not handled yet
+	events      []event[T] // the events of the last input: changes, or a single event of any type
+	one         [1]event[T]
+	batch       store.Batch[T] // of events; empty between commits
+	own         bool           // the store is a BatchStore
+	alarm       alarm
 	// lackReports bounds the reports of rejected objects.
 	lackReports reportRate
 
@@ -133,65 +133,38 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 		if len(r.pending) > 0 {
 			return r.takePending()
 		}
-		select {
-		case <-ctx.Done():
-		case <-r.alarm.at(r.protocol.Alarm()):
+		events, err := r.stream.next(ctx, r.alarm.at(r.protocol.Alarm()))
+		switch {
+		case err == errAwake:
 			r.alarm.rang()
 			if !time.Now().Before(r.protocol.Alarm()) {
 				return protocol.Input{Kind: protocol.Elapsed}
 			}
-		case event, open := <-r.feed.events():
-			if !open {
-				r.recording.happened(frameEnded)
-				return protocol.Input{Kind: protocol.Ended}
-			}
-			if several, ok := event.Object.(carriedTogether[T]); ok {
-				for i := range several.events {
-					siftEvent(r.shards, &several.events[i])
-				}
-				r.status.contact()
-				r.pending = several.events
-				continue
-			}
-			e := readEvent[T](event)
-			if !e.cut && protocol.Classify(e.err) != protocol.Unreadable {
+		case err == io.EOF:
+			r.recording.happened(frameEnded)
+			return protocol.Input{Kind: protocol.Ended}
+		case err == nil:
+			if len(events) == 0 || !events[0].cut && protocol.Classify(events[0].err) != protocol.Unreadable {
 				r.status.contact() // otherwise the connection failed
 			}
-			siftEvent(r.shards, &e)
-			return r.take(e)
-		case part, open := <-r.feed.parts():
-			if !open {
-				return r.endOfStream()
-			}
-			r.status.contact()
-			if part.wait(ctx.Done()) {
-				r.pending = part.result
-			}
+			r.pending = events
 		}
 	}
 	return protocol.Input{}
 }
 
-// endOfStream returns the input for the end of the stream.
-func (r *run[T]) endOfStream() protocol.Input {
-	e := event[T]{err: r.feed.stream.err, cut: !r.feed.stream.unreadable()}
-	if e.err == nil {
-		r.recording.happened(frameEnded)
-		return protocol.Input{Kind: protocol.Ended}
-	}
-	return r.take(e)
-}
-
 // replace commits the staged list to the store.
 func (r *run[T]) replace(version string) protocol.Input {
-	r.feed.complete()
+	if r.stream != nil {
+		r.stream.live()
+	}
 	objects := r.staging.size
 	err := r.staging.commit(version)
 	r.witness = r.staging.newest
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
 	verdict := protocol.Judge(err)
-	if r.feed.open() && verdict != protocol.Broken {
+	if r.stream != nil && verdict != protocol.Broken {
 		defer r.watches()
 	}
 	if verdict == protocol.Took {
@@ -279,34 +252,18 @@ func (r *run[T]) tellHook(ctx context.Context, err error) {
 	r.errorHook(ctx, err)
 }
 
-// close ends the watch and waits until the client closes its channel, as watch.Interface requires
-// after Stop. apimachinery's ProxyWatcher does not close the channel; close stops waiting after
-// closeTimeout.
+// close ends the watch and waits for its end.
 func (r *run[T]) close() {
 	r.alarm.stop()
 	r.pending, r.events = nil, nil
-	if !r.feed.open() {
+	if r.stream == nil {
 		return
 	}
-	r.feed.stop()
+	r.cancelWatch(nil)
 	r.recording.happened(frameClosed)
 	r.observing.endWatch()
-	defer func() { r.feed = feed[T]{} }()
-	timeout := time.NewTimer(closeTimeout)
-	defer timeout.Stop()
-	for {
-		select {
-		case _, open := <-r.feed.events():
-			if !open {
-				return
-			}
-		case _, open := <-r.feed.parts():
-			if !open {
-				return
-			}
-		case <-timeout.C:
-			r.logger.Error("the client's watch did not close its channel after Stop: it may leak a goroutine", zap.String("resourceVersion", r.store.ResourceVersion()))
-			return
-		}
+	if err := r.stream.close(); err != nil {
+		r.logger.Error("watch may leak a goroutine", zap.String("resourceVersion", r.store.ResourceVersion()), zap.Error(err))
 	}
+	r.stream = nil
 }

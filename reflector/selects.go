@@ -13,16 +13,8 @@ import (
 // another namespace. Selects does not check other fields, nor the namespace of another type of
 // client.
 func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
-	from := r.source
-	if shared, ok := from.(sharedSource[T]); ok {
-		from = shared.source()
-	}
-	if of, ok := from.(resourceSource[T]); ok && of.Resource != nil {
-		if namespace := of.namespace; namespace != "" && namespace != object.GetNamespace() {
-			return false
-		}
-	}
-	return (r.labels == nil || r.labels.Matches(labels.Set(object.GetLabels()))) &&
+	namespace := r.source.about().namespace
+	return (namespace == "" || namespace == object.GetNamespace()) && (r.labels == nil || r.labels.Matches(labels.Set(object.GetLabels()))) &&
 		(r.fields == nil || mayMatch(r.fields, object)) && r.shards.has(object)
 }
 

@@ -2,9 +2,12 @@ package reflector
 
 import (
 	"context"
+	"io"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -71,6 +74,15 @@ func (c *SharedClient[T, L]) Watch(ctx context.Context, opts metav1.ListOptions)
 // IsWatchListSemanticsUnSupported reports whether the client cannot serve watch-lists.
 func (c *SharedClient[T, L]) IsWatchListSemanticsUnSupported() bool { return !canStream(c.client) }
 
+// Source returns the shared source for a reflector. It returns nil if self is a wrapper of the
+// SharedClient.
+func (c *SharedClient[T, L]) Source(self any) source[T] {
+	if self != any(c) {
+		return nil
+	}
+	return sharedSource[T]{c.sharing()}
+}
+
 // sharing returns the common state of the client's reflectors; nil for a nil SharedClient.
 func (c *SharedClient[T, L]) sharing() *sharing[T] {
 	if c == nil {
@@ -79,7 +91,7 @@ func (c *SharedClient[T, L]) sharing() *sharing[T] {
 	c.once.Do(func() {
 		from := newSource(c.client)
 		c.of = &sharing[T]{source: from}
-		if taps, ok := from.(tapping[T]); ok {
+		if taps, ok := from.(tapping[T]); ok && taps.shareable() {
 			c.of.taps, c.of.hub = taps, newHub(taps.tap)
 		}
 	})
@@ -95,10 +107,12 @@ type sharing[T Object] struct {
 
 // tapping is a source whose watches can be shared.
 type tapping[T Object] interface {
+	// shareable reports whether several reflectors can read one watch.
+	shareable() bool
 	// tap opens a watch.
 	tap(ctx context.Context, opts metav1.ListOptions) (tap, error)
-	// share returns a feed of the events of a member.
-	share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants[T]) feed[T]
+	// share returns a stream of the events of a member.
+	share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants[T]) stream[T]
 }
 
 // sharedSource is the source of a SharedClient.
@@ -111,28 +125,20 @@ func (s sharedSource[T]) check() error {
 	return s.of.source.check()
 }
 
-func (s sharedSource[T]) streams() bool { return s.of != nil && s.of.source.streams() }
-
-// source returns the source of the wrapped client.
-func (s sharedSource[T]) source() source[T] {
+func (s sharedSource[T]) about() about {
 	if s.of == nil {
-		return nil
+		return about{}
 	}
-	return s.of.source
-}
-
-func (s sharedSource[T]) resourceName() string {
-	if named, ok := s.source().(interface{ resourceName() string }); ok {
-		return named.resourceName()
-	}
-	return ""
+	of := s.of.source.about()
+	of.shared = true
+	return of
 }
 
 func (s sharedSource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
 	return s.of.source.list(ctx, opts, w)
 }
 
-func (s sharedSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (feed[T], error) {
+func (s sharedSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (stream[T], error) {
 	if s.of.taps == nil || w.shards == nil || w.shards.moving() {
 		return s.of.source.watch(ctx, opts, w)
 	}
@@ -140,7 +146,7 @@ func (s sharedSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w w
 	m, err := s.of.hub.enter(ctx, opts, w.shards, w.sharding)
 	if err != nil {
 		cancel()
-		return feed[T]{}, err
+		return nil, err
 	}
 	return s.of.taps.share(ctx, cancel, m, opts, w), nil
 }
@@ -167,6 +173,8 @@ func (e ending) close() {
 	e.tap.close()
 }
 
+func (s resourceSource[T]) shareable() bool { return true }
+
 func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (tap, error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
@@ -178,62 +186,85 @@ func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (ta
 	return ending{&answerFrames{answer: a, limit: s.options.frameLimit}, cancel}, nil
 }
 
-func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants[T]) feed[T] {
-	return feed[T]{stream: s.follow(ctx, cancel, m.answer(), m, opts, w)}
+func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants[T]) stream[T] {
+	return s.follow(ctx, cancel, m.answer(), m, opts, w)
+}
+
+// shareable returns false if T is no runtime.Object: a watch.Event cannot hold such an object.
+func (s *clientSource[T, L]) shareable() bool {
+	var none T
+	_, ok := any(none).(runtime.Object)
+	return ok
 }
 
 func (s *clientSource[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (tap, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	f, err := s.watch(ctx, opts, wants[T]{})
+	w, err := s.open(ctx, opts)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	return ending{&clientEvents{watch: f.watch}, cancel}, nil
+	return ending{&clientEvents{watch: w}, cancel}, nil
 }
 
-func (s *clientSource[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *member, _ metav1.ListOptions, _ wants[T]) feed[T] {
-	w := &memberWatch[T]{member: m, events: make(chan watch.Event), cancel: cancel}
-	go w.run(ctx)
-	return feed[T]{watch: w}
+func (s *clientSource[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *member, _ metav1.ListOptions, w wants[T]) stream[T] {
+	open := &memberStream[T]{member: m, batches: make(chan []event[T]), cancel: cancel}
+	go open.run(ctx)
+	return siftStream[T](open, w.shards)
 }
 
-// memberWatch delivers the events of a member as a watch.Interface.
-type memberWatch[T Object] struct {
-	member *member
-	events chan watch.Event
-	cancel context.CancelFunc
+// memberStream is the stream of a member whose client decodes the objects.
+type memberStream[T Object] struct {
+	member  *member
+	batches chan []event[T]
+	cancel  context.CancelFunc
 }
 
-func (w *memberWatch[T]) Stop() { w.cancel() }
+func (s *memberStream[T]) next(ctx context.Context, wake <-chan time.Time) ([]event[T], error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-wake:
+		return nil, errAwake
+	case events, open := <-s.batches:
+		if !open {
+			return nil, io.EOF
+		}
+		return events, nil
+	}
+}
 
-func (w *memberWatch[T]) ResultChan() <-chan watch.Event { return w.events }
+func (s *memberStream[T]) live() {
+	// The client decodes all objects.
+}
 
-func (w *memberWatch[T]) run(ctx context.Context) {
-	defer close(w.events)
-	defer w.member.close()
+func (s *memberStream[T]) close() error {
+	s.cancel()
+	return drain(s.batches)
+}
+
+func (s *memberStream[T]) run(ctx context.Context) {
+	defer close(s.batches)
+	defer s.member.close()
 	for {
-		came, err := w.member.next(ctx)
+		came, err := s.member.next(ctx)
+		var events []event[T]
 		for _, e := range came.events {
-			if !w.send(ctx, e) {
+			events = append(events, readEvent[T](e))
+		}
+		if e, ok := othersEvent[T](came); ok {
+			events = append(events, e)
+		}
+		if len(events) > 0 {
+			select {
+			case s.batches <- events:
+			case <-ctx.Done():
 				return
 			}
-		}
-		if e, ok := othersEvent[T](came); ok && !w.send(ctx, watch.Event{Type: e.kind, Object: carried[T]{e}}) {
-			return
 		}
 		if err != nil {
 			return
 		}
-	}
-}
-
-func (w *memberWatch[T]) send(ctx context.Context, e watch.Event) bool {
-	select {
-	case w.events <- e:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -70,12 +70,12 @@ func (b *breaking) list(_ context.Context, _ metav1.ListOptions, w wants[*corev1
 	return page[*corev1.ConfigMap]{passed: 3, resourceVersion: "9"}, nil
 }
 
-func (b *breaking) watch(context.Context, metav1.ListOptions, wants[*corev1.ConfigMap]) (feed[*corev1.ConfigMap], error) {
-	return feed[*corev1.ConfigMap]{watch: watch.NewFake()}, nil
+func (b *breaking) watch(context.Context, metav1.ListOptions, wants[*corev1.ConfigMap]) (stream[*corev1.ConfigMap], error) {
+	return &clientStream[*corev1.ConfigMap]{watch: watch.NewFake()}, nil
 }
 
-func (b *breaking) check() error  { return nil }
-func (b *breaking) streams() bool { return false }
+func (b *breaking) check() error { return nil }
+func (b *breaking) about() about { return about{} }
 
 func TestWhatCameOfAListThatBrokeOffIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

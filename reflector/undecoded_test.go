@@ -20,12 +20,17 @@ import (
 var errUndecodable = errors.New("undecodable")
 
 // undecodable is an event of an object that does not fit.
-func undecodable(kind watch.EventType, name, uid, version string) watch.Event {
-	return carry(event[*corev1.ConfigMap]{kind: kind, version: version, lacking: &store.Rejection{
+func undecodable(kind watch.EventType, name, uid, version string) event[*corev1.ConfigMap] {
+	return event[*corev1.ConfigMap]{kind: kind, version: version, lacking: &store.Rejection{
 		Key:     store.Key{Namespace: "ns", Name: name},
 		Version: store.Version{UID: types.UID(uid), ResourceVersion: version},
 		Err:     errUndecodable,
-	}})
+	}}
+}
+
+// undecodableEvent is an event of an object that does not fit, for a script.
+func undecodableEvent(kind watch.EventType, name, uid, version string) watch.Event {
+	return watch.Event{Object: carried{event: undecodable(kind, name, uid, version)}}
 }
 
 // commits counts the commits of a cache that did something.
@@ -38,7 +43,7 @@ func TestUndecodableDeletionIsOneCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u1", "1"), configMap("b", "u2", "2")}, "10"))
-		api := new(script).watchOpen(undecodable(watch.Deleted, "a", "u1", "11"))
+		api := new(script).watchOpen(undecodableEvent(watch.Deleted, "a", "u1", "11"))
 		c := &commits{}
 		defer s.Follow(c)()
 		require.NoError(t, runOnce(t, New(api, s)))
@@ -54,7 +59,7 @@ func TestUndecodableObjectWithoutANameHoldsTheVersionUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore()
 				require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u1", "1")}, "10"))
-				api := new(script).watchOpen(undecodable(event, "", "u1", "11"), bookmark("12"))
+				api := new(script).watchOpen(undecodableEvent(event, "", "u1", "11"), bookmark("12"))
 				var errs []error
 				r := New(api, s, WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))
 				stop := running(t, r)
@@ -79,8 +84,8 @@ func TestUndecodableObjectsOfAWatchListStayAsTheyAreHeld(t *testing.T) {
 		}
 		require.NoError(t, s.Replace(held, "10"))
 		api := (&script{streams: true}).watchFails(errExpired).watchOpen(
-			undecodable(watch.Added, "", "u0", "11"), undecodable(watch.Added, "", "u1", "12"),
-			undecodable(watch.Deleted, "", "u2", "13"), undecodable(watch.Added, "m3", "u3", "14"), closing("20", allSent))
+			undecodableEvent(watch.Added, "", "u0", "11"), undecodableEvent(watch.Added, "", "u1", "12"),
+			undecodableEvent(watch.Deleted, "", "u2", "13"), undecodableEvent(watch.Added, "m3", "u3", "14"), closing("20", allSent))
 		r := New(api, s)
 		stop := running(t, r)
 		synctest.Wait()

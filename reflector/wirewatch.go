@@ -19,16 +19,15 @@ import (
 // wireWatch is an open watch of a Resource. One goroutine reads the stream, cuts it into frames and
 // decodes them. Helpers join when data arrives faster than this goroutine decodes it.
 type wireWatch[T Object] struct {
-	of      *Resource[T]
-	answer  *answer     // provides the texts of errors
-	frames  frameSource // nil means the frames of answer
-	held    gate[T]
-	shards  *shardSet
-	parts   chan *part[[]event[T]] // in order; results may be incomplete
-	stopped <-chan struct{}        // closed by stop
-	cancel  context.CancelFunc
-	// err is the error that ended the stream; nil after an ordinary end. It is set when parts is
-	// closed.
+	of     *Resource[T]
+	answer *answer     // provides the texts of errors
+	frames frameSource // nil means the frames of answer
+	held   gate[T]
+	shards *shardSet
+	parts  chan *part[[]event[T]] // in order; results may be incomplete
+	cancel context.CancelFunc
+	// err is the error that ended the stream; nil after an ordinary end, and after next has returned
+	// it. It is set when parts is closed.
 	err error
 }
 
@@ -52,7 +51,7 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w want
 func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *answer, frames frameSource, opts metav1.ListOptions, w wants[T]) *wireWatch[T] {
 	s := &wireWatch[T]{
 		of: r, answer: a, frames: frames, held: gate[T]{holds: w.holds}, shards: w.shards,
-		parts: make(chan *part[[]event[T]], partsAhead), stopped: ctx.Done(), cancel: cancel,
+		parts: make(chan *part[[]event[T]], partsAhead), cancel: cancel,
 	}
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
 		r.keepAll()
@@ -63,8 +62,41 @@ func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *
 	return s
 }
 
-// stop ends the stream. parts is closed soon after.
-func (s *wireWatch[T]) stop() { s.cancel() }
+// next returns the events of the next part. At the end it returns an event with the error that
+// ended the stream, if there is one.
+func (s *wireWatch[T]) next(ctx context.Context, wake <-chan time.Time) ([]event[T], error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-wake:
+		return nil, errAwake
+	case p, open := <-s.parts:
+		switch {
+		case open && p.wait(ctx.Done()):
+			return p.result, nil
+		case open:
+			return nil, ctx.Err()
+		case s.err == nil:
+			return nil, io.EOF
+		}
+		last := event[T]{err: s.err, cut: !s.unreadable()}
+		s.err = nil
+		return []event[T]{last}, nil
+	}
+}
+
+// live makes the decoding goroutines decode every object. From then on, only a few objects arrive
+// at a time.
+func (s *wireWatch[T]) live() {
+	s.held.shut()
+	s.of.keepFew()
+}
+
+// close ends the stream and waits for its end.
+func (s *wireWatch[T]) close() error {
+	s.cancel()
+	return drain(s.parts)
+}
 
 // unreadable reports whether invalid data ended the stream. Otherwise the connection broke, and
 // another watch can resume.

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -21,6 +23,9 @@ type sluggish struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Takes             duration `json:"takes"`
 }
+
+func (*sluggish) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (s *sluggish) DeepCopyObject() runtime.Object { return s }
 
 type duration string
 
@@ -70,7 +75,7 @@ func sluggishWatch(ctx context.Context, t *testing.T, body paused) *wireWatch[*s
 	ctx, cancel := context.WithCancel(ctx)
 	s := &wireWatch[*sluggish]{
 		of: r, answer: &answer{contentType: mediaJSON, body: &body},
-		parts: make(chan *part[[]event[*sluggish]], partsAhead), stopped: ctx.Done(), cancel: cancel,
+		parts: make(chan *part[[]event[*sluggish]], partsAhead), cancel: cancel,
 	}
 	go s.run(ctx)
 	return s
@@ -87,7 +92,7 @@ func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
 			{time.Millisecond, sluggishEvent(3, 10, "0s")},
 			{0, sluggishEvent(4, 10, "0s")},
 		})
-		defer s.stop()
+		defer s.cancel()
 		var got []string
 		for p := range s.parts {
 			p.wait(nil)
@@ -101,10 +106,20 @@ func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
 	})
 }
 
-// CarriedError returns the error that an event of a Resource's watch carries, or nil.
-func CarriedError[T Object](e watch.Event) error {
-	c, _ := e.Object.(carried[T])
-	return c.event.err
+// StreamError returns the error that ends a watch of a Resource, or nil.
+func StreamError[T Object](ctx context.Context, w watch.Interface) error {
+	s := w.(*streamWatch[T]).Stream(w)
+	for {
+		events, err := s.next(ctx, nil)
+		for _, e := range events {
+			if e.err != nil {
+				return e.err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
 }
 
 // The second event is dropped, since it waits when the watch is told to end; what was decoded
@@ -119,13 +134,13 @@ func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
 				{time.Millisecond, sluggishEvent(3, 10, "0s")},
 				{10 * time.Millisecond, sluggishEvent(4, 10, "0s")},
 			})
-			w := newResourceWatch(s)
+			w := newStreamWatch[*sluggish](t.Context(), s)
 			time.AfterFunc(5*time.Millisecond, w.Stop)
 			var all sync.WaitGroup
 			for range 2 { // so that somebody is there for whatever would be sent
 				all.Go(func() {
 					for e := range w.ResultChan() {
-						assert.Equal(t, "1", e.Object.(carried[*sluggish]).event.version)
+						assert.Equal(t, "1", e.Object.(*sluggish).ResourceVersion)
 					}
 				})
 			}

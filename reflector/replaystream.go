@@ -3,7 +3,9 @@ package reflector
 import (
 	"context"
 	"fmt"
+	"io"
 	"reflect"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,88 +14,74 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// replayWatch is an open watch of a Replay.
-type replayWatch[T Object] struct {
-	of     *Replay[T]
-	events chan watch.Event
-	ctx    context.Context // until the watch is stopped
-	cancel context.CancelFunc
+// replayStream is an open watch of a Replay.
+type replayStream[T Object] struct {
+	of *Replay[T]
+	// handled is not nil while the reflector handles the events of the last call of next.
+	handled func()
 }
 
-func newReplayWatch[T Object](ctx context.Context, of *Replay[T]) *replayWatch[T] {
-	w := &replayWatch[T]{of: of, events: make(chan watch.Event)}
-	w.ctx, w.cancel = context.WithCancel(ctx)
-	go w.run()
-	return w
-}
-
-func (w *replayWatch[T]) Stop() { w.cancel() }
-
-func (w *replayWatch[T]) ResultChan() <-chan watch.Event { return w.events }
-
-func (w *replayWatch[T]) run() {
-	defer close(w.events)
-	for w.next() {
-		// next does all the work.
-	}
-}
-
-// next delivers the next frames. It returns false when the watch has ended.
-func (w *replayWatch[T]) next() bool {
-	lines, behind, over := w.of.upcoming()
+func (s *replayStream[T]) next(ctx context.Context, wake <-chan time.Time) ([]event[T], error) {
+	s.settle()
+	lines, behind, over := s.of.upcoming()
 	if over {
-		w.settle()
-		if w.ctx.Err() == nil {
-			w.of.finish(w.of.ending())
-		}
-		<-w.ctx.Done()
-		return false
+		s.of.finish(s.of.ending())
+		return nil, stayOpen(ctx, wake)
 	}
 	last := &lines[len(lines)-1]
 	switch {
-	case last.Kind == frameClosed && w.of.goesOn():
-		w.settle()
-		return false
-	case last.Kind == frameEvent:
-		events, err := readRecorded[T](lines)
-		if err != nil {
-			w.of.finish(err)
+	case last.Kind == frameClosed && s.of.goesOn():
+		return nil, io.EOF
+	case last.Kind != frameEvent && last.Kind != frameEnded:
+		// The recorded reflector closed the watch, so this reflector will close it too.
+		return nil, stayOpen(ctx, wake)
+	}
+	var events []event[T]
+	if last.Kind == frameEvent {
+		var err error
+		if events, err = readRecorded[T](lines); err != nil {
+			s.of.finish(err)
 			events = []event[T]{{kind: watch.Error, err: err}}
 		}
-		given := false
-		err = w.of.pace.pass(w.ctx, last, func() bool {
-			given = w.send(carriedTogether[T]{events})
-			if given {
-				w.of.pass(behind)
-			}
-			if w.of.pace.steps != nil {
-				w.settle()
-			}
-			return given
-		})
-		return err == nil && given
-	case last.Kind == frameEnded:
-		w.settle()
-		_ = w.of.pace.pass(w.ctx, last, func() bool { w.of.pass(behind); return true })
-		return false
 	}
-	// The recorded reflector closed the watch, so this reflector will close it too.
-	<-w.ctx.Done()
-	return false
+	handled, err := s.of.pace.pass(ctx, wake, last)
+	if err != nil {
+		return nil, err
+	}
+	s.of.pass(behind)
+	if s.handled = handled; last.Kind == frameEnded {
+		s.settle()
+		return nil, io.EOF
+	}
+	return events, nil
 }
 
-func (w *replayWatch[T]) send(events carriedTogether[T]) bool {
+// stayOpen waits until wake delivers a value or ctx ends.
+func stayOpen(ctx context.Context, wake <-chan time.Time) error {
 	select {
-	case w.events <- watch.Event{Object: events}:
-		return true
-	case <-w.ctx.Done():
-		return false
+	case <-wake:
+		return errAwake
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
-// settle waits until the store has the last events. It sends empty events: the reflector receives
-// them only when it has handled the earlier ones.
-func (w *replayWatch[T]) settle() { w.send(carriedTogether[T]{}) }
+// settle reports that the reflector has handled the last events.
+func (s *replayStream[T]) settle() {
+	if s.handled != nil {
+		s.handled()
+		s.handled = nil
+	}
+}
+
+func (s *replayStream[T]) live() {
+	// The recorded reflector did not compare with the store's content.
+}
+
+func (s *replayStream[T]) close() error {
+	s.settle()
+	return nil
+}
 
 // upcoming returns the next lines of a watch; several lines if events arrived together. behind is
 // the index of the line after them. over is true if the recording has nothing more.
@@ -107,9 +95,9 @@ func (r *Replay[T]) upcoming() (lines []line, behind int, over bool) {
 	if n < len(r.lines) && (n == r.at || r.lines[n].Kind == frameEvent) {
 		n++
 	}
-	rest := r.lines[r.at:]
-	if len(rest) == 0 || rest[0].Kind == frameStopped || rest[0].Kind == frameLost ||
-		rest[0].Kind == frameClosed && (len(rest) == 1 || rest[1].Kind == frameLost || rest[1].Kind == frameStopped && len(rest) == 2) {
+	left := r.lines[r.at:]
+	if len(left) == 0 || left[0].Kind == frameStopped || left[0].Kind == frameLost ||
+		left[0].Kind == frameClosed && (len(left) == 1 || left[1].Kind == frameLost || left[1].Kind == frameStopped && len(left) == 2) {
 		return nil, r.at, true
 	}
 	return r.lines[r.at:n], n, false
