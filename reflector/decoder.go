@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // DecodeError means that an object from the server does not fit T.
@@ -162,7 +163,7 @@ func (d *decoder[T]) object(format wire.Format, data []byte) (object T, err erro
 	}
 	// Unstructured's own method requires a kind, which items of lists may lack.
 	loose := &unstructured.Unstructured{}
-	if err := unmarshalJSON(format, data, &loose.Object); err != nil {
+	if err := utiljson.Unmarshal(data, &loose.Object); err != nil {
 		return object, err
 	}
 	if d.of.options.skipManaged {

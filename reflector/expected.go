@@ -133,11 +133,6 @@ func kindOfObject(object any) (metav1.TypeMeta, bool) {
 // kindOfBytes returns the kind that the bytes of an object state. It returns nothing for protobuf,
 // which has the kind in the envelope. It reuses the strings of last if they are equal.
 func kindOfBytes(format wire.Format, data []byte, last metav1.TypeMeta) (kind metav1.TypeMeta) {
-	if format == wire.CBOR {
-		var read metav1.TypeMeta // its own variable, since it escapes
-		_ = unmarshalJSON(format, data, &read)
-		return read
-	}
 	if format != wire.JSON {
 		return kind
 	}

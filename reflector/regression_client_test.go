@@ -159,7 +159,7 @@ func TestFailedAnswersSayWhoAnsweredAndWhatWasExpected(t *testing.T) {
 	}{
 		"a proxy without a body": {502, "", "", nil, []string{"status 502 Bad Gateway", "no Status of an API server", "proxy"}},
 		"a page of a proxy":      {502, "text/html", "<html>bad gateway</html>", nil, []string{"status 502", `content type "text/html"`}},
-		"a login page":           {200, "text/html", "<html>log in</html>", nil, []string{`content type "text/html"`, "want JSON, protobuf or CBOR", "login page"}},
+		"a login page":           {200, "text/html", "<html>log in</html>", nil, []string{`content type "text/html"`, "want JSON or protobuf", "login page"}},
 		"a refusal":              {403, "application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"no list for you"}`, nil, []string{"no list for you", "status 403 Forbidden"}},
 		"a cut list":             {200, "application/json", `{"kind":"ConfigMapList","items":[{"data":"` + secret, nil, []string{"ended early", "application/json"}},
 		"a broken connection":    {200, "application/json", `{"kind":"ConfigMapList","items":[{"data":"` + secret, io.ErrUnexpectedEOF, []string{"unexpected EOF"}},

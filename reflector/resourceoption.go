@@ -16,7 +16,6 @@ type resourceOptions struct {
 	frameLimit      int // 0 is the default
 	decoders        int // 0 is the default
 	withoutProtobuf bool
-	cbor            bool
 	skipManaged     bool
 
 	kind   schema.GroupVersionKind
@@ -69,13 +68,6 @@ func WithFrameLimit(bytes int) ResourceOption {
 // WithoutProtobuf requests JSON although T has a generated Unmarshal.
 func WithoutProtobuf() ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.withoutProtobuf = true })
-}
-
-// WithCBOR requests CBOR instead of protobuf, and JSON from servers without CBOR. No server speaks
-// CBOR by default. CBOR helps the server: it is shorter than JSON. The Resource converts it to JSON
-// before it decodes it, which costs more here.
-func WithCBOR() ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.cbor = true })
 }
 
 // WithDecoders sets how many goroutines may decode one list or watch at the same time, including

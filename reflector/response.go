@@ -24,8 +24,6 @@ import (
 const (
 	mediaJSON     = runtime.ContentTypeJSON
 	mediaProtobuf = runtime.ContentTypeProtobuf
-	mediaCBOR     = runtime.ContentTypeCBOR
-	mediaCBORs    = runtime.ContentTypeCBORSequence // for watches
 )
 
 var (
@@ -153,11 +151,7 @@ func (r *Resource[T]) request(resource string, opts runtime.Object, accept strin
 
 // accepts returns the accepted content types of lists and watches.
 func (r *Resource[T]) accepts() string {
-	switch {
-	case r.onlyJSON.Load():
-	case r.options.cbor:
-		return mediaCBOR + "," + mediaJSON
-	case r.protobuf:
+	if r.protobuf && !r.onlyJSON.Load() {
 		return mediaProtobuf + "," + mediaJSON
 	}
 	return mediaJSON
@@ -219,7 +213,7 @@ func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*answer, 
 }
 
 // errNotObjects is the error for a response such as a proxy's page.
-var errNotObjects = fmt.Errorf("%w: want JSON, protobuf or CBOR; a proxy or a login page may have answered instead of the API server", ErrContentType)
+var errNotObjects = fmt.Errorf("%w: want JSON or protobuf; a proxy or a login page may have answered instead of the API server", ErrContentType)
 
 // refused wraps the error of a request without a response, or with a status error.
 func (a *answer) refused(err error) error {
@@ -244,8 +238,6 @@ func (a *answer) named() (wire.Format, bool) {
 		return wire.JSON, true
 	case err == nil && media == mediaProtobuf:
 		return wire.Protobuf, true
-	case err == nil && (media == mediaCBOR || media == mediaCBORs):
-		return wire.CBOR, true
 	}
 	return wire.JSON, false
 }
@@ -268,8 +260,6 @@ func (a *answer) open() (wire.Format, io.Reader, error) {
 		return wire.JSON, whole, nil
 	case c == 'k' || c < '\t':
 		return wire.Protobuf, whole, nil
-	case c == 0xd9:
-		return wire.CBOR, whole, nil
 	}
 	n, _ := a.body.Read(first[1:headSize])
 	return wire.JSON, nil, a.fail(first[:1+n], errNotObjects)

@@ -330,7 +330,7 @@ func (s *wireWatch[T]) fail(frame *wire.Frame, err error) error {
 // otherKind returns an error if the object of a frame has another kind than the resource.
 func (s *wireWatch[T]) otherKind(format wire.Format, frame *wire.Frame) error {
 	kind := metav1.TypeMeta{Kind: string(frame.Kind), APIVersion: string(frame.APIVersion)}
-	if format != wire.Protobuf && unmarshalJSON(format, frame.Object, &kind) != nil {
+	if format != wire.Protobuf && utiljson.Unmarshal(frame.Object, &kind) != nil {
 		return nil
 	}
 	switch {
@@ -387,16 +387,6 @@ func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 func unmarshal(format wire.Format, data []byte, into interface{ Unmarshal([]byte) error }) error {
 	if format == wire.Protobuf {
 		return into.Unmarshal(data)
-	}
-	return unmarshalJSON(format, data, into)
-}
-
-// unmarshalJSON decodes JSON, or CBOR after a conversion to JSON.
-func unmarshalJSON(format wire.Format, data []byte, into any) (err error) {
-	if format == wire.CBOR {
-		if data, err = wire.AppendJSON(nil, data); err != nil {
-			return err
-		}
 	}
 	return utiljson.Unmarshal(data, into)
 }

@@ -28,7 +28,7 @@ func TestBatchTakesNoMoreThanAChunkWhateverItHeldBefore(t *testing.T) {
 
 func TestReleasedBatchesHaveTheFormatOfNoBody(t *testing.T) {
 	b := NewBatch()
-	b.Format = CBOR
+	b.Format = Protobuf
 	b.Release()
 	assert.Zero(t, b.Format)
 }

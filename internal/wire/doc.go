@@ -21,8 +21,7 @@
 // JSON events follow each other with or without whitespace between them. If a line begins and ends
 // as API servers write it, the line is cut without a scan of its inside. If its object then turns
 // out to be invalid JSON, [Frame.Recut] cuts the line again with a full scan. Protobuf events have
-// four bytes of length before them. CBOR events follow each other; [AppendJSON] converts their
-// objects to JSON for decoders.
+// four bytes of length before them.
 //
 // # Peek
 //

@@ -7,12 +7,11 @@ type Format int
 const (
 	JSON Format = iota
 	Protobuf
-	CBOR
 )
 
 // String returns the format's name.
 func (f Format) String() string {
-	return [...]string{"JSON", "protobuf", "CBOR"}[f]
+	return [...]string{"JSON", "protobuf"}[f]
 }
 
 // DefaultLimit is the default limit of a frame in bytes: ten times etcd's default limit for one

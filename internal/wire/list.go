@@ -26,14 +26,11 @@ func NewList(r io.Reader, format Format, limit int) *List {
 		limit = DefaultLimit
 	}
 	l := &List{}
-	switch format {
-	case Protobuf:
-		l.body = newBody(r, limit, &protobufItems{meta: &l.meta, limit: limit})
-	case CBOR:
-		l.body = newBody(r, limit, &cborItems{meta: &l.meta})
-	default:
-		l.body = newBody(r, limit, &jsonItems{meta: &l.meta})
+	var c cutter = &jsonItems{meta: &l.meta}
+	if format == Protobuf {
+		c = &protobufItems{meta: &l.meta, limit: limit}
 	}
+	l.body = newBody(r, limit, c)
 	return l
 }
 

@@ -16,11 +16,8 @@ type ownerReference struct {
 // PeekOwner reads the UID of an object's controlling owner from the object's bytes in a [Frame].
 // The UID is empty if there is no such owner. ok is false if anything is unusual.
 func PeekOwner(format Format, object []byte) (uid string, ok bool) {
-	switch format {
-	case Protobuf:
+	if format == Protobuf {
 		return ownerInProtobuf(object)
-	case CBOR:
-		return ownerInCBOR(object)
 	}
 	metadata, found, ok := memberOf(object, "metadata")
 	if !ok || !found {
@@ -75,28 +72,6 @@ func ownerInJSON(references []byte) (string, bool) {
 		}
 	}
 	return "", true
-}
-
-func ownerInCBOR(object []byte) (uid string, ok bool) {
-	ok = true
-	seen := false
-	err := cborMembers(object, func(name, item []byte) error {
-		if string(name) != "metadata" {
-			return nil
-		}
-		ok, seen = !seen, true
-		return cborMembers(item, func(name, item []byte) error {
-			if string(name) != "ownerReferences" {
-				return nil
-			}
-			references, err := AppendJSON(nil, item)
-			if err == nil && ok {
-				uid, ok = ownerInJSON(references)
-			}
-			return err
-		})
-	})
-	return uid, ok && seen && err == nil
 }
 
 // ownerInProtobuf reads field 13 of the metadata, which is repeated.

@@ -6,18 +6,11 @@ type Identity struct{ UID, ResourceVersion, Namespace, Name []byte }
 // Peek reads the identity of an object from its bytes in a [Frame]. It returns false if anything is
 // unusual, for example without a UID, a resource version or a name.
 func Peek(format Format, object []byte) (Identity, bool) {
-	var (
-		id Identity
-		ok bool
-	)
-	switch format {
-	case Protobuf:
-		id, ok = peekProtobuf(object)
-	case CBOR:
-		id, ok = peekCBOR(object)
-	default:
-		id, ok = peekJSON(object)
+	peek := peekJSON
+	if format == Protobuf {
+		peek = peekProtobuf
 	}
+	id, ok := peek(object)
 	if !ok || len(id.UID) == 0 || len(id.ResourceVersion) == 0 || len(id.Name) == 0 {
 		return Identity{}, false
 	}

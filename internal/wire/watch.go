@@ -11,14 +11,11 @@ func NewWatch(r io.Reader, format Format, limit int) *Watch {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	w := &Watch{body: newBody(r, limit, &jsonEvents{})}
-	switch format {
-	case Protobuf:
-		w.body.cutter = &protobufEvents{limit: limit}
-	case CBOR:
-		w.body.cutter = &cborEvents{}
+	var c cutter = &jsonEvents{}
+	if format == Protobuf {
+		c = &protobufEvents{limit: limit}
 	}
-	return w
+	return &Watch{body: newBody(r, limit, c)}
 }
 
 // Next waits for an event and returns it with all other events that have arrived. It returns io.EOF

@@ -16,7 +16,6 @@ type Decoder[T any] struct {
 	json     *jsonDecoder
 	protobuf *protobufDecoder // nil if T has no generated methods
 	fresh    func() any
-	text     []byte // a CBOR object as JSON
 }
 
 func newDecoder[T any](c *Codec[T]) *Decoder[T] {
@@ -44,17 +43,6 @@ func (d *Decoder[T]) Decode(format wire.Format, data []byte) (T, error) {
 }
 
 func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
-	if format == wire.CBOR {
-		const usual = 1 << 20
-		text, err := wire.AppendJSON(d.text[:0], data)
-		if d.text = text; cap(text) > usual {
-			d.text = nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		data = text
-	}
 	if d.codec.keeps(format) {
 		data = bytes.Clone(data) // data is a pooled buffer, which later objects reuse
 	}

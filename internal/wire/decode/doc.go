@@ -29,11 +29,6 @@
 // If T has a struct tag that github.com/go-json-experiment/json refuses or interprets differently,
 // this package uses apimachinery's json package instead, which is slower.
 //
-// # CBOR
-//
-// CBOR decodes to the same object as the JSON that the server would have sent. apimachinery's CBOR
-// decoder refuses unknown members, and types that decode themselves only from JSON.
-//
 // # Sharing
 //
 // Objects of one kind contain equal values: labels, resource requirements, environments. The
@@ -50,8 +45,7 @@
 // # Depth
 //
 // A protobuf object whose messages are nested more than 5,000 deep is rejected with [ErrTooDeep]:
-// generated methods recurse, and a stack overflow ends the process. The limit of JSON is 10,000,
-// the limit of CBOR 256.
+// generated methods recurse, and a stack overflow ends the process. The limit of JSON is 10,000.
 //
 // # Strings
 //

@@ -151,15 +151,7 @@ func TestDeeplyNestedValuesDoNotEndTheProcess(t *testing.T) {
 		_, err = decodes(t, decoderOf[*metav1.Status](t), wire.JSON, []byte(`{"details":`+value+`}`))
 		assert.Error(t, err, name)
 	}
-	for name, b := range map[string]string{"arrays": "\x81", "maps": "\xa1\x61a", "without an end": "\x9f", "maps without an end": "\xbf\x61a", "strings": "\x7f"} {
-		_, err := decodes(t, decoderOf[*foo](t), wire.CBOR, []byte(open(b)))
-		assert.ErrorIs(t, err, wire.ErrMalformed, name)
-		_, err = decodes(t, decoderOf[*foo](t), wire.CBOR, []byte(open(b)+"\x01"+open("\xff")))
-		assert.ErrorIs(t, err, wire.ErrMalformed, name)
-	}
-	_, err := decodes(t, decoderOf[*foo](t), wire.CBOR, []byte(open("\xc1")+"\xa0"))
-	assert.NoError(t, err, "tags")
-	_, err = decodes(t, decoderOf[*metav1.Status](t), wire.Protobuf, []byte(open("\x63")))
+	_, err := decodes(t, decoderOf[*metav1.Status](t), wire.Protobuf, []byte(open("\x63")))
 	assert.Error(t, err, "groups")
 }
 
