@@ -11,31 +11,12 @@ import (
 // followers. The caller holds writer.
 func (c *Cache[T]) commit(p *Partition[T], s *txn[T]) {
 	c.mutate(p, s)
+	defer c.reuse(s.mutations) // also if a follower panics: the panic goes on to the writer
 	c.budget.committed(s.mutations)
-	c.announce(p, s)
-}
-
-// announce wakes waiters and passes a commit to followers.
-func (c *Cache[T]) announce(p *Partition[T], s *txn[T]) {
 	p.settle(s.mutations)
-	c.watches.committed(c, p, s.mutations, s.lowered)
-
-	changes := c.scratch.commit.Changes[:0]
-	// A panic of a follower goes on to the writer, but the commit is made.
-	defer func() {
-		for i := range s.mutations {
-			if old := s.mutations[i].old; old != nil {
-				c.release(old.terms())
-			}
-		}
-		c.reuse(s.mutations, changes)
-	}()
+	c.wake(p, s)
 	if len(c.followers) > 0 {
-		for i := range s.mutations {
-			s.mutations[i].outOfScope = s.mutations[i].outOfScope || s.outOfScope
-			changes = s.mutations[i].appendChanges(changes)
-		}
-		c.tell(p, s, changes)
+		c.tell(p, s)
 	}
 }
 
@@ -72,6 +53,9 @@ func (c *Cache[T]) mutate(p *Partition[T], s *txn[T]) {
 	c.published.Store(nil)
 	c.generation++
 	p.resourceVersion = s.resourceVersion
+	if s.lowered {
+		p.lowerings++
+	}
 	if s.replaced {
 		p.complete = true
 		c.complete = c.complete || c.allComplete(p)
@@ -203,7 +187,13 @@ func (c *Cache[T]) compact() {
 }
 
 // tell passes a commit to the followers.
-func (c *Cache[T]) tell(p *Partition[T], s *txn[T], changes []Change[T]) {
+func (c *Cache[T]) tell(p *Partition[T], s *txn[T]) {
+	changes := c.scratch.commit.Changes[:0]
+	for i := range s.mutations {
+		m := &s.mutations[i]
+		m.outOfScope = m.outOfScope || s.outOfScope
+		changes = m.appendChanges(changes)
+	}
 	commit := &c.scratch.commit
 	*commit = Commit[T]{
 		Origin:          s.origin,
@@ -233,24 +223,22 @@ func tellEach[T any](followers []*registration[T], commit *Commit[T]) {
 	}
 }
 
-// reuse clears the memory of a txn and keeps it for the next txn.
-func (c *Cache[T]) reuse(mutations []mutation[T], changes []Change[T]) {
+// reuse releases the index values of replaced entries, and keeps the memory of a txn for the next
+// one.
+func (c *Cache[T]) reuse(mutations []mutation[T]) {
 	for i := range mutations {
-		if e := &mutations[i]; e.oldIsFree && len(c.scratch.entries) < maxFreeEntries {
-			*e.old = entry[T]{}
-			c.scratch.entries = append(c.scratch.entries, e.old)
+		m := &mutations[i]
+		if m.old == nil {
+			continue
+		}
+		c.release(m.old.terms())
+		if m.oldIsFree && len(c.scratch.entries) < maxFreeEntries {
+			*m.old = entry[T]{}
+			c.scratch.entries = append(c.scratch.entries, m.old)
 		}
 	}
-	c.scratch.mutations = nil // may share memory with mutations
-	if cap(mutations) <= maxScratch {
-		clear(mutations)
-		c.scratch.mutations = mutations[:0]
-	}
-	c.scratch.commit.Changes, c.scratch.commit.Partition = nil, nil
-	if cap(changes) <= maxScratch {
-		clear(changes)
-		c.scratch.commit.Changes = changes[:0]
-	}
+	c.scratch.mutations = recycle(mutations)
+	c.scratch.commit = Commit[T]{Changes: recycle(c.scratch.commit.Changes)}
 }
 
 // appendChanges appends the changes of a mutation for followers.

@@ -1,9 +1,6 @@
 package store
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // BatchStore is a [Store] that commits many writes at once. [Begin] starts a batch of any Store.
 type BatchStore[T any] interface {
@@ -218,24 +215,17 @@ func (b *plainBatch[T]) keyOf(w *Write[T]) Key {
 	if w.Key != (Key{}) || w.Err != nil || w.Type == Deletion && !w.FinalStateKnown {
 		return w.Key
 	}
-	keyOf := keyFuncOf(b.to)
-	if keyOf == nil {
-		keyOf = namedKey[T]
+	keyOf := func(object T) (Key, error) {
+		if named, ok := any(object).(Object); ok {
+			return ObjectKey(named)
+		}
+		return Key{}, errNoName
+	}
+	if keyed, ok := b.to.(interface{ KeyOf(T) (Key, error) }); ok {
+		keyOf = keyed.KeyOf
 	}
 	key, _, _ := identify(keyOf, false, w.Object)
 	return key
-}
-
-// namedKey is [ObjectKey] for a T that may have no name.
-func namedKey[T any](object T) (Key, error) {
-	named, ok := any(object).(interface {
-		GetNamespace() string
-		GetName() string
-	})
-	if !ok || named.GetName() == "" {
-		return Key{}, errNoName
-	}
-	return Key{Namespace: named.GetNamespace(), Name: named.GetName()}, nil
 }
 
 // watchBatch gathers events of a watch for a cache or a part of it.
@@ -256,34 +246,4 @@ func (b *watchBatch[T]) Commit(resourceVersion string) error {
 	return b.of.apply(b.writes, resourceVersion)
 }
 
-func (b *watchBatch[T]) Discard() {
-	if len(b.writes) > maxScratch {
-		b.writes = nil
-		return
-	}
-	clear(b.writes)
-	b.writes = b.writes[:0]
-}
-
-// keyFuncOf returns the KeyFunc of a store, or nil if the store has no method KeyOf.
-func keyFuncOf[T any](s Store[T]) KeyFunc[T] {
-	if keyed, ok := s.(interface{ KeyOf(T) (Key, error) }); ok {
-		return keyed.KeyOf
-	}
-	return nil
-}
-
-// applyOverride replaces the derived key and version by the ones that the write gives. It returns
-// [ErrBadKey] if the derived key differs.
-func applyOverride(overrideKey Key, overrideVersion Version, key Key, version Version, err error) (Key, Version, error) {
-	if overrideVersion != (Version{}) {
-		version = overrideVersion
-	}
-	if overrideKey == (Key{}) {
-		return key, version, err
-	}
-	if err == nil && key != overrideKey {
-		err = fmt.Errorf("%w: it is %.253q, but the write says %.253q; let the KeyFunc of a Transform agree with the store's", ErrBadKey, key, overrideKey)
-	}
-	return overrideKey, version, err
-}
+func (b *watchBatch[T]) Discard() { b.writes = recycle(b.writes) }

@@ -192,9 +192,10 @@ func (b *Budget[T]) gather(c *Cache[T], key Key, object T) (share int64, err err
 
 // giveBack takes back the share of an object. The caller holds writer.
 func (b *Budget[T]) giveBack(share int64) {
-	if share < 0 {
+	switch {
+	case share < 0:
 		b.same += share
-	} else {
+	case share > 0:
 		b.fresh -= share
 	}
 }

@@ -20,9 +20,6 @@ type Cache[T any] struct {
 	keyOf KeyFunc[T]
 	// versioned is false if no T can have a UID or a resource version.
 	versioned bool
-	// carries is true once the cache has stored an entry with a version that its object does not
-	// have.
-	carries atomic.Bool
 
 	// writer serialises commits and protects the fields below it. The writer holds it while
 	// KeyFuncs, index functions and followers run; readers never take it. Lock order: writer, then
@@ -32,8 +29,8 @@ type Cache[T any] struct {
 	budget    *Budget[T] // nil for none
 	scratch   scratch[T]
 
-	// trees protects the trees: entries, epoch, indexes and their postings. A commit holds it while
-	// it changes them. Snapshot holds it while it copies their roots. All but epoch change only
+	// trees protects the trees: entries, epoch, indexes and their postings. A commit holds it until
+	// its state is visible. Snapshot holds it while it copies their roots. All but epoch change only
 	// under writer as well, so that the writer may read them without trees.
 	trees   sync.Mutex
 	entries entryTree // the objects in order
@@ -57,7 +54,7 @@ type Cache[T any] struct {
 	// Writing requires mu; a snapshot is written only under trees as well.
 	published atomic.Pointer[Snapshot[T]]
 
-	watches watches[T]
+	watches watches
 }
 
 var _ BatchStore[any] = (*Cache[any])(nil)
@@ -86,31 +83,12 @@ func mayHaveVersion[T any]() bool {
 		t.Implements(reflect.TypeFor[interface{ GetResourceVersion() string }]())
 }
 
-// held returns the known version of the object under a key, and whether the cache holds one. It is
-// for readers.
+// held returns the known version of the object under a key, and whether the cache holds one. The
+// writer calls table.entry instead.
 func (c *Cache[T]) held(key Key) (Version, bool) {
-	if !c.carries.Load() {
-		return versionOfHeld(c, key)
-	}
-	return c.Snapshot().entry(key).held()
-}
-
-// heldByWriter is held for callers that hold writer. It makes no snapshot, because the next commit
-// would then have to copy tree nodes.
-func (c *Cache[T]) heldByWriter(key Key) (Version, bool) {
-	if !c.carries.Load() {
-		return versionOfHeld(c, key)
-	}
+	c.trees.Lock() // because a commit changes entries under this lock
+	defer c.trees.Unlock()
 	return c.table.entry(key).held()
-}
-
-// versionOfHeld returns the version that the methods of a held object return.
-func versionOfHeld[T any](c *Cache[T], key Key) (version Version, ok bool) {
-	object, ok := c.Get(key)
-	if ok && c.versioned {
-		version = VersionOf(object)
-	}
-	return version, ok
 }
 
 func (c *Cache[T]) resourceVersionLocked() string {

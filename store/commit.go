@@ -15,17 +15,7 @@ const (
 )
 
 // String returns "Watch", "List" or "Resync".
-func (o Origin) String() string {
-	switch o {
-	case Watch:
-		return "Watch"
-	case List:
-		return "List"
-	case Resync:
-		return "Resync"
-	}
-	return fmt.Sprintf("Origin(%d)", uint8(o))
-}
+func (o Origin) String() string { return nameOf("Origin", o, "", "Watch", "List", "Resync") }
 
 // ChangeType says what happened to an object.
 type ChangeType uint8
@@ -41,15 +31,15 @@ const (
 
 // String returns "Addition", "Modification" or "Deletion".
 func (t ChangeType) String() string {
-	switch t {
-	case Addition:
-		return "Addition"
-	case Modification:
-		return "Modification"
-	case Deletion:
-		return "Deletion"
+	return nameOf("ChangeType", t, "", "Addition", "Modification", "Deletion")
+}
+
+// nameOf returns the name of a constant, by its value.
+func nameOf[C ~uint8](of string, c C, names ...string) string {
+	if int(c) < len(names) && names[c] != "" {
+		return names[c]
 	}
-	return fmt.Sprintf("ChangeType(%d)", uint8(t))
+	return fmt.Sprintf("%s(%d)", of, uint8(c))
 }
 
 // Change is the effect of a commit under one key.

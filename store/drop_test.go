@@ -157,7 +157,7 @@ func TestDropForgetsWhatIsLackingInItsScope(t *testing.T) {
 	batch.Fail(Rejection{Key: Key{Namespace: "m", Name: "a"}, Err: errUndecodable})
 	require.Error(t, batch.to(c))
 	dropped(t, c, Scope{Namespace: "n"})
-	assert.Equal(t, []Key{{Namespace: "m", Name: "a"}}, c.whole.rejected.all())
+	assert.Equal(t, rejectedKeys{{Namespace: "m", Name: "a"}: true}, c.whole.rejected)
 }
 
 func TestDropOfAPartOfAPartitionIsRefused(t *testing.T) {

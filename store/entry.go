@@ -48,6 +48,14 @@ func (e *entry[T]) held() (Version, bool) {
 	return e.known(), true
 }
 
+// setVersion sets the version that a write gave, if it gave one.
+func (e *entry[T]) setVersion(version Version) {
+	if version != (Version{}) {
+		given := version // so that a version is on the heap only here
+		e.version = &given
+	}
+}
+
 // known returns the known version of the object.
 func (e *entry[T]) known() Version {
 	if e.version != nil {

@@ -28,8 +28,10 @@ func (d *door) lack(to *rejectedKeys, key Key) {
 }
 
 func (d *door) moved(key Key, version string) {
-	d.rejected.remove(key)
-	if d.listed && version != "" && !d.rejected.any() {
+	if key != (Key{}) {
+		delete(d.rejected, key)
+	}
+	if d.listed && version != "" && len(d.rejected) == 0 {
 		d.version = version
 	}
 }
@@ -244,13 +246,13 @@ func (m *model) replace(t *rapid.T) {
 		case held != nil && held.UID != "" && held.UID == p.UID && held.ResourceVersion == p.ResourceVersion:
 			delete(puts, key)
 			listed[key] = true
-			missing.remove(key)
+			delete(missing, key)
 		case !m.indexable(p):
 			reject(key)
 			delete(puts, key)
 		default:
 			puts[key], listed[key] = p, true
-			missing.remove(key)
+			delete(missing, key)
 		}
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "lacking") {
@@ -265,7 +267,7 @@ func (m *model) replace(t *rapid.T) {
 		l.ResourceVersion = strconv.Itoa(rapid.IntRange(1, m.serial).Draw(t, "version"))
 	}
 	for key, p := range maps.Clone(m.held) {
-		if (d.p.scope == nil || d.p.scope.contains(key)) && !listed[key] && !missing.keys[key] && !kept[p.UID] {
+		if (d.p.scope == nil || d.p.scope.contains(key)) && !listed[key] && !missing[key] && !kept[p.UID] {
 			delete(m.held, key)
 		}
 	}
@@ -273,12 +275,16 @@ func (m *model) replace(t *rapid.T) {
 		m.held[key] = p
 	}
 	d.rejected, d.listed = missing, true
-	if !missing.any() {
+	if len(missing) == 0 {
 		d.version = l.ResourceVersion
 	} else if lower(l.ResourceVersion, d.version) {
 		d.version = ""
 	}
-	m.rejected(t, nameless+len(missing.keys)+len(outside), l.to(d.p))
+	withKey := len(missing)
+	if missing[Key{}] {
+		withKey--
+	}
+	m.rejected(t, nameless+withKey+len(outside), l.to(d.p))
 }
 
 func (m *model) rejected(t *rapid.T, bad int, err error) {

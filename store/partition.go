@@ -35,25 +35,16 @@ type Partition[T any] struct {
 	of    *Cache[T]
 	scope *Scope // nil for everything
 
-	// dropped changes only under both Cache.writer and watches.mu, so either lock is enough to read
-	// it.
-	dropped bool
-	// split is true for the whole of a cache that has partitions. Guarded by
-	// watches.mu.
-	split bool
-
 	// Guarded like the fields below Cache.mu.
+	dropped         bool
 	rejected        rejectedKeys
 	resourceVersion string
 	complete        bool
+	lowerings       int // how often a Replace lowered the resource version
 
 	// takenOver has the keys of this shard's objects that objects of another shard took over, with
 	// the resource versions of the new objects: see Partition.outdated. Guarded by Cache.writer.
 	takenOver map[Key]string
-
-	// waiters wait for a resource version, the lowest first.
-	// Guarded by watches.mu.
-	waiters []*waiter
 }
 
 var _ BatchStore[any] = (*Partition[any])(nil)
@@ -98,7 +89,7 @@ func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	c.partitions = append(c.partitions, p)
 	c.whole.forgetLocked()
 	c.mu.Unlock()
-	c.watches.split(c.whole, true)
+	c.watches.partitionsChanged()
 	return p, nil
 }
 
@@ -129,30 +120,33 @@ func (c *Cache[T]) Drop(scope Scope) error {
 			return scopeError(scope, errOverlap)
 		}
 	}
-	for _, p := range c.partitions {
-		if within(p) {
-			c.watches.drop(p)
-		}
-	}
-	rest := slices.DeleteFunc(slices.Clone(c.partitions), within)
-	c.watches.split(c.whole, len(rest) > 0)
 	var gone []mutation[T]
 	for e := range (&Partition[T]{of: c, scope: &scope}).held() {
 		gone = append(gone, mutation[T]{key: e.key()})
 	}
 	c.mu.Lock()
 	c.published.Store(nil)
-	if len(c.partitions) == 0 && (len(gone) > 0 || c.whole.rejected.in(scope)) {
+	rejected := c.whole.rejected.in(scope)
+	if len(c.partitions) == 0 && (len(gone) > 0 || len(rejected) > 0) {
 		c.whole.forgetLocked()
 		c.complete = false
 	}
-	if scope.Shard.whole() { // the shard of a rejected key is unknown
-		c.whole.rejected.forget(scope)
+	for _, key := range rejected {
+		if scope.Shard.whole() { // else the shard of the key is unknown
+			delete(c.whole.rejected, key)
+		}
+	}
+	rest := make([]*Partition[T], 0, len(c.partitions))
+	for _, p := range c.partitions {
+		if p.dropped = within(p); !p.dropped {
+			rest = append(rest, p)
+		}
 	}
 	c.partitions = rest
 	// The dropped partition may have been the last one without a Replace.
-	c.complete = c.complete || len(c.partitions) > 0 && c.allComplete(nil)
+	c.complete = c.complete || len(rest) > 0 && c.allComplete(nil)
 	c.mu.Unlock()
+	c.watches.partitionsChanged()
 
 	s := txn[T]{origin: Watch, outOfScope: true, mutations: gone, resourceVersion: c.whole.resourceVersion}
 	c.commit(c.whole, &s)
@@ -190,58 +184,6 @@ func (p *Partition[T]) normalize(key Key) (Key, error) {
 		return key, fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
 	}
 	return key, nil
-}
-
-// checkOwner returns an error if this partition must not write the object: the object is outside of
-// the scope, or belongs to another partition. A partition cannot check the shard of an object
-// without a version. The caller holds writer.
-func (p *Partition[T]) checkOwner(key Key, version Version) error {
-	if p.scope != nil || key == (Key{}) {
-		key, err := p.normalize(key)
-		if err == nil && version != (Version{}) && !p.inShard(key, version) {
-			err = fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
-		}
-		return err
-	}
-	for _, other := range p.of.partitions {
-		if other.scope.contains(key) && other.claims(key, version) {
-			return scopeError(*other.scope, errOverlap)
-		}
-	}
-	return nil
-}
-
-// claims reports whether the partition owns an object under a key that the scope contains, or the
-// object that the cache holds there. An object without a UID may belong to the partition. The
-// caller holds writer.
-func (p *Partition[T]) claims(key Key, version Version) bool {
-	if !p.sharded() || p.scope.Shard.By == ByNamespace {
-		return p.inShard(key, version)
-	}
-	held, ok := p.of.heldByWriter(key)
-	return ok && p.inShard(key, held) || version.UID == "" && !ok || version.UID != "" && p.inShard(key, version)
-}
-
-// reject records a rejected key, which holds back the resource version. It ignores
-// an object of another owner, because no later write here would clear that key.
-// The caller holds writer.
-func (p *Partition[T]) reject(key Key, version Version) {
-	if p.checkOwner(key, version) != nil {
-		return
-	}
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	p.rejected.add(key)
-}
-
-// clearRejected clears a rejected key. The caller holds writer.
-func (p *Partition[T]) clearRejected(key Key) {
-	if !p.rejected.keys[key] {
-		return
-	}
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	p.rejected.remove(key)
 }
 
 // held iterates over the entries of the partition. The caller holds writer.
@@ -326,6 +268,6 @@ func (p *Partition[T]) Has(key Key, version Version) bool {
 // KeyOf returns the key that an object has in the cache, whether the cache holds it or not. It
 // returns an error if a write of the object would be rejected with that error.
 func (p *Partition[T]) KeyOf(object T) (Key, error) {
-	key, _, err := p.identify(object)
+	key, _, err := p.identify(&Write[T]{Type: Addition, Object: object})
 	return key, err
 }

@@ -186,7 +186,7 @@ func TestWhatIsInAPartitionIsNotWrittenThroughTheCache(t *testing.T) {
 	require.ErrorIs(t, c.Replace(nil, "2"), errOverlap)
 	require.ErrorIs(t, c.DeleteKey(Key{Namespace: "n", Name: "a"}), errOverlap)
 	require.ErrorContains(t, c.DeleteKey(Key{Namespace: "n", Name: "a"}), "scope of namespace n")
-	assert.False(t, c.whole.rejected.any())
+	assert.Empty(t, c.whole.rejected)
 
 	require.NoError(t, c.Add(pod("m", "a", "u3", "3")), "nobody's")
 	require.NoError(t, p.Replace(nil, "4"))
@@ -218,7 +218,7 @@ func TestWhatIsOutOfScopeIsNotLacking(t *testing.T) {
 		},
 	} {
 		require.ErrorIs(t, write(), ErrOutOfScope, name)
-		require.False(t, p.rejected.any(), name)
+		require.Empty(t, p.rejected, name)
 	}
 	require.ErrorIs(t, lack(), errUndecodable)
 	require.NoError(t, p.Bookmark("6"))

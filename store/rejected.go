@@ -3,9 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"runtime/debug"
-	"slices"
 	"strings"
 )
 
@@ -98,47 +96,23 @@ func recovered(value any) error {
 }
 
 // rejectedKeys are the keys that a partition rejected and has not stored or deleted since. While
-// there are any, the partition's resource version stays before them (store-S5).
-type rejectedKeys struct {
-	keys    map[Key]bool
-	unnamed bool // an object without a key was rejected
-}
+// there are any, the partition's resource version stays before them (store-S5). The zero Key stands
+// for objects without a key, and is in no scope.
+type rejectedKeys map[Key]bool
 
 func (r *rejectedKeys) add(key Key) {
-	if key == (Key{}) {
-		r.unnamed = true
-		return
+	if *r == nil {
+		*r = make(rejectedKeys)
 	}
-	if r.keys == nil {
-		r.keys = make(map[Key]bool)
-	}
-	r.keys[key] = true
+	(*r)[key] = true
 }
 
-func (r *rejectedKeys) remove(key Key) { delete(r.keys, key) }
-
-func (r *rejectedKeys) any() bool { return r.unnamed || len(r.keys) > 0 }
-
-// in reports whether a scope contains one of the keys.
-func (r *rejectedKeys) in(scope Scope) bool {
-	for key := range r.keys {
-		if scope.contains(key) {
-			return true
+// in returns the keys in a scope.
+func (r rejectedKeys) in(scope Scope) (keys []Key) {
+	for key := range r {
+		if key != (Key{}) && scope.contains(key) {
+			keys = append(keys, key)
 		}
-	}
-	return false
-}
-
-// forget drops the keys of a scope.
-func (r *rejectedKeys) forget(scope Scope) {
-	maps.DeleteFunc(r.keys, func(key Key, _ bool) bool { return scope.contains(key) })
-}
-
-// all returns the keys, in no order. The zero Key stands for objects without a key.
-func (r *rejectedKeys) all() []Key {
-	keys := slices.AppendSeq(make([]Key, 0, len(r.keys)+1), maps.Keys(r.keys))
-	if r.unnamed {
-		keys = append(keys, Key{})
 	}
 	return keys
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -13,37 +14,91 @@ import (
 // once.
 type replaceBatch[T any] struct {
 	of *Partition[T]
-
-	// all has the writes of the list. If ordered is true, they are in the order of keys, one for
-	// each key. Otherwise settle sorts them.
-	all     []listed[T]
-	ordered bool
-	settled int // len(all) when settle ran last
-	next    int // the number of the next write
-
-	// indexes is the number of indexes of the cache when the batch prepared its entries. prepared
-	// is true if the batch has prepared an entry.
-	indexes  int
-	prepared bool
-	// gathered counts a streamed list in the budget of the cache; nil if there is no limit.
-	gathered *gathered
+	// streamed is true if the list comes object by object, so that its budget counts now.
 	streamed bool
-	ended    error // why the batch accepts no more writes
+
+	// all has the last write of each key, and all rejected objects without a key. It is in the
+	// order of keys while at is nil.
+	all []listed[T]
+	// at has the index in all of each key. It is nil as long as the writes come in the order of
+	// keys.
+	at      map[Key]int
+	writes  int   // how many came
+	refused int   // how many of all the store refused before Commit, because of a limited budget
+	ended   error // why the batch accepts no more writes
+}
+
+// listed is a write of a list. A write without a key is a rejection.
+type listed[T any] struct {
+	key      Key
+	version  Version
+	object   T
+	number   int // the number of the write
+	what     listing
+	override bool  // true if the write gives the version
+	refused  bool  // counted in replaceBatch.refused
+	share    int64 // of the budget: see Budget.gather
+	err      error // of a rejection
+
+	// entry is nil if it is not prepared. indexes is the number of indexes whose terms it has.
+	// Cache.writer guards the terms.
+	entry   *entry[T]
+	indexes int
+}
+
+// listing says what the commit does with a write.
+type listing uint8
+
+const (
+	isListed     listing = iota
+	isKept               // the store has the listed version, or the listed one is outdated
+	isRejected           // the key keeps its old object
+	isOutOfScope         // rejected; the commit deletes an old object of this partition under the key
+)
+
+func (l *listed[T]) reject(err error) {
+	var none T
+	l.what, l.object, l.err = isRejected, none, err
 }
 
 func newReplace[T any](of *Partition[T], streamed bool, expected int) *replaceBatch[T] {
-	return &replaceBatch[T]{of: of, ordered: true, streamed: streamed, all: make([]listed[T], 0, expected)}
+	return &replaceBatch[T]{of: of, streamed: streamed, all: make([]listed[T], 0, expected)}
 }
 
 func (b *replaceBatch[T]) Write(w Write[T]) error {
-	l, err := b.write(&w)
-	if err == nil {
-		b.add(l)
+	c := b.of.of
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	if b.refuse() != nil {
+		return b.ended
 	}
-	return err
+	l := listed[T]{object: w.Object, override: w.Version != (Version{})}
+	var err error
+	l.key, l.version, err = b.of.identify(&w)
+	b.supersede(l.key)
+	if w.Err == nil && w.Type == Deletion {
+		return nil // the key is taken back
+	}
+	if err != nil {
+		l.reject(err)
+	}
+	if w.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 {
+		if b.gather(&l); b.refused > maxOverBudget {
+			b.reset()
+			b.ended = fmt.Errorf("list was ended: %w: more than %d of its objects are beyond %d bytes", ErrOverBudget, maxOverBudget, c.budget.limit)
+			return b.ended
+		}
+	}
+	if l.what == isListed && len(c.indexes) > 0 && b.changed(&l) && b.of.checkOwner(l.key, l.version) == nil {
+		_ = b.prepare(&l) // Commit tries again and returns the error
+	}
+	b.add(l)
+	return nil
 }
 
 func (b *replaceBatch[T]) Keep(key Key) {
+	b.of.of.writer.Lock()
+	defer b.of.of.writer.Unlock()
 	if b.ended != nil {
 		return
 	}
@@ -52,191 +107,178 @@ func (b *replaceBatch[T]) Keep(key Key) {
 	if err != nil {
 		l.reject(err)
 	}
-	if b.gathered != nil {
-		b.of.of.writer.Lock()
-		b.takeBack(l.key)
-		b.gathered.forgive(l.key)
-		b.of.of.writer.Unlock()
-	}
+	b.supersede(key)
 	b.add(l)
 }
 
-func (b *replaceBatch[T]) Commit(resourceVersion string) error {
-	defer b.Discard()
-	b.settle()
-	b.of.of.writer.Lock()
-	defer b.of.of.writer.Unlock()
-	return b.commit(resourceVersion)
+// refuse ends the batch if its partition cannot be replaced. It returns why the batch is ended, or
+// nil. The caller of refuse, and of all methods below except sort, holds writer.
+func (b *replaceBatch[T]) refuse() error {
+	switch p := b.of; {
+	case b.ended != nil:
+	case p.dropped:
+		b.ended = p.scopeError(errDropped)
+	case p == p.of.whole && len(p.of.partitions) > 0:
+		b.ended = p.scopeError(errOverlap)
+	}
+	return b.ended
 }
 
-// Discard takes the lock only if the batch has index values or budget to release.
-func (b *replaceBatch[T]) Discard() {
-	if b.prepared || b.gathered != nil {
-		b.of.of.writer.Lock()
-		defer b.of.of.writer.Unlock()
-		b.giveBack()
+// add appends a write whose key all does not have.
+func (b *replaceBatch[T]) add(l listed[T]) {
+	if b.at != nil {
+		b.at[l.key] = len(b.all)
 	}
-	*b = replaceBatch[T]{of: b.of, ordered: true, streamed: b.streamed}
+	l.number = b.writes
+	b.writes++
+	b.all = append(b.all, l)
 }
 
-// giveBack releases the index values and the budget of the batch. The caller holds writer.
-func (b *replaceBatch[T]) giveBack() {
-	for i := range b.all {
-		b.release(&b.all[i])
+// supersede removes an earlier write of a key, before another write of the key comes. So a list in
+// which a few objects change without end takes bounded memory.
+func (b *replaceBatch[T]) supersede(key Key) {
+	last := len(b.all) - 1
+	if last < 0 || b.at == nil && b.all[last].key.Compare(key) < 0 {
+		return
 	}
-	if b.gathered != nil {
-		for _, share := range b.gathered.shares {
-			b.of.of.budget.giveBack(share)
+	if b.at == nil {
+		b.at = make(map[Key]int, len(b.all))
+		for i := range b.all {
+			b.at[b.all[i].key] = i
 		}
-		b.gathered = nil
 	}
+	i, ok := b.at[key]
+	if !ok || key == (Key{}) {
+		return
+	}
+	b.release(&b.all[i])
+	b.all[i] = b.all[last]
+	b.at[b.all[i].key] = i
+	delete(b.at, key)
+	b.all[last] = listed[T]{}
+	b.all = b.all[:last]
 }
 
-// release releases a prepared entry. The caller holds writer.
+// release gives back the index values and the budget of a write.
 func (b *replaceBatch[T]) release(l *listed[T]) {
 	if l.entry != nil {
 		b.of.of.release(l.entry.terms())
 		l.entry = nil
 	}
+	b.of.of.budget.giveBack(l.share)
+	if l.refused {
+		b.refused--
+	}
 }
 
-// releaseOutdated releases all entries if an index was added since they were prepared.
-func (b *replaceBatch[T]) releaseOutdated() {
-	if b.indexes == len(b.of.of.indexes) {
-		return
-	}
+// reset releases and forgets all writes.
+func (b *replaceBatch[T]) reset() {
 	for i := range b.all {
 		b.release(&b.all[i])
 	}
-	b.indexes = len(b.of.of.indexes)
+	*b = replaceBatch[T]{of: b.of, streamed: b.streamed}
 }
 
-// write identifies a write, counts it in the budget and prepares its entry.
-func (b *replaceBatch[T]) write(w *Write[T]) (l listed[T], err error) {
-	c := b.of.of
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	if b.ended == nil {
-		b.ended = b.refusal()
+// Discard takes the lock only if there are writes to forget.
+func (b *replaceBatch[T]) Discard() {
+	if len(b.all) > 0 {
+		b.of.of.writer.Lock()
+		defer b.of.of.writer.Unlock()
 	}
-	if b.ended != nil {
-		return l, b.ended
-	}
-	l = b.identify(w)
-	if w.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 && !b.gather(&l) {
-		b.giveBack()
-		b.all = nil
-		b.ended = fmt.Errorf("list was ended: %w: more than %d of its objects are beyond %d bytes", ErrOverBudget, maxOverBudget, c.budget.limit)
-		return l, b.ended
-	}
-	if l.what == isListed && len(c.indexes) > 0 {
-		b.prepare(&l)
-	}
-	return l, nil
+	b.reset()
 }
 
-// refusal returns why the partition cannot be replaced, or nil. The caller holds writer.
-func (b *replaceBatch[T]) refusal() error {
-	switch p := b.of; {
-	case p.dropped:
-		return p.scopeError(errDropped)
-	case p == p.of.whole && len(p.of.partitions) > 0:
-		return p.scopeError(errOverlap)
-	}
-	return nil
-}
-
-// identify derives the key and the version of a write.
-func (b *replaceBatch[T]) identify(w *Write[T]) (l listed[T]) {
-	var err error
-	switch {
-	case w.Err != nil:
-		l.version, err = w.Version, w.Err
-		l.key, _ = b.of.normalize(w.Key)
-	case w.Type == Addition || w.Type == Modification:
-		l.key, l.version, err = b.of.recognise(w)
-		l.object, l.override = w.Object, w.Version != (Version{})
-	case w.Type == Deletion:
-		// A Deletion whose key is invalid takes nothing back.
-		l.what = isAbsent
-		if w.FinalStateKnown {
-			l.key, _, _ = b.of.recognise(w)
-		} else {
-			l.key, _ = b.of.normalize(w.Key)
+// gather counts an object in the budget, and rejects it if it exceeds the budget.
+func (b *replaceBatch[T]) gather(l *listed[T]) {
+	if l.what == isListed {
+		var err error
+		if l.share, err = b.of.of.budget.gather(b.of.of, l.key, l.object); err == nil {
+			return
 		}
-	default:
-		l.version, err = w.Version, errNoWrite
-		l.key, _ = b.of.normalize(w.Key)
-	}
-	if err != nil {
 		l.reject(err)
 	}
-	return l
+	// A substring would keep the memory of the whole object.
+	l.key = Key{strings.Clone(l.key.Cluster), strings.Clone(l.key.Namespace), strings.Clone(l.key.Name)}
+	l.version = Version{types.UID(strings.Clone(string(l.version.UID))), strings.Clone(l.version.ResourceVersion)}
+	l.refused = true
+	b.refused++
 }
 
-// prepare makes the entry of an object, unless the cache holds the same state. If it fails, check
-// returns the error at the commit. The caller holds writer.
-func (b *replaceBatch[T]) prepare(l *listed[T]) {
+// changed reports whether the cache holds another state of an object, or none.
+func (b *replaceBatch[T]) changed(l *listed[T]) bool {
+	held, ok := b.of.of.table.entry(l.key).held()
+	return !ok || !held.Equal(l.version)
+}
+
+// prepare makes the entry of an object, again if the cache has a new index.
+func (b *replaceBatch[T]) prepare(l *listed[T]) (err error) {
 	c := b.of.of
-	b.releaseOutdated()
-	b.prepared = true
-	if held, ok := c.heldByWriter(l.key); ok && held.Equal(l.version) || b.of.checkOwner(l.key, l.version) != nil {
-		return
+	if l.entry != nil && l.indexes == len(c.indexes) {
+		return nil
 	}
-	l.entry, _ = c.prepare(l.key, l.object, l.overrideVersion())
+	if l.entry != nil {
+		c.release(l.entry.terms())
+	}
+	var version Version
+	if l.override {
+		version = l.version
+	}
+	l.indexes = len(c.indexes)
+	l.entry, err = c.prepare(l.key, l.object, version)
+	return err
 }
 
-// add appends a write of a key. It settles a streamed list when superseded writes may be half of
-// the list. So a list in which a few objects change without end takes bounded memory.
-func (b *replaceBatch[T]) add(l listed[T]) {
-	if l.what == isAbsent && l.key == (Key{}) {
-		return
+func (b *replaceBatch[T]) Commit(resourceVersion string) error {
+	b.sort()
+	p, c := b.of, b.of.of
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	defer b.reset()
+	if b.refuse() != nil {
+		return b.ended
 	}
-	l.number = b.next
-	b.next++
-	if n := len(b.all); b.ordered {
-		b.ordered = n == 0 || b.all[n-1].key.Compare(l.key) < 0
-		if b.ordered && l.what == isAbsent {
-			return // there is nothing to take back
+	c.budget.begin()
+	for i := range b.all {
+		b.check(&b.all[i])
+	}
+	mutations, rejections, missing := b.outcome(b.deletions())
+	s := txn[T]{
+		origin:          List,
+		initial:         !p.complete,
+		mutations:       mutations,
+		resourceVersion: resourceVersion,
+		seen:            resourceVersion,
+		replaced:        true,
+		lowered:         lower(resourceVersion, p.resourceVersion),
+	}
+	if len(missing) > 0 {
+		s.resourceVersion = p.resourceVersion
+		if s.lowered {
+			s.resourceVersion = ""
 		}
 	}
-	b.all = append(b.all, l)
-	if b.streamed && !b.ordered && len(b.all) >= 2*b.settled+maxScratch {
-		b.settle()
-	}
+	c.mu.Lock()
+	p.rejected = missing
+	c.mu.Unlock()
+	c.commit(p, &s)
+	return rejectedError(rejections)
 }
 
-// settle sorts the writes by key and keeps the last one of each key, unless it is a Deletion. It sorts
-// without the lock, because a list may be long.
-func (b *replaceBatch[T]) settle() {
-	if !b.ordered {
-		order := make([]position, len(b.all))
-		for i := range b.all {
-			order[i] = position{b.all[i].key, b.all[i].number, i}
-		}
-		sortPositions(order)
-		kept := make([]listed[T], 0, len(order))
-		var gone []*listed[T]
-		for i, o := range order {
-			l := &b.all[o.at]
-			again := o.key != (Key{}) && i+1 < len(order) && order[i+1].key == o.key
-			switch {
-			case !again && l.what != isAbsent:
-				kept = append(kept, *l)
-			case l.entry != nil:
-				gone = append(gone, l)
-			}
-		}
-		if len(gone) > 0 {
-			b.of.of.writer.Lock()
-			for _, l := range gone {
-				b.release(l)
-			}
-			b.of.of.writer.Unlock()
-		}
-		b.all, b.ordered = kept, true
+// sort puts the writes in the order of keys. It runs without the lock, because a list may be long.
+func (b *replaceBatch[T]) sort() {
+	if b.at == nil {
+		return
 	}
-	b.settled = len(b.all)
+	order := make([]position, len(b.all))
+	for i := range b.all {
+		order[i] = position{b.all[i].key, b.all[i].number, i}
+	}
+	sortPositions(order)
+	all := make([]listed[T], len(order))
+	for i, o := range order {
+		all[i] = b.all[o.at]
+	}
+	b.all = all
 }
 
 // position is the key and the number of a write, and its index in all.
@@ -254,85 +296,37 @@ func sortPositions(all []position) {
 	})
 }
 
-// commit makes the list the content of the partition. The caller of commit, and of the methods
-// below, holds writer.
-func (b *replaceBatch[T]) commit(resourceVersion string) error {
-	p, c := b.of, b.of.of
-	if b.ended == nil {
-		b.ended = b.refusal()
-	}
-	if b.ended != nil {
-		return b.ended
-	}
-	b.releaseOutdated()
-	b.prepared = true
-	for i := range b.all {
-		b.check(&b.all[i])
-	}
-	mutations := b.deletions()
-	b.admit(mutations)
-	mutations, rejections, missing := b.outcome(mutations)
-	s := txn[T]{
-		origin:          List,
-		initial:         !p.complete,
-		mutations:       mutations,
-		resourceVersion: resourceVersion,
-		seen:            resourceVersion,
-		replaced:        true,
-		lowered:         lower(resourceVersion, p.resourceVersion),
-	}
-	if missing.any() {
-		s.resourceVersion = p.resourceVersion
-		if s.lowered {
-			s.resourceVersion = ""
-		}
-	}
-	c.mu.Lock()
-	p.rejected = missing
-	c.mu.Unlock()
-	c.commit(p, &s)
-	return rejectedError(rejections)
-}
-
 // check decides whether a write is stored, kept or rejected, apart from the budget.
 func (b *replaceBatch[T]) check(l *listed[T]) {
-	p, c := b.of, b.of.of
+	p := b.of
+	ownerErr := p.checkOwner(l.key, l.version)
 	switch l.what {
 	case isKept:
-		if _, taken := p.takenOver[l.key]; !taken && c.table.entry(l.key) == nil {
+		if _, taken := p.takenOver[l.key]; !taken && p.of.table.entry(l.key) == nil {
 			l.reject(ErrNotHeld)
 		}
 	case isListed:
-		if err := p.checkOwner(l.key, l.version); err != nil {
-			l.reject(err)
-			break
-		}
-		if held, ok := c.heldByWriter(l.key); ok && held.Equal(l.version) || p.outdated(l.key, l.version) {
+		if ownerErr != nil {
+			l.reject(ownerErr)
+		} else if !b.changed(l) || p.outdated(l.key, l.version) {
 			l.what = isKept
-		} else if l.entry == nil {
-			var err error
-			if l.entry, err = c.prepare(l.key, l.object, l.overrideVersion()); err != nil {
-				l.reject(err)
-			}
+		} else if err := b.prepare(l); err != nil {
+			l.reject(err)
 		}
 	}
-	if l.what == isRejected && p.checkOwner(l.key, l.version) != nil {
+	if l.what == isRejected && ownerErr != nil {
 		l.what = isOutOfScope
 	}
 }
 
 // deletions returns the mutations that delete the objects that the list does not have.
 func (b *replaceBatch[T]) deletions() []mutation[T] {
-	var withoutKey map[types.UID]bool
+	withoutKey := make(map[types.UID]bool)
 	at := 0
 	for ; at < len(b.all) && b.all[at].key == (Key{}); at++ {
-		if uid := b.all[at].version.UID; uid != "" {
-			if withoutKey == nil {
-				withoutKey = make(map[types.UID]bool)
-			}
-			withoutKey[uid] = true
-		}
+		withoutKey[b.all[at].version.UID] = true
 	}
+	delete(withoutKey, "")
 	var gone []mutation[T]
 	for e := range b.of.held() {
 		key := e.key()
@@ -343,45 +337,35 @@ func (b *replaceBatch[T]) deletions() []mutation[T] {
 			continue
 		}
 		if len(withoutKey) == 0 || !withoutKey[e.known().UID] {
+			b.of.of.budget.leave(b.of.of, key)
 			gone = append(gone, mutation[T]{key: key})
 		}
 	}
 	return gone
 }
 
-// admit rejects the objects that exceed the budget, in the order of keys, after the deletions.
-func (b *replaceBatch[T]) admit(gone []mutation[T]) {
-	c := b.of.of
-	if c.budget == nil {
-		return
-	}
-	c.budget.begin()
-	for i := range gone {
-		c.budget.leave(c, gone[i].key)
-	}
-	for i := range b.all {
-		if l := &b.all[i]; l.what == isListed {
-			if err := c.budget.admit(c, l.key, l.object); err != nil {
-				l.reject(err)
-			}
-		}
-	}
-}
-
-// outcome appends the mutations of the listed objects, and returns the rejections in the order of the
-// writes.
+// outcome appends the mutations of the listed objects. After the deletions, it rejects the objects
+// that exceed the budget, in the order of keys. It returns the rejections in the order of the
+// writes, and the keys that hold back the resource version.
 func (b *replaceBatch[T]) outcome(mutations []mutation[T]) (_ []mutation[T], rejections []Rejection, missing rejectedKeys) {
+	c := b.of.of
 	var rejected []position
 	mutations = slices.Grow(mutations, len(b.all))
 	for i := range b.all {
-		switch l := &b.all[i]; l.what {
-		case isListed:
-			mutations = append(mutations, mutation[T]{key: l.key, new: l.entry})
-			l.entry = nil
-		case isRejected:
+		l := &b.all[i]
+		if l.what == isListed {
+			err := c.budget.admit(c, l.key, l.object)
+			if err == nil {
+				mutations = append(mutations, mutation[T]{key: l.key, new: l.entry})
+				l.entry = nil
+				continue
+			}
+			l.reject(err)
+		}
+		if l.what == isRejected {
 			missing.add(l.key)
-			fallthrough
-		case isOutOfScope:
+		}
+		if l.what >= isRejected {
 			rejected = append(rejected, position{number: l.number, at: i})
 		}
 	}

@@ -65,17 +65,7 @@ const (
 )
 
 // String returns "UIDs", "namespaces" or "owners".
-func (k ShardKey) String() string {
-	switch k {
-	case ByUID:
-		return "UIDs"
-	case ByNamespace:
-		return "namespaces"
-	case ByOwner:
-		return "owners"
-	}
-	return fmt.Sprintf("ShardKey(%d)", uint8(k))
-}
+func (k ShardKey) String() string { return nameOf("ShardKey", k, "UIDs", "namespaces", "owners") }
 
 // Shard is the range of hashes from From up to, but not including, To. By says which value of an
 // object is hashed. A To of 0 is the end of all hashes, so the zero Shard contains every object.

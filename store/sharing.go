@@ -1,8 +1,12 @@
 package store
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
-// This file has the rules for partitions that are shards of one namespace or cluster (store-S12).
+// This file decides which partition an object belongs to. It has the rules for partitions that are
+// shards of one namespace or cluster (store-S12).
 // An object that is created anew under its key has another UID, so it may belong to another shard.
 // The writers of the two shards receive the change at different times.
 
@@ -21,13 +25,43 @@ func (p *Partition[T]) inShard(key Key, version Version) bool {
 	return p.scope.Shard.Contains(ShardHash(string(version.UID)))
 }
 
+// checkOwner returns an error if this partition must not write the object: the object is outside of
+// the scope, or belongs to another partition. A partition cannot check the shard of an object
+// without a version. The caller holds writer.
+func (p *Partition[T]) checkOwner(key Key, version Version) error {
+	if p.scope != nil || key == (Key{}) {
+		key, err := p.normalize(key)
+		if err == nil && version != (Version{}) && !p.inShard(key, version) {
+			err = fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
+		}
+		return err
+	}
+	for _, other := range p.of.partitions {
+		if other.scope.contains(key) && other.claims(key, version) {
+			return scopeError(*other.scope, errOverlap)
+		}
+	}
+	return nil
+}
+
+// claims reports whether the partition owns an object under a key that the scope contains, or the
+// object that the cache holds there. An object without a UID may belong to the partition. The
+// caller holds writer.
+func (p *Partition[T]) claims(key Key, version Version) bool {
+	if !p.sharded() || p.scope.Shard.By == ByNamespace {
+		return p.inShard(key, version)
+	}
+	held, ok := p.of.table.entry(key).held()
+	return ok && p.inShard(key, held) || version.UID == "" && !ok || version.UID != "" && p.inShard(key, version)
+}
+
 // outOfShard returns the version of the object under a key, and whether another shard owns the
 // object. The caller holds writer.
 func (p *Partition[T]) outOfShard(key Key) (Version, bool) {
 	if !p.sharded() {
 		return Version{}, false
 	}
-	held, ok := p.of.heldByWriter(key)
+	held, ok := p.of.table.entry(key).held()
 	return held, ok && !p.inShard(key, held)
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // WaitFor waits until the partition contains every change up to a resource version, such as the
@@ -18,41 +21,54 @@ import (
 // when Drop drops the partition ([ErrOutOfScope]), or when a version is no number. A rejected
 // object holds back the version: give ctx a deadline, and the error names the object.
 func (p *Partition[T]) WaitFor(ctx context.Context, resourceVersion string) error {
-	return p.wait(ctx, Key{}, resourceVersion, nil)
+	return p.wait(ctx, Key{}, resourceVersion, func() bool { return false })
 }
 
-// wait waits until the partition reaches the version, or until enough returns true. It calls enough
+// wait waits until the partition reaches a version, or until enough returns true. It calls enough
 // again after each change of the key.
 func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough func() bool) error {
-	failed := func(err error) error { return p.waitError(key, wanted, err) }
-	w, err := p.await(wanted)
-	if err != nil {
-		return failed(err)
+	if _, err := resourceversion.CompareResourceVersion(wanted, wanted); err != nil {
+		return p.waitError(key, wanted, err)
 	}
-	defer p.forget(w)
-	var changed chan struct{} // nil blocks for ever
-	if enough != nil {
-		watch := p.of.watches.add(topic{key: key})
-		defer p.of.watches.remove(topic{key: key}, watch)
-		changed = watch.changed
-	}
+	c := p.of
+	c.mu.RLock()
+	lowerings := p.lowerings
+	c.mu.RUnlock()
+	return p.waitError(key, wanted, c.wait(ctx, key, wanted, func() (bool, error) {
+		if enough() {
+			return true, nil
+		}
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		done, err := reached(p.resourceVersion, wanted)
+		switch {
+		case p.dropped:
+			return false, p.scopeError(errDropped)
+		case p == c.whole && len(c.partitions) > 0:
+			return false, errSplit
+		case !done && err == nil && p.lowerings != lowerings:
+			return false, ErrVersionLowered
+		}
+		return done, err
+	}))
+}
+
+// wait calls check until it returns true or an error: at first, after each change of a key, and
+// when a partition reaches a version.
+func (c *Cache[T]) wait(ctx context.Context, key Key, wanted string, check func() (bool, error)) error {
+	w := newWatch(wanted)
+	defer c.watches.add(w, topic{ofKey, key}, topic{kind: ofVersion})()
 	for {
-		if enough != nil && enough() {
-			return nil
+		ended := ctx.Err() != nil // before check, because a version that is reached counts
+		if done, err := check(); done || err != nil {
+			return err
+		}
+		if ended {
+			return context.Cause(ctx)
 		}
 		select {
-		case <-w.done:
-			if w.err != nil {
-				return failed(w.err)
-			}
-			return nil
-		case <-changed:
+		case <-w.changed:
 		case <-ctx.Done():
-			select {
-			case <-w.done: // the version was reached as well
-			default:
-				return failed(context.Cause(ctx))
-			}
 		}
 	}
 }
@@ -90,68 +106,40 @@ func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 	if err := p.WaitForObject(ctx, object); err != nil {
 		return err
 	}
-	watch := p.of.watches.add(topic{key: key})
-	defer p.of.watches.remove(topic{key: key}, watch)
-	for {
-		if held, ok := p.of.held(key); !ok || version.recreated(held) {
-			return nil
-		}
-		select {
-		case <-watch.changed:
-		case <-ctx.Done():
-			return p.waitError(key, version.ResourceVersion, context.Cause(ctx))
-		}
-	}
+	return p.waitError(key, version.ResourceVersion, p.of.wait(ctx, key, version.ResourceVersion, func() (bool, error) {
+		held, ok := p.of.held(key)
+		return !ok || version.recreated(held), nil
+	}))
 }
 
 // known returns the key and the version of an object to wait for.
 func (p *Partition[T]) known(object T) (Key, Version, error) {
-	key, version, err := p.identify(object)
+	key, version, err := p.identify(&Write[T]{Type: Addition, Object: object})
 	if err == nil && version.ResourceVersion == "" {
 		err = errNoVersion
 	}
-	if err != nil {
-		err = p.waitError(key, version.ResourceVersion, err)
-	}
-	return key, version, err
+	return key, version, p.waitError(key, version.ResourceVersion, err)
 }
 
 // WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each partition, including
 // partitions that are added meanwhile. It fails with [ErrOutOfScope] if one of them is dropped.
 func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
-	var done []*Partition[T]
+	done := make(map[*Partition[T]]bool)
 	for {
-		next := v.of.nextPart(done)
-		if next == nil {
+		next := slices.DeleteFunc(v.of.Partitions(), func(p *Partition[T]) bool { return done[p] })
+		if len(next) == 0 && len(done) == 0 {
+			next = append(next, v.of.whole)
+		}
+		if len(next) == 0 {
 			return nil
 		}
-		err := next.WaitFor(ctx, resourceVersion)
-		switch {
-		case errors.Is(err, errSplit):
-			continue // the cache has partitions now
-		case err != nil:
+		switch err := next[0].WaitFor(ctx, resourceVersion); {
+		case err == nil:
+			done[next[0]] = true
+		case !errors.Is(err, errSplit): // with it, the cache has partitions now
 			return err
-		case next == v.of.whole:
-			return nil
-		}
-		done = append(done, next)
-	}
-}
-
-// nextPart returns a partition that is not in done, or the whole of a cache without partitions. It
-// returns nil when all are done.
-func (c *Cache[T]) nextPart(done []*Partition[T]) *Partition[T] {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for _, p := range c.partitions {
-		if !slices.Contains(done, p) {
-			return p
 		}
 	}
-	if len(done) == 0 {
-		return c.whole
-	}
-	return nil
 }
 
 // WaitForObject is [Partition.WaitForObject] of the object's partition. In a cache with partitions, it
@@ -213,6 +201,10 @@ func (c *Cache[T]) partOf(key Key, version Version) *Partition[T] {
 // server again.
 var ErrVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state")
 
+// errSplit ends waiting for the whole of a cache that has partitions. View.WaitFor and waitIn then
+// wait for the partitions, so the error never leaves the package.
+var errSplit = errors.New("cache has partitions")
+
 var errNoVersion = errors.New("object has no resource version: pass it as the server returned it")
 
 // WaitError says why waiting for a resource version ended too early.
@@ -267,9 +259,13 @@ const maxRejectedKeys = 16
 //go:noinline
 func sortKeys(keys []Key) { slices.SortFunc(keys, Key.Compare) }
 
+// waitError returns the [WaitError] for an error, nil for nil.
 func (p *Partition[T]) waitError(key Key, wanted string, err error) error {
+	if err == nil {
+		return nil
+	}
 	p.of.mu.RLock()
-	reached, keys := p.resourceVersion, p.rejected.all()
+	reached, keys := p.resourceVersion, slices.Collect(maps.Keys(p.rejected))
 	p.of.mu.RUnlock()
 	sortKeys(keys)
 	if len(keys) > maxRejectedKeys {

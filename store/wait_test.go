@@ -88,7 +88,7 @@ func TestWaitForEndsWithItsContext(t *testing.T) {
 			all = append(all, waiting(func() error { return c.WaitFor(ctx, wanted) }))
 		}
 		stays := waiting(func() error { return c.WaitFor(t.Context(), "6") })
-		assert.Equal(t, 5, c.watches.waiting)
+		assert.Len(t, c.watches.all[topic{kind: ofVersion}], 5)
 		cancel(reason)
 		for i, done := range all {
 			err := <-done
@@ -98,8 +98,7 @@ func TestWaitForEndsWithItsContext(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		assert.Len(t, c.whole.waiters, 1, "who gave up is forgotten")
-		assert.Equal(t, 1, c.watches.waiting)
+		assert.Len(t, c.watches.all[topic{kind: ofVersion}], 1, "a call that ended is forgotten")
 		require.NoError(t, c.Bookmark("6"))
 		require.NoError(t, <-stays)
 		checkQuiet(t, c)
@@ -229,31 +228,22 @@ func TestAVersionThatIsSeenHasItsObjects(t *testing.T) {
 	checkQuiet(t, c)
 }
 
-func TestManyWaitersNeedNoGoroutinesAndWakeInOrder(t *testing.T) {
+func TestCommitWakesOnlyTheWaitersWhoseVersionIsReached(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Replace(nil, "1"))
-	before := runtime.NumGoroutine()
-	var waiters []*waiter
+	var waiters []*watch
 	for i := range 1000 {
-		w, err := c.whole.await(strconv.Itoa(2 + i*7919%1000))
-		require.NoError(t, err)
+		w := newWatch(strconv.Itoa(2 + i*7919%1000))
+		defer c.watches.add(w, topic{kind: ofVersion})()
 		waiters = append(waiters, w)
 	}
-	assert.LessOrEqual(t, runtime.NumGoroutine(), before, "one of another test may have ended since")
 	for _, version := range []int{2, 10, 500, 1001} {
 		require.NoError(t, c.Bookmark(strconv.Itoa(version)))
 		for _, w := range waiters {
 			wanted, _ := strconv.Atoi(w.wanted)
-			select {
-			case <-w.done:
-				require.LessOrEqual(t, wanted, version)
-			default:
-				require.Greater(t, wanted, version)
-			}
+			require.Equal(t, wanted <= version, len(w.changed) == 1)
 		}
-		assert.Len(t, c.whole.waiters, 1001-version)
 	}
-	checkQuiet(t, c)
 }
 
 func TestWaitForObject(t *testing.T) {

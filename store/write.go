@@ -1,6 +1,9 @@
 package store
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // txn is a commit that the cache has not made yet.
 type txn[T any] struct {
@@ -47,45 +50,13 @@ const (
 	maxFreeEntries = 64
 )
 
-// identify derives the key and the version of an object. With an error, it returns the parts that
-// it could derive.
-func identify[T any](keyOf KeyFunc[T], versioned bool, object T) (key Key, version Version, err error) {
-	defer func() {
-		// The methods of a nil object without a key panic when VersionOf calls them. The first
-		// error says more than the panic.
-		if value := recover(); value != nil && err == nil {
-			key, version, err = Key{}, knownVersion(object), recovered(value)
-		}
-	}()
-	if key, err = keyOf(object); err == nil && key == (Key{}) {
-		err = errNoName
+// recycle returns the memory of a slice for the next commit, or nil if the slice is too large.
+func recycle[E any](s []E) []E {
+	if cap(s) > maxScratch {
+		return nil
 	}
-	if err != nil {
-		key = Key{}
-	}
-	if versioned {
-		version = VersionOf(object)
-	}
-	return key, version, err
-}
-
-// identify derives the key that an object has in the cache, and its version.
-func (p *Partition[T]) identify(object T) (Key, Version, error) {
-	key, version, err := identify(p.of.keyOf, p.of.versioned, object)
-	if err == nil {
-		key, err = p.normalize(key)
-	}
-	return key, version, err
-}
-
-// recognise is identify for a write, which may give the key and the version of its object.
-func (p *Partition[T]) recognise(w *Write[T]) (Key, Version, error) {
-	key, version, err := p.identify(w.Object)
-	if w.Key == (Key{}) && w.Version == (Version{}) {
-		return key, version, err
-	}
-	override, _ := p.normalize(w.Key)
-	return applyOverride(override, w.Version, key, version, err)
+	clear(s)
+	return s[:0]
 }
 
 // apply makes writes of a watch in one commit. The resource version is as in [Batch].
@@ -111,157 +82,152 @@ func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 	return rejectedError(rejections)
 }
 
-// stage adds a write to a txn, or returns a rejection.
+// stage adds a write to a txn, or returns a rejection. The caller holds writer.
 func (p *Partition[T]) stage(s *txn[T], w *Write[T]) *Rejection {
+	c := p.of
+	key, version, err := p.identify(w)
+	deletion, hasFinal := w.Err == nil && w.Type == Deletion, w.FinalStateKnown && err == nil
+	owned := version
+	if deletion && !w.FinalStateKnown {
+		owned = Version{} // the version of the deletion, without a UID
+	}
+	ownerErr := p.checkOwner(key, owned)
+	if ownerErr != nil {
+		err = errors.Join(ownerErr, w.Err)
+	} else if deletion && w.Key != (Key{}) {
+		err = nil // the last state may be bad, because the key is enough
+	}
 	switch {
-	case w.Err != nil:
-		r := w.rejection()
-		r.Key, _ = p.normalize(r.Key)
-		if ownerErr := p.checkOwner(r.Key, r.Version); ownerErr != nil {
-			r.Err = errors.Join(ownerErr, r.Err)
+	case err != nil:
+	case deletion:
+		m := mutation[T]{key: key, outOfScope: w.OutOfScope}
+		if hasFinal {
+			m.final = &entry[T]{object: w.Object}
+			m.final.setVersion(w.Version)
 		}
-		p.reject(r.Key, r.Version)
-		return &r
-	case w.Type == Addition || w.Type == Modification:
-		key, version, err := p.recognise(w)
+		p.remove(s, m, version.ResourceVersion)
+		return nil
+	case p.outdated(key, version):
+		p.advance(s, key, version.ResourceVersion)
+		return nil
+	default:
 		var e *entry[T]
-		if err == nil {
-			err = p.checkOwner(key, version)
+		if e, err = c.prepare(key, w.Object, w.Version); err != nil {
+			break
 		}
-		if err == nil && p.outdated(key, version) {
-			p.advance(s, key, version.ResourceVersion)
-			return nil
-		}
-		if err == nil {
-			e, err = p.of.admit(key, w)
-		}
-		if err != nil {
-			p.reject(key, version)
-			return &Rejection{Key: key, Version: version, Err: err}
+		if err = c.budget.admit(c, key, w.Object); err != nil {
+			c.release(e.terms())
+			break
 		}
 		s.mutations = append(s.mutations, mutation[T]{key: key, new: e})
 		p.advance(s, key, version.ResourceVersion)
 		return nil
-	case w.Type == Deletion && w.FinalStateKnown:
-		return p.stageDeletion(s, w)
-	case w.Type == Deletion:
-		key, err := p.normalize(w.Key)
-		if err == nil {
-			err = p.checkOwner(key, Version{})
-		}
-		if err != nil {
-			return &Rejection{Key: w.Key, Err: err}
-		}
-		p.remove(s, mutation[T]{key: key, outOfScope: w.OutOfScope}, w.Version.ResourceVersion)
-		return nil
 	}
-	key, _ := p.normalize(w.Key)
-	p.reject(key, w.Version)
-	return &Rejection{Key: key, Version: w.Version, Err: errNoWrite}
+	if ownerErr == nil { // else no later write here would clear the key
+		c.mu.Lock()
+		p.rejected.add(key)
+		c.mu.Unlock()
+	}
+	return &Rejection{Key: key, Version: version, Err: err}
 }
 
-// admit prepares the entry of a write, if the budget allows it.
-func (c *Cache[T]) admit(key Key, w *Write[T]) (*entry[T], error) {
-	e, err := c.prepare(key, w.Object, w.Version)
-	if err != nil || c.budget == nil {
-		return e, err
+// identify returns the key and the version of a write, and the error for which the store must
+// reject its object. With an error, it returns the parts that it knows.
+func (p *Partition[T]) identify(w *Write[T]) (key Key, version Version, err error) {
+	override, overrideErr := p.normalize(w.Key)
+	switch {
+	case w.Err != nil:
+		return override, w.Version, w.Err
+	case w.Type == Deletion && !w.FinalStateKnown:
+		return override, w.Version, overrideErr
+	case w.Type < Addition || w.Type > Deletion:
+		return override, w.Version, errNoWrite
 	}
-	if err := c.budget.admit(c, key, w.Object); err != nil {
-		c.release(e.terms())
-		return nil, err
+	if key, version, err = identify(p.of.keyOf, p.of.versioned, w.Object); err == nil {
+		key, err = p.normalize(key)
 	}
-	return e, nil
+	if w.Version != (Version{}) {
+		version = w.Version
+	}
+	if override == (Key{}) {
+		return key, version, err
+	}
+	if err == nil && key != override {
+		err = fmt.Errorf("%w: it is %.253q, but the write says %.253q; let the KeyFunc of a Transform agree with the store's", ErrBadKey, key, override)
+	}
+	return override, version, err
+}
+
+// identify derives the key and the version of an object. With an error, it returns the parts that
+// it could derive.
+func identify[T any](keyOf KeyFunc[T], versioned bool, object T) (key Key, version Version, err error) {
+	defer func() {
+		// The methods of a nil object without a key panic when VersionOf calls them. The first
+		// error says more than the panic.
+		if value := recover(); value != nil && err == nil {
+			key, version, err = Key{}, knownVersion(object), recovered(value)
+		}
+	}()
+	if key, err = keyOf(object); err == nil && key == (Key{}) {
+		err = errNoName
+	}
+	if err != nil {
+		key = Key{}
+	}
+	if versioned {
+		version = VersionOf(object)
+	}
+	return key, version, err
 }
 
 // prepare makes the entry of an object and runs the index functions for it. The caller knows the
-// key and holds writer.
-func (c *Cache[T]) prepare(key Key, object T, version Version) (*entry[T], error) {
-	e := c.newEntry()
+// key and holds writer. It gives a version only if the write gave one.
+func (c *Cache[T]) prepare(key Key, object T, version Version) (e *entry[T], err error) {
+	if last := len(c.scratch.entries) - 1; last >= 0 {
+		e, c.scratch.entries[last] = c.scratch.entries[last], nil // or the array would keep the object in memory
+		c.scratch.entries = c.scratch.entries[:last]
+	} else {
+		e = new(entry[T])
+	}
 	e.name, e.object = key.Name, object
 	if version != (Version{}) && (!c.versioned || version != knownVersion(object)) {
-		override := version // so that a version is on the heap only here
-		e.version = &override
-		c.carries.Store(true)
+		e.setVersion(version)
 	}
 	if len(c.indexes) == 0 {
 		return e, nil
 	}
-	terms := c.scratch.terms[:0]
-	held := c.table.entry(key)
+	terms, held := c.scratch.terms[:0], c.table.entry(key)
 	for _, x := range c.indexes {
 		start := len(terms)
-		var err error
 		if terms, err = x.terms(terms, held.section(x.position), key, object); err != nil {
 			c.release(terms)
-			c.reuseTerms(terms)
-			return nil, err
+			break
 		}
 		terms = terms[:start+len(x.arrange(terms[start:]))]
 	}
-	e.setTerms(terms)
-	c.reuseTerms(terms)
-	return e, nil
-}
-
-// reuseTerms keeps the memory of some terms for the next call of prepare. The caller holds writer.
-func (c *Cache[T]) reuseTerms(terms []*term) {
-	c.scratch.terms = nil
-	if cap(terms) <= maxScratch {
-		clear(terms)
-		c.scratch.terms = terms[:0]
-	}
-}
-
-// newEntry returns a zero entry. It reuses an entry of an earlier commit if it can. The caller
-// holds writer.
-func (c *Cache[T]) newEntry() *entry[T] {
-	last := len(c.scratch.entries) - 1
-	if last < 0 {
-		return new(entry[T])
-	}
-	e := c.scratch.entries[last]
-	c.scratch.entries[last] = nil // or the array would keep the object in memory
-	c.scratch.entries = c.scratch.entries[:last]
-	return e
-}
-
-// stageDeletion is stage for a Deletion with the last state.
-func (p *Partition[T]) stageDeletion(s *txn[T], w *Write[T]) *Rejection {
-	key, version, err := p.recognise(w)
-	ownerErr := p.checkOwner(key, version)
-	if ownerErr != nil {
-		err = ownerErr // this partition must not delete the object, even by its key
-	}
 	if err != nil {
-		if w.Key == (Key{}) || ownerErr != nil {
-			p.reject(key, version)
-			return &Rejection{Key: key, Version: version, Err: err}
-		}
-		// The last state is bad, but the key is enough.
-		p.remove(s, mutation[T]{key: key, outOfScope: w.OutOfScope}, version.ResourceVersion)
-		return nil
+		e = nil
+	} else {
+		e.setTerms(terms)
 	}
-	final := &entry[T]{object: w.Object}
-	if w.Version != (Version{}) {
-		override := w.Version
-		final.version = &override
-	}
-	p.remove(s, mutation[T]{key: key, final: final, outOfScope: w.OutOfScope}, version.ResourceVersion)
-	return nil
+	c.scratch.terms = recycle(terms)
+	return e, err
 }
 
 // advance records that the partition has received every change up to a resource version. It also
 // clears a rejected key, if key is set. An empty version changes no version, nor does any version
 // before the first Replace. A rejected key holds back resourceVersion, but not seen.
 func (p *Partition[T]) advance(s *txn[T], key Key, resourceVersion string) {
-	if key != (Key{}) {
-		p.clearRejected(key)
+	if p.rejected[key] && key != (Key{}) {
+		p.of.mu.Lock()
+		delete(p.rejected, key)
+		p.of.mu.Unlock()
 	}
 	if !p.complete || resourceVersion == "" {
 		return
 	}
 	s.seen = resourceVersion
-	if !p.rejected.any() {
+	if len(p.rejected) == 0 {
 		s.resourceVersion = resourceVersion
 	}
 }
