@@ -148,7 +148,7 @@ func (c *Cache[T]) put(e *mutation[T], place *btree.PathHint) (kept bool) {
 	// An entry of the table is also in the tree, unless this commit changed it. Then its epoch is
 	// uncommitted.
 	if held := e.nsMap.objects[e.key.Name].entry; held != nil && held.epoch == c.epoch {
-		held.swap(e.new)
+		*held, *e.new = *e.new, *held
 		e.old, e.new, e.oldIsFree = e.new, held, true
 		held.epoch = uncommitted
 		return true

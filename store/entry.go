@@ -32,14 +32,6 @@ func (e *entry[T]) section(position int32) []*term {
 	return e.termSet.section(position)
 }
 
-// swap exchanges the contents of two entries of one key.
-func (e *entry[T]) swap(other *entry[T]) {
-	e.name, other.name = other.name, e.name
-	e.object, other.object = other.object, e.object
-	e.version, other.version = other.version, e.version
-	e.termSet, other.termSet = other.termSet, e.termSet
-}
-
 // held returns the known version, and whether there is an entry.
 func (e *entry[T]) held() (Version, bool) {
 	if e == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime"
 	"slices"
 )
 
@@ -102,9 +101,12 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 	return nil
 }
 
-// On returns the index as of a snapshot. If the snapshot is older than the index, or from another
-// cache, each read indexes all objects of the snapshot first.
+// On returns the index as of a snapshot. It panics if the snapshot is older than the index, or from
+// another cache.
 func (x *Index[I, T]) On(snapshot *Snapshot[T]) *Index[I, T] {
+	if snapshot.of != x.of || len(snapshot.indexes) <= int(x.postings.position) {
+		panic(fmt.Sprintf("store: index %q: the snapshot is older than the index, or from another cache", x.postings.name))
+	}
 	pinned := *x
 	pinned.at = snapshot
 	return &pinned
@@ -122,7 +124,7 @@ func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
 				}
 				found = p.term
 			}
-			return next.add(entryOf[T](p.entry))
+			return next.add(p.entry)
 		})
 		next.flush()
 	}
@@ -190,33 +192,18 @@ func (x *Index[I, T]) tree() postingTree {
 	if s == nil {
 		s = x.of.Snapshot()
 	}
-	if s.of == x.of && int(x.postings.position) < len(s.indexes) {
-		return s.indexes[x.postings.position]
-	}
-	tree := newPostingTree(x.indexer.less)
-	terms := make(map[I]*term)
-	s.entries.scan(func(h *header) bool {
-		for _, value := range x.indexer.of(entryOf[T](h).object) {
-			if terms[value] == nil {
-				terms[value] = &term{value: value}
-			}
-			tree.put(posting{terms[value], h})
-		}
-		return true
-	})
-	return tree
+	return s.indexes[x.postings.position]
 }
 
-// prefetcher passes entries of an index to a loop's body, 16 at a time. It reads all 16 entries before
-// the first call of the body, so that their cache misses overlap. An iteration takes half the time.
+// prefetcher passes entries of an index to a loop's body, 16 at a time: see yieldAll.
 type prefetcher[T any] struct {
 	yield   func(Key, T) bool
-	entries [16]*entry[T]
+	entries [16]*header
 	n       int
 }
 
 // add takes the next entry and reports whether the walk goes on.
-func (b *prefetcher[T]) add(e *entry[T]) (more bool) {
+func (b *prefetcher[T]) add(e *header) (more bool) {
 	b.entries[b.n] = e
 	b.n++
 	return b.n < len(b.entries) || b.flush()
@@ -226,17 +213,7 @@ func (b *prefetcher[T]) add(e *entry[T]) (more bool) {
 func (b *prefetcher[T]) flush() (more bool) {
 	n := b.n
 	b.n = 0
-	touched := 0
-	for _, e := range b.entries[:n] {
-		touched += len(e.name)
-	}
-	runtime.KeepAlive(touched)
-	for _, e := range b.entries[:n] {
-		if !b.yield(e.key(), e.object) {
-			return false
-		}
-	}
-	return true
+	return yieldAll(b.entries[:n], b.yield)
 }
 
 // indexer runs an index function under Cache.writer and turns the values of objects into terms.
@@ -333,21 +310,4 @@ func (v *indexer[I, T]) release(t *term) {
 func valueOf[I comparable](t *term) I {
 	value, _ := t.value.(I)
 	return value
-}
-
-// of returns the distinct values of an object, for a reader that holds no lock. It returns none if
-// the function panics, because the index then has no value of the object either.
-func (v *indexer[I, T]) of(object T) (values []I) {
-	defer func() {
-		if recover() != nil {
-			values = nil
-		}
-	}()
-	var distinct []I
-	for _, value := range v.values(object) {
-		if value == value && !slices.Contains(distinct, value) {
-			distinct = append(distinct, value)
-		}
-	}
-	return distinct
 }
