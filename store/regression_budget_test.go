@@ -164,3 +164,13 @@ func TestEndlessListOfNamelessObjectsEnds(t *testing.T) {
 	batch.Keep(Key{Name: "a"})
 	require.Equal(t, err, batch.Commit("9"))
 }
+
+func TestEndlessListOfOneKeyEnds(t *testing.T) {
+	c, _ := limited(t, 100)
+	batch, err := begun(c)
+	require.NoError(t, err)
+	for n := range maxOverBudget {
+		require.NoError(t, batch.Write(adding(sized("a", 101, n))))
+	}
+	require.ErrorIs(t, batch.Write(adding(sized("a", 101, 1))), ErrOverBudget)
+}

@@ -24,7 +24,7 @@ type replaceBatch[T any] struct {
 	// keys.
 	at      map[Key]int
 	writes  int   // how many came
-	refused int   // how many of all the store refused before Commit, because of a limited budget
+	refused int   // the sum of listed.refused
 	ended   error // why the batch accepts no more writes
 }
 
@@ -36,9 +36,12 @@ type listed[T any] struct {
 	number   int // the number of the write
 	what     listing
 	override bool  // true if the write gives the version
-	refused  bool  // counted in replaceBatch.refused
 	share    int64 // of the budget: see Budget.gather
 	err      error // of a rejection
+
+	// refused counts the states that the batch rejected before Commit, since it last took a state of
+	// the key. It is 0 without a limited budget.
+	refused int
 
 	// entry is nil if it is not prepared. indexes is the number of indexes whose terms it has.
 	// Cache.writer guards the terms.
@@ -75,25 +78,27 @@ func (b *replaceBatch[T]) Write(w Write[T]) error {
 	l := listed[T]{object: w.Object, override: w.Version != (Version{})}
 	var err error
 	l.key, l.version, err = b.of.identify(&w)
-	b.supersede(l.key)
+	refused := b.supersede(l.key)
 	if w.Err == nil && w.Type == Deletion {
 		return nil // the key is taken back
 	}
 	if err != nil {
 		l.reject(err)
 	}
-	if w.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 {
-		if b.gather(&l); b.refused > maxOverBudget {
-			b.reset()
-			b.ended = fmt.Errorf("list was ended: %w: more than %d of its objects are beyond %d bytes", ErrOverBudget, maxOverBudget, c.budget.limit)
-			return b.ended
-		}
+	if w.Err == nil && b.streamed && c.budget != nil && c.budget.limit > 0 && !b.gather(&l) {
+		refused++
+	}
+	if l.what == isRejected {
+		l.refused = refused
 	}
 	if l.what == isListed && len(c.indexes) > 0 && b.changed(&l) && b.of.checkOwner(l.key, l.version) == nil {
 		_ = b.prepare(&l) // Commit tries again and returns the error
 	}
-	b.add(l)
-	return nil
+	if b.add(l); b.refused > maxOverBudget {
+		b.reset()
+		b.ended = fmt.Errorf("list was ended: %w: more than %d of its objects are beyond %d bytes", ErrOverBudget, maxOverBudget, c.budget.limit)
+	}
+	return b.ended
 }
 
 func (b *replaceBatch[T]) Keep(key Key) {
@@ -131,15 +136,16 @@ func (b *replaceBatch[T]) add(l listed[T]) {
 	}
 	l.number = b.writes
 	b.writes++
+	b.refused += l.refused
 	b.all = append(b.all, l)
 }
 
 // supersede removes an earlier write of a key, before another write of the key comes. So a list in
-// which a few objects change without end takes bounded memory.
-func (b *replaceBatch[T]) supersede(key Key) {
+// which a few objects change without end takes bounded memory. It returns listed.refused.
+func (b *replaceBatch[T]) supersede(key Key) (refused int) {
 	last := len(b.all) - 1
 	if last < 0 || b.at == nil && b.all[last].key.Compare(key) < 0 {
-		return
+		return 0
 	}
 	if b.at == nil {
 		b.at = make(map[Key]int, len(b.all))
@@ -149,14 +155,16 @@ func (b *replaceBatch[T]) supersede(key Key) {
 	}
 	i, ok := b.at[key]
 	if !ok || key == (Key{}) {
-		return
+		return 0
 	}
+	refused = b.all[i].refused
 	b.release(&b.all[i])
 	b.all[i] = b.all[last]
 	b.at[b.all[i].key] = i
 	delete(b.at, key)
 	b.all[last] = listed[T]{}
 	b.all = b.all[:last]
+	return refused
 }
 
 // release gives back the index values and the budget of a write.
@@ -166,9 +174,7 @@ func (b *replaceBatch[T]) release(l *listed[T]) {
 		l.entry = nil
 	}
 	b.of.of.budget.giveBack(l.share)
-	if l.refused {
-		b.refused--
-	}
+	b.refused -= l.refused
 }
 
 // reset releases and forgets all writes.
@@ -188,20 +194,20 @@ func (b *replaceBatch[T]) Discard() {
 	b.reset()
 }
 
-// gather counts an object in the budget, and rejects it if it exceeds the budget.
-func (b *replaceBatch[T]) gather(l *listed[T]) {
+// gather counts an object in the budget. It returns false for a rejected object, and rejects an
+// object that exceeds the budget.
+func (b *replaceBatch[T]) gather(l *listed[T]) bool {
 	if l.what == isListed {
 		var err error
 		if l.share, err = b.of.of.budget.gather(b.of.of, l.key, l.object); err == nil {
-			return
+			return true
 		}
 		l.reject(err)
 	}
 	// A substring would keep the memory of the whole object.
 	l.key = Key{strings.Clone(l.key.Cluster), strings.Clone(l.key.Namespace), strings.Clone(l.key.Name)}
 	l.version = Version{types.UID(strings.Clone(string(l.version.UID))), strings.Clone(l.version.ResourceVersion)}
-	l.refused = true
-	b.refused++
+	return false
 }
 
 // changed reports whether the cache holds another state of an object, or none.
