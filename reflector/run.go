@@ -102,7 +102,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	case protocol.StopWatch:
 		r.close()
 	case protocol.Latch:
-		if s, ok := r.store.(store.Resumer); ok {
+		if s, ok := r.store.(interface{ Resumed() }); ok {
 			s.Resumed()
 		}
 		if r.status.latchSynced() {

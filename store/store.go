@@ -11,6 +11,10 @@ import "iter"
 // The caller must not change an object after it passed the object to a method. A method that
 // returns an error has not stored the objects that the error names. A [RejectedError] means that
 // the store stored some objects and rejected others.
+//
+// A store that an earlier process filled is stale until its reflector has reached the server. Such
+// a store may have a method Resumed(). A reflector calls it when the server accepts a watch from the
+// store's resource version, because no list follows. The decorators pass the call on.
 type Store[T any] interface {
 	// Add stores an object that appeared. It replaces an object that the store holds under the key.
 	Add(object T) error
@@ -67,9 +71,3 @@ type Reader[T any] interface {
 	// ResourceVersion returns the resource version of the state that the Reader reads: see [Store].
 	ResourceVersion() string
 }
-
-// Resumer is a [Store] that needs to know when its reflector has reached the server. A store that
-// an earlier process filled is stale until then. A reflector calls Resumed when the server accepts
-// a watch from the store's resource version, because no list follows. The decorators pass the call
-// on.
-type Resumer interface{ Resumed() }

@@ -89,7 +89,7 @@ func (d *decorator[T, S]) Resumed() { resumed(d.dst) }
 
 // resumed calls Resumed of a store that has this method.
 func resumed[T any](s store.Store[T]) {
-	if r, ok := s.(store.Resumer); ok {
+	if r, ok := s.(interface{ Resumed() }); ok {
 		r.Resumed()
 	}
 }

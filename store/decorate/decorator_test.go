@@ -129,9 +129,9 @@ func (w *waking) Resumed() { w.resumed++ }
 func TestDecoratorsHandResumedOn(t *testing.T) {
 	for name, decorate := range decorators {
 		behind := &waking{Store: newPods()}
-		decorate(decorate(behind)).(store.Resumer).Resumed()
+		decorate(decorate(behind)).(interface{ Resumed() }).Resumed()
 		assert.Equal(t, 1, behind.resumed, name)
-		assert.NotPanics(t, decorate(newPods()).(store.Resumer).Resumed, name)
+		assert.NotPanics(t, decorate(newPods()).(interface{ Resumed() }).Resumed, name)
 	}
 }
 

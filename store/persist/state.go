@@ -64,5 +64,5 @@ func (s *Store[T]) contact(scope store.Scope) {
 	delete(s.stale, store.Scope{}) // the reflector now uses partitions
 }
 
-// Resumed implements [store.Resumer].
+// Resumed says that a reflector has reached the server: see [store.Store].
 func (s *Store[T]) Resumed() { s.contact(store.Scope{}) }

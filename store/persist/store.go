@@ -49,7 +49,6 @@ var (
 	_ store.BatchStore[any] = (*Store[any])(nil)
 	_ store.Reader[any]     = (*Store[any])(nil)
 	_ store.Indexable[any]  = (*Store[any])(nil)
-	_ store.Resumer         = (*Store[any])(nil)
 )
 
 // Open opens a file, or creates it, and returns a store with the objects in it. They are stale

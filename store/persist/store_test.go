@@ -177,7 +177,7 @@ func TestPartitionsHaveTheirVersionsInTheFile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "9", west.ResourceVersion())
 	assert.Equal(t, "110", east.ResourceVersion())
-	west.(store.Resumer).Resumed()
+	west.(interface{ Resumed() }).Resumed()
 	assert.True(t, s.State().Stale, "nothing was heard of the other one")
 	require.NoError(t, east.Bookmark("110"))
 	assert.False(t, s.State().Stale)
@@ -268,7 +268,7 @@ func TestStaleUntilTheServerWasHeardOf(t *testing.T) {
 		"watch":    func(s *Store[*object]) error { s.Resumed(); return nil },
 		"watch, through a decorator": func(s *Store[*object]) error {
 			all := func(*object) bool { return true }
-			decorate.Tee(decorate.Filter(s, all)).(store.Resumer).Resumed()
+			decorate.Tee(decorate.Filter(s, all)).(interface{ Resumed() }).Resumed()
 			return nil
 		},
 	} {

@@ -78,10 +78,7 @@ type partition[T any] struct {
 	of *Store[T]
 }
 
-var (
-	_ store.BatchStore[any] = (*partition[any])(nil)
-	_ store.Resumer         = (*partition[any])(nil)
-)
+var _ store.BatchStore[any] = (*partition[any])(nil)
 
 // Partition returns the partition of a scope. It has its own resource version, which the file
 // stores as well. See [store.Cache.Partition] for its errors; an overlap is a [*ScopesError]. Call
