@@ -31,24 +31,24 @@ type Collection[T any] struct {
 	// waiters is the number of consumers that wait for wake. It is written under mu.
 	waiters atomic.Int32
 	inbox   inbox[T]
+	keep    atomic.Pointer[func(Event[T]) bool] // the predicate of KeepIf; nil if there is none
 
 	// mu protects the fields below it: see lock. A commit may take it inside the cache's writer
-	// lock; consumers take it alone. No user code runs under it except a Compactor.
-	mu        sync.Mutex
-	keys      lines[T] // the lines of all keys that wait or are out
-	spare     spare[T]
-	unused    unused[T]
-	ready     [2]line[T] // the rings of the keys that can be taken: see ringOf
-	turns     uint8      // how often the first ring came before the second one
-	listed    bool       // the first list is known
-	passes    uint64     // how often the turn of a key came while the key was out
-	delayed   delayed[T]
-	timer     *time.Timer // fires when the first of delayed is due
-	tidy      *time.Timer // fires when memory may be released; nil if not set
-	compactor Compactor[T]
-	counters  counters
-	ages      ages[T]
-	unsynced  int // keys of the first list that are not settled yet
+	// lock; consumers take it alone. No user code runs under it.
+	mu       sync.Mutex
+	keys     lines[T] // the lines of all keys that wait or are out
+	spare    spare[T]
+	unused   unused[T]
+	ready    [2]line[T] // the rings of the keys that can be taken: see ringOf
+	turns    uint8      // how often the first ring came before the second one
+	listed   bool       // the first list is known
+	passes   uint64     // how often the turn of a key came while the key was out
+	delayed  delayed[T]
+	timer    *time.Timer // fires when the first of delayed is due
+	tidy     *time.Timer // fires when memory may be released; nil if not set
+	counters counters
+	ages     ages[T]
+	unsynced int // keys of the first list that are not settled yet
 
 	draining int           // the number of running Drain calls
 	idle     chan struct{} // closed when nothing is ready or out; nil if no Drain waits
@@ -82,9 +82,8 @@ func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Col
 	}
 	c.emptyRings()
 	c.follower.of = c
-	c.inbox.merging = c.compaction != KeepAll
 	if keep != nil {
-		c.follower.filter = &filter[T]{keep: keep}
+		c.follower.filter = &filter[T]{keep: keep, failures: &c.follower.failures}
 	}
 	c.unfollow = cache.Follow(&c.follower)
 	return c
@@ -139,10 +138,10 @@ var begin = time.Now()
 func now() time.Duration { return time.Since(begin) }
 
 // regulateLocked opens the inbox, or closes it while a caller waits for an effect of an event
-// itself. Synced and Drain wait in this way, because a deletion can complete them. A compactor must
-// see each event as it comes. Callers that close the inbox must sort in its events.
+// itself. Synced and Drain wait in this way, because a deletion can complete them. Callers that
+// close the inbox must sort in its events.
 func (c *Collection[T]) regulateLocked() {
-	c.inbox.setOpen(c.listed && c.unsynced == 0 && c.draining == 0 && c.compactor == nil && !c.isClosed())
+	c.inbox.setOpen(c.listed && c.unsynced == 0 && c.draining == 0 && !c.isClosed())
 }
 
 // lock locks mu and queues the events that commits left in the inbox.

@@ -66,52 +66,15 @@
 //
 // # Which events a queue keeps
 //
-// [KeepAll] keeps every event until it is acknowledged, as the series' EventQueue does.
-// [KeepLatest], the default, merges events, so that memory depends on the number of keys, however
-// long a handler stalls. Besides these, the collection buffers up to 64 unmerged events. The table
-// shows the result of merging the last waiting event with a new event:
+// [KeepLatest], the default, merges the events of an object, so that memory depends on the number of
+// keys, however long a handler stalls. Its documentation has the table of merges. [KeepAll] keeps
+// every event until it is acknowledged, as the series' EventQueue does. [KeepLast] keeps the last n
+// events and merges the older ones. [Collection.KeepIf] selects single events that are not merged.
+// A resync of an object with a waiting event is dropped.
 //
-//	waiting + new event                         becomes
-//	Addition + Deletion                         nothing
-//	Addition, tried + Deletion                  the Deletion, its Prior unknown
-//	Addition, Initial + Deletion                the Deletion, its Prior unknown: an earlier
-//	                                            process may have left something behind
-//	Addition + Modification                     an Addition of the new object
-//	Modification + Modification                 the new one, with the first Prior
-//	Modification + Deletion                     the Deletion, with the first Prior
-//	Deletion + Addition, same UID               a Modification from the acknowledged object;
-//	                                            an Addition if none was acknowledged
-//	Deletion, handed over + Addition, same UID  both
-//	Deletion + Addition, another UID            both
-//	Deletion + Addition, no UID                 both
-//	anything + resync                           unchanged
-//
-// An event is "tried" if the collection handed over an event of its object and the handler did not
-// acknowledge it. The handler may have acted on that object, so it must receive the object's
-// deletion. [Queue.Each], [Queue.Events], [Queue.Oldest], [Queue.Newest] and [Collection.Events]
-// hand over each event that they return or yield. If the holder of a queue uses none of them, all
-// its events count as handed over, because the holder may act on the key.
-//
-// A merged event is tried if either event was tried, and Initial if either was Initial. It takes
-// the origin and the final state of the newer event. The collection then tries to merge it with the
-// event before it. For example, let [Deletion a, Addition b] wait when a Deletion of b comes. If b
-// was not tried, the result is the Deletion of a. If b was tried, both deletions remain. A resync
-// is never merged into other events, so an event has origin Resync only if nothing else happened.
-//
-// An OutOfScope Deletion follows the same table, although its object still exists. If the object
-// leaves and comes back before the handler receives the Deletion, the result is a Modification. If
-// the object comes back and is then deleted, the result is an ordinary Deletion.
-//
-// A queue keeps at most two merged events of a key, or three after an event was tried: the deletion
-// of the acknowledged object, the deletion of the newest tried object, and the current event. An
-// object name may be tried, deleted and re-created many times. The collection then drops the older
-// deletions and counts them in [Stats].
-//
-// [KeepLast] keeps the last n events and merges the older ones, oldest first. [KeepAll] merges
-// nothing. Both drop a resync of an object that has a waiting event. [Collection.CompactBy] takes a
-// function of yours that selects the events that must not be merged. Under every compaction, the
-// first event of a queue starts from the object that was last acknowledged, and the handler
-// receives the last state. The handler also receives the deletion of every object that it may know.
+// Under every compaction, the first event of a queue starts from the object that was last
+// acknowledged, and the handler receives the last state. The handler also receives the deletion of
+// every object that it may know.
 //
 // # Settling
 //
@@ -146,8 +109,8 @@
 // over the queues of one collection. A writer to the cache usually does not wait for consumers,
 // because the collection buffers up to 64 unmerged events. The collection holds no lock while a
 // loop's body or a handler runs. The body or handler may therefore take its time, and may write to
-// the collection. A [Compactor] is the exception: it runs under the locks of the cache's writer and
-// of the collection. The predicate of [FollowFiltered] runs under the lock of the cache's writer.
+// the collection. The predicates of [FollowFiltered] and [Collection.KeepIf] run under the lock of
+// the cache's writer.
 //
 // # Observing
 //
@@ -161,6 +124,5 @@
 // with [ErrReadOnly]. All other errors of writes come from [store.Cache]. [PanicError] reports a
 // handler's panic or Goexit under [Collection.Process]. [Reporting] wraps it, like every other
 // failure, in a [HandlerError]. [DrainError] lists the keys that remained when draining ended.
-// [CompactionError] reports a failed [Compactor], and [FilterError] a panic of a predicate; [Stats]
-// holds both.
+// [PredicateError] reports a panic of a predicate; [Stats] holds the last one.
 package eventqueue

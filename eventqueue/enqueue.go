@@ -70,7 +70,7 @@ func (c *Collection[T]) joinLocked(l *line[T], r *record[T]) {
 		q.live = true
 		c.reclassLocked(l)
 	}
-	events, dropped := add(c.compaction, q.events, *r)
+	events, dropped := add(c.policy(), q.events, *r)
 	c.resizedLocked(l, q, events, len(q.events)+1, dropped)
 }
 

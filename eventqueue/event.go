@@ -57,10 +57,6 @@ type Event[T any] struct {
 	// false for a Deletion only if the object's Addition was merged into it.
 	PriorKnown bool
 
-	// mark identifies the event in a Compactor's answer. It is zero in every event that a consumer
-	// gets.
-	mark uint16
-
 	// Key is the object's key. It is always set.
 	Key store.Key
 

@@ -106,16 +106,11 @@ func ExampleCollection_Drain() {
 	// Output: left: shop/till the till is jammed
 }
 
-// A compaction of one's own: what has to arrive one by one.
-func ExampleCollection_CompactBy() {
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
-	pods.CompactBy(func(events []eventqueue.Event[*corev1.Pod]) (keep []eventqueue.Event[*corev1.Pod]) {
-		for _, event := range events {
-			if !event.PriorKnown || event.Prior.Spec.NodeName != event.Object.Spec.NodeName {
-				keep = append(keep, event) // a move; all else is merged into what follows
-			}
-		}
-		return keep
+// KeepIf hands over each move of a pod; all else is merged into what follows.
+func ExampleCollection_KeepIf() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods.KeepIf(func(event eventqueue.Event[*corev1.Pod]) bool {
+		return !event.PriorKnown || event.Prior.Spec.NodeName != event.Object.Spec.NodeName
 	})
 	_ = pods.Add(newPod("till", "node-1", "1"))
 	_ = pods.Update(newPod("till", "node-1", "2"))

@@ -7,21 +7,21 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// FilterError says that the predicate of [FollowFiltered] panicked on an object. The collection
-// treats the object as rejected by the predicate.
-type FilterError struct {
+// PredicateError says that the predicate of [FollowFiltered] or [Collection.KeepIf] panicked on an
+// object. The panic counts as false.
+type PredicateError struct {
 	Key store.Key
 	// Err is a [*PanicError].
 	Err error
 }
 
 // Error names the key and the failure.
-func (e *FilterError) Error() string {
+func (e *PredicateError) Error() string {
 	return fmt.Sprintf("predicate failed on %q: %v", e.Key, e.Err)
 }
 
 // Unwrap returns Err.
-func (e *FilterError) Unwrap() error { return e.Err }
+func (e *PredicateError) Unwrap() error { return e.Err }
 
 // FollowFiltered is [Follow] for the objects for which keep returns true. If keep returns false for
 // the prior state of an object and true for the new one, the collection queues an Addition. In the
@@ -44,8 +44,7 @@ type filter[T any] struct {
 	keep func(T) bool
 
 	changes  []store.Change[T] // memory for the next commit
-	failures uint64
-	err      error
+	failures *predicateFailures
 }
 
 // of translates changes for a consumer that sees only the kept objects. The result is valid until
@@ -75,18 +74,6 @@ func (f *filter[T]) done() {
 		return
 	}
 	clear(f.changes)
-}
-
-// failed reports whether the predicate panicked since the last count.
-func (f *filter[T]) failed() bool { return f != nil && f.failures > 0 }
-
-// count adds how often the predicate panicked to the statistics.
-func (f *filter[T]) count(n *counters) {
-	if f.failed() {
-		n.filterFailures += f.failures
-		n.filterErr = f.err
-		f.failures = 0
-	}
 }
 
 // see translates one change. It returns false if the change concerns no kept object.
@@ -120,12 +107,77 @@ func (f *filter[T]) keeps(key store.Key, object T) (kept bool) {
 	if f == nil {
 		return true
 	}
-	defer func() {
-		if value := recover(); value != nil {
-			kept = false
-			f.failures++
-			f.err = &FilterError{Key: key, Err: &PanicError{Key: key, Value: value, Stack: debug.Stack()}}
-		}
-	}()
+	defer f.failures.catch(key, &kept)
 	return f.keep(object)
+}
+
+// KeepIf hands over the events for which keep returns true one by one. The collection merges all
+// other events as [KeepLatest] does, whatever [WithCompaction] selects. Memory then depends on the
+// number of events that keep selects. A nil keep removes the predicate.
+//
+// The collection calls keep once for each later event. The function runs under the lock of the
+// cache's writer, so it must be quick and must not write to the cache. If it panics, the collection
+// treats the result as false, and [Collection.Stats] reports the panic.
+func (c *Collection[T]) KeepIf(keep func(Event[T]) bool) {
+	if keep == nil {
+		c.keep.Store(nil)
+		return
+	}
+	c.keep.Store(&keep)
+}
+
+// policy returns the compaction in effect.
+func (c *Collection[T]) policy() Compaction {
+	if c.keep.Load() != nil {
+		return KeepLatest
+	}
+	return c.compaction
+}
+
+// want asks the predicate of KeepIf about each change. It returns nil if there is no predicate. The
+// result is valid until the next call.
+func (f *follower[T]) want(commit *store.Commit[T], changes []store.Change[T]) (wanted []bool) {
+	keep := f.of.keep.Load()
+	if keep == nil {
+		return nil
+	}
+	f.wanted = f.wanted[:0]
+	for i := range changes {
+		if f.of.isClosed() {
+			return nil // keep may close the collection
+		}
+		r := newRecord(&changes[i], commit.Origin, commit.Initial)
+		f.wanted = append(f.wanted, f.wants(*keep, r.Event))
+	}
+	return f.wanted
+}
+
+func (f *follower[T]) wants(keep func(Event[T]) bool, event Event[T]) (wanted bool) {
+	defer f.failures.catch(event.Key, &wanted)
+	return keep(event)
+}
+
+// predicateFailures counts the panics of predicates until the collection adds them to its
+// statistics. The lock of the cache's writer guards it.
+type predicateFailures struct {
+	n   uint64
+	err error
+}
+
+// catch recovers a panic of a predicate and sets its result to false. Call it by defer.
+func (p *predicateFailures) catch(key store.Key, result *bool) {
+	if value := recover(); value != nil {
+		*result = false
+		p.n++
+		p.err = &PredicateError{Key: key, Err: &PanicError{Key: key, Value: value, Stack: debug.Stack()}}
+	}
+}
+
+// count adds the failures to the statistics.
+func (p *predicateFailures) count(n *counters) {
+	if p.n > 0 {
+		n.predicateFailures += p.n
+		n.predicateErr = p.err
+		p.n = 0
+	}
 }

@@ -127,17 +127,17 @@ func TestPanicOfThePredicateRefusesTheObjectAndIsCounted(t *testing.T) {
 	require.NoError(t, cache.Update(at("a", "u", 4)))
 	assert.Equal(t, []string{"+2", "-2(2)", "+4"}, words(collect(take(t, c))))
 	s := c.Stats()
-	assert.EqualValues(t, 2, s.FilterFailures, "as the new state, and as the prior one")
-	var failure *FilterError
-	require.ErrorAs(t, s.FilterErr, &failure)
+	assert.EqualValues(t, 2, s.PredicateFailures, "as the new state, and as the prior one")
+	var failure *PredicateError
+	require.ErrorAs(t, s.PredicateErr, &failure)
 	assert.Equal(t, key("a"), failure.Key)
 	var panicked *PanicError
-	require.ErrorAs(t, s.FilterErr, &panicked)
+	require.ErrorAs(t, s.PredicateErr, &panicked)
 	assert.Equal(t, "ouch", panicked.Value)
 	assert.ErrorContains(t, failure, `predicate failed on "a"`)
 
 	late := FollowFiltered(cache, func(*thing) bool { panic("ouch") })
-	assert.EqualValues(t, 1, late.Stats().FilterFailures)
+	assert.EqualValues(t, 1, late.Stats().PredicateFailures)
 	assert.Zero(t, late.Len())
 }
 

@@ -6,6 +6,9 @@ import "github.com/kubereflector/kubereflector/store"
 type follower[T any] struct {
 	of     *Collection[T]
 	filter *filter[T] // nil if everything is kept
+
+	failures predicateFailures
+	wanted   []bool // memory for the next commit
 }
 
 var _ store.Follower[any] = (*follower[any])(nil)
@@ -23,7 +26,7 @@ func (f *follower[T]) Start(state *store.Snapshot[T]) {
 			c.enqueueLocked(&r, came)
 		}
 	}
-	f.filter.count(&c.counters)
+	f.failures.count(&c.counters)
 	if state.Synced() {
 		c.markListedLocked()
 	}
@@ -37,7 +40,8 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	}
 	changes := f.filter.of(commit.Changes, commit.Origin)
 	defer f.filter.done()
-	if !f.filter.failed() && c.inbox.put(changes, commit.Origin, commit.Initial) {
+	wanted := f.want(commit, changes)
+	if f.failures.n == 0 && c.inbox.put(changes, wanted, commit.Origin, commit.Initial, c.policy() != KeepAll) {
 		if len(changes) > 0 {
 			c.signal()
 		}
@@ -48,7 +52,7 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	if c.isClosed() {
 		return
 	}
-	f.filter.count(&c.counters)
+	f.failures.count(&c.counters)
 	if len(changes) > 0 {
 		came := now()
 		for i := range changes {
@@ -56,23 +60,12 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 				return // Close waits for mu
 			}
 			r := newRecord(&changes[i], commit.Origin, commit.Initial)
+			r.wanted = wanted != nil && wanted[i]
 			c.enqueueLocked(&r, came)
 		}
 		defer c.signal()
 	}
 	if commit.Synced && !c.listed {
 		c.markListedLocked()
-	}
-	if c.compactor == nil {
-		return
-	}
-	// Compact last: if the compactor ends the goroutine, every event is already queued.
-	for i := range changes {
-		if c.isClosed() {
-			return
-		}
-		if l, _ := c.keys.get(changes[i].Key); l != nil {
-			c.compactLocked(l)
-		}
 	}
 }

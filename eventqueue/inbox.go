@@ -18,10 +18,9 @@ type inbox[T any] struct {
 
 	// mu protects the fields below it. A goroutine takes it with or without Collection.mu, and
 	// holds it only for moments.
-	mu      sync.Mutex
-	open    bool         // events may be left here
-	merging bool         // the collection merges events of one key; the inbox does not
-	events  []arrival[T] // in the order in which they came
+	mu     sync.Mutex
+	open   bool         // events may be left here
+	events []arrival[T] // in the order in which they came
 
 	// spare is the memory for the next events. Guarded by Collection.mu.
 	spare []arrival[T]
@@ -41,8 +40,9 @@ const (
 )
 
 // put adds the events of changes to the inbox. It returns false if the caller must queue them
-// directly: because the inbox is full or closed, or because the last event has the same key.
-func (b *inbox[T]) put(changes []store.Change[T], origin Origin, initial bool) bool {
+// directly: because the inbox is full or closed, or because the last event has the same key and
+// merging is true.
+func (b *inbox[T]) put(changes []store.Change[T], wanted []bool, origin Origin, initial, merging bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := len(b.events)
@@ -52,12 +52,14 @@ func (b *inbox[T]) put(changes []store.Change[T], origin Origin, initial bool) b
 	if len(changes) == 0 {
 		return true
 	}
-	if b.merging && n > 0 && b.events[n-1].record.Key == changes[0].Key {
+	if merging && n > 0 && b.events[n-1].record.Key == changes[0].Key {
 		return false // merge, instead of many states of an object that changes all the time
 	}
 	came := now()
 	for i := range changes {
-		b.events = append(b.events, arrival[T]{newRecord(&changes[i], origin, initial), came})
+		r := newRecord(&changes[i], origin, initial)
+		r.wanted = wanted != nil && wanted[i]
+		b.events = append(b.events, arrival[T]{r, came})
 	}
 	b.nonEmpty.Store(true)
 	return true

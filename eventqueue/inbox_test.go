@@ -193,18 +193,6 @@ func TestDrainHearsOfWhatIsMergedAway(t *testing.T) {
 	})
 }
 
-func TestCompactorIsAskedAboutWhatLiesInTheInbox(t *testing.T) {
-	c := synced(t)
-	require.NoError(t, c.Update(at("a", "u", 2)))
-	require.NoError(t, c.Update(at("a", "u", 3)))
-	asked := 0
-	c.CompactBy(func([]Event[*thing]) []Event[*thing] { asked++; return nil })
-	assert.Equal(t, 1, asked)
-	require.NoError(t, c.Update(at("a", "u", 4)))
-	assert.Equal(t, 2, asked)
-	assert.Equal(t, []string{"1>4"}, words(collect(take(t, c))))
-}
-
 // TestLoopOverEventsNeedsNoMemory counts what is allocated for events that come while
 // others are handled.
 func TestLoopOverEventsNeedsNoMemory(t *testing.T) {

@@ -23,7 +23,7 @@ func peek(q *Queue[*thing]) []Event[*thing] {
 // are of one object. An object that enters the predicate again begins another life.
 type lives struct {
 	policy
-	asks  bool // the compactor may ask for deletions of its own accord
+	asks  bool // the predicate of KeepIf may keep deletions of its own accord
 	of    map[*thing]life
 	byUID map[named]int
 	begun int

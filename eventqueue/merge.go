@@ -1,12 +1,127 @@
 package eventqueue
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
-// merge merges two consecutive events of an object by the table in the package documentation. It
-// returns the result and the number of events: 0 if they cancel each other, 1, or 2 if both must
-// stay.
+// Compaction selects the events of an object that a collection keeps until they are acknowledged:
+// [KeepAll], [KeepLatest] or [KeepLast]. [Collection.KeepIf] selects single events.
+type Compaction int
+
+const (
+	// KeepAll keeps every event, as the series' EventQueue does. Memory grows for as long as a
+	// handler stalls.
+	KeepAll Compaction = 0
+
+	// KeepLatest merges events, so that memory depends on the number of keys, however long a
+	// handler stalls. A handler gets the latest state of an object, and the deletion of each object
+	// that it may know. Besides merged events, the collection buffers up to 64 unmerged events of
+	// all keys together. The table shows the result of merging the last waiting event with a new
+	// event:
+	//
+	//	waiting + new event                         becomes
+	//	Addition + Deletion                         nothing
+	//	Addition, tried + Deletion                  the Deletion, its Prior unknown
+	//	Addition, Initial + Deletion                the Deletion, its Prior unknown: an earlier
+	//	                                            process may have left something behind
+	//	Addition + Modification                     an Addition of the new object
+	//	Modification + Modification                 the new one, with the first Prior
+	//	Modification + Deletion                     the Deletion, with the first Prior
+	//	Deletion + Addition, same UID               a Modification from the acknowledged object;
+	//	                                            an Addition if none was acknowledged
+	//	Deletion, handed over + Addition, same UID  both
+	//	Deletion + Addition, another UID            both
+	//	Deletion + Addition, no UID                 both
+	//	anything + resync                           unchanged
+	//
+	// An event is "tried" if the collection handed over an event of its object and the handler did
+	// not acknowledge it. The handler may have acted on that object, so it must receive the object's
+	// deletion. [Queue.Each], [Queue.Events], [Queue.Oldest], [Queue.Newest] and [Collection.Events]
+	// hand over each event that they return or yield. If the holder of a queue uses none of them,
+	// all its events count as handed over, because the holder may act on the key.
+	//
+	// A merged event is tried if either event was tried, and Initial if either was Initial. It takes
+	// the origin and the final state of the newer event. The collection then tries to merge it with
+	// the event before it. For example, let [Deletion a, Addition b] wait when a Deletion of b comes.
+	// If b was not tried, the result is the Deletion of a. If b was tried, both deletions remain. A
+	// resync is never merged into other events, so an event has origin Resync only if nothing else
+	// happened.
+	//
+	// An OutOfScope Deletion follows the same table, although its object still exists. If the object
+	// leaves and comes back before the handler receives the Deletion, the result is a Modification.
+	// If the object comes back and is then deleted, the result is an ordinary Deletion.
+	//
+	// A queue keeps at most two merged events of a key, or three after an event was tried: the
+	// deletion of the acknowledged object, the deletion of the newest tried object, and the current
+	// event. An object name may be tried, deleted and re-created many times. The collection then
+	// drops the older deletions and counts them in [Stats].
+	KeepLatest Compaction = 1
+)
+
+// KeepLast keeps the last n events of each object. It merges the events before them into one, if
+// the table of [KeepLatest] allows it. A handler gets the last states one by one. A collection keeps
+// at most n events of a key, or as many as under KeepLatest if that is more. KeepLast(1) is
+// KeepLatest; a smaller n counts as 1.
+func KeepLast(n int) Compaction { return Compaction(max(n, 1)) }
+
+// String returns "KeepAll", "KeepLatest" or, for example, "KeepLast(3)".
+func (c Compaction) String() string {
+	switch {
+	case c == KeepAll:
+		return "KeepAll"
+	case c <= KeepLatest:
+		return "KeepLatest"
+	}
+	return fmt.Sprintf("KeepLast(%d)", int(c))
+}
+
+// add adds an event to the waiting events of its key. It returns the events, oldest first, and the
+// number of tried incarnations that it dropped. It may change the elements of waiting.
+func add[T any](c Compaction, waiting []record[T], next record[T]) (events []record[T], dropped int) {
+	if next.Origin == Resync && len(waiting) > 0 {
+		// The waiting events hand the object out anyway. A deleted object must not come back.
+		return waiting, 0
+	}
+	if c == KeepAll {
+		return append(waiting, next), 0
+	}
+	// A wanted event ends the merging before it, so only the events behind the last one can merge:
+	// the time of add does not grow with the number of wanted events.
+	begin := len(waiting)
+	for begin > 0 && !waiting[begin-1].wanted {
+		begin--
+	}
+	// Merge the oldest events first and the new event last.
+	for len(waiting)-begin >= max(int(c), 1) {
+		if mergeOldest(&waiting, begin) {
+			continue
+		}
+		last := len(waiting) - 1
+		merged, n := merge(&waiting[last], &next)
+		if n == 2 {
+			break
+		}
+		waiting[last] = record[T]{}
+		waiting = waiting[:last]
+		if n == 0 {
+			return waiting, 0
+		}
+		next = merged
+	}
+	waiting = append(waiting, next)
+	if next.Type != Deletion || next.PriorKnown {
+		return waiting, 0
+	}
+	return trim(waiting)
+}
+
+// merge merges two consecutive events of an object by the table of [KeepLatest]. It returns the
+// result and the number of events: 0 if they cancel each other, 1, or 2 if both must stay.
 func merge[T any](earlier, later *record[T]) (merged record[T], n int) {
 	switch {
+	case earlier.wanted:
+		return merged, 2
 	case earlier.Type == Deletion:
 		if later.Type != Addition || earlier.told || earlier.uid == "" || earlier.uid != later.uid {
 			return merged, 2
@@ -19,7 +134,7 @@ func merge[T any](earlier, later *record[T]) (merged record[T], n int) {
 		}
 		return merged, 1
 	case later.Type == Deletion:
-		if earlier.Type == Addition && !earlier.tried && !later.tried && !earlier.Initial {
+		if earlier.Type == Addition && !earlier.tried && !later.tried && !earlier.Initial && !later.wanted {
 			return merged, 0 // no handler ever knew of the object
 		}
 		return inherit(later, earlier), 1
@@ -41,10 +156,11 @@ func inherit[T any](e, earlier *record[T]) record[T] {
 	return merged
 }
 
-// mergeOldest merges the first two events that can be merged, and reports whether it found any.
-func mergeOldest[T any](events *[]record[T]) bool {
+// mergeOldest merges the first two events behind begin that can be merged, and reports whether it
+// found any.
+func mergeOldest[T any](events *[]record[T], begin int) bool {
 	all := *events
-	for i := range len(all) - 1 {
+	for i := begin; i < len(all)-1; i++ {
 		merged, n := merge(&all[i], &all[i+1])
 		if n == 2 {
 			continue
@@ -60,14 +176,14 @@ func mergeOldest[T any](events *[]record[T]) bool {
 
 // trim keeps only the newest of the deletions of objects that were never acknowledged, and returns
 // the number that it dropped. Otherwise a handler that always fails on an object that is always
-// re-created would fill memory. Events that are wanted stay; a nil wanted means that none is.
-func trim[T any](events []record[T], wanted []bool) (kept []record[T], dropped int) {
+// re-created would fill memory. Wanted events stay.
+func trim[T any](events []record[T]) (kept []record[T], dropped int) {
 	newer := false
 	for i := len(events) - 1; i >= 0; i-- {
 		if events[i].Type != Deletion || events[i].PriorKnown {
 			continue
 		}
-		if newer && (wanted == nil || !wanted[i]) {
+		if newer && !events[i].wanted {
 			events = slices.Delete(events, i, i+1)
 			dropped++
 		}

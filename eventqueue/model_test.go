@@ -16,11 +16,11 @@ import (
 
 // policy is a way to compact, and how many events of a key it keeps at most.
 type policy struct {
-	name      string
-	of        Compaction
-	compactor Compactor[*thing]
-	most      int
-	keep      func(*thing) bool // nil keeps everything
+	name   string
+	of     Compaction
+	keepIf func(Event[*thing]) bool
+	most   int
+	keep   func(*thing) bool // nil keeps everything
 }
 
 var policies = []policy{
@@ -28,24 +28,15 @@ var policies = []policy{
 	{name: "KeepLatest", of: KeepLatest, most: 3},
 	{name: "KeepLast(2)", of: KeepLast(2), most: 3},
 	{name: "KeepLast(5)", of: KeepLast(5), most: 5},
-	{name: "one's own", of: KeepAll, most: 1 << 30, compactor: func(events []Event[*thing]) []Event[*thing] {
-		var keep []Event[*thing]
-		for i, e := range events {
-			if i%3 == 1 {
-				keep = append(keep, e)
-			}
-			events[i] = Event[*thing]{}
-		}
-		return keep
-	}},
-	{name: "one's own that keeps nothing", of: KeepLast(3), most: 3, compactor: func([]Event[*thing]) []Event[*thing] { return nil }},
-	{name: "one's own that panics", of: KeepLast(3), most: 3, compactor: func([]Event[*thing]) []Event[*thing] { panic("ouch") }},
+	{name: "KeepIf", of: KeepAll, most: 1 << 30, keepIf: func(e Event[*thing]) bool { return len(e.Object.version)%3 == 1 }},
+	{name: "KeepIf that keeps nothing", of: KeepAll, most: 3, keepIf: func(Event[*thing]) bool { return false }},
+	{name: "KeepIf that panics", of: KeepAll, most: 3, keepIf: func(Event[*thing]) bool { panic("ouch") }},
 }
 
 func (p policy) collection(opts ...Option) *Collection[*thing] {
 	c := FollowFiltered(store.New(store.ObjectKey[*thing]), p.keep, append(opts, WithCompaction(p.of))...)
 	c.owned = true
-	c.CompactBy(p.compactor)
+	c.KeepIf(p.keepIf)
 	return c
 }
 
@@ -75,7 +66,6 @@ func (c *consumer) check(t require.TestingT, q *Queue[*thing]) {
 	for _, e := range peek(q) {
 		require.Equal(t, q.Key(), e.Key)
 		require.Equal(t, q.Key().Name, e.Object.name)
-		require.Zero(t, e.mark)
 		switch e.Type {
 		case Addition:
 			require.Nil(t, state, "addition of an object that is there")
@@ -262,7 +252,7 @@ func runModel(rt *rapid.T, p policy) {
 	defer c.Close()
 	defer c.cache.Follow(w.lives)()
 	w.uids = [][]string{{"u", "v"}, {"u", "v", ""}}[rapid.IntRange(0, 1).Draw(rt, "unknown UIDs")]
-	w.lives.asks = p.name == "one's own"
+	w.lives.asks = p.name == "KeepIf"
 	said := &history{p, map[store.Key][]*thing{}}
 	defer c.cache.Follow(said)()
 	rt.Repeat(map[string]func(*rapid.T){
@@ -327,7 +317,7 @@ func runModel(rt *rapid.T, p policy) {
 		w.lives.checkEnd(rt, held)
 	}
 	require.True(rt, isClosed(c.Synced()))
-	if p.of == KeepAll && p.compactor == nil {
+	if p.of == KeepAll && p.keepIf == nil {
 		require.Equal(rt, said.all, w.con.told)
 	}
 	checkStats(rt, c, 0)

@@ -19,6 +19,10 @@ type record[T any] struct {
 	// event may be one that was merged into this one. The handler may have acted on the object.
 	tried bool
 
+	// wanted is true if the predicate of KeepIf selected the event. The collection merges it into
+	// no later event.
+	wanted bool
+
 	// told is true if this very event was handed over and not acknowledged.
 	told bool
 
@@ -40,7 +44,7 @@ func (r *record[T]) wasRead() bool { return atomic.LoadUint32(&r.read) != 0 }
 
 // waitingAgain returns the event in the form in which it waits after its queue came back.
 func (r *record[T]) waitingAgain(handedOver bool) record[T] {
-	return record[T]{Event: r.Event, uid: r.uid, tried: r.tried || handedOver, told: r.told || handedOver}
+	return record[T]{Event: r.Event, uid: r.uid, wanted: r.wanted, tried: r.tried || handedOver, told: r.told || handedOver}
 }
 
 // newRecord returns the event of a change, for a consumer that acknowledged everything before it.

@@ -70,13 +70,13 @@ func TestCloseEndsTheQueueingOfALargeCommit(t *testing.T) {
 	}
 	asked := 0
 	closed := make(chan struct{})
-	c.CompactBy(func(events []Event[*thing]) []Event[*thing] {
+	c.KeepIf(func(Event[*thing]) bool {
 		asked++
 		go func() { defer close(closed); c.Close() }()
 		for !c.isClosed() {
 			runtime.Gosched()
 		}
-		return events
+		return true
 	})
 	for i, o := range objects {
 		objects[i] = at(o.name, "u", i+200)

@@ -83,9 +83,9 @@ var merging = map[string]func(t *testing.T) *Collection[*thing]{
 	"KeepLast(2)": func(t *testing.T) *Collection[*thing] {
 		return opened(t, WithCompaction(KeepLast(2)), WithBackoff(time.Hour, time.Hour))
 	},
-	"a compactor": func(t *testing.T) *Collection[*thing] {
+	"KeepIf": func(t *testing.T) *Collection[*thing] {
 		c := opened(t, WithCompaction(KeepAll), WithBackoff(time.Hour, time.Hour))
-		c.CompactBy(func([]Event[*thing]) []Event[*thing] { return nil })
+		c.KeepIf(func(Event[*thing]) bool { return false })
 		return c
 	},
 }

@@ -29,9 +29,7 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 	c.counters.events -= len(q.events)
 	c.countLocked(o)
 
-	joins := false
 	if rest := q.left(o); len(rest) > 0 {
-		joins = l.waiting != nil
 		c.putBackLocked(l, q, rest)
 	} else {
 		c.ages.remove(q)
@@ -51,9 +49,6 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 	c.queueUpLocked(l, o)
 	c.signal()
 	c.wakeDrainersLocked()
-	if joins {
-		c.compactLocked(l) // last: if it ends the goroutine, the queue is back
-	}
 }
 
 // left returns the events that must come again after a queue was settled.
@@ -108,7 +103,7 @@ func (c *Collection[T]) putBackLocked(l *line[T], q *Queue[T], rest []record[T])
 	events, came, dropped := again.events, len(again.events)+len(news.events), 0
 	for i := range news.events {
 		var n int
-		events, n = add(c.compaction, events, news.events[i])
+		events, n = add(c.policy(), events, news.events[i])
 		dropped += n
 	}
 	c.resizedLocked(l, again, events, came, dropped)

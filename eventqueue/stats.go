@@ -32,14 +32,10 @@ type Stats struct {
 	Panics uint64
 	// GivenUp is the number of queues that ended with a [Permanent] error.
 	GivenUp uint64
-	// CompactionFailures is the number of times that a [Compactor] failed;
-	// CompactionErr is the last one, a [*CompactionError], or nil.
-	CompactionFailures uint64
-	CompactionErr      error
-	// FilterFailures is the number of times that the predicate of [FollowFiltered]
-	// panicked; FilterErr is the last one, a [*FilterError], or nil.
-	FilterFailures uint64
-	FilterErr      error
+	// PredicateFailures is the number of times that the predicate of [FollowFiltered] or
+	// [Collection.KeepIf] panicked; PredicateErr is the last one, a [*PredicateError], or nil.
+	PredicateFailures uint64
+	PredicateErr      error
 }
 
 // Stats returns the collection's statistics. Its time does not depend on the number of events.
@@ -50,8 +46,7 @@ func (c *Collection[T]) Stats() Stats {
 	s := Stats{
 		Keys: c.keys.len, Waiting: n.waiting, Delayed: len(c.delayed), Out: n.out, Events: n.events,
 		Merged: n.merged, Dropped: n.dropped, Retries: n.retries, Panics: n.panics, GivenUp: n.givenUp,
-		CompactionFailures: n.compactionFailures, CompactionErr: n.compactionErr,
-		FilterFailures: n.filterFailures, FilterErr: n.filterErr,
+		PredicateFailures: n.predicateFailures, PredicateErr: n.predicateErr,
 	}
 	if c.ages.oldest != nil {
 		s.Oldest = now() - c.ages.oldest.since
@@ -63,9 +58,9 @@ func (c *Collection[T]) Stats() Stats {
 type counters struct {
 	waiting, out, events int
 
-	merged, dropped, retries, panics, givenUp, compactionFailures, filterFailures uint64
+	merged, dropped, retries, panics, givenUp, predicateFailures uint64
 
-	compactionErr, filterErr error
+	predicateErr error
 }
 
 // close resets the counts of the current state and keeps the totals.

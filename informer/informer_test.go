@@ -182,7 +182,7 @@ func TestSyncedIsPerSubscriber(t *testing.T) {
 		assert.True(t, isDone(picky.Synced()), "it is told of nothing")
 		assert.EqualValues(t, 1, panicking.Stats().Panics)
 		assert.EqualValues(t, 1, exiting.Stats().Panics)
-		assert.EqualValues(t, 1, picky.Stats().FilterFailures)
+		assert.EqualValues(t, 1, picky.Stats().PredicateFailures)
 		close(release)
 		synctest.Wait()
 		assert.True(t, isDone(slow.Synced()))

@@ -50,10 +50,10 @@ func (s *Subscription[T]) QueueStates(limit int) []eventqueue.QueueState {
 	return s.queues.QueueStates(limit)
 }
 
-// CompactBy sets a function that selects which queued events are kept: see
-// [eventqueue.Collection.CompactBy].
-func (s *Subscription[T]) CompactBy(compactor eventqueue.Compactor[T]) {
-	s.queues.CompactBy(compactor)
+// KeepIf sets a predicate that selects the events that are handed over one by one: see
+// [eventqueue.Collection.KeepIf].
+func (s *Subscription[T]) KeepIf(keep func(eventqueue.Event[T]) bool) {
+	s.queues.KeepIf(keep)
 }
 
 // Events iterates over events until ctx ends or the subscription is closed. The end of the loop
@@ -69,7 +69,7 @@ func (s *Subscription[T]) Events(ctx context.Context) iter.Seq[eventqueue.Event[
 // Close ends the subscription for good. It returns at once. After that, neither the handler nor a
 // loop body gets a further event. [Subscription.Done] is closed when the event that is being handed
 // over or handled has ended. Close may be called more than once and from anywhere, including the
-// handler, except from a predicate or a compactor.
+// handler, except from a predicate.
 func (s *Subscription[T]) Close() {
 	s.mu.Lock()
 	if s.closed {

@@ -65,7 +65,7 @@ func TestPanickingPredicateShowsAndHarmsNobodyElse(t *testing.T) {
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
 		<-sub.Synced()
 		synctest.Wait()
-		assert.EqualValues(t, 1, sub.Stats().FilterFailures)
+		assert.EqualValues(t, 1, sub.Stats().PredicateFailures)
 		assert.Len(t, other.read(), 1)
 		require.NoError(t, stop())
 	})
@@ -173,20 +173,12 @@ func TestLagIsSaidInNumbers(t *testing.T) {
 	})
 }
 
-func TestCompactionOfOnesOwn(t *testing.T) {
+func TestKeepIf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newPods()
 		var d diary
 		sub := i.Handle(d.funcs(), WithCompaction(eventqueue.KeepAll))
-		sub.CompactBy(func(events []eventqueue.Event[*corev1.Pod]) []eventqueue.Event[*corev1.Pod] {
-			var keep []eventqueue.Event[*corev1.Pod]
-			for _, e := range events {
-				if strings.HasSuffix(e.Object.ResourceVersion, "0") {
-					keep = append(keep, e)
-				}
-			}
-			return keep
-		})
+		sub.KeepIf(func(e eventqueue.Event[*corev1.Pod]) bool { return strings.HasSuffix(e.Object.ResourceVersion, "0") })
 		for version := 1; version <= 25; version++ {
 			require.NoError(t, i.cache.Add(pod("a", "u1", version)))
 		}

@@ -51,7 +51,7 @@ func queueOption(opt eventqueue.Option) SubscriptionOption {
 
 // WithCompaction sets which events are kept for a subscriber that falls behind. The default is
 // [eventqueue.KeepLatest], whose memory does not grow with the lag. [eventqueue.KeepAll] keeps
-// every state in between. For a function of your own see [Subscription.CompactBy].
+// every state in between. For a function of your own see [Subscription.KeepIf].
 func WithCompaction(c eventqueue.Compaction) SubscriptionOption {
 	return queueOption(eventqueue.WithCompaction(c))
 }
