@@ -29,8 +29,7 @@
 // In tests, [WithMutationGuard] finds code that changes cached objects. Package ondemand fetches
 // whole objects beside an informer of their metadata.
 //
-// A program with many informers puts them into a [Group]. [Share] adds an informer to the group and
-// stops it when its last user releases it.
+// A program with many informers puts them into a [Group].
 //
 // # Guarantees
 //
@@ -65,8 +64,6 @@
 //     OutOfScope set. Nothing is written to a scope after it was dropped. Scopes may be shards,
 //     which come and go one by one: the informer neither lists the remaining shards again nor sends
 //     events for their objects.
-//   - I11. If the queue of a subscriber exceeds its [WithQueueLimit], the informer ends the
-//     subscription and reports an error. Until then the subscriber misses no event.
 //
 // # Synced and ready
 //
@@ -99,8 +96,7 @@
 // [*eventqueue.HandlerError]. Both go to the logger and to the hook given by [WithErrorHook]. Run
 // returns the error of the reflector, in a [*ScopeError] if there are several reflectors, and a
 // [*SubscriptionError] for each subscriber that had events left. A [*SyncError] says why an
-// informer is not synced, and a [*StaleError] why it is not ready. A [*ShareError] says why an
-// informer cannot be shared, and a [*QueueLimitError] why a subscription was ended. A
-// [*BackingError] means that the informer was given a store of another type, and [ErrBackingEnded]
-// that the Run of its store did not return.
+// informer is not synced, and a [*StaleError] why it is not ready. A [*BackingError] means that the
+// informer was given a store of another type, and [ErrBackingEnded] that the Run of its store did not
+// return.
 package informer

@@ -68,37 +68,6 @@ func ExampleGroup() {
 	// <nil>
 }
 
-// One informer for all who ask for it by its name; it ends with the last of them.
-func ExampleShare() {
-	server, clientset := serve()
-	defer server.Close()
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	var all informer.Group
-	result := make(chan error, 1)
-	go func() { result <- all.Run(ctx) }()
-
-	pods := func() *informer.Lease[*corev1.Pod] {
-		lease, err := informer.Share(&all, "pods", func() *informer.Informer[*corev1.Pod] {
-			return informer.New(clientset.CoreV1().Pods(""))
-		})
-		if err != nil {
-			panic(err)
-		}
-		return lease
-	}
-	one, two := pods(), pods()
-	fmt.Println("the same:", one.Informer() == two.Informer())
-	one.Release()
-	two.Release()
-	<-two.Done() // its watch has ended, too
-	stop()
-	fmt.Println(<-result)
-	// Output:
-	// the same: true
-	// <nil>
-}
-
 // Of two clusters, all in one cache; scopes may come and go while it runs.
 func ExampleNewScoped() {
 	west, westClient := serve(newPod("till", "node-1"))

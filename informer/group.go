@@ -19,16 +19,14 @@ type Member interface {
 }
 
 // Group runs many informers as one: it starts them together, waits for them together, and stops
-// them one by one or together. Members may come and go while it runs. [Share] adds an informer with
-// several users, which ends with its last user.
+// them one by one or together. Members may come and go while it runs.
 //
 // The zero Group is empty and ready to use. All methods may be called from any goroutine.
 type Group struct {
 	// mu protects the fields below it. It is never held while a member is called.
 	mu      sync.Mutex
 	members []*Membership // in the order in which they were added
-	shared  map[string]*share
-	run     *together // nil unless Run runs
+	run     *together     // nil unless Run runs
 }
 
 var (

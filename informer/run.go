@@ -91,8 +91,8 @@ func (i *Informer[T]) start(ctx context.Context) (*run[T], error) {
 	return r, nil
 }
 
-// serve starts the goroutines of a subscriber: a worker if it has a handler, and others for a
-// resync and a queue limit. The caller holds the informer's mu.
+// serve starts the goroutines of a subscriber: a worker if it has a handler, and another one for a
+// resync. The caller holds the informer's mu.
 func (r *run[T]) serve(s *Subscription[T]) {
 	if r.ending {
 		return
@@ -102,9 +102,6 @@ func (r *run[T]) serve(s *Subscription[T]) {
 	}
 	if s.resync > 0 {
 		r.workers.Go(func() { s.resyncs(r.feeding) })
-	}
-	if s.limit > 0 {
-		r.workers.Go(func() { s.limits(r.feeding) })
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/decorate"
 )
 
 var (
@@ -60,20 +59,6 @@ func NewScoped[T any](key store.KeyFunc[T], opts ...Option) *Informer[T] {
 // scope. opts apply to this reflector, after the options that [WithReflector] gave for all of them.
 // Its name combines informer and scope. A final failure of one reflector ends Run for all.
 func AddScope[T reflector.Object, L any](i *Informer[T], scope store.Scope, client reflector.Client[T, L], opts ...reflector.Option) error {
-	return i.addScope(scope, opts, func(part store.Store[T], opts []reflector.Option) Feed {
-		return reflector.New(client, part, opts...)
-	})
-}
-
-// AddTransformedScope is [AddScope] for an informer that caches the results of fn: see
-// [NewTransformed].
-func AddTransformedScope[T reflector.Object, L, S any](i *Informer[S], scope store.Scope, client reflector.Client[T, L], fn func(T) (S, error), opts ...reflector.Option) error {
-	return i.addScope(scope, opts, func(part store.Store[S], opts []reflector.Option) Feed {
-		return reflector.New(client, decorate.Transform(part, store.ObjectKey[T], fn), opts...)
-	})
-}
-
-func (i *Informer[T]) addScope(scope store.Scope, opts []reflector.Option, reflect func(store.Store[T], []reflector.Option) Feed) error {
 	all, ok := i.feed.(*scopes[T])
 	if !ok {
 		return &ScopeError{i.name, scope, ErrNotScoped}
@@ -82,7 +67,7 @@ func (i *Informer[T]) addScope(scope store.Scope, opts []reflector.Option, refle
 	if scope.Shard != (store.Shard{}) {
 		own = append(own, reflector.WithShard(scope.Shard))
 	}
-	err := all.add(scope, func(part store.Store[T]) Feed { return reflect(part, append(own, opts...)) })
+	err := all.add(scope, func(part store.Store[T]) Feed { return reflector.New(client, part, append(own, opts...)...) })
 	if err != nil {
 		return &ScopeError{i.name, scope, err}
 	}

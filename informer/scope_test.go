@@ -226,25 +226,6 @@ func TestHandlerMayDropTheScopeThatItHearsOf(t *testing.T) {
 	})
 }
 
-func TestTransformedScopes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, westServer, eastServer := newClusters(t)
-		i := NewScoped(site.key)
-		require.NoError(t, AddTransformedScope(i, west, clientOf(t, westServer).CoreV1().Pods("default"), siteOf))
-		require.NoError(t, AddTransformedScope(i, east, clientOf(t, eastServer).CoreV1().Pods("default"), siteOf))
-		stop := start(t, i)
-		require.NoError(t, i.WaitForSync(t.Context()))
-		require.NoError(t, eastServer.Update(onNode("a", "n2")))
-		synctest.Wait()
-		at := map[string]string{}
-		for key, s := range i.Cache().All() {
-			at[key.String()] = s.node
-		}
-		assert.Equal(t, map[string]string{"west|default/a": "n", "east|default/a": "n2"}, at)
-		require.NoError(t, stop())
-	})
-}
-
 func TestScopesComeAndGoAsRunDoes(t *testing.T) {
 	server := reflectortest.Start(t)
 	for n := range 4 {

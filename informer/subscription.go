@@ -23,8 +23,7 @@ type Subscription[T any] struct {
 	// mu protects the fields below it.
 	mu      sync.Mutex
 	closed  bool
-	err     error // why the informer ended it; nil if closed by Close
-	working int   // workers, and loops over Events
+	working int // workers, and loops over Events
 	done    chan struct{}
 }
 
@@ -43,6 +42,11 @@ func (s *Subscription[T]) Lag() int { return s.queues.Len() }
 // Stats returns how far the subscriber is behind, in objects, events and time. It also counts
 // merged, dropped, retried and given-up events.
 func (s *Subscription[T]) Stats() eventqueue.Stats { return s.queues.Stats() }
+
+// Bytes estimates the memory of the subscriber's queue beyond the memory of the cache: its events,
+// and those objects of the events that the cache no longer holds. It looks at all events: see
+// [eventqueue.Collection.Bytes].
+func (s *Subscription[T]) Bytes() int64 { return s.queues.Bytes(nil) }
 
 // QueueStates returns the states of the queues of single objects, the oldest first, up to limit:
 // see [eventqueue.Collection.QueueStates].

@@ -18,7 +18,6 @@ type SubscriptionOption interface {
 type subscriptionOptions struct {
 	common
 	resync   time.Duration // 0 for none
-	limit    int64         // of bytes; 0 for none
 	queueing []eventqueue.Option
 }
 
