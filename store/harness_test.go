@@ -64,7 +64,7 @@ func indexed(t *testing.T, c *podCache, fn func(*corev1.Pod) []string) (values f
 	t.Helper()
 	index, err := AddIndex(c, "index", fn)
 	require.NoError(t, err)
-	return func() int { return len(index.indexer.terms) }
+	return func() int { return len(index.indexer.known) }
 }
 
 // snapshots counts the snapshots that were made of a cache.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -23,10 +22,9 @@ type Indexable[T any] interface {
 // [Index.On]. An iteration allocates nothing for an object and holds no lock. The first read after
 // a commit makes a snapshot.
 type Index[I comparable, T any] struct {
-	of       *Cache[T]
-	at       *Snapshot[T] // nil for the current state
-	postings *postings[T]
-	indexer  *indexer[I, T]
+	of      *Cache[T]
+	at      *Snapshot[T] // nil for the current state
+	indexer *indexer[I, T]
 }
 
 // AddIndex adds an index to a cache, at any time. It indexes the objects that the cache holds
@@ -47,32 +45,24 @@ func AddIndexFunc[T any, I comparable](to Indexable[T], name string, values func
 	if values == nil || compare == nil {
 		panic(fmt.Sprintf("store: index %q: AddIndex needs a function", name))
 	}
-	v := &indexer[I, T]{name: name, values: values, compare: compare, terms: make(map[I]*term)}
 	c := to.cache()
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	if slices.ContainsFunc(c.indexes, func(x *postings[T]) bool { return x.name == name }) {
 		return nil, fmt.Errorf("index %q: the cache has an index of this name: choose another name", name)
 	}
-	v.position = int32(len(c.indexes))
-	x := &postings[T]{
-		name:     name,
-		position: v.position,
-		tree:     newPostingTree(v.less),
-		terms:    v.find,
-		release:  v.release,
-		compare:  v.order,
-	}
-	if err := c.fill(x); err != nil {
+	v := &indexer[I, T]{values: values, compare: compare, known: make(map[I]*term)}
+	v.postings = postings[T]{name, int32(len(c.indexes)), newPostingTree(v.less), v}
+	if err := c.fill(&v.postings); err != nil {
 		return nil, err
 	}
 	c.trees.Lock()
 	c.mu.Lock()
 	c.published.Store(nil)
-	c.indexes = append(c.indexes, x)
+	c.indexes = append(c.indexes, &v.postings)
 	c.mu.Unlock()
 	c.trees.Unlock()
-	return &Index[I, T]{of: c, postings: x, indexer: v}, nil
+	return &Index[I, T]{of: c, indexer: v}, nil
 }
 
 // fill indexes the objects that the cache holds. The caller holds writer.
@@ -85,7 +75,7 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 	c.entries.scan(func(h *header) bool {
 		e := entryOf[T](h)
 		var terms []*term
-		if terms, err = x.terms(nil, nil, e.key(), e.object); err != nil {
+		if terms, err = x.terms.find(nil, nil, e.key(), e.object); err != nil {
 			return false
 		}
 		all = append(all, found{e, x.arrange(terms)})
@@ -104,8 +94,8 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 // On returns the index as of a snapshot. It panics if the snapshot is older than the index, or from
 // another cache.
 func (x *Index[I, T]) On(snapshot *Snapshot[T]) *Index[I, T] {
-	if snapshot.of != x.of || len(snapshot.indexes) <= int(x.postings.position) {
-		panic(fmt.Sprintf("store: index %q: the snapshot is older than the index, or from another cache", x.postings.name))
+	if snapshot.of != x.of || len(snapshot.indexes) <= int(x.indexer.position) {
+		panic(fmt.Sprintf("store: index %q: the snapshot is older than the index, or from another cache", x.indexer.name))
 	}
 	pinned := *x
 	pinned.at = snapshot
@@ -114,20 +104,7 @@ func (x *Index[I, T]) On(snapshot *Snapshot[T]) *Index[I, T] {
 
 // Get iterates over the objects that have a value, in the order of their keys.
 func (x *Index[I, T]) Get(value I) iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) {
-		next := prefetcher[T]{yield: yield}
-		var found *term
-		x.tree().ascend(posting{term: &term{value: value}}, func(p posting) bool {
-			if p.term != found {
-				if found != nil || valueOf[I](p.term) != value {
-					return false
-				}
-				found = p.term
-			}
-			return next.add(p.entry)
-		})
-		next.flush()
-	}
+	return x.ascend(value, func(found I) bool { return found == value })
 }
 
 // Range iterates over the objects that have a value in the half-open interval [from, to), in the
@@ -142,19 +119,11 @@ func (x *Index[I, T]) From(from I) iter.Seq2[Key, T] {
 }
 
 // All iterates over all objects that have a value, in the order of the values.
-func (x *Index[I, T]) All() iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) {
-		x.tree().scan(func(p posting) bool { return yield(p.entry.key(), entryOf[T](p.entry).object) })
-	}
-}
+func (x *Index[I, T]) All() iter.Seq2[Key, T] { return x.read(postingTree.scan) }
 
 // Backward iterates over all objects that have a value, in descending order of the values. Objects
 // with the same value come in descending order of their keys.
-func (x *Index[I, T]) Backward() iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) {
-		x.tree().reverse(func(p posting) bool { return yield(p.entry.key(), entryOf[T](p.entry).object) })
-	}
-}
+func (x *Index[I, T]) Backward() iter.Seq2[Key, T] { return x.read(postingTree.reverse) }
 
 // Values iterates over the distinct values of all objects, in order.
 func (x *Index[I, T]) Values() iter.Seq[I] {
@@ -172,17 +141,24 @@ func (x *Index[I, T]) Values() iter.Seq[I] {
 
 // ascend iterates from a value on, while within returns true.
 func (x *Index[I, T]) ascend(from I, within func(I) bool) iter.Seq2[Key, T] {
-	return func(yield func(Key, T) bool) {
+	return x.read(func(tree postingTree, visit func(posting) bool) {
 		var last *term
-		x.tree().ascend(posting{term: &term{value: from}}, func(p posting) bool {
-			if p.term != last {
-				if !within(valueOf[I](p.term)) {
-					return false
-				}
-				last = p.term
+		tree.ascend(posting{term: &term{value: from}}, func(p posting) bool {
+			if p.term != last && !within(valueOf[I](p.term)) {
+				return false
 			}
-			return yield(p.entry.key(), entryOf[T](p.entry).object)
+			last = p.term
+			return visit(p)
 		})
+	})
+}
+
+// read iterates over the entries of the postings that walk visits.
+func (x *Index[I, T]) read(walk func(tree postingTree, visit func(posting) bool)) iter.Seq2[Key, T] {
+	return func(yield func(Key, T) bool) {
+		next := prefetcher[T]{yield: yield}
+		walk(x.tree(), func(p posting) bool { return next.add(p.entry) })
+		next.flush()
 	}
 }
 
@@ -192,7 +168,7 @@ func (x *Index[I, T]) tree() postingTree {
 	if s == nil {
 		s = x.of.Snapshot()
 	}
-	return s.indexes[x.postings.position]
+	return s.indexes[x.indexer.position]
 }
 
 // prefetcher passes entries of an index to a loop's body, 16 at a time: see yieldAll.
@@ -214,100 +190,4 @@ func (b *prefetcher[T]) flush() (more bool) {
 	n := b.n
 	b.n = 0
 	return yieldAll(b.entries[:n], b.yield)
-}
-
-// indexer runs an index function under Cache.writer and turns the values of objects into terms.
-// Guarded by Cache.writer, except for the constant fields name, position, values and compare.
-type indexer[I comparable, T any] struct {
-	name     string
-	position int32
-	values   func(T) []I
-	compare  func(a, b I) int
-
-	terms map[I]*term
-	seq   uint64
-}
-
-// errCompare means that a compare function reports that a value differs from itself.
-var errCompare = errors.New("the compare function says that a value differs from itself")
-
-// less orders postings by value, then by key.
-func (v *indexer[I, T]) less(a, b posting) bool {
-	if a.term != b.term {
-		if c := v.order(a.term, b.term); c != 0 {
-			return c < 0
-		}
-	}
-	return lessEntryOf(a, b)
-}
-
-// order orders terms by value.
-func (v *indexer[I, T]) order(a, b *term) int {
-	return v.compare(valueOf[I](a), valueOf[I](b))
-}
-
-// find runs the user's function and appends the terms of its values to into. After a panic it
-// releases the terms.
-//
-// It compares each value with the terms of held first, because that is quicker than a map lookup.
-func (v *indexer[I, T]) find(into, held []*term, key Key, object T) (found []*term, err error) {
-	found = into
-	done := false
-	defer func() {
-		if done {
-			return
-		}
-		for _, t := range found[len(into):] {
-			v.release(t)
-		}
-		if value := recover(); value != nil {
-			err = recovered(value)
-		}
-		found, err = into, fmt.Errorf("index %q: function for %.253q: %w", v.name, key, err)
-	}()
-	for i, value := range v.values(object) {
-		if value != value {
-			continue // a NaN: no search finds it
-		}
-		if i < len(held) && valueOf[I](held[i]) == value {
-			held[i].uses++
-			found = append(found, held[i])
-			continue
-		}
-		var t *term
-		if t, err = v.acquire(value); err != nil {
-			return found, err
-		}
-		found = append(found, t)
-	}
-	done = true
-	return found, nil
-}
-
-func (v *indexer[I, T]) acquire(value I) (*term, error) {
-	if t := v.terms[value]; t != nil {
-		t.uses++
-		return t, nil
-	}
-	// The first call of compare for a value is here, where a panic rejects one object only.
-	if v.compare(value, value) != 0 {
-		return nil, errCompare
-	}
-	v.seq++
-	t := &term{index: v.position, value: value, uses: 1, seq: v.seq}
-	v.terms[value] = t
-	return t, nil
-}
-
-func (v *indexer[I, T]) release(t *term) {
-	if t.uses--; t.uses == 0 {
-		delete(v.terms, valueOf[I](t))
-	}
-}
-
-// valueOf returns the value of a term. If I is an interface type, a nil I is stored as a nil any. A
-// type assertion without ok would panic on it.
-func valueOf[I comparable](t *term) I {
-	value, _ := t.value.(I)
-	return value
 }

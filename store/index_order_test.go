@@ -65,6 +65,6 @@ func TestOrderOfAnIndexFollowsChanges(t *testing.T) {
 	assert.Equal(t, []string{"a/2", "a/3", "b/1", "a/2"}, names(byRank.All()))
 	assert.Equal(t, []int{5, 20}, slices.Collect(byRank.Values()))
 	assert.Equal(t, []int{-1, 5, 10}, slices.Collect(pinned.Values()))
-	assert.Equal(t, "rank", byRank.postings.name)
+	assert.Equal(t, "rank", byRank.indexer.name)
 	checkIndex(t, byRank)
 }

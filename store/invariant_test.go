@@ -87,21 +87,21 @@ func checkIndex[I comparable, T any](t require.TestingT, r *Index[I, T]) {
 	c.entries.scan(func(h *header) bool {
 		e := entryOf[T](h)
 		var values []I
-		for _, term := range e.section(r.postings.position) {
+		for _, term := range e.section(r.indexer.position) {
 			uses[term]++
 			postings++
 			values = append(values, valueOf[I](term))
-			found, ok := postingsOf(r.postings.tree).Get(posting{term, h})
+			found, ok := postingsOf(r.indexer.tree).Get(posting{term, h})
 			require.True(t, ok, "no posting of %v for %v", term.value, e.key())
 			require.Same(t, h, found.entry)
 			require.Same(t, term, found.term)
-			require.Same(t, r.indexer.terms[valueOf[I](term)], term)
+			require.Same(t, r.indexer.known[valueOf[I](term)], term)
 		}
 		require.ElementsMatch(t, distinct(r.indexer.values(e.object)), values, "values of %v", e.key())
 		return true
 	})
-	require.Equal(t, postings, postingsOf(r.postings.tree).Len(), "the tree has what the entries have, and no more")
-	require.Len(t, r.indexer.terms, len(uses), "a value that nothing has is forgotten")
+	require.Equal(t, postings, postingsOf(r.indexer.tree).Len(), "the tree has what the entries have, and no more")
+	require.Len(t, r.indexer.known, len(uses), "a value that nothing has is forgotten")
 	for term, n := range uses {
 		require.Equal(t, n, term.uses, "uses of %v", term.value)
 	}

@@ -48,9 +48,9 @@ func (m *model) checkState(t *rapid.T, s *Snapshot[*corev1.Pod], held map[Key]*c
 		want := slices.DeleteFunc(slices.Clone(keys), func(key Key) bool { return !slices.Contains(held[key].Finalizers, tag) })
 		tagged[tag] = len(want) > 0
 		for _, x := range []*Index[string, *corev1.Pod]{m.byTag, m.late} {
-			if x != nil && int(x.postings.position) < len(s.indexes) { // else the state is older than the index
+			if x != nil && int(x.indexer.position) < len(s.indexes) { // else the state is older than the index
 				got := slices.Collect(first(x.On(s).Get(tag)))
-				require.True(t, slices.Equal(want, got), "%s %q: want %v, got %v", x.postings.name, tag, want, got)
+				require.True(t, slices.Equal(want, got), "%s %q: want %v, got %v", x.indexer.name, tag, want, got)
 			}
 		}
 	}

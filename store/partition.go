@@ -132,7 +132,7 @@ func (c *Cache[T]) Drop(scope Scope) error {
 		c.complete = false
 	}
 	for _, key := range rejected {
-		if scope.Shard.whole() { // else the shard of the key is unknown
+		if scope.Shard.IsEverything() { // else the shard of the key is unknown
 			delete(c.whole.rejected, key)
 		}
 	}

@@ -25,7 +25,7 @@ func (s Scope) String() string {
 	case s.Namespace == "":
 		place = "cluster " + s.Cluster
 	}
-	if s.Shard.whole() {
+	if s.Shard.IsEverything() {
 		return place
 	}
 	return place + ", " + s.Shard.String()
@@ -91,9 +91,9 @@ func Shards(by ShardKey, n int) []Shard {
 	return shards
 }
 
-// IsEverything reports whether the shard contains every hash. A shard [ByOwner] still lacks objects
-// without a controller.
-func (s Shard) IsEverything() bool { return s.From == 0 && s.To == 0 }
+// IsEverything reports whether the shard contains every object. A shard [ByOwner] does not, because
+// it lacks objects without a controller.
+func (s Shard) IsEverything() bool { return s.From == 0 && s.To == 0 && s.By != ByOwner }
 
 // Contains reports whether a hash is in the shard: see [ShardHash].
 func (s Shard) Contains(hash uint64) bool { return s.From <= hash && hash <= s.last() }
@@ -106,12 +106,9 @@ func (s Shard) String() string {
 	return fmt.Sprintf("%v %016x-%016x", s.By, s.From, s.last())
 }
 
-// whole reports whether the shard contains every object.
-func (s Shard) whole() bool { return s.IsEverything() && s.By != ByOwner }
-
 // covers reports whether this shard certainly contains every object of another shard.
 func (s Shard) covers(other Shard) bool {
-	return s.whole() || s.By == other.By && s.From <= other.From && other.last() <= s.last()
+	return s.IsEverything() || s.By == other.By && s.From <= other.From && other.last() <= s.last()
 }
 
 // overlaps reports whether an object may be in both shards.

@@ -11,7 +11,7 @@ import (
 // The writers of the two shards receive the change at different times.
 
 // sharded reports whether other partitions may have objects in the same namespace or cluster.
-func (p *Partition[T]) sharded() bool { return p.scope != nil && !p.scope.Shard.whole() }
+func (p *Partition[T]) sharded() bool { return p.scope != nil && !p.scope.Shard.IsEverything() }
 
 // inShard reports whether an object belongs to the partition's shard. The scope contains its key.
 // It is true if the partition is not sharded.

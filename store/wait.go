@@ -234,11 +234,7 @@ func (e *WaitError) Error() string {
 	fmt.Fprintf(&b, ", reached %.64q", e.Reached)
 	separator := " before the rejected "
 	for _, key := range e.Rejected[:min(len(e.Rejected), maxListed)] {
-		name := "object without a key"
-		if key != (Key{}) {
-			name = fmt.Sprintf("%.253q", key)
-		}
-		b.WriteString(separator + name)
+		b.WriteString(separator + nameOfKey(key))
 		separator = ", "
 	}
 	if len(e.Rejected) > maxListed {

@@ -2,6 +2,8 @@ package store
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -47,13 +49,16 @@ type postings[T any] struct {
 	// Cache.entries.
 	tree postingTree
 
-	// terms runs the user's function, and appends a reference to the term of each value. release
-	// releases one reference. The caller holds Cache.writer. held has the terms of the current
-	// object under the key, because most updates do not change them.
-	terms   func(into, held []*term, key Key, object T) ([]*term, error)
-	release func(*term)
-	// compare orders terms by value.
-	compare func(a, b *term) int
+	// terms is the indexer.
+	terms interface {
+		// find runs the user's function, and appends a reference to the term of each value. held has
+		// the terms of the current object under the key, because most updates do not change them.
+		find(into, held []*term, key Key, object T) ([]*term, error)
+		// release releases one reference.
+		release(*term)
+		// order orders terms by value.
+		order(a, b *term) int
+	}
 }
 
 // move replaces the postings of one entry by the postings of another under the same key; either may
@@ -95,7 +100,7 @@ func (x *postings[T]) load(mutations []mutation[T]) {
 			t.next = 0
 		}
 	}()
-	sortTermsBy(terms, x.compare)
+	sortTermsBy(terms, x.terms.order)
 	n := int32(0)
 	for _, t := range terms {
 		n, t.next = n+t.next, n
@@ -121,7 +126,7 @@ func (x *postings[T]) arrange(terms []*term) []*term {
 	kept := terms[:1]
 	for _, t := range terms[1:] {
 		if t == kept[len(kept)-1] {
-			x.release(t)
+			x.terms.release(t)
 			continue
 		}
 		kept = append(kept, t)
@@ -144,7 +149,7 @@ func sortTermsBy(terms []*term, compare func(a, b *term) int) { slices.SortFunc(
 // holds writer.
 func (c *Cache[T]) release(terms []*term) {
 	for _, t := range terms {
-		c.indexes[t.index].release(t)
+		c.indexes[t.index].terms.release(t)
 	}
 }
 
@@ -188,4 +193,99 @@ func (s *termSet) section(position int32) []*term {
 		to++
 	}
 	return terms[from:to]
+}
+
+// indexer is the part of an index that knows the type of its values. Guarded by Cache.writer, except
+// for the functions.
+type indexer[I comparable, T any] struct {
+	postings[T]
+	values  func(T) []I
+	compare func(a, b I) int
+
+	known map[I]*term // the terms of all values
+	seq   uint64
+}
+
+// errCompare means that a compare function reports that a value differs from itself.
+var errCompare = errors.New("the compare function says that a value differs from itself")
+
+// less orders postings by value, then by key.
+func (v *indexer[I, T]) less(a, b posting) bool {
+	if a.term != b.term {
+		if c := v.order(a.term, b.term); c != 0 {
+			return c < 0
+		}
+	}
+	return lessEntryOf(a, b)
+}
+
+// order orders terms by value.
+func (v *indexer[I, T]) order(a, b *term) int {
+	return v.compare(valueOf[I](a), valueOf[I](b))
+}
+
+// find runs the user's function and appends the terms of its values to into. After a panic it
+// releases the terms.
+//
+// It compares each value with the terms of held first, because that is quicker than a map lookup.
+func (v *indexer[I, T]) find(into, held []*term, key Key, object T) (found []*term, err error) {
+	found = into
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		for _, t := range found[len(into):] {
+			v.release(t)
+		}
+		if value := recover(); value != nil {
+			err = recovered(value)
+		}
+		found, err = into, fmt.Errorf("index %q: function for %.253q: %w", v.name, key, err)
+	}()
+	for i, value := range v.values(object) {
+		if value != value {
+			continue // a NaN: no search finds it
+		}
+		if i < len(held) && valueOf[I](held[i]) == value {
+			held[i].uses++
+			found = append(found, held[i])
+			continue
+		}
+		var t *term
+		if t, err = v.acquire(value); err != nil {
+			return found, err
+		}
+		found = append(found, t)
+	}
+	done = true
+	return found, nil
+}
+
+func (v *indexer[I, T]) acquire(value I) (*term, error) {
+	if t := v.known[value]; t != nil {
+		t.uses++
+		return t, nil
+	}
+	// The first call of compare for a value is here, where a panic rejects one object only.
+	if v.compare(value, value) != 0 {
+		return nil, errCompare
+	}
+	v.seq++
+	t := &term{index: v.position, value: value, uses: 1, seq: v.seq}
+	v.known[value] = t
+	return t, nil
+}
+
+func (v *indexer[I, T]) release(t *term) {
+	if t.uses--; t.uses == 0 {
+		delete(v.known, valueOf[I](t))
+	}
+}
+
+// valueOf returns the value of a term. If I is an interface type, a nil I is stored as a nil any. A
+// type assertion without ok would panic on it.
+func valueOf[I comparable](t *term) I {
+	value, _ := t.value.(I)
+	return value
 }
