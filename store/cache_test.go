@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -135,38 +134,6 @@ func TestSnapshotNeverChanges(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestReplaceReportsRealChangesOnly(t *testing.T) {
-	c := newPods()
-	same := pod("", "same", "u1", "1")
-	require.NoError(t, c.Replace([]*corev1.Pod{same, pod("", "changed", "u2", "2"), pod("", "gone", "u3", "3")}, "3"))
-	rec := follow(c)
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "changed", "u2", "5"), pod("", "same", "u1", "1"), pod("", "new", "u4", "6")}, "6"))
-
-	assert.Equal(t, []string{"Deletion gone 3", "Modification changed 2->5", "Addition new 6"}, rec.changes())
-	got, _ := c.Get(Key{Name: "same"})
-	assert.Same(t, same, got, "an unchanged object keeps its pointer")
-}
-
-func TestReplaceWithoutVersionsReportsEverything(t *testing.T) {
-	// client-go's fake clientset leaves UID and resource version empty: that
-	// is no knowledge, so nothing may be taken for unchanged.
-	c := newPods()
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "", "")}, "1"))
-	rec := follow(c)
-	fresh := pod("", "a", "", "")
-	require.NoError(t, c.Replace([]*corev1.Pod{fresh}, "2"))
-	assert.Equal(t, []string{"Modification a ->"}, rec.changes())
-	got, _ := c.Get(Key{Name: "a"})
-	assert.Same(t, fresh, got)
-}
-
-func TestReplaceTakesTheLaterOfTwoObjectsWithOneKey(t *testing.T) {
-	c := newPods()
-	rec := follow(c)
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1"), pod("", "a", "u", "2")}, "2"))
-	assert.Equal(t, []string{"Addition a 2"}, rec.changes())
-}
-
 func TestRecreationIsADeletionAndAnAddition(t *testing.T) {
 	for _, way := range []string{"Update", "Replace"} {
 		t.Run(way, func(t *testing.T) {
@@ -204,108 +171,6 @@ func TestDeletionCarriesTheFinalStateWhereItIsKnown(t *testing.T) {
 	assert.Equal(t, Key{Name: "c"}, gone.Key)
 }
 
-func TestBadObjectsStopNothingElse(t *testing.T) {
-	c := newPods()
-	held := pod("n", "held", "u0", "1")
-	require.NoError(t, c.Replace([]*corev1.Pod{held}, "1"))
-
-	err := c.Replace([]*corev1.Pod{pod("n", "good", "u1", "2"), nil, pod("n", "", "u0", "3")}, "4")
-
-	var rejected *RejectedError
-	require.ErrorAs(t, err, &rejected)
-	require.Len(t, rejected.Rejections, 2)
-	require.ErrorIs(t, err, errNilObject)
-	require.ErrorIs(t, err, errNoName)
-	assert.ErrorContains(t, err, `*v1.Pod in namespace "n": object has no usable key: its name is empty`)
-	assert.Equal(t, []string{"n/good", "n/held"}, names(c.All()), "the object whose UID came without a name is kept")
-	assert.Equal(t, "1", c.ResourceVersion(), "the version stays before what is lacking")
-}
-
-func TestWritesOfBadObjectsLeaveEverythingAsItWas(t *testing.T) {
-	c := newPods()
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u", "1")}, "1"))
-	rec := follow(c)
-	for name, write := range map[string]func(*corev1.Pod) error{"Add": c.Add, "Update": c.Update, "Delete": c.Delete} {
-		for _, bad := range []*corev1.Pod{nil, {}, pod("n", "", "u", "9")} {
-			var rejected *RejectedError
-			require.ErrorAs(t, write(bad), &rejected, name)
-		}
-	}
-	assert.Empty(t, rec.changes())
-	assert.Equal(t, []string{"n/a"}, names(c.All()))
-	assert.Equal(t, "1", c.ResourceVersion())
-}
-
-func TestResourceVersionStaysBeforeARejectedObject(t *testing.T) {
-	bad := errors.New("bad")
-	c := New(func(p *corev1.Pod) (Key, error) {
-		if p.Labels["bad"] != "" {
-			return Key{}, bad
-		}
-		return ObjectKey(p)
-	})
-	index, err := AddIndex(c, "panics", func(p *corev1.Pod) []string {
-		if p.Annotations["panic"] != "" {
-			panic("ouch")
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1")}, "1"))
-
-	poison := pod("", "a", "u", "2")
-	poison.Annotations = map[string]string{"panic": "yes"}
-	err = c.Update(poison)
-	require.ErrorIs(t, err, ErrPanic)
-	assert.ErrorContains(t, err, `"a" at resource version "2": index "panics": function for "a": panic: ouch`)
-	require.NoError(t, c.Add(pod("", "b", "u2", "3")))
-	require.NoError(t, c.Bookmark("4"))
-	assert.Equal(t, "1", c.ResourceVersion())
-	assert.Equal(t, 2, c.Len(), "everything else goes on")
-
-	require.NoError(t, c.Update(pod("", "a", "u", "5")))
-	assert.Equal(t, "5", c.ResourceVersion(), "the object was stored at last")
-
-	require.Error(t, c.Update(poison))
-	require.NoError(t, c.Delete(pod("", "a", "u", "6")))
-	assert.Equal(t, "6", c.ResourceVersion(), "the object is gone")
-
-	keyless := pod("", "k", "u3", "7")
-	keyless.Labels = map[string]string{"bad": "yes"}
-	require.ErrorIs(t, c.Add(keyless), bad)
-	require.NoError(t, c.Bookmark("8"))
-	assert.Equal(t, "6", c.ResourceVersion())
-	require.NoError(t, c.Replace(nil, "9"))
-	assert.Equal(t, "9", c.ResourceVersion(), "a list without rejections tells everything")
-	assert.Empty(t, slices.Collect(index.Values()))
-}
-
-func TestReplaceKeepsWhatIsHeldUnderARejectedKey(t *testing.T) {
-	c := newPods()
-	_, err := AddIndex(c, "panics", func(p *corev1.Pod) []string { return []string{p.Labels["must"]}[len(p.Labels):] })
-	require.NoError(t, err)
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1"), pod("", "b", "u2", "1")}, "1"))
-	rec := follow(c)
-	bad := pod("", "a", "u", "2")
-	bad.Labels = map[string]string{"x": "", "y": ""}
-
-	require.ErrorIs(t, c.Replace([]*corev1.Pod{bad}, "2"), ErrPanic)
-
-	assert.Equal(t, []string{"Deletion b 1"}, rec.changes(), "the rejected object is not taken for a missing one")
-	assert.Equal(t, "1", c.ResourceVersion())
-	require.NoError(t, c.DeleteKey(Key{Name: "a"}))
-	require.NoError(t, c.Bookmark("3"))
-	assert.Equal(t, "3", c.ResourceVersion(), "nothing is lacking any more")
-}
-
-func TestResourceVersionStaysBeforeADeletionWithoutAKey(t *testing.T) {
-	c := newPods()
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1")}, "1"))
-	require.Error(t, c.Delete(pod("", "", "u", "2")))
-	require.NoError(t, c.Bookmark("3"))
-	assert.Equal(t, "1", c.ResourceVersion())
-}
-
 func TestDeletionOfAnotherObjectIsNotTheFinalState(t *testing.T) {
 	c := newPods()
 	require.NoError(t, c.Add(pod("", "a", "u2", "5")))
@@ -316,31 +181,8 @@ func TestDeletionOfAnotherObjectIsNotTheFinalState(t *testing.T) {
 	assert.Equal(t, types.UID("u2"), rec.all[0].Version.UID)
 }
 
-func TestKeyFuncWithoutAKeyIsARejection(t *testing.T) {
-	c := New(func(int) (Key, error) { return Key{}, nil })
-	assert.ErrorIs(t, c.Add(1), errNoName)
-	failing := New(func(int) (Key, error) { return Key{Name: "half"}, errNoName })
-	var rejected *RejectedError
-	require.ErrorAs(t, failing.Add(1), &rejected)
-	assert.Zero(t, rejected.Rejections[0].Key, "a key that came with an error is none")
-}
-
 func TestNewPanicsWithoutAKeyFunc(t *testing.T) {
 	assert.PanicsWithValue(t, "store: New needs a KeyFunc, such as store.ObjectKey", func() { New[int](nil) })
-}
-
-func TestPanicOfAKeyFuncIsARejection(t *testing.T) {
-	c := New(func(n int) (Key, error) { return Key{Name: strconv.Itoa(10 / n)}, nil })
-	err := c.Replace([]int{1, 0, 5}, "")
-	assert.ErrorIs(t, err, ErrPanic)
-	assert.Equal(t, []string{"10", "2"}, names(c.All()))
-}
-
-func TestRejectedErrorStaysShort(t *testing.T) {
-	c := newPods()
-	err := c.Replace(make([]*corev1.Pod, 1000), "1")
-	assert.ErrorContains(t, err, "store rejected 1000 object(s)")
-	assert.ErrorContains(t, err, "and 995 more")
 }
 
 // TestCacheAgainstAModel holds the cache, an index and a follower to a plain
@@ -449,32 +291,4 @@ func TestConcurrentReadersSeeWholeCommits(t *testing.T) {
 	}
 	close(done)
 	readers.Wait()
-}
-
-func TestObjectsThatCannotBeHadAreLacking(t *testing.T) {
-	c := newPods()
-	undecodable := errors.New("undecodable")
-	held := pod("", "held", "u1", "1")
-	require.NoError(t, c.Replace([]*corev1.Pod{held}, "1"))
-	rec := follow(c)
-
-	lacking := []Rejection{{Key: Key{Name: "held"}, Err: undecodable}, {Key: Key{Name: "new"}, Err: undecodable}}
-	err := (list[*corev1.Pod]{Objects: []*corev1.Pod{pod("", "other", "u2", "2"), nil}, Failed: lacking, ResourceVersion: "3"}).to(c)
-	var rejected *RejectedError
-	require.ErrorAs(t, err, &rejected)
-	assert.Len(t, rejected.Rejections, 3)
-	assert.ErrorIs(t, err, undecodable)
-	assert.Equal(t, []string{"Addition other 2"}, rec.changes())
-	assert.Equal(t, "1", c.ResourceVersion())
-
-	require.NoError(t, c.Replace([]*corev1.Pod{held}, "4"))
-	assert.Equal(t, "4", c.ResourceVersion())
-	var batch writes[*corev1.Pod]
-	batch.Fail(lacking[0])
-	require.ErrorIs(t, batch.to(c), undecodable)
-	require.NoError(t, c.Bookmark("5"))
-	assert.Equal(t, "4", c.ResourceVersion())
-	require.NoError(t, c.DeleteKey(Key{Name: "held"}))
-	require.NoError(t, c.Bookmark("6"))
-	assert.Equal(t, "6", c.ResourceVersion())
 }
