@@ -247,3 +247,24 @@ func (b *watchBatch[T]) Commit(resourceVersion string) error {
 }
 
 func (b *watchBatch[T]) Discard() { b.writes = recycle(b.writes) }
+
+// BeginBatch implements [BatchStore].
+func (p *Partition[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
+	switch {
+	case self != Store[T](p):
+		return nil
+	case replace:
+		return newReplace(p, true, 0)
+	}
+	return &watchBatch[T]{of: p}
+}
+
+// Has implements [BatchStore].
+func (p *Partition[T]) Has(key Key, version Version) bool {
+	key, err := p.normalize(key)
+	if err != nil {
+		return false
+	}
+	held, ok := p.of.held(key)
+	return ok && held.Equal(version)
+}

@@ -171,21 +171,6 @@ func (p *Partition[T]) Scope() Scope {
 
 func (p *Partition[T]) scopeError(err error) error { return scopeError(p.Scope(), err) }
 
-// normalize returns the key that an object has in the cache: a key without a cluster gets the
-// cluster of the scope. It returns [ErrOutOfScope] as well if the key is outside of the scope.
-func (p *Partition[T]) normalize(key Key) (Key, error) {
-	if p.scope == nil || key == (Key{}) {
-		return key, nil
-	}
-	if key.Cluster == "" {
-		key.Cluster = p.scope.Cluster
-	}
-	if !p.scope.contains(key) {
-		return key, fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
-	}
-	return key, nil
-}
-
 // held iterates over the entries of the partition. The caller holds writer.
 func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 	return func(yield func(*entry[T]) bool) {
@@ -199,75 +184,4 @@ func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 			return p.scope.contains(e.key()) && (!p.inShard(e.key(), e.known()) || yield(e))
 		})
 	}
-}
-
-// Add implements [Store]: see [Cache.Add].
-func (p *Partition[T]) Add(object T) error {
-	return p.apply([]Write[T]{{Type: Addition, Object: object}}, "")
-}
-
-// Update implements [Store]: see [Cache.Update].
-func (p *Partition[T]) Update(object T) error {
-	return p.apply([]Write[T]{{Type: Modification, Object: object}}, "")
-}
-
-// Delete implements [Store].
-func (p *Partition[T]) Delete(object T) error {
-	return p.apply([]Write[T]{{Type: Deletion, Object: object, FinalStateKnown: true}}, "")
-}
-
-// DeleteKey implements [Store]: see [Cache.DeleteKey].
-func (p *Partition[T]) DeleteKey(key Key) error {
-	return p.apply([]Write[T]{{Type: Deletion, Key: key}}, "")
-}
-
-// Replace implements [Store]: see [Cache.Replace]. Objects outside of the scope stay.
-func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
-	b := newReplace(p, false, len(objects))
-	for i := range objects {
-		if err := b.Write(Write[T]{Type: Addition, Object: objects[i]}); err != nil {
-			break // Commit returns it
-		}
-	}
-	return b.Commit(resourceVersion)
-}
-
-// Bookmark implements [Store].
-func (p *Partition[T]) Bookmark(resourceVersion string) error {
-	return p.apply(nil, resourceVersion)
-}
-
-// ResourceVersion implements [Store].
-func (p *Partition[T]) ResourceVersion() string {
-	p.of.mu.RLock()
-	defer p.of.mu.RUnlock()
-	return p.resourceVersion
-}
-
-// BeginBatch implements [BatchStore].
-func (p *Partition[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
-	switch {
-	case self != Store[T](p):
-		return nil
-	case replace:
-		return newReplace(p, true, 0)
-	}
-	return &watchBatch[T]{of: p}
-}
-
-// Has implements [BatchStore].
-func (p *Partition[T]) Has(key Key, version Version) bool {
-	key, err := p.normalize(key)
-	if err != nil {
-		return false
-	}
-	held, ok := p.of.held(key)
-	return ok && held.Equal(version)
-}
-
-// KeyOf returns the key that an object has in the cache, whether the cache holds it or not. It
-// returns an error if a write of the object would be rejected with that error.
-func (p *Partition[T]) KeyOf(object T) (Key, error) {
-	key, _, err := p.identify(&Write[T]{Type: Addition, Object: object})
-	return key, err
 }

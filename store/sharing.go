@@ -25,6 +25,21 @@ func (p *Partition[T]) inShard(key Key, version Version) bool {
 	return p.scope.Shard.Contains(ShardHash(string(version.UID)))
 }
 
+// normalize returns the key that an object has in the cache: a key without a cluster gets the
+// cluster of the scope. It returns [ErrOutOfScope] as well if the key is outside of the scope.
+func (p *Partition[T]) normalize(key Key) (Key, error) {
+	if p.scope == nil || key == (Key{}) {
+		return key, nil
+	}
+	if key.Cluster == "" {
+		key.Cluster = p.scope.Cluster
+	}
+	if !p.scope.contains(key) {
+		return key, fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
+	}
+	return key, nil
+}
+
 // checkOwner returns an error if this partition must not write the object: the object is outside of
 // the scope, or belongs to another partition. A partition cannot check the shard of an object
 // without a version. The caller holds writer.

@@ -59,6 +59,49 @@ func recycle[E any](s []E) []E {
 	return s[:0]
 }
 
+// Add implements [Store]: see [Cache.Add].
+func (p *Partition[T]) Add(object T) error {
+	return p.apply([]Write[T]{{Type: Addition, Object: object}}, "")
+}
+
+// Update implements [Store]: see [Cache.Update].
+func (p *Partition[T]) Update(object T) error {
+	return p.apply([]Write[T]{{Type: Modification, Object: object}}, "")
+}
+
+// Delete implements [Store].
+func (p *Partition[T]) Delete(object T) error {
+	return p.apply([]Write[T]{{Type: Deletion, Object: object, FinalStateKnown: true}}, "")
+}
+
+// DeleteKey implements [Store]: see [Cache.DeleteKey].
+func (p *Partition[T]) DeleteKey(key Key) error {
+	return p.apply([]Write[T]{{Type: Deletion, Key: key}}, "")
+}
+
+// Replace implements [Store]: see [Cache.Replace]. Objects outside of the scope stay.
+func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
+	b := newReplace(p, false, len(objects))
+	for i := range objects {
+		if err := b.Write(Write[T]{Type: Addition, Object: objects[i]}); err != nil {
+			break // Commit returns it
+		}
+	}
+	return b.Commit(resourceVersion)
+}
+
+// Bookmark implements [Store].
+func (p *Partition[T]) Bookmark(resourceVersion string) error {
+	return p.apply(nil, resourceVersion)
+}
+
+// ResourceVersion implements [Store].
+func (p *Partition[T]) ResourceVersion() string {
+	p.of.mu.RLock()
+	defer p.of.mu.RUnlock()
+	return p.resourceVersion
+}
+
 // apply makes writes of a watch in one commit. The resource version is as in [Batch].
 func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 	c := p.of
@@ -230,4 +273,11 @@ func (p *Partition[T]) advance(s *txn[T], key Key, resourceVersion string) {
 	if len(p.rejected) == 0 {
 		s.resourceVersion = resourceVersion
 	}
+}
+
+// KeyOf returns the key that an object has in the cache, whether the cache holds it or not. It
+// returns an error if a write of the object would be rejected with that error.
+func (p *Partition[T]) KeyOf(object T) (Key, error) {
+	key, _, err := p.identify(&Write[T]{Type: Addition, Object: object})
+	return key, err
 }
