@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // DecodeError means that an object from the server does not fit T.
@@ -49,7 +48,6 @@ type holdsFunc func(store.Key, store.Version) bool
 type decoder[T Object] struct {
 	of      *Resource[T]
 	objects *decode.Decoder[T] // nil before the first object
-	loose   bool               // T is Unstructured
 	unknown error              // the error for a field of the last object that T lacks
 	kinds   kinds
 	passed  metav1.TypeMeta // the last kind that passed the check
@@ -66,7 +64,7 @@ func (r *Resource[T]) decoder() *decoder[T] {
 		r.spare = r.spare[:n-1]
 		return d
 	}
-	return &decoder[T]{of: r, loose: reflect.TypeFor[T]() == reflect.TypeFor[*unstructured.Unstructured]()}
+	return &decoder[T]{of: r}
 }
 
 // begin allocates the object decoder. The allocation is costly, so it waits for the first object
@@ -140,7 +138,10 @@ func (d *decoder[T]) read(format wire.Format, data []byte) (n named[T], err erro
 			err = fmt.Errorf("%w: %v\n%s", store.ErrPanic, value, debug.Stack())
 		}
 	}()
-	object, err := d.object(format, data)
+	if d.objects == nil {
+		d.begin()
+	}
+	object, err := d.objects.Decode(format, data)
 	if err != nil {
 		return n, err
 	}
@@ -152,24 +153,6 @@ func (d *decoder[T]) read(format wire.Format, data []byte) (n named[T], err erro
 		key:     store.Key{Namespace: object.GetNamespace(), Name: object.GetName()},
 		version: object.GetResourceVersion(),
 	}, nil
-}
-
-func (d *decoder[T]) object(format wire.Format, data []byte) (object T, err error) {
-	if !d.loose || format == wire.Protobuf {
-		if d.objects == nil {
-			d.begin()
-		}
-		return d.objects.Decode(format, data)
-	}
-	// Unstructured's own method requires a kind, which items of lists may lack.
-	loose := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &loose.Object); err != nil {
-		return object, err
-	}
-	if d.of.options.skipManaged {
-		unstructured.RemoveNestedField(loose.Object, "metadata", "managedFields")
-	}
-	return any(loose).(T), nil
 }
 
 func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {

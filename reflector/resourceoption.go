@@ -16,7 +16,6 @@ type resourceOptions struct {
 	frameLimit      int // 0 is the default
 	decoders        int // 0 is the default
 	withoutProtobuf bool
-	skipManaged     bool
 
 	kind   schema.GroupVersionKind
 	scheme *runtime.Scheme
@@ -43,12 +42,7 @@ func WithoutSharing() ResourceOption { return decoding(decode.WithoutSharing()) 
 
 // WithoutManagedFields drops metadata.managedFields from the objects. They are often a third of an
 // object, and only servers need them.
-func WithoutManagedFields() ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) {
-		o.decoding = append(o.decoding, decode.SkipManagedFields())
-		o.skipManaged = true
-	})
-}
+func WithoutManagedFields() ResourceOption { return decoding(decode.SkipManagedFields()) }
 
 // WithUnknownFields sets a function that receives an error for each JSON object with a field that T
 // does not have. The error names the first such field. The Resource still decodes the object, but

@@ -20,14 +20,18 @@
 //   - The texts and types of errors differ. If decoding fails, this package returns no partial
 //     object.
 //
-// This package walks an object as API servers write it: structs, slices, pointers, plain strings
-// and numbers, and maps of strings or quantities. It leaves every other value in that object to
-// github.com/go-json-experiment/json. It leaves the whole object to that library if the object has
-// an unusual form, such as whitespace between members, or a repeated member. This package walks
-// only valid objects, so the library decides which input is accepted, and which error it gets.
+// This package walks an object as API servers write it: without whitespace, each member once. It
+// validates the members that T has no field for, and decodes nothing of them. It leaves few values
+// to github.com/go-json-experiment/json: those of rare types, such as arrays, maps with numbers as
+// keys, and structs with embedded pointers. If an object has an unusual form, that library decodes
+// the whole object without sharing. This package walks only valid objects, so the library decides
+// which input is accepted, and which error it gets.
 //
 // If T has a struct tag that github.com/go-json-experiment/json refuses or interprets differently,
 // this package uses apimachinery's json package instead, which is slower.
+//
+// An Unstructured gets all members of an object. The object may be without a kind, as items of
+// lists are, which Unstructured's own method refuses.
 //
 // # Sharing
 //
@@ -37,10 +41,11 @@
 // and decoded objects must not be edited in place. A DeepCopy may be edited. append to a shared
 // slice is safe, because shared slices have no spare capacity.
 //
-// Each type has its own table in each decoder, and a second table for values that the library
-// decodes. A table holds a bounded number of bytes and values. If few lookups succeed, the decoder
-// empties the table and uses it less and less often. A value that repeats a name or a field is
-// never shared.
+// Each field has its own table in each decoder. A table holds a bounded number of bytes and values.
+// If few of the bytes that were looked up were found, the decoder empties the table and uses it
+// less and less often. Other tables are not affected: annotations may be unique while labels
+// repeat. Objects and arrays inside of any have a table for each name of a member, where 64 tables
+// serve all names.
 //
 // # Depth
 //

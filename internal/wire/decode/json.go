@@ -3,13 +3,14 @@ package decode
 import (
 	"errors"
 	"reflect"
-	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -23,23 +24,16 @@ var semantics = json.JoinOptions(
 
 // jsonDecoder has the options for JSON.
 type jsonDecoder struct {
-	plain, sharing, strict json.Options
-	quick                  *quick // nil if quick decoding does not support the type
-	odd                    bool   // apimachinery's package decodes the values that quick does not
-
-	// again means that the current object must be decoded without sharing.
-	again bool
-	// bypass is the value for which a hook must not be called: the hook itself decodes it.
-	bypass any
-	// found is the number of the object's bytes that a table replaced.
-	found int
-	meter meter // for objects: hooks cost time even if they find nothing
+	plain, strict json.Options
+	quick         *quick // nil if quick decoding does not support the type
+	odd           bool   // apimachinery's package decodes the values that quick does not
+	// skipManagedFields applies to Unstructured, which has no type for the hook.
+	skipManagedFields bool
 }
 
 var (
-	// errAgain ends an attempt and is never returned to a caller.
-	errAgain = errors.New("a member is repeated")
-
+	treeType          = reflect.TypeFor[map[string]any]()
+	unstructuredType  = reflect.TypeFor[unstructured.Unstructured]()
 	anyType           = reflect.TypeFor[any]()
 	timeType          = reflect.TypeFor[metav1.Time]()
 	standardTimeType  = reflect.TypeFor[time.Time]()
@@ -47,7 +41,7 @@ var (
 )
 
 func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
-	d := &jsonDecoder{odd: shape.odd}
+	d := &jsonDecoder{odd: shape.odd, skipManagedFields: s.skipManagedFields}
 	var hooks []*json.Unmarshalers
 	if shape.has(timeType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(readTime))
@@ -56,27 +50,24 @@ func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
 		hooks = append(hooks, json.UnmarshalFromFunc(readStandardTime))
 	}
 	if shape.has(anyType) {
-		hooks = append(hooks, json.UnmarshalFromFunc(readAny), json.UnmarshalFromFunc(readMap), json.UnmarshalFromFunc(readSlice))
+		u := &untyped{}
+		hooks = append(hooks, json.UnmarshalFromFunc(u.readAny), json.UnmarshalFromFunc(u.readMap), json.UnmarshalFromFunc(u.readSlice))
 	}
 	if s.skipManagedFields && shape.has(managedFieldsType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(skipManagedFields))
 	}
-	d.plain = json.JoinOptions(semantics, json.WithUnmarshalers(json.JoinUnmarshalers(append(slices.Clip(hooks), exactly(shape, d)...)...)))
+	d.plain = json.JoinOptions(semantics, json.WithUnmarshalers(json.JoinUnmarshalers(hooks...)))
 	d.strict = json.JoinOptions(d.plain, json.RejectUnknownMembers(true))
-	for t, share := range s.shares {
-		if shape.has(t) && s.reportUnknown == nil {
-			hooks = append(hooks, share.hook(d))
-		}
-	}
-	hooks = append(hooks, exactly(shape, d)...)
-	d.sharing = json.JoinOptions(semantics, json.WithUnmarshalers(json.JoinUnmarshalers(hooks...)))
 	return d
 }
 
 // decode decodes into the result of fresh.
 func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) (any, error) {
+	object := fresh()
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		return u, d.unstructured(data, u)
+	}
 	if report != nil && !d.odd {
-		object := fresh()
 		err := json.Unmarshal(data, object, d.strict)
 		if err == nil {
 			return object, nil
@@ -84,30 +75,31 @@ func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) 
 		if errors.Is(err, json.ErrUnknownName) {
 			defer report(err)
 		}
+		object = fresh()
 	}
-	object := fresh()
-	shares := d.meter.open()
-	d.again, d.bypass, d.found = false, nil, 0
 	if d.quick.open() {
-		if d.quick.decode(data, reflect.ValueOf(object).UnsafePointer(), shares) {
-			if shares {
-				d.meter.count(len(data), d.found)
-			}
+		if d.quick.decode(data, reflect.ValueOf(object).UnsafePointer()) {
 			return object, nil
 		}
 		object = fresh()
 	}
-	if d.odd || !shares {
-		return object, d.unmarshal(data, object, d.plain)
+	return object, d.unmarshal(data, object, d.plain)
+}
+
+// unstructured decodes an object whatever its kind is, and also without a kind: Unstructured's own
+// method requires one, and items of lists may have none.
+func (d *jsonDecoder) unstructured(data []byte, u *unstructured.Unstructured) error {
+	if d.quick.open() && d.quick.decode(data, unsafe.Pointer(&u.Object)) {
+		return nil
 	}
-	d.again, d.bypass, d.found = false, nil, 0
-	err := json.Unmarshal(data, object, d.sharing)
-	d.meter.count(len(data), d.found)
-	if d.again {
-		object = fresh()
-		err = json.Unmarshal(data, object, d.plain)
+	u.Object = nil
+	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
+		return err
 	}
-	return object, err
+	if d.skipManagedFields {
+		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	}
+	return nil
 }
 
 // unmarshal decodes a value without quick.

@@ -1,7 +1,7 @@
 package decode
 
-// meter decides whether looking values up pays off. It counts bytes: a longer found value saves
-// more.
+// meter decides whether lookups in a table pay off. It counts bytes: a longer found value saves
+// more. It counts only lookups that happened, so pauses of other tables do not affect it.
 type meter struct {
 	asked        int // lookups in this period
 	bytes, found int

@@ -11,16 +11,17 @@ import (
 type Option struct{ apply func(*settings) }
 
 type settings struct {
-	shares            map[reflect.Type]sharer
+	shares            map[reflect.Type]bool
 	skipManagedFields bool
 	reportUnknown     func(error)
 }
 
 // defaults returns the types that repeat most in Kubernetes' own objects.
 func defaults() settings {
-	s := settings{shares: map[reflect.Type]sharer{}}
+	s := settings{shares: map[reflect.Type]bool{}}
 	for _, share := range []Option{
 		Share[map[string]string](),
+		Share[map[string]any](),
 		Share[[]string](),
 		Share[[]metav1.OwnerReference](),
 		Share[*metav1.FieldsV1](),
@@ -47,9 +48,10 @@ func defaults() settings {
 }
 
 // Share makes objects share values of type X, in addition to the default types. X must be the exact
-// type of a struct's field or of the elements of a slice, a map or a pointer.
+// type of a struct's field or of the elements of a slice, a map or a pointer. map[string]any makes
+// objects share the objects and arrays inside of any.
 func Share[X any]() Option {
-	return Option{func(s *settings) { s.shares[reflect.TypeFor[X]()] = shared[X]{} }}
+	return Option{func(s *settings) { s.shares[reflect.TypeFor[X]()] = true }}
 }
 
 // WithoutSharing turns all sharing off; a later [Share] turns it on for one type.

@@ -1,37 +1,36 @@
 package decode
 
 import (
+	"encoding/base64"
 	gojson "encoding/json"
 	"reflect"
 	"unsafe"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // quick decodes JSON in the form that API servers write: without whitespace, each member once. It
-// walks structs, lists and pointers itself. It looks up shared values before their validation. It
-// leaves each value outside of its simple forms to the library. If anything is unusual, quick gives
-// the object up, and the library decodes the whole object. So quick decides neither which input is
-// accepted nor the text of an error.
+// looks up shared values before their validation. It leaves few values to the library. If anything
+// is unusual, quick gives the object up, and the library decodes the whole object without sharing.
+// So quick decides neither which input is accepted nor the text of an error.
 type quick struct {
 	root    *reader
 	library *jsonDecoder // decodes the values that quick leaves
 	tables  []table[reflect.Value]
 	spares  []reflect.Value // for the readers of lists: reused memory for elements
-	strings interned
+	untyped untyped
 
-	shares bool // for the current object
-	depth  int
+	depth int
 	// After quick gave an object up, it skips so many objects, and more each time.
 	pause, last int
 }
 
 const (
-	// mostDepth is the largest depth of nested values; the library has its own limit.
+	// mostDepth is the largest depth of nested values that quick decodes.
 	mostDepth = 200
+	// libraryDepth is the library's limit.
+	libraryDepth = 10_000
 	// mostQuickPause is the largest number of skipped objects after quick gave one up.
 	mostQuickPause = 1024
 )
@@ -49,10 +48,15 @@ func (q *quick) open() bool {
 }
 
 // decode decodes an object into the zero value at p, and reports success.
-func (q *quick) decode(data []byte, p unsafe.Pointer, shares bool) bool {
-	q.shares, q.depth = shares, 0
-	n, ok := q.value(q.root, p, data, 0)
-	if ok = ok && n == len(data); ok {
+func (q *quick) decode(data []byte, p unsafe.Pointer) bool {
+	q.depth = 0
+	n, ok := q.own(q.root, p, data, 0)
+	return q.done(ok && n == len(data))
+}
+
+// done sets the pause after an object.
+func (q *quick) done(ok bool) bool {
+	if ok {
 		q.last = 0
 		return true
 	}
@@ -61,81 +65,96 @@ func (q *quick) decode(data []byte, p unsafe.Pointer, shares bool) bool {
 	return false
 }
 
-// value decodes the value at i into p, and returns its end. It returns false if quick must give the
-// object up.
-func (q *quick) value(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
-	if r.table < 0 || !q.shares || at(b, i) == 'n' || !q.tables[r.table].open() {
+// value decodes the value at i into p, and returns its end. It looks it up in a table, unless the
+// table is -1. It returns false if quick must give the object up.
+func (q *quick) value(r *reader, table int, p unsafe.Pointer, b []byte, i int) (int, bool) {
+	if table < 0 || at(b, i) == 'n' || !q.tables[table].open() {
 		return q.own(r, p, b, i)
 	}
 	n := wire.ValueLength(b[i:])
 	if n <= 0 {
 		return 0, false
 	}
-	known, raw := &q.tables[r.table], b[i:i+n]
-	x, answer, ok := known.get(raw)
-	into := reflect.NewAt(r.typ, p).Elem()
+	into, raw := reflect.NewAt(r.typ, p).Elem(), b[i:i+n]
+	known, answer, ok := q.tables[table].get(raw)
 	if ok {
-		q.library.found += n
-		into.Set(x)
+		into.Set(known)
 		return i + n, true
 	}
 	if end, ok := q.own(r, p, b, i); !ok || end != i+n {
 		return 0, false
 	}
-	if answer.keep {
-		if r.clips {
-			clip(into)
-		}
-		x = reflect.New(r.typ).Elem()
-		x.Set(into)
-		known.put(answer, raw, x)
-	}
+	q.share(r, table, answer, raw, into)
 	return i + n, true
+}
+
+// share stores a value if the answer asks for it.
+func (q *quick) share(r *reader, table int, a answer, raw []byte, value reflect.Value) {
+	if !a.keep {
+		return
+	}
+	if r.clips {
+		clip(value)
+	}
+	kept := reflect.New(r.typ).Elem()
+	kept.Set(value)
+	q.tables[table].put(a, raw, kept)
 }
 
 // own decodes a value without a lookup.
 func (q *quick) own(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 	switch c := at(b, i); {
-	case c == 'n':
+	case c == 'n' && r.does != methods && r.does != whatever:
+		return literal(b, i) // the value stays zero
 	case r.does == texts && c == '"':
-		if end, ok := plainText(b, i+1); ok {
-			*(*string)(p) = q.strings.text(b[i+1 : end])
-			return end + 1, true
+		text, end, ok := q.untyped.strings.textAt(b, i)
+		if ok {
+			*(*string)(p) = q.untyped.strings.text(text)
 		}
-	case r.does == objects && c == '{', r.does == lists && c == '[':
+		return end, ok
+	case r.does == objects && c == '{', r.does == lists && c == '[', r.does == nameMaps && c == '{':
 		return q.inside(r, p, b, i)
 	case r.does == pointers:
 		v := reflect.New(r.elem.typ)
 		*(*unsafe.Pointer)(p) = v.UnsafePointer()
-		return q.value(r.elem, v.UnsafePointer(), b, i)
+		return q.value(r.elem, r.elem.table, v.UnsafePointer(), b, i)
 	case r.does == textMaps && c == '{':
-		if m, end, ok := q.textMap(b, i); ok {
-			*(*map[string]string)(p) = m
-			return end, true
-		}
-	case r.does == resources && c == '{':
-		if l, end, ok := q.resources(b, i); ok {
-			*(*corev1.ResourceList)(p) = l
-			return end, true
-		}
-	case r.does == methods && c == '"':
-		if end, ok := plainText(b, i+1); ok {
+		return q.textMap((*map[string]string)(p), b, i)
+	case r.does == methods && c != 'n':
+		if end, ok := pass(b, i, mostDepth-q.depth); ok {
 			method := reflect.NewAt(r.typ, p).Interface().(gojson.Unmarshaler)
-			return end + 1, method.UnmarshalJSON(b[i:end+1:end+1]) == nil
+			return end, method.UnmarshalJSON(b[i:end:end]) == nil
 		}
 	case r.does == integers:
 		if end, ok := r.integer(p, b, i); ok {
 			return end, true
 		}
-	case r.does == booleans:
-		if end, ok := boolean(p, b, i); ok {
+	case r.does == floats:
+		if end, ok := r.float(p, b, i); ok {
 			return end, true
 		}
+	case r.does == booleans && (c == 't' || c == 'f'):
+		*(*bool)(p) = c == 't'
+		return literal(b, i)
 	case r.does == times && c == '"' && i+len(layout) <= len(b):
 		if t, ok := parseTime(b[i : i+len(layout)]); ok {
 			(*metav1.Time)(p).Time = t
 			return i + len(layout), true
 		}
+	case r.does == blobs && c == '"':
+		if end, ok := plainText(b, i+1); ok {
+			blob, err := base64.StdEncoding.AppendDecode([]byte{}, b[i+1:end])
+			*(*[]byte)(p) = blob
+			return end + 1, err == nil
+		}
+	case r.does == anything, r.does == trees && c == '{':
+		value, end, ok := q.untyped.decode(b, i, mostDepth-q.depth)
+		if ok && r.does == trees {
+			*(*map[string]any)(p) = value.(map[string]any)
+		} else if ok {
+			*(*any)(p) = value
+		}
+		return end, ok
 	case r.does == nothing:
 		return skip(b, i)
 	}
@@ -144,15 +163,28 @@ func (q *quick) own(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 
 // leave lets the library decode a value.
 func (q *quick) leave(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
-	options := q.library.plain
-	if q.shares && r.holdsShared {
-		options = q.library.sharing
-	}
 	n := wire.ValueLength(b[i:])
-	if n <= 0 || tooDeep(b[i:i+n]) || q.library.unmarshal(b[i:i+n], reflect.NewAt(r.typ, p).Interface(), options) != nil {
+	if n <= 0 || tooDeep(b[i:i+n]) || q.library.unmarshal(b[i:i+n], reflect.NewAt(r.typ, p).Interface(), q.library.plain) != nil {
 		return 0, false
 	}
 	return i + n, true
+}
+
+// inside decodes a list, a struct or a map.
+func (q *quick) inside(r *reader, p unsafe.Pointer, b []byte, i int) (end int, ok bool) {
+	if q.depth++; q.depth > mostDepth {
+		return 0, false
+	}
+	switch r.does {
+	case lists:
+		end, ok = q.list(r, p, b, i)
+	case nameMaps:
+		end, ok = q.generalMap(r, p, b, i)
+	default:
+		end, ok = q.object(r, p, b, i)
+	}
+	q.depth--
+	return end, ok
 }
 
 func (q *quick) object(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
@@ -175,7 +207,8 @@ func (q *quick) object(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool)
 			}
 			seen[n/64] |= bit
 			next = n + 1
-			i, ok = q.value(r.members[n].reader, unsafe.Add(p, r.members[n].offset), b, value)
+			m := &r.members[n]
+			i, ok = q.value(m.reader, m.table, unsafe.Add(p, m.offset), b, value)
 		}
 		if !ok {
 			return 0, false
@@ -210,7 +243,7 @@ func (q *quick) list(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 		}
 		spare.SetLen(n + 1)
 		var ok bool
-		if i, ok = q.value(r.elem, unsafe.Add(spare.UnsafePointer(), uintptr(n)*r.elem.typ.Size()), b, i+1); !ok {
+		if i, ok = q.value(r.elem, r.elem.table, unsafe.Add(spare.UnsafePointer(), uintptr(n)*r.elem.typ.Size()), b, i+1); !ok {
 			return 0, false
 		}
 		switch at(b, i) {
@@ -233,26 +266,65 @@ func (q *quick) list(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 	return i + 1, true
 }
 
-func (q *quick) textMap(b []byte, i int) (map[string]string, int, bool) {
-	m := map[string]string{}
-	end, ok := textMembers(b, i, func(name, value []byte) bool {
-		before := len(m)
-		m[q.strings.text(name)] = q.strings.text(value[1 : len(value)-1])
-		return len(m) > before // the library handles a repeated name
-	})
-	return m, end, ok
+// mostSpare is the largest number of elements in the reused memory of a list.
+const mostSpare = 64
+
+// entries calls each for the entries of a map at i: with the name, and the index of the value. each
+// returns the end of the value.
+func (q *quick) entries(b []byte, i int, each func(name string, value int) (int, bool)) (int, bool) {
+	if at(b, i+1) == '}' {
+		return i + 2, true
+	}
+	for {
+		if i++; at(b, i) != '"' {
+			return 0, false
+		}
+		text, end, ok := q.untyped.strings.textAt(b, i)
+		if !ok || at(b, end) != ':' {
+			return 0, false
+		}
+		if i, ok = each(q.untyped.strings.text(text), end+1); !ok {
+			return 0, false
+		}
+		switch at(b, i) {
+		case ',':
+		case '}':
+			return i + 1, true
+		default:
+			return 0, false
+		}
+	}
 }
 
-func (q *quick) resources(b []byte, i int) (corev1.ResourceList, int, bool) {
-	l := corev1.ResourceList{}
-	end, ok := textMembers(b, i, func(name, value []byte) bool {
-		var quantity resource.Quantity
-		if quantity.UnmarshalJSON(value) != nil {
-			return false
+func (q *quick) textMap(into *map[string]string, b []byte, i int) (int, bool) {
+	m := map[string]string{}
+	*into = m
+	return q.entries(b, i, func(name string, value int) (int, bool) {
+		before := len(m)
+		if at(b, value) == 'n' {
+			m[name] = ""
+			end, ok := literal(b, value)
+			return end, ok && len(m) > before // the library handles a repeated name
 		}
-		before := len(l)
-		l[corev1.ResourceName(q.strings.text(name))] = quantity
-		return len(l) > before
+		if at(b, value) != '"' {
+			return 0, false
+		}
+		text, end, ok := q.untyped.strings.textAt(b, value)
+		m[name] = q.untyped.strings.text(text)
+		return end, ok && len(m) > before
 	})
-	return l, end, ok
+}
+
+// generalMap decodes a map whose keys are strings.
+func (q *quick) generalMap(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
+	m := reflect.MakeMap(r.typ)
+	reflect.NewAt(r.typ, p).Elem().Set(m)
+	elem := reflect.New(r.elem.typ)
+	return q.entries(b, i, func(name string, value int) (int, bool) {
+		elem.Elem().SetZero()
+		end, ok := q.value(r.elem, r.elem.table, elem.UnsafePointer(), b, value)
+		before := m.Len()
+		m.SetMapIndex(reflect.ValueOf(name).Convert(r.typ.Key()), elem.Elem())
+		return end, ok && m.Len() > before
+	})
 }

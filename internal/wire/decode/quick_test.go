@@ -21,7 +21,7 @@ import (
 func tries(t *testing.T, elem reflect.Type, data string, opts ...Option) bool {
 	d := newErased(elem, opts...)
 	require.NotNil(t, d.json.quick)
-	ok := d.json.quick.decode([]byte(data), reflect.New(elem).UnsafePointer(), true)
+	ok := d.json.quick.decode([]byte(data), reflect.New(elem).UnsafePointer())
 	assert.Equal(t, !ok, d.json.quick.pause > 0)
 	return ok
 }
@@ -39,7 +39,7 @@ func TestWhatServersWriteIsDecodedQuickly(t *testing.T) {
 		data, err := gojson.Marshal(fill())
 		require.NoError(t, err)
 		kinds++
-		if d := newErased(kind); d.json.quick != nil && d.json.quick.decode(data, reflect.New(kind).UnsafePointer(), true) {
+		if d := newErased(kind); d.json.quick != nil && d.json.quick.decode(data, reflect.New(kind).UnsafePointer()) {
 			quick++
 		}
 	})
@@ -48,7 +48,7 @@ func TestWhatServersWriteIsDecodedQuickly(t *testing.T) {
 
 func TestWhatIsUnusualIsGivenUp(t *testing.T) {
 	for _, data := range []string{
-		``, `{`, `null`, `[]`, `{} `, ` {}`, `{"kind" :"a"}`, `{"kind":"a", "spec":{}}`, `{"kind":"a","kind":"b"}`, `{"k\u0069nd":"a"}`, `{"kind":"a"}}`, `{"kind":5}`,
+		``, `{`, `[]`, `{} `, ` {}`, `{"kind" :"a"}`, `{"kind":"a", "spec":{}}`, `{"kind":"a","kind":"b"}`, `{"k\u0069nd":"a"}`, `{"kind":"a"}}`, `{"kind":5}`,
 		`{"parts":[{"args":["a", "b"]}]}`, `{"parts":[{"args":["a"}]}`, `{"unknown":[}`, strings.Repeat(`{"inner":`, mostDepth) + `{}` + strings.Repeat(`}`, mostDepth),
 	} {
 		assert.False(t, tries(t, reflect.TypeFor[nested](), data), data)
@@ -154,7 +154,7 @@ func TestEqualStringsHaveTheSameMemory(t *testing.T) {
 	a, b := pod("node-1", long), pod("node-1", long)
 	assert.Same(t, unsafe.StringData(a.Spec.NodeName), unsafe.StringData(b.Spec.NodeName))
 	assert.NotSame(t, unsafe.StringData(a.Status.Message), unsafe.StringData(b.Status.Message))
-	assert.Len(t, d.json.quick.strings, internedPlaces)
+	assert.Len(t, d.json.quick.untyped.strings.places, internedPlaces)
 }
 
 // A value that is left to the library is in others, which it does not see.

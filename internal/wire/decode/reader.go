@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // reader decodes values of a type quickly. A Codec makes it once.
@@ -13,12 +12,10 @@ type reader struct {
 	typ     reflect.Type
 	does    manner
 	members []member // of a struct, with those of the structs that are embedded in it
-	elem    *reader  // the element of a list or a pointer
+	elem    *reader  // the element of a list, a pointer or a map
 	spare   int      // for a list: the index of its reused memory
-	table   int      // the index of the type's table; -1 if it is not shared
-	clips   bool
-	// holdsShared is true for a type that is left to the library and contains shared types.
-	holdsShared bool
+	table   int      // for elements: the index of their table; -1 if the type is not shared
+	clips   bool     // a shared value may have slices with spare capacity
 }
 
 // manner is the way of decoding a type.
@@ -27,16 +24,20 @@ type manner uint8
 const (
 	whatever manner = iota // by the library
 	texts
+	blobs // in base64
 	integers
+	floats
 	booleans
 	times
 	objects
 	lists
 	pointers
-	textMaps  // whose keys and values are strings
-	resources // lists of them, which are in maps
-	methods   // the type's own UnmarshalJSON, if the value is a string
-	nothing   // the value is skipped
+	textMaps // whose keys and values are strings
+	nameMaps // other maps whose keys are strings
+	anything // an any
+	trees    // objects whose values are any
+	methods  // the type's own UnmarshalJSON
+	nothing  // the value is skipped
 )
 
 // member is a field of a struct.
@@ -44,6 +45,7 @@ type member struct {
 	name   string
 	offset uintptr
 	reader *reader
+	table  int // -1 if the type is not shared
 }
 
 // mostMembers is the largest number of members of a struct.
@@ -77,12 +79,9 @@ func (m *readers) reader(t reflect.Type) *reader {
 	if r, ok := m.made[t]; ok {
 		return r
 	}
-	r := &reader{typ: t, table: -1}
+	r := &reader{typ: t, table: m.table(t)}
 	m.made[t] = r
-	if _, ok := m.settings.shares[t]; ok {
-		r.table, r.clips = m.tables, hasSlices(t, nil)
-		m.tables++
-	}
+	r.clips = r.table >= 0 && hasSlices(t, nil)
 	switch {
 	case t == timeType:
 		r.does = times
@@ -94,25 +93,24 @@ func (m *readers) reader(t reflect.Type) *reader {
 		}
 	default:
 		m.byKind(r)
-		r.holdsShared = r.does == whatever && m.shares(t)
 	}
 	return r
+}
+
+// table returns a new table for values of a type, or -1. Each field has its own, because a type may
+// repeat in one field and not in another: labels do, annotations often do not.
+func (m *readers) table(t reflect.Type) int {
+	if !m.settings.shares[t] {
+		return -1
+	}
+	m.tables++
+	return m.tables - 1
 }
 
 // decodesItself reports whether a type has its own methods for decoding.
 func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(unmarshalerType) || p.Implements(unmarshalerFromType) || p.Implements(textUnmarshalerType)
-}
-
-// shares reports whether t contains shared types.
-func (m *readers) shares(t reflect.Type) bool {
-	for inside := range shapeOf(t).types {
-		if _, ok := m.settings.shares[inside]; ok && inside != t {
-			return true
-		}
-	}
-	return false
 }
 
 func (m *readers) byKind(r *reader) {
@@ -124,21 +122,32 @@ func (m *readers) byKind(r *reader) {
 		}
 	case reflect.Bool:
 		r.does = booleans
+	case reflect.Float32, reflect.Float64:
+		r.does = floats
+	case reflect.Interface:
+		if t == anyType {
+			r.does = anything
+		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		r.does = integers
 	case reflect.Pointer:
 		r.does, r.elem = pointers, m.reader(t.Elem())
 	case reflect.Slice:
-		if t.Elem().Kind() != reflect.Uint8 { // bytes are text
+		if t.Elem() == reflect.TypeFor[byte]() {
+			r.does = blobs
+		} else if t.Elem().Kind() != reflect.Uint8 {
 			r.does, r.elem, r.spare = lists, m.reader(t.Elem()), m.lists
 			m.lists++
 		}
 	case reflect.Map:
-		if t == reflect.TypeFor[map[string]string]() {
+		switch key := t.Key(); {
+		case t == reflect.TypeFor[map[string]string]():
 			r.does = textMaps
-		} else if t == reflect.TypeFor[corev1.ResourceList]() {
-			r.does = resources
+		case t == treeType:
+			r.does = trees
+		case key.Kind() == reflect.String && key != numberType && !decodesItself(key):
+			r.does, r.elem = nameMaps, m.reader(t.Elem())
 		}
 	case reflect.Struct:
 		if m.addMembers(r, t, 0) && len(r.members) <= mostMembers {
@@ -179,7 +188,7 @@ func (m *readers) addMembers(r *reader, t reflect.Type, offset uintptr) bool {
 				return false
 			}
 		}
-		r.members = append(r.members, member{name: name, offset: offset + f.Offset, reader: m.reader(f.Type)})
+		r.members = append(r.members, member{name: name, offset: offset + f.Offset, reader: m.reader(f.Type), table: m.table(f.Type)})
 	}
 	return true
 }
@@ -193,12 +202,19 @@ func isValid(b []byte) bool {
 func (c *Codec[T]) newQuick(d *jsonDecoder) *quick {
 	c.quickly.Do(func() {
 		m := &readers{settings: &c.settings, made: map[reflect.Type]*reader{}}
-		if root := m.reader(c.elem); root.does == objects && c.settings.reportUnknown == nil {
+		if c.elem == unstructuredType {
+			c.root = &reader{typ: treeType, does: trees} // its only field
+		} else if root := m.reader(c.elem); root.does == objects && c.settings.reportUnknown == nil {
 			c.root, c.tables, c.lists = root, m.tables, m.lists
 		}
 	})
 	if c.root == nil {
 		return nil
 	}
-	return &quick{root: c.root, library: d, tables: make([]table[reflect.Value], c.tables), spares: make([]reflect.Value, c.lists)}
+	q := &quick{root: c.root, library: d, tables: make([]table[reflect.Value], c.tables), spares: make([]reflect.Value, c.lists)}
+	if c.settings.shares[treeType] {
+		q.untyped.tables = new([untypedTables]table[any])
+	}
+	q.untyped.skipManagedFields = c.settings.skipManagedFields && c.elem == unstructuredType
+	return q
 }

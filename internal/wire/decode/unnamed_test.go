@@ -76,7 +76,7 @@ func TestFieldsThatAreNamedCostMemory(t *testing.T) {
 		projection
 		Much any `json:"much"`
 	}
-	codec, err := For[*whole]()
+	codec, err := For[*whole](WithoutSharing())
 	require.NoError(t, err)
 	d, data := codec.NewDecoder(), withMuch(300, "")
 	assert.Greater(t, allocated(func() {

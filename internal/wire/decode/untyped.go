@@ -1,155 +1,255 @@
 package decode
 
 import (
-	"bytes"
-	"fmt"
+	"errors"
+	"hash/maphash"
+	"maps"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/kubereflector/kubereflector/internal/wire"
 )
 
-// readAny decodes a value into an any. The library would turn every number into a float64. A hook
-// on any that leaves other values to the library is slow.
-func readAny(dec *jsontext.Decoder, into *any) error {
-	raw, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	u := untyped{b: raw}
-	*into = u.value()
-	return u.err
-}
-
-func readMap(dec *jsontext.Decoder, into *map[string]any) error {
-	if kind := dec.PeekKind(); kind != '{' && kind != 'n' {
-		return fmt.Errorf("an object is expected, not %s", kind)
-	}
-	raw, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	if raw[0] == 'n' {
-		*into = nil
-		return nil
-	}
-	if *into == nil {
-		*into = map[string]any{}
-	}
-	u := untyped{b: raw}
-	u.object(*into)
-	return u.err
-}
-
-func readSlice(dec *jsontext.Decoder, into *[]any) error {
-	if kind := dec.PeekKind(); kind != '[' && kind != 'n' {
-		return fmt.Errorf("an array is expected, not %s", kind)
-	}
-	raw, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	if raw[0] == 'n' {
-		*into = nil
-		return nil
-	}
-	u := untyped{b: raw}
-	*into = u.array()
-	return u.err
-}
-
-// untyped reads valid JSON.
+// untyped decodes values into an any, as utiljson does: numbers without a point become int64. It
+// accepts only valid JSON. It gives up a value that is too deep, or that has a number which fits
+// neither an int64 nor a float64.
 type untyped struct {
-	b   []byte
-	i   int
-	err error // the first error; reading goes on
+	strings interned
+	// tables share objects and arrays with the same bytes, by the name of the member that has them;
+	// nil without sharing. Names with the same hash have one table.
+	tables *[untypedTables]table[any]
+	// skipManagedFields applies to objects whose metadata has the depth 2.
+	skipManagedFields, metadata bool
+
+	b           []byte
+	depth, most int
+	stack       []untypedMember // of the open objects and arrays
 }
 
-// next skips separators and whitespace, and returns the byte after them.
-func (u *untyped) next() byte {
-	for {
-		switch c := u.b[u.i]; c {
-		case ' ', '\n', '\r', '\t', ',', ':':
-			u.i++
-		default:
-			return c
-		}
-	}
+// untypedMember is a member of an object, or an element of an array.
+type untypedMember struct {
+	name  string
+	value any
 }
 
-func (u *untyped) value() any {
-	switch c := u.next(); c {
-	case '{':
-		m := map[string]any{}
-		u.object(m)
-		return m
-	case '[':
-		return u.array()
+// untypedTables is a power of two.
+const untypedTables = 64
+
+// at decodes the value at i, and returns its end. The value belongs to a member with a name.
+func (u *untyped) at(i int, name string) (value any, end int, ok bool) {
+	i += space(u.b[i:])
+	switch c := at(u.b, i); c {
 	case '"':
-		return u.string()
-	case 'n':
-		u.i += len("null")
-		return nil
-	case 't':
-		u.i += len("true")
-		return true
-	case 'f':
-		u.i += len("false")
-		return false
+		text, end, ok := u.strings.textAt(u.b, i)
+		if !ok {
+			return nil, 0, false
+		}
+		return u.strings.box(text), end, true
+	case '{', '[':
+		return u.shared(i, name)
+	case 'n', 't', 'f':
+		end, ok = literal(u.b, i)
+		if c != 'n' {
+			value = c == 't'
+		}
+		return value, end, ok
 	}
-	return u.number()
+	if n, end, ok := integerAt(u.b, i); ok {
+		return n, end, true
+	}
+	if end, _, ok = numberEnd(u.b, i); !ok {
+		return nil, 0, false
+	}
+	f, err := strconv.ParseFloat(string(u.b[i:end]), 64)
+	return f, end, err == nil
 }
 
-func (u *untyped) object(into map[string]any) {
-	u.next()
-	for u.i++; u.next() != '}'; {
-		name := u.string()
-		into[name] = u.value()
+// shared looks the object or array at i up before it decodes it, except for the outermost value.
+func (u *untyped) shared(i int, name string) (value any, end int, ok bool) {
+	if u.tables == nil || u.depth == 0 {
+		return u.inside(i)
 	}
-	u.i++
+	if at(u.b, i+1) == u.b[i]+2 {
+		if u.b[i] == '{' {
+			return emptyObject, i + 2, true
+		}
+		return emptyArray, i + 2, true
+	}
+	known := &u.tables[maphash.String(seed, name)%untypedTables]
+	if !known.open() {
+		return u.inside(i)
+	}
+	n := wire.ValueLength(u.b[i:])
+	if n <= 0 {
+		return nil, 0, false
+	}
+	raw := u.b[i : i+n]
+	value, answer, ok := known.get(raw)
+	if ok {
+		return value, i + n, true
+	}
+	value, end, ok = u.inside(i)
+	if ok = ok && end == i+n; ok {
+		known.put(answer, raw, value)
+	}
+	return value, end, ok
 }
 
-func (u *untyped) array() []any {
-	a := []any{}
-	u.next()
-	for u.i++; u.next() != ']'; {
-		a = append(a, u.value())
+// Empty objects and arrays are shared by everything that shares: managed fields have many.
+var emptyObject, emptyArray any = map[string]any{}, []any{}
+
+// inside decodes the object or array at i.
+func (u *untyped) inside(i int) (value any, end int, ok bool) {
+	if u.depth++; u.depth > u.most {
+		return nil, 0, false
 	}
-	u.i++
-	return a
+	begin := len(u.stack)
+	open := u.b[i]
+	if end, ok = u.members(i+1, open); !ok {
+		return nil, 0, false
+	}
+	came := u.stack[begin:]
+	if open == '[' {
+		array := make([]any, len(came))
+		for i := range came {
+			array[i] = came[i].value
+		}
+		value = array
+	} else {
+		object := make(map[string]any, len(came))
+		for i := range came {
+			object[came[i].name] = came[i].value
+		}
+		value = object
+	}
+	clear(came)
+	u.stack = u.stack[:begin]
+	u.depth--
+	return value, end, true
 }
 
-func (u *untyped) string() string {
-	u.next()
-	u.i++
-	begin, plain := u.i, true
-	for ; u.b[u.i] != '"'; u.i++ {
-		if c := u.b[u.i]; c == '\\' {
-			plain = false
-			u.i++
-		} else if c >= 0x80 {
-			plain = false
+// members puts all members or elements on the stack. It returns the end of the object or array.
+func (u *untyped) members(i int, open byte) (end int, ok bool) {
+	i += space(u.b[i:])
+	if at(u.b, i) == open+2 {
+		return i + 1, true
+	}
+	for {
+		var m untypedMember
+		if open == '{' {
+			if i += space(u.b[i:]); at(u.b, i) != '"' {
+				return 0, false
+			}
+			name, end, ok := u.strings.textAt(u.b, i)
+			if !ok {
+				return 0, false
+			}
+			m.name = u.strings.text(name)
+			if i = end + space(u.b[end:]); at(u.b, i) != ':' {
+				return 0, false
+			}
+			i++
+		}
+		if u.skips(m.name) {
+			i += space(u.b[i:])
+			i, ok = skip(u.b, i)
+		} else {
+			m.value, i, ok = u.at(i, m.name)
+			u.stack = append(u.stack, m)
+		}
+		if !ok {
+			return 0, false
+		}
+		switch i += space(u.b[i:]); at(u.b, i) {
+		case ',':
+			i++
+		case open + 2: // the closing bracket
+			return i + 1, true
+		default:
+			return 0, false
 		}
 	}
-	u.i++
-	if plain {
-		return string(u.b[begin : u.i-1])
-	}
-	text, _ := jsontext.AppendUnquote(nil, u.b[begin-1:u.i]) // AppendUnquote replaces invalid UTF-8, and reports it
-	return string(text)
 }
 
-func (u *untyped) number() any {
-	begin := u.i
-	for u.i < len(u.b) && bytes.IndexByte([]byte("+-.0123456789Ee"), u.b[u.i]) >= 0 {
-		u.i++
+// skips reports whether to skip a member.
+func (u *untyped) skips(name string) bool {
+	if u.depth == 1 {
+		u.metadata = name == "metadata"
 	}
-	text := string(u.b[begin:u.i])
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil && u.err == nil {
-		u.err = err
-	}
-	return f
+	return u.skipManagedFields && u.depth == 2 && u.metadata && name == "managedFields"
 }
+
+// space returns the length of the whitespace at the beginning of b.
+func space(b []byte) (n int) {
+	for n < len(b) && (b[n] == ' ' || b[n] == '\n' || b[n] == '\r' || b[n] == '\t') {
+		n++
+	}
+	return n
+}
+
+// decode decodes the value at i. Its objects and arrays may be so deep.
+func (u *untyped) decode(b []byte, i, most int) (any, int, bool) {
+	u.b, u.depth, u.most = b, 0, most
+	value, end, ok := u.at(i, "")
+	if u.b = nil; !ok {
+		clear(u.stack)
+		u.stack = u.stack[:0]
+	}
+	return value, end, ok
+}
+
+var errUntyped = errors.New("a number is too large")
+
+// read decodes a value that the library leaves. The library would turn every number into a float64.
+// A hook on any that leaves other values to the library is slow.
+func (u *untyped) read(dec *jsontext.Decoder) (any, error) {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	value, _, ok := u.decode(raw, 0, libraryDepth)
+	if !ok {
+		return nil, errUntyped // the library validated the rest
+	}
+	return value, nil
+}
+
+func (u *untyped) readAny(dec *jsontext.Decoder, into *any) (err error) {
+	*into, err = u.read(dec)
+	return err
+}
+
+func (u *untyped) readMap(dec *jsontext.Decoder, into *map[string]any) error {
+	value, err := u.read(dec)
+	switch value := value.(type) {
+	case nil:
+		*into = nil
+		return err
+	case map[string]any:
+		if *into != nil { // a repeated member
+			maps.Copy(*into, value)
+			return nil
+		}
+		*into = value
+		return nil
+	}
+	return errNoObject
+}
+
+func (u *untyped) readSlice(dec *jsontext.Decoder, into *[]any) error {
+	value, err := u.read(dec)
+	switch value := value.(type) {
+	case nil:
+		*into = nil
+		return err
+	case []any:
+		*into = value
+		return nil
+	}
+	return errNoArray
+}
+
+var (
+	errNoObject = errors.New("an object is expected")
+	errNoArray  = errors.New("an array is expected")
+)

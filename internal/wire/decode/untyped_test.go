@@ -1,0 +1,74 @@
+package decode
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+func TestUnstructuredPodsEqualThoseOfUtiljson(t *testing.T) {
+	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutSharing()}, "unmanaged": {SkipManagedFields()}} {
+		d := decoderOf[*unstructured.Unstructured](t, opts...)
+		for _, unique := range []bool{false, true} {
+			for _, data := range podBytesOf(t, wire.JSON, makePods(2*period, unique)) {
+				var want map[string]any
+				require.NoError(t, utiljson.Unmarshal(data, &want))
+				if name == "unmanaged" {
+					unstructured.RemoveNestedField(want, "metadata", "managedFields")
+				}
+				got, err := decodes(t, d, wire.JSON, data)
+				require.NoError(t, err)
+				require.Equal(t, want, got.Object)
+			}
+		}
+	}
+}
+
+func TestUnstructuredSkipsOnlyManagedFieldsOfTheObject(t *testing.T) {
+	const template = `{%s"managedFields":[1],"metadata":{"managedFields":[2],"name":"a"},"spec":{"managedFields":[3],"template":{"metadata":{"managedFields":[4]}}}}`
+	list := func(n int64) any { return []any{n} }
+	want := map[string]any{
+		"managedFields": list(1), "metadata": map[string]any{"name": "a"},
+		"spec": map[string]any{"managedFields": list(3), "template": map[string]any{"metadata": map[string]any{"managedFields": list(4)}}},
+	}
+	d := decoderOf[*unstructured.Unstructured](t, SkipManagedFields())
+	for _, space := range []string{"", " "} {
+		for range 3 {
+			got, err := decodes(t, d, wire.JSON, fmt.Appendf(nil, template, space))
+			require.NoError(t, err)
+			require.Equal(t, want, got.Object)
+		}
+	}
+}
+
+func TestEqualObjectsInsideOfAnyAreShared(t *testing.T) {
+	const text = `{"metadata":{"labels":{"a":"b"}},"spec":{"list":[{"x":"y"}],"empty":{}}}`
+	labels := func(u *unstructured.Unstructured) map[string]any {
+		return u.Object["metadata"].(map[string]any)["labels"].(map[string]any)
+	}
+	list := func(u *unstructured.Unstructured) *any { return &u.Object["spec"].(map[string]any)["list"].([]any)[0] }
+	a, b := decodeAll[*unstructured.Unstructured](t, wire.JSON, text)
+	assert.NotEqual(t, mapOf(a.Object), mapOf(b.Object), "the object itself is its own")
+	assert.Equal(t, mapOf(labels(a)), mapOf(labels(b)))
+	assert.Same(t, list(a), list(b))
+
+	a, b = decodeAll[*unstructured.Unstructured](t, wire.JSON, text, WithoutSharing())
+	assert.NotEqual(t, mapOf(labels(a)), mapOf(labels(b)))
+	assert.NotSame(t, list(a), list(b))
+	a.Object["spec"].(map[string]any)["empty"].(map[string]any)["edited"] = true
+	assert.Empty(t, b.Object["spec"].(map[string]any)["empty"])
+}
+
+func TestUnstructuredNeedsNoKind(t *testing.T) {
+	d := decoderOf[*unstructured.Unstructured](t)
+	for _, text := range []string{`{"metadata":{"name":"a"}}`, ` {"metadata": {"name": "a"}} `} {
+		object, err := decodes(t, d, wire.JSON, []byte(text))
+		require.NoError(t, err)
+		assert.Equal(t, "a", object.GetName())
+	}
+}
