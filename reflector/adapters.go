@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,7 +24,7 @@ type ListWatcher[L any] interface {
 //
 // If client is nil, Run returns [ErrNoClient].
 func Dynamic(client dynamic.ResourceInterface) Client[*unstructured.Unstructured, *unstructured.UnstructuredList] {
-	if isNil(client) {
+	if source.IsNil(client) {
 		return nil
 	}
 	return dynamicClient{adapted[*unstructured.UnstructuredList]{client}, client}
@@ -45,7 +46,7 @@ func (c dynamicClient) Get(ctx context.Context, name string, opts metav1.GetOpti
 //
 // If client is nil, Run returns [ErrNoClient].
 func Metadata(client metadata.ResourceInterface) Client[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList] {
-	if isNil(client) {
+	if source.IsNil(client) {
 		return nil
 	}
 	return metadataClient{adapted[*metav1.PartialObjectMetadataList]{client}, client}
@@ -68,7 +69,7 @@ func (c metadataClient) Get(ctx context.Context, name string, opts metav1.GetOpt
 // If client is nil, Run returns [ErrNoClient]. If L is not a list of T, Run returns a
 // [*ListTypeError].
 func ListWatch[T Object, L any](client ListWatcher[L]) Client[T, L] {
-	if isNil(client) {
+	if source.IsNil(client) {
 		return nil
 	}
 	return listingClient[T, L]{adapted[L]{client}}
@@ -78,11 +79,11 @@ type listingClient[T Object, L any] struct{ adapted[L] }
 
 // Get is never called: see Client.
 func (c listingClient[T, L]) Get(context.Context, string, metav1.GetOptions) (object T, err error) {
-	return object, errNoGet
+	return object, source.ErrNoGet
 }
 
 // adapted is the part of an adapter that passes List and Watch on to the client.
 type adapted[L any] struct{ ListWatcher[L] }
 
 // IsWatchListSemanticsUnSupported returns the answer of the adapted client.
-func (a adapted[L]) IsWatchListSemanticsUnSupported() bool { return !canStream(a.ListWatcher) }
+func (a adapted[L]) IsWatchListSemanticsUnSupported() bool { return !source.CanStream(a.ListWatcher) }

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -15,9 +16,9 @@ func (r *run[T]) apply() protocol.Input {
 		return protocol.Input{Kind: protocol.Stored}
 	}
 	last := &r.events[len(r.events)-1]
-	failure := r.newError(OpStore, last.version, err)
-	if len(r.events) == 1 && last.kind != watch.Bookmark && last.lacking == nil && last.foreign == 0 && failure.Key == (store.Key{}) && last.object.GetName() != "" {
-		failure.Key = store.Key{Namespace: last.object.GetNamespace(), Name: last.object.GetName()}
+	failure := r.newError(OpStore, last.ResourceVersion, err)
+	if len(r.events) == 1 && last.Type != watch.Bookmark && last.Rejection == nil && last.OutOfShard == 0 && failure.Key == (store.Key{}) && last.Object.GetName() != "" {
+		failure.Key = store.Key{Namespace: last.Object.GetNamespace(), Name: last.Object.GetName()}
 	}
 	return protocol.Input{Kind: protocol.Stored, Err: failure}
 }
@@ -27,11 +28,11 @@ func (r *run[T]) commit() error {
 	writes, version := false, ""
 	for i := range r.events {
 		e := &r.events[i]
-		if w, ok := e.write(); ok {
+		if w, ok := writeOf(e); ok {
 			_ = r.batch.Write(w) // Commit returns the error
 			writes, version = true, ""
-		} else if e.version != "" {
-			version = e.version
+		} else if e.ResourceVersion != "" {
+			version = e.ResourceVersion
 		}
 	}
 	switch {
@@ -43,25 +44,25 @@ func (r *run[T]) commit() error {
 	return nil
 }
 
-// write returns the store write for an event. It returns false if the event needs no write; then
+// writeOf returns the store write for an event. It returns false if the event needs no write; then
 // only its version counts.
-func (e *event[T]) write() (store.Write[T], bool) {
-	w := store.Write[T]{Object: e.object}
-	switch bad, left := e.lacking, e.departed; {
+func writeOf[T Object](e *source.Event[T]) (store.Write[T], bool) {
+	w := store.Write[T]{Object: e.Object}
+	switch bad, left := e.Rejection, e.Left; {
 	case left != nil:
-		w.Type, w.Key, w.Version, w.OutOfScope = store.Deletion, left.key, left.version, !left.gone
-	case e.kind == watch.Bookmark || e.foreign > 0 || e.unchanged != nil:
+		w.Type, w.Key, w.Version, w.OutOfScope = store.Deletion, left.Key, left.Version, !left.Deleted
+	case e.Type == watch.Bookmark || e.OutOfShard > 0 || e.Held != nil:
 		return w, false
-	case bad == nil && e.kind == watch.Added:
+	case bad == nil && e.Type == watch.Added:
 		w.Type = store.Addition
-	case bad == nil && e.kind == watch.Modified:
+	case bad == nil && e.Type == watch.Modified:
 		w.Type = store.Modification
 	case bad == nil:
 		w.Type, w.FinalStateKnown = store.Deletion, true
 	case bad.Key.Name == "":
 		// Only a list can show what changed, so the store's version must not pass this event.
 		w.Version, w.Err = bad.Version, bad.Err
-	case e.kind == watch.Deleted:
+	case e.Type == watch.Deleted:
 		w.Type, w.Key, w.Version = store.Deletion, bad.Key, bad.Version
 	default:
 		w.Key, w.Version, w.Err = bad.Key, bad.Version, bad.Err

@@ -3,6 +3,7 @@ package reflector
 import (
 	"testing"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,30 +12,30 @@ import (
 )
 
 func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
-	change := func(kind watch.EventType, name, version string) event[*corev1.ConfigMap] {
-		return event[*corev1.ConfigMap]{kind: kind, object: configMap(name, "u "+name, version), version: version}
+	change := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
+		return source.Event[*corev1.ConfigMap]{Type: kind, Object: configMap(name, "u "+name, version), ResourceVersion: version}
 	}
-	left := event[*corev1.ConfigMap]{kind: watch.Modified, foreign: 1, version: "13", departed: &departure{
-		key: store.Key{Namespace: "ns", Name: "a"}, version: store.Version{ResourceVersion: "13"},
+	left := source.Event[*corev1.ConfigMap]{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "13", Left: &source.Departure{
+		Key: store.Key{Namespace: "ns", Name: "a"}, Version: store.Version{ResourceVersion: "13"},
 	}}
-	foreign := event[*corev1.ConfigMap]{kind: watch.Added, foreign: 1, version: "20"}
-	marked := event[*corev1.ConfigMap]{kind: watch.Bookmark, version: "21"}
+	foreign := source.Event[*corev1.ConfigMap]{Type: watch.Added, OutOfShard: 1, ResourceVersion: "20"}
+	marked := source.Event[*corev1.ConfigMap]{Type: watch.Bookmark, ResourceVersion: "21"}
 	for name, tc := range map[string]struct {
-		events        []event[*corev1.ConfigMap]
+		events        []source.Event[*corev1.ConfigMap]
 		want, version string
 		commits       int
 		rejects       bool
 	}{
-		"changes":            {[]event[*corev1.ConfigMap]{change(watch.Modified, "a", "11"), change(watch.Added, "b", "12")}, "a@11 b@12", "12", 1, false},
-		"a deletion":         {[]event[*corev1.ConfigMap]{change(watch.Deleted, "a", "11")}, "", "11", 1, false},
-		"one that left":      {[]event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), left}, "b@12", "13", 1, false},
-		"a foreign last":     {[]event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), foreign}, "a@1 b@12", "20", 1, false},
-		"a foreign first":    {[]event[*corev1.ConfigMap]{foreign, change(watch.Added, "b", "22")}, "a@1 b@22", "22", 1, false},
-		"foreign ones":       {[]event[*corev1.ConfigMap]{{kind: watch.Added, foreign: 1, version: "14"}, foreign}, "a@1", "20", 1, false},
-		"a bookmark":         {[]event[*corev1.ConfigMap]{marked}, "a@1", "21", 1, false},
-		"without a version":  {[]event[*corev1.ConfigMap]{{kind: watch.Bookmark}}, "a@1", "10", 0, false},
-		"undecodable":        {[]event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), undecodable(watch.Modified, "a", "u a", "13"), foreign}, "a@1 b@12", "12", 1, true},
-		"undecodable, alone": {[]event[*corev1.ConfigMap]{undecodable(watch.Modified, "a", "u a", "13")}, "a@1", "10", 0, true},
+		"changes":            {[]source.Event[*corev1.ConfigMap]{change(watch.Modified, "a", "11"), change(watch.Added, "b", "12")}, "a@11 b@12", "12", 1, false},
+		"a deletion":         {[]source.Event[*corev1.ConfigMap]{change(watch.Deleted, "a", "11")}, "", "11", 1, false},
+		"one that left":      {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), left}, "b@12", "13", 1, false},
+		"a foreign last":     {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), foreign}, "a@1 b@12", "20", 1, false},
+		"a foreign first":    {[]source.Event[*corev1.ConfigMap]{foreign, change(watch.Added, "b", "22")}, "a@1 b@22", "22", 1, false},
+		"foreign ones":       {[]source.Event[*corev1.ConfigMap]{{Type: watch.Added, OutOfShard: 1, ResourceVersion: "14"}, foreign}, "a@1", "20", 1, false},
+		"a bookmark":         {[]source.Event[*corev1.ConfigMap]{marked}, "a@1", "21", 1, false},
+		"without a version":  {[]source.Event[*corev1.ConfigMap]{{Type: watch.Bookmark}}, "a@1", "10", 0, false},
+		"undecodable":        {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), undecodable(watch.Modified, "a", "u a", "13"), foreign}, "a@1 b@12", "12", 1, true},
+		"undecodable, alone": {[]source.Event[*corev1.ConfigMap]{undecodable(watch.Modified, "a", "u a", "13")}, "a@1", "10", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()
@@ -91,14 +92,14 @@ func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s)}
 	r.batch, r.own = store.Begin(r.store, false)
 	require.False(t, r.own)
-	r.pending = []event[*corev1.ConfigMap]{
-		{kind: watch.Added, object: configMap("a", "u", "11"), version: "11"},
-		{kind: watch.Modified, object: configMap("a", "u", "12"), version: "12"},
-		{kind: watch.Deleted, object: configMap("a", "u", "13"), version: "13"},
-		{kind: watch.Modified, foreign: 1, version: "14", departed: &departure{key: store.Key{Namespace: "ns", Name: "b"}, version: store.Version{ResourceVersion: "14"}}},
-		{kind: watch.Modified, foreign: 1, version: "15"},
+	r.pending = []source.Event[*corev1.ConfigMap]{
+		{Type: watch.Added, Object: configMap("a", "u", "11"), ResourceVersion: "11"},
+		{Type: watch.Modified, Object: configMap("a", "u", "12"), ResourceVersion: "12"},
+		{Type: watch.Deleted, Object: configMap("a", "u", "13"), ResourceVersion: "13"},
+		{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "14", Left: &source.Departure{Key: store.Key{Namespace: "ns", Name: "b"}, Version: store.Version{ResourceVersion: "14"}}},
+		{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "15"},
 		undecodable(watch.Deleted, "c", "v", "16"),
-		{kind: watch.Bookmark, version: "17"},
+		{Type: watch.Bookmark, ResourceVersion: "17"},
 	}
 	for len(r.pending) > 0 {
 		r.takePending()

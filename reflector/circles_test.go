@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -254,7 +255,7 @@ func TestWatchThatDoesNotEndDoesNotHoldUpRun(t *testing.T) {
 		synctest.Wait()
 		before := time.Now()
 		require.NoError(t, stop())
-		assert.Equal(t, closeTimeout, time.Since(before))
+		assert.Equal(t, source.CloseTimeout, time.Since(before))
 	})
 }
 

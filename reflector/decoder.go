@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,15 +35,11 @@ type DecodeError struct {
 
 // Error names the resource, the object, the type and the cause.
 func (e *DecodeError) Error() string {
-	return "decode " + e.Resource + " " + cut(e.Namespace+"/"+e.Name, maxName) + " into " + e.Type + ": " + cut(e.Err.Error(), maxMessage)
+	return "decode " + e.Resource + " " + source.Cut(e.Namespace+"/"+e.Name, source.MaxName) + " into " + e.Type + ": " + source.Cut(e.Err.Error(), source.MaxMessage)
 }
 
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
-
-// holdsFunc reports whether the store holds an object at a version, so that the decoder can skip
-// it. It is nil if the decoder must decode every object.
-type holdsFunc func(store.Key, store.Version) bool
 
 // decoder decodes objects on one goroutine.
 type decoder[T Object] struct {
@@ -157,7 +154,7 @@ func (d *decoder[T]) read(format wire.Format, data []byte) (n named[T], err erro
 
 func (d *decoder[T]) newError(key store.Key, err error) *DecodeError {
 	return &DecodeError{
-		Resource: d.of.name, Namespace: cut(key.Namespace, maxName), Name: cut(key.Name, maxName),
+		Resource: d.of.name, Namespace: source.Cut(key.Namespace, source.MaxName), Name: source.Cut(key.Name, source.MaxName),
 		Type: reflect.TypeFor[T]().String(), Field: decode.Field(err), Err: err,
 	}
 }

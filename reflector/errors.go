@@ -3,18 +3,13 @@ package reflector
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 var (
-	// ErrNoClient means that the program made a reflector with a nil client.
-	ErrNoClient = errors.New("reflector has no client: pass one to New, such as clientset.CoreV1().Pods(namespace)")
-
 	// ErrNoStore means that the program made a reflector with a nil store.
 	ErrNoStore = errors.New("reflector has no store: pass one to New, such as store.New(store.ObjectKey[*corev1.Pod])")
 
@@ -26,15 +21,9 @@ var (
 	// back-off.
 	ErrNotServed = protocol.ErrNotServed
 
-	// ErrTable means that the server sent a Table, a format for display, instead of objects.
-	ErrTable = errors.New("server sent a Table instead of objects: the client must not accept as=Table")
-
 	// ErrNothingSelected means that a selector matches no object at all. The API has no way to
 	// express such a selector.
 	ErrNothingSelected = errors.New("selector matches nothing: use another one, or no reflector")
-
-	errNoWatch = errors.New("client returned neither a watch nor an error")
-	errNoList  = errors.New("client returned neither a list nor an error")
 )
 
 // ProtocolError means that the server answered, but not as the protocol of list and watch requires,
@@ -81,53 +70,6 @@ func (e *ProtocolError) Unwrap() []error {
 	return []error{protocol.Reason(e.Reason), e.Err}
 }
 
-// TypeError means that a watch event carried something other than an object of the reflector's
-// type.
-type TypeError struct {
-	// Want and Got are Go types, such as "*v1.Pod".
-	Want, Got string
-}
-
-// Error names both types.
-func (e *TypeError) Error() string {
-	return fmt.Sprintf("watch event carries a %s, want a %s", e.Got, e.Want)
-}
-
-func newTypeError[T any](got runtime.Object) *TypeError {
-	e := &TypeError{Want: reflect.TypeFor[T]().String(), Got: "nil"}
-	if got != nil {
-		e.Got = reflect.TypeOf(got).String()
-		if isNil(got) {
-			e.Got = "nil " + e.Got
-		}
-	}
-	return e
-}
-
-// MismatchError means that the server sent an object of another kind, API group, namespace or name
-// than the client requested. The reflector stores nothing more from that list or watch, and lists
-// again after a back-off.
-type MismatchError struct {
-	// What is "kind", "API group", "namespace" or "name".
-	What string
-	// Want is the requested value, and Got is the value that the server sent.
-	Want, Got string
-}
-
-// Error names both.
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("server sent an object whose %s is %q, want %q: the client and the server do not mean the same resource", e.What, e.Got, e.Want)
-}
-
-// EventTypeError means that a watch event has a type that this version of the library does not
-// know.
-type EventTypeError struct{ Type string }
-
-// Error names the type.
-func (e *EventTypeError) Error() string {
-	return fmt.Sprintf("unknown type %q of a watch event", cut(e.Type, 64))
-}
-
 // Op is the operation of a reflector that failed.
 type Op string
 
@@ -160,25 +102,15 @@ type Error struct {
 // Error names the reflector, the operation, the object, the resource version and the cause, in at
 // most 1 KiB.
 func (e *Error) Error() string {
-	s := fmt.Sprintf("reflector %s: %s", cut(e.Reflector, maxName), e.Op)
+	s := fmt.Sprintf("reflector %s: %s", source.Cut(e.Reflector, source.MaxName), e.Op)
 	if e.Key != (store.Key{}) {
-		s += fmt.Sprintf(" %q", cut(e.Key.String(), maxName))
+		s += fmt.Sprintf(" %q", source.Cut(e.Key.String(), source.MaxName))
 	}
 	if e.ResourceVersion != "" {
-		s += fmt.Sprintf(" at resource version %q", cut(e.ResourceVersion, 64))
+		s += fmt.Sprintf(" at resource version %q", source.Cut(e.ResourceVersion, 64))
 	}
-	return cut(fmt.Sprintf("%s: %v", s, e.Err), maxText)
+	return source.Cut(fmt.Sprintf("%s: %v", s, e.Err), source.MaxText)
 }
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
-
-// isTable reports whether an object is a Table, in any Go type.
-func isTable(object any) bool {
-	o, ok := object.(runtime.Object)
-	if !ok || isNil(o) {
-		return false
-	}
-	kind := o.GetObjectKind().GroupVersionKind()
-	return kind.Kind == "Table" && kind.Group == metav1.GroupName
-}

@@ -2,16 +2,33 @@ package reflector
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// MismatchError means that the server sent an object of another kind, API group, namespace or name
+// than the client requested. The reflector stores nothing more from that list or watch, and lists
+// again after a back-off.
+type MismatchError struct {
+	// What is "kind", "API group", "namespace" or "name".
+	What string
+	// Want is the requested value, and Got is the value that the server sent.
+	Want, Got string
+}
+
+// Error names both.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("server sent an object whose %s is %q, want %q: the client and the server do not mean the same resource", e.What, e.Got, e.Want)
+}
 
 // expected checks whether objects belong to a resource. It accepts other versions of the same
 // group, because the object states its version.
@@ -45,13 +62,13 @@ func (x *expected) check(kind metav1.TypeMeta) error {
 		return nil
 	}
 	if kind.APIVersion != "" && x.version.Version != "" && group != x.version.Group {
-		return &MismatchError{What: "API group", Want: x.version.Group, Got: cut(group, maxName)}
+		return &MismatchError{What: "API group", Want: x.version.Group, Got: source.Cut(group, source.MaxName)}
 	}
 	if kind.Kind == "" {
 		return nil
 	}
 	want := x.given
-	if want == "" && kind.Kind != "Status" && len(kind.Kind) <= maxName {
+	if want == "" && kind.Kind != "Status" && len(kind.Kind) <= source.MaxName {
 		learned := x.learned.Load()
 		if learned == nil {
 			x.learned.CompareAndSwap(nil, &kind.Kind)
@@ -62,7 +79,7 @@ func (x *expected) check(kind metav1.TypeMeta) error {
 		}
 	}
 	if !strings.EqualFold(want, kind.Kind) {
-		return &MismatchError{What: "kind", Want: want, Got: cut(kind.Kind, maxName)}
+		return &MismatchError{What: "kind", Want: want, Got: source.Cut(kind.Kind, source.MaxName)}
 	}
 	return nil
 }
@@ -110,7 +127,7 @@ func (d *decoder[T]) check(object T, namespace string, format wire.Format, data 
 
 func (r *Resource[T]) checkNamespace(namespace string) error {
 	if r.namespace != "" && namespace != r.namespace {
-		return &MismatchError{What: "namespace", Want: r.namespace, Got: cut(namespace, maxName)}
+		return &MismatchError{What: "namespace", Want: r.namespace, Got: source.Cut(namespace, source.MaxName)}
 	}
 	return nil
 }

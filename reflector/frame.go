@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,23 +73,23 @@ type departedFrame struct {
 	Gone            bool   `json:"gone,omitempty"`
 }
 
-func departedFrameOf(d *departure) *departedFrame {
+func departedFrameOf(d *source.Departure) *departedFrame {
 	if d == nil {
 		return nil
 	}
 	return &departedFrame{
-		Namespace: d.key.Namespace, Name: d.key.Name,
-		UID: string(d.version.UID), ResourceVersion: d.version.ResourceVersion, Gone: d.gone,
+		Namespace: d.Key.Namespace, Name: d.Key.Name,
+		UID: string(d.Version.UID), ResourceVersion: d.Version.ResourceVersion, Gone: d.Deleted,
 	}
 }
 
-func (f *departedFrame) departure() *departure {
+func (f *departedFrame) departure() *source.Departure {
 	if f == nil {
 		return nil
 	}
-	return &departure{
-		key:     store.Key{Namespace: f.Namespace, Name: f.Name},
-		version: store.Version{UID: types.UID(f.UID), ResourceVersion: f.ResourceVersion}, gone: f.Gone,
+	return &source.Departure{
+		Key:     store.Key{Namespace: f.Namespace, Name: f.Name},
+		Version: store.Version{UID: types.UID(f.UID), ResourceVersion: f.ResourceVersion}, Deleted: f.Gone,
 	}
 }
 

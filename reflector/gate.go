@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -15,7 +16,7 @@ import (
 // goroutine.
 type gate[T Object] struct {
 	mu    sync.Mutex
-	holds holdsFunc // guarded by mu; nil when the gate is shut
+	holds source.HoldsFunc // guarded by mu; nil when the gate is shut
 
 	kept   []store.Key // keys of filtered objects, until pass returns them
 	newest string      // the version of the last filtered object
@@ -73,7 +74,7 @@ func (g *gate[T]) ask(s *wireWatch[T], d *decoder[T], format wire.Format, frame 
 	switch kind {
 	case watch.Added, watch.Modified, watch.Deleted:
 	case watch.Bookmark:
-		if e, _ := s.bookmark(format, frame, event[T]{}); e.closing || e.err != nil {
+		if e, _ := s.bookmark(format, frame, source.Event[T]{}); e.InitialEventsEnd || e.Err != nil {
 			g.holds = nil // later events are changes, or may be: see Frame.Recut
 			return false, false
 		}
@@ -104,12 +105,12 @@ func (g *gate[T]) ask(s *wireWatch[T], d *decoder[T], format wire.Format, frame 
 
 // pass returns one event for the filtered objects. It returns false if there are none, or if they
 // can wait for more. They cannot wait if another event follows.
-func (g *gate[T]) pass(now time.Time, follows bool) (event[T], bool) {
+func (g *gate[T]) pass(now time.Time, follows bool) (source.Event[T], bool) {
 	n := len(g.kept)
 	if n == 0 || !follows && n < mostKept && now.Sub(g.passed) < longKept {
-		return event[T]{}, false
+		return source.Event[T]{}, false
 	}
-	e := event[T]{kind: watch.Added, version: g.newest, unchanged: g.kept}
+	e := source.Event[T]{Type: watch.Added, ResourceVersion: g.newest, Held: g.kept}
 	g.kept, g.passed = nil, now
 	return e, true
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,11 +20,11 @@ import (
 )
 
 // gatedWatch is a watch-list of ConfigMaps with that body.
-func gatedWatch(ctx context.Context, t *testing.T, body io.ReadCloser, holds holdsFunc) *wireWatch[*corev1.ConfigMap] {
+func gatedWatch(ctx context.Context, t *testing.T, body io.ReadCloser, holds source.HoldsFunc) *wireWatch[*corev1.ConfigMap] {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &wireWatch[*corev1.ConfigMap]{
 		of: someResource(t), answer: &answer{contentType: mediaJSON, body: body}, held: gate[*corev1.ConfigMap]{holds: holds},
-		parts: make(chan *part[[]event[*corev1.ConfigMap]], partsAhead), cancel: cancel,
+		parts: make(chan *part[[]source.Event[*corev1.ConfigMap]], partsAhead), cancel: cancel,
 	}
 	go s.run(ctx)
 	return s
@@ -40,15 +41,15 @@ func happened(t *testing.T, s *wireWatch[*corev1.ConfigMap]) (all []string) {
 	for p := range s.parts {
 		p.wait(nil)
 		for _, e := range p.result {
-			for _, key := range e.unchanged {
+			for _, key := range e.Held {
 				all = append(all, "="+key.Name)
 			}
 			switch {
-			case e.object != nil:
-				all = append(all, map[string]string{"ADDED": "+", "MODIFIED": "~", "DELETED": "-"}[string(e.kind)]+e.object.Name+e.object.ResourceVersion)
-			case e.kind == "BOOKMARK":
-				all = append(all, "*"+e.version)
-			case e.err != nil:
+			case e.Object != nil:
+				all = append(all, map[string]string{"ADDED": "+", "MODIFIED": "~", "DELETED": "-"}[string(e.Type)]+e.Object.Name+e.Object.ResourceVersion)
+			case e.Type == "BOOKMARK":
+				all = append(all, "*"+e.ResourceVersion)
+			case e.Err != nil:
 				all = append(all, "!")
 			}
 		}
@@ -127,7 +128,7 @@ func TestObjectsThatAreHeldAreToldOfWhileTheyCome(t *testing.T) {
 		begin := time.Now()
 		for i := range 5 {
 			p := <-s.parts
-			require.Len(t, p.result[0].unchanged, 1)
+			require.Len(t, p.result[0].Held, 1)
 			assert.LessOrEqual(t, time.Since(begin), time.Duration(i+1)*time.Second, "it does not wait for the next")
 		}
 		_, open := <-s.parts
@@ -141,10 +142,10 @@ func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
 		holds := func(store.Key, store.Version) bool { asked++; return true }
 		s := gatedWatch(t.Context(), t, &sampled{pause: time.Second, chunks: []string{configMapEvent(0), configMapEvent(1)}}, holds)
 		first := <-s.parts
-		require.Len(t, first.result[0].unchanged, 1)
-		s.live()
+		require.Len(t, first.result[0].Held, 1)
+		s.Live()
 		second := <-s.parts
-		require.NotNil(t, second.result[0].object)
+		require.NotNil(t, second.result[0].Object)
 		assert.Equal(t, 1, asked)
 		_, open := <-s.parts
 		assert.False(t, open)
@@ -193,7 +194,7 @@ func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
 		for p := range s.parts {
 			p.wait(nil)
 			for i := range p.result {
-				if e := &p.result[i]; e.unchanged != nil {
+				if e := &p.result[i]; e.Held != nil {
 					all.take(e)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -40,7 +41,7 @@ const (
 
 // gather opens a watch-list for a member, either its own or a shared one.
 func (h *hub) gather(ctx context.Context, m *member) (tap, error) {
-	if len(m.shards.all) > gatherMost {
+	if len(m.shards.All) > gatherMost {
 		return h.open(ctx, m.opts)
 	}
 	key := roll{m.asks, m.opts.ResourceVersion, m.opts.ResourceVersionMatch, m.opts.ShardSelector != ""}
@@ -52,7 +53,7 @@ func (h *hub) gather(ctx context.Context, m *member) (tap, error) {
 		defer h.gathered(key)
 		return h.open(ctx, m.opts)
 	}
-	if g.next != nil && len(g.next.wanted())+len(m.shards.all) > gatherMost {
+	if g.next != nil && len(g.next.wanted())+len(m.shards.All) > gatherMost {
 		g.beginLocked()
 	}
 	if g.next == nil {
@@ -113,9 +114,9 @@ func (h *hub) gathered(key roll) {
 func (g *gathering) beginLocked() {
 	t := g.next
 	g.next = nil
-	t.union = &shardSet{by: t.asks.by, all: t.wanted()}
+	t.union = &source.Shards{By: t.asks.by, All: t.wanted()}
 	if t.roll.selects {
-		t.opts.ShardSelector = t.union.selector()
+		t.opts.ShardSelector = t.union.Selector()
 	}
 	t.beginLocked()
 }
@@ -124,7 +125,7 @@ func (g *gathering) beginLocked() {
 func (t *trunk) wanted() []store.Shard {
 	var all []store.Shard
 	for _, m := range t.members {
-		all = append(all, m.shards.all...)
+		all = append(all, m.shards.All...)
 	}
 	return all
 }
@@ -140,10 +141,10 @@ func (t *trunk) wanted() []store.Shard {
 // from their positions. Otherwise the server would go on sending objects that no member takes.
 func (t *trunk) placeListedLocked(came *haul, i int, n notice) bool {
 	if n.kind == changing {
-		taken, wanted := false, t.union.contains(n.hash)
+		taken, wanted := false, t.union.Contains(n.hash)
 		for _, m := range t.members {
 			switch {
-			case m.shards.contains(n.hash):
+			case m.shards.Contains(n.hash):
 				m.putLocked(came, i, taken)
 				taken = true
 				continue

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,7 +42,7 @@ func ForClient[T Object, L any](client Client[T, L], opts ...ResourceOption) (*R
 		GetClient() rest.Interface
 		GetNamespace() string
 	})
-	if !ok || isNil(client) || isNil(own.GetClient()) {
+	if !ok || source.IsNil(client) || source.IsNil(own.GetClient()) {
 		return nil, fmt.Errorf("%T: %w", client, ErrNotGenerated)
 	}
 	r, err := ForREST[T](own.GetClient(), "", own.GetNamespace(), opts...)

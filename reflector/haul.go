@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -80,7 +81,7 @@ func (c *clientEvents) next(ctx context.Context) (haul, error) {
 // close stops the watch, and waits for its end.
 func (c *clientEvents) close() {
 	c.watch.Stop()
-	_ = drain(c.watch.ResultChan())
+	_ = source.Drain(c.watch.ResultChan())
 }
 
 // revision is a resource version as a number.
@@ -184,7 +185,7 @@ func noticeEvent(e *watch.Event, by store.ShardKey) notice {
 	if e.Type == watch.Error {
 		return notice{kind: refusing}
 	}
-	m := metadataOf(e.Object)
+	m := source.MetadataOf(e.Object)
 	switch {
 	case m == nil:
 	case e.Type == watch.Bookmark:

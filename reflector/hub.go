@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -48,10 +49,10 @@ func newHub(open func(context.Context, metav1.ListOptions) (tap, error)) *hub {
 
 // enter opens a watch for a reflector, and returns when the server has accepted it. The member
 // receives events until ctx or the watch ends. The caller must close it.
-func (h *hub) enter(ctx context.Context, opts metav1.ListOptions, shards *shardSet, sharding Sharding) (*member, error) {
+func (h *hub) enter(ctx context.Context, opts metav1.ListOptions, shards *source.Shards, sharding Sharding) (*member, error) {
 	m := &member{
 		hub: h, opts: opts, shards: shards, wake: make(chan struct{}, 1),
-		asks: demand{opts.LabelSelector, opts.FieldSelector, shards.by},
+		asks: demand{opts.LabelSelector, opts.FieldSelector, shards.By},
 	}
 	if initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents; initial {
 		return m.begins(h.gather(ctx, m))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -53,7 +54,7 @@ func ForKind[T Object](config *rest.Config, namespace string, opts ...ResourceOp
 	}
 	r.name = kind.GroupKind().String() + "/" + kind.Version
 	mapper := mapped{o.mapper, true}
-	if isNil(o.mapper) {
+	if source.IsNil(o.mapper) {
 		client, err := discovery.NewDiscoveryClientForConfig(restguard.Config(config))
 		if err != nil {
 			return nil, fmt.Errorf("discovery of %s: %w", kind, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -241,34 +242,34 @@ func (w *scriptWatch) ResultChan() <-chan watch.Event {
 }
 
 // Stream serves events that no watch.Event can hold.
-func (w *scriptWatch) Stream(any) stream[*corev1.ConfigMap] {
+func (w *scriptWatch) Stream(any) source.Stream[*corev1.ConfigMap] {
 	if !slices.ContainsFunc(w.events, func(e watch.Event) bool { _, ok := e.Object.(carried); return ok }) {
 		return nil
 	}
-	return &scriptStream{clientStream[*corev1.ConfigMap]{watch: w}}
+	return &scriptStream{source.ClientStream[*corev1.ConfigMap]{Watch: w}}
 }
 
 // carried is an event in place of an object.
 type carried struct {
 	runtime.Object
-	event event[*corev1.ConfigMap]
+	event source.Event[*corev1.ConfigMap]
 }
 
 type scriptStream struct {
-	clientStream[*corev1.ConfigMap]
+	source.ClientStream[*corev1.ConfigMap]
 }
 
-func (s *scriptStream) next(ctx context.Context, wake <-chan time.Time) ([]event[*corev1.ConfigMap], error) {
+func (s *scriptStream) Next(ctx context.Context, wake <-chan time.Time) ([]source.Event[*corev1.ConfigMap], error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-wake:
-		return nil, errAwake
-	case e := <-s.watch.ResultChan():
+		return nil, source.ErrAwake
+	case e := <-s.Watch.ResultChan():
 		if c, ok := e.Object.(carried); ok {
-			return []event[*corev1.ConfigMap]{c.event}, nil
+			return []source.Event[*corev1.ConfigMap]{c.event}, nil
 		}
-		return []event[*corev1.ConfigMap]{readEvent[*corev1.ConfigMap](e)}, nil
+		return []source.Event[*corev1.ConfigMap]{source.ReadEvent[*corev1.ConfigMap](e)}, nil
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -18,7 +19,7 @@ type member struct {
 	hub    *hub
 	asks   demand
 	opts   metav1.ListOptions
-	shards *shardSet
+	shards *source.Shards
 	began  time.Time
 	wake   chan struct{} // signals new data or the end
 
@@ -83,7 +84,7 @@ func (m *member) next(ctx context.Context) (haul, error) {
 func (m *member) heed(came *haul) {
 	for i := range came.size() {
 		n := came.notice(i, m.asks.by)
-		if n.kind == changing && !m.shards.contains(n.hash) {
+		if n.kind == changing && !m.shards.Contains(n.hash) {
 			m.everything = true
 		}
 		switch {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 )
 
 // Observer receives the cost and the outcome of a reflector's requests, for metrics and traces. The
@@ -58,7 +59,7 @@ type Watch struct {
 // observer.
 func WithObserver(observer Observer) Option {
 	return optionFunc(func(o *options) {
-		if !isNil(observer) {
+		if !source.IsNil(observer) {
 			o.observer = withObserver(o.observer, observer)
 		}
 	})
@@ -104,13 +105,13 @@ func (o *observing) beginWatch(name string) {
 }
 
 // received records the outcome of a receive from a watch.
-func received[T Object](o *observing, in protocol.Input, events []event[T]) {
+func received[T Object](o *observing, in protocol.Input, events []source.Event[T]) {
 	switch in.Kind {
 	case protocol.Failed, protocol.Ended:
 		o.ended = in.Err
 	case protocol.Changed, protocol.Marked:
 		for i := range events {
-			o.watch.Events += max(len(events[i].unchanged), events[i].foreign, 1)
+			o.watch.Events += max(len(events[i].Held), events[i].OutOfShard, 1)
 		}
 	}
 }

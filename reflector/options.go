@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,7 +27,7 @@ type options struct {
 	fieldSelector string
 	labels        labels.Selector // the parsed labelSelector; nil selects everything
 	fields        fields.Selector // the parsed fieldSelector; nil selects everything
-	shards        *shardSet       // nil selects everything
+	shards        *source.Shards  // nil selects everything
 	errorHook     func(context.Context, error)
 	retry         func(error) bool
 	observer      Observer // may be nil
@@ -126,7 +127,7 @@ func (o *options) selector(selector interface {
 	Empty() bool
 	String() string
 }) string {
-	if isNil(selector) {
+	if source.IsNil(selector) {
 		return ""
 	}
 	text := selector.String()

@@ -9,58 +9,51 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// page is one response to a list request.
-type page[T any] struct {
-	items           []T
-	passed          int               // number of items delivered while the page was read
-	lacking         []store.Rejection // objects that could not be decoded
-	other           error             // the error of an object of another kind or namespace
-	bare            bool              // an object has no kind
-	unchanged       []store.Key       // objects that the store holds in the same version
-	foreign         int               // number of dropped objects outside the reflector's shards
-	sharded         bool              // the server says that it sends only the shard
-	resourceVersion string
-	next            string // the token of the next page; empty on the last one
-	conflict        bool   // the response to a probe contradicts earlier data
+// reading is a page that is being read.
+type reading[T any] struct {
+	source.Page[T]
+	other error // the error of an object of another kind or namespace
+	bare  bool  // an object has no kind
 }
 
 // list reads a page one object at a time, as the data arrives. It does not decode objects that the
 // store holds.
-func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], wire.ListMeta, error) {
+func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], wire.ListMeta, error) {
 	a, err := r.open(ctx, &opts)
 	if err != nil {
-		return page[T]{}, wire.ListMeta{}, err
+		return source.Page[T]{}, wire.ListMeta{}, err
 	}
 	defer a.close()
 	format, body, err := a.open()
 	if err != nil {
-		return page[T]{}, wire.ListMeta{}, err
+		return source.Page[T]{}, wire.ListMeta{}, err
 	}
 	list := wire.NewList(body, format, r.options.frameLimit)
 	p, err := r.items(list, format, w)
 	meta := list.Meta()
 	if isTableKind(meta.TypeMeta) {
-		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), ErrTable)
+		return source.Page[T]{}, wire.ListMeta{}, a.fail(list.Head(), ErrTable)
 	}
 	if err == nil {
-		err = errors.Join(p.other, checkVersion(meta.ResourceVersion))
+		err = errors.Join(p.other, source.CheckVersion(meta.ResourceVersion))
 	}
 	if err == nil {
 		err = r.expected.checkList(meta.TypeMeta, p.bare)
 	}
 	if err != nil {
-		return page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
+		return source.Page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
 	}
 	kind := itemKind(meta)
-	for _, object := range p.items {
+	for _, object := range p.Items {
 		setKind(object, kind)
 	}
-	p.resourceVersion, p.next, p.sharded = meta.ResourceVersion, meta.Continue, meta.ShardInfo != nil
-	return p, meta, nil
+	p.ResourceVersion, p.Continue, p.Sharded = meta.ResourceVersion, meta.Continue, meta.ShardInfo != nil
+	return p.Page, meta, nil
 }
 
 // itemKind returns the kind of the items of a list.
@@ -69,17 +62,17 @@ func itemKind(meta wire.ListMeta) metav1.TypeMeta {
 }
 
 // items reads the items of a list.
-func (r *Resource[T]) items(list *wire.List, format wire.Format, w wants[T]) (whole page[T], err error) {
-	var parts []*part[page[T]]
+func (r *Resource[T]) items(list *wire.List, format wire.Format, w source.Wants[T]) (whole reading[T], err error) {
+	var parts []*part[reading[T]]
 	var bad tally
 	r.keepAll()
-	decoding := newPipeline(r, false, func(d *decoder[T], p *page[T], batch *wire.Batch) {
+	decoding := newPipeline(r, false, func(d *decoder[T], p *reading[T], batch *wire.Batch) {
 		for i := range batch.Frames {
-			d.item(p, format, batch.Frames[i].Object, w.shards, &bad)
+			d.item(p, format, batch.Frames[i].Object, w.Shards, &bad)
 		}
 	})
 	var unchanged []store.Key
-	passing := passing[T]{take: w.take}
+	passing := passing[T]{take: w.Take}
 	for err == nil {
 		var batch *wire.Batch
 		if batch, err = list.Next(); err != nil {
@@ -96,11 +89,11 @@ func (r *Resource[T]) items(list *wire.List, format wire.Format, w wants[T]) (wh
 	}
 	decoding.close(err == io.EOF)
 	if err != io.EOF {
-		return page[T]{}, err
+		return reading[T]{}, err
 	}
 	passing.pass(parts, itemKind(list.Meta()))
 	whole = joined(parts)
-	whole.unchanged, whole.passed = unchanged, passing.passed
+	whole.Held, whole.Taken = unchanged, passing.passed
 	return whole, nil
 }
 
@@ -112,34 +105,34 @@ type passing[T any] struct {
 }
 
 // pass delivers the finished parts in order. It waits until the kind of the objects is known.
-func (s *passing[T]) pass(parts []*part[page[T]], kind metav1.TypeMeta) {
+func (s *passing[T]) pass(parts []*part[reading[T]], kind metav1.TypeMeta) {
 	if s.take == nil || kind.Kind == "" || kind.APIVersion == "" {
 		return
 	}
 	for s.parts < len(parts) && parts[s.parts].isDone() {
 		p := &parts[s.parts].result
-		for _, object := range p.items {
+		for _, object := range p.Items {
 			setKind(object, kind)
 			s.take(object)
 		}
 		s.parts++
-		s.passed += len(p.items)
-		p.items = nil
+		s.passed += len(p.Items)
+		p.Items = nil
 	}
 }
 
 // dropHeld removes the items that the store holds from a batch, and appends their keys. The check
 // is cheaper than handing the items to another goroutine.
-func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w wants[T], keys []store.Key) []store.Key {
-	if w.holds == nil {
+func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w source.Wants[T], keys []store.Key) []store.Key {
+	if w.Holds == nil {
 		return keys
 	}
 	batch.Frames = slices.DeleteFunc(batch.Frames, func(frame wire.Frame) bool {
 		key, version, ok := d.peek(format, frame.Object)
-		if !ok || !w.holds(key, version) {
+		if !ok || !w.Holds(key, version) {
 			return false
 		}
-		if from, _ := w.shards.sift(format, frame.Object); from != domestic {
+		if from, _ := sift(w.Shards, format, frame.Object); from != domestic {
 			return false // the store was filled with other shards before
 		}
 		keys = append(keys, key)
@@ -149,20 +142,20 @@ func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w wants[T],
 }
 
 // joined combines the parts of a page, in order.
-func joined[T any](parts []*part[page[T]]) page[T] {
+func joined[T any](parts []*part[reading[T]]) reading[T] {
 	if len(parts) == 1 {
 		return parts[0].result
 	}
-	var whole page[T]
+	var whole reading[T]
 	n := 0
 	for _, p := range parts {
-		n += len(p.result.items)
+		n += len(p.result.Items)
 	}
-	whole.items = slices.Grow(whole.items, n)
+	whole.Items = slices.Grow(whole.Items, n)
 	for _, p := range parts {
-		whole.items = append(whole.items, p.result.items...)
-		whole.lacking = append(whole.lacking, p.result.lacking...)
-		whole.foreign += p.result.foreign
+		whole.Items = append(whole.Items, p.result.Items...)
+		whole.Rejections = append(whole.Rejections, p.result.Rejections...)
+		whole.OutOfShard += p.result.OutOfShard
 		whole.bare = whole.bare || p.result.bare
 		if whole.other == nil {
 			whole.other = p.result.other
@@ -172,15 +165,15 @@ func joined[T any](parts []*part[page[T]]) page[T] {
 }
 
 // item adds an item of a list to a page.
-func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, shards *shardSet, bad *tally) {
-	from, _ := shards.sift(format, data)
+func (d *decoder[T]) item(p *reading[T], format wire.Format, data []byte, shards *source.Shards, bad *tally) {
+	from, _ := sift(shards, format, data)
 	if from == foreign {
-		p.foreign++
+		p.OutOfShard++
 		return
 	}
 	decoded, err := d.decode(format, data)
-	if from == unclear && shards.siftPartly(format, data) == foreign {
-		p.foreign++
+	if from == unclear && siftPartly(shards, format, data) == foreign {
+		p.OutOfShard++
 		return
 	}
 	if err != nil {
@@ -189,13 +182,13 @@ func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, shards *s
 	}
 	bare, err := d.check(decoded.object, decoded.key.Namespace, format, data)
 	if err == nil {
-		err = checkVersion(decoded.version)
+		err = source.CheckVersion(decoded.version)
 	}
 	if err != nil && p.other == nil {
 		p.other = err
 	}
 	p.bare = p.bare || bare
-	p.items = append(p.items, decoded.object)
+	p.Items = append(p.Items, decoded.object)
 }
 
 // tally counts the undecodable items of a list. Their number is unlimited, so only the first 100
@@ -203,14 +196,14 @@ func (d *decoder[T]) item(p *page[T], format wire.Format, data []byte, shards *s
 // has no key for them.
 type tally struct{ count atomic.Int32 }
 
-const mostDetailed = 100
-
 var errManyUndecoded = errors.New("cannot be decoded, like others of its list before it")
 
-func (t *tally) full() bool { return t.count.Load() >= mostDetailed || t.count.Add(1) > mostDetailed }
+func (t *tally) full() bool {
+	return t.count.Load() >= source.MaxDetailed || t.count.Add(1) > source.MaxDetailed
+}
 
 // reject adds an item to a page that cannot be decoded or is of another kind.
-func (d *decoder[T]) reject(p *page[T], format wire.Format, data []byte, err error, bad *tally) {
+func (d *decoder[T]) reject(p *reading[T], format wire.Format, data []byte, err error, bad *tally) {
 	rejection, _ := d.rejection(format, data, err)
 	other := d.of.expected.check(kindOfBytes(format, data, d.passed))
 	if other == nil && rejection.Key.Name != "" {
@@ -225,5 +218,5 @@ func (d *decoder[T]) reject(p *page[T], format wire.Format, data []byte, err err
 		}
 		rejection.Err = errManyUndecoded
 	}
-	p.lacking = append(p.lacking, rejection)
+	p.Rejections = append(p.Rejections, rejection)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,11 +36,11 @@ func TestItemsThatAreHeldCostNextToNothing(t *testing.T) {
 	r := someResource(t)
 	body := configMaps(n)
 	read := func() {
-		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{holds: func(store.Key, store.Version) bool { return true }})
+		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Holds: func(store.Key, store.Version) bool { return true }})
 		require.NoError(t, err)
-		assert.Empty(t, p.items)
-		require.Len(t, p.unchanged, n)
-		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, p.unchanged[n-1])
+		assert.Empty(t, p.Items)
+		require.Len(t, p.Held, n)
+		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, p.Held[n-1])
 	}
 	read()
 	var before, after runtime.MemStats
@@ -59,14 +60,14 @@ func TestItemsOfWhichSomeAreHeld(t *testing.T) {
 	odd := func(key store.Key, version store.Version) bool {
 		return strings.HasSuffix(key.Name, "1") && version.UID != "" && version.ResourceVersion != ""
 	}
-	p, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{holds: odd})
+	p, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Holds: odd})
 	require.NoError(t, err)
-	assert.Len(t, p.unchanged, n/10)
-	assert.Len(t, p.items, n-n/10)
-	for _, item := range p.items {
+	assert.Len(t, p.Held, n/10)
+	assert.Len(t, p.Items, n-n/10)
+	for _, item := range p.Items {
 		assert.False(t, strings.HasSuffix(item.Name, "1"), item.Name)
 	}
-	_, err = r.items(wire.NewList(strings.NewReader(configMaps(n)[:1000]), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{holds: odd})
+	_, err = r.items(wire.NewList(strings.NewReader(configMaps(n)[:1000]), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Holds: odd})
 	assert.ErrorIs(t, err, ErrTruncated)
 	assert.NotErrorIs(t, err, io.EOF)
 }

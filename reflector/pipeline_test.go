@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -223,7 +224,7 @@ func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
 				for i := range events {
 					body.chunks = append(body.chunks, configMapEvent(i))
 				}
-				s := &wireWatch[*corev1.ConfigMap]{of: r, answer: &answer{contentType: mediaJSON, body: body}, parts: make(chan *part[[]event[*corev1.ConfigMap]])}
+				s := &wireWatch[*corev1.ConfigMap]{of: r, answer: &answer{contentType: mediaJSON, body: body}, parts: make(chan *part[[]source.Event[*corev1.ConfigMap]])}
 				go s.run(t.Context())
 				var names []string
 				helped := false
@@ -231,7 +232,7 @@ func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
 					helped = helped || p.done != nil
 					p.wait(nil)
 					for _, e := range p.result {
-						names = append(names, e.object.Name)
+						names = append(names, e.Object.Name)
 					}
 				}
 				require.NoError(t, s.err)

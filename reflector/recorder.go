@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/masking"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -72,7 +73,7 @@ func (f recorderOptionFunc) applyRecorder(r *Recorder) { f(r) }
 // writer. The recorder does not close the writer. A nil writer ends the recording at once.
 func NewRecorder(to io.Writer, opts ...RecorderOption) *Recorder {
 	r := &Recorder{to: to, limit: DefaultRecorderBuffer, masks: masking.Mask{Instead: redact}}
-	if isNil(to) {
+	if source.IsNil(to) {
 		r.err = errNoWriter
 	}
 	for _, opt := range opts {
@@ -180,7 +181,7 @@ func (r *Recorder) start(head heading) (stop func()) {
 		close(r.wake)
 		r.wake = nil
 		r.mu.Unlock()
-		timeout := time.NewTimer(closeTimeout)
+		timeout := time.NewTimer(source.CloseTimeout)
 		defer timeout.Stop()
 		select {
 		case <-done:

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/kubereflector/kubereflector/internal/masking"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -61,22 +62,22 @@ func (r *recording[T]) asked(f frame) { r.add(f) }
 type probeKey struct{}
 
 // page records the response to a list request.
-func (r *recording[T]) page(p page[T]) {
+func (r *recording[T]) page(p source.Page[T]) {
 	if !r.active() {
 		return
 	}
 	f := frame{
-		Kind: framePage, ResourceVersion: p.resourceVersion, Continue: p.next, Sharded: p.sharded, Foreign: p.foreign, Conflict: p.conflict,
-		Items: make([]json.RawMessage, len(p.items)),
+		Kind: framePage, ResourceVersion: p.ResourceVersion, Continue: p.Continue, Sharded: p.Sharded, Foreign: p.OutOfShard, Conflict: p.Conflict,
+		Items: make([]json.RawMessage, len(p.Items)),
 	}
-	for i, object := range p.items {
+	for i, object := range p.Items {
 		var err error
 		if f.Items[i], err = r.encode(object); err != nil {
 			r.to.fail(err)
 			return
 		}
 	}
-	for _, bad := range p.lacking {
+	for _, bad := range p.Rejections {
 		f.Lacking = append(f.Lacking, r.lacking(bad))
 	}
 	r.add(f)
@@ -92,7 +93,7 @@ func (r *recording[T]) failed(run context.Context, err error) {
 func (r *recording[T]) happened(kind frameKind) { r.add(frame{Kind: kind}) }
 
 // received records events that arrived together.
-func (r *recording[T]) received(events []event[T]) {
+func (r *recording[T]) received(events []source.Event[T]) {
 	if !r.active() {
 		return
 	}
@@ -107,22 +108,22 @@ func (r *recording[T]) received(events []event[T]) {
 	}
 }
 
-func (r *recording[T]) event(e *event[T]) (f frame, err error) {
-	f = frame{Kind: frameEvent, Type: string(e.kind)}
+func (r *recording[T]) event(e *source.Event[T]) (f frame, err error) {
+	f = frame{Kind: frameEvent, Type: string(e.Type)}
 	switch {
-	case e.cut:
-		f.Cut, f.Failure = true, r.failure(e.err)
-	case e.err != nil:
-		f.Failure = r.failure(e.err)
-		f.Failure.Namespace, f.Failure.Name = e.key.Namespace, e.key.Name
-	case e.kind == watch.Bookmark:
-		f.ResourceVersion, f.InitialEventsEnd = e.version, e.closing
-	case e.foreign > 0:
-		f.Foreign, f.ResourceVersion, f.Departed = e.foreign, e.version, departedFrameOf(e.departed)
-	case e.lacking != nil:
-		f.Lacking = []lackingFrame{r.lacking(*e.lacking)}
+	case e.Cut:
+		f.Cut, f.Failure = true, r.failure(e.Err)
+	case e.Err != nil:
+		f.Failure = r.failure(e.Err)
+		f.Failure.Namespace, f.Failure.Name = e.Key.Namespace, e.Key.Name
+	case e.Type == watch.Bookmark:
+		f.ResourceVersion, f.InitialEventsEnd = e.ResourceVersion, e.InitialEventsEnd
+	case e.OutOfShard > 0:
+		f.Foreign, f.ResourceVersion, f.Departed = e.OutOfShard, e.ResourceVersion, departedFrameOf(e.Left)
+	case e.Rejection != nil:
+		f.Lacking = []lackingFrame{r.lacking(*e.Rejection)}
 	default:
-		f.Object, err = r.encode(e.object)
+		f.Object, err = r.encode(e.Object)
 	}
 	return f, err
 }
@@ -177,7 +178,7 @@ func (r *run[T]) record() {
 	if r.recorder == nil {
 		return
 	}
-	head := heading{Reflector: r.name, Resource: r.source.about().resource, WatchList: r.protocol.WatchLists}
+	head := heading{Reflector: r.name, Resource: r.source.About().Resource, WatchList: r.protocol.WatchLists}
 	r.recording.begin(head, r.store.ResourceVersion())
 }
 

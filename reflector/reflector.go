@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -18,7 +19,7 @@ import (
 // Create one with [New], and start it with [KubernetesResourceReflector.Run].
 type KubernetesResourceReflector[T Object] struct {
 	options
-	source  source[T]
+	source  source.Source[T]
 	store   store.Store[T]
 	running atomic.Bool
 	status  *status
@@ -33,19 +34,19 @@ type KubernetesResourceReflector[T Object] struct {
 // New returns a reflector that fills a store from a client. The reflector does nothing until Run is
 // called. Run also reports a nil client or store.
 func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option) *KubernetesResourceReflector[T] {
-	return newReflector(newSource(client), s, opts)
+	return newReflector(source.Of(client), s, opts)
 }
 
-func newReflector[T Object](from source[T], s store.Store[T], opts []Option) *KubernetesResourceReflector[T] {
+func newReflector[T Object](from source.Source[T], s store.Store[T], opts []Option) *KubernetesResourceReflector[T] {
 	o := newOptions(reflect.TypeFor[T]().String(), opts)
-	of := from.about()
+	of := from.About()
 	return &KubernetesResourceReflector[T]{
 		options: o,
 		source:  from,
 		store:   s,
 		status:  newStatus(),
 		protocol: protocol.New(protocol.Options{
-			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.streams, Replayed: of.replayed, Shared: of.shared,
+			PageSize: o.pageSize, AlwaysPage: o.alwaysPage, WatchLists: o.watchList && of.WatchLists, Replayed: of.Replayed, Shared: of.Shared,
 		}),
 	}
 }
@@ -61,10 +62,10 @@ func newReflector[T Object](from source[T], s store.Store[T], opts []Option) *Ku
 // If such a store lacks a rejected object, only the reflector that filled it knows. Another
 // reflector may repeat some events, so the store may go back to older states for a moment.
 func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
-	if err := errors.Join(r.source.check(), r.options.err); err != nil {
+	if err := errors.Join(r.source.Check(), r.options.err); err != nil {
 		return err
 	}
-	if isNil(r.store) {
+	if source.IsNil(r.store) {
 		return ErrNoStore
 	}
 	if !r.running.CompareAndSwap(false, true) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -435,8 +436,8 @@ func TestClientThatReturnsNothing(t *testing.T) {
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
 		require.Len(t, errs, 2)
-		assert.ErrorIs(t, errs[0], errNoList)
-		assert.ErrorIs(t, errs[1], errNoWatch)
+		assert.ErrorIs(t, errs[0], source.ErrNoList)
+		assert.ErrorIs(t, errs[1], source.ErrNoWatch)
 	})
 }
 
@@ -445,10 +446,10 @@ func TestOneObjectDoesNotKeepItsPageInMemory(t *testing.T) {
 	freed := make(chan struct{})
 	list.Items[1].BinaryData = map[string][]byte{"x": make([]byte, 1<<10)}
 	runtime.AddCleanup(&list.Items[0], func(struct{}) { close(freed) }, struct{}{})
-	p, err := newListType[*corev1.ConfigMap, *corev1.ConfigMapList]().page(list)
+	p, err := source.NewListType[*corev1.ConfigMap, *corev1.ConfigMapList]().Page(list)
 	require.NoError(t, err)
-	kept := p.items[0]
-	list, p.items = nil, nil
+	kept := p.Items[0]
+	list, p.Items = nil, nil
 	for i := 0; !closed(freed); i++ {
 		require.Less(t, i, 100, "the page is still in memory")
 		runtime.GC()
@@ -472,15 +473,15 @@ func TestListsThatHoldPointers(t *testing.T) {
 		Items []*corev1.ConfigMap
 	}
 	item := configMap("a", "u", "1")
-	p, err := newListType[*corev1.ConfigMap, *pointers]().page(&pointers{Items: []*corev1.ConfigMap{item}})
+	p, err := source.NewListType[*corev1.ConfigMap, *pointers]().Page(&pointers{Items: []*corev1.ConfigMap{item}})
 	require.NoError(t, err)
-	assert.Same(t, item, p.items[0])
+	assert.Same(t, item, p.Items[0])
 	for _, bad := range []error{
-		newListType[*corev1.ConfigMap, corev1.ConfigMapList]().err,
-		newListType[*corev1.ConfigMap, *corev1.ConfigMap]().err,
-		newListType[*corev1.ConfigMap, *corev1.Pod]().err,
-		newListType[*corev1.ConfigMap, *struct{ Items []corev1.ConfigMap }]().err,
-		newListType[*corev1.ConfigMap, *struct{ Items string }]().err,
+		source.NewListType[*corev1.ConfigMap, corev1.ConfigMapList]().Err,
+		source.NewListType[*corev1.ConfigMap, *corev1.ConfigMap]().Err,
+		source.NewListType[*corev1.ConfigMap, *corev1.Pod]().Err,
+		source.NewListType[*corev1.ConfigMap, *struct{ Items []corev1.ConfigMap }]().Err,
+		source.NewListType[*corev1.ConfigMap, *struct{ Items string }]().Err,
 	} {
 		assert.Error(t, bad)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -80,16 +81,16 @@ type refuser struct {
 	selectors []string // that were asked for
 }
 
-func (c *refuser) list(_ context.Context, opts metav1.ListOptions, w wants[*corev1.ConfigMap]) (page[*corev1.ConfigMap], error) {
+func (c *refuser) List(_ context.Context, opts metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
 	c.selectors = append(c.selectors, opts.ShardSelector)
 	if opts.ShardSelector == "" {
-		w.take(configMap("a", "u", "1"))
-		return page[*corev1.ConfigMap]{passed: 1, resourceVersion: "4"}, nil
+		w.Take(configMap("a", "u", "1"))
+		return source.Page[*corev1.ConfigMap]{Taken: 1, ResourceVersion: "4"}, nil
 	}
 	if c.passes {
-		w.take(configMap("b", "v", "2"))
+		w.Take(configMap("b", "v", "2"))
 	}
-	return page[*corev1.ConfigMap]{}, apierrors.NewBadRequest("unknown parameter")
+	return source.Page[*corev1.ConfigMap]{}, apierrors.NewBadRequest("unknown parameter")
 }
 
 func TestRefusedListIsAskedForAgainUnlessSomethingOfItCame(t *testing.T) {
@@ -115,32 +116,32 @@ func TestRefusedListIsAskedForAgainUnlessSomethingOfItCame(t *testing.T) {
 }
 
 func TestLastEventOfAWatchListCounts(t *testing.T) {
-	object := func(kind watch.EventType, name, version string) event[*corev1.ConfigMap] {
-		return event[*corev1.ConfigMap]{kind: kind, object: configMap(name, "u "+name, version), version: version}
+	object := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
+		return source.Event[*corev1.ConfigMap]{Type: kind, Object: configMap(name, "u "+name, version), ResourceVersion: version}
 	}
-	bad := func(kind watch.EventType, name, version string) event[*corev1.ConfigMap] {
+	bad := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
 		return undecodable(kind, name, "u "+name, version)
 	}
-	held := event[*corev1.ConfigMap]{kind: watch.Added, unchanged: []store.Key{{Namespace: "ns", Name: "a"}}}
+	held := source.Event[*corev1.ConfigMap]{Type: watch.Added, Held: []store.Key{{Namespace: "ns", Name: "a"}}}
 	for name, tc := range map[string]struct {
-		events []event[*corev1.ConfigMap]
+		events []source.Event[*corev1.ConfigMap]
 		want   string
 		size   int
 		lacks  int
 	}{
-		"held":                              {[]event[*corev1.ConfigMap]{held}, "a@1", 1, 0},
-		"held, then changed":                {[]event[*corev1.ConfigMap]{held, object(watch.Modified, "a", "2")}, "a@2", 1, 0},
-		"held, then deleted":                {[]event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2")}, "", 0, 0},
-		"held, then deleted, undecodable":   {[]event[*corev1.ConfigMap]{held, bad(watch.Deleted, "a", "2")}, "", 0, 0},
-		"held, then undecodable":            {[]event[*corev1.ConfigMap]{held, bad(watch.Modified, "a", "2")}, "a@1", 2, 1},
-		"new, then deleted":                 {[]event[*corev1.ConfigMap]{object(watch.Added, "b", "2"), object(watch.Deleted, "b", "3")}, "", 0, 0},
-		"deleted, then new":                 {[]event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2"), object(watch.Added, "a", "3")}, "a@3", 1, 0},
-		"undecodable, then changed":         {[]event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), object(watch.Modified, "a", "3")}, "a@3", 1, 0},
-		"undecodable, then deleted":         {[]event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), bad(watch.Deleted, "a", "3")}, "", 0, 0},
-		"deleted, and never seen":           {[]event[*corev1.ConfigMap]{object(watch.Deleted, "b", "2")}, "", 0, 0},
-		"of another shard":                  {[]event[*corev1.ConfigMap]{held, {kind: watch.Added, foreign: 1, version: "2"}}, "a@1", 1, 0},
-		"held, then gone to another shard":  {[]event[*corev1.ConfigMap]{held, {kind: watch.Modified, foreign: 1, version: "2", departed: &departure{key: store.Key{Namespace: "ns", Name: "a"}}}}, "", 0, 0},
-		"undecodable ones without any name": {[]event[*corev1.ConfigMap]{bad(watch.Added, "", "2"), bad(watch.Deleted, "", "3")}, "", 2, 2},
+		"held":                              {[]source.Event[*corev1.ConfigMap]{held}, "a@1", 1, 0},
+		"held, then changed":                {[]source.Event[*corev1.ConfigMap]{held, object(watch.Modified, "a", "2")}, "a@2", 1, 0},
+		"held, then deleted":                {[]source.Event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2")}, "", 0, 0},
+		"held, then deleted, undecodable":   {[]source.Event[*corev1.ConfigMap]{held, bad(watch.Deleted, "a", "2")}, "", 0, 0},
+		"held, then undecodable":            {[]source.Event[*corev1.ConfigMap]{held, bad(watch.Modified, "a", "2")}, "a@1", 2, 1},
+		"new, then deleted":                 {[]source.Event[*corev1.ConfigMap]{object(watch.Added, "b", "2"), object(watch.Deleted, "b", "3")}, "", 0, 0},
+		"deleted, then new":                 {[]source.Event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2"), object(watch.Added, "a", "3")}, "a@3", 1, 0},
+		"undecodable, then changed":         {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), object(watch.Modified, "a", "3")}, "a@3", 1, 0},
+		"undecodable, then deleted":         {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), bad(watch.Deleted, "a", "3")}, "", 0, 0},
+		"deleted, and never seen":           {[]source.Event[*corev1.ConfigMap]{object(watch.Deleted, "b", "2")}, "", 0, 0},
+		"of another shard":                  {[]source.Event[*corev1.ConfigMap]{held, {Type: watch.Added, OutOfShard: 1, ResourceVersion: "2"}}, "a@1", 1, 0},
+		"held, then gone to another shard":  {[]source.Event[*corev1.ConfigMap]{held, {Type: watch.Modified, OutOfShard: 1, ResourceVersion: "2", Left: &source.Departure{Key: store.Key{Namespace: "ns", Name: "a"}}}}, "", 0, 0},
+		"undecodable ones without any name": {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "", "2"), bad(watch.Deleted, "", "3")}, "", 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()
@@ -167,11 +168,11 @@ func TestLastEventOfAWatchListCounts(t *testing.T) {
 func TestFewUndecodableObjectsWithoutNameAndUIDAreTaken(t *testing.T) {
 	s := newStore()
 	staged := staging[*corev1.ConfigMap]{to: s}
-	for range 3 * mostDetailed {
-		staged.take(&event[*corev1.ConfigMap]{kind: watch.Added, lacking: &store.Rejection{Err: errUndecodable}})
+	for range 3 * source.MaxDetailed {
+		staged.take(&source.Event[*corev1.ConfigMap]{Type: watch.Added, Rejection: &store.Rejection{Err: errUndecodable}})
 	}
-	assert.Equal(t, mostDetailed, staged.size)
+	assert.Equal(t, source.MaxDetailed, staged.size)
 	var rejected *store.RejectedError
 	require.ErrorAs(t, staged.commit("9"), &rejected)
-	assert.Len(t, rejected.Rejections, mostDetailed)
+	assert.Len(t, rejected.Rejections, source.MaxDetailed)
 }

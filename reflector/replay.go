@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -84,7 +85,7 @@ func (r *Replay[T]) Err() error {
 
 // Get returns an error. Reflectors do not call it: see [Client].
 func (r *Replay[T]) Get(context.Context, string, metav1.GetOptions) (object T, err error) {
-	return object, errNoGet
+	return object, source.ErrNoGet
 }
 
 // List returns the next page of the recording. If the recorded client could not decode an object,
@@ -94,10 +95,10 @@ func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*Resourc
 	if err != nil {
 		return nil, err
 	}
-	if len(p.lacking) > 0 {
-		return nil, p.lacking[0].Err
+	if len(p.Rejections) > 0 {
+		return nil, p.Rejections[0].Err
 	}
-	return &ResourceList[T]{ListMeta: metav1.ListMeta{ResourceVersion: p.resourceVersion, Continue: p.next}, Items: p.items}, nil
+	return &ResourceList[T]{ListMeta: metav1.ListMeta{ResourceVersion: p.ResourceVersion, Continue: p.Continue}, Items: p.Items}, nil
 }
 
 // Watch returns the next watch of the recording. Its objects are of type T if T is a
@@ -107,12 +108,12 @@ func (r *Replay[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.I
 	if err != nil {
 		return nil, err
 	}
-	return newStreamWatch[T](ctx, open), nil
+	return source.NewWatch[T](ctx, open), nil
 }
 
 // Source returns the source of the recording for a reflector. It returns nil if self is a wrapper
 // of the Replay.
-func (r *Replay[T]) Source(self any) source[T] {
+func (r *Replay[T]) Source(self any) source.Source[T] {
 	if self != any(r) {
 		return nil
 	}
@@ -135,7 +136,7 @@ func (r *Replay[T]) watch(ctx context.Context, opts metav1.ListOptions) (*replay
 
 var errOtherAnswer = fmt.Errorf("%w: answer is one to another request", ErrRecordingDamaged)
 
-func (r *Replay[T]) list(ctx context.Context, opts metav1.ListOptions) (p page[T], err error) {
+func (r *Replay[T]) list(ctx context.Context, opts metav1.ListOptions) (p source.Page[T], err error) {
 	if r == nil {
 		return p, ErrNoClient
 	}
@@ -146,16 +147,16 @@ func (r *Replay[T]) list(ctx context.Context, opts metav1.ListOptions) (p page[T
 	if answer.Kind == frameOpened {
 		return p, r.differs(r.damaged(answer, errOtherAnswer))
 	}
-	p = page[T]{resourceVersion: answer.ResourceVersion, next: answer.Continue, sharded: answer.Sharded, foreign: answer.Foreign, conflict: answer.Conflict}
+	p = source.Page[T]{ResourceVersion: answer.ResourceVersion, Continue: answer.Continue, Sharded: answer.Sharded, OutOfShard: answer.Foreign, Conflict: answer.Conflict}
 	for _, item := range answer.Items {
 		object, err := decodeRecorded[T](item)
 		if err != nil {
-			return page[T]{}, r.differs(r.damaged(answer, err))
+			return source.Page[T]{}, r.differs(r.damaged(answer, err))
 		}
-		p.items = append(p.items, object)
+		p.Items = append(p.Items, object)
 	}
 	for i := range answer.Lacking {
-		p.lacking = append(p.lacking, answer.Lacking[i].rejection())
+		p.Rejections = append(p.Rejections, answer.Lacking[i].rejection())
 	}
 	return p, nil
 }
@@ -298,32 +299,32 @@ func (r *Replay[T]) finish(err error) {
 // replaySource is the source of a Replay.
 type replaySource[T Object] struct{ *Replay[T] }
 
-func (s replaySource[T]) check() error {
+func (s replaySource[T]) Check() error {
 	if s.Replay == nil {
 		return ErrNoClient
 	}
 	return nil
 }
 
-func (s replaySource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
+func (s replaySource[T]) List(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], error) {
 	p, err := s.Replay.list(ctx, opts)
-	siftPage(w.shards, &p) // the recording may contain other shards
+	source.FilterPage(w.Shards, &p) // the recording may contain other shards
 	return p, err
 }
 
-func (s replaySource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (stream[T], error) {
+func (s replaySource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Stream[T], error) {
 	open, err := s.Replay.watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	return siftStream[T](open, w.shards), nil
+	return source.FilterStream[T](open, w.Shards), nil
 }
 
-func (s replaySource[T]) about() about {
+func (s replaySource[T]) About() source.About {
 	if s.Replay == nil {
-		return about{}
+		return source.About{}
 	}
-	return about{resource: s.head.Resource, streams: s.head.WatchList, replayed: true}
+	return source.About{Resource: s.head.Resource, WatchLists: s.head.WatchList, Replayed: true}
 }
 
 // IsWatchListSemanticsUnSupported reports whether the recorded reflector did not use watch-lists.

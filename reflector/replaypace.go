@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 )
 
 // ReplayOption configures a [Replay].
@@ -80,7 +82,7 @@ func (p *pace) pass(ctx context.Context, wake <-chan time.Time, l *line) (handle
 		case step := <-p.steps:
 			return func() { step <- l.shown() }, nil
 		case <-wake:
-			return nil, errAwake
+			return nil, source.ErrAwake
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -94,7 +96,7 @@ func (p *pace) pass(ctx context.Context, wake <-chan time.Time, l *line) (handle
 		select {
 		case <-timer.C:
 		case <-wake:
-			return nil, errAwake
+			return nil, source.ErrAwake
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +22,7 @@ type replayStream[T Object] struct {
 	handled func()
 }
 
-func (s *replayStream[T]) next(ctx context.Context, wake <-chan time.Time) ([]event[T], error) {
+func (s *replayStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]source.Event[T], error) {
 	s.settle()
 	lines, behind, over := s.of.upcoming()
 	if over {
@@ -36,12 +37,12 @@ func (s *replayStream[T]) next(ctx context.Context, wake <-chan time.Time) ([]ev
 		// The recorded reflector closed the watch, so this reflector will close it too.
 		return nil, stayOpen(ctx, wake)
 	}
-	var events []event[T]
+	var events []source.Event[T]
 	if last.Kind == frameEvent {
 		var err error
 		if events, err = readRecorded[T](lines); err != nil {
 			s.of.finish(err)
-			events = []event[T]{{kind: watch.Error, err: err}}
+			events = []source.Event[T]{{Type: watch.Error, Err: err}}
 		}
 	}
 	handled, err := s.of.pace.pass(ctx, wake, last)
@@ -60,7 +61,7 @@ func (s *replayStream[T]) next(ctx context.Context, wake <-chan time.Time) ([]ev
 func stayOpen(ctx context.Context, wake <-chan time.Time) error {
 	select {
 	case <-wake:
-		return errAwake
+		return source.ErrAwake
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -74,11 +75,11 @@ func (s *replayStream[T]) settle() {
 	}
 }
 
-func (s *replayStream[T]) live() {
+func (s *replayStream[T]) Live() {
 	// The recorded reflector did not compare with the store's content.
 }
 
-func (s *replayStream[T]) close() error {
+func (s *replayStream[T]) Close() error {
 	s.settle()
 	return nil
 }
@@ -129,8 +130,8 @@ func (r *Replay[T]) pass(behind int) {
 }
 
 // readRecorded decodes the events of lines.
-func readRecorded[T Object](lines []line) ([]event[T], error) {
-	events := make([]event[T], len(lines))
+func readRecorded[T Object](lines []line) ([]source.Event[T], error) {
+	events := make([]source.Event[T], len(lines))
 	for i := range lines {
 		var err error
 		if events[i], err = readRecordedEvent[T](&lines[i].frame); err != nil {
@@ -140,22 +141,22 @@ func readRecorded[T Object](lines []line) ([]event[T], error) {
 	return events, nil
 }
 
-func readRecordedEvent[T Object](f *frame) (e event[T], err error) {
-	e.kind = watch.EventType(f.Type)
+func readRecordedEvent[T Object](f *frame) (e source.Event[T], err error) {
+	e.Type = watch.EventType(f.Type)
 	switch {
 	case f.Failure != nil:
-		e.err, e.cut = f.Failure.err(), f.Cut
-		e.key = store.Key{Namespace: f.Failure.Namespace, Name: f.Failure.Name}
-	case e.kind == watch.Bookmark:
-		e.version, e.closing = f.ResourceVersion, f.InitialEventsEnd
+		e.Err, e.Cut = f.Failure.err(), f.Cut
+		e.Key = store.Key{Namespace: f.Failure.Namespace, Name: f.Failure.Name}
+	case e.Type == watch.Bookmark:
+		e.ResourceVersion, e.InitialEventsEnd = f.ResourceVersion, f.InitialEventsEnd
 	case f.Foreign > 0:
-		e.foreign, e.version, e.departed = f.Foreign, f.ResourceVersion, f.Departed.departure()
+		e.OutOfShard, e.ResourceVersion, e.Left = f.Foreign, f.ResourceVersion, f.Departed.departure()
 	case len(f.Lacking) > 0:
 		bad := f.Lacking[0].rejection()
-		e.lacking, e.version = &bad, bad.Version.ResourceVersion
+		e.Rejection, e.ResourceVersion = &bad, bad.Version.ResourceVersion
 	default:
-		if e.object, err = decodeRecorded[T](f.Object); err == nil {
-			e.version = e.object.GetResourceVersion()
+		if e.Object, err = decodeRecorded[T](f.Object); err == nil {
+			e.ResourceVersion = e.Object.GetResourceVersion()
 		}
 	}
 	return e, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,25 +53,25 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, protocol.NoAnswer)
 	defer cancel()
-	wanted := wants[T]{holds: r.holds(), shards: r.shards}
+	wanted := source.Wants[T]{Holds: r.holds(), Shards: r.shards}
 	if probing {
-		wanted.holds = nil
+		wanted.Holds = nil
 		opts.ShardSelector, opts.FieldSelector = "", r.witness.selector(opts.FieldSelector)
 		limited = context.WithValue(limited, probeKey{}, true) // for a Replay
 	}
 	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: probing})
 	taken := false
 	if !probing && !r.recording.active() {
-		wanted.take = func(object T) {
+		wanted.Take = func(object T) {
 			taken = true
 			if r.staging.add(object); r.staging.over != nil {
 				cancel() // the store ended the list
 			}
 		}
 	}
-	p, err := r.source.list(limited, opts, wanted)
+	p, err := r.source.List(limited, opts, wanted)
 	if r.refusesShards(&opts, err) && !taken { // else the list fails
-		p, err = r.source.list(limited, opts, wanted)
+		p, err = r.source.List(limited, opts, wanted)
 	}
 	if err == nil && !probing {
 		err = r.learnPage(&p)
@@ -87,14 +88,14 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 		return protocol.Input{Kind: protocol.Failed, Err: err}
 	}
 	r.status.contact()
-	r.logger.Debug("listed", zap.Int("objects", len(p.items)+p.passed), zap.String("resourceVersion", p.resourceVersion))
-	p.conflict = probing && r.contradicted(p)
+	r.logger.Debug("listed", zap.Int("objects", len(p.Items)+p.Taken), zap.String("resourceVersion", p.ResourceVersion))
+	p.Conflict = probing && r.contradicted(p)
 	r.recording.page(p)
 	if probing {
-		return protocol.Input{Kind: protocol.Answered, Version: p.resourceVersion, Conflict: p.conflict}
+		return protocol.Input{Kind: protocol.Answered, Version: p.ResourceVersion, Conflict: p.Conflict}
 	}
 	r.page = p
-	return protocol.Input{Kind: protocol.Answered, Version: p.resourceVersion, Next: p.next}
+	return protocol.Input{Kind: protocol.Answered, Version: p.ResourceVersion, Next: p.Continue}
 }
 
 // endList handles the store's end of the list.
@@ -113,13 +114,13 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	timeout := int64((minWatch + rand.N(maxWatch-minWatch)).Seconds())
 	opts.TimeoutSeconds = &timeout
 	until := time.Now().Add(time.Duration(timeout) * time.Second)
-	wanted := wants[T]{shards: r.shards, sharding: r.sharding}
+	wanted := source.Wants[T]{Shards: r.shards, Sharding: r.sharding}
 	if a.Do == protocol.AskStream {
-		wanted.sharding = ShardingUnknown
+		wanted.Sharding = ShardingUnknown
 		r.evidence.anew()
 		opts.ShardSelector = r.shardSelector()
 		r.observing.beginList(r.name, true)
-		wanted.holds = r.holds()
+		wanted.Holds = r.holds()
 		all := true
 		opts.SendInitialEvents = &all
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
@@ -130,9 +131,9 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	limited, cancel := context.WithCancelCause(ctx)
 	unanswered := time.AfterFunc(openTimeout, func() { cancel(protocol.NoAnswer) })
 	r.recording.asked(frame{Kind: frameWatch, Options: &opts})
-	open, err := r.source.watch(limited, opts, wanted)
+	open, err := r.source.Watch(limited, opts, wanted)
 	if r.refusesShards(&opts, err) {
-		open, err = r.source.watch(limited, opts, wanted)
+		open, err = r.source.Watch(limited, opts, wanted)
 	}
 	unanswered.Stop()
 	if err != nil {
@@ -181,7 +182,7 @@ func (r *run[T]) watches() {
 // holds returns a function that reports whether the store has an object in the same version, so
 // that the client need not decode it. It returns nil unless the list is certain to be no older than
 // the store. A server that was restored from a backup may reuse a version for another state.
-func (r *run[T]) holds() holdsFunc {
+func (r *run[T]) holds() source.HoldsFunc {
 	if !r.own || r.protocol.Unavailable() || r.protocol.Position() == "" || r.recording.active() {
 		return nil
 	}

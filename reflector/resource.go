@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -57,8 +58,6 @@ var ErrNoStruct = decode.ErrNoStruct
 // ErrNoMetadata means that T does not decode an object's metadata.
 var ErrNoMetadata = errors.New("type has no metadata in JSON: embed metav1.ObjectMeta with the tag `json:\"metadata\"`")
 
-var errNoGet = errors.New("client cannot get single objects")
-
 // ForResource returns the client of a resource in one namespace. An empty namespace means all
 // namespaces, or a resource without namespaces. ForResource returns [ErrNoStruct] unless T is a
 // pointer to a struct, [ErrNoMetadata] if T has no metadata, and an error if the config is invalid.
@@ -95,7 +94,7 @@ func ForResource[T Object](config *rest.Config, resource schema.GroupVersionReso
 // Fake clientsets return a nil client. Run and every method then return an error.
 func ForREST[T Object](client rest.Interface, resource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
 	var version schema.GroupVersion
-	if !isNil(client) {
+	if !source.IsNil(client) {
 		version = client.APIVersion()
 	}
 	r, err := newResource[T](version.WithResource(resource), namespace, opts)
@@ -193,7 +192,7 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 		return none, err
 	}
 	if _, err = d.check(decoded.object, decoded.key.Namespace, format, data); err == nil && decoded.key.Name != name {
-		err = &MismatchError{What: "name", Want: cut(name, maxName), Got: cut(decoded.key.Name, maxName)}
+		err = &MismatchError{What: "name", Want: source.Cut(name, source.MaxName), Got: source.Cut(decoded.key.Name, source.MaxName)}
 	}
 	if err != nil {
 		return none, a.fail(nil, err)
@@ -207,14 +206,14 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*Resou
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	p, meta, err := r.list(ctx, opts, wants[T]{})
+	p, meta, err := r.list(ctx, opts, source.Wants[T]{})
 	if err != nil {
 		return nil, err
 	}
-	if len(p.lacking) > 0 {
-		return nil, p.lacking[0].Err
+	if len(p.Rejections) > 0 {
+		return nil, p.Rejections[0].Err
 	}
-	return &ResourceList[T]{TypeMeta: meta.TypeMeta, ListMeta: meta.ListMeta, Items: p.items}, nil
+	return &ResourceList[T]{TypeMeta: meta.TypeMeta, ListMeta: meta.ListMeta, Items: p.Items}, nil
 }
 
 // Watch returns a watch. Its objects are of type T if T is a runtime.Object. Bookmarks have only
@@ -223,16 +222,16 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	s, err := r.watch(ctx, opts, wants[T]{})
+	s, err := r.watch(ctx, opts, source.Wants[T]{})
 	if err != nil {
 		return nil, err
 	}
-	return newStreamWatch[T](ctx, s), nil
+	return source.NewWatch[T](ctx, s), nil
 }
 
 // Source returns the source of the resource for a reflector. It returns nil if self is a wrapper of
 // the Resource.
-func (r *Resource[T]) Source(self any) source[T] {
+func (r *Resource[T]) Source(self any) source.Source[T] {
 	if self != any(r) {
 		return nil
 	}
@@ -240,7 +239,7 @@ func (r *Resource[T]) Source(self any) source[T] {
 }
 
 func (r *Resource[T]) check() error {
-	if r == nil || isNil(r.rest) {
+	if r == nil || source.IsNil(r.rest) {
 		return ErrNoClient
 	}
 	return nil
@@ -250,12 +249,12 @@ func (r *Resource[T]) check() error {
 // does not fit T.
 type resourceSource[T Object] struct{ *Resource[T] }
 
-func (s resourceSource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
+func (s resourceSource[T]) List(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], error) {
 	p, _, err := s.Resource.list(ctx, opts, w)
 	return p, err
 }
 
-func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (stream[T], error) {
+func (s resourceSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Stream[T], error) {
 	open, err := s.Resource.watch(ctx, opts, w)
 	if err != nil {
 		return nil, err
@@ -263,9 +262,11 @@ func (s resourceSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w
 	return open, nil
 }
 
-func (s resourceSource[T]) about() about {
+func (s resourceSource[T]) Check() error { return s.Resource.check() }
+
+func (s resourceSource[T]) About() source.About {
 	if s.Resource == nil {
-		return about{}
+		return source.About{}
 	}
-	return about{resource: s.name, namespace: s.namespace, streams: s.check() == nil && canStream(s.rest)}
+	return source.About{Resource: s.name, Namespace: s.namespace, WatchLists: s.Check() == nil && source.CanStream(s.rest)}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,18 +68,18 @@ type ResponseError struct {
 // quote objects, and has at most 1 KiB.
 func (e *ResponseError) Error() string {
 	const mostRequest = 320
-	text := cut(e.Request, mostRequest) + ": " + cut(e.cause(), maxMessage)
+	text := source.Cut(e.Request, mostRequest) + ": " + source.Cut(e.cause(), source.MaxMessage)
 	var of []string
 	if e.Code != 0 {
 		of = append(of, fmt.Sprintf("status %d %s", e.Code, http.StatusText(e.Code)))
 	}
 	if e.ContentType != "" {
-		of = append(of, fmt.Sprintf("content type %q", cut(e.ContentType, 64)))
+		of = append(of, fmt.Sprintf("content type %q", source.Cut(e.ContentType, 64)))
 	}
 	if len(of) > 0 {
 		text += " (" + strings.Join(of, ", ") + ")"
 	}
-	return cut(text, maxText)
+	return source.Cut(text, source.MaxText)
 }
 
 func (e *ResponseError) cause() string {
@@ -92,6 +93,13 @@ func (e *ResponseError) cause() string {
 		return before + "malformed HTTP " + what + "that is not shown: the port may speak TLS, HTTP/2 or something else"
 	}
 	return text
+}
+
+// isUnexpected reports whether client-go made the status error from the HTTP status code. Such an
+// error does not come from the API server.
+func isUnexpected(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // Unwrap returns Err.
@@ -217,7 +225,7 @@ var errNotObjects = fmt.Errorf("%w: want JSON or protobuf; a proxy or a login pa
 
 // refused wraps the error of a request without a response, or with a status error.
 func (a *answer) refused(err error) error {
-	failure := &ResponseError{Request: a.request, ContentType: a.contentType, Err: bounded(err)}
+	failure := &ResponseError{Request: a.request, ContentType: a.contentType, Err: source.Bound(err)}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		failure.Code = int(status.Status().Code)

@@ -3,11 +3,11 @@ package reflector
 import (
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 )
@@ -17,14 +17,14 @@ import (
 type run[T Object] struct {
 	*KubernetesResourceReflector[T]
 
-	page    page[T]    // the last received page
-	staging staging[T] // of the current list
-	stream  stream[T]  // the open watch, or nil
+	page    source.Page[T]   // the last received page
+	staging staging[T]       // of the current list
+	stream  source.Stream[T] // the open watch, or nil
 	// cancelWatch ends the context of stream.
 	cancelWatch context.CancelCauseFunc
-	pending     []event[T] // received events that are not handled yet
-	events      []event[T] // the events of the last input: changes, or a single event of any type
-	one         [1]event[T]
+	pending     []source.Event[T] // received events that are not handled yet
+	events      []source.Event[T] // the events of the last input: changes, or a single event of any type
+	one         [1]source.Event[T]
 	batch       store.Batch[T] // of events; empty between commits
 	own         bool           // the store is a BatchStore
 	alarm       alarm
@@ -94,7 +94,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		r.staging.discard()
 	case protocol.Keep:
 		r.staging.keep(r.page)
-		r.page = page[T]{}
+		r.page = source.Page[T]{}
 	case protocol.Stage:
 		for i := range r.events {
 			r.staging.take(&r.events[i])
@@ -124,39 +124,10 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	return protocol.Input{}, nil
 }
 
-// receive waits for an event, for the end of the watch, or for the alarm.
-func (r *run[T]) receive(ctx context.Context) protocol.Input {
-	if r.staging.over != nil {
-		return r.endList(ctx, r.protocol.Position())
-	}
-	for ctx.Err() == nil {
-		if len(r.pending) > 0 {
-			return r.takePending()
-		}
-		events, err := r.stream.next(ctx, r.alarm.at(r.protocol.Alarm()))
-		switch {
-		case err == errAwake:
-			r.alarm.rang()
-			if !time.Now().Before(r.protocol.Alarm()) {
-				return protocol.Input{Kind: protocol.Elapsed}
-			}
-		case err == io.EOF:
-			r.recording.happened(frameEnded)
-			return protocol.Input{Kind: protocol.Ended}
-		case err == nil:
-			if len(events) == 0 || !events[0].cut && protocol.Classify(events[0].err) != protocol.Unreadable {
-				r.status.contact() // otherwise the connection failed
-			}
-			r.pending = events
-		}
-	}
-	return protocol.Input{}
-}
-
 // replace commits the staged list to the store.
 func (r *run[T]) replace(version string) protocol.Input {
 	if r.stream != nil {
-		r.stream.live()
+		r.stream.Live()
 	}
 	objects := r.staging.size
 	err := r.staging.commit(version)
@@ -183,7 +154,7 @@ func (r *run[T]) replace(version string) protocol.Input {
 // the current list, because no list goes on after a failure and the wait may take minutes.
 func (r *run[T]) wait(ctx context.Context, a protocol.Action) (protocol.Input, error) {
 	r.staging.discard()
-	r.page = page[T]{}
+	r.page = source.Page[T]{}
 	err := r.wrap(a)
 	if !r.retry(err) {
 		r.status.set(func(s *State) { s.Err = err })
@@ -232,10 +203,10 @@ func (r *run[T]) report(ctx context.Context, err error) {
 	version := r.store.ResourceVersion()
 	if failure, ok := errors.AsType[*Error](err); ok {
 		if failure.Key != (store.Key{}) {
-			fields = append(fields, zap.String("key", cut(failure.Key.String(), maxName)))
+			fields = append(fields, zap.String("key", source.Cut(failure.Key.String(), source.MaxName)))
 		}
 		if failure.ResourceVersion != "" {
-			version = cut(failure.ResourceVersion, maxVersion)
+			version = source.Cut(failure.ResourceVersion, source.MaxVersion)
 		}
 	}
 	r.logger.Warn("reflecting failed", append(fields, zap.String("resourceVersion", version))...)
@@ -262,7 +233,7 @@ func (r *run[T]) close() {
 	r.cancelWatch(nil)
 	r.recording.happened(frameClosed)
 	r.observing.endWatch()
-	if err := r.stream.close(); err != nil {
+	if err := r.stream.Close(); err != nil {
 		r.logger.Error("watch may leak a goroutine", zap.String("resourceVersion", r.store.ResourceVersion()), zap.Error(err))
 	}
 	r.stream = nil

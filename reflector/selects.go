@@ -13,9 +13,9 @@ import (
 // another namespace. Selects does not check other fields, nor the namespace of another type of
 // client.
 func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {
-	namespace := r.source.about().namespace
+	namespace := r.source.About().Namespace
 	return (namespace == "" || namespace == object.GetNamespace()) && (r.labels == nil || r.labels.Matches(labels.Set(object.GetLabels()))) &&
-		(r.fields == nil || mayMatch(r.fields, object)) && r.shards.has(object)
+		(r.fields == nil || mayMatch(r.fields, object)) && r.shards.Has(object)
 }
 
 // mayMatch reports whether a field selector may match an object. It checks only the name and the

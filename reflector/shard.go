@@ -2,14 +2,12 @@ package reflector
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -22,24 +20,6 @@ var (
 	// shards. The server hashes differently from this module, so objects may be missing. The
 	// reflector stops sending the shard selector and filters by itself.
 	ErrShardMismatch = errors.New("server selects other objects than the shard has: everything is asked for, and selected here")
-)
-
-// Sharding says whether the server or the reflector drops objects outside the reflector's shards:
-// see [WithShard].
-type Sharding string
-
-const (
-	// NotSharded means that the reflector has no shards.
-	NotSharded Sharding = ""
-	// ShardingUnknown means that the server has sent no evidence yet.
-	ShardingUnknown Sharding = "unknown"
-	// ShardedByServer means that the server said that it filters, or that it has sent only objects
-	// in the shards since the last list began.
-	ShardedByServer Sharding = "server"
-	// ShardedByClient means that the server did not get the selector or ignored it. The server
-	// sends all objects, and the reflector drops those outside the shards, usually before it
-	// decodes them.
-	ShardedByClient Sharding = "client"
 )
 
 // WithShard restricts the reflector to the objects in some shards. All shards must have the same
@@ -65,7 +45,7 @@ func WithShard(shards ...store.Shard) Option {
 			}
 		}
 		if len(shards) > 0 {
-			o.shards = &shardSet{by: shards[0].By, all: slices.Clone(shards)}
+			o.shards = &source.Shards{By: shards[0].By, All: slices.Clone(shards)}
 		}
 	})
 }
@@ -75,53 +55,8 @@ func (r *KubernetesResourceReflector[T]) Shards() []store.Shard {
 	if r.shards == nil {
 		return nil
 	}
-	return slices.Clone(r.shards.all)
+	return slices.Clone(r.shards.All)
 }
-
-// shardSet is a set of shards with one key. A nil set contains every object.
-type shardSet struct {
-	by  store.ShardKey
-	all []store.Shard
-}
-
-// selector returns the shard selector in the text form of the API. It is empty if the API cannot
-// express the shards.
-func (s *shardSet) selector() string {
-	field := map[store.ShardKey]string{store.ByUID: "object.metadata.uid", store.ByNamespace: "object.metadata.namespace"}
-	if s == nil || field[s.by] == "" {
-		return ""
-	}
-	ranges := make([]string, len(s.all))
-	for i, shard := range s.all {
-		to := "0x10000000000000000"
-		if shard.To != 0 {
-			to = fmt.Sprintf("0x%016x", shard.To)
-		}
-		ranges[i] = fmt.Sprintf("shardRange(%s, '0x%016x', '%s')", field[s.by], shard.From, to)
-	}
-	return strings.Join(ranges, " || ")
-}
-
-func (s *shardSet) contains(hash uint64) bool {
-	return slices.ContainsFunc(s.all, func(shard store.Shard) bool { return shard.Contains(hash) })
-}
-
-// has reports whether an object is in one of the shards.
-func (s *shardSet) has(object metav1.Object) bool {
-	switch {
-	case s == nil:
-		return true
-	case s.by == store.ByNamespace:
-		return s.contains(store.ShardHash(object.GetNamespace()))
-	case s.by == store.ByUID:
-		return s.contains(store.ShardHash(string(object.GetUID())))
-	}
-	owner := metav1.GetControllerOfNoCopy(object)
-	return owner != nil && s.contains(store.ShardHash(string(owner.UID)))
-}
-
-// moving reports whether an object may enter and leave the shards during its life.
-func (s *shardSet) moving() bool { return s.by == store.ByOwner }
 
 // evidence records how a server filters, from its list responses and later events.
 type evidence struct {
@@ -151,7 +86,7 @@ func (r *run[T]) shardSelector() string {
 	if r.evidence.refused || r.evidence.mismatched {
 		return ""
 	}
-	return r.shards.selector()
+	return r.shards.Selector()
 }
 
 // refusesShards reports whether the server may have rejected a request because of its shard
@@ -181,10 +116,10 @@ func (r *run[T]) learn(own, foreign int) {
 
 // learnPage adds a page of a list to the evidence. It returns an error if the server hashes
 // differently.
-func (r *run[T]) learnPage(p *page[T]) error {
-	r.evidence.said = r.evidence.said || p.sharded
-	r.learn(len(p.items)+p.passed+len(p.unchanged)+len(p.lacking), p.foreign)
-	if p.sharded && p.foreign > 0 {
+func (r *run[T]) learnPage(p *source.Page[T]) error {
+	r.evidence.said = r.evidence.said || p.Sharded
+	r.learn(len(p.Items)+p.Taken+len(p.Held)+len(p.Rejections), p.OutOfShard)
+	if p.Sharded && p.OutOfShard > 0 {
 		r.evidence.mismatched = true
 		return ErrShardMismatch
 	}
@@ -192,24 +127,12 @@ func (r *run[T]) learnPage(p *page[T]) error {
 }
 
 // learnEvent adds an event to the evidence, if the event may change the verdict.
-func (r *run[T]) learnEvent(e *event[T]) {
+func (r *run[T]) learnEvent(e *source.Event[T]) {
 	switch {
-	case r.shards == nil || e.err != nil || e.kind == watch.Bookmark:
-	case e.foreign > 0 && r.evidence.foreign == 0:
-		r.learn(0, e.foreign)
-	case e.foreign == 0 && r.evidence.own == 0:
+	case r.shards == nil || e.Err != nil || e.Type == watch.Bookmark:
+	case e.OutOfShard > 0 && r.evidence.foreign == 0:
+		r.learn(0, e.OutOfShard)
+	case e.OutOfShard == 0 && r.evidence.own == 0:
 		r.learn(1, 0)
 	}
-}
-
-// isSharded reports whether a list says that it contains only a shard.
-func isSharded(list any) bool {
-	switch list := list.(type) {
-	case metav1.ShardedListInterface:
-		return list.GetShardInfo() != nil
-	case *unstructured.UnstructuredList:
-		_, found, err := unstructured.NestedMap(list.Object, "metadata", "shardInfo")
-		return found && err == nil
-	}
-	return false
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -49,7 +50,7 @@ func ForShards[T Object, L any](client Client[T, L]) *SharedClient[T, L] {
 
 // Get calls the client's Get.
 func (c *SharedClient[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (object T, err error) {
-	if isNil(c.client) {
+	if source.IsNil(c.client) {
 		return object, ErrNoClient
 	}
 	return c.client.Get(ctx, name, opts)
@@ -57,7 +58,7 @@ func (c *SharedClient[T, L]) Get(ctx context.Context, name string, opts metav1.G
 
 // List calls the client's List.
 func (c *SharedClient[T, L]) List(ctx context.Context, opts metav1.ListOptions) (list L, err error) {
-	if isNil(c.client) {
+	if source.IsNil(c.client) {
 		return list, ErrNoClient
 	}
 	return c.client.List(ctx, opts)
@@ -65,18 +66,20 @@ func (c *SharedClient[T, L]) List(ctx context.Context, opts metav1.ListOptions) 
 
 // Watch calls the client's Watch. Only reflectors share a watch.
 func (c *SharedClient[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	if isNil(c.client) {
+	if source.IsNil(c.client) {
 		return nil, ErrNoClient
 	}
 	return c.client.Watch(ctx, opts)
 }
 
 // IsWatchListSemanticsUnSupported reports whether the client cannot serve watch-lists.
-func (c *SharedClient[T, L]) IsWatchListSemanticsUnSupported() bool { return !canStream(c.client) }
+func (c *SharedClient[T, L]) IsWatchListSemanticsUnSupported() bool {
+	return !source.CanStream(c.client)
+}
 
 // Source returns the shared source for a reflector. It returns nil if self is a wrapper of the
 // SharedClient.
-func (c *SharedClient[T, L]) Source(self any) source[T] {
+func (c *SharedClient[T, L]) Source(self any) source.Source[T] {
 	if self != any(c) {
 		return nil
 	}
@@ -89,9 +92,13 @@ func (c *SharedClient[T, L]) sharing() *sharing[T] {
 		return nil
 	}
 	c.once.Do(func() {
-		from := newSource(c.client)
+		from := source.Of(c.client)
 		c.of = &sharing[T]{source: from}
-		if taps, ok := from.(tapping[T]); ok && taps.shareable() {
+		taps, ok := from.(tapping[T])
+		if client, plain := from.(*source.ClientSource[T, L]); plain {
+			taps, ok = clientTaps[T, L]{client}, true
+		}
+		if ok && taps.shareable() {
 			c.of.taps, c.of.hub = taps, newHub(taps.tap)
 		}
 	})
@@ -100,7 +107,7 @@ func (c *SharedClient[T, L]) sharing() *sharing[T] {
 
 // sharing is a source that several reflectors share.
 type sharing[T Object] struct {
-	source source[T]
+	source source.Source[T]
 	taps   tapping[T] // the same source; nil if its watches cannot be shared
 	hub    *hub
 }
@@ -112,38 +119,38 @@ type tapping[T Object] interface {
 	// tap opens a watch.
 	tap(ctx context.Context, opts metav1.ListOptions) (tap, error)
 	// share returns a stream of the events of a member.
-	share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants[T]) stream[T]
+	share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T]
 }
 
 // sharedSource is the source of a SharedClient.
 type sharedSource[T Object] struct{ of *sharing[T] }
 
-func (s sharedSource[T]) check() error {
+func (s sharedSource[T]) Check() error {
 	if s.of == nil {
 		return ErrNoClient
 	}
-	return s.of.source.check()
+	return s.of.source.Check()
 }
 
-func (s sharedSource[T]) about() about {
+func (s sharedSource[T]) About() source.About {
 	if s.of == nil {
-		return about{}
+		return source.About{}
 	}
-	of := s.of.source.about()
-	of.shared = true
+	of := s.of.source.About()
+	of.Shared = true
 	return of
 }
 
-func (s sharedSource[T]) list(ctx context.Context, opts metav1.ListOptions, w wants[T]) (page[T], error) {
-	return s.of.source.list(ctx, opts, w)
+func (s sharedSource[T]) List(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], error) {
+	return s.of.source.List(ctx, opts, w)
 }
 
-func (s sharedSource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (stream[T], error) {
-	if s.of.taps == nil || w.shards == nil || w.shards.moving() {
-		return s.of.source.watch(ctx, opts, w)
+func (s sharedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Stream[T], error) {
+	if s.of.taps == nil || w.Shards == nil || w.Shards.Moves() {
+		return s.of.source.Watch(ctx, opts, w)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m, err := s.of.hub.enter(ctx, opts, w.shards, w.sharding)
+	m, err := s.of.hub.enter(ctx, opts, w.Shards, w.Sharding)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -186,20 +193,23 @@ func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (ta
 	return ending{&answerFrames{answer: a, limit: s.options.frameLimit}, cancel}, nil
 }
 
-func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w wants[T]) stream[T] {
+func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
 	return s.follow(ctx, cancel, m.answer(), m, opts, w)
 }
 
+// clientTaps shares the watches of a client that decodes the objects.
+type clientTaps[T Object, L any] struct{ *source.ClientSource[T, L] }
+
 // shareable returns false if T is no runtime.Object: a watch.Event cannot hold such an object.
-func (s *clientSource[T, L]) shareable() bool {
+func (s clientTaps[T, L]) shareable() bool {
 	var none T
 	_, ok := any(none).(runtime.Object)
 	return ok
 }
 
-func (s *clientSource[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (tap, error) {
+func (s clientTaps[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (tap, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	w, err := s.open(ctx, opts)
+	w, err := s.Open(ctx, opts)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -207,25 +217,25 @@ func (s *clientSource[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (
 	return ending{&clientEvents{watch: w}, cancel}, nil
 }
 
-func (s *clientSource[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *member, _ metav1.ListOptions, w wants[T]) stream[T] {
-	open := &memberStream[T]{member: m, batches: make(chan []event[T]), cancel: cancel}
+func (s clientTaps[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *member, _ metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
+	open := &memberStream[T]{member: m, batches: make(chan []source.Event[T]), cancel: cancel}
 	go open.run(ctx)
-	return siftStream[T](open, w.shards)
+	return source.FilterStream[T](open, w.Shards)
 }
 
 // memberStream is the stream of a member whose client decodes the objects.
 type memberStream[T Object] struct {
 	member  *member
-	batches chan []event[T]
+	batches chan []source.Event[T]
 	cancel  context.CancelFunc
 }
 
-func (s *memberStream[T]) next(ctx context.Context, wake <-chan time.Time) ([]event[T], error) {
+func (s *memberStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]source.Event[T], error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-wake:
-		return nil, errAwake
+		return nil, source.ErrAwake
 	case events, open := <-s.batches:
 		if !open {
 			return nil, io.EOF
@@ -234,13 +244,13 @@ func (s *memberStream[T]) next(ctx context.Context, wake <-chan time.Time) ([]ev
 	}
 }
 
-func (s *memberStream[T]) live() {
+func (s *memberStream[T]) Live() {
 	// The client decodes all objects.
 }
 
-func (s *memberStream[T]) close() error {
+func (s *memberStream[T]) Close() error {
 	s.cancel()
-	return drain(s.batches)
+	return source.Drain(s.batches)
 }
 
 func (s *memberStream[T]) run(ctx context.Context) {
@@ -248,9 +258,9 @@ func (s *memberStream[T]) run(ctx context.Context) {
 	defer s.member.close()
 	for {
 		came, err := s.member.next(ctx)
-		var events []event[T]
+		var events []source.Event[T]
 		for _, e := range came.events {
-			events = append(events, readEvent[T](e))
+			events = append(events, source.ReadEvent[T](e))
 		}
 		if e, ok := othersEvent[T](came); ok {
 			events = append(events, e)
@@ -270,14 +280,14 @@ func (s *memberStream[T]) run(ctx context.Context) {
 
 // othersEvent returns an event that stands for the events of other shards in a haul. If the haul
 // only reports the progress of a watch-list, the event is a bookmark without a version.
-func othersEvent[T Object](of haul) (event[T], bool) {
-	e := event[T]{kind: watch.Modified, foreign: of.passed}
+func othersEvent[T Object](of haul) (source.Event[T], bool) {
+	e := source.Event[T]{Type: watch.Modified, OutOfShard: of.passed}
 	switch {
 	case of.passed == 0:
-		return event[T]{kind: watch.Bookmark}, of.added
+		return source.Event[T]{Type: watch.Bookmark}, of.added
 	case of.added:
-		e.kind = watch.Added
+		e.Type = watch.Added
 	}
-	e.version = of.version.String()
+	e.ResourceVersion = of.version.String()
 	return e, true
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,27 +37,27 @@ func TestItemsThatDoNotSayPlainlyWhoTheyAre(t *testing.T) {
 		item("a", here, "{}"), item("b", there, "{}"), item("c", here, "5"), item("d", there, "5"),
 	}, ",") + "]}"
 	r := someResource(t)
-	shards := &shardSet{by: store.ByUID, all: store.Shards(store.ByUID, 2)[:1]}
-	p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{shards: shards})
+	shards := &source.Shards{By: store.ByUID, All: store.Shards(store.ByUID, 2)[:1]}
+	p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Shards: shards})
 	require.NoError(t, err)
-	require.Len(t, p.items, 1)
-	assert.Equal(t, "a", p.items[0].Name)
-	require.Len(t, p.lacking, 1, "what nobody can read is missed if it belongs here alone")
-	assert.Equal(t, "c", p.lacking[0].Key.Name)
-	assert.Equal(t, 2, p.foreign)
+	require.Len(t, p.Items, 1)
+	assert.Equal(t, "a", p.Items[0].Name)
+	require.Len(t, p.Rejections, 1, "what nobody can read is missed if it belongs here alone")
+	assert.Equal(t, "c", p.Rejections[0].Key.Name)
+	assert.Equal(t, 2, p.OutOfShard)
 
 	s := &wireWatch[*corev1.ConfigMap]{of: r, shards: shards}
-	var events []event[*corev1.ConfigMap]
+	var events []source.Event[*corev1.ConfigMap]
 	for _, object := range []string{item("a", here, "{}"), item("b", there, "{}"), item("c", here, "5"), item("d", there, "5")} {
 		batch := &wire.Batch{}
 		batch.Frames = append(batch.Frames, wire.Frame{Type: "ADDED", Object: []byte(object)})
 		s.decode(r.decoder(), &events, wire.JSON, batch)
 	}
 	require.Len(t, events, 4)
-	assert.Equal(t, "a", events[0].object.Name)
-	assert.Equal(t, 1, events[1].foreign)
-	assert.Equal(t, "5", events[1].version)
-	require.NotNil(t, events[2].lacking)
-	assert.Equal(t, 1, events[3].foreign)
-	assert.Nil(t, events[3].lacking)
+	assert.Equal(t, "a", events[0].Object.Name)
+	assert.Equal(t, 1, events[1].OutOfShard)
+	assert.Equal(t, "5", events[1].ResourceVersion)
+	require.NotNil(t, events[2].Rejection)
+	assert.Equal(t, 1, events[3].OutOfShard)
+	assert.Nil(t, events[3].Rejection)
 }

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -35,7 +36,7 @@ func (s *staging[T]) begin() store.Batch[T] {
 // write adds a write to the batch.
 func (s *staging[T]) write(w store.Write[T]) {
 	if w.Err != nil && w.Key.Name == "" {
-		if w.Version.UID == "" && s.nameless >= mostDetailed {
+		if w.Version.UID == "" && s.nameless >= source.MaxDetailed {
 			return // the store has no key for the object
 		}
 		s.nameless++
@@ -67,25 +68,25 @@ func (s *staging[T]) hold(keys []store.Key) {
 }
 
 // keep adds a page of a list. Items that were delivered earlier are no longer in the page.
-func (s *staging[T]) keep(p page[T]) {
-	for _, r := range p.lacking {
-		s.take(&event[T]{kind: watch.Added, lacking: &r})
+func (s *staging[T]) keep(p source.Page[T]) {
+	for _, r := range p.Rejections {
+		s.take(&source.Event[T]{Type: watch.Added, Rejection: &r})
 	}
-	for i, object := range p.items {
+	for i, object := range p.Items {
 		s.add(object)
 		var none T
-		p.items[i] = none // frees the object if the batch has a smaller copy
+		p.Items[i] = none // frees the object if the batch has a smaller copy
 	}
-	s.hold(p.unchanged)
+	s.hold(p.Held)
 }
 
 // take adds an event of a watch-list.
-func (s *staging[T]) take(e *event[T]) {
-	s.hold(e.unchanged)
-	if e.lacking != nil {
+func (s *staging[T]) take(e *source.Event[T]) {
+	s.hold(e.Held)
+	if e.Rejection != nil {
 		s.newest.clear() // it may be an older state of the same object
 	}
-	if w, ok := e.write(); ok {
+	if w, ok := writeOf(e); ok {
 		s.write(w)
 	}
 }

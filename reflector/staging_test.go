@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
@@ -29,19 +30,19 @@ func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
 		var taken []string
 		body := strings.NewReader(configMaps(n))
 		early := false
-		p, err := r.items(wire.NewList(body, wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{take: func(object *corev1.ConfigMap) {
+		p, err := r.items(wire.NewList(body, wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Take: func(object *corev1.ConfigMap) {
 			early = early || body.Len() > 0
 			assert.Equal(t, "ConfigMap", object.Kind)
 			taken = append(taken, object.Name)
 		}})
 		require.NoError(t, err)
 		assert.True(t, early, "the rest has not come yet")
-		assert.Empty(t, p.items)
-		assert.Equal(t, n, p.passed)
-		whole, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{})
+		assert.Empty(t, p.Items)
+		assert.Equal(t, n, p.Taken)
+		whole, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{})
 		require.NoError(t, err)
 		var want []string
-		for _, item := range whole.items {
+		for _, item := range whole.Items {
 			want = append(want, item.Name)
 		}
 		assert.Equal(t, want, taken)
@@ -51,31 +52,31 @@ func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
 // A list that says its kind after its items has them in its page.
 func TestItemsWithoutAKindAreNotPassedOn(t *testing.T) {
 	p, err := someResource(t).items(wire.NewList(strings.NewReader(`{"items":[{"metadata":{"name":"a"}}],"metadata":{}}`), wire.JSON, 0), wire.JSON,
-		wants[*corev1.ConfigMap]{take: func(*corev1.ConfigMap) { t.Error("passed on") }})
+		source.Wants[*corev1.ConfigMap]{Take: func(*corev1.ConfigMap) { t.Error("passed on") }})
 	require.NoError(t, err)
-	assert.Len(t, p.items, 1)
+	assert.Len(t, p.Items, 1)
 }
 
 // breaking is a client whose first lists break off after some items.
 type breaking struct{ lists int }
 
-func (b *breaking) list(_ context.Context, _ metav1.ListOptions, w wants[*corev1.ConfigMap]) (page[*corev1.ConfigMap], error) {
+func (b *breaking) List(_ context.Context, _ metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
 	b.lists++
 	for n := range 3 {
-		w.take(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(b.lists, "-", n), ResourceVersion: "5"}})
+		w.Take(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(b.lists, "-", n), ResourceVersion: "5"}})
 	}
 	if b.lists < 3 {
-		return page[*corev1.ConfigMap]{}, errors.New("broken off")
+		return source.Page[*corev1.ConfigMap]{}, errors.New("broken off")
 	}
-	return page[*corev1.ConfigMap]{passed: 3, resourceVersion: "9"}, nil
+	return source.Page[*corev1.ConfigMap]{Taken: 3, ResourceVersion: "9"}, nil
 }
 
-func (b *breaking) watch(context.Context, metav1.ListOptions, wants[*corev1.ConfigMap]) (stream[*corev1.ConfigMap], error) {
-	return &clientStream[*corev1.ConfigMap]{watch: watch.NewFake()}, nil
+func (b *breaking) Watch(context.Context, metav1.ListOptions, source.Wants[*corev1.ConfigMap]) (source.Stream[*corev1.ConfigMap], error) {
+	return &source.ClientStream[*corev1.ConfigMap]{Watch: watch.NewFake()}, nil
 }
 
-func (b *breaking) check() error { return nil }
-func (b *breaking) about() about { return about{} }
+func (b *breaking) Check() error        { return nil }
+func (b *breaking) About() source.About { return source.About{} }
 
 func TestWhatCameOfAListThatBrokeOffIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestItemsAreNotPassedOnBeforeTheirKindIsKnownInFull(t *testing.T) {
 	require.Less(t, len(body), len(configMaps(3000)))
 	body = strings.TrimSuffix(strings.TrimSpace(body), "}") + `,"apiVersion":"v1"}`
 	n := 0
-	_, err := someResource(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, wants[*corev1.ConfigMap]{take: func(object *corev1.ConfigMap) {
+	_, err := someResource(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Take: func(object *corev1.ConfigMap) {
 		n++
 		require.Equal(t, metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, object.TypeMeta)
 	}})
@@ -125,7 +126,7 @@ func TestNothingIsKeptOfAWatchListWhileItsFailureIsWaitedFor(t *testing.T) {
 	c := store.New(store.ObjectKey[*corev1.ConfigMap])
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, c)}
 	r.staging.to = c
-	r.staging.take(&event[*corev1.ConfigMap]{kind: watch.Added, object: configMap("a", "u", "5")})
+	r.staging.take(&source.Event[*corev1.ConfigMap]{Type: watch.Added, Object: configMap("a", "u", "5")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	streaming := protocol.New(protocol.Options{WatchLists: true})

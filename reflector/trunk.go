@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -48,7 +49,7 @@ type trunk struct {
 	// members. See gathering.
 
 	roll    *roll
-	union   *shardSet
+	union   *source.Shards
 	listed  bool      // the initial events are complete
 	ignored bool      // the server sent objects outside union, so it does not filter
 	stirred time.Time // the time of the last stirLocked for all members
@@ -82,15 +83,15 @@ func (t *trunk) run(opts metav1.ListOptions) {
 
 // ask opens the watch, and passes the outcome to the waiting members.
 func (t *trunk) ask(opts metav1.ListOptions) error {
-	var source tap
-	err := errNoWatch // remains if client code calls runtime.Goexit
+	var opened tap
+	err := source.ErrNoWatch // remains if client code calls runtime.Goexit
 	defer func() {
-		t.answer(source, err)
+		t.answer(opened, err)
 		if t.roll != nil {
 			t.hub.gathered(*t.roll)
 		}
 	}()
-	source, err = t.hub.open(t.ctx, opts)
+	opened, err = t.hub.open(t.ctx, opts)
 	return err
 }
 
@@ -194,7 +195,7 @@ func (t *trunk) placeLocked(came *haul, i int, n notice) bool {
 		for _, m := range t.members {
 			switch {
 			case n.version <= m.floor:
-			case m.shards.contains(n.hash):
+			case m.shards.Contains(n.hash):
 				m.putLocked(came, i, taken)
 				taken = true
 			default:
@@ -324,7 +325,7 @@ func (t *trunk) wakeLocked() {
 // copyOf returns an event with a copy of the object for another member. Each member may change its
 // object.
 func copyOf(e watch.Event) watch.Event {
-	if !isNil(e.Object) {
+	if !source.IsNil(e.Object) {
 		e.Object = e.Object.DeepCopyObject()
 	}
 	return e

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,7 @@ func sharedTrunk() (*trunk, []*member) {
 	t.begun, t.position = true, 10
 	var members []*member
 	for _, shard := range store.Shards(store.ByUID, 2) {
-		m := &member{hub: h, asks: asks, shards: &shardSet{by: store.ByUID, all: []store.Shard{shard}}, wake: make(chan struct{}, 1)}
+		m := &member{hub: h, asks: asks, shards: &source.Shards{By: store.ByUID, All: []store.Shard{shard}}, wake: make(chan struct{}, 1)}
 		t.registerLocked(m)
 		m.joined, m.floor = true, 10
 		members = append(members, m)
@@ -376,7 +377,7 @@ func TestWhoCatchesUpByItselfAsksForEverything(t *testing.T) {
 		asked = append(asked, opts)
 		return &still{}, nil
 	})
-	shards := &shardSet{by: store.ByUID, all: store.Shards(store.ByUID, 2)[:1]}
+	shards := &source.Shards{By: store.ByUID, All: store.Shards(store.ByUID, 2)[:1]}
 	first, err := h.enter(t.Context(), metav1.ListOptions{ResourceVersion: "20", ShardSelector: "half"}, shards, ShardedByClient)
 	require.NoError(t, err)
 	late, err := h.enter(t.Context(), metav1.ListOptions{ResourceVersion: "10", ShardSelector: "half"}, shards, ShardedByClient)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
@@ -20,8 +21,8 @@ import (
 var errUndecodable = errors.New("undecodable")
 
 // undecodable is an event of an object that does not fit.
-func undecodable(kind watch.EventType, name, uid, version string) event[*corev1.ConfigMap] {
-	return event[*corev1.ConfigMap]{kind: kind, version: version, lacking: &store.Rejection{
+func undecodable(kind watch.EventType, name, uid, version string) source.Event[*corev1.ConfigMap] {
+	return source.Event[*corev1.ConfigMap]{Type: kind, ResourceVersion: version, Rejection: &store.Rejection{
 		Key:     store.Key{Namespace: "ns", Name: name},
 		Version: store.Version{UID: types.UID(uid), ResourceVersion: version},
 		Err:     errUndecodable,

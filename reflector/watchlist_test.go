@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -54,13 +55,13 @@ func TestFeatureGateOfClientGoTurnsWatchListsOff(t *testing.T) {
 
 func TestDoublesThatCannotStreamAreRecognised(t *testing.T) {
 	gvr := corev1.SchemeGroupVersion.WithResource("configmaps")
-	assert.False(t, canStream(fake.NewClientset().CoreV1().ConfigMaps("default")))
-	assert.False(t, canStream(Dynamic(dynamicfake.NewSimpleDynamicClient(scheme.Scheme).Resource(gvr))))
-	assert.False(t, canStream(Metadata(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()).Resource(gvr))))
-	assert.False(t, canStream(nil))
+	assert.False(t, source.CanStream(fake.NewClientset().CoreV1().ConfigMaps("default")))
+	assert.False(t, source.CanStream(Dynamic(dynamicfake.NewSimpleDynamicClient(scheme.Scheme).Resource(gvr))))
+	assert.False(t, source.CanStream(Metadata(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()).Resource(gvr))))
+	assert.False(t, source.CanStream(nil))
 	real := kubernetes.NewForConfigOrDie(&rest.Config{}).CoreV1().ConfigMaps("default")
-	assert.True(t, canStream(real))
-	assert.True(t, canStream(ListWatch[*corev1.ConfigMap](real)))
+	assert.True(t, source.CanStream(real))
+	assert.True(t, source.CanStream(ListWatch[*corev1.ConfigMap](real)))
 }
 
 func closing(version string, annotations map[string]string) watch.Event {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -23,8 +24,8 @@ type wireWatch[T Object] struct {
 	answer *answer     // provides the texts of errors
 	frames frameSource // nil means the frames of answer
 	held   gate[T]
-	shards *shardSet
-	parts  chan *part[[]event[T]] // in order; results may be incomplete
+	shards *source.Shards
+	parts  chan *part[[]source.Event[T]] // in order; results may be incomplete
 	cancel context.CancelFunc
 	// err is the error that ended the stream; nil after an ordinary end, and after next has returned
 	// it. It is set when parts is closed.
@@ -36,7 +37,7 @@ const partsAhead = 4
 
 // watch opens a watch. During the first objects of a watch-list, it does not decode objects that
 // the store holds.
-func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w wants[T]) (*wireWatch[T], error) {
+func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (*wireWatch[T], error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
 	a, err := r.open(ctx, &opts)
@@ -48,10 +49,10 @@ func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w want
 }
 
 // follow starts reading a watch that ends with its context.
-func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *answer, frames frameSource, opts metav1.ListOptions, w wants[T]) *wireWatch[T] {
+func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *answer, frames frameSource, opts metav1.ListOptions, w source.Wants[T]) *wireWatch[T] {
 	s := &wireWatch[T]{
-		of: r, answer: a, frames: frames, held: gate[T]{holds: w.holds}, shards: w.shards,
-		parts: make(chan *part[[]event[T]], partsAhead), cancel: cancel,
+		of: r, answer: a, frames: frames, held: gate[T]{holds: w.Holds}, shards: w.Shards,
+		parts: make(chan *part[[]source.Event[T]], partsAhead), cancel: cancel,
 	}
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
 		r.keepAll()
@@ -62,14 +63,14 @@ func (r *Resource[T]) follow(ctx context.Context, cancel context.CancelFunc, a *
 	return s
 }
 
-// next returns the events of the next part. At the end it returns an event with the error that
+// Next returns the events of the next part. At the end it returns an event with the error that
 // ended the stream, if there is one.
-func (s *wireWatch[T]) next(ctx context.Context, wake <-chan time.Time) ([]event[T], error) {
+func (s *wireWatch[T]) Next(ctx context.Context, wake <-chan time.Time) ([]source.Event[T], error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-wake:
-		return nil, errAwake
+		return nil, source.ErrAwake
 	case p, open := <-s.parts:
 		switch {
 		case open && p.wait(ctx.Done()):
@@ -79,23 +80,23 @@ func (s *wireWatch[T]) next(ctx context.Context, wake <-chan time.Time) ([]event
 		case s.err == nil:
 			return nil, io.EOF
 		}
-		last := event[T]{err: s.err, cut: !s.unreadable()}
+		last := source.Event[T]{Err: s.err, Cut: !s.unreadable()}
 		s.err = nil
-		return []event[T]{last}, nil
+		return []source.Event[T]{last}, nil
 	}
 }
 
-// live makes the decoding goroutines decode every object. From then on, only a few objects arrive
+// Live makes the decoding goroutines decode every object. From then on, only a few objects arrive
 // at a time.
-func (s *wireWatch[T]) live() {
+func (s *wireWatch[T]) Live() {
 	s.held.shut()
 	s.of.keepFew()
 }
 
-// close ends the stream and waits for its end.
-func (s *wireWatch[T]) close() error {
+// Close ends the stream and waits for its end.
+func (s *wireWatch[T]) Close() error {
 	s.cancel()
-	return drain(s.parts)
+	return source.Drain(s.parts)
 }
 
 // unreadable reports whether invalid data ended the stream. Otherwise the connection broke, and
@@ -125,7 +126,7 @@ const (
 
 // read reads until the watch ends, and returns the reason.
 func (s *wireWatch[T]) read(ctx context.Context) error {
-	decoding := newPipeline(s.of, true, func(d *decoder[T], events *[]event[T], batch *wire.Batch) {
+	decoding := newPipeline(s.of, true, func(d *decoder[T], events *[]source.Event[T], batch *wire.Batch) {
 		s.decode(d, events, batch.Format, batch)
 	})
 	defer func() { decoding.close(ctx.Err() == nil) }()
@@ -136,7 +137,7 @@ func (s *wireWatch[T]) read(ctx context.Context) error {
 		if came.batch != nil {
 			s.held.keepBack(s, decoding.own, came.batch.Format, came.batch)
 		}
-		if e, ok := s.held.pass(now, err != nil || came.size() > 0 || came.passed > 0); ok && !s.send(ctx, decoding.ready([]event[T]{e})) {
+		if e, ok := s.held.pass(now, err != nil || came.size() > 0 || came.passed > 0); ok && !s.send(ctx, decoding.ready([]source.Event[T]{e})) {
 			return ctx.Err()
 		}
 		if err != nil {
@@ -145,7 +146,7 @@ func (s *wireWatch[T]) read(ctx context.Context) error {
 		if !s.sendFrames(ctx, decoding, came.batch, now.Sub(asked)) {
 			return ctx.Err()
 		}
-		if e, ok := othersEvent[T](came); ok && !s.send(ctx, decoding.ready([]event[T]{e})) {
+		if e, ok := othersEvent[T](came); ok && !s.send(ctx, decoding.ready([]source.Event[T]{e})) {
 			return ctx.Err()
 		}
 	}
@@ -153,7 +154,7 @@ func (s *wireWatch[T]) read(ctx context.Context) error {
 
 // sendFrames decodes and sends a batch that arrived after a wait. It returns false if the watch was
 // stopped.
-func (s *wireWatch[T]) sendFrames(ctx context.Context, decoding *pipeline[T, []event[T]], batch *wire.Batch, after time.Duration) bool {
+func (s *wireWatch[T]) sendFrames(ctx context.Context, decoding *pipeline[T, []source.Event[T]], batch *wire.Batch, after time.Duration) bool {
 	if batch == nil {
 		return true
 	}
@@ -161,7 +162,7 @@ func (s *wireWatch[T]) sendFrames(ctx context.Context, decoding *pipeline[T, []e
 		batch.Release()
 		return true
 	}
-	var p *part[[]event[T]]
+	var p *part[[]source.Event[T]]
 	if after >= caughtUp && batch.Size() <= little {
 		p = decoding.now(batch)
 	} else if p = decoding.add(batch); p == nil {
@@ -171,7 +172,7 @@ func (s *wireWatch[T]) sendFrames(ctx context.Context, decoding *pipeline[T, []e
 }
 
 // send sends a part. It returns false if the watch was stopped.
-func (s *wireWatch[T]) send(ctx context.Context, p *part[[]event[T]]) bool {
+func (s *wireWatch[T]) send(ctx context.Context, p *part[[]source.Event[T]]) bool {
 	select {
 	case s.parts <- p:
 		return true
@@ -181,7 +182,7 @@ func (s *wireWatch[T]) send(ctx context.Context, p *part[[]event[T]]) bool {
 }
 
 // decode appends the events of a batch.
-func (s *wireWatch[T]) decode(d *decoder[T], events *[]event[T], format wire.Format, batch *wire.Batch) {
+func (s *wireWatch[T]) decode(d *decoder[T], events *[]source.Event[T], format wire.Format, batch *wire.Batch) {
 	*events = slices.Grow(*events, len(batch.Frames))
 	for i := range batch.Frames {
 		if frame := &batch.Frames[i]; !s.foreign(d, events, format, frame) {
@@ -192,7 +193,7 @@ func (s *wireWatch[T]) decode(d *decoder[T], events *[]event[T], format wire.For
 
 // foreign handles a frame whose object is in no shard, without decoding it. It appends an event for
 // the object and returns true, or returns false. Consecutive events of one type become one event.
-func (s *wireWatch[T]) foreign(d *decoder[T], events *[]event[T], format wire.Format, frame *wire.Frame) bool {
+func (s *wireWatch[T]) foreign(d *decoder[T], events *[]source.Event[T], format wire.Format, frame *wire.Frame) bool {
 	kind := watch.EventType(frame.Type)
 	if s.shards == nil || kind != watch.Added && kind != watch.Modified && kind != watch.Deleted {
 		return false
@@ -200,16 +201,16 @@ func (s *wireWatch[T]) foreign(d *decoder[T], events *[]event[T], format wire.Fo
 	if frame.Object == nil || !frame.Single() {
 		return false
 	}
-	from, id := s.shards.sift(format, frame.Object)
+	from, id := sift(s.shards, format, frame.Object)
 	if from != foreign {
 		return false
 	}
-	e := event[T]{kind: kind}
-	e.abroad(s.shards, d.keyOf(id), d.versionOf(id))
-	if n := len(*events); n > 0 && e.departed == nil {
-		if last := &(*events)[n-1]; last.foreign > 0 && last.departed == nil && last.kind == kind {
-			last.foreign++
-			last.version = e.version
+	e := source.Event[T]{Type: kind}
+	e.MarkOut(s.shards, d.keyOf(id), d.versionOf(id))
+	if n := len(*events); n > 0 && e.Left == nil {
+		if last := &(*events)[n-1]; last.OutOfShard > 0 && last.Left == nil && last.Type == kind {
+			last.OutOfShard++
+			last.ResourceVersion = e.ResourceVersion
 			return true
 		}
 	}
@@ -219,7 +220,7 @@ func (s *wireWatch[T]) foreign(d *decoder[T], events *[]event[T], format wire.Fo
 
 // domestic reports whether an object is certainly in one of the shards.
 func (s *wireWatch[T]) domestic(format wire.Format, data []byte) bool {
-	from, _ := s.shards.sift(format, data)
+	from, _ := sift(s.shards, format, data)
 	return from == domestic
 }
 
@@ -229,13 +230,13 @@ func (s *wireWatch[T]) undecidedForeign(format wire.Format, data []byte) bool {
 	if s.shards == nil {
 		return false
 	}
-	from, _ := s.shards.sift(format, data)
+	from, _ := sift(s.shards, format, data)
 	key, _, ok := identify(format, data)
-	return from == unclear && ok && key.Name != "" && s.shards.siftPartly(format, data) == foreign
+	return from == unclear && ok && key.Name != "" && siftPartly(s.shards, format, data) == foreign
 }
 
 // frame appends the event of a frame, or several events if the frame turns out to hold several.
-func (s *wireWatch[T]) frame(d *decoder[T], events *[]event[T], format wire.Format, frame *wire.Frame) {
+func (s *wireWatch[T]) frame(d *decoder[T], events *[]source.Event[T], format wire.Format, frame *wire.Frame) {
 	e, ok := s.event(d, format, frame)
 	if ok || format != wire.JSON {
 		*events = append(*events, e)
@@ -253,70 +254,70 @@ func (s *wireWatch[T]) frame(d *decoder[T], events *[]event[T], format wire.Form
 }
 
 // event converts a frame to an event. It returns false if the object cannot be decoded.
-func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame) (event[T], bool) {
-	e := event[T]{kind: watch.EventType(frame.Type)}
-	switch e.kind {
+func (s *wireWatch[T]) event(d *decoder[T], format wire.Format, frame *wire.Frame) (source.Event[T], bool) {
+	e := source.Event[T]{Type: watch.EventType(frame.Type)}
+	switch e.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
 		return s.object(d, format, frame, e)
 	case watch.Bookmark:
 		return s.bookmark(format, frame, e)
 	case watch.Error:
-		e.err = s.failure(format, frame)
+		e.Err = s.failure(format, frame)
 		return e, true
 	}
-	e.err = s.fail(frame, &EventTypeError{Type: frame.Type})
+	e.Err = s.fail(frame, &EventTypeError{Type: frame.Type})
 	return e, true
 }
 
-func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
+func (s *wireWatch[T]) object(d *decoder[T], format wire.Format, frame *wire.Frame, e source.Event[T]) (source.Event[T], bool) {
 	if frame.Object == nil {
-		e.err = s.fail(frame, newTypeError[T](nil))
+		e.Err = s.fail(frame, source.NewTypeError[T](nil))
 		return e, true
 	}
 	decoded, err := d.decode(format, frame.Object)
 	if s.undecidedForeign(format, frame.Object) {
 		key, version, _ := identify(format, frame.Object)
-		e.abroad(s.shards, key, version)
+		e.MarkOut(s.shards, key, version)
 		return e, true
 	}
 	if err == nil && decoded.key.Name != "" {
 		setKind(decoded.object, d.kinds.of(frame))
 		if _, other := d.check(decoded.object, decoded.key.Namespace, format, frame.Object); other != nil {
-			e.err = s.fail(frame, other)
+			e.Err = s.fail(frame, other)
 			return e, true
 		}
-		e.object, e.version = decoded.object, decoded.version
-		e.err = s.longVersion(e.version)
+		e.Object, e.ResourceVersion = decoded.object, decoded.version
+		e.Err = s.longVersion(e.ResourceVersion)
 		return e, true
 	}
 	// This may be an object of another kind.
 	if other := s.otherKind(format, frame); other != nil {
-		e.err = s.fail(frame, other)
+		e.Err = s.fail(frame, other)
 		return e, true
 	}
 	if err == nil {
-		e.object, e.version = decoded.object, decoded.version
+		e.Object, e.ResourceVersion = decoded.object, decoded.version
 		return e, true
 	}
 	bad, ok := d.rejection(format, frame.Object, err)
 	if !ok {
-		e.err = s.fail(frame, err)
+		e.Err = s.fail(frame, err)
 		return e, false
 	}
 	if bad.Key.Name != "" {
 		if other := s.of.checkNamespace(bad.Key.Namespace); other != nil {
-			e.err = s.fail(frame, other)
+			e.Err = s.fail(frame, other)
 			return e, true
 		}
 	}
-	e.lacking, e.version = &bad, bad.Version.ResourceVersion
-	e.err = s.longVersion(e.version)
+	e.Rejection, e.ResourceVersion = &bad, bad.Version.ResourceVersion
+	e.Err = s.longVersion(e.ResourceVersion)
 	return e, false
 }
 
 // longVersion returns an error if a version is too long.
 func (s *wireWatch[T]) longVersion(version string) error {
-	if err := checkVersion(version); err != nil {
+	if err := source.CheckVersion(version); err != nil {
 		return s.answer.fail(nil, err)
 	}
 	return nil
@@ -348,26 +349,26 @@ func isTableKind(kind metav1.TypeMeta) bool {
 
 // bookmark decodes a bookmark. Its object has only a version and, after the first objects of a
 // watch-list, an annotation.
-func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e event[T]) (event[T], bool) {
+func (s *wireWatch[T]) bookmark(format wire.Format, frame *wire.Frame, e source.Event[T]) (source.Event[T], bool) {
 	if frame.Object == nil {
-		e.err = s.fail(frame, newTypeError[T](nil))
+		e.Err = s.fail(frame, source.NewTypeError[T](nil))
 		return e, true
 	}
 	var object metav1.PartialObjectMetadata
 	if err := unmarshal(format, frame.Object, &object); err != nil {
-		e.err = s.fail(frame, errors.Join(ErrMalformed, err))
+		e.Err = s.fail(frame, errors.Join(ErrMalformed, err))
 		return e, false
 	}
-	e.version = object.ResourceVersion
-	e.err = s.longVersion(e.version)
-	e.closing = object.Annotations[metav1.InitialEventsAnnotationKey] == "true"
+	e.ResourceVersion = object.ResourceVersion
+	e.Err = s.longVersion(e.ResourceVersion)
+	e.InitialEventsEnd = object.Annotations[metav1.InitialEventsAnnotationKey] == "true"
 	return e, true
 }
 
 // failure returns the error of an ERROR event.
 func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 	if frame.Object == nil {
-		return s.fail(frame, newTypeError[*metav1.Status](nil))
+		return s.fail(frame, source.NewTypeError[*metav1.Status](nil))
 	}
 	var status metav1.Status
 	if err := unmarshal(format, frame.Object, &status); err != nil {
@@ -378,7 +379,7 @@ func (s *wireWatch[T]) failure(format wire.Format, frame *wire.Frame) error {
 		kind = string(frame.Kind) // the protobuf message has no kind
 	}
 	if kind != "Status" {
-		return s.fail(frame, &TypeError{Want: "*v1.Status", Got: cut(kind, maxName)})
+		return s.fail(frame, &TypeError{Want: "*v1.Status", Got: source.Cut(kind, source.MaxName)})
 	}
 	return s.answer.refused(apierrors.FromObject(&status))
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,7 @@ func sluggishWatch(ctx context.Context, t *testing.T, body paused) *wireWatch[*s
 	ctx, cancel := context.WithCancel(ctx)
 	s := &wireWatch[*sluggish]{
 		of: r, answer: &answer{contentType: mediaJSON, body: &body},
-		parts: make(chan *part[[]event[*sluggish]], partsAhead), cancel: cancel,
+		parts: make(chan *part[[]source.Event[*sluggish]], partsAhead), cancel: cancel,
 	}
 	go s.run(ctx)
 	return s
@@ -97,8 +98,8 @@ func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
 		for p := range s.parts {
 			p.wait(nil)
 			for _, e := range p.result {
-				require.NotNil(t, e.object)
-				got = append(got, e.version)
+				require.NotNil(t, e.Object)
+				got = append(got, e.ResourceVersion)
 			}
 		}
 		require.NoError(t, s.err)
@@ -108,12 +109,12 @@ func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
 
 // StreamError returns the error that ends a watch of a Resource, or nil.
 func StreamError[T Object](ctx context.Context, w watch.Interface) error {
-	s := w.(*streamWatch[T]).Stream(w)
+	s := w.(*source.Watch[T]).Stream(w)
 	for {
-		events, err := s.next(ctx, nil)
+		events, err := s.Next(ctx, nil)
 		for _, e := range events {
-			if e.err != nil {
-				return e.err
+			if e.Err != nil {
+				return e.Err
 			}
 		}
 		if err != nil {
@@ -134,7 +135,7 @@ func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
 				{time.Millisecond, sluggishEvent(3, 10, "0s")},
 				{10 * time.Millisecond, sluggishEvent(4, 10, "0s")},
 			})
-			w := newStreamWatch[*sluggish](t.Context(), s)
+			w := source.NewWatch[*sluggish](t.Context(), s)
 			time.AfterFunc(5*time.Millisecond, w.Stop)
 			var all sync.WaitGroup
 			for range 2 { // so that somebody is there for whatever would be sent

@@ -3,6 +3,7 @@ package reflector
 import (
 	"slices"
 
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -75,30 +76,30 @@ func (w *witness) contradicts(object metav1.Object, position string) bool {
 
 // contradicted reports whether the answer to a probe contradicts the last change. A replay uses the
 // recorded result, because the last change may belong to another shard.
-func (r *run[T]) contradicted(p page[T]) bool {
+func (r *run[T]) contradicted(p source.Page[T]) bool {
 	if r.protocol.Replayed {
-		return p.conflict
+		return p.Conflict
 	}
-	if len(p.items) == 0 && p.resourceVersion == r.protocol.Position() && r.witness.exists() {
+	if len(p.Items) == 0 && p.ResourceVersion == r.protocol.Position() && r.witness.exists() {
 		return true // the server can only have deleted it later
 	}
-	return slices.ContainsFunc(p.items, func(object T) bool { return r.witness.contradicts(object, r.protocol.Position()) })
+	return slices.ContainsFunc(p.Items, func(object T) bool { return r.witness.contradicts(object, r.protocol.Position()) })
 }
 
 // witnessed records the last object of the last events.
 func (r *run[T]) witnessed() {
 	for i := len(r.events) - 1; i >= 0; i-- {
 		switch e := &r.events[i]; {
-		case e.kind == watch.Bookmark:
-		case e.departed != nil:
+		case e.Type == watch.Bookmark:
+		case e.Left != nil:
 			r.witness.clear()
 			return
-		case e.lacking != nil:
-			bad := e.lacking
-			r.witness.set(bad.Key.Namespace, bad.Key.Name, string(bad.Version.UID), bad.Version.ResourceVersion, e.kind == watch.Deleted)
+		case e.Rejection != nil:
+			bad := e.Rejection
+			r.witness.set(bad.Key.Namespace, bad.Key.Name, string(bad.Version.UID), bad.Version.ResourceVersion, e.Type == watch.Deleted)
 			return
-		case e.foreign == 0 && e.unchanged == nil:
-			r.witness.note(e.object, e.kind == watch.Deleted)
+		case e.OutOfShard == 0 && e.Held == nil:
+			r.witness.note(e.Object, e.Type == watch.Deleted)
 			return
 		}
 	}

@@ -48,9 +48,10 @@ func init() {
 	allowed["store/overlay"] = []string{"store"}
 	allowed["informer/ondemand"] = []string{"store"}
 	allowed["reflector/internal/protocol"] = []string{"store"}
+	allowed["reflector/internal/source"] = []string{"store", "internal/wire"}
 	for name, below := range allowed {
 		if name == "reflector" || slices.Contains(below, "reflector") {
-			below = append(below, "reflector/internal/protocol")
+			below = append(below, "reflector/internal/protocol", "reflector/internal/source")
 			allowed[name] = below
 		}
 		// Packages with informers need their guards.

@@ -1,10 +1,12 @@
-package reflector
+package source
 
 import (
 	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // listType extracts the objects of type T from a list of type L. Generated lists share no interface
@@ -13,7 +15,7 @@ type listType[T, L any] struct {
 	field []int // index of the field Items
 	// pointers is true if the elements of Items have type T. Otherwise T is a pointer to them.
 	pointers bool
-	err      error
+	Err      error
 }
 
 // ListTypeError means that a client's list type differs from the output of Kubernetes' code
@@ -28,9 +30,9 @@ func (e *ListTypeError) Error() string {
 	return fmt.Sprintf("%s is no list of %s: want a pointer to a struct with list metadata and a field Items", e.List, e.Object)
 }
 
-func newListType[T, L any]() listType[T, L] {
+func NewListType[T, L any]() listType[T, L] {
 	object, list := reflect.TypeFor[T](), reflect.TypeFor[L]()
-	bad := listType[T, L]{err: &ListTypeError{List: list.String(), Object: object.String()}}
+	bad := listType[T, L]{Err: &ListTypeError{List: list.String(), Object: object.String()}}
 	if list.Kind() != reflect.Pointer || list.Elem().Kind() != reflect.Struct {
 		return bad
 	}
@@ -48,30 +50,30 @@ func newListType[T, L any]() listType[T, L] {
 	return listType[T, L]{field: field.Index, pointers: item == object}
 }
 
-// page converts a list to a page. It copies each object that a list holds by value. A pointer into
+// Page converts a list to a page. It copies each object that a list holds by value. A pointer into
 // the slice would keep all objects of the list in memory (kubernetes/kubernetes#111370).
-func (t listType[T, L]) page(list L) (page[T], error) {
-	if isNil(list) {
-		return page[T]{}, errNoList
+func (t listType[T, L]) Page(list L) (Page[T], error) {
+	if IsNil(list) {
+		return Page[T]{}, ErrNoList
 	}
-	if isTable(list) {
-		return page[T]{}, ErrTable
+	if IsTable(list) {
+		return Page[T]{}, ErrTable
 	}
 	metadata, err := meta.ListAccessor(list)
 	if err != nil {
-		return page[T]{}, err
+		return Page[T]{}, err
 	}
-	if err := checkVersion(metadata.GetResourceVersion()); err != nil {
-		return page[T]{}, err
+	if err := CheckVersion(metadata.GetResourceVersion()); err != nil {
+		return Page[T]{}, err
 	}
 	items := reflect.ValueOf(list).Elem().FieldByIndex(t.field)
-	p := page[T]{
-		items:           make([]T, items.Len()),
-		resourceVersion: metadata.GetResourceVersion(),
-		next:            metadata.GetContinue(),
-		sharded:         isSharded(list),
+	p := Page[T]{
+		Items:           make([]T, items.Len()),
+		ResourceVersion: metadata.GetResourceVersion(),
+		Continue:        metadata.GetContinue(),
+		Sharded:         isSharded(list),
 	}
-	for i := range p.items {
+	for i := range p.Items {
 		item := items.Index(i)
 		if !t.pointers {
 			own := reflect.New(item.Type())
@@ -79,7 +81,19 @@ func (t listType[T, L]) page(list L) (page[T], error) {
 			item = own
 		}
 		// newListType has checked the type.
-		p.items[i] = item.Interface().(T)
+		p.Items[i] = item.Interface().(T)
 	}
 	return p, nil
+}
+
+// isSharded reports whether a list says that it contains only a shard.
+func isSharded(list any) bool {
+	switch list := list.(type) {
+	case metav1.ShardedListInterface:
+		return list.GetShardInfo() != nil
+	case *unstructured.UnstructuredList:
+		_, found, err := unstructured.NestedMap(list.Object, "metadata", "shardInfo")
+		return found && err == nil
+	}
+	return false
 }

@@ -1,4 +1,4 @@
-package reflector
+package source
 
 import (
 	"context"
@@ -12,24 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// streamWatch turns a stream into a watch.Interface, for code that wraps a client. A reflector
+// Watch turns a stream into a watch.Interface, for code that wraps a client. A reflector
 // takes the stream instead of the channel, because a watch.Event can only hold a runtime.Object.
-type streamWatch[T Object] struct {
-	stream stream[T]
+type Watch[T Object] struct {
+	stream Stream[T]
 	events chan watch.Event
 	ctx    context.Context // until the watch is stopped
 	cancel context.CancelFunc
 	begin  sync.Once
 }
 
-func newStreamWatch[T Object](ctx context.Context, of stream[T]) *streamWatch[T] {
-	w := &streamWatch[T]{stream: of, events: make(chan watch.Event)}
+func NewWatch[T Object](ctx context.Context, of Stream[T]) *Watch[T] {
+	w := &Watch[T]{stream: of, events: make(chan watch.Event)}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	return w
 }
 
 // Stream returns the stream. It returns nil if self is a wrapper of the watch.
-func (w *streamWatch[T]) Stream(self any) (taken stream[T]) {
+func (w *Watch[T]) Stream(self any) (taken Stream[T]) {
 	if self != any(w) {
 		return nil
 	}
@@ -37,34 +37,34 @@ func (w *streamWatch[T]) Stream(self any) (taken stream[T]) {
 	return taken
 }
 
-func (w *streamWatch[T]) Stop() {
+func (w *Watch[T]) Stop() {
 	w.cancel()
 	w.ResultChan()
 }
 
-func (w *streamWatch[T]) ResultChan() <-chan watch.Event {
+func (w *Watch[T]) ResultChan() <-chan watch.Event {
 	w.begin.Do(func() { go w.run() })
 	return w.events
 }
 
-func (w *streamWatch[T]) run() {
+func (w *Watch[T]) run() {
 	defer close(w.events)
 	defer w.cancel()
-	defer func() { _ = w.stream.close() }() // the stream of a Resource always closes
+	defer func() { _ = w.stream.Close() }() // the stream of a Resource always closes
 	for {
-		events, err := w.stream.next(w.ctx, nil)
+		events, err := w.stream.Next(w.ctx, nil)
 		if err != nil {
 			return
 		}
 		for i := range events {
-			if e := &events[i]; e.foreign == 0 && !w.send(e.watchEvent()) {
+			if e := &events[i]; e.OutOfShard == 0 && !w.send(e.watchEvent()) {
 				return
 			}
 		}
 	}
 }
 
-func (w *streamWatch[T]) send(e watch.Event) bool {
+func (w *Watch[T]) send(e watch.Event) bool {
 	if w.ctx.Err() != nil {
 		return false
 	}
@@ -78,24 +78,24 @@ func (w *streamWatch[T]) send(e watch.Event) bool {
 
 // watchEvent converts an event to a watch.Event. An event without a runtime.Object becomes an ERROR
 // event with a status.
-func (e *event[T]) watchEvent() watch.Event {
-	object, ok := any(e.object).(runtime.Object)
-	err := e.err
+func (e *Event[T]) watchEvent() watch.Event {
+	object, ok := any(e.Object).(runtime.Object)
+	err := e.Err
 	switch {
 	case err != nil:
-	case e.lacking != nil:
-		err = e.lacking.Err
-	case e.kind == watch.Bookmark:
-		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: e.version}}
-		if e.closing {
+	case e.Rejection != nil:
+		err = e.Rejection.Err
+	case e.Type == watch.Bookmark:
+		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: e.ResourceVersion}}
+		if e.InitialEventsEnd {
 			m.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 		}
 		object = m
 	case !ok:
-		err = newTypeError[runtime.Object](nil)
+		err = NewTypeError[runtime.Object](nil)
 	}
 	if err == nil {
-		return watch.Event{Type: e.kind, Object: object}
+		return watch.Event{Type: e.Type, Object: object}
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -105,7 +105,7 @@ func (e *event[T]) watchEvent() watch.Event {
 	failure := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error(),
 	}
-	if e.cut { // client-go marks a broken connection like this: see undecoded
+	if e.Cut { // client-go marks a broken connection like this: see undecoded
 		failure.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "ClientWatchDecoding", Message: err.Error()}}}
 	}
 	return watch.Event{Type: watch.Error, Object: failure}

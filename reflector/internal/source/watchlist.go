@@ -1,4 +1,4 @@
-package reflector
+package source
 
 import (
 	"path"
@@ -7,11 +7,11 @@ import (
 	"k8s.io/client-go/util/watchlist"
 )
 
-// canStream reports whether a client can serve watch-lists. Test doubles over an object tracker
+// CanStream reports whether a client can serve watch-lists. Test doubles over an object tracker
 // cannot: they send no closing bookmark. client-go's fake clientsets declare this, but their typed
-// clients do not. canStream recognizes the typed clients by their package name, fake.
-func canStream(client any) bool {
-	if isNil(client) {
+// clients do not. CanStream recognizes the typed clients by their package name, fake.
+func CanStream(client any) bool {
+	if IsNil(client) {
 		return false // Run reports the missing client
 	}
 	if watchlist.DoesClientNotSupportWatchListSemantics(client) {

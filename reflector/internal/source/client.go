@@ -1,0 +1,139 @@
+package source
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Object is the metadata of a Kubernetes object, which the reflector needs. Object omits
+// comparable, so that one piece of machine code serves all pointer types.
+type Object interface {
+	metav1.Object
+}
+
+// Client lists and watches one resource. Every typed client from Kubernetes' code generator is a
+// Client: clientset.CoreV1().Pods("default") is a Client[*corev1.Pod, *corev1.PodList].
+//
+// A reflector never calls Get. Get determines T for the compiler, which List and Watch do not. The
+// compiler then infers T, and refuses a store of another type.
+type Client[T, L any] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
+// Source is a client as a reflector sees it, without the type of its lists.
+type Source[T Object] interface {
+	// Check returns an error if the source cannot work.
+	Check() error
+	About() About
+	// List and Watch may leave out objects that the reflector does not want.
+	List(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Page[T], error)
+	Watch(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Stream[T], error)
+}
+
+// About describes a source.
+type About struct {
+	Resource   string // the name of the resource, if the client knows it
+	Namespace  string // the namespace of all objects, if the client knows it
+	WatchLists bool   // the client can ask for watch-lists
+	Replayed   bool   // the answers come from a recording, so durations are meaningless
+	Shared     bool   // several reflectors share the watches
+}
+
+// provider is a client with a source of its own.
+type provider[T Object] interface {
+	// Source returns the client's source. It returns nil if self is a wrapper of the client: the
+	// reflector must then call the methods of the wrapper.
+	Source(self any) Source[T]
+}
+
+// HoldsFunc reports whether the store holds an object at a version, so that the decoder can skip
+// it. It is nil if the decoder must decode every object.
+type HoldsFunc func(store.Key, store.Version) bool
+
+// Wants tells a source which objects the reflector needs.
+type Wants[T Object] struct {
+	Holds  HoldsFunc // if not nil: skip objects that the store holds
+	Shards *Shards   // skip objects outside these shards
+	// Sharding says whether the server or the client selects the shards, according to the last
+	// list.
+	Sharding Sharding
+	// Take, if it is not nil, may receive the items of a list in order, while the list arrives.
+	// These items are then missing from the page. If the list fails, the items that take received
+	// are void.
+	Take func(T)
+}
+
+// Of returns the source of a client.
+func Of[T Object, L any](client Client[T, L]) Source[T] {
+	if p, ok := any(client).(provider[T]); ok {
+		if own := p.Source(client); own != nil {
+			return own
+		}
+	}
+	return newClientSource(client)
+}
+
+// ClientSource is the source for a Client of any other type.
+type ClientSource[T Object, L any] struct {
+	client Client[T, L]
+	lists  listType[T, L]
+}
+
+func newClientSource[T Object, L any](client Client[T, L]) *ClientSource[T, L] {
+	return &ClientSource[T, L]{client: client, lists: NewListType[T, L]()}
+}
+
+func (s *ClientSource[T, L]) Check() error {
+	if IsNil(s.client) {
+		return ErrNoClient
+	}
+	return s.lists.Err
+}
+
+func (s *ClientSource[T, L]) List(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Page[T], error) {
+	list, err := s.client.List(ctx, opts)
+	if err != nil {
+		return Page[T]{}, Bound(err)
+	}
+	p, err := s.lists.Page(list)
+	FilterPage(w.Shards, &p)
+	return p, err
+}
+
+func (s *ClientSource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, wanted Wants[T]) (Stream[T], error) {
+	w, err := s.Open(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if of, ok := w.(interface{ Stream(self any) Stream[T] }); ok {
+		if own := of.Stream(w); own != nil {
+			return FilterStream(own, wanted.Shards), nil
+		}
+	}
+	return FilterStream[T](&ClientStream[T]{Watch: w}, wanted.Shards), nil
+}
+
+func (s *ClientSource[T, L]) Open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	w, err := s.client.Watch(ctx, opts)
+	if err == nil && IsNil(w) {
+		err = ErrNoWatch
+	}
+	return w, Bound(err)
+}
+
+// IsNil reports whether value is nil, or an interface that holds a nil pointer.
+func IsNil(value any) bool {
+	if value == nil {
+		return true
+	}
+	v := reflect.ValueOf(value)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+func (s *ClientSource[T, L]) About() About { return About{WatchLists: CanStream(s.client)} }

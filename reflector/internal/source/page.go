@@ -1,0 +1,19 @@
+package source
+
+import "github.com/kubereflector/kubereflector/store"
+
+// Page is one response to a list request.
+type Page[T any] struct {
+	Items           []T
+	Taken           int               // number of items delivered while the page was read
+	Rejections      []store.Rejection // objects that could not be decoded
+	Held            []store.Key       // objects that the store holds in the same version
+	OutOfShard      int               // number of dropped objects outside the reflector's shards
+	Sharded         bool              // the server says that it sends only the shard
+	ResourceVersion string
+	Continue        string // the token of the next page; empty on the last one
+	Conflict        bool   // the response to a probe contradicts earlier data
+}
+
+// MaxDetailed is how many undecodable objects of a list keep their own error.
+const MaxDetailed = 100

@@ -1,0 +1,117 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Stream is an open watch. The reflector pulls its events. One goroutine at a time calls the
+// methods.
+type Stream[T Object] interface {
+	// Next waits for events that arrived together. They stay valid until the next call, which tells
+	// the stream that the reflector has handled them. next returns io.EOF if the server closed the
+	// watch, errAwake if wake delivers a value first, and the error of ctx.
+	Next(ctx context.Context, wake <-chan time.Time) ([]Event[T], error)
+	// Live tells the stream that the initial events are over. The reflector calls it before it
+	// replaces the store's content, which the stream may compare with.
+	Live()
+	// Close ends the watch, and waits for its end. It returns errNotClosed after closeTimeout.
+	Close() error
+}
+
+var (
+	ErrAwake     = errors.New("wake delivered a value")
+	errNotClosed = errors.New("client did not close the channel of its watch after Stop")
+)
+
+// CloseTimeout is how long a stream waits for a watch to close its channel after Stop.
+const CloseTimeout = 5 * time.Second
+
+// Drain receives from a channel until it is closed, as watch.Interface requires after Stop.
+// apimachinery's ProxyWatcher never closes its channel, so drain gives up after closeTimeout.
+func Drain[E any](events <-chan E) error {
+	timeout := time.NewTimer(CloseTimeout)
+	defer timeout.Stop()
+	for {
+		select {
+		case _, open := <-events:
+			if !open {
+				return nil
+			}
+		case <-timeout.C:
+			return errNotClosed
+		}
+	}
+}
+
+// maxTogether is the largest number of events that a clientStream combines.
+const maxTogether = 64
+
+// ClientStream is the stream of a client's watch. It returns all events that the client has ready.
+type ClientStream[T Object] struct {
+	Watch  watch.Interface
+	events []Event[T] // of the last call of next
+}
+
+func (s *ClientStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Event[T], error) {
+	clear(s.events)
+	s.events = s.events[:0]
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-wake:
+		return nil, ErrAwake
+	case e, open := <-s.Watch.ResultChan():
+		if !open {
+			return nil, io.EOF
+		}
+		s.events = append(s.events, ReadEvent[T](e))
+	}
+	for len(s.events) < maxTogether {
+		select {
+		case e, open := <-s.Watch.ResultChan():
+			if !open {
+				return s.events, nil // the next call returns io.EOF
+			}
+			s.events = append(s.events, ReadEvent[T](e))
+		default:
+			return s.events, nil
+		}
+	}
+	return s.events, nil
+}
+
+func (s *ClientStream[T]) Live() {
+	// The client decodes all objects.
+}
+
+func (s *ClientStream[T]) Close() error {
+	s.Watch.Stop()
+	return Drain(s.Watch.ResultChan())
+}
+
+// filtered is a stream that replaces the events of objects outside some shards.
+type filtered[T Object] struct {
+	Stream[T]
+	shards *Shards
+}
+
+// FilterStream returns a stream that replaces the events of objects outside the shards.
+func FilterStream[T Object](s Stream[T], shards *Shards) Stream[T] {
+	if shards == nil {
+		return s
+	}
+	return filtered[T]{s, shards}
+}
+
+func (s filtered[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Event[T], error) {
+	events, err := s.Stream.Next(ctx, wake)
+	for i := range events {
+		filterEvent(s.shards, &events[i])
+	}
+	return events, err
+}

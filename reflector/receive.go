@@ -1,0 +1,89 @@
+package reflector
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// receive waits for an event, for the end of the watch, or for the alarm.
+func (r *run[T]) receive(ctx context.Context) protocol.Input {
+	if r.staging.over != nil {
+		return r.endList(ctx, r.protocol.Position())
+	}
+	for ctx.Err() == nil {
+		if len(r.pending) > 0 {
+			return r.takePending()
+		}
+		events, err := r.stream.Next(ctx, r.alarm.at(r.protocol.Alarm()))
+		switch {
+		case err == source.ErrAwake:
+			r.alarm.rang()
+			if !time.Now().Before(r.protocol.Alarm()) {
+				return protocol.Input{Kind: protocol.Elapsed}
+			}
+		case err == io.EOF:
+			r.recording.happened(frameEnded)
+			return protocol.Input{Kind: protocol.Ended}
+		case err == nil:
+			if len(events) == 0 || !events[0].Cut && protocol.Classify(events[0].Err) != protocol.Unreadable {
+				r.status.contact() // otherwise the connection failed
+			}
+			r.pending = events
+		}
+	}
+	return protocol.Input{}
+}
+
+// takePending takes all pending changes up to the first event of another kind, or that event alone.
+// A store without batches of its own receives changes one by one. The objects of one batch that
+// could not be decoded result in one joined error.
+func (r *run[T]) takePending() protocol.Input {
+	n := 0
+	for n < len(r.pending) && r.pending[n].IsChange() {
+		n++
+	}
+	if n < 2 || !r.own {
+		next := r.pending[0]
+		r.pending = r.pending[1:]
+		return r.take(next)
+	}
+	r.events, r.pending = r.pending[:n], r.pending[n:]
+	r.recording.received(r.events)
+	in := protocol.Input{Kind: protocol.Changed}
+	for i := range r.events {
+		e := &r.events[i]
+		if e.ResourceVersion != "" {
+			in.Version = e.ResourceVersion
+		}
+		in.Added = in.Added || e.Type == watch.Added
+		r.learnEvent(e)
+	}
+	return in
+}
+
+// take converts an event into an input for the protocol.
+func (r *run[T]) take(e source.Event[T]) protocol.Input {
+	r.one[0] = e
+	r.events = r.one[:]
+	r.recording.received(r.events)
+	r.learnEvent(&e)
+	switch {
+	case e.Cut:
+		return protocol.Input{Kind: protocol.Ended, Err: r.newError(OpWatch, r.protocol.Position(), e.Err)}
+	case e.Err != nil:
+		failure := r.newError(OpWatch, r.protocol.Position(), e.Err)
+		if failure.Key == (store.Key{}) {
+			failure.Key = e.Key
+		}
+		return protocol.Input{Kind: protocol.Failed, Err: failure}
+	case e.Type == watch.Bookmark:
+		return protocol.Input{Kind: protocol.Marked, Version: e.ResourceVersion, Closing: e.InitialEventsEnd}
+	}
+	return protocol.Input{Kind: protocol.Changed, Version: e.ResourceVersion, Added: e.Type == watch.Added}
+}
