@@ -76,12 +76,12 @@
 //     has ended. If a client does not end its watch when the reflector stops it, the reflector
 //     gives that watch up after five seconds. If resources share a mapper ([WithRESTMapper]), Run
 //     may also wait for discovery requests that another resource makes through it.
-//   - R9. A recording ([WithRecorder]) never ends the reflector. The reflector waits for the
+//   - R9. A recording (package record) never ends the reflector. The reflector waits for the
 //     writer only at the end of Run, for at most five seconds. If the recording ends before the
 //     reflector does, the reflector reports that, and the written part can be replayed. The
 //     recording omits the data of Secrets unless the program asks for it.
-//   - R10. A [Replay] reproduces the commits of the recorded reflector, in their order. If the
-//     reflector makes a request that is not in the recording, it receives a [*DifferenceError].
+//   - R10. A replay of a recording reproduces the commits of the recorded reflector, in their order. If the
+//     reflector makes a request that is not in the recording, it receives a DifferenceError.
 //   - R11. With [WithShard] the store receives exactly the objects of the reflector's shards.
 //     This holds whether the server supports shard selectors, ignores them, refuses them, or
 //     changes its behaviour, and after a resume without a list. A [Resource] drops objects of other

@@ -80,7 +80,7 @@ const (
 	OpWatch Op = "watch"
 	// OpStore is writing objects to the store.
 	OpStore Op = "store"
-	// OpRecord is writing the recording: see [WithRecorder].
+	// OpRecord is writing the recording: see package record.
 	OpRecord Op = "record"
 )
 

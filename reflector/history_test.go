@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
@@ -103,7 +104,7 @@ type life struct {
 	sharding  bool // the server knows them
 	seeded    int
 	steps     []event
-	opts      []reflector.Option
+	recorder  *record.Recorder
 	follow    store.Follower[*corev1.ConfigMap] // if it is not nil
 
 	server *reflectortest.Server
@@ -119,7 +120,7 @@ func (l *life) live(t *testing.T) error {
 			return err
 		}
 	}
-	opts := append(l.opts, reflector.WithPageSize(l.pageSize), reflector.WithShard(l.shard()))
+	opts := []reflector.Option{reflector.WithPageSize(l.pageSize), reflector.WithShard(l.shard())}
 	if !l.watchList {
 		opts = append(opts, reflector.WithoutWatchList())
 	}
@@ -174,10 +175,10 @@ func (l *life) reflector(opts []reflector.Option) (*reflector.KubernetesResource
 		return nil, err
 	}
 	if l.client == "generated" {
-		return reflector.New(clientset.CoreV1().ConfigMaps("default"), l.store, opts...), nil
+		return reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), l.recorder), l.store, opts...), nil
 	}
 	client, err := clientFor(l.client, l.server.Config(), clientset)
-	return reflector.New(client, l.store, opts...), err
+	return reflector.New(record.Client(client, l.recorder), l.store, opts...), err
 }
 
 // clientFor returns one of our clients.

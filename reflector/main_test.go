@@ -60,7 +60,7 @@ func (s *script) Get(context.Context, string, metav1.GetOptions) (*corev1.Config
 }
 
 func (s *script) List(ctx context.Context, opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
-	if ctx.Value(probeKey{}) != nil {
+	if opts.Limit == 1 && opts.ResourceVersion == "" && opts.Continue == "" {
 		return listOf("", ""), nil // says nothing, and is not part of the script
 	}
 	answer := next(s, &s.lists, listRequest(opts))

@@ -31,8 +31,7 @@ type options struct {
 	errorHook     func(context.Context, error)
 	retry         func(error) bool
 	observer      Observer // may be nil
-	recorder      *Recorder
-	err           error // joined errors of invalid options
+	err           error    // joined errors of invalid options
 }
 
 type optionFunc func(*options)

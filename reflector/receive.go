@@ -28,7 +28,6 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 				return protocol.Input{Kind: protocol.Elapsed}
 			}
 		case err == io.EOF:
-			r.recording.happened(frameEnded)
 			return protocol.Input{Kind: protocol.Ended}
 		case err == nil:
 			if len(events) == 0 || !events[0].Cut && protocol.Classify(events[0].Err) != protocol.Unreadable {
@@ -54,7 +53,6 @@ func (r *run[T]) takePending() protocol.Input {
 		return r.take(next)
 	}
 	r.events, r.pending = r.pending[:n], r.pending[n:]
-	r.recording.received(r.events)
 	in := protocol.Input{Kind: protocol.Changed}
 	for i := range r.events {
 		e := &r.events[i]
@@ -71,7 +69,6 @@ func (r *run[T]) takePending() protocol.Input {
 func (r *run[T]) take(e source.Event[T]) protocol.Input {
 	r.one[0] = e
 	r.events = r.one[:]
-	r.recording.received(r.events)
 	r.learnEvent(&e)
 	switch {
 	case e.Cut:

@@ -72,17 +72,25 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer r.running.Store(false)
-	if r.recorder != nil {
-		if err := r.recorder.claim(r); err != nil {
+	if session, ok := r.source.(source.Session); ok {
+		end, err := session.Begin(r.session(ctx))
+		if err != nil {
 			return err
 		}
+		defer end()
 	}
 	defer r.status.stop()
-	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observer: r.observer}, recording: recording[T]{to: r.recorder}}
-	work.record()
-	defer work.endRecording(ctx)
+	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observer: r.observer}}
 	defer work.close()
 	return work.loop(ctx)
+}
+
+// session describes this run for a source that records it.
+func (r *KubernetesResourceReflector[T]) session(ctx context.Context) source.Run {
+	return source.Run{
+		Reflector: r, Name: r.name, ResourceVersion: r.store.ResourceVersion(), WatchLists: r.protocol.WatchLists,
+		Report: func(err error) { r.report(ctx, r.newError(OpRecord, "", err)) },
+	}
 }
 
 // State returns the current state of the reflector.

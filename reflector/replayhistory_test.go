@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 )
@@ -62,9 +64,9 @@ func TestReplayCommitsWhatTheRecordedReflectorDid(t *testing.T) {
 			watchList: rapid.Bool().Draw(rt, "watch-list"),
 			seeded:    rapid.IntRange(0, 5).Draw(rt, "seeded"),
 			// A Run that is stopped while its first objects come is not repeated as such.
-			steps:  rapid.SliceOfN(rapid.Custom(drawStep).Filter(func(e event) bool { return e.Kind != "restart" }), 0, 30).Draw(rt, "steps"),
-			opts:   []reflector.Option{reflector.WithRecorder(reflector.NewRecorder(&file))},
-			follow: &lived,
+			steps:    rapid.SliceOfN(rapid.Custom(drawStep).Filter(func(e event) bool { return e.Kind != "restart" }), 0, 30).Draw(rt, "steps"),
+			recorder: record.NewRecorder(&file),
+			follow:   &lived,
 		}
 		var err error
 		synctest.Test(t, func(t *testing.T) { err = l.live(t) })
@@ -72,10 +74,11 @@ func TestReplayCommitsWhatTheRecordedReflectorDid(t *testing.T) {
 			rt.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			replay := open(t, file.String())
+			replay, replayed := record.NewReplay[*corev1.ConfigMap](strings.NewReader(file.String()))
+			require.NoError(t, replayed)
 			copied := store.New(store.ObjectKey[*corev1.ConfigMap])
 			defer copied.Follow(&again)()
-			stop := running(t, reflector.New(replay, copied, reflector.WithPageSize(l.pageSize)))
+			stop := start(t, reflector.New(replay, copied, reflector.WithPageSize(l.pageSize)))
 			<-replay.Done()
 			err = replay.Err()
 			stop()
@@ -98,24 +101,4 @@ func contents(c *store.Cache[*corev1.ConfigMap]) map[string]string {
 		found[key.String()] = state(o)
 	}
 	return found
-}
-
-// FuzzRecordings replays files that no recorder would write: nothing panics or hangs.
-func FuzzRecordings(f *testing.F) {
-	f.Add(script(modified(3, 11, "grey"), `{"at":"9s","frame":"closed"}`, `{"at":"9s","frame":"stopped"}`))
-	f.Add(script(`{"at":"3s","frame":"event","type":"ERROR","failure":{"text":"gone","status":{"code":410,"reason":"Expired"}}}`, `{"at":"3s","frame":"closed"}`))
-	f.Add(script(`{"at":"3s","frame":"event","type":"DELETED","lacking":[{"name":"x","failure":{"text":"?"}}]}`, `{"at":"3s","frame":"ended"}`))
-	f.Add(script(`{"at":"3s","frame":"event","type":"BOOKMARK","resourceVersion":"3","initialEventsEnd":true}`, `{"at":"3s","frame":"lost","failure":{"text":"full"}}`))
-	f.Add(firstLine)
-	f.Fuzz(func(t *testing.T, text string) {
-		synctest.Test(t, func(t *testing.T) {
-			replay, err := reflector.NewReplay[*corev1.ConfigMap](strings.NewReader(text), reflector.WithReplaySpeed(0))
-			if err != nil {
-				return
-			}
-			stop := running(t, reflector.New(replay, store.New(store.ObjectKey[*corev1.ConfigMap])))
-			synctest.Wait()
-			stop()
-		})
-	})
 }

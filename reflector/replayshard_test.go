@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -25,6 +27,12 @@ type sharedLife struct {
 	sharding reflector.Sharding
 }
 
+// bubble runs a test with a server in a bubble of its own.
+func bubble(t *testing.T, test func(*testing.T, *reflectortest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, reflectortest.Start(t, reflectortest.WithBookmarkInterval(time.Hour))) })
+}
+
 // recordShards lets a reflector live through objects that come, go and leave.
 func recordShards(t *testing.T, server *reflectortest.Server, made makeReflector, opts ...reflector.Option) (recording string, lived sharedLife) {
 	t.Helper()
@@ -36,8 +44,8 @@ func recordShards(t *testing.T, server *reflectortest.Server, made makeReflector
 	s := store.New(store.ObjectKey[*corev1.ConfigMap])
 	var told departures
 	s.Follow(&told)
-	r := made(s, append(opts, reflector.WithRecorder(reflector.NewRecorder(&file)))...)
-	stop := running(t, r)
+	r := made(s, record.NewRecorder(&file), opts...)
+	stop := start(t, r)
 	synctest.Wait()
 	require.NoError(t, server.Update(owned("lost", there)))
 	require.NoError(t, server.Update(owned("adopted", here)))
@@ -55,13 +63,13 @@ func recordShards(t *testing.T, server *reflectortest.Server, made makeReflector
 // replayShards lets a reflector live through what was recorded.
 func replayShards(t *testing.T, recording string, opts ...reflector.Option) (sharedLife, error) {
 	t.Helper()
-	replay, err := reflector.NewReplay[*corev1.ConfigMap](strings.NewReader(recording))
+	replay, err := record.NewReplay[*corev1.ConfigMap](strings.NewReader(recording))
 	require.NoError(t, err)
 	s := store.New(store.ObjectKey[*corev1.ConfigMap])
 	var told departures
 	s.Follow(&told)
 	r := reflector.New(replay, s, opts...)
-	stop := running(t, r)
+	stop := start(t, r)
 	<-replay.Done()
 	sharding := r.State().Sharding
 	stop()
@@ -71,8 +79,8 @@ func replayShards(t *testing.T, recording string, opts ...reflector.Option) (sha
 func TestRecordingsOfShardsCanBeReplayed(t *testing.T) {
 	for name, made := range map[string]func(*reflectortest.Server) makeReflector{
 		"typed": func(server *reflectortest.Server) makeReflector {
-			return func(s *store.Cache[*corev1.ConfigMap], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
-				return reflector.New(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""), s, opts...)
+			return func(s *store.Cache[*corev1.ConfigMap], to *record.Recorder, opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
+				return reflector.New(record.Client(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""), to), s, opts...)
 			}
 		},
 		"resource": func(server *reflectortest.Server) makeReflector { return resourceOf(t, server) },
@@ -137,10 +145,17 @@ func TestRecordingOfAShardIsNotThatOfAnother(t *testing.T) {
 		recording, _ := recordShards(t, server, resourceOf(t, server), reflector.WithShard(half(store.ByUID, 0)))
 		for name, opts := range map[string][]reflector.Option{"another": {reflector.WithShard(half(store.ByUID, 1))}, "none": nil} {
 			got, err := replayShards(t, recording, opts...)
-			var difference *reflector.DifferenceError
+			var difference *record.DifferenceError
 			require.ErrorAs(t, err, &difference, name)
 			assert.Contains(t, difference.Recorded, "object.metadata.uid")
 			assert.Empty(t, got.objects)
 		}
 	})
+}
+
+func all[T any](objects *store.Cache[T]) (list []T) {
+	for _, o := range objects.All() {
+		list = append(list, o)
+	}
+	return list
 }

@@ -53,15 +53,14 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, protocol.NoAnswer)
 	defer cancel()
-	wanted := source.Wants[T]{Holds: r.holds(), Shards: r.shards}
+	wanted := source.Wants[T]{Shards: r.shards}
 	if probing {
-		wanted.Holds = nil
+		wanted.Probe = r.contradicted
 		opts.ShardSelector, opts.FieldSelector = "", r.witness.selector(opts.FieldSelector)
-		limited = context.WithValue(limited, probeKey{}, true) // for a Replay
 	}
-	r.recording.asked(frame{Kind: frameList, Options: &opts, Probe: probing})
 	taken := false
-	if !probing && !r.recording.active() {
+	if !probing {
+		wanted.Holds = r.holds()
 		wanted.Take = func(object T) {
 			taken = true
 			if r.staging.add(object); r.staging.over != nil {
@@ -82,7 +81,6 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	if err != nil {
 		r.staging.discard() // no list goes on after a failure
 		err = withCause(limited, err)
-		r.recording.failed(ctx, err)
 		err = r.newError(OpList, a.Version, err)
 		r.observing.failList(ctx, err)
 		return protocol.Input{Kind: protocol.Failed, Err: err}
@@ -90,7 +88,6 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	r.status.contact()
 	r.logger.Debug("listed", zap.Int("objects", len(p.Items)+p.Taken), zap.String("resourceVersion", p.ResourceVersion))
 	p.Conflict = probing && r.contradicted(p)
-	r.recording.page(p)
 	if probing {
 		return protocol.Input{Kind: protocol.Answered, Version: p.ResourceVersion, Conflict: p.Conflict}
 	}
@@ -102,7 +99,6 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 func (r *run[T]) endList(ctx context.Context, version string) protocol.Input {
 	err := r.newError(OpStore, version, r.staging.over)
 	r.staging.discard()
-	r.recording.failed(ctx, err)
 	r.observing.failList(ctx, err)
 	return protocol.Input{Kind: protocol.Failed, Err: err}
 }
@@ -130,7 +126,6 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	}
 	limited, cancel := context.WithCancelCause(ctx)
 	unanswered := time.AfterFunc(openTimeout, func() { cancel(protocol.NoAnswer) })
-	r.recording.asked(frame{Kind: frameWatch, Options: &opts})
 	open, err := r.source.Watch(limited, opts, wanted)
 	if r.refusesShards(&opts, err) {
 		open, err = r.source.Watch(limited, opts, wanted)
@@ -138,14 +133,12 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	unanswered.Stop()
 	if err != nil {
 		err = withCause(limited, err)
-		r.recording.failed(ctx, err)
 		err = r.newError(OpWatch, a.Version, err)
 		cancel(nil)
 		r.observing.failList(ctx, err)
 		return protocol.Input{Kind: protocol.Failed, Err: err}
 	}
 	r.stream, r.cancelWatch = open, cancel
-	r.recording.happened(frameOpened)
 	r.observing.beginWatch(r.name)
 	r.status.contact()
 	r.logger.Debug("watching", zap.String("resourceVersion", a.Version), zap.Bool("initialEvents", a.Do == protocol.AskStream))
@@ -183,7 +176,7 @@ func (r *run[T]) watches() {
 // that the client need not decode it. It returns nil unless the list is certain to be no older than
 // the store. A server that was restored from a backup may reuse a version for another state.
 func (r *run[T]) holds() source.HoldsFunc {
-	if !r.own || r.protocol.Unavailable() || r.protocol.Position() == "" || r.recording.active() {
+	if !r.own || r.protocol.Unavailable() || r.protocol.Position() == "" {
 		return nil
 	}
 	return r.store.(store.BatchStore[T]).Has

@@ -35,7 +35,6 @@ type run[T Object] struct {
 	sharding Sharding // as in the state
 
 	observing observing
-	recording recording[T]
 	witness   witness
 }
 
@@ -61,7 +60,6 @@ func (r *run[T]) loop(ctx context.Context) error {
 			if in, err = r.do(ctx, a); err != nil {
 				return err
 			}
-			r.tellRecording(ctx)
 		}
 	}
 	return nil
@@ -198,7 +196,7 @@ func (r *run[T]) wrap(a protocol.Action) error {
 }
 
 // report logs a handled failure and calls the error hook.
-func (r *run[T]) report(ctx context.Context, err error) {
+func (r *KubernetesResourceReflector[T]) report(ctx context.Context, err error) {
 	fields := []zap.Field{zap.Error(err)}
 	version := r.store.ResourceVersion()
 	if failure, ok := errors.AsType[*Error](err); ok {
@@ -214,7 +212,7 @@ func (r *run[T]) report(ctx context.Context, err error) {
 }
 
 // tellHook calls the error hook. A panic in the hook must not end the reflector.
-func (r *run[T]) tellHook(ctx context.Context, err error) {
+func (r *KubernetesResourceReflector[T]) tellHook(ctx context.Context, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			r.logger.Error("error hook panicked", zap.Any("panic", value), zap.Stack("stack"))
@@ -231,7 +229,6 @@ func (r *run[T]) close() {
 		return
 	}
 	r.cancelWatch(nil)
-	r.recording.happened(frameClosed)
 	r.observing.endWatch()
 	if err := r.stream.Close(); err != nil {
 		r.logger.Error("watch may leak a goroutine", zap.String("resourceVersion", r.store.ResourceVersion()), zap.Error(err))

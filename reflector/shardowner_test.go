@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -53,14 +54,14 @@ func owned(name string, by types.UID) *corev1.ConfigMap {
 	return object
 }
 
-type makeReflector func(*store.Cache[*corev1.ConfigMap], ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap]
+type makeReflector func(*store.Cache[*corev1.ConfigMap], *record.Recorder, ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap]
 
 func TestShardByOwner(t *testing.T) {
 	here, there := owners()
 	for name, made := range map[string]func(*reflectortest.Server) makeReflector{
 		"typed": func(server *reflectortest.Server) makeReflector {
-			return func(s *store.Cache[*corev1.ConfigMap], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
-				return reflector.New(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""), s, opts...)
+			return func(s *store.Cache[*corev1.ConfigMap], to *record.Recorder, opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
+				return reflector.New(record.Client(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""), to), s, opts...)
 			}
 		},
 		"protobuf": func(server *reflectortest.Server) makeReflector { return resourceOf(t, server) },
@@ -83,7 +84,7 @@ func TestShardByOwner(t *testing.T) {
 					if !watchList {
 						opts = append(opts, reflector.WithoutWatchList())
 					}
-					r := made(server)(s, opts...)
+					r := made(server)(s, nil, opts...)
 					defer start(t, r)()
 					assert.Equal(t, 3, s.Len())
 					assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
@@ -114,7 +115,7 @@ func TestShardByOwner(t *testing.T) {
 func resourceOf(t *testing.T, server *reflectortest.Server, opts ...reflector.ResourceOption) makeReflector {
 	client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "", opts...)
 	require.NoError(t, err)
-	return func(s *store.Cache[*corev1.ConfigMap], opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
-		return reflector.New(client, s, opts...)
+	return func(s *store.Cache[*corev1.ConfigMap], to *record.Recorder, opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
+		return reflector.New(record.Client(client, to), s, opts...)
 	}
 }

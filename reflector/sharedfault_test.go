@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -349,14 +350,14 @@ func TestShardThatSharesIsRecordedAndReplayed(t *testing.T) {
 			defer start(t, reflector.New(client, newCache(), append(lists, half)...))()
 			var recording bytes.Buffer
 			recorded := newCache()
-			stop := start(t, reflector.New(client, recorded, append(lists, half, reflector.WithRecorder(reflector.NewRecorder(&recording)))...))
+			stop := start(t, reflector.New(record.Client(client, record.NewRecorder(&recording)), recorded, append(lists, half)...))
 			change(t, server, 0, 20)
 			synctest.Wait()
 			change(t, server, 20, 40)
 			synctest.Wait()
 			assert.Equal(t, 1, m.watches())
 			stop()
-			replay, err := reflector.NewReplay[*corev1.ConfigMap](&recording)
+			replay, err := record.NewReplay[*corev1.ConfigMap](&recording)
 			require.NoError(t, err)
 			replayed := newCache()
 			ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -133,8 +133,8 @@ func record(t *testing.T) (text string, recording []byte) {
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)
 		var file bytes.Buffer
-		recorder := reflector.NewRecorder(&file)
-		pods := informer.New(clientset.CoreV1().Pods("default"), informer.WithReflector(reflector.WithRecorder(recorder)))
+		recorder := record.NewRecorder(&file)
+		pods := informer.New(record.Client(clientset.CoreV1().Pods("default"), recorder))
 		text = live(t, pods, func(s step) error { return s.happens(server) })
 		require.NoError(t, recorder.Err())
 		recording = file.Bytes()
@@ -145,7 +145,7 @@ func record(t *testing.T) (text string, recording []byte) {
 // replay returns the diary of a recording.
 func replay(t *testing.T, recording []byte) (text string) {
 	synctest.Test(t, func(t *testing.T) {
-		client, err := reflector.NewReplay[*corev1.Pod](bytes.NewReader(recording))
+		client, err := record.NewReplay[*corev1.Pod](bytes.NewReader(recording))
 		require.NoError(t, err)
 		text = live(t, informer.New(client), func(step) error { return nil })
 		<-client.Done()

@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"internal/masking": {},
 
 	"reflector/mapper":    {},
+	"reflector/record":    {"store", "reflector", "internal/wire", "internal/wire/decode"},
 	"controller/leader":   {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
 	"controller/shard":    {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
 	"controller/recorder": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},

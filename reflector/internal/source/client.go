@@ -45,6 +45,24 @@ type About struct {
 	Shared     bool   // several reflectors share the watches
 }
 
+// Session is a Source that follows the runs of its reflector.
+type Session interface {
+	// Begin tells the source that a run begins. It returns an error if the reflector cannot use the
+	// source. The reflector calls end after the run.
+	Begin(run Run) (end func(), err error)
+}
+
+// Run is a run of a reflector.
+type Run struct {
+	Reflector       any    // the same for each run of a reflector
+	Name            string // the name of the reflector
+	ResourceVersion string // of the store
+	WatchLists      bool   // the reflector asks for watch-lists
+	// Report reports a failure that does not stop the reflector. The source calls it from the
+	// goroutine of the run.
+	Report func(error)
+}
+
 // provider is a client with a source of its own.
 type provider[T Object] interface {
 	// Source returns the client's source. It returns nil if self is a wrapper of the client: the
@@ -67,6 +85,9 @@ type Wants[T Object] struct {
 	// These items are then missing from the page. If the list fails, the items that take received
 	// are void.
 	Take func(T)
+	// Probe is not nil if the list is a probe: see reflector-R6. It reports whether the page
+	// contradicts earlier answers.
+	Probe func(Page[T]) bool
 }
 
 // Of returns the source of a client.

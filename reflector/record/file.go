@@ -1,4 +1,4 @@
-package reflector
+package record
 
 import (
 	"bufio"
@@ -9,6 +9,8 @@ import (
 	"io"
 	"reflect"
 
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -140,10 +142,10 @@ func (l *line) read(text []byte) error {
 }
 
 // checkType returns an error unless recorded objects can be decoded as T.
-func checkType[T Object](recorded string) error {
+func checkType[T source.Object](recorded string) error {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return ErrNoStruct
+		return reflector.ErrNoStruct
 	}
 	// These two types fit every object.
 	if t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {

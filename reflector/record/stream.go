@@ -1,4 +1,4 @@
-package reflector
+package record
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // replayStream is an open watch of a Replay.
-type replayStream[T Object] struct {
+type replayStream[T source.Object] struct {
 	of *Replay[T]
 	// handled is not nil while the reflector handles the events of the last call of next.
 	handled func()
@@ -130,7 +130,7 @@ func (r *Replay[T]) pass(behind int) {
 }
 
 // readRecorded decodes the events of lines.
-func readRecorded[T Object](lines []line) ([]source.Event[T], error) {
+func readRecorded[T source.Object](lines []line) ([]source.Event[T], error) {
 	events := make([]source.Event[T], len(lines))
 	for i := range lines {
 		var err error
@@ -141,7 +141,7 @@ func readRecorded[T Object](lines []line) ([]source.Event[T], error) {
 	return events, nil
 }
 
-func readRecordedEvent[T Object](f *frame) (e source.Event[T], err error) {
+func readRecordedEvent[T source.Object](f *frame) (e source.Event[T], err error) {
 	e.Type = watch.EventType(f.Type)
 	switch {
 	case f.Failure != nil:
@@ -171,7 +171,7 @@ func (l *lackingFrame) rejection() store.Rejection {
 }
 
 // decodeRecorded decodes an object of a recording.
-func decodeRecorded[T Object](data []byte) (object T, err error) {
+func decodeRecorded[T source.Object](data []byte) (object T, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("%w: %v", store.ErrPanic, value)

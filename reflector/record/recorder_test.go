@@ -1,4 +1,4 @@
-package reflector_test
+package record_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -60,7 +61,7 @@ func recordOf[T reflector.Object, L any](t *testing.T, server *reflectortest.Ser
 	t.Helper()
 	var file bytes.Buffer
 	objects := store.New(store.ObjectKey[T])
-	r := reflector.New(client, objects, append(opts, reflector.WithRecorder(reflector.NewRecorder(&file)))...)
+	r := reflector.New(record.Client(client, record.NewRecorder(&file)), objects, opts...)
 	require.NoError(t, server.Create(paint("sky", "blue")))
 	require.NoError(t, server.Create(paint("sea", "green")))
 	stop := running(t, r)
@@ -88,7 +89,7 @@ func all[T any](objects *store.Cache[T]) (list []T) {
 // fromRecording returns what a store has after a recording was replayed.
 func fromRecording[T reflector.Object](t *testing.T, recording string, opts ...reflector.Option) []T {
 	t.Helper()
-	replay, err := reflector.NewReplay[T](strings.NewReader(recording))
+	replay, err := record.NewReplay[T](strings.NewReader(recording))
 	require.NoError(t, err)
 	objects := store.New(store.ObjectKey[T])
 	stop := running(t, reflector.New(replay, objects, opts...))
@@ -163,11 +164,11 @@ func TestWriterThatFailsEndsTheRecordingAndNotTheReflector(t *testing.T) {
 	bubble(t, func(t *testing.T, server *reflectortest.Server) {
 		full := errors.New("disk is full")
 		var heard told
-		recorder := reflector.NewRecorder(&broken{left: 1, err: full})
+		recorder := record.NewRecorder(&broken{left: 1, err: full})
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)
-		r := reflector.New(clientset.CoreV1().ConfigMaps("default"), maps, reflector.WithRecorder(recorder), reflector.WithErrorHook(heard.hook),
+		r := reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), maps, reflector.WithErrorHook(heard.hook),
 			reflector.WithRetry(func(error) bool { return false }))
 		stop := running(t, r)
 		for _, name := range []string{"a", "b", "c"} {
@@ -189,18 +190,18 @@ func TestWriterThatFailsEndsTheRecordingAndNotTheReflector(t *testing.T) {
 func TestWriterThatIsTooSlowEndsTheRecordingWithWhatItHad(t *testing.T) {
 	bubble(t, func(t *testing.T, server *reflectortest.Server) {
 		reader, writer := io.Pipe() // nobody reads yet
-		recorder := reflector.NewRecorder(writer, reflector.WithRecorderBuffer(2000))
+		recorder := record.NewRecorder(writer, record.WithRecorderBuffer(2000))
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)
-		stop := running(t, reflector.New(clientset.CoreV1().ConfigMaps("default"), maps, reflector.WithRecorder(recorder)))
+		stop := running(t, reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), maps))
 		synctest.Wait()
 		for range 30 {
 			require.NoError(t, server.Create(paint(fmt.Sprint("n", maps.Len()), "red")))
 			synctest.Wait()
 		}
 		require.Equal(t, 30, maps.Len(), "nobody waits for the writer")
-		require.ErrorIs(t, recorder.Err(), reflector.ErrRecorderBehind)
+		require.ErrorIs(t, recorder.Err(), record.ErrRecorderBehind)
 		var text []byte
 		read := make(chan struct{})
 		go func() {
@@ -210,12 +211,12 @@ func TestWriterThatIsTooSlowEndsTheRecordingWithWhatItHad(t *testing.T) {
 		stop()
 		require.NoError(t, writer.Close())
 		<-read
-		replay, err := reflector.NewReplay[*corev1.ConfigMap](bytes.NewReader(text))
+		replay, err := record.NewReplay[*corev1.ConfigMap](bytes.NewReader(text))
 		require.NoError(t, err)
 		some := store.New(store.ObjectKey[*corev1.ConfigMap])
 		stop = running(t, reflector.New(replay, some))
 		<-replay.Done()
-		require.ErrorIs(t, replay.Err(), reflector.ErrRecordingCut)
+		require.ErrorIs(t, replay.Err(), record.ErrRecordingCut)
 		require.ErrorContains(t, replay.Err(), "too slow")
 		assert.NotZero(t, some.Len())
 		assert.Less(t, some.Len(), 30)
@@ -227,15 +228,15 @@ func TestWriterThatDoesNotReturnDoesNotHoldUpRun(t *testing.T) {
 	bubble(t, func(t *testing.T, server *reflectortest.Server) {
 		reader, writer := io.Pipe()
 		defer func() { require.NoError(t, reader.Close()) }()
-		recorder := reflector.NewRecorder(writer)
+		recorder := record.NewRecorder(writer)
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)
-		stop := running(t, reflector.New(clientset.CoreV1().ConfigMaps("default"), store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithRecorder(recorder)))
+		stop := running(t, reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), store.New(store.ObjectKey[*corev1.ConfigMap])))
 		synctest.Wait()
 		began := time.Now()
 		stop()
 		assert.Equal(t, 5*time.Second, time.Since(began))
-		require.ErrorIs(t, recorder.Err(), reflector.ErrRecorderStuck)
+		require.ErrorIs(t, recorder.Err(), record.ErrRecorderStuck)
 	})
 }
 
@@ -243,20 +244,20 @@ func TestRecorderIsForOneReflector(t *testing.T) {
 	bubble(t, func(t *testing.T, server *reflectortest.Server) {
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)
-		recorder := reflector.NewRecorder(io.Discard)
+		recorder := record.NewRecorder(io.Discard)
 		made := func() *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
-			return reflector.New(clientset.CoreV1().ConfigMaps("default"), store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithRecorder(recorder))
+			return reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), store.New(store.ObjectKey[*corev1.ConfigMap]))
 		}
 		stop := running(t, made())
 		synctest.Wait()
-		require.ErrorIs(t, made().Run(t.Context()), reflector.ErrRecorderTaken)
+		require.ErrorIs(t, made().Run(t.Context()), record.ErrRecorderTaken)
 		stop()
 	})
 }
 
 func TestSecretsAreMaskedUnlessTheyAreWanted(t *testing.T) {
 	const secret = "cGFzc3dvcmQ=" // password
-	record := func(opts ...reflector.RecorderOption) (text string) {
+	taped := func(opts ...record.RecorderOption) (text string) {
 		bubble(t, func(t *testing.T, server *reflectortest.Server) {
 			object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s", Labels: map[string]string{"team": "blue"}}, Data: map[string][]byte{"p": []byte("password")}}
 			require.NoError(t, server.Create(object))
@@ -264,7 +265,7 @@ func TestSecretsAreMaskedUnlessTheyAreWanted(t *testing.T) {
 			require.NoError(t, err)
 			var file bytes.Buffer
 			secrets := store.New(store.ObjectKey[*corev1.Secret])
-			stop := running(t, reflector.New(clientset.CoreV1().Secrets("default"), secrets, reflector.WithRecorder(reflector.NewRecorder(&file, opts...))))
+			stop := running(t, reflector.New(record.Client(clientset.CoreV1().Secrets("default"), record.NewRecorder(&file, opts...)), secrets))
 			synctest.Wait()
 			object.Labels["team"] = "red"
 			require.NoError(t, server.Update(object))
@@ -279,12 +280,12 @@ func TestSecretsAreMaskedUnlessTheyAreWanted(t *testing.T) {
 		})
 		return text
 	}
-	text := record()
+	text := taped()
 	assert.NotContains(t, text, secret)
 	assert.Contains(t, text, `"p":"redacted"`)
 	assert.Contains(t, text, "blue")
-	assert.Contains(t, record(reflector.WithRecordedSecrets()), secret)
-	text = record(reflector.WithRecordedSecrets(), reflector.WithRecorderMasked("/metadata/labels"))
+	assert.Contains(t, taped(record.WithRecordedSecrets()), secret)
+	text = taped(record.WithRecordedSecrets(), record.WithRecorderMasked("/metadata/labels"))
 	assert.Contains(t, text, secret)
 	assert.NotContains(t, text, "blue")
 }

@@ -1,4 +1,4 @@
-package reflector
+package record
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func (p *pace) past(at offset) bool {
 	return p.steps == nil && p.speed > 0 && time.Now().After(p.began.Add(p.scaled(at)))
 }
 
-// pass waits for the time of a frame. It returns errAwake if wake delivers a value first, and the
+// pass waits for the time of a frame. It returns source.ErrAwake if wake delivers a value first, and the
 // error of ctx. The caller calls handled when the reflector has handled the frame, so that Step
 // returns.
 func (p *pace) pass(ctx context.Context, wake <-chan time.Time, l *line) (handled func(), err error) {

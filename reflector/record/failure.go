@@ -1,4 +1,4 @@
-package reflector
+package record
 
 import (
 	"context"
@@ -8,7 +8,10 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,14 +54,14 @@ var causes = []struct {
 	err  error
 }{
 	{"noAnswer", protocol.NoAnswer},
-	{"malformed", ErrMalformed},
-	{"truncated", ErrTruncated},
-	{"tooLarge", ErrTooLarge},
-	{"contentType", ErrContentType},
-	{"table", ErrTable},
-	{"notServed", ErrNotServed},
-	{"noKind", ErrNoKind},
-	{"clusterScoped", ErrClusterScoped},
+	{"malformed", wire.ErrMalformed},
+	{"truncated", wire.ErrTruncated},
+	{"tooLarge", wire.ErrTooLarge},
+	{"contentType", reflector.ErrContentType},
+	{"table", source.ErrTable},
+	{"notServed", protocol.ErrNotServed},
+	{"noKind", reflector.ErrNoKind},
+	{"clusterScoped", reflector.ErrClusterScoped},
 	{"panic", store.ErrPanic},
 	{"connectionRefused", syscall.ECONNREFUSED},
 	{"connectionReset", syscall.ECONNRESET},
@@ -98,10 +101,10 @@ func newFailureFrame(err error, masked bool) *failureFrame {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		f.Causes = append(f.Causes, "timeout")
 	}
-	if wrong, ok := errors.AsType[*TypeError](err); ok {
+	if wrong, ok := errors.AsType[*source.TypeError](err); ok {
 		f.Want, f.Got = wrong.Want, wrong.Got
 	}
-	if unknown, ok := errors.AsType[*EventTypeError](err); ok {
+	if unknown, ok := errors.AsType[*source.EventTypeError](err); ok {
 		f.EventType = unknown.Type
 	}
 	return f
@@ -109,10 +112,10 @@ func newFailureFrame(err error, masked bool) *failureFrame {
 
 // unquoted returns the text of an error without quotes from a response.
 func unquoted(err error) string {
-	if answer, ok := errors.AsType[*ResponseError](err); ok && answer.Code == 0 {
-		return (&ResponseError{Request: answer.Request, ContentType: answer.ContentType, Err: errUnquoted}).Error()
+	if answer, ok := errors.AsType[*reflector.ResponseError](err); ok && answer.Code == 0 {
+		return (&reflector.ResponseError{Request: answer.Request, ContentType: answer.ContentType, Err: errUnquoted}).Error()
 	}
-	if object, ok := errors.AsType[*DecodeError](err); ok {
+	if object, ok := errors.AsType[*reflector.DecodeError](err); ok {
 		short := *object
 		short.Err = fmt.Errorf("field %q: %w", object.Field, errUnquoted)
 		return short.Error()
@@ -136,10 +139,10 @@ func (f *failureFrame) err() error {
 		}
 	}
 	if f.Want != "" || f.Got != "" {
-		e.Causes = append(e.Causes, &TypeError{Want: f.Want, Got: f.Got})
+		e.Causes = append(e.Causes, &source.TypeError{Want: f.Want, Got: f.Got})
 	}
 	if f.EventType != "" {
-		e.Causes = append(e.Causes, &EventTypeError{Type: f.EventType})
+		e.Causes = append(e.Causes, &source.EventTypeError{Type: f.EventType})
 	}
 	return e
 }

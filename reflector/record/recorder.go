@@ -1,4 +1,4 @@
-package reflector
+package record
 
 import (
 	"encoding/json"
@@ -27,6 +27,9 @@ var (
 	ErrRecorderStuck = errors.New("recording ended: its writer does not return")
 )
 
+// stopTimeout is how long the end of a run waits for the writer.
+const stopTimeout = 5 * time.Second
+
 // DefaultRecorderBuffer is the default size of a recorder's buffer, in bytes.
 const DefaultRecorderBuffer = 64 << 20
 
@@ -39,8 +42,8 @@ const DefaultRecorderBuffer = 64 << 20
 //
 // The reflector does not wait for the writer. Received data goes through a buffer to a goroutine
 // that runs as long as Run. If the buffer is full or a write fails, the recording ends, because a
-// recording with gaps cannot be replayed. The reflector then logs an [*Error] with [OpRecord],
-// calls the hook of [WithErrorHook], and goes on. Err returns the reason. Run writes the rest of
+// recording with gaps cannot be replayed. The reflector then logs a [*reflector.Error] with [reflector.OpRecord],
+// calls the hook of [reflector.WithErrorHook], and goes on. Err returns the reason. Run writes the rest of
 // the buffer before it returns.
 //
 // A recorded reflector does more work. The goroutine of Run encodes each object. A relist also
@@ -69,7 +72,7 @@ type recorderOptionFunc func(*Recorder)
 
 func (f recorderOptionFunc) applyRecorder(r *Recorder) { f(r) }
 
-// NewRecorder returns a recorder for [WithRecorder]. At most one goroutine at a time calls the
+// NewRecorder returns a recorder for [Client]. At most one goroutine at a time calls the
 // writer. The recorder does not close the writer. A nil writer ends the recording at once.
 func NewRecorder(to io.Writer, opts ...RecorderOption) *Recorder {
 	r := &Recorder{to: to, limit: DefaultRecorderBuffer, masks: masking.Mask{Instead: redact}}
@@ -114,13 +117,6 @@ func WithRecorderBuffer(bytes int) RecorderOption {
 			r.limit = bytes
 		}
 	})
-}
-
-// WithRecorder records the data that the reflector receives. A recorder is for one reflector:
-// another reflector's Run returns [ErrRecorderTaken]. If Run is called again, the recording goes
-// on. Without this option, or with a nil recorder, the reflector records nothing.
-func WithRecorder(recorder *Recorder) Option {
-	return optionFunc(func(o *options) { o.recorder = recorder })
 }
 
 // redact returns the recorded replacement for a value.

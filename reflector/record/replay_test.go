@@ -1,4 +1,4 @@
-package reflector_test
+package record_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -42,9 +43,9 @@ func modified(at time.Duration, version int, color string) string {
 	return fmt.Sprintf(`{"at":%q,"frame":"event","type":"MODIFIED","object":%s}`, at, fmt.Sprintf(sky, version, color))
 }
 
-func open(t *testing.T, text string, opts ...reflector.ReplayOption) *reflector.Replay[*corev1.ConfigMap] {
+func open(t *testing.T, text string, opts ...record.ReplayOption) *record.Replay[*corev1.ConfigMap] {
 	t.Helper()
-	replay, err := reflector.NewReplay[*corev1.ConfigMap](strings.NewReader(text), opts...)
+	replay, err := record.NewReplay[*corev1.ConfigMap](strings.NewReader(text), opts...)
 	require.NoError(t, err)
 	return replay
 }
@@ -58,12 +59,12 @@ func color(maps *store.Cache[*corev1.ConfigMap]) string {
 
 func TestFramesComeWhenTheyCameOrSoManyTimesFaster(t *testing.T) {
 	for name, c := range map[string]struct {
-		opts []reflector.ReplayOption
+		opts []record.ReplayOption
 		took time.Duration
 	}{
 		"as recorded": {nil, 10 * time.Second},
-		"twice":       {[]reflector.ReplayOption{reflector.WithReplaySpeed(2)}, 5 * time.Second},
-		"at once":     {[]reflector.ReplayOption{reflector.WithReplaySpeed(0)}, 0},
+		"twice":       {[]record.ReplayOption{record.WithReplaySpeed(2)}, 5 * time.Second},
+		"at once":     {[]record.ReplayOption{record.WithReplaySpeed(0)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -86,7 +87,7 @@ func TestFramesComeWhenTheyCameOrSoManyTimesFaster(t *testing.T) {
 func TestStepsLetOneFramePassEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := script(modified(time.Minute, 11, "grey"), modified(time.Hour, 12, "red"), `{"at":"2h","frame":"ended"}`, `{"at":"2h","frame":"closed"}`, `{"at":"2h","frame":"stopped"}`)
-		replay := open(t, text, reflector.WithReplaySteps())
+		replay := open(t, text, record.WithReplaySteps())
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
 		stop := running(t, reflector.New(replay, maps))
 		began := time.Now()
@@ -100,18 +101,18 @@ func TestStepsLetOneFramePassEach(t *testing.T) {
 		} {
 			frame, err := replay.Step(t.Context())
 			require.NoError(t, err)
-			assert.Equal(t, reflector.Frame{Line: want.line, At: want.at, Text: want.text}, frame)
+			assert.Equal(t, record.Frame{Line: want.line, At: want.at, Text: want.text}, frame)
 			if want.color != "" {
 				assert.Equal(t, want.color, color(maps), want.text)
 			}
 		}
 		assert.Zero(t, time.Since(began))
 		_, err := replay.Step(t.Context())
-		require.ErrorIs(t, err, reflector.ErrReplayEnded)
+		require.ErrorIs(t, err, record.ErrReplayEnded)
 		require.NoError(t, replay.Err())
 		stop()
 
-		replay = open(t, text, reflector.WithReplaySteps())
+		replay = open(t, text, record.WithReplaySteps())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = replay.Step(ctx)
@@ -147,7 +148,7 @@ func TestFailuresOfARecordingAreWhatTheyWere(t *testing.T) {
 		var rejected *store.RejectedError
 		require.ErrorAs(t, errs[2], &rejected)
 		assert.Equal(t, "bad", rejected.Rejections[0].Key.Name)
-		require.ErrorIs(t, errs[3], reflector.ErrReplayEnded)
+		require.ErrorIs(t, errs[3], record.ErrReplayEnded)
 	})
 }
 
@@ -174,7 +175,7 @@ func TestWhatTheRecordingDoesNotHaveIsSaid(t *testing.T) {
 				replay := open(t, c.text)
 				stop := running(t, reflector.New(replay, store.New(store.ObjectKey[*corev1.ConfigMap]), c.opts...))
 				<-replay.Done()
-				var difference *reflector.DifferenceError
+				var difference *record.DifferenceError
 				require.ErrorAs(t, replay.Err(), &difference)
 				assert.Contains(t, difference.Error(), c.want)
 				stop()
@@ -214,7 +215,7 @@ func TestAWatchThatIsSilentForLongIsNotWaitedForIfAllIsToBeQuick(t *testing.T) {
 		replay := open(t, script(modified(3*time.Second, 11, "grey"), `{"at":"11m","frame":"closed"}`,
 			`{"at":"11m","frame":"list","probe":true,"options":{"resourceVersion":"11","limit":1}}`, `{"at":"11m","frame":"page","resourceVersion":"11"}`,
 			`{"at":"11m","frame":"watch","options":{"resourceVersion":"11"}}`, `{"at":"11m","frame":"opened"}`,
-			modified(12*time.Minute, 12, "red"), `{"at":"12m","frame":"stopped"}`), reflector.WithReplaySpeed(0))
+			modified(12*time.Minute, 12, "red"), `{"at":"12m","frame":"stopped"}`), record.WithReplaySpeed(0))
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
 		began := time.Now()
 		stop := running(t, reflector.New(replay, maps))
@@ -238,7 +239,7 @@ func TestARecordingThatWasCutOffIsReplayedUpToThere(t *testing.T) {
 			maps := store.New(store.ObjectKey[*corev1.ConfigMap])
 			stop := running(t, reflector.New(replay, maps))
 			<-replay.Done()
-			require.ErrorIs(t, replay.Err(), reflector.ErrRecordingCut)
+			require.ErrorIs(t, replay.Err(), record.ErrRecordingCut)
 			assert.Equal(t, want, color(maps))
 			stop()
 		})
@@ -251,31 +252,31 @@ func TestFilesThatAreNoRecordings(t *testing.T) {
 		line int
 		want error
 	}{
-		{"", 1, reflector.ErrNotRecording},
-		{"\x00\x01", 1, reflector.ErrNotRecording},
-		{`{"kind":"PodList"}` + "\n", 1, reflector.ErrNotRecording},
-		{firstLine[:20], 1, reflector.ErrNotRecording},
-		{strings.Replace(firstLine, `"version":1`, `"version":2`, 1), 1, reflector.ErrRecordingVersion},
-		{strings.Replace(firstLine, "ConfigMap", "Pod", 1), 1, reflector.ErrRecordingType},
-		{firstLine + "{\n" + "{}\n", 2, reflector.ErrRecordingDamaged},
-		{firstLine + "\n" + `{"at":"0s","frame":"run"}` + "\n", 2, reflector.ErrRecordingDamaged},
-		{firstLine + `{"at":"0s","frame":"dance"}` + "\n", 2, reflector.ErrRecordingDamaged},
-		{firstLine + `{"at":"0s","frame":"list"}` + "\n", 2, reflector.ErrRecordingDamaged},
-		{firstLine + `{"at":"0s","frame":"failed"}` + "\n", 2, reflector.ErrRecordingDamaged},
-		{firstLine + `{"at":"0s","frame":"event","type":"ADDED"}` + "\n", 2, reflector.ErrRecordingDamaged},
-		{firstLine + `{"at":"soon","frame":"run"}` + "\n", 2, reflector.ErrRecordingDamaged},
+		{"", 1, record.ErrNotRecording},
+		{"\x00\x01", 1, record.ErrNotRecording},
+		{`{"kind":"PodList"}` + "\n", 1, record.ErrNotRecording},
+		{firstLine[:20], 1, record.ErrNotRecording},
+		{strings.Replace(firstLine, `"version":1`, `"version":2`, 1), 1, record.ErrRecordingVersion},
+		{strings.Replace(firstLine, "ConfigMap", "Pod", 1), 1, record.ErrRecordingType},
+		{firstLine + "{\n" + "{}\n", 2, record.ErrRecordingDamaged},
+		{firstLine + "\n" + `{"at":"0s","frame":"run"}` + "\n", 2, record.ErrRecordingDamaged},
+		{firstLine + `{"at":"0s","frame":"dance"}` + "\n", 2, record.ErrRecordingDamaged},
+		{firstLine + `{"at":"0s","frame":"list"}` + "\n", 2, record.ErrRecordingDamaged},
+		{firstLine + `{"at":"0s","frame":"failed"}` + "\n", 2, record.ErrRecordingDamaged},
+		{firstLine + `{"at":"0s","frame":"event","type":"ADDED"}` + "\n", 2, record.ErrRecordingDamaged},
+		{firstLine + `{"at":"soon","frame":"run"}` + "\n", 2, record.ErrRecordingDamaged},
 	} {
-		_, err := reflector.NewReplay[*corev1.ConfigMap](strings.NewReader(c.text))
-		var failure *reflector.RecordingError
+		_, err := record.NewReplay[*corev1.ConfigMap](strings.NewReader(c.text))
+		var failure *record.RecordingError
 		require.ErrorAs(t, err, &failure, c.text)
 		require.ErrorIs(t, err, c.want, c.text)
 		assert.Equal(t, c.line, failure.Line, c.text)
 	}
 	endless := &zeros{}
-	_, err := reflector.NewReplay[*corev1.ConfigMap](endless)
-	require.ErrorIs(t, err, reflector.ErrNotRecording)
+	_, err := record.NewReplay[*corev1.ConfigMap](endless)
+	require.ErrorIs(t, err, record.ErrNotRecording)
 	assert.LessOrEqual(t, endless.read, 1<<20, "what is no recording is not read into memory")
-	_, err = reflector.NewReplay[*corev1.ConfigMap](failing{})
+	_, err = record.NewReplay[*corev1.ConfigMap](failing{})
 	require.ErrorIs(t, err, errDisk)
 }
 
@@ -302,7 +303,7 @@ func TestAnObjectThatDoesNotFitEndsTheReplay(t *testing.T) {
 		replay := open(t, script(`{"at":"3s","frame":"event","type":"ADDED","object":{"data":7}}`))
 		stop := running(t, reflector.New(replay, store.New(store.ObjectKey[*corev1.ConfigMap])))
 		<-replay.Done()
-		var failure *reflector.RecordingError
+		var failure *record.RecordingError
 		require.ErrorAs(t, replay.Err(), &failure)
 		assert.Equal(t, 7, failure.Line)
 		stop()
@@ -316,7 +317,7 @@ func TestRecordingGoesOnWhenRunIsCalledAgain(t *testing.T) {
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
-		r := reflector.New(clientset.CoreV1().ConfigMaps("default"), maps, reflector.WithRecorder(reflector.NewRecorder(&file)))
+		r := reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), record.NewRecorder(&file)), maps)
 		for _, name := range []string{"a", "b"} {
 			stop := running(t, r)
 			synctest.Wait()
@@ -326,5 +327,25 @@ func TestRecordingGoesOnWhenRunIsCalledAgain(t *testing.T) {
 		}
 		assert.Equal(t, 1, strings.Count(file.String(), `"format"`))
 		assert.Equal(t, all(maps), fromRecording[*corev1.ConfigMap](t, file.String()))
+	})
+}
+
+// FuzzRecordings replays files that no recorder would write: nothing panics or hangs.
+func FuzzRecordings(f *testing.F) {
+	f.Add(script(modified(3, 11, "grey"), `{"at":"9s","frame":"closed"}`, `{"at":"9s","frame":"stopped"}`))
+	f.Add(script(`{"at":"3s","frame":"event","type":"ERROR","failure":{"text":"gone","status":{"code":410,"reason":"Expired"}}}`, `{"at":"3s","frame":"closed"}`))
+	f.Add(script(`{"at":"3s","frame":"event","type":"DELETED","lacking":[{"name":"x","failure":{"text":"?"}}]}`, `{"at":"3s","frame":"ended"}`))
+	f.Add(script(`{"at":"3s","frame":"event","type":"BOOKMARK","resourceVersion":"3","initialEventsEnd":true}`, `{"at":"3s","frame":"lost","failure":{"text":"full"}}`))
+	f.Add(firstLine)
+	f.Fuzz(func(t *testing.T, text string) {
+		synctest.Test(t, func(t *testing.T) {
+			replay, err := record.NewReplay[*corev1.ConfigMap](strings.NewReader(text), record.WithReplaySpeed(0))
+			if err != nil {
+				return
+			}
+			stop := running(t, reflector.New(replay, store.New(store.ObjectKey[*corev1.ConfigMap])))
+			synctest.Wait()
+			stop()
+		})
 	})
 }

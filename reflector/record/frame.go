@@ -1,4 +1,4 @@
-package reflector
+package record
 
 import (
 	"encoding/json"

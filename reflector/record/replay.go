@@ -1,4 +1,4 @@
-package reflector
+package record
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -15,9 +16,9 @@ import (
 // ErrReplayEnded means that a reflector sent a request after the end of a recording.
 var ErrReplayEnded = errors.New("recording has ended")
 
-// Replay is a [Client] that replays the responses of a [Recorder]'s recording, in order:
+// Replay is a [reflector.Client] that replays the responses of a [Recorder]'s recording, in order:
 //
-//	replay, err := reflector.NewReplay[*corev1.Pod](file)
+//	replay, err := record.NewReplay[*corev1.Pod](file)
 //	r := reflector.New(replay, pods)
 //
 // A Replay is for one reflector or informer. The reflector may have another version of this library
@@ -37,7 +38,7 @@ var ErrReplayEnded = errors.New("recording has ended")
 // opens another watch, as Run does.
 //
 // All methods may be called from any goroutine.
-type Replay[T Object] struct {
+type Replay[T source.Object] struct {
 	head  heading
 	lines []line
 	pace  pace
@@ -51,11 +52,11 @@ type Replay[T Object] struct {
 
 // NewReplay reads a whole recording. If it cannot read the recording, it returns a
 // [*RecordingError] with [ErrNotRecording], [ErrRecordingVersion], [ErrRecordingType],
-// [ErrRecordingDamaged], [ErrNoStruct], or the reader's error. A killed process leaves a recording
+// [ErrRecordingDamaged], [reflector.ErrNoStruct], or the reader's error. A killed process leaves a recording
 // that is cut off. The replay ends at the cut: see [Replay.Err].
 //
 // T may be Unstructured or PartialObjectMetadata for every recording.
-func NewReplay[T Object](from io.Reader, opts ...ReplayOption) (*Replay[T], error) {
+func NewReplay[T source.Object](from io.Reader, opts ...ReplayOption) (*Replay[T], error) {
 	head, lines, err := readRecording(from)
 	if err != nil {
 		return nil, err
@@ -83,22 +84,22 @@ func (r *Replay[T]) Err() error {
 	return r.err
 }
 
-// Get returns an error. Reflectors do not call it: see [Client].
+// Get returns an error. Reflectors do not call it: see [reflector.Client].
 func (r *Replay[T]) Get(context.Context, string, metav1.GetOptions) (object T, err error) {
 	return object, source.ErrNoGet
 }
 
 // List returns the next page of the recording. If the recorded client could not decode an object,
 // List returns that error. A reflector instead handles such objects one by one.
-func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*ResourceList[T], error) {
-	p, err := r.list(ctx, opts)
+func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*reflector.ResourceList[T], error) {
+	p, err := r.list(ctx, request{verb: frameList, opts: opts})
 	if err != nil {
 		return nil, err
 	}
 	if len(p.Rejections) > 0 {
 		return nil, p.Rejections[0].Err
 	}
-	return &ResourceList[T]{ListMeta: metav1.ListMeta{ResourceVersion: p.ResourceVersion, Continue: p.Continue}, Items: p.Items}, nil
+	return &reflector.ResourceList[T]{ListMeta: metav1.ListMeta{ResourceVersion: p.ResourceVersion, Continue: p.Continue}, Items: p.Items}, nil
 }
 
 // Watch returns the next watch of the recording. Its objects are of type T if T is a
@@ -122,7 +123,7 @@ func (r *Replay[T]) Source(self any) source.Source[T] {
 
 func (r *Replay[T]) watch(ctx context.Context, opts metav1.ListOptions) (*replayStream[T], error) {
 	if r == nil {
-		return nil, ErrNoClient
+		return nil, source.ErrNoClient
 	}
 	answer, err := r.answer(ctx, request{verb: frameWatch, opts: opts})
 	if err != nil {
@@ -136,11 +137,11 @@ func (r *Replay[T]) watch(ctx context.Context, opts metav1.ListOptions) (*replay
 
 var errOtherAnswer = fmt.Errorf("%w: answer is one to another request", ErrRecordingDamaged)
 
-func (r *Replay[T]) list(ctx context.Context, opts metav1.ListOptions) (p source.Page[T], err error) {
+func (r *Replay[T]) list(ctx context.Context, asked request) (p source.Page[T], err error) {
 	if r == nil {
-		return p, ErrNoClient
+		return p, source.ErrNoClient
 	}
-	answer, err := r.answer(ctx, request{verb: frameList, opts: opts})
+	answer, err := r.answer(ctx, asked)
 	if err != nil {
 		return p, err
 	}
@@ -167,7 +168,6 @@ func (r *Replay[T]) damaged(at *line, err error) error {
 
 // answer returns the recorded answer to a request at its recorded time.
 func (r *Replay[T]) answer(ctx context.Context, asked request) (*line, error) {
-	asked.probe = ctx.Value(probeKey{}) != nil
 	answer, err := r.find(asked)
 	if err != nil {
 		return nil, r.differs(err)
@@ -297,17 +297,17 @@ func (r *Replay[T]) finish(err error) {
 }
 
 // replaySource is the source of a Replay.
-type replaySource[T Object] struct{ *Replay[T] }
+type replaySource[T source.Object] struct{ *Replay[T] }
 
 func (s replaySource[T]) Check() error {
 	if s.Replay == nil {
-		return ErrNoClient
+		return source.ErrNoClient
 	}
 	return nil
 }
 
 func (s replaySource[T]) List(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], error) {
-	p, err := s.Replay.list(ctx, opts)
+	p, err := s.Replay.list(ctx, request{verb: frameList, opts: opts, probe: w.Probe != nil})
 	source.FilterPage(w.Shards, &p) // the recording may contain other shards
 	return p, err
 }

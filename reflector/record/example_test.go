@@ -1,4 +1,4 @@
-package reflector_test
+package record_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -24,7 +25,7 @@ const production = `{"format":"kubereflector recording","version":1,"reflector":
 // A bug that was seen in production becomes a test: its recording takes the place of the
 // client, and goes on frame by frame.
 func ExampleNewReplay() {
-	replay, err := reflector.NewReplay[*corev1.ConfigMap](strings.NewReader(production), reflector.WithReplaySteps())
+	replay, err := record.NewReplay[*corev1.ConfigMap](strings.NewReader(production), record.WithReplaySteps())
 	if err != nil {
 		panic(err)
 	}
