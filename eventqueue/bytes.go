@@ -37,8 +37,8 @@ func (c *Collection[T]) Bytes(size func(T) int64) int64 {
 func (c *Collection[T]) beyond() (objects []T, events int) {
 	c.lock()
 	defer c.mu.Unlock()
-	for l := range c.keys.all() {
-		held, ok := c.cache.Get(l.key)
+	for k := range c.keys.all() {
+		held, ok := c.cache.Get(k.key)
 		first := len(objects)
 		add := func(object T) {
 			if ok && same(object, held) {
@@ -52,16 +52,13 @@ func (c *Collection[T]) beyond() (objects []T, events int) {
 			}
 			objects = append(objects, object)
 		}
-		for _, q := range []*Queue[T]{l.out, l.waiting} {
-			if q == nil {
-				continue
-			}
-			events += len(q.events)
-			for i := range q.events {
-				if e := &q.events[i]; e.PriorKnown {
+		for _, b := range k.backlogs() {
+			events += len(b.events)
+			for i := range b.events {
+				if e := &b.events[i]; e.PriorKnown {
 					add(e.Prior)
 				}
-				add(q.events[i].Object)
+				add(b.events[i].Object)
 			}
 		}
 	}

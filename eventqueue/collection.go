@@ -19,39 +19,38 @@ type Collection[T any] struct {
 	follower follower[T]
 	unfollow func()
 
-	// wake holds a token while a waiting consumer may find a queue to take. A consumer that takes
-	// one queue and leaves another puts the token back.
-	wake   chan struct{}
 	closed chan struct{}
 	synced chan struct{}
 
 	owned bool // cache is the collection's own
 	// ended is true once the collection is closed. It is cheaper to read than the channel closed.
 	ended atomic.Bool
-	// waiters is the number of consumers that wait for wake. It is written under mu.
-	waiters atomic.Int32
-	inbox   inbox[T]
-	keep    atomic.Pointer[func(Event[T]) bool] // the predicate of KeepIf; nil if there is none
+	// eager is not 0 while a caller waits for an effect of an event itself, as Synced and Drain do: a
+	// deletion can complete them. Writers then queue events instead of buffering them.
+	eager  atomic.Int32
+	buffer buffer[T]
+	// sleeping is the number of consumers that sleep and were not signalled. It is written under mu.
+	sleeping atomic.Int32
+	keep     atomic.Pointer[func(Event[T]) bool] // the predicate of KeepIf; nil if there is none
 
 	// mu protects the fields below it: see lock. A commit may take it inside the cache's writer
 	// lock; consumers take it alone. No user code runs under it.
 	mu       sync.Mutex
-	keys     lines[T] // the lines of all keys that wait or are out
-	spare    spare[T]
-	unused   unused[T]
-	ready    [2]line[T] // the rings of the keys that can be taken: see ringOf
-	turns    uint8      // how often the first ring came before the second one
-	listed   bool       // the first list is known
-	passes   uint64     // how often the turn of a key came while the key was out
+	wake     sync.Cond   // consumers sleep here
+	patience int         // how often a consumer yields before it sleeps
+	naps     uint8       // how often a consumer slept without yielding
+	keys     keyTable[T] // the states of all keys that wait or are out
+	free     *sync.Pool  // of unused states
+	ready    [2]place[T] // the rings of the keys that can be taken: see ringOf
+	turns    uint8       // how often the first ring came before the second one
+	listed   bool        // the first list is known
+	passes   uint64      // how often the turn of a key came while the key was out
 	delayed  delayed[T]
 	timer    *time.Timer // fires when the first of delayed is due
-	tidy     *time.Timer // fires when memory may be released; nil if not set
 	counters counters
-	ages     ages[T]
 	unsynced int // keys of the first list that are not settled yet
 
-	draining int           // the number of running Drain calls
-	idle     chan struct{} // closed when nothing is ready or out; nil if no Drain waits
+	idle chan struct{} // closed when nothing is ready or out; nil if no Drain waits
 }
 
 var _ store.BatchStore[any] = (*Collection[any])(nil)
@@ -76,10 +75,12 @@ func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Col
 	c := &Collection[T]{
 		options: newOptions(opts),
 		cache:   cache,
-		wake:    make(chan struct{}, 1),
 		closed:  make(chan struct{}),
 		synced:  make(chan struct{}),
+		free:    freeList[T](),
 	}
+	c.wake.L = &c.mu
+	c.eager.Store(1) // until Synced
 	c.emptyRings()
 	c.follower.of = c
 	if keep != nil {
@@ -111,16 +112,21 @@ func (c *Collection[T]) Close() {
 	if c.ended.Swap(true) { // before mu, so that a commit that holds it stops queueing
 		return
 	}
+	c.eager.Add(1) // a commit that runs must not leave events in the buffer
 	c.mu.Lock()
 	close(c.closed)
-	for _, timer := range []*time.Timer{c.timer, c.tidy} {
-		if timer != nil {
-			timer.Stop()
+	c.sleeping.Store(0)
+	c.wake.Broadcast()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.queueBufferedLocked() // drops the events
+	for k := range c.keys.all() {
+		if k.out != nil {
+			k.out.state = nil // its holder must not keep all others in memory
 		}
 	}
-	c.ages.close()
-	c.inbox.close()
-	c.keys, c.spare, c.unused, c.delayed = lines[T]{}, spare[T]{}, unused[T]{}, nil
+	c.keys, c.delayed = keyTable[T]{}, nil
 	c.counters.close()
 	c.emptyRings()
 	c.wakeDrainersLocked()
@@ -136,18 +142,3 @@ var begin = time.Now()
 
 // now returns the time since begin. A duration takes less memory than a time.Time.
 func now() time.Duration { return time.Since(begin) }
-
-// regulateLocked opens the inbox, or closes it while a caller waits for an effect of an event
-// itself. Synced and Drain wait in this way, because a deletion can complete them. Callers that
-// close the inbox must sort in its events.
-func (c *Collection[T]) regulateLocked() {
-	c.inbox.setOpen(c.listed && c.unsynced == 0 && c.draining == 0 && !c.isClosed())
-}
-
-// lock locks mu and queues the events that commits left in the inbox.
-func (c *Collection[T]) lock() {
-	c.mu.Lock()
-	if c.inbox.nonEmpty.Load() {
-		c.sortInLocked()
-	}
-}

@@ -15,15 +15,10 @@ import (
 // A handler or a loop's body must not call Drain with a context that does not end, because its own
 // queue is out.
 func (c *Collection[T]) Drain(ctx context.Context) error {
-	c.mu.Lock()
+	c.eager.Add(1) // before lock, so that later commits buffer nothing
+	defer c.eager.Add(-1)
+	c.lock()
 	defer c.mu.Unlock()
-	c.draining++
-	defer func() {
-		c.draining--
-		c.regulateLocked()
-	}()
-	c.regulateLocked()
-	c.sortInLocked()
 	for !c.idleLocked() {
 		if c.idle == nil {
 			c.idle = make(chan struct{})
@@ -54,13 +49,10 @@ func (c *Collection[T]) leftLocked(cause error) error {
 		return nil
 	}
 	e := &DrainError{Cause: cause, Left: make([]Left, 0, c.keys.len)}
-	for l := range c.keys.all() {
-		left := Left{Key: l.key, Out: l.out != nil, Err: l.err}
-		if l.waiting != nil {
-			left.Events = len(l.waiting.events)
-		}
-		if l.out != nil {
-			left.Events += len(l.out.events)
+	for k := range c.keys.all() {
+		left := Left{Key: k.key, Out: k.out != nil, Err: k.err}
+		for _, b := range k.backlogs() {
+			left.Events += len(b.events)
 		}
 		e.Left = append(e.Left, left)
 	}

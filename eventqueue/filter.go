@@ -134,22 +134,20 @@ func (c *Collection[T]) policy() Compaction {
 	return c.compaction
 }
 
-// want asks the predicate of KeepIf about each change. It returns nil if there is no predicate. The
-// result is valid until the next call.
-func (f *follower[T]) want(commit *store.Commit[T], changes []store.Change[T]) (wanted []bool) {
+// selectWanted asks the predicate of KeepIf about each change.
+func (f *follower[T]) selectWanted(commit *store.Commit[T], changes []store.Change[T]) {
+	f.wanted = f.wanted[:0]
 	keep := f.of.keep.Load()
 	if keep == nil {
-		return nil
+		return
 	}
-	f.wanted = f.wanted[:0]
 	for i := range changes {
 		if f.of.isClosed() {
-			return nil // keep may close the collection
+			return // keep may close the collection
 		}
 		r := newRecord(&changes[i], commit.Origin, commit.Initial)
 		f.wanted = append(f.wanted, f.wants(*keep, r.Event))
 	}
-	return f.wanted
 }
 
 func (f *follower[T]) wants(keep func(Event[T]) bool, event Event[T]) (wanted bool) {

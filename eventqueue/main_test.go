@@ -70,7 +70,16 @@ func collect(q *Queue[*thing]) []Event[*thing] {
 func tryTake(c *Collection[*thing]) (*Queue[*thing], error) {
 	c.lock()
 	defer c.mu.Unlock()
-	return c.takeLocked()
+	if c.isClosed() {
+		return nil, ErrClosed
+	}
+	k := c.nextLocked()
+	if k == nil {
+		return nil, nil
+	}
+	q := new(Queue[*thing])
+	c.handOutLocked(k, q)
+	return q, nil
 }
 
 // take takes a queue that must be there at once.

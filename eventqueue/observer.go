@@ -87,28 +87,13 @@ func (c *Collection[T]) tellTaken(q *Queue[T]) {
 	})
 }
 
-// settleAndTell settles a queue and calls the observer. If reuse is true, no consumer has the queue
-// any more, and settleAndTell reuses its memory.
-func (c *Collection[T]) settleAndTell(q *Queue[T], o outcome, reuse bool) {
+// settling describes a queue that is settled with an outcome.
+func (q *Queue[T]) settling(o outcome) Settling {
 	s := Settling{Key: q.Key(), Events: len(q.events), Result: q.resultOf(o)}
 	if s.Result == Failed || s.Result == GivenUp {
 		s.Err = o.err
 	}
-	if c.settleFirst(q, o, reuse) {
-		c.observer.Settled(s)
-	}
-}
-
-// settleFirst settles a queue, and reports whether this call was the one that counts.
-func (c *Collection[T]) settleFirst(q *Queue[T], o outcome, reuse bool) bool {
-	c.lock()
-	defer c.mu.Unlock()
-	counts := !q.settled && !c.isClosed()
-	c.settleLocked(q, o)
-	if reuse {
-		c.unused.put(q)
-	}
-	return counts
+	return s
 }
 
 // resultOf returns the Result of settling a queue with an outcome.

@@ -23,7 +23,8 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 
 // ProcessEach is [Collection.Process] for a handler of single events. It calls fn as [Queue.Each]
 // does, and reports failures as [Reporting] does. A nil report ignores the failures. The handler
-// gets no queue, so ProcessEach reuses the memory of queues.
+// gets no queue, so ProcessEach reuses the memory of queues. A single worker runs in the caller's
+// goroutine.
 func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
 	if report == nil {
 		report = func(context.Context, *HandlerError) {}
@@ -33,21 +34,23 @@ func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(co
 	}, report))
 }
 
-// process implements Process. If reuse is true, fn keeps no queue.
+// process implements Process. If reuse is true, fn keeps no queue, and a single worker runs in the
+// caller's goroutine.
 func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn func(context.Context, *Queue[T]) error) {
 	var running sync.WaitGroup
+	defer running.Wait() // also after Goexit
 	var work func()
 	work = func() {
-		returned := false
+		exited := false
 		defer func() {
-			if !returned {
+			if exited {
 				// Goexit ended the goroutine, as FailNow of a test does in a handler. Start another
 				// worker in its place.
 				running.Go(work)
 			}
 		}()
 		for q := range c.handOutAll(ctx, reuse) {
-			switch err := protect(ctx, q, fn); {
+			switch err := protect(ctx, q, fn, &exited); {
 			case err == nil:
 			case q.interrupted(ctx, err):
 				q.PutBack()
@@ -55,22 +58,25 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 				q.Fail(err)
 			}
 		}
-		returned = true
+	}
+	if reuse && workers <= 1 {
+		work()
+		return
 	}
 	for range max(workers, 1) {
 		running.Go(work)
 	}
-	running.Wait()
 }
 
-// protect calls fn for a queue and returns what fn returned, or a [*PanicError] if
-// it panicked. If Goexit ends it, the queue has failed.
-func protect[T any](ctx context.Context, q *Queue[T], fn func(context.Context, *Queue[T]) error) (err error) {
+// protect calls fn for a queue and returns what fn returned, or a [*PanicError] if it panicked. If
+// Goexit ends it, the queue has failed, and protect sets exited.
+func protect[T any](ctx context.Context, q *Queue[T], fn func(context.Context, *Queue[T]) error, exited *bool) (err error) {
 	returned := false
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Key: q.Key(), Value: value, Stack: debug.Stack()}
 		} else if !returned {
+			*exited = true
 			q.Fail(&PanicError{Key: q.Key(), Value: ErrAbandoned, Stack: debug.Stack()})
 		}
 	}()

@@ -3,7 +3,6 @@ package eventqueue
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -14,32 +13,17 @@ import (
 // A [Collection] hands queues out, and consumers settle them: see the package documentation. All
 // methods are safe for concurrent use except [Queue.Each].
 type Queue[T any] struct {
-	of     *Collection[T]
-	line   *line[T]
-	events []record[T]
-	// first is the first memory of events, so that the usual queue of one event is one allocation.
-	first [1]record[T]
-
-	// since is the time at which the oldest event came: see now. older and newer link the unsettled
-	// queues for the collection's statistics. Guarded by of.mu.
-	since        time.Duration
-	older, newer *Queue[T]
+	of    *Collection[T]
+	state *keyState[T] // nil once the queue is settled. Guarded by of.mu.
+	backlog[T]
 
 	attempt int32
 
 	// acknowledged is the number of leading events that Each completed.
 	acknowledged int32
-	// merged is the number of events that were merged into the events of this queue. Guarded by
-	// of.mu until the queue is out.
-	merged int32
 	// each is the progress of Each or of a loop over single events.
 	each progress
 
-	// live is true if at least one event is live. Guarded by of.mu.
-	live bool
-	// initial is true if Synced waits for this queue to be settled. Guarded by
-	// of.mu.
-	initial bool
 	// settled is true once the queue is back. Guarded by of.mu.
 	settled bool
 }
@@ -145,19 +129,3 @@ func (q *Queue[T]) handedOverWhole() bool {
 	}
 	return true
 }
-
-// outcome is the way in which a queue was settled. The zero outcome puts it back in front.
-type outcome struct {
-	how      way
-	err      error
-	panicked bool // err comes from a panic or Goexit
-}
-
-type way uint8
-
-const (
-	putBack way = iota
-	done
-	failed
-	gaveUp
-)

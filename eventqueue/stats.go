@@ -38,7 +38,7 @@ type Stats struct {
 	PredicateErr      error
 }
 
-// Stats returns the collection's statistics. Its time does not depend on the number of events.
+// Stats returns the collection's statistics. It visits each key that waits or is out.
 func (c *Collection[T]) Stats() Stats {
 	c.lock()
 	defer c.mu.Unlock()
@@ -48,8 +48,10 @@ func (c *Collection[T]) Stats() Stats {
 		Merged: n.merged, Dropped: n.dropped, Retries: n.retries, Panics: n.panics, GivenUp: n.givenUp,
 		PredicateFailures: n.predicateFailures, PredicateErr: n.predicateErr,
 	}
-	if c.ages.oldest != nil {
-		s.Oldest = now() - c.ages.oldest.since
+	for k := range c.keys.all() {
+		for _, b := range k.backlogs() {
+			s.Oldest = max(s.Oldest, now()-b.since)
+		}
 	}
 	return s
 }

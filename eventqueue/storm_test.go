@@ -197,5 +197,5 @@ func runClosedStorm(t *testing.T, p policy, seed uint64) {
 	assert.Zero(t, stats.Keys+stats.Waiting+stats.Delayed+stats.Out+stats.Events+int(stats.Oldest))
 	_, err := c.Take(t.Context())
 	assert.ErrorIs(t, err, ErrClosed)
-	assert.Empty(t, c.inbox.events)
+	assert.True(t, c.buffer.empty())
 }

@@ -13,18 +13,18 @@ func (c *Collection[T]) markListedLocked() {
 	if c.listed {
 		return
 	}
-	for l := range c.keys.all() {
-		if l.heapIndex >= 0 {
+	for k := range c.keys.all() {
+		if k.heapIndex >= 0 {
 			continue // the key was handed out and failed, which settles it
 		}
 		switch {
-		case l.waiting != nil:
-			if events := l.waiting.events; events[len(events)-1].Type == Deletion {
+		case k.waits():
+			if events := k.waiting.events; events[len(events)-1].Type == Deletion {
 				continue // not in the list
 			}
-			l.waiting.initial = true
-		case l.out != nil:
-			l.out.initial = true
+			k.waiting.initial = true
+		case k.out != nil:
+			k.out.initial = true
 		}
 		c.unsynced++
 	}
@@ -43,10 +43,7 @@ func (c *Collection[T]) initialSettledLocked() {
 func (c *Collection[T]) checkSyncedLocked() {
 	if c.listed && c.unsynced == 0 {
 		close(c.synced)
-		c.regulateLocked()
-		// The first list usually has the most keys, so release their memory.
-		if c.keys.fit() {
-			c.shrinkLocked()
-		}
+		c.eager.Add(-1)
+		c.keys.fit() // the first list usually has the most keys
 	}
 }

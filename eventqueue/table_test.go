@@ -195,10 +195,11 @@ func (m *tableModel) follow(seed uint64) error {
 }
 
 func (m *tableModel) compare(c *Collection[*thing]) error {
-	c.Len() // sorts in what the last commit left
+	c.Len() // queues what the last commit left in the buffer
 	var have []string
-	if l, _ := c.keys.get(key("a")); l != nil && l.waiting != nil {
-		for e := range l.waiting.Events() {
+	if k := c.keys.get(key("a"), hashOf(key("a"))); k != nil {
+		for _, r := range k.waiting.events {
+			e := r.Event
 			got := told{kind: e.Type, object: e.Object.version, initial: e.Initial, origin: e.Origin}
 			if e.PriorKnown {
 				got.prior = e.Prior.version

@@ -2,145 +2,193 @@ package eventqueue
 
 import (
 	"context"
-	"time"
+	"iter"
+	"runtime"
 )
 
 // Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
 // [Queue.PutBack]; a loop over [Collection.Queues] settles by itself. Take returns the cause of ctx
 // once ctx has ended, and [ErrClosed] once the collection is closed.
 func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
-	return c.take(ctx, nil, false)
-}
-
-// take acknowledges the queue last, if there is one, and takes the next. A loop does both in one
-// call, so that it takes the lock half as often. If reuse is true, no consumer has last any more,
-// and take reuses its memory.
-func (c *Collection[T]) take(ctx context.Context, last *Queue[T], reuse bool) (*Queue[T], error) {
-	if last != nil && c.observer != nil {
-		c.settleAndTell(last, outcome{how: done}, reuse)
-		last = nil
-	}
-	waited := false
-	for {
-		// Check ctx first: select picks at random, and after the end of ctx take must not hand out
-		// a queue.
-		if ctx.Err() != nil {
-			if last != nil {
-				last.Done()
-			}
-			if waited {
-				c.stopWaiting()
-			}
-			return nil, context.Cause(ctx)
-		}
-		if q, err := c.takeOrWait(last, reuse, waited); q != nil || err != nil {
-			if q != nil && c.observer != nil {
-				c.tellTaken(q)
-			}
-			return q, err
-		}
-		last, waited = nil, true
-		select {
-		case <-c.wake:
-		case <-ctx.Done():
-		case <-c.closed:
-		}
-	}
-}
-
-// takeOrWait takes a queue. If none is ready, it registers the caller as a waiter. The argument
-// waited is true if the caller was already registered.
-func (c *Collection[T]) takeOrWait(last *Queue[T], reuse, waited bool) (*Queue[T], error) {
-	c.lock()
-	defer c.mu.Unlock()
-	if last != nil {
-		c.settleLocked(last, outcome{how: done})
-		if reuse {
-			c.unused.put(last)
-		}
-	}
-	if waited {
-		c.waiters.Add(-1)
-	}
-	for {
-		q, err := c.takeLocked()
-		if q != nil || err != nil {
-			return q, err
-		}
-		c.waiters.Add(1)
-		// A writer that left an event before this line did not see the waiter, so look again.
-		if !c.inbox.nonEmpty.Load() {
-			c.restLocked()
-			return nil, nil
-		}
-		c.waiters.Add(-1)
-		c.sortInLocked()
-	}
-}
-
-// idleAfter is the idle time after which the collection releases the memory for many events.
-const idleAfter = time.Second
-
-// restLocked starts the timer that releases unused memory, if there is much of it.
-func (c *Collection[T]) restLocked() {
-	much := cap(c.inbox.spare) > inboxIdle || c.unused.len > inboxIdle || c.spare.len > 2*linesAtOnce
-	if much && c.tidy == nil {
-		c.tidy = time.AfterFunc(idleAfter, c.tidyUp)
-	}
-}
-
-// tidyUp releases unused memory if a consumer waits. If all consumers are busy, it does nothing;
-// the next consumer that waits starts the timer again.
-func (c *Collection[T]) tidyUp() {
-	c.lock()
-	defer c.mu.Unlock()
-	c.tidy = nil
-	if c.isClosed() || c.waiters.Load() == 0 {
-		return
-	}
-	c.inbox.shrink()
-	c.unused.shrink()
-	c.spare.drop()
-}
-
-// stopWaiting removes the caller from the waiters.
-func (c *Collection[T]) stopWaiting() {
-	c.lock()
-	defer c.mu.Unlock()
-	c.waiters.Add(-1)
-	c.signal() // the token may have been meant for another waiter
-}
-
-func (c *Collection[T]) takeLocked() (*Queue[T], error) {
-	if c.isClosed() {
-		return nil, ErrClosed
-	}
-	l := c.nextLocked()
-	if l == nil {
-		return nil, nil
-	}
-	q := l.waiting
-	l.unlink()
-	l.waiting, l.out = nil, q
-	q.attempt = int32(l.failures + 1)
-	if l.failures > 0 {
-		c.counters.retries++
-	}
-	c.counters.waiting--
-	c.counters.out++
-	if c.waiters.Load() > 0 && (c.firstFreeLocked(&c.ready[0]) != nil || c.firstFreeLocked(&c.ready[1]) != nil) {
-		c.signal()
+	q := new(Queue[T])
+	if err := c.take(ctx, q, false); err != nil {
+		return nil, err
 	}
 	return q, nil
 }
 
-// signal wakes one waiter.
-func (c *Collection[T]) signal() {
-	if c.waiters.Load() == 0 {
+// Queues iterates over the queues of events as they become ready, until ctx ends or the collection
+// is closed. The end of the loop's body acknowledges the queue, unless the body settled it. The
+// package documentation lists every other way to leave the body. Several goroutines may range over
+// the queues of one collection, also over the same sequence; each queue goes to one of them.
+func (c *Collection[T]) Queues(ctx context.Context) iter.Seq[*Queue[T]] {
+	return c.handOutAll(ctx, false)
+}
+
+// Events iterates over single events, until ctx ends or the collection is closed. The end of the
+// loop's body acknowledges the event. After break, return or a panic in the body, that event comes
+// again, together with the later events of its key.
+func (c *Collection[T]) Events(ctx context.Context) iter.Seq[Event[T]] {
+	return func(yield func(Event[T]) bool) {
+		for q := range c.handOutAll(ctx, true) {
+			q.each = begun
+			for ctx.Err() == nil && int(q.acknowledged) < len(q.events) && !c.isClosed() {
+				if !yield(q.events[q.acknowledged].handOver()) {
+					return
+				}
+				q.acknowledged++
+			}
+			if int(q.acknowledged) < len(q.events) {
+				return // this puts the rest back
+			}
+		}
+	}
+}
+
+// handOutAll implements Queues. If reuse is true, the body keeps no queue, and each queue has the
+// memory of the queue before it.
+func (c *Collection[T]) handOutAll(ctx context.Context, reuse bool) iter.Seq[*Queue[T]] {
+	return func(yield func(*Queue[T]) bool) {
+		defer context.AfterFunc(ctx, c.wakeAll)()
+		q := new(Queue[T])
+		for c.take(ctx, q, true) == nil && handOut(q, yield) {
+			if reuse {
+				*q = Queue[T]{} // settled: the collection does not know it any more
+			} else {
+				q = new(Queue[T])
+			}
+		}
+	}
+}
+
+// handOut runs a loop's body on a queue, settles the queue by the way in which the body ended, and
+// reports whether the loop goes on.
+func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
+	returned := false
+	// Without recover: the panic goes on, with its stack.
+	defer func() {
+		switch {
+		case !returned:
+			q.Fail(ErrAbandoned)
+		case !more:
+			q.PutBack()
+		default:
+			q.Done()
+		}
+	}()
+	more = yield(q)
+	returned = true
+	return more
+}
+
+// take waits for a queue and fills an empty one. If watched is true, the end of ctx calls wakeAll.
+func (c *Collection[T]) take(ctx context.Context, q *Queue[T], watched bool) error {
+	c.lock()
+	err := c.takeLocked(ctx, q, watched)
+	c.mu.Unlock()
+	if err == nil && c.observer != nil {
+		c.tellTaken(q)
+	}
+	return err
+}
+
+func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], watched bool) error {
+	for lingered := false; ; c.queueBufferedLocked() {
+		// Check ctx first: after its end, take must not hand out a queue.
+		if ctx.Err() != nil {
+			c.signalLocked() // the signal may have been meant for another consumer
+			return context.Cause(ctx)
+		}
+		if c.isClosed() {
+			return ErrClosed
+		}
+		if k := c.nextLocked(); k != nil {
+			c.handOutLocked(k, q)
+			return nil
+		}
+		switch {
+		case !lingered:
+			lingered = true
+			c.lingerLocked()
+		case !watched:
+			watched = true
+			c.mu.Unlock()
+			defer context.AfterFunc(ctx, c.wakeAll)()
+			c.mu.Lock()
+		default:
+			c.sleepLocked()
+		}
+	}
+}
+
+// handOutLocked moves the waiting events of a key to a queue.
+func (c *Collection[T]) handOutLocked(k *keyState[T], q *Queue[T]) {
+	k.unlink()
+	k.waiting.moveTo(&q.backlog)
+	q.of, q.state = c, k
+	k.out = q
+	q.attempt = k.failures + 1
+	if k.failures > 0 {
+		c.counters.retries++
+	}
+	c.counters.waiting--
+	c.counters.out++
+	if c.sleeping.Load() > 0 && (c.firstFreeLocked(&c.ready[0]) != nil || c.firstFreeLocked(&c.ready[1]) != nil) {
+		c.signalLocked()
+	}
+}
+
+// maxPatience is the largest number of times that a consumer without a queue yields the CPU before
+// it sleeps. To wake a goroutine takes longer. Where yielding does not help, as with many handlers,
+// the consumer sleeps at once, and yields only every 16th time.
+const maxPatience = 16
+
+// lingerLocked yields until an event comes, for a short time. It yields longer after that helped,
+// and for a shorter time after it did not help.
+func (c *Collection[T]) lingerLocked() {
+	patience := c.patience
+	if patience == 0 {
+		if c.naps++; c.naps%16 != 0 {
+			return
+		}
+		patience = 1 // try again
+	}
+	c.mu.Unlock()
+	for left := patience; left > 0 && c.buffer.empty(); left-- {
+		runtime.Gosched()
+	}
+	c.mu.Lock()
+	if !c.buffer.empty() {
+		c.patience = min(2*patience, maxPatience)
+	} else {
+		c.patience = patience / 2
+	}
+}
+
+// sleepLocked waits for a signal. A writer that filled the buffer before the first line did not see
+// the sleeper, so sleepLocked looks again. A later writer locks the collection to signal, and so
+// waits until the sleeper waits.
+func (c *Collection[T]) sleepLocked() {
+	c.sleeping.Add(1)
+	if !c.buffer.empty() {
+		c.sleeping.Add(-1)
 		return
 	}
-	select {
-	case c.wake <- struct{}{}:
-	default:
+	c.wake.Wait()
+}
+
+// signalLocked wakes one consumer, if one sleeps.
+func (c *Collection[T]) signalLocked() {
+	if c.sleeping.Load() > 0 {
+		c.sleeping.Add(-1)
+		c.wake.Signal()
 	}
+}
+
+// wakeAll wakes all consumers, so that each looks at its context.
+func (c *Collection[T]) wakeAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sleeping.Store(0)
+	c.wake.Broadcast()
 }

@@ -97,6 +97,10 @@ type Commit[T any] struct {
 	// Changes is the list of changes, in order. In a Replace, the deletions of missing objects come
 	// first. It is empty if only ResourceVersion or ObservedVersion moved. Read-only.
 	Changes []Change[T]
+
+	// Shared is nil at the beginning of a commit. A follower may store a value there, so that later
+	// followers of the same kind need not derive it from Changes again.
+	Shared any
 }
 
 // Follower receives every commit of a cache, in order. Its methods run under the writer's lock, one

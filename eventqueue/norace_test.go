@@ -1,0 +1,5 @@
+//go:build !race
+
+package eventqueue
+
+const raceEnabled = false
