@@ -132,7 +132,7 @@ func BenchmarkStats(b *testing.B) {
 
 // BenchmarkObserver is BenchmarkEventInTurn with and without somebody who is told.
 func BenchmarkObserver(b *testing.B) {
-	for name, opts := range map[string][]Option{"nobody": nil, "deaf": {WithObserver(deaf{})}} {
+	for name, opts := range map[string][]Option{"nobody": nil, "deaf": {WithObserver(func(TakeInfo) {})}} {
 		b.Run(name, func(b *testing.B) {
 			c := newThings(append(opts, WithCompaction(KeepLatest))...)
 			all := commits(1000)

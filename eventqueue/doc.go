@@ -115,8 +115,8 @@
 // # Observing
 //
 // [Collection.Stats] and [Collection.QueueStates] report the state of a collection. The collection
-// calls an [Observer] for each queue that it hands out and for each queue that is settled. Use it
-// for metrics and traces.
+// calls the function of [WithObserver] for each queue that it hands out. Use it for metrics and
+// traces.
 //
 // # Errors
 //

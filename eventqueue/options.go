@@ -9,7 +9,7 @@ type options struct {
 	compaction Compaction
 	backoff    backoff
 	liveFirst  bool
-	observer   Observer // nil if there is none
+	observer   func(TakeInfo) // nil if there is none
 }
 
 type optionFunc func(*options)

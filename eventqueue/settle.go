@@ -23,19 +23,12 @@ const (
 
 // settle takes a queue back from a consumer. Only the first call for a queue counts.
 func (c *Collection[T]) settle(q *Queue[T], o outcome) {
-	var s Settling
-	if c.observer != nil {
-		s = q.settling(o)
-	}
 	c.lock()
+	defer c.mu.Unlock()
 	counts := !q.settled && !c.isClosed()
 	q.settled = true
 	if counts {
 		c.settleLocked(q, o)
-	}
-	c.mu.Unlock()
-	if counts && c.observer != nil {
-		c.observer.Settled(s)
 	}
 }
 

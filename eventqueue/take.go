@@ -87,7 +87,7 @@ func (c *Collection[T]) take(ctx context.Context, q *Queue[T], watched bool) err
 	err := c.takeLocked(ctx, q, watched)
 	c.mu.Unlock()
 	if err == nil && c.observer != nil {
-		c.tellTaken(q)
+		c.observe(q)
 	}
 	return err
 }

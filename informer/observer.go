@@ -21,8 +21,8 @@ type Observer interface {
 type QueueObserver interface {
 	Observer
 	// Queues is called once for each new subscriber, with the names of the informer and of the
-	// subscriber. It returns the observer of the subscriber's queues, or nil for none.
-	Queues(informer, subscription string) eventqueue.Observer
+	// subscriber. It returns an observer for [eventqueue.WithObserver], or nil for none.
+	Queues(informer, subscription string) func(eventqueue.TakeInfo)
 }
 
 // Handling is a call of a handler.

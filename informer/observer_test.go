@@ -90,11 +90,11 @@ type usher struct {
 	taken []string
 }
 
-func (u *usher) Queues(informer, subscription string) eventqueue.Observer {
+func (u *usher) Queues(informer, subscription string) func(eventqueue.TakeInfo) {
 	if subscription == "unobserved" {
 		return nil
 	}
-	return ushered{u, informer + "/" + subscription}
+	return ushered{u, informer + "/" + subscription}.taken
 }
 
 type ushered struct {
@@ -102,13 +102,11 @@ type ushered struct {
 	name string
 }
 
-func (u ushered) Taken(t eventqueue.Taking) {
+func (u ushered) taken(t eventqueue.TakeInfo) {
 	u.of.mu.Lock()
 	defer u.of.mu.Unlock()
 	u.of.taken = append(u.of.taken, u.name+" "+t.Key.Name+" "+t.Waited.String())
 }
-
-func (ushered) Settled(eventqueue.Settling) {}
 
 func TestObserverIsToldOfTheQueuesOfEachSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

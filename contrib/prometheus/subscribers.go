@@ -134,8 +134,8 @@ func namesOf(sources []*source, informer string) map[string]bool {
 }
 
 // Queues implements [informer.QueueObserver].
-func (o observer) Queues(_, subscription string) eventqueue.Observer {
-	return queues{o.of, subscriber{o.name, label(subscription)}}
+func (o observer) Queues(_, subscription string) func(eventqueue.TakeInfo) {
+	return queues{o.of, subscriber{o.name, label(subscription)}}.taken
 }
 
 // queues measures how long a subscriber's event queues wait.
@@ -144,13 +144,10 @@ type queues struct {
 	subscriber subscriber
 }
 
-// Taken implements [eventqueue.Observer]. It skips retries, because they wait for their back-off.
-func (q queues) Taken(t eventqueue.Taking) {
+// taken observes a queue. It skips retries, because they wait for their back-off.
+func (q queues) taken(t eventqueue.TakeInfo) {
 	if t.Attempt > 1 {
 		return
 	}
 	q.of.observerOf(q.subscriber, waited).Observe(t.Waited.Seconds())
 }
-
-// Settled implements [eventqueue.Observer].
-func (queues) Settled(eventqueue.Settling) {}
