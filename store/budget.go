@@ -152,12 +152,7 @@ func (b *Budget[T]) was(c *Cache[T], key Key) int64 {
 	if n, ok := b.staged[key]; ok {
 		return n
 	}
-	object, held := c.table.get(key)
-	if !held {
-		return 0
-	}
-	n, _ := b.measure(object)
-	return n
+	return b.of(c.table.entry(key))
 }
 
 // committed counts the mutations of a commit.
@@ -177,11 +172,9 @@ func (b *Budget[T]) gather(c *Cache[T], key Key, object T) (share int64, err err
 	if err != nil {
 		return 0, nil // the commit rejects it
 	}
-	if held, ok := c.table.get(key); ok {
-		if was, _ := b.measure(held); n <= was && b.same+n <= b.bytes.Load() {
-			b.same += n
-			return -n, nil
-		}
+	if held := c.table.entry(key); held != nil && n <= b.of(held) && b.same+n <= b.bytes.Load() {
+		b.same += n
+		return -n, nil
 	}
 	if with := b.fresh + n; with > b.limit {
 		return 0, b.over(b.fresh, with)

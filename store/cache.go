@@ -119,16 +119,13 @@ func (c *Cache[T]) Resync(follower Follower[T]) {
 		})
 		changes = changes[:0]
 	}
-	state.entries.scan(func(h *header) bool {
+	for change := range state.Changes() {
 		if len(changes) == resyncChunk {
 			hand()
 		}
-		e := entryOf[T](h)
-		again := e.addition()
-		again.Type, again.Prior = Modification, e.object
-		changes = append(changes, again)
-		return true
-	})
+		change.Type, change.Prior = Modification, change.Object
+		changes = append(changes, change)
+	}
 	hand()
 }
 

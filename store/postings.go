@@ -95,11 +95,6 @@ func (x *postings[T]) load(mutations []mutation[T]) {
 			t.next++
 		}
 	}
-	defer func() { // also if compare panics
-		for _, t := range terms {
-			t.next = 0
-		}
-	}()
 	sortTermsBy(terms, x.terms.order)
 	n := int32(0)
 	for _, t := range terms {
@@ -113,6 +108,7 @@ func (x *postings[T]) load(mutations []mutation[T]) {
 		}
 	}
 	for _, p := range all {
+		p.term.next = 0
 		x.tree.load(p)
 	}
 }

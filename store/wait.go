@@ -34,7 +34,7 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 	c.mu.RLock()
 	lowerings := p.lowerings
 	c.mu.RUnlock()
-	return p.waitError(key, wanted, c.wait(ctx, key, wanted, func() (bool, error) {
+	return p.waitError(key, wanted, c.wait(ctx, wanted, func() (bool, error) {
 		if enough() {
 			return true, nil
 		}
@@ -50,14 +50,13 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 			return false, ErrVersionLowered
 		}
 		return done, err
-	}))
+	}, topic{ofKey, key}, topic{kind: ofVersion}))
 }
 
-// wait calls check until it returns true or an error: at first, after each change of a key, and
-// when a partition reaches a version.
-func (c *Cache[T]) wait(ctx context.Context, key Key, wanted string, check func() (bool, error)) error {
+// wait calls check until it returns true or an error: at first, and after each change of a topic.
+func (c *Cache[T]) wait(ctx context.Context, wanted string, check func() (bool, error), topics ...topic) error {
 	w := newWatch(wanted)
-	defer c.watches.add(w, topic{ofKey, key}, topic{kind: ofVersion})()
+	defer c.watches.add(w, topics...)()
 	for {
 		ended := ctx.Err() != nil // before check, because a version that is reached counts
 		if done, err := check(); done || err != nil {
@@ -106,10 +105,10 @@ func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 	if err := p.WaitForObject(ctx, object); err != nil {
 		return err
 	}
-	return p.waitError(key, version.ResourceVersion, p.of.wait(ctx, key, version.ResourceVersion, func() (bool, error) {
+	return p.waitError(key, version.ResourceVersion, p.of.wait(ctx, "", func() (bool, error) {
 		held, ok := p.of.held(key)
 		return !ok || version.recreated(held), nil
-	}))
+	}, topic{ofKey, key}))
 }
 
 // known returns the key and the version of an object to wait for.
