@@ -29,7 +29,16 @@ func (e *entry[T]) section(position int32) []*term {
 	if e == nil {
 		return nil
 	}
-	return e.termSet.section(position)
+	terms := e.terms()
+	from := 0
+	for from < len(terms) && terms[from].index < position {
+		from++
+	}
+	to := from
+	for to < len(terms) && terms[to].index == position {
+		to++
+	}
+	return terms[from:to]
 }
 
 // held returns the known version, and whether there is an entry.

@@ -78,7 +78,7 @@ func (c *Cache[T]) fill(x *postings[T]) (err error) {
 		if terms, err = x.terms.find(nil, nil, e.key(), e.object); err != nil {
 			return false
 		}
-		all = append(all, found{e, x.arrange(terms)})
+		all = append(all, found{e, terms})
 		return true
 	})
 	if err != nil {

@@ -51,8 +51,9 @@ type postings[T any] struct {
 
 	// terms is the indexer.
 	terms interface {
-		// find runs the user's function, and appends a reference to the term of each value. held has
-		// the terms of the current object under the key, because most updates do not change them.
+		// find runs the user's function, and appends a reference to the term of each value, in the
+		// order of seq. held has the terms of the current object under the key, because most updates
+		// do not change them.
 		find(into, held []*term, key Key, object T) ([]*term, error)
 		// release releases one reference.
 		release(*term)
@@ -113,23 +114,6 @@ func (x *postings[T]) load(mutations []mutation[T]) {
 	}
 }
 
-// arrange sorts the terms of one object, and drops duplicates.
-func (x *postings[T]) arrange(terms []*term) []*term {
-	if len(terms) < 2 {
-		return terms
-	}
-	sortTerms(terms)
-	kept := terms[:1]
-	for _, t := range terms[1:] {
-		if t == kept[len(kept)-1] {
-			x.terms.release(t)
-			continue
-		}
-		kept = append(kept, t)
-	}
-	return kept
-}
-
 // sortTerms sorts terms of one index. It is not inlined, so that packages with a cache do not
 // compile the sort again.
 //
@@ -175,20 +159,6 @@ func (s *termSet) setTerms(terms []*term) {
 		return
 	}
 	copy(s.few[:], terms)
-}
-
-// section returns the terms of one index, by its position.
-func (s *termSet) section(position int32) []*term {
-	terms := s.terms()
-	from := 0
-	for from < len(terms) && terms[from].index < position {
-		from++
-	}
-	to := from
-	for to < len(terms) && terms[to].index == position {
-		to++
-	}
-	return terms[from:to]
 }
 
 // indexer is the part of an index that knows the type of its values. Guarded by Cache.writer, except
@@ -255,7 +225,24 @@ func (v *indexer[I, T]) find(into, held []*term, key Key, object T) (found []*te
 		found = append(found, t)
 	}
 	done = true
-	return found, nil
+	return found[:len(into)+len(v.distinct(found[len(into):]))], nil
+}
+
+// distinct sorts the terms of one object, and drops duplicates.
+func (v *indexer[I, T]) distinct(terms []*term) []*term {
+	if len(terms) < 2 {
+		return terms
+	}
+	sortTerms(terms)
+	kept := terms[:1]
+	for _, t := range terms[1:] {
+		if t == kept[len(kept)-1] {
+			v.release(t)
+			continue
+		}
+		kept = append(kept, t)
+	}
+	return kept
 }
 
 func (v *indexer[I, T]) acquire(value I) (*term, error) {

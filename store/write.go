@@ -241,12 +241,10 @@ func (c *Cache[T]) prepare(key Key, object T, version Version) (e *entry[T], err
 	}
 	terms, held := c.scratch.terms[:0], c.table.entry(key)
 	for _, x := range c.indexes {
-		start := len(terms)
 		if terms, err = x.terms.find(terms, held.section(x.position), key, object); err != nil {
 			c.release(terms)
 			break
 		}
-		terms = terms[:start+len(x.arrange(terms[start:]))]
 	}
 	if err != nil {
 		e = nil
