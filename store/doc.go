@@ -118,6 +118,17 @@
 // version, and between shards. Everywhere else they are opaque, and the cache stores a version that
 // is no number like any other.
 //
+// # Code
+//
+// Read one write in this order: Cache.Add in cache.go; Partition.apply in write.go, which identifies
+// the object and prepares its entry; Cache.commit in apply.go, which changes the trees and the
+// table, makes the new state visible, wakes waiters and calls followers. The parts are entry.go,
+// table.go, postings.go for the values of indexes, and watch.go for waiters. Skip sharing.go, which
+// is about partitions, and budget.go at first.
+//
+// A Replace gathers its list in replace.go, and ends in the same commit. A snapshot is made in
+// view.go: it copies the roots of the trees, and the next commits copy the nodes that they change.
+//
 // # Costs
 //
 // A cache of pointers needs about 190 bytes for an object with two index values. An update
