@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+// These tests hold store-S11.
+
 // sized returns a pod of a size, as sizeOfPod tells it.
 func sized(name string, size, version int) *corev1.Pod {
 	p := pod("n", name, "uid-"+name, strconv.Itoa(version))

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// These tests hold store-S6.
+
 // recorder is a follower that keeps what it is told, and the state that results
 // from it.
 type recorder struct {

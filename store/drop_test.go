@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// These tests hold store-S10 when a scope is dropped.
+
 func dropped[T any](t *testing.T, c *Cache[T], scope Scope) []Change[T] {
 	var told collector[T]
 	stop := c.Follow(&told)

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// These tests hold store-S2.
+
 func newRanked(t *testing.T) (*Cache[book], *Index[int, book]) {
 	c := New(bookKey)
 	byRank, err := AddIndex(c, "rank", func(b book) (ranks []int) {

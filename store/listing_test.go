@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// These tests hold store-S9.
+
 func TestLastWordOnAKeyOfAListingCounts(t *testing.T) {
 	held := pod("", "a", "u1", "1")
 	same := func() *corev1.Pod { return pod("", "a", "u1", "1") }

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// These tests hold store-S10.
+
 func partition[T any](t *testing.T, c *Cache[T], scope Scope) *Partition[T] {
 	p, err := c.Partition(scope)
 	require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// These tests hold store-S8, with partitions.
+
 func TestCacheWaitsForEachPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// These tests hold store-S11 while a list comes.
+
 func TestBudgetBoundsAListWhileItComes(t *testing.T) {
 	c, gathered := limited(t, 100)
 	require.NoError(t, c.Replace([]*corev1.Pod{sized("held", 30, 1)}, "1"))

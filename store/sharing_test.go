@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+// These tests hold store-S12.
+
 // halves returns a cache with two shards, and a function that makes a UID of the first or the
 // second one.
 func halves(t require.TestingT) (c *Cache[*corev1.Pod], low, high *Partition[*corev1.Pod], uid func(shard, n int) string) {

@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+// These tests hold store-S1.
+
 func newKeys(t require.TestingT, keys ...Key) *Cache[Key] {
 	c := New(func(k Key) (Key, error) { return k, nil })
 	require.NoError(t, c.Replace(keys, "1"))

@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+// These tests hold store-S9 for a list that comes object by object.
+
 // A list that comes in parts does what Replace does with the last word on each key.
 func TestListInPartsIsReplace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
+// These tests hold store-S8.
+
 // waiting starts to wait and returns where the result will be. It must run in a
 // bubble.
 func waiting(wait func() error) <-chan error {
