@@ -22,7 +22,7 @@ type door struct {
 
 // lack notes that a door lacks an object, if it is one of its own.
 func (d *door) lack(to *rejectedKeys, key Key) {
-	if key == (Key{}) || d.p.scope == nil || d.p.scope.contains(key) {
+	if key == (Key{}) || d.p.scope == nil || d.p.scope.mayContain(key) {
 		to.add(key)
 	}
 }
@@ -133,7 +133,7 @@ func placed(d *door, p *corev1.Pod) (Key, bool) {
 		return Key{}, false
 	}
 	key := Key{Namespace: p.Namespace, Name: p.Name}
-	return key, d.p.scope == nil || d.p.scope.contains(key)
+	return key, d.p.scope == nil || d.p.scope.mayContain(key)
 }
 
 func (m *model) indexable(p *corev1.Pod) bool {
@@ -185,7 +185,7 @@ func (m *model) batch(t *rapid.T) {
 		case 5:
 			key := m.key(t)
 			batch.DeleteKey(key)
-			if d.p.scope != nil && !d.p.scope.contains(key) {
+			if d.p.scope != nil && !d.p.scope.mayContain(key) {
 				bad++
 				continue
 			}
@@ -218,7 +218,7 @@ func (m *model) replace(t *rapid.T) {
 		switch {
 		case key == (Key{}):
 			nameless++
-		case d.p.scope != nil && !d.p.scope.contains(key):
+		case d.p.scope != nil && !d.p.scope.mayContain(key):
 			outside[key] = true
 		}
 		d.lack(&missing, key)
@@ -226,7 +226,7 @@ func (m *model) replace(t *rapid.T) {
 	for range rapid.IntRange(0, 2).Draw(t, "unchanged") {
 		key := m.key(t)
 		l.Unchanged = append(l.Unchanged, key)
-		if m.held[key] == nil || d.p.scope != nil && !d.p.scope.contains(key) {
+		if m.held[key] == nil || d.p.scope != nil && !d.p.scope.mayContain(key) {
 			reject(key)
 			continue
 		}
@@ -267,7 +267,7 @@ func (m *model) replace(t *rapid.T) {
 		l.ResourceVersion = strconv.Itoa(rapid.IntRange(1, m.serial).Draw(t, "version"))
 	}
 	for key, p := range maps.Clone(m.held) {
-		if (d.p.scope == nil || d.p.scope.contains(key)) && !listed[key] && !missing[key] && !kept[p.UID] {
+		if (d.p.scope == nil || d.p.scope.mayContain(key)) && !listed[key] && !missing[key] && !kept[p.UID] {
 			delete(m.held, key)
 		}
 	}

@@ -28,7 +28,7 @@ func (m *model) drop(t *rapid.T) {
 	}
 	d := m.door(t)
 	for key := range m.held {
-		if d.p.scope.contains(key) {
+		if d.p.scope.mayContain(key) {
 			delete(m.held, key)
 		}
 	}
@@ -51,7 +51,7 @@ func (m *model) dropSome(t *rapid.T) {
 		delete(d.rejected, key)
 	}
 	for key := range m.held {
-		if scope.contains(key) {
+		if scope.mayContain(key) {
 			some = true
 			delete(m.held, key)
 		}

@@ -181,7 +181,7 @@ func (p *Partition[T]) held() iter.Seq[*entry[T]] {
 		from := pivot(Key{Cluster: p.scope.Cluster, Namespace: p.scope.Namespace})
 		p.of.entries.ascend(from, func(h *header) bool {
 			e := entryOf[T](h)
-			return p.scope.contains(e.key()) && (!p.inShard(e.key(), e.known()) || yield(e))
+			return p.scope.mayContain(e.key()) && (!p.inShard(e.key(), e.known()) || yield(e))
 		})
 	}
 }

@@ -115,7 +115,7 @@ func (r *rejectedKeys) add(key Key) {
 // in returns the keys in a scope.
 func (r rejectedKeys) in(scope Scope) (keys []Key) {
 	for key := range r {
-		if key != (Key{}) && scope.contains(key) {
+		if key != (Key{}) && scope.mayContain(key) {
 			keys = append(keys, key)
 		}
 	}

@@ -31,9 +31,19 @@ func (s Scope) String() string {
 	return place + ", " + s.Shard.String()
 }
 
-// contains reports whether an object under a key may be in the scope. It is in the scope for
+// Contains reports whether the scope has an object with a key and a version. The hash of a shard is
+// that of the namespace or of the UID; no scope has a shard [ByOwner].
+func (s Scope) Contains(key Key, version Version) bool {
+	value := string(version.UID)
+	if s.Shard.By == ByNamespace {
+		value = key.Namespace
+	}
+	return s.mayContain(key) && (s.Shard.IsEverything() || s.Shard.Contains(ShardHash(value)))
+}
+
+// mayContain reports whether an object under a key may be in the scope. It is in the scope for
 // certain if the scope has no shard.
-func (s Scope) contains(key Key) bool {
+func (s Scope) mayContain(key Key) bool {
 	return key.Cluster == s.Cluster && (s.Namespace == "" || key.Namespace == s.Namespace)
 }
 

@@ -16,13 +16,7 @@ func (p *Partition[T]) sharded() bool { return p.scope != nil && !p.scope.Shard.
 // inShard reports whether an object belongs to the partition's shard. The scope contains its key.
 // It is true if the partition is not sharded.
 func (p *Partition[T]) inShard(key Key, version Version) bool {
-	if !p.sharded() {
-		return true
-	}
-	if p.scope.Shard.By == ByNamespace {
-		return p.scope.Shard.Contains(ShardHash(key.Namespace))
-	}
-	return p.scope.Shard.Contains(ShardHash(string(version.UID)))
+	return !p.sharded() || p.scope.Contains(key, version)
 }
 
 // normalize returns the key that an object has in the cache: a key without a cluster gets the
@@ -34,7 +28,7 @@ func (p *Partition[T]) normalize(key Key) (Key, error) {
 	if key.Cluster == "" {
 		key.Cluster = p.scope.Cluster
 	}
-	if !p.scope.contains(key) {
+	if !p.scope.mayContain(key) {
 		return key, fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
 	}
 	return key, nil
@@ -52,7 +46,7 @@ func (p *Partition[T]) checkOwner(key Key, version Version) error {
 		return err
 	}
 	for _, other := range p.of.partitions {
-		if other.scope.contains(key) && other.claims(key, version) {
+		if other.scope.mayContain(key) && other.claims(key, version) {
 			return scopeError(*other.scope, errOverlap)
 		}
 	}
@@ -119,7 +113,7 @@ func (p *Partition[T]) settle(mutations []mutation[T]) {
 			continue // outdated could not compare it
 		}
 		for _, other := range p.of.partitions {
-			if other == p || !other.scope.contains(e.key) || !other.inShard(e.key, e.old.known()) {
+			if other == p || !other.scope.mayContain(e.key) || !other.inShard(e.key, e.old.known()) {
 				continue
 			}
 			if other.takenOver == nil {

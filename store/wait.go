@@ -188,7 +188,7 @@ func (c *Cache[T]) partOf(key Key, version Version) *Partition[T] {
 		return c.whole
 	}
 	for _, p := range c.partitions {
-		if p.scope.contains(key) && p.inShard(key, version) {
+		if p.scope.mayContain(key) && p.inShard(key, version) {
 			return p
 		}
 	}

@@ -22,17 +22,7 @@ type place struct {
 
 // contains reports whether an object belongs to a place. An object belongs to only one shard.
 func (p place) contains(key store.Key, uid types.UID) bool {
-	if p.whole {
-		return true
-	}
-	if p.scope.Cluster != key.Cluster || p.scope.Namespace != "" && p.scope.Namespace != key.Namespace {
-		return false
-	}
-	shard := p.scope.Shard
-	if shard.By == store.ByNamespace {
-		return shard.Contains(store.ShardHash(key.Namespace))
-	}
-	return shard.Contains(store.ShardHash(string(uid)))
+	return p.whole || p.scope.Contains(key, store.Version{UID: uid})
 }
 
 // grave identifies a deleted object. Without a UID it stands for every object that the key has had.

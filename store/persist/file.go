@@ -117,19 +117,6 @@ func (s scopeState) scope() store.Scope {
 	return scope
 }
 
-// contains reports whether an object at a version is in the scope.
-func (s scopeState) contains(key store.Key, version store.Version) bool {
-	if key.Cluster != s.Cluster || s.Namespace != "" && key.Namespace != s.Namespace {
-		return false
-	}
-	switch shard := s.scope().Shard; shard.By {
-	case store.ByNamespace:
-		return shard.Contains(store.ShardHash(key.Namespace))
-	default:
-		return shard.IsEverything() || shard.Contains(store.ShardHash(string(version.UID)))
-	}
-}
-
 // patience is how long Open waits for other readers of the file, which cannot use the file: a store
 // that is about to reject it, or a starting process that inherited the descriptor and its lock.
 // bbolt tries the lock every 50 milliseconds.
