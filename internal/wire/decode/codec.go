@@ -20,8 +20,8 @@ type Codec[T any] struct {
 	protobuf bool
 
 	quickly       sync.Once // makes the fields below
-	root          *reader   // nil if quick decoding does not support T
-	tables, lists int       // their numbers in root
+	root          *reader
+	tables, lists int // their numbers in root
 }
 
 // For returns the codec of T. It returns [ErrNoStruct] unless T is a pointer to a struct.

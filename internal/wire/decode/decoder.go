@@ -20,9 +20,9 @@ type Decoder[T any] struct {
 
 func newDecoder[T any](c *Codec[T]) *Decoder[T] {
 	d := &Decoder[T]{codec: c, json: newJSONDecoder(&c.settings, &c.shape)}
-	d.json.quick = c.newQuick(d.json)
+	d.json.quick = c.newJSONQuick(d.json)
 	if c.protobuf {
-		d.protobuf = newProtobufDecoder(&c.settings, c.elem)
+		d.protobuf = newProtobufDecoder(&c.settings, c.elem, c.newQuick(d.json))
 	}
 	d.fresh = func() any { return reflect.New(c.elem).Interface() }
 	return d

@@ -34,6 +34,8 @@ type jsonDecoder struct {
 var (
 	treeType          = reflect.TypeFor[map[string]any]()
 	unstructuredType  = reflect.TypeFor[unstructured.Unstructured]()
+	typeMetaType      = reflect.TypeFor[metav1.TypeMeta]()
+	objectMetaType    = reflect.TypeFor[metav1.ObjectMeta]()
 	anyType           = reflect.TypeFor[any]()
 	timeType          = reflect.TypeFor[metav1.Time]()
 	standardTimeType  = reflect.TypeFor[time.Time]()

@@ -10,10 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// quick decodes JSON in the form that API servers write: without whitespace, each member once. It
-// looks up shared values before their validation. It leaves few values to the library. If anything
-// is unusual, quick gives the object up, and the library decodes the whole object without sharing.
-// So quick decides neither which input is accepted nor the text of an error.
+// quick decodes JSON and protobuf in the form that API servers write: JSON without whitespace, each
+// member and field once. It looks up shared values before their validation. It leaves few values of
+// JSON to the library. If anything is unusual, quick gives the object up. Then the library or the
+// generated method decodes the whole object without sharing. So quick decides neither which input is
+// accepted nor the text of an error.
 type quick struct {
 	root    *reader
 	library *jsonDecoder // decodes the values that quick leaves
@@ -37,7 +38,7 @@ const (
 
 // open reports whether to try quick decoding.
 func (q *quick) open() bool {
-	if q == nil || q.root == nil {
+	if q == nil {
 		return false
 	}
 	if q.pause > 0 {

@@ -46,6 +46,59 @@ func TestWhatServersWriteIsDecodedQuickly(t *testing.T) {
 	assert.Greater(t, quick, kinds*98/100, "of %d", kinds)
 }
 
+func TestProtobufOfServersIsDecodedQuickly(t *testing.T) {
+	kinds, quick := 0, 0
+	eachKind(t, func(t *testing.T, kind reflect.Type, fill func() runtime.Object) {
+		d := newErased(kind)
+		if d.protobuf == nil {
+			return
+		}
+		data, err := fill().(interface{ Marshal() ([]byte, error) }).Marshal()
+		require.NoError(t, err)
+		kinds++
+		if q := d.protobuf.quick; q != nil && q.decodeMessage(data, reflect.New(kind).UnsafePointer()) {
+			quick++
+		}
+	})
+	assert.Greater(t, quick, kinds*98/100, "of %d", kinds)
+}
+
+func TestProtobufThatIsUnusualIsGivenUp(t *testing.T) {
+	d := decoderOf[*corev1.Pod](t)
+	for name, data := range map[string]string{
+		"a field twice":            "\x0a\x00\x12\x00\x0a\x00",
+		"another wire type":        "\x08\x01",
+		"the number 0":             "\x02\x00",
+		"a group":                  "\x7b\x7c",
+		"no end":                   "\x0a\x05\x0a\x01a",
+		"no length":                "\x0a",
+		"no end of an unknown one": "\x7a\x05",
+		"a pair without a value":   "\x0a\x05\x5a\x03\x0a\x01a",
+		"a pair in another order":  "\x0a\x08\x5a\x06\x12\x01b\x0a\x01a",
+		"a list in two pieces":     "\x0a\x0b\x72\x01a\x0a\x01n\x72\x01b\x72\x00",
+		"a quantity that is none":  "\x12\x10\x12\x0e\x42\x0c\x0a\x0a\x0a\x01a\x12\x05\x0a\x03x_x",
+	} {
+		d.protobuf.quick.pause = 0
+		assert.False(t, d.protobuf.quick.decodeMessage([]byte(data), reflect.New(reflect.TypeFor[corev1.Pod]()).UnsafePointer()), name)
+		want := &corev1.Pod{}
+		bad := want.Unmarshal([]byte(data))
+		got, err := d.Decode(wire.Protobuf, []byte(data))
+		assert.Equal(t, bad == nil, err == nil, name)
+		if bad == nil {
+			assert.Equal(t, want, got, name)
+		}
+	}
+	for name, data := range map[string]string{
+		"nothing": "", "unknown fields": "\x78\x01\x0a\x03\x0a\x01n\xd2\x0f\x01x\x7d1234\x7912345678", "an empty list": "\x12\x00", "a long tag": "\x8a\x80\x00\x03\x0a\x01n",
+	} {
+		object := &corev1.Pod{}
+		require.True(t, d.protobuf.quick.decodeMessage([]byte(data), reflect.ValueOf(object).UnsafePointer()), name)
+		want := &corev1.Pod{}
+		require.NoError(t, want.Unmarshal([]byte(data)), name)
+		assert.Equal(t, want, object, name)
+	}
+}
+
 func TestWhatIsUnusualIsGivenUp(t *testing.T) {
 	for _, data := range []string{
 		``, `{`, `[]`, `{} `, ` {}`, `{"kind" :"a"}`, `{"kind":"a", "spec":{}}`, `{"kind":"a","kind":"b"}`, `{"k\u0069nd":"a"}`, `{"kind":"a"}}`, `{"kind":5}`,

@@ -10,12 +10,14 @@ import (
 // reader decodes values of a type quickly. A Codec makes it once.
 type reader struct {
 	typ     reflect.Type
+	kind    reflect.Kind
 	does    manner
 	members []member // of a struct, with those of the structs that are embedded in it
 	elem    *reader  // the element of a list, a pointer or a map
 	spare   int      // for a list: the index of its reused memory
 	table   int      // for elements: the index of their table; -1 if the type is not shared
 	clips   bool     // a shared value may have slices with spare capacity
+	fields  []field  // of a protobuf message, by number; nil if its own method decodes it
 }
 
 // manner is the way of decoding a type.
@@ -79,9 +81,11 @@ func (m *readers) reader(t reflect.Type) *reader {
 	if r, ok := m.made[t]; ok {
 		return r
 	}
-	r := &reader{typ: t, table: m.table(t)}
+	r := &reader{typ: t, kind: t.Kind(), table: m.table(t)}
 	m.made[t] = r
 	r.clips = r.table >= 0 && hasSlices(t, nil)
+	r.elem = m.elem(t)
+	m.addFields(r)
 	switch {
 	case t == timeType:
 		r.does = times
@@ -95,6 +99,19 @@ func (m *readers) reader(t reflect.Type) *reader {
 		m.byKind(r)
 	}
 	return r
+}
+
+// elem returns the reader of the elements of a list, a pointer or a map with names.
+func (m *readers) elem(t reflect.Type) *reader {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return m.reader(t.Elem())
+	case reflect.Map:
+		if t.Key().Kind() == reflect.String {
+			return m.reader(t.Elem())
+		}
+	}
+	return nil
 }
 
 // table returns a new table for values of a type, or -1. Each field has its own, because a type may
@@ -132,12 +149,12 @@ func (m *readers) byKind(r *reader) {
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		r.does = integers
 	case reflect.Pointer:
-		r.does, r.elem = pointers, m.reader(t.Elem())
+		r.does = pointers
 	case reflect.Slice:
 		if t.Elem() == reflect.TypeFor[byte]() {
 			r.does = blobs
 		} else if t.Elem().Kind() != reflect.Uint8 {
-			r.does, r.elem, r.spare = lists, m.reader(t.Elem()), m.lists
+			r.does, r.spare = lists, m.lists
 			m.lists++
 		}
 	case reflect.Map:
@@ -147,7 +164,7 @@ func (m *readers) byKind(r *reader) {
 		case t == treeType:
 			r.does = trees
 		case key.Kind() == reflect.String && key != numberType && !decodesItself(key):
-			r.does, r.elem = nameMaps, m.reader(t.Elem())
+			r.does = nameMaps
 		}
 	case reflect.Struct:
 		if m.addMembers(r, t, 0) && len(r.members) <= mostMembers {
@@ -204,17 +221,23 @@ func (c *Codec[T]) newQuick(d *jsonDecoder) *quick {
 		m := &readers{settings: &c.settings, made: map[reflect.Type]*reader{}}
 		if c.elem == unstructuredType {
 			c.root = &reader{typ: treeType, does: trees} // its only field
-		} else if root := m.reader(c.elem); root.does == objects && c.settings.reportUnknown == nil {
-			c.root, c.tables, c.lists = root, m.tables, m.lists
+			return
 		}
+		c.root = m.reader(c.elem)
+		c.tables, c.lists = m.tables, m.lists
 	})
-	if c.root == nil {
-		return nil
-	}
 	q := &quick{root: c.root, library: d, tables: make([]table[reflect.Value], c.tables), spares: make([]reflect.Value, c.lists)}
 	if c.settings.shares[treeType] {
 		q.untyped.tables = new([untypedTables]table[any])
 	}
 	q.untyped.skipManagedFields = c.settings.skipManagedFields && c.elem == unstructuredType
 	return q
+}
+
+// newJSONQuick returns nil if quick decoding does not support the type.
+func (c *Codec[T]) newJSONQuick(d *jsonDecoder) *quick {
+	if q := c.newQuick(d); q.root.does == trees || q.root.does == objects && c.settings.reportUnknown == nil {
+		return q
+	}
+	return nil
 }

@@ -232,7 +232,7 @@ func TestOneHashOfTwoKeysIsNotTakenForOneKey(t *testing.T) {
 
 // Annotations and labels have the same type. Pauses of one must not end the sharing of the other.
 func TestSharingPausesForFieldsWhereNothingRepeats(t *testing.T) {
-	for _, format := range []wire.Format{wire.JSON} {
+	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
 		d := decoderOf[*corev1.Pod](t)
 		var last [2]*corev1.Pod
 		for i, pod := range makePods(3*period+1, true) {
@@ -243,8 +243,12 @@ func TestSharingPausesForFieldsWhereNothingRepeats(t *testing.T) {
 		}
 		assert.Equal(t, mapOf(last[0].Labels), mapOf(last[1].Labels), format)
 		paused, asked := 0, 0
-		for i := range d.json.quick.tables {
-			if m := &d.json.quick.tables[i].meter; m.pause > 0 {
+		q := d.json.quick
+		if format == wire.Protobuf {
+			q = d.protobuf.quick
+		}
+		for i := range q.tables {
+			if m := &q.tables[i].meter; m.pause > 0 {
 				paused++
 			} else if m.asked > 0 {
 				asked++
