@@ -45,15 +45,11 @@ var (
 func newJSONDecoder(s *settings, shape *shape) *jsonDecoder {
 	d := &jsonDecoder{odd: shape.odd, skipManagedFields: s.skipManagedFields}
 	var hooks []*json.Unmarshalers
-	if shape.has(timeType) {
-		hooks = append(hooks, json.UnmarshalFromFunc(readTime))
-	}
 	if shape.has(standardTimeType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(readStandardTime))
 	}
 	if shape.has(anyType) {
-		u := &untyped{}
-		hooks = append(hooks, json.UnmarshalFromFunc(u.readAny), json.UnmarshalFromFunc(u.readMap), json.UnmarshalFromFunc(u.readSlice))
+		hooks = append(hooks, json.UnmarshalFromFunc(new(untyped).read))
 	}
 	if s.skipManagedFields && shape.has(managedFieldsType) {
 		hooks = append(hooks, json.UnmarshalFromFunc(skipManagedFields))

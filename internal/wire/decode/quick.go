@@ -157,18 +157,15 @@ func (q *quick) own(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 		}
 		return end, ok
 	case r.does == nothing:
-		return skip(b, i)
+		return pass(b, i, mostDepth-q.depth)
 	}
 	return q.leave(r, p, b, i)
 }
 
 // leave lets the library decode a value.
 func (q *quick) leave(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
-	n := wire.ValueLength(b[i:])
-	if n <= 0 || tooDeep(b[i:i+n]) || q.library.unmarshal(b[i:i+n], reflect.NewAt(r.typ, p).Interface(), q.library.plain) != nil {
-		return 0, false
-	}
-	return i + n, true
+	end, ok := pass(b, i, mostDepth-q.depth)
+	return end, ok && q.library.unmarshal(b[i:end], reflect.NewAt(r.typ, p).Interface(), q.library.plain) == nil
 }
 
 // inside decodes a list, a struct or a map.
@@ -200,7 +197,7 @@ func (q *quick) object(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool)
 			return 0, false
 		}
 		if n := r.find(name, next); n < 0 {
-			i, ok = skip(b, value)
+			i, ok = pass(b, value, mostDepth-q.depth)
 		} else {
 			bit := uint64(1) << (n % 64)
 			if seen[n/64]&bit != 0 {

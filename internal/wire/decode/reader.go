@@ -3,8 +3,6 @@ package decode
 import (
 	"reflect"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // reader decodes values of a type quickly. A Codec makes it once.
@@ -208,11 +206,6 @@ func (m *readers) addMembers(r *reader, t reflect.Type, offset uintptr) bool {
 		r.members = append(r.members, member{name: name, offset: offset + f.Offset, reader: m.reader(f.Type), table: m.table(f.Type)})
 	}
 	return true
-}
-
-// isValid reports whether b is one JSON value by the rules of Kubernetes.
-func isValid(b []byte) bool {
-	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // newQuick returns a quick decoder for the codec's type.

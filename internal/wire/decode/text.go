@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"strconv"
 	"unsafe"
-
-	"github.com/kubereflector/kubereflector/internal/wire"
 )
 
 // at returns a byte, or 0 after the end.
@@ -28,15 +26,6 @@ func memberAt(b []byte, i int) (name []byte, value int, ok bool) {
 		return nil, 0, false
 	}
 	return b[i+1 : end], end + 2, true
-}
-
-// skip validates a value without decoding it.
-func skip(b []byte, i int) (int, bool) {
-	if end, ok := pass(b, i, mostDepth); ok {
-		return end, true
-	}
-	n := wire.ValueLength(b[i:])
-	return i + n, n > 0 && !tooDeep(b[i:i+n]) && isValid(b[i:i+n])
 }
 
 // pass validates a value without whitespace, whose objects and arrays may be so deep.
@@ -80,32 +69,6 @@ func pass(b []byte, i, most int) (end int, ok bool) {
 			return 0, false
 		}
 	}
-}
-
-// tooDeep reports whether a value may exceed the library's depth limit, at the deepest place where
-// quick may call it. The library sees only the value, and not its surroundings.
-func tooDeep(b []byte) bool {
-	const most = libraryDepth - mostDepth
-	if len(b) < 2*most {
-		return false
-	}
-	depth, quoted := 0, false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c|0x20 == '{':
-			if depth++; depth > most {
-				return true
-			}
-		case c|0x20 == '}':
-			depth--
-		}
-	}
-	return false
 }
 
 // literal returns the end of null, true or false.

@@ -4,21 +4,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// readTime reads times in the form that API servers write. It leaves other forms to UnmarshalJSON.
-func readTime(dec *jsontext.Decoder, into *metav1.Time) error {
-	raw, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	if t, ok := parseTime(raw); ok {
-		into.Time = t
-		return nil
-	}
-	return into.UnmarshalJSON(raw)
-}
 
 // readStandardTime reads a time of the standard library by its own method, as encoding/json does:
 // the library would accept escapes.

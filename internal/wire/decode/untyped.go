@@ -3,7 +3,6 @@ package decode
 import (
 	"errors"
 	"hash/maphash"
-	"maps"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -152,7 +151,7 @@ func (u *untyped) members(i int, open byte) (end int, ok bool) {
 		}
 		if u.skips(m.name) {
 			i += space(u.b[i:])
-			i, ok = skip(u.b, i)
+			i, ok = pass(u.b, i, u.most-u.depth)
 		} else {
 			m.value, i, ok = u.at(i, m.name)
 			u.stack = append(u.stack, m)
@@ -198,58 +197,18 @@ func (u *untyped) decode(b []byte, i, most int) (any, int, bool) {
 	return value, end, ok
 }
 
-var errUntyped = errors.New("a number is too large")
+var errNumber = errors.New("a number is too large")
 
-// read decodes a value that the library leaves. The library would turn every number into a float64.
-// A hook on any that leaves other values to the library is slow.
-func (u *untyped) read(dec *jsontext.Decoder) (any, error) {
+// read decodes an any for the library, which would turn every number into a float64.
+func (u *untyped) read(dec *jsontext.Decoder, into *any) error {
 	raw, err := dec.ReadValue()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	value, _, ok := u.decode(raw, 0, libraryDepth)
 	if !ok {
-		return nil, errUntyped // the library validated the rest
+		return errNumber // the library validated the rest
 	}
-	return value, nil
+	*into = value
+	return nil
 }
-
-func (u *untyped) readAny(dec *jsontext.Decoder, into *any) (err error) {
-	*into, err = u.read(dec)
-	return err
-}
-
-func (u *untyped) readMap(dec *jsontext.Decoder, into *map[string]any) error {
-	value, err := u.read(dec)
-	switch value := value.(type) {
-	case nil:
-		*into = nil
-		return err
-	case map[string]any:
-		if *into != nil { // a repeated member
-			maps.Copy(*into, value)
-			return nil
-		}
-		*into = value
-		return nil
-	}
-	return errNoObject
-}
-
-func (u *untyped) readSlice(dec *jsontext.Decoder, into *[]any) error {
-	value, err := u.read(dec)
-	switch value := value.(type) {
-	case nil:
-		*into = nil
-		return err
-	case []any:
-		*into = value
-		return nil
-	}
-	return errNoArray
-}
-
-var (
-	errNoObject = errors.New("an object is expected")
-	errNoArray  = errors.New("an array is expected")
-)
