@@ -32,9 +32,10 @@ func decoding(option decode.Option) ResourceOption {
 
 // Share makes the Resource decode equal values of type X once and share them between objects. By
 // default it shares labels and annotations, owner references, resource requirements, environments,
-// ports, mounts, tolerations, probes, the fields of managed fields, and similar types. X must be
-// the exact type of a struct's field, or of the elements of a slice, a map or a pointer. The table
-// of shared values is bounded. The Resource skips the lookup for types whose values seldom repeat.
+// ports, mounts, tolerations, probes, the fields of managed fields, and similar types. It also
+// shares the objects and arrays inside of an Unstructured. X must be the exact type of a struct's
+// field, or of the elements of a slice, a map or a pointer. The tables of shared values are bounded.
+// The Resource skips the lookup for fields whose values seldom repeat.
 func Share[X any]() ResourceOption { return decoding(decode.Share[X]()) }
 
 // WithoutSharing gives each object its own values. A later [Share] shares values of that one type.
