@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	gojson "encoding/json"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -145,7 +146,7 @@ func (q *quick) own(r *reader, p unsafe.Pointer, b []byte, i int) (int, bool) {
 	case r.does == blobs && c == '"':
 		if end, ok := plainText(b, i+1); ok {
 			blob, err := base64.StdEncoding.AppendDecode([]byte{}, b[i+1:end])
-			*(*[]byte)(p) = blob
+			*(*[]byte)(p) = slices.Clip(blob)
 			return end + 1, err == nil
 		}
 	case r.does == anything, r.does == trees && c == '{':

@@ -140,7 +140,7 @@ func (m *readers) byKind(r *reader) {
 	case reflect.Float32, reflect.Float64:
 		r.does = floats
 	case reflect.Interface:
-		if t == anyType {
+		if t.NumMethod() == 0 {
 			r.does = anything
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

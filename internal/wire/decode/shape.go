@@ -57,6 +57,9 @@ func (s *shape) add(t reflect.Type) {
 		s.add(t.Elem())
 	case reflect.Struct:
 		s.addFields(t)
+	case reflect.Interface:
+		// The hook for numbers is only for any itself.
+		s.odd = s.odd || t != anyType && t.NumMethod() == 0
 	case reflect.Complex64, reflect.Complex128, reflect.Chan, reflect.Func, reflect.UnsafePointer:
 		s.odd = true
 	}

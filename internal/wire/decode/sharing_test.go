@@ -287,3 +287,11 @@ func TestAMeterPausesLongerAndLonger(t *testing.T) {
 	}
 	assert.Equal(t, mostPause, paused)
 }
+
+func TestSharedBytesInMapsHaveNoSpareCapacity(t *testing.T) {
+	a, b := decodeAll[*corev1.Secret](t, wire.JSON, `{"data":{"a":"YWJjZA=="}}`, Share[map[string][]byte]())
+	require.Equal(t, mapOf(a.Data), mapOf(b.Data))
+	x, y := append(a.Data["a"], 'x'), append(b.Data["a"], 'y')
+	assert.Equal(t, "abcdx", string(x))
+	assert.Equal(t, "abcdy", string(y))
+}

@@ -31,8 +31,14 @@ type untypedMember struct {
 	value any
 }
 
-// untypedTables is a power of two.
-const untypedTables = 64
+const (
+	// untypedTables is a power of two.
+	untypedTables = 64
+	// mostShared is the largest depth of shared values: each level scans and hashes its bytes.
+	mostShared = 16
+	// mostStack is the largest number of members whose memory stays.
+	mostStack = 4096
+)
 
 // at decodes the value at i, and returns its end. The value belongs to a member with a name.
 func (u *untyped) at(i int, name string) (value any, end int, ok bool) {
@@ -65,7 +71,7 @@ func (u *untyped) at(i int, name string) (value any, end int, ok bool) {
 
 // shared looks the object or array at i up before it decodes it, except for the outermost value.
 func (u *untyped) shared(i int, name string) (value any, end int, ok bool) {
-	if u.tables == nil || u.depth == 0 {
+	if u.tables == nil || u.depth == 0 || u.depth > mostShared || u.depth == 1 && u.metadata {
 		return u.inside(i)
 	}
 	if at(u.b, i+1) == u.b[i]+2 {
@@ -193,6 +199,9 @@ func (u *untyped) decode(b []byte, i, most int) (any, int, bool) {
 	if u.b = nil; !ok {
 		clear(u.stack)
 		u.stack = u.stack[:0]
+	}
+	if cap(u.stack) > mostStack {
+		u.stack = nil
 	}
 	return value, end, ok
 }

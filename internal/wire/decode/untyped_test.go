@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -71,4 +72,44 @@ func TestUnstructuredNeedsNoKind(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "a", object.GetName())
 	}
+}
+
+// A value in the spec may have the same bytes as the metadata of an object.
+func TestUnstructuredSkipsManagedFieldsWhateverWasShared(t *testing.T) {
+	const metadata = `{"managedFields":[1],"name":"a"}`
+	d := decoderOf[*unstructured.Unstructured](t, SkipManagedFields())
+	whole := map[string]any{"managedFields": []any{int64(1)}, "name": "a"}
+	skipped := map[string]any{"name": "a"}
+	for range 3 {
+		got, err := decodes(t, d, wire.JSON, []byte(`{"metadata":`+metadata+`}`))
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"metadata": skipped}, got.Object)
+		got, err = decodes(t, d, wire.JSON, []byte(`{"metadata":`+metadata+`,"spec":{"metadata":`+metadata+`}}`))
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"metadata": skipped, "spec": map[string]any{"metadata": whole}}, got.Object)
+	}
+}
+
+func TestUnstructuredKeepsNoMemoryOfALongList(t *testing.T) {
+	d := decoderOf[*unstructured.Unstructured](t)
+	_, err := decodes(t, d, wire.JSON, []byte(`{"a":[0`+strings.Repeat(",0", 100_000)+`]}`))
+	require.NoError(t, err)
+	assert.LessOrEqual(t, cap(d.json.quick.untyped.stack), mostStack)
+}
+
+// namedAny is an empty interface with a name.
+type namedAny any
+
+func TestNamedEmptyInterfacesHoldTheNumbersOfUtiljson(t *testing.T) {
+	type object struct {
+		Field namedAny
+		Map   map[string]namedAny
+		List  []namedAny
+	}
+	const text = `{"Field":1,"Map":{"a":-0},"List":[1.5,2]}`
+	want := &object{}
+	require.NoError(t, utiljson.Unmarshal([]byte(text), want))
+	got, err := decodes(t, decoderOf[*object](t), wire.JSON, []byte(text))
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
 }
