@@ -227,7 +227,7 @@ func TestStopReportsWhatIsLeft(t *testing.T) {
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
 		assert.ErrorIs(t, err, ErrDrainTimeout)
-		assert.Len(t, left.Left, 2)
+		assert.Len(t, left.Pending, 2)
 	})
 }
 

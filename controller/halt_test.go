@@ -56,7 +56,7 @@ func TestHaltEndsWhatRunsAndWhatFinishes(t *testing.T) {
 					assert.Zero(t, time.Since(before))
 					assert.Equal(t, []error{ErrHalt}, causes)
 					assert.Equal(t, ErrHalt, left.Cause)
-					assert.Len(t, left.Left, 2)
+					assert.Len(t, left.Pending, 2)
 				})
 			})
 		}

@@ -193,10 +193,10 @@ func (s *shift) left(cause error) error {
 	e := &eventqueue.DrainError{Cause: cause}
 	for _, key := range slices.SortedFunc(maps.Keys(s.jobs), store.Key.Compare) {
 		if j := s.jobs[key]; j.err != nil || j.due || j.parked {
-			e.Left = append(e.Left, eventqueue.Left{Key: key, Events: 1, Err: j.err})
+			e.Pending = append(e.Pending, eventqueue.Pending{Key: key, Events: 1, Err: j.err})
 		}
 	}
-	if len(e.Left) == 0 {
+	if len(e.Pending) == 0 {
 		return nil
 	}
 	return e

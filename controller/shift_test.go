@@ -37,9 +37,9 @@ func TestStopFinishesWhatWaitsAndSaysWhatIsLeft(t *testing.T) {
 		assert.Len(t, got.take(), 3)
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
-		require.Len(t, left.Left, 1)
-		assert.Equal(t, "b", left.Left[0].Key.Name)
-		assert.EqualError(t, left.Left[0].Err, "ouch")
+		require.Len(t, left.Pending, 1)
+		assert.Equal(t, "b", left.Pending[0].Key.Name)
+		assert.EqualError(t, left.Pending[0].Err, "ouch")
 		assert.NoError(t, left.Cause)
 	})
 }
@@ -63,7 +63,7 @@ func TestStopHasALimitedTime(t *testing.T) {
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
 		assert.ErrorIs(t, err, ErrDrainTimeout)
-		assert.Len(t, left.Left, 2)
+		assert.Len(t, left.Pending, 2)
 	})
 }
 
@@ -86,7 +86,7 @@ func TestHaltLeavesNoTimeToFinish(t *testing.T) {
 		require.ErrorAs(t, stop(), &left)
 		assert.Equal(t, ErrHalt, left.Cause)
 		assert.Zero(t, time.Since(before))
-		assert.Len(t, left.Left, 2)
+		assert.Len(t, left.Pending, 2)
 		assert.Equal(t, 1, calls)
 	})
 }
@@ -162,8 +162,8 @@ func TestKeyWhoseCacheIsLateIsLeftWhenItsInformerStops(t *testing.T) {
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, stop(), &left)
 		assert.Equal(t, time.Second, time.Since(began), "there is nothing to wait for")
-		require.Len(t, left.Left, 1)
-		assert.Equal(t, "a", left.Left[0].Key.Name)
+		require.Len(t, left.Pending, 1)
+		assert.Equal(t, "a", left.Pending[0].Key.Name)
 		assert.NoError(t, left.Cause)
 		assert.Equal(t, []string{"a0"}, got.take())
 		require.NoError(t, stopConfigMaps())

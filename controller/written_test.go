@@ -319,8 +319,8 @@ func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 		assert.ErrorIs(t, err, ErrDrainTimeout)
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
-		require.Len(t, left.Left, 1, "nothing more is to be done for b")
-		assert.Equal(t, "a", left.Left[0].Key.Name)
+		require.Len(t, left.Pending, 1, "nothing more is to be done for b")
+		assert.Equal(t, "a", left.Pending[0].Key.Name)
 	})
 }
 

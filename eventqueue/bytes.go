@@ -52,7 +52,7 @@ func (c *Collection[T]) beyond() (objects []T, events int) {
 			}
 			objects = append(objects, object)
 		}
-		for _, b := range k.backlogs() {
+		for b := range k.backlogs() {
 			events += len(b.events)
 			for i := range b.events {
 				if e := &b.events[i]; e.PriorKnown {

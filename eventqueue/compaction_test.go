@@ -72,7 +72,7 @@ func TestMergeTable(t *testing.T) {
 					q := take(t, c)
 					before := collect(q)
 					defer func() { assert.Equal(t, before, collect(q), "a queue never changes") }()
-					q.PutBack() // put back without a back-off
+					q.Requeue() // put back without a back-off
 				}
 				run(row.then)
 				want := row.latest

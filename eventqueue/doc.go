@@ -26,7 +26,7 @@
 // [Collection.Process] does the same with several workers. [Collection.Events] yields single
 // events, and [Collection.ProcessEach] calls a function for each event. All of them build on
 // [Collection.Take]. Call Take directly to settle queues with [Queue.Done], [Queue.Fail] and
-// [Queue.PutBack].
+// [Queue.Requeue].
 //
 // [New] gives the collection a cache of its own; read it through [Collection.Cache]. [Follow]
 // creates a collection over an existing cache, which may have other followers. An informer serves
@@ -60,7 +60,7 @@
 // this order: objects with live events come before objects that have only events of the first list
 // or of a resync. One queue in eight still belongs to the second group, so that it does not starve.
 //
-// Break, return and [Queue.PutBack] put an object back in front of its group. A failed object goes
+// Break, return and [Queue.Requeue] put an object back in front of its group. A failed object goes
 // to the end of its group when its back-off is over. After a [Permanent] error, the remaining
 // events of an object go to the end of the group at once.
 //
@@ -87,7 +87,7 @@
 //     or Goexit as an error.
 //   - Fail with an error made by [Permanent]: the collection gives the queue up, as if it
 //     were acknowledged.
-//   - PutBack, break or return without Done: the queue goes back in front, and no failure is
+//   - Requeue, break or return without Done: the queue goes back in front, and no failure is
 //     counted. Collection.Process does this when its context has ended and the handler
 //     returned the context's error.
 //
@@ -114,7 +114,7 @@
 //
 // # Observing
 //
-// [Collection.Stats] and [Collection.QueueStates] report the state of a collection. The collection
+// [Collection.Stats] and [Collection.Pending] report the state of a collection. The collection
 // calls the function of [WithObserver] for each queue that it hands out. Use it for metrics and
 // traces.
 //
@@ -122,7 +122,7 @@
 //
 // A closed collection returns [ErrClosed]. A write to a collection that follows another cache fails
 // with [ErrReadOnly]. All other errors of writes come from [store.Cache]. [PanicError] reports a
-// handler's panic or Goexit under [Collection.Process]. [Reporting] wraps it, like every other
+// handler's panic or Goexit under [Collection.Process]. [ReportErrors] wraps it, like every other
 // failure, in a [HandlerError]. [DrainError] lists the keys that remained when draining ended.
 // [PredicateError] reports a panic of a predicate; [Stats] holds the last one.
 package eventqueue

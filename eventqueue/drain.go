@@ -48,13 +48,10 @@ func (c *Collection[T]) leftLocked(cause error) error {
 	if c.keys.len == 0 || c.isClosed() {
 		return nil
 	}
-	e := &DrainError{Cause: cause, Left: make([]Left, 0, c.keys.len)}
+	e := &DrainError{Cause: cause, Pending: make([]Pending, 0, c.keys.len)}
+	at := now()
 	for k := range c.keys.all() {
-		left := Left{Key: k.key, Out: k.out != nil, Err: k.err}
-		for _, b := range k.backlogs() {
-			left.Events += len(b.events)
-		}
-		e.Left = append(e.Left, left)
+		e.Pending = append(e.Pending, k.pending(at))
 	}
 	e.sort()
 	return e
@@ -65,5 +62,5 @@ func (c *Collection[T]) leftLocked(cause error) error {
 //
 //go:noinline
 func (e *DrainError) sort() {
-	slices.SortFunc(e.Left, func(a, b Left) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(e.Pending, func(a, b Pending) int { return a.Key.Compare(b.Key) })
 }

@@ -48,7 +48,7 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// HandlerError is a failure of a handler. [Reporting], controllers and informers report it. The
+// HandlerError is a failure of a handler. [ReportErrors], controllers and informers report it. The
 // failed events come again unless Err is [Permanent].
 type HandlerError struct {
 	// Key is the object that the handler failed on.
@@ -115,21 +115,10 @@ func (e *permanentError) Error() string { return e.err.Error() }
 
 func (e *permanentError) Unwrap() error { return e.err }
 
-// Left is a key with unacknowledged events when draining ended.
-type Left struct {
-	Key store.Key
-	// Events is the number of events that wait or are out.
-	Events int
-	// Out is true if a handler still held the key.
-	Out bool
-	// Err is the last failure of the key, or nil.
-	Err error
-}
-
 // DrainError lists the keys that remained when [Collection.Drain] ended.
 type DrainError struct {
-	// Left holds at least one element, in the order of keys.
-	Left []Left
+	// Pending holds at least one element, in the order of keys.
+	Pending []Pending
 	// Cause is the cause of the context that ended draining. It is nil if only failed keys
 	// remained.
 	Cause error
@@ -139,21 +128,21 @@ type DrainError struct {
 func (e *DrainError) Error() string {
 	const most = 5
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d key(s) left undone", len(e.Left))
+	fmt.Fprintf(&b, "%d key(s) left undone", len(e.Pending))
 	if e.Cause != nil {
 		fmt.Fprintf(&b, " (%v)", e.Cause)
 	}
-	for i, l := range e.Left {
+	for i, p := range e.Pending {
 		if i == most {
-			fmt.Fprintf(&b, "; and %d more", len(e.Left)-most)
+			fmt.Fprintf(&b, "; and %d more", len(e.Pending)-most)
 			break
 		}
-		fmt.Fprintf(&b, "; %q: %d event(s)", l.Key, l.Events)
-		if l.Out {
+		fmt.Fprintf(&b, "; %q: %d event(s)", p.Key, p.Events)
+		if p.InFlight {
 			b.WriteString(", handler still running")
 		}
-		if l.Err != nil {
-			fmt.Fprintf(&b, ", failed: %v", l.Err)
+		if p.Err != nil {
+			fmt.Fprintf(&b, ", failed: %v", p.Err)
 		}
 	}
 	return b.String()
@@ -165,9 +154,9 @@ func (e *DrainError) Unwrap() []error {
 	if e.Cause != nil {
 		errs = append(errs, e.Cause)
 	}
-	for _, l := range e.Left {
-		if l.Err != nil {
-			errs = append(errs, l.Err)
+	for _, p := range e.Pending {
+		if p.Err != nil {
+			errs = append(errs, p.Err)
 		}
 	}
 	return errs

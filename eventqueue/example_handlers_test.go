@@ -101,7 +101,7 @@ func ExampleCollection_Drain() {
 	<-consumed
 	var left *eventqueue.DrainError
 	if errors.As(err, &left) {
-		fmt.Println("left:", left.Left[0].Key, left.Left[0].Err)
+		fmt.Println("left:", left.Pending[0].Key, left.Pending[0].Err)
 	}
 	// Output: left: shop/till the till is jammed
 }

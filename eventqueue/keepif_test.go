@@ -104,7 +104,7 @@ func TestKeepIfForgetsOldIncarnationsThatItDoesNotKeep(t *testing.T) {
 				put(t, c, at("a", string(rune('a'+i)), i+1))
 				q := take(t, c)
 				assert.LessOrEqual(t, q.Len(), row.most)
-				q.PutBack()
+				q.Requeue()
 			}
 			assert.Equal(t, name == "nothing", c.Stats().Dropped > 0)
 			if name == "deletions" {
@@ -120,7 +120,7 @@ func TestWhatKeepIfChoseStaysWhenItIsPutBack(t *testing.T) {
 	put(t, c, at("a", "u", 1))
 	q := take(t, c)
 	put(t, c, at("a", "u", 2))
-	q.PutBack()
+	q.Requeue()
 	put(t, c, at("a", "u", 3))
 	assert.Equal(t, []string{"+1", "1>3"}, words(collect(take(t, c))))
 }

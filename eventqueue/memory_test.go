@@ -160,7 +160,7 @@ func TestMemoryOfManyKeysIsGivenBackThoughSomeStay(t *testing.T) {
 	}
 	assert.Less(t, live()-before, mib/2)
 	for _, q := range stuck {
-		q.PutBack()
+		q.Requeue()
 	}
 	for range stuck {
 		acknowledgeOne(t, c)

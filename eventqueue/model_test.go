@@ -216,7 +216,7 @@ func (w *world) settle(i int, how string, after int) {
 	case "fail":
 		q.Fail(no)
 	case "put back":
-		q.PutBack()
+		q.Requeue()
 	case "give up":
 		done = q.Len()
 		q.Fail(Permanent(no))
@@ -229,7 +229,7 @@ func (w *world) settle(i int, how string, after int) {
 	case "cancelled after some":
 		done = after
 		_ = each(nil)
-		q.PutBack()
+		q.Requeue()
 	case "fail having read some":
 		handed = nil
 		for e := range q.Events() {
@@ -240,7 +240,7 @@ func (w *world) settle(i int, how string, after int) {
 		q.Fail(no)
 	case "put back having read the newest":
 		handed = []Event[*thing]{q.Newest()}
-		q.PutBack()
+		q.Requeue()
 	}
 	w.con.acknowledge(q, done)
 	w.lives.settled(handed, done)
@@ -325,9 +325,9 @@ func runModel(rt *rapid.T, p policy) {
 
 // checkStats holds the statistics to what there is, counted one by one.
 func checkStats(t require.TestingT, c *Collection[*thing], out int) {
-	want := Stats{Keys: c.Len(), Out: out, Delayed: len(c.delayed)}
+	want := Stats{Keys: c.Len(), InFlight: out, Delayed: len(c.delayed)}
 	for k := range c.keys.all() {
-		for _, b := range k.backlogs() {
+		for b := range k.backlogs() {
 			want.Events += len(b.events)
 		}
 		if k.waits() {
@@ -335,6 +335,6 @@ func checkStats(t require.TestingT, c *Collection[*thing], out int) {
 		}
 	}
 	have := c.Stats()
-	require.Equal(t, want, Stats{Keys: have.Keys, Out: have.Out, Delayed: have.Delayed, Waiting: have.Waiting, Events: have.Events})
+	require.Equal(t, want, Stats{Keys: have.Keys, InFlight: have.InFlight, Delayed: have.Delayed, Waiting: have.Waiting, Events: have.Events})
 	require.Equal(t, want.Keys > 0, have.Oldest > 0)
 }

@@ -63,7 +63,7 @@ func TestNewsOfAnInitialObjectTakeItsInitialEventAlong(t *testing.T) {
 	news := take(t, c)
 	assert.Equal(t, []string{"+1", "1>4"}, words(collect(news)))
 	require.NoError(t, c.Add(at("z", "z", 5)))
-	news.PutBack()
+	news.Requeue()
 	assert.Equal(t, "c", take(t, c).Key().Name, "they are still news")
 }
 
@@ -116,7 +116,7 @@ func TestFailedNewsStayNews(t *testing.T) {
 	c := listed(t, WithLiveFirst(true))
 	x := take(t, c)
 	require.Equal(t, "x", x.Key().Name)
-	x.PutBack()
+	x.Requeue()
 	assert.Equal(t, "x", take(t, c).Key().Name, "in front")
 
 	c = listed(t, WithLiveFirst(true), WithBackoff(time.Hour, time.Hour))
@@ -158,7 +158,7 @@ func TestKeyWhoseTurnCameWhileItWasOutIsNext(t *testing.T) {
 		"in their order":   {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["a"].Done(); q["b"].Done() }, "b a d e"},
 		"in another order": {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done(); q["a"].Done() }, "b a d e"},
 		"failed":           {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["a"].Fail(no); q["b"].Fail(no) }, "b a d e"},
-		"put back":         {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done(); q["a"].PutBack() }, "a b d e"},
+		"put back":         {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done(); q["a"].Requeue() }, "a b d e"},
 		"merged away":      {func(c *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done() }, "b d e"},
 		"turned to live news": {func(c *Collection[*thing], q map[string]*Queue[*thing]) {
 			c.LiveFirst(true)
@@ -199,7 +199,7 @@ func TestQueueThatWasPutBackIsInFrontOfThoseThatWerePassed(t *testing.T) {
 		require.Nil(t, q)
 		for _, name := range back {
 			if name == 'c' {
-				queues[name].PutBack()
+				queues[name].Requeue()
 			} else {
 				queues[name].Done()
 			}

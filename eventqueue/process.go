@@ -12,8 +12,8 @@ import (
 //
 // If fn returns nil, Process acknowledges the queue, unless fn settled it. If fn returns an error,
 // Process calls [Queue.Fail]. If ctx has ended and the error is the error of ctx, Process calls
-// [Queue.PutBack] instead. A panic in fn counts as an error, a [*PanicError]; so does
-// [runtime.Goexit]. To receive the errors, wrap fn with [Reporting].
+// [Queue.Requeue] instead. A panic in fn counts as an error, a [*PanicError]; so does
+// [runtime.Goexit]. To receive the errors, wrap fn with [ReportErrors].
 //
 // The function fn gets ctx. Process never calls it concurrently for one key. It may call every
 // method of the collection except [Collection.Drain], which would wait for fn's own return.
@@ -22,14 +22,14 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 }
 
 // ProcessEach is [Collection.Process] for a handler of single events. It calls fn as [Queue.Each]
-// does, and reports failures as [Reporting] does. A nil report ignores the failures. The handler
+// does, and reports failures as [ReportErrors] does. A nil report ignores the failures. The handler
 // gets no queue, so ProcessEach reuses the memory of queues. A single worker runs in the caller's
 // goroutine.
 func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
 	if report == nil {
 		report = func(context.Context, *HandlerError) {}
 	}
-	c.process(ctx, workers, true, Reporting(func(ctx context.Context, q *Queue[T]) error {
+	c.process(ctx, workers, true, ReportErrors(func(ctx context.Context, q *Queue[T]) error {
 		return q.Each(ctx, func(event Event[T]) error { return fn(ctx, event) })
 	}, report))
 }
@@ -53,7 +53,7 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 			switch err := protect(ctx, q, fn, &exited); {
 			case err == nil:
 			case q.interrupted(ctx, err):
-				q.PutBack()
+				q.Requeue()
 			default:
 				q.Fail(err)
 			}
@@ -85,10 +85,10 @@ func protect[T any](ctx context.Context, q *Queue[T], fn func(context.Context, *
 	return err
 }
 
-// Reporting returns a function for [Collection.Process]. The function calls fn, and calls report if
+// ReportErrors returns a function for [Collection.Process]. The function calls fn, and calls report if
 // fn fails by an error, a panic or Goexit. It calls report before the queue is put back. It does
 // not report a failure that comes from the end of ctx or of the collection.
-func Reporting[T any](fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) func(context.Context, *Queue[T]) error {
+func ReportErrors[T any](fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) func(context.Context, *Queue[T]) error {
 	return func(ctx context.Context, q *Queue[T]) (err error) {
 		returned := false
 		defer func() {

@@ -89,7 +89,7 @@ func TestPanicErrorTellsWhatHappened(t *testing.T) {
 	require.NoError(t, c.Add(at("a", "u", 1)))
 	cause := errors.New("cause")
 	var reported *HandlerError
-	err := Reporting(func(context.Context, *Queue[*thing]) error { panic(cause) },
+	err := ReportErrors(func(context.Context, *Queue[*thing]) error { panic(cause) },
 		func(_ context.Context, err *HandlerError) { reported = err })(t.Context(), take(t, c))
 	require.NotNil(t, reported)
 	assert.Same(t, err, reported.Err)
@@ -120,7 +120,7 @@ func TestReportingTellsOfEveryWayToFail(t *testing.T) {
 				c := newThings()
 				require.NoError(t, c.Add(at("a", "u", 1)))
 				var reports []*HandlerError
-				stop := processing(t, c, 1, Reporting(func(_ context.Context, q *Queue[*thing]) error {
+				stop := processing(t, c, 1, ReportErrors(func(_ context.Context, q *Queue[*thing]) error {
 					if q.Attempt() == 1 {
 						return tc.fail()
 					}
@@ -152,7 +152,7 @@ func TestReportingThatPanicsIsAFailureToo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newThings()
 				require.NoError(t, c.Add(at("a", "u", 1)))
-				stop := processing(t, c, 1, Reporting(func(context.Context, *Queue[*thing]) error { return fail() },
+				stop := processing(t, c, 1, ReportErrors(func(context.Context, *Queue[*thing]) error { return fail() },
 					func(context.Context, *HandlerError) { panic("hook") }))
 				synctest.Wait()
 				assert.Equal(t, 1, c.Stats().Delayed)
@@ -182,7 +182,7 @@ func TestReportingSaysNothingOfTheEnd(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			reports := 0
-			err := Reporting(func(context.Context, *Queue[*thing]) error {
+			err := ReportErrors(func(context.Context, *Queue[*thing]) error {
 				tc.end(c, cancel)
 				return tc.err
 			}, func(context.Context, *HandlerError) { reports++ })(ctx, take(t, c))
@@ -207,7 +207,7 @@ func TestWhatTheEndInterruptsHasNotFailed(t *testing.T) {
 	q, err := c.Take(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 1, q.Attempt())
-	q.PutBack()
+	q.Requeue()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	c.Process(ctx, 1, func(context.Context, *Queue[*thing]) error {
@@ -303,11 +303,14 @@ func TestDrainReportsWhatIsLeft(t *testing.T) {
 		var left *DrainError
 		require.ErrorAs(t, err, &left)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Equal(t, []Left{
-			{Key: key("bad"), Events: 1, Err: no},
-			{Key: key("slow"), Events: 1, Out: true},
+		for i := range left.Pending {
+			left.Pending[i].Age, left.Pending[i].RetryIn = 0, 0
+		}
+		assert.Equal(t, []Pending{
+			{Key: key("bad"), Events: 1, Failures: left.Pending[0].Failures, Err: no},
+			{Key: key("slow"), Events: 1, InFlight: true},
 			{Key: key("waiting"), Events: 1},
-		}, left.Left)
+		}, left.Pending)
 		stop()
 	})
 }

@@ -73,10 +73,10 @@ func (q *Queue[T]) Fail(err error) {
 	q.of.settle(q, outcome{how: failed, err: err, panicked: isPanic(err)})
 }
 
-// PutBack puts the queue back in front of its group, as if it had not been handed out. It does not
+// Requeue puts the queue back in front of its group, as if it had not been handed out. It does not
 // count as a failure. Break and return in a loop's body have the same effect. Events that
 // [Queue.Each] completed do not come again.
-func (q *Queue[T]) PutBack() { q.of.settle(q, outcome{}) }
+func (q *Queue[T]) Requeue() { q.of.settle(q, outcome{}) }
 
 // Each calls fn for each event, oldest first, and acknowledges the event when fn returns nil. It
 // stops at the first error and returns it. Pass that error to Fail, or return it from a handler:

@@ -45,10 +45,10 @@ var firstOnly = map[string]func(t *testing.T, c *Collection[*thing]){
 			break
 		}
 	},
-	"Oldest, then PutBack": func(t *testing.T, c *Collection[*thing]) {
+	"Oldest, then Requeue": func(t *testing.T, c *Collection[*thing]) {
 		q := take(t, c)
 		q.Oldest()
-		q.PutBack()
+		q.Requeue()
 	},
 }
 
@@ -153,7 +153,7 @@ func TestAdditionThatWasNotHandedOverIsCancelledByADeletionThatCameMeanwhile(t *
 			q.Fail(err)
 			assert.Equal(t, row.want, next(t, c))
 			stats := c.Stats()
-			assert.Zero(t, stats.Keys+stats.Waiting+stats.Out+stats.Delayed+stats.Events)
+			assert.Zero(t, stats.Keys+stats.Waiting+stats.InFlight+stats.Delayed+stats.Events)
 			assert.NoError(t, c.Drain(t.Context()))
 			put(t, c, at("b", "x", 9))
 			assert.Equal(t, []string{"+9"}, next(t, c))

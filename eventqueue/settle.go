@@ -15,7 +15,7 @@ type outcome struct {
 type way uint8
 
 const (
-	putBack way = iota
+	requeued way = iota
 	done
 	failed
 	gaveUp
@@ -44,7 +44,7 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 		c.counters.panics++
 	}
 	if rest := q.left(o); len(rest) > 0 {
-		c.putBackLocked(k, q, rest)
+		c.requeueLocked(k, q, rest)
 	} else {
 		o.how = done
 	}
@@ -53,7 +53,7 @@ func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 		k.failures, k.err = 0, nil
 	}
 	if q.initial {
-		if o.how == putBack && k.waits() {
+		if o.how == requeued && k.waits() {
 			k.waiting.initial = true
 		} else {
 			c.initialSettledLocked()
@@ -78,9 +78,9 @@ func isPanic(err error) bool {
 	return ok || errors.Is(err, ErrAbandoned)
 }
 
-// putBackLocked makes the remaining events of a queue wait again, merged with the events that came
+// requeueLocked makes the remaining events of a queue wait again, merged with the events that came
 // meanwhile. If all of them cancel each other, no event waits.
-func (c *Collection[T]) putBackLocked(k *keyState[T], q *Queue[T], rest []record[T]) {
+func (c *Collection[T]) requeueLocked(k *keyState[T], q *Queue[T], rest []record[T]) {
 	b := &k.waiting
 	news := slices.Clone(b.events)
 	if len(news) == 0 {

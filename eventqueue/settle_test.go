@@ -44,7 +44,7 @@ func TestWaysToSettle(t *testing.T) {
 		"Done": {settle: func(_ *testing.T, q *Queue[*thing]) { q.Done() }, next: "b"},
 		"Fail": {settle: func(_ *testing.T, q *Queue[*thing]) { q.Fail(errNo) },
 			next: "b", left: []string{"+1", "1>2", "2>3", "3>4"}, attempt: 2, delayed: 1},
-		"PutBack": {settle: func(_ *testing.T, q *Queue[*thing]) { q.PutBack() },
+		"Requeue": {settle: func(_ *testing.T, q *Queue[*thing]) { q.Requeue() },
 			next: "a", left: []string{"+1", "1>2", "2>3", "3>4"}, attempt: 1},
 		"Fail for good": {settle: func(_ *testing.T, q *Queue[*thing]) { q.Fail(fmt.Errorf("wrapped: %w", Permanent(errNo))) }, next: "b"},
 		"Each, then Fail": {settle: func(t *testing.T, q *Queue[*thing]) { q.Fail(q.Each(t.Context(), upTo("3", errNo))) },
@@ -52,10 +52,10 @@ func TestWaysToSettle(t *testing.T) {
 		"Each, then Fail for good": {settle: func(t *testing.T, q *Queue[*thing]) { q.Fail(q.Each(t.Context(), upTo("3", Permanent(errNo)))) },
 			next: "b", left: []string{"3>4"}, attempt: 1},
 		"Each, then Fail for good on the last": {settle: func(t *testing.T, q *Queue[*thing]) { q.Fail(q.Each(t.Context(), upTo("4", Permanent(errNo)))) }, next: "b"},
-		"Each, then PutBack": {settle: func(t *testing.T, q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("3", errNo)); q.PutBack() },
+		"Each, then Requeue": {settle: func(t *testing.T, q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("3", errNo)); q.Requeue() },
 			next: "a", left: []string{"2>3", "3>4"}, attempt: 1},
 		"Each to the end, then Fail": {settle: func(t *testing.T, q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.Fail(errNo) }, next: "b"},
-		"twice":                      {settle: func(_ *testing.T, q *Queue[*thing]) { q.Done(); q.PutBack(); q.Fail(errNo) }, next: "b"},
+		"twice":                      {settle: func(_ *testing.T, q *Queue[*thing]) { q.Done(); q.Requeue(); q.Fail(errNo) }, next: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestNewsKeepTheirPlaceWhateverHappensToWhatIsOut(t *testing.T) {
 		"Done":            {func(q *Queue[*thing]) { q.Done() }, "b"},
 		"Fail":            {func(q *Queue[*thing]) { q.Fail(errNo) }, "b"},
 		"Fail for good":   {func(q *Queue[*thing]) { q.Fail(Permanent(errNo)) }, "b"},
-		"PutBack":         {func(q *Queue[*thing]) { q.PutBack() }, "a"},
-		"Each to the end": {func(q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.PutBack() }, "b"},
+		"Requeue":         {func(q *Queue[*thing]) { q.Requeue() }, "a"},
+		"Each to the end": {func(q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.Requeue() }, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := four(t)
@@ -160,11 +160,11 @@ func TestPutBackQueueOfTheFirstListHoldsUpSyncedAndAFailureDoesNot(t *testing.T)
 		settle func(q *Queue[*thing])
 		synced bool
 	}{
-		"PutBack":       {func(q *Queue[*thing]) { q.PutBack() }, false},
+		"Requeue":       {func(q *Queue[*thing]) { q.Requeue() }, false},
 		"Fail":          {func(q *Queue[*thing]) { q.Fail(errNo) }, true},
 		"Fail for good": {func(q *Queue[*thing]) { q.Fail(Permanent(errNo)) }, true},
 		"Done":          {func(q *Queue[*thing]) { q.Done() }, true},
-		"all by Each":   {func(q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.PutBack() }, true},
+		"all by Each":   {func(q *Queue[*thing]) { _ = q.Each(t.Context(), upTo("9", nil)); q.Requeue() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newThings(WithBackoff(time.Hour, time.Hour))

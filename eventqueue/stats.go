@@ -12,8 +12,8 @@ type Stats struct {
 	Waiting int
 	// Delayed is the number of keys in back-off.
 	Delayed int
-	// Out is the number of queues that were handed out and not settled yet.
-	Out int
+	// InFlight is the number of queues that were handed out and not settled yet.
+	InFlight int
 	// Events is the number of events that wait or are out.
 	Events int
 	// Oldest is the time since the oldest unacknowledged event came, even if later events were
@@ -44,13 +44,14 @@ func (c *Collection[T]) Stats() Stats {
 	defer c.mu.Unlock()
 	n := &c.counters
 	s := Stats{
-		Keys: c.keys.len, Waiting: n.waiting, Delayed: len(c.delayed), Out: n.out, Events: n.events,
+		Keys: c.keys.len, Waiting: n.waiting, Delayed: len(c.delayed), InFlight: n.out, Events: n.events,
 		Merged: n.merged, Dropped: n.dropped, Retries: n.retries, Panics: n.panics, GivenUp: n.givenUp,
 		PredicateFailures: n.predicateFailures, PredicateErr: n.predicateErr,
 	}
+	at := now()
 	for k := range c.keys.all() {
-		for _, b := range k.backlogs() {
-			s.Oldest = max(s.Oldest, now()-b.since)
+		for b := range k.backlogs() {
+			s.Oldest = max(s.Oldest, at-b.since)
 		}
 	}
 	return s

@@ -24,7 +24,7 @@ func TestStats(t *testing.T) {
 
 		a := take(t, c)
 		require.NoError(t, c.Update(at("a", "u", 3)))
-		assert.Equal(t, Stats{Keys: 2, Waiting: 2, Out: 1, Events: 4, Oldest: time.Minute}, c.Stats(), "what is out counts")
+		assert.Equal(t, Stats{Keys: 2, Waiting: 2, InFlight: 1, Events: 4, Oldest: time.Minute}, c.Stats(), "what is out counts")
 		a.Done()
 		assert.Equal(t, Stats{Keys: 2, Waiting: 2, Events: 2}, c.Stats(), "the oldest is done")
 
@@ -59,7 +59,7 @@ func TestStatsCountWhatIsMerged(t *testing.T) {
 	c.Resync()
 	assert.EqualValues(t, 6, c.Stats().Merged)
 	require.NoError(t, c.Update(at("a", "u", 6)))
-	q.PutBack()
+	q.Requeue()
 	assert.EqualValues(t, 7, c.Stats().Merged, "with what was put back")
 	assert.Equal(t, 1, c.Stats().Events)
 }

@@ -103,7 +103,7 @@ func runStorm(t *testing.T, p policy, seed uint64) {
 	defer c.cache.Follow(said)()
 	s := &storm{con: newConsumer(p), running: map[store.Key]bool{}, random: rand.New(rand.NewPCG(seed, 2))}
 	var wrong atomic.Value
-	stop := processing(t, c, 3, Reporting(s.handle, func(_ context.Context, err *HandlerError) {
+	stop := processing(t, c, 3, ReportErrors(s.handle, func(_ context.Context, err *HandlerError) {
 		var panicked *PanicError
 		if errors.As(err, &panicked) && panicked.Value != "ouch" && panicked.Value != ErrAbandoned {
 			wrong.Store(err)
@@ -194,7 +194,7 @@ func runClosedStorm(t *testing.T, p policy, seed uint64) {
 	ended.Wait()
 	assert.ErrorIs(t, c.Add(at("a", "u", 1000)), ErrClosed)
 	stats := c.Stats()
-	assert.Zero(t, stats.Keys+stats.Waiting+stats.Delayed+stats.Out+stats.Events+int(stats.Oldest))
+	assert.Zero(t, stats.Keys+stats.Waiting+stats.Delayed+stats.InFlight+stats.Events+int(stats.Oldest))
 	_, err := c.Take(t.Context())
 	assert.ErrorIs(t, err, ErrClosed)
 	assert.True(t, c.buffer.empty())

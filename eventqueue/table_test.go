@@ -131,7 +131,7 @@ func (m *tableModel) add(next told) {
 	}
 }
 
-func (m *tableModel) putBack(tried []told) {
+func (m *tableModel) requeued(tried []told) {
 	news := m.waiting
 	m.waiting = nil
 	for _, e := range tried {
@@ -180,8 +180,8 @@ func (m *tableModel) follow(seed uint64) error {
 				tried, m.waiting = m.waiting, nil
 			}
 		case out != nil && op == 10:
-			m.putBack(tried)
-			out.PutBack()
+			m.requeued(tried)
+			out.Requeue()
 			out = nil
 		case out != nil:
 			out.Done()

@@ -7,7 +7,7 @@ import (
 )
 
 // Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
-// [Queue.PutBack]; a loop over [Collection.Queues] settles by itself. Take returns the cause of ctx
+// [Queue.Requeue]; a loop over [Collection.Queues] settles by itself. Take returns the cause of ctx
 // once ctx has ended, and [ErrClosed] once the collection is closed.
 func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 	q := new(Queue[T])
@@ -71,7 +71,7 @@ func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
 		case !returned:
 			q.Fail(ErrAbandoned)
 		case !more:
-			q.PutBack()
+			q.Requeue()
 		default:
 			q.Done()
 		}

@@ -48,10 +48,10 @@ func (s *Subscription[T]) Stats() eventqueue.Stats { return s.queues.Stats() }
 // [eventqueue.Collection.Bytes].
 func (s *Subscription[T]) Bytes() int64 { return s.queues.Bytes(nil) }
 
-// QueueStates returns the states of the queues of single objects, the oldest first, up to limit:
-// see [eventqueue.Collection.QueueStates].
-func (s *Subscription[T]) QueueStates(limit int) []eventqueue.QueueState {
-	return s.queues.QueueStates(limit)
+// Pending returns at most limit keys with unacknowledged events, oldest first:
+// see [eventqueue.Collection.Pending].
+func (s *Subscription[T]) Pending(limit int) []eventqueue.Pending {
+	return s.queues.Pending(limit)
 }
 
 // KeepIf sets a predicate that selects the events that are handed over one by one: see

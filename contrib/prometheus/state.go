@@ -45,7 +45,7 @@ var queueMetrics = []queueMetric{
 	newQueueMetric("keys", "Objects with events that wait or are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Keys) }),
 	newQueueMetric("waiting", "Objects with events that wait.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Waiting) }),
 	newQueueMetric("delayed", "Objects in back-off.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Delayed) }),
-	newQueueMetric("out", "Objects that are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Out) }),
+	newQueueMetric("out", "Objects that are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.InFlight) }),
 	newQueueMetric("events", "Events that wait or are being handled.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return float64(s.Events) }),
 	newQueueMetric("oldest_seconds", "Age of the oldest event.", prom.GaugeValue, func(s *eventqueue.Stats) float64 { return s.Oldest.Seconds() }),
 	newQueueMetric("merged_total", "Events that were merged into others.", prom.CounterValue, func(s *eventqueue.Stats) float64 { return float64(s.Merged) }),

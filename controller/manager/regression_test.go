@@ -41,7 +41,7 @@ func TestStopWithAKeyInBackOffIsNoFailure(t *testing.T) {
 }
 
 func TestOtherFailuresAtTheEndAreReturned(t *testing.T) {
-	left := &eventqueue.DrainError{Left: []eventqueue.Left{{Key: store.Key{Name: "a"}}}}
+	left := &eventqueue.DrainError{Pending: []eventqueue.Pending{{Key: store.Key{Name: "a"}}}}
 	assert.True(t, onlyLeft(errors.Join(&informer.SubscriptionError{Subscription: "s", Err: left}, left)))
 	assert.False(t, onlyLeft(errors.Join(left, errors.New("ouch"))))
 	assert.False(t, onlyLeft(nil))

@@ -75,13 +75,11 @@ func (d *diary) look(title string) {
 	d.writeLocked("== %s", title)
 	for _, s := range d.pods.Subscriptions() {
 		var keys []string
-		for _, q := range s.QueueStates(100) {
+		for _, q := range s.Pending(100) {
 			keys = append(keys, q.Key.Name)
 		}
 		slices.Sort(keys)
-		// A key is there twice if it is out and has more waiting: how much of a burst was handed
-		// out first is a matter of chance.
-		d.writeLocked("%s waits for %v", s.Name(), slices.Compact(keys))
+		d.writeLocked("%s waits for %v", s.Name(), keys)
 	}
 	for key, p := range d.pods.Cache().All() {
 		d.writeLocked("cache: %s %s", key, d.podLocked(p))

@@ -66,7 +66,7 @@ func (w *watched[T]) state() Informer {
 	}
 	for _, subscription := range w.informer.Subscriptions() {
 		s.Subscribers = append(s.Subscribers, newSubscriber(subscription.Name(), isClosed(subscription.Synced()),
-			subscription.Stats(), subscription.QueueStates(shownQueues)))
+			subscription.Stats(), subscription.Pending(shownQueues)))
 	}
 	return s
 }
@@ -86,10 +86,10 @@ func newReflector(scope informer.ScopeState) Reflector {
 	return r
 }
 
-func newSubscriber(name string, synced bool, stats eventqueue.Stats, queues []eventqueue.QueueState) Subscriber {
+func newSubscriber(name string, synced bool, stats eventqueue.Stats, queues []eventqueue.Pending) Subscriber {
 	s := Subscriber{
 		Name: name, Synced: synced,
-		Keys: stats.Keys, Waiting: stats.Waiting, Delayed: stats.Delayed, Out: stats.Out, Events: stats.Events,
+		Keys: stats.Keys, Waiting: stats.Waiting, Delayed: stats.Delayed, Out: stats.InFlight, Events: stats.Events,
 		OldestSeconds: stats.Oldest.Seconds(),
 		Merged:        stats.Merged, Dropped: stats.Dropped, Retries: stats.Retries, Panics: stats.Panics, GivenUp: stats.GivenUp,
 	}
@@ -99,9 +99,9 @@ func newSubscriber(name string, synced bool, stats eventqueue.Stats, queues []ev
 	return s
 }
 
-func newQueue(subscriber string, q eventqueue.QueueState) Queue {
+func newQueue(subscriber string, q eventqueue.Pending) Queue {
 	shown := Queue{
-		Subscriber: subscriber, Key: q.Key.String(), Events: q.Events, AgeSeconds: q.Age.Seconds(), Out: q.Out,
+		Subscriber: subscriber, Key: q.Key.String(), Events: q.Events, AgeSeconds: q.Age.Seconds(), Out: q.InFlight,
 		Failures: q.Failures, RetryInSeconds: q.RetryIn.Seconds(), where: key(q.Key),
 	}
 	if q.Err != nil {
@@ -146,7 +146,7 @@ func (w *watched[T]) object(k key, masked [][]string) (ObjectState, bool) {
 		s.YAML = text
 	}
 	for _, subscription := range w.informer.Subscriptions() {
-		for _, q := range subscription.QueueStates(searchedQueues) {
+		for _, q := range subscription.Pending(searchedQueues) {
 			if key(q.Key) == k {
 				s.Queues = append(s.Queues, newQueue(subscription.Name(), q))
 			}
