@@ -49,7 +49,8 @@
 // and decoded objects must not be edited in place. A DeepCopy may be edited. append to a shared
 // slice is safe, because shared slices have no spare capacity.
 //
-// Each field has its own table in each decoder. A table holds a bounded number of bytes and values.
+// Each field has its own table in each decoder. A table holds a bounded number of bytes and values,
+// and all tables of a decoder hold about 4 MiB of bytes.
 // If few of the bytes that were looked up were found, the decoder empties the table and uses it
 // less and less often. Other tables are not affected: annotations may be unique while labels
 // repeat. Objects and arrays inside of any have a table for each name of a member, where 64 tables

@@ -20,6 +20,7 @@ type quick struct {
 	root    *reader
 	library *jsonDecoder // decodes the values that quick leaves
 	tables  []table[reflect.Value]
+	kept    int             // bytes of the keys in all tables
 	spares  []reflect.Value // for the readers of lists: reused memory for elements
 	untyped untyped
 
@@ -56,8 +57,18 @@ func (q *quick) decode(data []byte, p unsafe.Pointer) bool {
 	return q.done(ok && n == len(data))
 }
 
-// done sets the pause after an object.
+// done sets the pause after an object, and bounds the memory of the tables.
 func (q *quick) done(ok bool) bool {
+	if q.kept > mostKept {
+		for i := range q.tables {
+			q.tables[i].turn()
+		}
+		if q.untyped.tables != nil {
+			for i := range q.untyped.tables {
+				q.untyped.tables[i].turn()
+			}
+		}
+	}
 	if ok {
 		q.last = 0
 		return true

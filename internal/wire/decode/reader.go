@@ -220,8 +220,14 @@ func (c *Codec[T]) newQuick(d *jsonDecoder) *quick {
 		c.tables, c.lists = m.tables, m.lists
 	})
 	q := &quick{root: c.root, library: d, tables: make([]table[reflect.Value], c.tables), spares: make([]reflect.Value, c.lists)}
+	for i := range q.tables {
+		q.tables[i].kept = &q.kept
+	}
 	if c.settings.shares[treeType] {
-		q.untyped.tables = new([untypedTables]table[any])
+		q.untyped.tables, q.untyped.empty = new([untypedTables]table[any]), map[string]any{}
+		for i := range q.untyped.tables {
+			q.untyped.tables[i].kept = &q.kept
+		}
 	}
 	q.untyped.skipManagedFields = c.settings.skipManagedFields && c.elem == unstructuredType
 	return q

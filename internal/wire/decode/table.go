@@ -8,6 +8,8 @@ import "hash/maphash"
 type table[X any] struct {
 	young, old map[uint64]entry[X]
 	size       int      // bytes of the keys in young
+	oldSize    int      // bytes of the keys in old
+	kept       *int     // bytes of the keys in all tables of the decoder
 	asked      []uint64 // hashes of keys, each in one of two places
 	noted      int      // the number of hashes since asked got its size
 	meter      meter
@@ -29,6 +31,8 @@ const (
 	// A generation is full with so many values or so many bytes of keys.
 	fullValues = 4096
 	fullBytes  = 512 << 10
+	// All tables of a decoder drop their old generations after this number of bytes of keys.
+	mostKept = 4 << 20
 	// The numbers of remembered hashes of first lookups: few at first, since most resources have
 	// few objects.
 	fewAsked  = 512
@@ -42,7 +46,9 @@ var seed = maphash.MakeSeed()
 func (t *table[X]) open() bool {
 	open := t.meter.open()
 	if !open && t.asked != nil && t.meter.hopeless() {
-		t.young, t.old, t.size, t.asked, t.noted = nil, nil, 0, nil, 0
+		t.turn()
+		t.turn()
+		t.asked, t.noted = nil, 0
 	}
 	return open
 }
@@ -80,8 +86,16 @@ func (t *table[X]) put(a answer, key []byte, value X) {
 
 func (t *table[X]) add(hash uint64, e entry[X]) {
 	if t.young == nil || len(t.young) >= fullValues || t.size+len(e.key) > fullBytes {
-		t.old, t.young, t.size = t.young, make(map[uint64]entry[X]), 0
+		t.turn()
+		t.young = make(map[uint64]entry[X])
 	}
 	t.young[hash] = e
 	t.size += len(e.key)
+	*t.kept += len(e.key)
+}
+
+// turn drops the old generation.
+func (t *table[X]) turn() {
+	*t.kept -= t.oldSize
+	t.old, t.oldSize, t.young, t.size = t.young, t.size, nil, 0
 }

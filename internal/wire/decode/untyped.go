@@ -17,6 +17,8 @@ type untyped struct {
 	// tables share objects and arrays with the same bytes, by the name of the member that has them;
 	// nil without sharing. Names with the same hash have one table.
 	tables *[untypedTables]table[any]
+	// empty is every empty object.
+	empty any
 	// skipManagedFields applies to objects whose metadata has the depth 2.
 	skipManagedFields, metadata bool
 
@@ -76,7 +78,7 @@ func (u *untyped) shared(i int, name string) (value any, end int, ok bool) {
 	}
 	if at(u.b, i+1) == u.b[i]+2 {
 		if u.b[i] == '{' {
-			return emptyObject, i + 2, true
+			return u.empty, i + 2, true
 		}
 		return emptyArray, i + 2, true
 	}
@@ -100,8 +102,8 @@ func (u *untyped) shared(i int, name string) (value any, end int, ok bool) {
 	return value, end, ok
 }
 
-// Empty objects and arrays are shared by everything that shares: managed fields have many.
-var emptyObject, emptyArray any = map[string]any{}, []any{}
+// emptyArray is every empty array, of which managed fields have many. It cannot be changed.
+var emptyArray any = []any{}
 
 // inside decodes the object or array at i.
 func (u *untyped) inside(i int) (value any, end int, ok bool) {

@@ -113,3 +113,21 @@ func TestNamedEmptyInterfacesHoldTheNumbersOfUtiljson(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 }
+
+// Each of many members has a table.
+func TestTablesOfADecoderAreBoundedTogether(t *testing.T) {
+	d := decoderOf[*unstructured.Unstructured](t)
+	for i := range 400 {
+		value := strings.Repeat(fmt.Sprintf("%08d", i), 4<<10)
+		for range 3 {
+			_, err := decodes(t, d, wire.JSON, fmt.Appendf(nil, `{"m%d":{"a":"%s"}}`, i%50, value))
+			require.NoError(t, err)
+		}
+		kept := 0
+		for j := range d.json.quick.untyped.tables {
+			kept += d.json.quick.untyped.tables[j].size + d.json.quick.untyped.tables[j].oldSize
+		}
+		require.Equal(t, kept, d.json.quick.kept)
+		require.LessOrEqual(t, kept, mostKept+len(value)+100)
+	}
+}
