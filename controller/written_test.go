@@ -12,6 +12,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -247,10 +248,10 @@ func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
 func TestObjectsOfOneTypeAreNotTakenForOfOneKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		client, err := dynamic.NewForConfig(w.server.Config())
+		api, err := dynamic.NewForConfig(w.server.Config())
 		require.NoError(t, err)
 		source := func(resource string) *watching[*unstructured.Unstructured] {
-			i := informer.New(reflector.Dynamic(client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource})))
+			i := informer.New(client.Dynamic(api.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource})))
 			go func() { assert.NoError(t, i.Run(t.Context())) }()
 			return &watching[*unstructured.Unstructured]{informer: i}
 		}
@@ -258,7 +259,7 @@ func TestObjectsOfOneTypeAreNotTakenForOfOneKind(t *testing.T) {
 		synctest.Wait()
 		w.create(configMap("a"), secret("s", "a"))
 		synctest.Wait()
-		s, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("ns").Get(t.Context(), "s", metav1.GetOptions{})
+		s, err := api.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("ns").Get(t.Context(), "s", metav1.GetOptions{})
 		require.NoError(t, err)
 		assert.True(t, secrets.has(written{object: s}))
 		assert.False(t, configMaps.has(written{object: s}))

@@ -17,7 +17,7 @@
 // subscribes with [Informer.HandleFiltered] or [Informer.SubscribeFiltered].
 //
 // [NewTransformed] caches the results of a function on the objects. [NewMetadata] caches only their
-// metadata. New with [reflector.Dynamic] caches objects without a Go type. [WithStore] puts a store
+// metadata. New with [client.Dynamic] caches objects without a Go type. [WithStore] puts a store
 // behind the cache, such as a file from which the next process restores the cache: see package
 // persist.
 //
@@ -46,8 +46,8 @@
 //     left something behind for that object. With a predicate, an object that begins to satisfy the
 //     predicate is an addition. An object that ceases to satisfy it is a deletion.
 //   - I5. A slow subscriber delays neither other subscribers nor the reflector. It gets the latest
-//     state of an object and may miss the states in between. The size of its queue is bounded by the
-//     number of objects that exist or that it got. [WithCompaction] changes that.
+//     state of an object and may miss the states in between. The size of its queue is bounded by
+//     the number of objects that exist or that it got. [WithCompaction] changes that.
 //   - I6. An object that was deleted and created again is a deletion and an addition, even if the
 //     watch was broken at that time.
 //   - I7. A relist sends no events for unchanged objects. Only subscribers with [WithResync] get

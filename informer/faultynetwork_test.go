@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -78,7 +78,7 @@ func TestInformerSurvivesSilentNetwork(t *testing.T) {
 	const staleness = time.Minute
 	clients := map[string]func(*testing.T, *rest.Config) *Informer[*corev1.Pod]{
 		"resource": func(t *testing.T, config *rest.Config) *Informer[*corev1.Pod] {
-			resource, err := reflector.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "default")
+			resource, err := client.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "default")
 			require.NoError(t, err)
 			return New(resource, WithStaleness(staleness))
 		},
@@ -96,9 +96,9 @@ func TestInformerSurvivesSilentNetwork(t *testing.T) {
 		"before the first list": {true, 0},
 		"while it watches":      {false, watchLife + staleness + 2*time.Minute},
 	}
-	for client, newInformer := range clients {
+	for api, newInformer := range clients {
 		for name, c := range cases {
-			t.Run(client+"/"+name, func(t *testing.T) {
+			t.Run(api+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					server := reflectortest.Start(t)
 					require.NoError(t, server.Create(onNode("a", "n1")))

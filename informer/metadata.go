@@ -1,7 +1,7 @@
 package informer
 
 import (
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
@@ -15,11 +15,11 @@ type Metadata[K any] struct{ *metav1.PartialObjectMetadata }
 // NewMetadata returns an informer of the metadata of one resource. The server then sends only
 // metadata. The call must name the kind:
 //
-//	pods := informer.NewMetadata[corev1.Pod](client.Resource(gvr).Namespace("default"))
+//	pods := informer.NewMetadata[corev1.Pod](resource.Resource(gvr).Namespace("default"))
 //
-// For a resource without a Go type for its kind, use [New] with [reflector.Metadata], or name a
+// For a resource without a Go type for its kind, use [New] with [client.Metadata], or name a
 // type of your own.
-func NewMetadata[K any](client metadata.ResourceInterface, opts ...Option) *Informer[Metadata[K]] {
+func NewMetadata[K any](resource metadata.ResourceInterface, opts ...Option) *Informer[Metadata[K]] {
 	named := func(m *metav1.PartialObjectMetadata) (Metadata[K], error) { return Metadata[K]{m}, nil }
-	return NewTransformed(reflector.Metadata(client), named, store.ObjectKey[Metadata[K]], opts...)
+	return NewTransformed(client.Metadata(resource), named, store.ObjectKey[Metadata[K]], opts...)
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -22,9 +23,9 @@ func TestMetadataIsTypedByTheKindThatItStandsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(labelled(onNode("a", "n"), "web")))
-		client, err := metadata.NewForConfig(server.Config())
+		resource, err := metadata.NewForConfig(server.Config())
 		require.NoError(t, err)
-		i := NewMetadata[corev1.Pod](client.Resource(podResource).Namespace("default"))
+		i := NewMetadata[corev1.Pod](resource.Resource(podResource).Namespace("default"))
 		byApp, err := store.AddIndex(i.Cache(), "app", func(m Metadata[corev1.Pod]) []string { return []string{m.Labels["app"]} })
 		require.NoError(t, err)
 		gone := ""
@@ -48,9 +49,9 @@ func TestUnstructuredInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(onNode("a", "n")))
-		client, err := dynamic.NewForConfig(server.Config())
+		resource, err := dynamic.NewForConfig(server.Config())
 		require.NoError(t, err)
-		i := New(reflector.Dynamic(client.Resource(podResource).Namespace("default")))
+		i := New(client.Dynamic(resource.Resource(podResource).Namespace("default")))
 		stop := start(t, i)
 		require.NoError(t, i.WaitForSync(t.Context()))
 		object, ok := i.Cache().Get(store.Key{Namespace: "default", Name: "a"})

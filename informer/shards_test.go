@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -85,9 +86,9 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
 				server.SetSharding(gate)
-				client := podClient(server)
+				resource := podClient(server)
 				if c.shared {
-					client = reflector.ForShards(client)
+					resource = client.ForShards(resource)
 				}
 				for n := range 60 {
 					require.NoError(t, server.Create(onNode(fmt.Sprint("a-", n), "n")))
@@ -97,8 +98,8 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				pods.Handle(HandlerFunc[*corev1.Pod](d.Handle), WithCompaction(eventqueue.KeepAll))
 				all := store.Shards(store.ByUID, 4)
 				scope := func(n int) store.Scope { return store.Scope{Shard: all[n]} }
-				require.NoError(t, AddScope(pods, scope(0), client))
-				require.NoError(t, AddScope(pods, scope(1), client))
+				require.NoError(t, AddScope(pods, scope(0), resource))
+				require.NoError(t, AddScope(pods, scope(1), resource))
 				stop := start(t, pods)
 				require.NoError(t, pods.WaitForSync(t.Context()))
 				synctest.Wait()
@@ -106,7 +107,7 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				assert.Equal(t, map[string]int{"Addition": first}, d.take())
 
 				server.ForgetRequests()
-				require.NoError(t, AddScope(pods, scope(2), client))
+				require.NoError(t, AddScope(pods, scope(2), resource))
 				require.NoError(t, pods.WaitForSync(t.Context()))
 				synctest.Wait()
 				second := inShards(t, server, pods.Cache(), all[:3]...)
@@ -127,8 +128,8 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				fourth := inShards(t, server, pods.Cache(), all[1:3]...)
 				assert.Equal(t, map[string]int{"Deletion": third, "Addition": fourth}, d.take())
 
-				require.NoError(t, AddScope(pods, scope(0), client))
-				require.NoError(t, AddScope(pods, scope(3), client))
+				require.NoError(t, AddScope(pods, scope(0), resource))
+				require.NoError(t, AddScope(pods, scope(3), resource))
 				require.NoError(t, pods.WaitForSync(t.Context()))
 				synctest.Wait()
 				assert.Equal(t, 60, inShards(t, server, pods.Cache(), all...))
@@ -180,12 +181,12 @@ func TestShardsThatLagBehindEachOther(t *testing.T) {
 
 func TestWhatAnInformerCovers(t *testing.T) {
 	server := reflectortest.Start(t)
-	client := clientOf(t, server).CoreV1().Pods("")
+	resource := clientOf(t, server).CoreV1().Pods("")
 	key := func(cluster, namespace string) store.Key {
 		return store.Key{Cluster: cluster, Namespace: namespace, Name: "a"}
 	}
-	assert.True(t, New(client).Covers(key("", "n")))
-	assert.False(t, New(client, WithReflector(reflector.WithShard(store.Shards(store.ByUID, 2)[0]))).Covers(key("", "n")))
+	assert.True(t, New(resource).Covers(key("", "n")))
+	assert.False(t, New(resource, WithReflector(reflector.WithShard(store.Shards(store.ByUID, 2)[0]))).Covers(key("", "n")))
 	i := NewScoped(store.ObjectKey[*corev1.Pod])
 	assert.False(t, i.Covers(key("", "n")))
 	addScope(t, i, store.Scope{Namespace: "n"}, server)

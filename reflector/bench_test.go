@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -55,11 +56,11 @@ func (p *replayed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
 }
 
-func (p *replayed) client(b *testing.B) *reflector.Resource[*corev1.Pod] {
+func (p *replayed) client(b *testing.B) *client.Resource[*corev1.Pod] {
 	resource := corev1.SchemeGroupVersion.WithResource("pods")
-	client, err := reflector.ForResource[*corev1.Pod](&rest.Config{Host: "http://localhost", Transport: p, QPS: -1}, resource, "", reflector.WithoutProtobuf())
+	api, err := client.ForResource[*corev1.Pod](&rest.Config{Host: "http://localhost", Transport: p, QPS: -1}, resource, "", client.WithoutProtobuf())
 	require.NoError(b, err)
-	return client
+	return api
 }
 
 const benchPods = 5000
@@ -82,11 +83,11 @@ func benchList(b *testing.B) []byte {
 // BenchmarkList lists pods: an operation is one of them.
 func BenchmarkList(b *testing.B) {
 	server := &replayed{list: benchList(b)}
-	client := server.client(b)
+	api := server.client(b)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for done := 0; done < b.N; done += benchPods {
-		_, err := client.List(b.Context(), metav1.ListOptions{})
+		_, err := api.List(b.Context(), metav1.ListOptions{})
 		require.NoError(b, err)
 	}
 }
@@ -141,10 +142,10 @@ func BenchmarkEvent(b *testing.B) {
 }
 
 // runBench runs a reflector while do runs, and counts what do takes.
-func runBench(b *testing.B, client *reflector.Resource[*corev1.Pod], s *store.Cache[*corev1.Pod], do func(context.Context)) {
+func runBench(b *testing.B, api *client.Resource[*corev1.Pod], s *store.Cache[*corev1.Pod], do func(context.Context)) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	r := reflector.New(client, s, reflector.WithoutWatchList())
+	r := reflector.New(api, s, reflector.WithoutWatchList())
 	result := make(chan error, 1)
 	go func() { result <- r.Run(ctx) }()
 	<-r.Synced()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -37,9 +38,9 @@ type Paint struct {
 
 // reflects runs a reflector of a client against a server that changes, and looks at
 // the color of the two objects in the end.
-func reflects[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, client reflector.Client[T, L], color func(T) string) {
+func reflects[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, resource reflector.Client[T, L], color func(T) string) {
 	s := store.New(store.ObjectKey[T])
-	r := reflector.New(client, s)
+	r := reflector.New(resource, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- r.Run(ctx) }()
@@ -74,43 +75,43 @@ func paint(name, color string) *corev1.ConfigMap {
 func TestEveryKindOfClient(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, *reflectortest.Server, *rest.Config){
 		"typed": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
-			client := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
-			reflects(t, server, client, func(c *corev1.ConfigMap) string { return c.Data["color"] })
+			resource := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+			reflects(t, server, resource, func(c *corev1.ConfigMap) string { return c.Data["color"] })
 		},
 		"typed, in protobuf": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
 			config.ContentType = "application/vnd.kubernetes.protobuf"
-			client := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
-			reflects(t, server, client, func(c *corev1.ConfigMap) string { return c.Data["color"] })
+			resource := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+			reflects(t, server, resource, func(c *corev1.ConfigMap) string { return c.Data["color"] })
 		},
 		"without Get": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
-			client := withoutGet{kubernetes.NewForConfigOrDie(config)}
-			reflects(t, server, reflector.ListWatch[*corev1.ConfigMap](client), func(c *corev1.ConfigMap) string { return c.Data["color"] })
+			resource := withoutGet{kubernetes.NewForConfigOrDie(config)}
+			reflects(t, server, client.ListWatch[*corev1.ConfigMap](resource), func(c *corev1.ConfigMap) string { return c.Data["color"] })
 		},
 		"dynamic": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
-			client := dynamic.NewForConfigOrDie(config).Resource(configMapResource).Namespace("default")
-			reflects(t, server, reflector.Dynamic(client), func(u *unstructured.Unstructured) string {
+			resource := dynamic.NewForConfigOrDie(config).Resource(configMapResource).Namespace("default")
+			reflects(t, server, client.Dynamic(resource), func(u *unstructured.Unstructured) string {
 				color, _, _ := unstructured.NestedString(u.Object, "data", "color")
 				return color
 			})
 		},
 		"metadata": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
-			client := metadata.NewForConfigOrDie(config).Resource(configMapResource).Namespace("default")
-			reflects(t, server, reflector.Metadata(client), func(p *metav1.PartialObjectMetadata) string {
+			resource := metadata.NewForConfigOrDie(config).Resource(configMapResource).Namespace("default")
+			reflects(t, server, client.Metadata(resource), func(p *metav1.PartialObjectMetadata) string {
 				return map[string]string{"b": "green", "c": "blue"}[p.Name] // it has no data
 			})
 		},
 		"resource, into a struct": func(t *testing.T, server *reflectortest.Server, config *rest.Config) {
-			client, err := reflector.ForResource[*Paint](config, configMapResource, "default")
+			resource, err := client.ForResource[*Paint](config, configMapResource, "default")
 			require.NoError(t, err)
-			reflects(t, server, client, func(p *Paint) string { return p.Data.Color })
-			got, err := client.Get(t.Context(), "b", metav1.GetOptions{})
+			reflects(t, server, resource, func(p *Paint) string { return p.Data.Color })
+			got, err := resource.Get(t.Context(), "b", metav1.GetOptions{})
 			require.NoError(t, err)
 			assert.Equal(t, "green", got.Data.Color)
 		},
 		"resource, of all namespaces, listed": func(t *testing.T, _ *reflectortest.Server, config *rest.Config) {
-			client, err := reflector.ForResource[*unstructured.Unstructured](config, configMapResource, "")
+			resource, err := client.ForResource[*unstructured.Unstructured](config, configMapResource, "")
 			require.NoError(t, err)
-			list, err := client.List(t.Context(), metav1.ListOptions{Limit: 1})
+			list, err := resource.List(t.Context(), metav1.ListOptions{Limit: 1})
 			require.NoError(t, err)
 			assert.Len(t, list.Items, 1)
 			assert.NotEmpty(t, list.Continue)
@@ -140,12 +141,12 @@ func (w withoutGet) Watch(ctx context.Context, opts metav1.ListOptions) (watch.I
 
 func TestClientsThatCannotWork(t *testing.T) {
 	u := store.New(store.ObjectKey[*unstructured.Unstructured])
-	assert.ErrorIs(t, reflector.New(reflector.Dynamic(nil), u).Run(t.Context()), reflector.ErrNoClient)
+	assert.ErrorIs(t, reflector.New(client.Dynamic(nil), u).Run(t.Context()), reflector.ErrNoClient)
 	p := store.New(store.ObjectKey[*metav1.PartialObjectMetadata])
-	assert.ErrorIs(t, reflector.New(reflector.Metadata(nil), p).Run(t.Context()), reflector.ErrNoClient)
-	_, err := reflector.ForResource[metav1.Object](&rest.Config{}, configMapResource, "")
-	assert.ErrorIs(t, err, reflector.ErrNoStruct)
-	_, err = reflector.ForResource[*Paint](&rest.Config{Host: "http://%"}, configMapResource, "")
+	assert.ErrorIs(t, reflector.New(client.Metadata(nil), p).Run(t.Context()), reflector.ErrNoClient)
+	_, err := client.ForResource[metav1.Object](&rest.Config{}, configMapResource, "")
+	assert.ErrorIs(t, err, client.ErrNoStruct)
+	_, err = client.ForResource[*Paint](&rest.Config{Host: "http://%"}, configMapResource, "")
 	assert.ErrorContains(t, err, "configmaps")
 }
 
@@ -169,11 +170,11 @@ func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
-				client, err := reflector.ForResource[*BadPaint](server.Config(), configMapResource, "default")
+				resource, err := client.ForResource[*BadPaint](server.Config(), configMapResource, "default")
 				require.NoError(t, err)
 				s := store.New(store.ObjectKey[*BadPaint])
 				var errs []error
-				r := reflector.New(client, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))...)
+				r := reflector.New(resource, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))...)
 				ctx, cancel := context.WithCancel(t.Context())
 				result := make(chan error, 1)
 				go func() { result <- r.Run(ctx) }()
@@ -186,7 +187,7 @@ func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
 				synctest.Wait()
 				require.NotEmpty(t, errs)
 				assert.LessOrEqual(t, len(errs), 2, "once for each object, or together")
-				var bad *reflector.DecodeError
+				var bad *client.DecodeError
 				require.ErrorAs(t, errs[0], &bad)
 				assert.Equal(t, "bad", bad.Name)
 				assert.ErrorContains(t, errs[0], "decode configmaps/v1 default/bad into *reflector_test.BadPaint")
@@ -209,9 +210,9 @@ func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
 				assert.ErrorAs(t, r.State().Err, &bad)
 				assert.Less(t, len(server.Requests()), 100)
 
-				_, err = client.List(t.Context(), metav1.ListOptions{})
+				_, err = resource.List(t.Context(), metav1.ListOptions{})
 				assert.ErrorAs(t, err, &bad, "somebody else's list is not shortened silently")
-				_, err = client.Get(t.Context(), "bad", metav1.GetOptions{})
+				_, err = resource.Get(t.Context(), "bad", metav1.GetOptions{})
 				assert.ErrorAs(t, err, &bad)
 
 				require.NoError(t, server.Delete(paint("bad", "red")))

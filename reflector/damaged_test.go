@@ -2,19 +2,22 @@ package reflector_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
 	"testing"
 
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
@@ -42,22 +45,22 @@ func protobufConfigMap(name string) *corev1.ConfigMap {
 }
 
 // bodyOf makes a client whose every request is answered with a body of protobuf.
-func bodyOf(t testing.TB, body []byte) *reflector.Resource[*corev1.ConfigMap] {
+func bodyOf(t testing.TB, body []byte) *client.Resource[*corev1.ConfigMap] {
 	transport := roundTrip(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{
 			StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}},
 			Body: io.NopCloser(bytes.NewReader(body)),
 		}, nil
 	})
-	client, err := reflector.ForResource[*corev1.ConfigMap](&rest.Config{Host: "http://localhost", Transport: transport, QPS: -1}, configMapResource, "default", reflector.WithFrameLimit(1<<16))
+	resource, err := client.ForResource[*corev1.ConfigMap](&rest.Config{Host: "http://localhost", Transport: transport, QPS: -1}, configMapResource, "default", client.WithFrameLimit(1<<16))
 	require.NoError(t, err)
-	return client
+	return resource
 }
 
 // isOurs reports whether an error is one that tells what was asked, or which object it was.
 func isOurs(err error) bool {
-	var unreadable *reflector.ResponseError
-	var bad *reflector.DecodeError
+	var unreadable *client.ResponseError
+	var bad *client.DecodeError
 	return errors.As(err, &unreadable) && unreadable.Request != "" || errors.As(err, &bad)
 }
 
@@ -76,7 +79,7 @@ func TestDamagedProtobufLists(t *testing.T) {
 	for n := range body {
 		_, err := bodyOf(t, body[:n]).List(t.Context(), metav1.ListOptions{})
 		if n < last {
-			require.ErrorIs(t, err, reflector.ErrTruncated, "after %d bytes", n)
+			require.ErrorIs(t, err, client.ErrTruncated, "after %d bytes", n)
 			require.True(t, isOurs(err))
 		}
 		for _, flip := range []byte{0x01, 0x08, 0x80, 0xff} {
@@ -117,9 +120,9 @@ func TestDamagedProtobufWatches(t *testing.T) {
 		if n != 0 && n != len(first) {
 			w, err := bodyOf(t, body[:n]).Watch(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)
-			err = reflector.StreamError[*corev1.ConfigMap](t.Context(), w)
+			err = streamError[*corev1.ConfigMap](t.Context(), w)
 			w.Stop()
-			require.ErrorIs(t, err, reflector.ErrTruncated, "after %d bytes", n)
+			require.ErrorIs(t, err, client.ErrTruncated, "after %d bytes", n)
 			require.True(t, isOurs(err))
 		}
 		for _, flip := range []byte{0x01, 0x08, 0x80, 0xff} {
@@ -130,6 +133,22 @@ func TestDamagedProtobufWatches(t *testing.T) {
 			} else {
 				read(damaged)
 			}
+		}
+	}
+}
+
+// streamError returns the error that ends a watch of a Resource, or nil.
+func streamError[T source.Object](ctx context.Context, w watch.Interface) error {
+	s := w.(*source.Watch[T]).Stream(w)
+	for {
+		events, err := s.Next(ctx, nil)
+		for _, e := range events {
+			if e.Err != nil {
+				return e.Err
+			}
+		}
+		if err != nil {
+			return nil
 		}
 	}
 }

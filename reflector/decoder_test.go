@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,22 +33,22 @@ type Unkinded struct {
 
 // read lists objects and watches them, as T, and returns the errors of both.
 func read[T reflector.Object](t *testing.T, object string) (list, event error) {
-	var opts []reflector.ResourceOption
+	var opts []client.ResourceOption
 	for range 2 {
 		synctest.Test(t, func(t *testing.T) {
 			server := &scripted{
 				lists:   []scriptedAnswer{jsonList("7", object), jsonList("7")},
 				watches: []scriptedAnswer{{body: jsonEvent(watch.Added, object), open: true}},
 			}
-			client, err := reflector.ForResource[T](localhost(server), configMapResource, "default", opts...)
+			resource, err := client.ForResource[T](localhost(server), configMapResource, "default", opts...)
 			require.NoError(t, err)
-			_, list = client.List(t.Context(), metav1.ListOptions{})
-			r := reflector.New(client, store.New(store.ObjectKey[T]), reflector.WithoutWatchList())
+			_, list = resource.List(t.Context(), metav1.ListOptions{})
+			r := reflector.New(resource, store.New(store.ObjectKey[T]), reflector.WithoutWatchList())
 			stop := start(t, r)
 			event = r.State().Err
 			stop()
 		})
-		opts = append(opts, reflector.WithUnknownFields(func(*reflector.DecodeError) {}))
+		opts = append(opts, client.WithUnknownFields(func(*client.DecodeError) {}))
 	}
 	return list, event
 }
@@ -74,7 +75,7 @@ func TestObjectWhoseMethodsPanicIsUndecodable(t *testing.T) {
 				return
 			}
 			for _, err := range []error{list, event} {
-				var failure *reflector.DecodeError
+				var failure *client.DecodeError
 				require.ErrorAs(t, err, &failure)
 				assert.ErrorIs(t, err, store.ErrPanic)
 			}

@@ -14,22 +14,24 @@
 //
 // Every typed client from Kubernetes' code generator is a [Client] without an adapter. The client
 // determines the type of the objects: a client of Deployments with a store of Pods does not
-// compile. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients.
+// compile. [client.Dynamic], [client.Metadata] and [client.ListWatch] adapt client-go's other
+// clients.
 //
-// [ForResource] makes a client that decodes the server's answers straight into T. T needs only
-// metadata and JSON tags:
+// [client.ForResource] makes a client that decodes the server's answers straight into T. T needs
+// only metadata and JSON tags:
 //
-//	client, err := reflector.ForResource[*Telescope](config, telescopes, "default")
-//	r := reflector.New(client, store.New(store.ObjectKey[*Telescope]))
+//	resource, err := client.ForResource[*Telescope](config, telescopes, "default")
+//	r := reflector.New(resource, store.New(store.ObjectKey[*Telescope]))
 //
-// ForResource works with built-in types as well. [ForKind] finds the resource of a kind by
-// discovery. [ForREST] takes the REST client of a generated clientset, and [ForClient] takes any of
-// its typed clients. client-go does the authentication, rate limits, retries and warnings.
+// ForResource works with built-in types as well. [client.ForKind] finds the resource of a kind by
+// discovery. [client.ForREST] takes the REST client of a generated clientset, and
+// [client.ForClient] takes any of its typed clients. client-go does the authentication, rate
+// limits, retries and warnings.
 //
 // The client of ForResource asks for protobuf if T has a generated Unmarshal. It decodes objects
 // one by one while they arrive, and never holds a whole list. Decoded objects share equal values:
-// see [Share]. If objects arrive faster than one goroutine can decode them, more goroutines help:
-// see [WithDecoders].
+// see [client.Share]. If objects arrive faster than one goroutine can decode them, more goroutines
+// help: see [client.WithDecoders].
 //
 // # Guarantees
 //
@@ -40,21 +42,21 @@
 //     requested, the reflector resumes it at once. If it broke, the reflector probes first (R6). A
 //     stream that client-go cannot read counts as broken, until it breaks three times in a row at
 //     one version. The reflector relists after a rejected resource version (410), an ERROR event, a
-//     forbidden watch, a rejected object, a stream that a [Resource] cannot read, a [MismatchError]
-//     and ServerBehind.
+//     forbidden watch, a rejected object, a stream that a [client.Resource] cannot read, a
+//     [client.MismatchError] and ServerBehind.
 //   - R3. If the store rejects an object, the reflector reports the error, and relists after a
 //     back-off to fetch the object again. Until then the store keeps its previous object under that
 //     key, and all other objects are updated as usual. If the store fails in any other way, the
 //     reflector lists everything anew. An object of another type, kind, API group or namespace ends
-//     the list or the watch ([MismatchError]): the server and the program do not mean the same
-//     resource.
+//     the list or the watch ([client.MismatchError]): the server and the program do not mean the
+//     same resource.
 //   - R4. The reflector retries failures for ever, unless [WithRetry] says otherwise. The
 //     back-off grows from 0.8 to 30 seconds. It starts anew only after two minutes without a
 //     failure.
 //   - R5. Relists use NotOlderThan, so the API server answers from its watch cache. The store
 //     receives no change for an unchanged object. If the store is a [store.BatchStore], a
-//     [Resource] does not even decode unchanged objects: it compares the UID and the version in the
-//     bytes, and the store keeps its object.
+//     [client.Resource] does not even decode unchanged objects: it compares the UID and the version
+//     in the bytes, and the store keeps its object.
 //   - R6. The reflector probes before it resumes, after a broken watch and after two silent
 //     minutes. The probe lists the one object that changed last, at the newest version. The
 //     reflector lists everything anew (ServerBehind) if the server is at an older version than
@@ -62,8 +64,8 @@
 //     detects a server that was restored from a backup, even if that server has passed the client's
 //     version. After a broken watch, the reflector retries a failed probe twice, with back-off, and
 //     then resumes. If the server refuses the probe, it resumes at once. While the server is
-//     overloaded (429) or unreachable, it keeps retrying. A [SharedClient] probes after two silent
-//     minutes only. Restored servers, below, lists the cases that no probe can detect.
+//     overloaded (429) or unreachable, it keeps retrying. A [client.SharedClient] probes after two
+//     silent minutes only. Restored servers, below, lists the cases that no probe can detect.
 //   - R7. No server makes a reflector wait for ever. The reflector gives up a watch that has not
 //     ended after eleven minutes and was silent for the last two (SilentWatch). It waits two
 //     minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It
@@ -74,8 +76,9 @@
 //     [State] gives the reason.
 //   - R8. When ctx ends, Run stops waiting at once, and returns after everything that it started
 //     has ended. If a client does not end its watch when the reflector stops it, the reflector
-//     gives that watch up after five seconds. If resources share a mapper ([WithRESTMapper]), Run
-//     may also wait for discovery requests that another resource makes through it.
+//     gives that watch up after five seconds. If resources share a mapper
+//     ([client.WithRESTMapper]), Run may also wait for discovery requests that another resource
+//     makes through it.
 //   - R9. A recording (package record) never ends the reflector. The reflector waits for the
 //     writer only at the end of Run, for at most five seconds. If the recording ends before the
 //     reflector does, the reflector reports that, and the written part can be replayed. The
@@ -84,18 +87,18 @@
 //     reflector makes a request that is not in the recording, it receives a DifferenceError.
 //   - R11. With [WithShard] the store receives exactly the objects of the reflector's shards.
 //     This holds whether the server supports shard selectors, ignores them, refuses them, or
-//     changes its behaviour, and after a resume without a list. A [Resource] drops objects of other
-//     shards before it decodes them; their resource versions still count. If a server reports a
-//     selection but sends objects of other shards, the reflector asks it for everything:
+//     changes its behaviour, and after a resume without a list. A [client.Resource] drops objects
+//     of other shards before it decodes them; their resource versions still count. If a server
+//     reports a selection but sends objects of other shards, the reflector asks it for everything:
 //     [ErrShardMismatch]. A watch-list carries no such report, so there the reflector cannot detect
 //     this.
-//   - R12. Reflectors of different shards that share a client by [ForShards] read one watch,
+//   - R12. Reflectors of different shards that share a client by [client.ForShards] read one watch,
 //     while the server sends everything to each of them. All guarantees above hold for each
 //     reflector as if it had its own watch. They also hold when other reflectors start or stop, and
 //     when the shared watch ends. A reflector that falls behind delays the others for at most five
 //     seconds in total, and then continues with a watch of its own. The buffer of each reflector is
-//     bounded: half a megabyte for a [Resource], or 512 events for another client, plus the last
-//     batch that arrived.
+//     bounded: half a megabyte for a [client.Resource], or 512 events for another client, plus the
+//     last batch that arrived.
 //
 // # Restored servers
 //
@@ -118,8 +121,8 @@
 // # How it works
 //
 // The conversation with the server is a state machine without goroutines, clock or I/O, in
-// internal/protocol. Its documentation has the reaction to each failure in one table, and its scripts
-// show whole conversations. run.go executes the actions.
+// internal/protocol. Its documentation has the reaction to each failure in one table, and its
+// scripts show whole conversations. run.go executes the actions.
 //
 // # Concurrency
 //
@@ -132,24 +135,25 @@
 // error goes to the logger, to the hook given by [WithErrorHook] and into [State]. It ends Run only
 // if [WithRetry] calls it final.
 //
-// If a [Resource] cannot decode an object, the store lacks that object, and the error is a
-// [*DecodeError]. It names the field that does not fit. A panic in one of T's own methods is a
-// DecodeError as well. A generated client decodes whole lists, so one bad object fails the whole
+// If a [client.Resource] cannot decode an object, the store lacks that object, and the error is a
+// [*client.DecodeError]. It names the field that does not fit. A panic in one of T's own methods is
+// a DecodeError as well. A generated client decodes whole lists, so one bad object fails the whole
 // list.
 //
-// A failed request of a [Resource] is a [*ResponseError] with the request, the status code and the
-// content type. Error texts have at most 1 KiB and quote no object. Errors for rejected objects are
-// combined, and after the first ten the reflector reports them at most once a second. A [Resource]
-// refuses a redirect to another host or scheme ([RedirectError]). The reflector resumes a watch
-// whose connection broke. It relists after any other stream that a [Resource] cannot read.
+// A failed request of a [client.Resource] is a [*client.ResponseError] with the request, the status
+// code and the content type. Error texts have at most 1 KiB and quote no object. Errors for
+// rejected objects are combined, and after the first ten the reflector reports them at most once a
+// second. A [client.Resource] refuses a redirect to another host or scheme
+// ([client.RedirectError]). The reflector resumes a watch whose connection broke. It relists after
+// any other stream that a [client.Resource] cannot read.
 //
 // Run itself returns [ErrNoClient], [ErrNoStore] or a [*ListTypeError] if the reflector's parts do
 // not fit, and [ErrRunning] if it runs already.
 //
 // # Servers that misbehave
 //
-// A [Resource] bounds the bytes that it reads from a server or a proxy. A generated client reads
-// each answer whole before the reflector sees it:
+// A [client.Resource] bounds the bytes that it reads from a server or a proxy. A generated client
+// reads each answer whole before the reflector sees it:
 //
 //	answer                        Resource             generated client
 //	object or event without end   WithFrameLimit       list not bounded, watch 16 MiB in protobuf

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,9 +46,9 @@ func serveLamps() *reflectortest.Server {
 }
 
 // fill runs a reflector until the store is filled.
-func fill[T reflector.Object, L any](client reflector.Client[T, L], s store.Store[T], opts ...reflector.Option) {
+func fill[T reflector.Object, L any](resource reflector.Client[T, L], s store.Store[T], opts ...reflector.Option) {
 	ctx, stop := context.WithCancel(context.Background())
-	r := reflector.New(client, s, opts...)
+	r := reflector.New(resource, s, opts...)
 	result := make(chan error, 1)
 	go func() { result <- r.Run(ctx) }()
 	<-r.Synced()
@@ -61,12 +62,12 @@ func fill[T reflector.Object, L any](client reflector.Client[T, L], s store.Stor
 func ExampleForResource() {
 	server := serveLamps()
 	defer server.Close()
-	client, err := reflector.ForResource[*Lamp](server.Config(), lamps, "shop")
+	resource, err := client.ForResource[*Lamp](server.Config(), lamps, "shop")
 	if err != nil {
 		panic(err)
 	}
 	cache := store.New(store.ObjectKey[*Lamp])
-	fill(client, cache)
+	fill(resource, cache)
 	for _, lamp := range cache.All() {
 		fmt.Println(lamp.Kind, lamp.Name, lamp.On)
 	}
@@ -77,11 +78,11 @@ func ExampleForResource() {
 func ExampleForKind() {
 	server := serveLamps()
 	defer server.Close()
-	client, err := reflector.ForKind[*Lamp](server.Config(), "shop", reflector.WithKind(lamps.GroupVersion().WithKind("Lamp")))
+	resource, err := client.ForKind[*Lamp](server.Config(), "shop", client.WithKind(lamps.GroupVersion().WithKind("Lamp")))
 	if err != nil {
 		panic(err)
 	}
-	list, err := client.List(context.Background(), metav1.ListOptions{})
+	list, err := resource.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		panic(err)
 	}
@@ -93,12 +94,12 @@ func ExampleForKind() {
 func ExampleDynamic() {
 	server := serveLamps()
 	defer server.Close()
-	client, err := dynamic.NewForConfig(server.Config())
+	resource, err := dynamic.NewForConfig(server.Config())
 	if err != nil {
 		panic(err)
 	}
 	cache := store.New(store.ObjectKey[*unstructured.Unstructured])
-	fill(reflector.Dynamic(client.Resource(lamps)), cache)
+	fill(client.Dynamic(resource.Resource(lamps)), cache)
 	for key, lamp := range cache.All() {
 		fmt.Println(key, lamp.Object["on"])
 	}
@@ -109,13 +110,13 @@ func ExampleDynamic() {
 func ExampleMetadata() {
 	server := serveLamps()
 	defer server.Close()
-	client, err := metadata.NewForConfig(server.Config())
+	resource, err := metadata.NewForConfig(server.Config())
 	if err != nil {
 		panic(err)
 	}
 	for _, room := range []string{"office", "hall"} {
 		cache := store.New(store.ObjectKey[*metav1.PartialObjectMetadata])
-		fill(reflector.Metadata(client.Resource(lamps)), cache, reflector.WithLabelSelector(labels.Set{"room": room}.AsSelector()))
+		fill(client.Metadata(resource.Resource(lamps)), cache, reflector.WithLabelSelector(labels.Set{"room": room}.AsSelector()))
 		fmt.Println(room, cache.Len())
 	}
 	// Output:

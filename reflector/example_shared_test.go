@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ func ExampleForShards() {
 
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	sites := reflector.ForShards(clientset.CoreV1().ConfigMaps(""))
+	sites := client.ForShards(clientset.CoreV1().ConfigMaps(""))
 	held := 0
 	for _, shard := range store.Shards(store.ByUID, 16)[:4] {
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -83,26 +85,26 @@ func (*drying) UnmarshalJSON([]byte) error {
 }
 
 func TestFloodIsDecodedAtOnceAndStoredInOrderAndInBatches(t *testing.T) {
-	reflector.Processors(t, 4)
+	processors(t, 4)
 	for name, tc := range map[string]struct {
-		opts        []reflector.ResourceOption
+		opts        []client.ResourceOption
 		least, most int // at once
 	}{
 		"many decoders": {nil, 3, 4}, // the goroutine that cuts seldom has to
-		"two":           {[]reflector.ResourceOption{reflector.WithDecoders(2)}, 2, 2},
-		"one":           {[]reflector.ResourceOption{reflector.WithDecoders(1)}, 1, 1},
+		"two":           {[]client.ResourceOption{client.WithDecoders(2)}, 2, 2},
+		"one":           {[]client.ResourceOption{client.WithDecoders(1)}, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const events = 3000
 				text, want := flooded(events, 100)
 				server := &scripted{lists: []scriptedAnswer{jsonList("7")}, watches: []scriptedAnswer{{body: text, open: true}}}
-				client, err := reflector.ForResource[*Fresco](localhost(server), configMapResource, "default", tc.opts...)
+				resource, err := client.ForResource[*Fresco](localhost(server), configMapResource, "default", tc.opts...)
 				require.NoError(t, err)
 				s, h := store.New(store.ObjectKey[*Fresco]), &history[*Fresco]{}
 				defer s.Follow(h)()
 				frescos.most = 0
-				stop := start(t, reflector.New(client, s, reflector.WithoutWatchList()))
+				stop := start(t, reflector.New(resource, s, reflector.WithoutWatchList()))
 				<-time.After(2 * events * time.Millisecond)
 				stop()
 				assert.Equal(t, want, h.versions)
@@ -116,14 +118,14 @@ func TestFloodIsDecodedAtOnceAndStoredInOrderAndInBatches(t *testing.T) {
 }
 
 func TestErrorInAFloodComesAtItsPlace(t *testing.T) {
-	reflector.Processors(t, 4)
+	processors(t, 4)
 	for name, tc := range map[string]struct {
 		end  string
 		want error
 	}{
 		"an ERROR event": {jsonError(apierrors.NewInternalError(fmt.Errorf("lost"))), nil},
-		"malformed":      {"}{", reflector.ErrMalformed},
-		"too large":      {jsonEvent(watch.Added, jsonObject("c", "9", strings.Repeat("x", 10000))), reflector.ErrTooLarge},
+		"malformed":      {"}{", client.ErrMalformed},
+		"too large":      {jsonEvent(watch.Added, jsonObject("c", "9", strings.Repeat("x", 10000))), client.ErrTooLarge},
 		"a bad object":   {jsonEvent(watch.Added, `{"metadata":{"name":"o1","resourceVersion":"9999"},"data":[]}`), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +138,7 @@ func TestErrorInAFloodComesAtItsPlace(t *testing.T) {
 				defer s.Follow(h)()
 				var seen []int // versions when an error came
 				var errs []error
-				stop := start(t, reflector.New(server.client(t, reflector.WithFrameLimit(5000)), s, reflector.WithoutWatchList(),
+				stop := start(t, reflector.New(server.client(t, client.WithFrameLimit(5000)), s, reflector.WithoutWatchList(),
 					reflector.WithErrorHook(func(_ context.Context, err error) { seen, errs = append(seen, len(h.versions)), append(errs, err) })))
 				<-time.After(time.Minute)
 				stop()
@@ -152,7 +154,7 @@ func TestErrorInAFloodComesAtItsPlace(t *testing.T) {
 }
 
 func TestListInManyPartsKeepsItsOrder(t *testing.T) {
-	reflector.Processors(t, 4)
+	processors(t, 4)
 	synctest.Test(t, func(t *testing.T) {
 		var items, want []string
 		for i := range 1000 {
@@ -166,7 +168,7 @@ func TestListInManyPartsKeepsItsOrder(t *testing.T) {
 		}
 		server := &scripted{lists: []scriptedAnswer{jsonList("7", items...)}}
 		_, err := server.client(t).List(t.Context(), metav1.ListOptions{})
-		var bad *reflector.DecodeError
+		var bad *client.DecodeError
 		require.ErrorAs(t, err, &bad)
 		assert.Equal(t, "o50", bad.Name, "the first of those that do not fit")
 
@@ -237,11 +239,11 @@ func TestPanicOfAMethodOfTIsThatOfOneObject(t *testing.T) {
 			lists:   []scriptedAnswer{jsonList("7", jsonObject("a", "5", "blue"), jsonObject("b", "6", "red"), jsonObject("c", "7", "blue"))},
 			watches: []scriptedAnswer{{body: jsonEvent(watch.Added, jsonObject("d", "8", "red")) + jsonEvent(watch.Added, jsonObject("e", "9", "green")), open: true}},
 		}
-		client, err := reflector.ForResource[*Touchy](localhost(server), configMapResource, "default")
+		resource, err := client.ForResource[*Touchy](localhost(server), configMapResource, "default")
 		require.NoError(t, err)
 		s := store.New(store.ObjectKey[*Touchy])
 		var errs []error
-		stop := start(t, reflector.New(client, s, reflector.WithoutWatchList(), reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
+		stop := start(t, reflector.New(resource, s, reflector.WithoutWatchList(), reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
 		stop()
 		got := ""
 		for key, o := range s.All() {
@@ -254,4 +256,10 @@ func TestPanicOfAMethodOfTIsThatOfOneObject(t *testing.T) {
 			assert.ErrorContains(t, err, "no red, please")
 		}
 	})
+}
+
+// processors sets the number of processors until the end of the test.
+func processors(t *testing.T, n int) {
+	before := runtime.GOMAXPROCS(n)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,11 +84,11 @@ func FuzzResponses(f *testing.F) {
 			config.ContentType = server.contentType
 			clientset := kubernetes.NewForConfigOrDie(config)
 			generated := clientset.CoreV1().ConfigMaps("default")
-			resource, err := reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
+			resource, err := client.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
 			if err != nil {
 				t.Fatal(err)
 			}
-			overREST, err := reflector.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
+			overREST, err := client.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,17 +26,17 @@ func TestGeneratedClientShowsWhatAResourceNeeds(t *testing.T) {
 		elsewhere.Namespace = "elsewhere"
 		require.NoError(t, server.Create(elsewhere))
 		clientset := kubernetes.NewForConfigOrDie(server.Config())
-		client, err := reflector.ForClient(clientset.CoreV1().ConfigMaps("default"))
+		resource, err := client.ForClient(clientset.CoreV1().ConfigMaps("default"))
 		require.NoError(t, err)
 		assert.Empty(t, server.Requests())
-		reflects(t, server, client, func(c *corev1.ConfigMap) string { return c.Data["color"] })
+		reflects(t, server, resource, func(c *corev1.ConfigMap) string { return c.Data["color"] })
 		assert.Len(t, server.Requests(), 2, "one that asks for the resources, and the watch")
 
-		nodes, err := reflector.ForClient(clientset.CoreV1().Nodes(), reflector.WithScheme(scheme.Scheme))
+		nodes, err := client.ForClient(clientset.CoreV1().Nodes(), client.WithScheme(scheme.Scheme))
 		require.NoError(t, err)
 		_, err = nodes.List(t.Context(), metav1.ListOptions{})
 		assert.NoError(t, err)
-		other, err := reflector.ForClient(clientset.CoreV1().ConfigMaps("default"), reflector.WithKind(corev1.SchemeGroupVersion.WithKind("Canvas")))
+		other, err := client.ForClient(clientset.CoreV1().ConfigMaps("default"), client.WithKind(corev1.SchemeGroupVersion.WithKind("Canvas")))
 		require.NoError(t, err)
 		_, err = other.List(t.Context(), metav1.ListOptions{})
 		assert.ErrorIs(t, err, reflector.ErrNotServed)
@@ -47,10 +48,10 @@ type overriding struct{ typedcorev1.ConfigMapInterface }
 
 func TestClientThatDoesNotShowItsRESTClient(t *testing.T) {
 	clientset := fake.NewClientset()
-	_, err := reflector.ForClient(clientset.CoreV1().ConfigMaps("default"))
-	assert.ErrorIs(t, err, reflector.ErrNotGenerated)
-	_, err = reflector.ForClient[*corev1.ConfigMap, *corev1.ConfigMapList](overriding{clientset.CoreV1().ConfigMaps("default")})
-	assert.ErrorIs(t, err, reflector.ErrNotGenerated)
-	_, err = reflector.ForClient[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
-	assert.ErrorIs(t, err, reflector.ErrNotGenerated)
+	_, err := client.ForClient(clientset.CoreV1().ConfigMaps("default"))
+	assert.ErrorIs(t, err, client.ErrNotGenerated)
+	_, err = client.ForClient[*corev1.ConfigMap, *corev1.ConfigMapList](overriding{clientset.CoreV1().ConfigMaps("default")})
+	assert.ErrorIs(t, err, client.ErrNotGenerated)
+	_, err = client.ForClient[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
+	assert.ErrorIs(t, err, client.ErrNotGenerated)
 }

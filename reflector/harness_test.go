@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
@@ -23,17 +24,17 @@ import (
 // The regression tests reach the library through this file alone.
 
 // opened returns a client of a resource over a transport.
-func opened[T reflector.Object](t *testing.T, server http.RoundTripper, resource schema.GroupVersionResource, namespace string, opts ...reflector.ResourceOption) *reflector.Resource[T] {
+func opened[T reflector.Object](t *testing.T, server http.RoundTripper, resource schema.GroupVersionResource, namespace string, opts ...client.ResourceOption) *client.Resource[T] {
 	t.Helper()
 	return openedAt[T](t, localhost(server), resource, namespace, opts...)
 }
 
 // openedAt returns a client of a resource.
-func openedAt[T reflector.Object](t *testing.T, config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...reflector.ResourceOption) *reflector.Resource[T] {
+func openedAt[T reflector.Object](t *testing.T, config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...client.ResourceOption) *client.Resource[T] {
 	t.Helper()
-	client, err := reflector.ForResource[T](config, resource, namespace, opts...)
+	api, err := client.ForResource[T](config, resource, namespace, opts...)
 	require.NoError(t, err)
-	return client
+	return api
 }
 
 // follower is a reflector that runs over a cache, with everything that it says.
@@ -48,28 +49,28 @@ type follower[T reflector.Object] struct {
 }
 
 // followed runs a reflector of a client until stop is called, or the test has ended.
-func followed[T reflector.Object, L any](t *testing.T, client reflector.Client[T, L], opts ...reflector.Option) *follower[T] {
+func followed[T reflector.Object, L any](t *testing.T, api reflector.Client[T, L], opts ...reflector.Option) *follower[T] {
 	t.Helper()
-	return followedFrom(t, client, "", nil, opts...)
+	return followedFrom(t, api, "", nil, opts...)
 }
 
 // followedFrom is followed over a cache that holds a list at a version, if that is not empty.
-func followedFrom[T reflector.Object, L any](t *testing.T, client reflector.Client[T, L], version string, objects []T, opts ...reflector.Option) *follower[T] {
+func followedFrom[T reflector.Object, L any](t *testing.T, api reflector.Client[T, L], version string, objects []T, opts ...reflector.Option) *follower[T] {
 	t.Helper()
 	cache := store.New(store.ObjectKey[T])
 	if version != "" {
 		require.NoError(t, cache.Replace(objects, version))
 	}
-	return followedInto(t, client, cache, opts...)
+	return followedInto(t, api, cache, opts...)
 }
 
 // followedInto is followed with a cache of the caller.
-func followedInto[T reflector.Object, L any](t *testing.T, client reflector.Client[T, L], cache *store.Cache[T], opts ...reflector.Option) *follower[T] {
+func followedInto[T reflector.Object, L any](t *testing.T, api reflector.Client[T, L], cache *store.Cache[T], opts ...reflector.Option) *follower[T] {
 	t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
 	m := &follower[T]{cache: cache, logs: logs}
 	opts = append([]reflector.Option{reflector.WithLogger(zap.New(core)), reflector.WithErrorHook(m.failed)}, opts...)
-	m.of = reflector.New(client, m.cache, opts...)
+	m.of = reflector.New(api, m.cache, opts...)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- m.of.Run(ctx) }()
@@ -132,9 +133,9 @@ func mirrored(t *testing.T, server *reflectortest.Server, generated bool, opts .
 		require.NoError(t, err)
 		m.KubernetesResourceReflector = reflector.New(clientset.CoreV1().ConfigMaps("default"), m.held, opts...)
 	} else {
-		client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
+		api, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
 		require.NoError(t, err)
-		m.KubernetesResourceReflector = reflector.New(client, m.held, opts...)
+		m.KubernetesResourceReflector = reflector.New(api, m.held, opts...)
 	}
 	m.stop = start(t, m.KubernetesResourceReflector)
 	return m

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -177,19 +178,19 @@ func (l *life) reflector(opts []reflector.Option) (*reflector.KubernetesResource
 	if l.client == "generated" {
 		return reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), l.recorder), l.store, opts...), nil
 	}
-	client, err := clientFor(l.client, l.server.Config(), clientset)
-	return reflector.New(record.Client(client, l.recorder), l.store, opts...), err
+	resource, err := clientFor(l.client, l.server.Config(), clientset)
+	return reflector.New(record.Client(resource, l.recorder), l.store, opts...), err
 }
 
 // clientFor returns one of our clients.
-func clientFor(name string, config *rest.Config, clientset kubernetes.Interface) (*reflector.Resource[*corev1.ConfigMap], error) {
+func clientFor(name string, config *rest.Config, clientset kubernetes.Interface) (*client.Resource[*corev1.ConfigMap], error) {
 	switch name {
 	case "JSON":
-		return reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default", reflector.WithoutProtobuf())
+		return client.ForResource[*corev1.ConfigMap](config, configMapResource, "default", client.WithoutProtobuf())
 	case "protobuf":
-		return reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
+		return client.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
 	}
-	return reflector.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
+	return client.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
 }
 
 // most returns how many requests there may have been: a few for each thing that

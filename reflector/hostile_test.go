@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -24,9 +25,9 @@ func TestHostileServerCostsLittleAndChangesNothing(t *testing.T) {
 					limit = 1 << 20
 				}
 				config := &rest.Config{Host: "http://apiserver", Transport: server, BearerToken: bearerToken, QPS: -1}
-				client := openedAt[*corev1.ConfigMap](t, config, configMapResource, "default", reflector.WithFrameLimit(limit), reflector.WithoutProtobuf())
+				resource := openedAt[*corev1.ConfigMap](t, config, configMapResource, "default", client.WithFrameLimit(limit), client.WithoutProtobuf())
 				before := liveHeap()
-				m := followedFrom(t, client, "7", []*corev1.ConfigMap{heldObject()}, reflector.WithoutWatchList())
+				m := followedFrom(t, resource, "7", []*corev1.ConfigMap{heldObject()}, reflector.WithoutWatchList())
 				<-time.After(time.Duration(orElse(int64(row.minutes), 10)) * time.Minute)
 				assertRow(t, row, server, m)
 				assert.LessOrEqual(t, liveHeap()-before, orElse(row.heap, 16<<20), "bytes of live heap")

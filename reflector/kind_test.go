@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -31,7 +32,7 @@ func TestResourceOfAKindIsFoundByDiscovery(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(paint("a", "red")))
 		require.NoError(t, server.Create(paint("b", "red")))
-		typed, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), "default", reflector.WithScheme(scheme.Scheme))
+		typed, err := client.ForKind[*corev1.ConfigMap](server.Config(), "default", client.WithScheme(scheme.Scheme))
 		require.NoError(t, err)
 		assert.Empty(t, server.Requests(), "nothing is asked before it is needed")
 		reflects(t, server, typed, func(c *corev1.ConfigMap) string { return c.Data["color"] })
@@ -39,7 +40,7 @@ func TestResourceOfAKindIsFoundByDiscovery(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "green", got.Data["color"])
 
-		given, err := reflector.ForKind[*Paint](server.Config(), "default", reflector.WithKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+		given, err := client.ForKind[*Paint](server.Config(), "default", client.WithKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
 		require.NoError(t, err)
 		list, err := given.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
@@ -49,27 +50,27 @@ func TestResourceOfAKindIsFoundByDiscovery(t *testing.T) {
 
 func TestKindThatIsNotKnown(t *testing.T) {
 	config := &rest.Config{Host: "http://localhost"}
-	_, err := reflector.ForKind[*Paint](config, "")
-	assert.ErrorIs(t, err, reflector.ErrNoKind)
-	_, err = reflector.ForKind[*Paint](config, "", reflector.WithScheme(scheme.Scheme))
-	assert.ErrorIs(t, err, reflector.ErrNoKind, "it is no runtime.Object")
-	_, err = reflector.ForKind[*unstructured.Unstructured](config, "", reflector.WithScheme(runtime.NewScheme()))
-	assert.ErrorIs(t, err, reflector.ErrNoKind)
-	_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithScheme(runtime.NewScheme()))
-	assert.ErrorIs(t, err, reflector.ErrNoKind)
+	_, err := client.ForKind[*Paint](config, "")
+	assert.ErrorIs(t, err, client.ErrNoKind)
+	_, err = client.ForKind[*Paint](config, "", client.WithScheme(scheme.Scheme))
+	assert.ErrorIs(t, err, client.ErrNoKind, "it is no runtime.Object")
+	_, err = client.ForKind[*unstructured.Unstructured](config, "", client.WithScheme(runtime.NewScheme()))
+	assert.ErrorIs(t, err, client.ErrNoKind)
+	_, err = client.ForKind[*corev1.Pod](config, "", client.WithScheme(runtime.NewScheme()))
+	assert.ErrorIs(t, err, client.ErrNoKind)
 	twice := runtime.NewScheme()
 	twice.AddKnownTypeWithName(schema.GroupVersionKind{Group: "a", Version: "v1", Kind: "Pod"}, &corev1.Pod{})
 	twice.AddKnownTypeWithName(schema.GroupVersionKind{Group: "b", Version: "v1", Kind: "Pod"}, &corev1.Pod{})
-	_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithScheme(twice))
-	assert.ErrorIs(t, err, reflector.ErrNoKind, "nobody knows which")
+	_, err = client.ForKind[*corev1.Pod](config, "", client.WithScheme(twice))
+	assert.ErrorIs(t, err, client.ErrNoKind, "nobody knows which")
 	for _, part := range []schema.GroupVersionKind{{Kind: "Pod"}, {Group: "apps", Kind: "Pod"}, {Version: "v1"}, {Group: "apps"}} {
-		_, err = reflector.ForKind[*corev1.Pod](config, "", reflector.WithKind(part), reflector.WithScheme(scheme.Scheme))
-		assert.ErrorIs(t, err, reflector.ErrNoKind)
+		_, err = client.ForKind[*corev1.Pod](config, "", client.WithKind(part), client.WithScheme(scheme.Scheme))
+		assert.ErrorIs(t, err, client.ErrNoKind)
 		assert.ErrorContains(t, err, part.String())
 	}
-	_, err = reflector.ForKind[metav1.Object](config, "", reflector.WithKind(corev1.SchemeGroupVersion.WithKind("Pod")))
-	assert.ErrorIs(t, err, reflector.ErrNoStruct)
-	_, err = reflector.ForKind[*corev1.Pod](&rest.Config{Host: "http://%"}, "", reflector.WithScheme(scheme.Scheme))
+	_, err = client.ForKind[metav1.Object](config, "", client.WithKind(corev1.SchemeGroupVersion.WithKind("Pod")))
+	assert.ErrorIs(t, err, client.ErrNoStruct)
+	_, err = client.ForKind[*corev1.Pod](&rest.Config{Host: "http://%"}, "", client.WithScheme(scheme.Scheme))
 	assert.Error(t, err)
 }
 
@@ -122,12 +123,12 @@ func TestKindThatIsNotServedIsWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				config, install := installable(t)
-				client, err := reflector.ForKind[*Telescope](config, "default", reflector.WithKind(telescopeKind))
+				resource, err := client.ForKind[*Telescope](config, "default", client.WithKind(telescopeKind))
 				require.NoError(t, err)
 				s := store.New(store.ObjectKey[*Telescope])
 				var mu sync.Mutex
 				var errs []error
-				r := reflector.New(client, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) {
+				r := reflector.New(resource, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) {
 					mu.Lock()
 					defer mu.Unlock()
 					errs = append(errs, err)
@@ -157,14 +158,14 @@ func TestKindThatBecomesAnotherResourceIsFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, install := installable(t)
 		install("telescopes")
-		client, err := reflector.ForKind[*Telescope](config, "default", reflector.WithKind(telescopeKind))
+		resource, err := client.ForKind[*Telescope](config, "default", client.WithKind(telescopeKind))
 		require.NoError(t, err)
-		_, err = client.List(t.Context(), metav1.ListOptions{})
+		_, err = resource.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		require.NoError(t, install("scopes").Create(telescope("hale", 5)))
-		_, err = client.List(t.Context(), metav1.ListOptions{})
+		_, err = resource.List(t.Context(), metav1.ListOptions{})
 		require.Error(t, err, "the old name")
-		list, err := client.List(t.Context(), metav1.ListOptions{})
+		list, err := resource.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Len(t, list.Items, 1)
 		assert.Equal(t, 5, list.Items[0].Spec.Mirror)
@@ -212,21 +213,21 @@ func TestWaitingForAnotherToFindAKindEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		m := &lockedMapper{lock: make(chan struct{}, 1), answered: make(chan struct{})}
-		client, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), "default", reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
+		resource, err := client.ForKind[*corev1.ConfigMap](server.Config(), "default", client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
 		require.NoError(t, err)
 		first := make(chan error, 1)
 		go func() {
-			_, err := client.List(t.Context(), metav1.ListOptions{})
+			_, err := resource.List(t.Context(), metav1.ListOptions{})
 			first <- err
 		}()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = client.List(ctx, metav1.ListOptions{})
+		_, err = resource.List(ctx, metav1.ListOptions{})
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		close(m.answered)
 		assert.NoError(t, <-first)
-		_, err = client.List(t.Context(), metav1.ListOptions{})
+		_, err = resource.List(t.Context(), metav1.ListOptions{})
 		assert.NoError(t, err)
 	})
 }
@@ -237,8 +238,8 @@ func mapping(plural string) *meta.RESTMapping {
 }
 
 // ofKind returns a client of ConfigMaps with a mapper.
-func ofKind(t *testing.T, server *reflectortest.Server, m meta.RESTMapper, namespace string) *reflector.Resource[*corev1.ConfigMap] {
-	c, err := reflector.ForKind[*corev1.ConfigMap](server.Config(), namespace, reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
+func ofKind(t *testing.T, server *reflectortest.Server, m meta.RESTMapper, namespace string) *client.Resource[*corev1.ConfigMap] {
+	c, err := client.ForKind[*corev1.ConfigMap](server.Config(), namespace, client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
 	require.NoError(t, err)
 	return c
 }
@@ -257,7 +258,7 @@ func TestRESTMapperThatIsGiven(t *testing.T) {
 
 		m.mapping.Scope = meta.RESTScopeRoot
 		_, err := ofKind(t, server, m, "default").List(t.Context(), metav1.ListOptions{})
-		assert.ErrorIs(t, err, reflector.ErrClusterScoped)
+		assert.ErrorIs(t, err, client.ErrClusterScoped)
 		_, err = ofKind(t, server, m, "").List(t.Context(), metav1.ListOptions{})
 		assert.NoError(t, err)
 
@@ -283,7 +284,7 @@ func TestRESTMapperIsResetOnlyWhereItHelpsAndSeldom(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(paint("a", "red")))
 		m := &mapper{mapping: mapping("maps")}
-		list := func(c *reflector.Resource[*corev1.ConfigMap]) error {
+		list := func(c *client.Resource[*corev1.ConfigMap]) error {
 			_, err := c.List(t.Context(), metav1.ListOptions{})
 			return err
 		}
@@ -318,14 +319,14 @@ func TestObjectOfAKindThatBecameAnotherResourceIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, install := installable(t)
 		install("telescopes")
-		client, err := reflector.ForKind[*Telescope](config, "default", reflector.WithKind(telescopeKind))
+		resource, err := client.ForKind[*Telescope](config, "default", client.WithKind(telescopeKind))
 		require.NoError(t, err)
-		_, err = client.Get(t.Context(), "hale", metav1.GetOptions{})
+		_, err = resource.Get(t.Context(), "hale", metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 		require.NoError(t, install("scopes").Create(telescope("hale", 5)))
-		_, err = client.Get(t.Context(), "hale", metav1.GetOptions{})
+		_, err = resource.Get(t.Context(), "hale", metav1.GetOptions{})
 		require.Error(t, err, "the old name")
-		got, err := client.Get(t.Context(), "hale", metav1.GetOptions{})
+		got, err := resource.Get(t.Context(), "hale", metav1.GetOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, 5, got.Spec.Mirror)
 	})

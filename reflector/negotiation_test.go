@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,11 +74,11 @@ func TestFormatIsWhatTheServerSpeaks(t *testing.T) {
 	const both = "application/vnd.kubernetes.protobuf,application/json"
 	for name, tc := range map[string]struct {
 		refuses bool
-		opts    []reflector.ResourceOption
+		opts    []client.ResourceOption
 		accepts []string // of two lists
 	}{
 		"JSON, protobuf is requested":  {false, nil, []string{both, both}},
-		"JSON, only JSON is requested": {false, []reflector.ResourceOption{reflector.WithoutProtobuf()}, []string{"application/json", "application/json"}},
+		"JSON, only JSON is requested": {false, []client.ResourceOption{client.WithoutProtobuf()}, []string{"application/json", "application/json"}},
 		"JSON, and refuses protobuf":   {true, nil, []string{both, "application/json", "application/json"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,10 +86,10 @@ func TestFormatIsWhatTheServerSpeaks(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					server := &speaking{refuses: tc.refuses}
 					config := localhost(server)
-					client, err := reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default", tc.opts...)
+					resource, err := client.ForResource[*corev1.ConfigMap](config, configMapResource, "default", tc.opts...)
 					require.NoError(t, err)
 					for range 2 {
-						list, err := client.List(t.Context(), metav1.ListOptions{})
+						list, err := resource.List(t.Context(), metav1.ListOptions{})
 						require.NoError(t, err)
 						require.Len(t, list.Items, 2)
 						assert.Equal(t, protobufConfigMap("b"), list.Items[1])
@@ -101,7 +102,7 @@ func TestFormatIsWhatTheServerSpeaks(t *testing.T) {
 					}
 					s := store.New(store.ObjectKey[*corev1.ConfigMap])
 					var errs []error
-					r := reflector.New(client, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))...)
+					r := reflector.New(resource, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))...)
 					stop := start(t, r)
 					assert.Equal(t, 2, s.Len())
 					<-time.After(time.Second / 2)

@@ -46,8 +46,8 @@ type Watch struct {
 	Began  time.Time
 	Lasted time.Duration
 	// Events is the number of received events, including bookmarks and the beginning of a
-	// watch-list. If [ForShards] shares the watch, the count may lack events of objects in other
-	// shards.
+	// watch-list. If [client.ForShards] shares the watch, the count may lack events of objects in
+	// other shards.
 	Events int
 	// Err is the error that broke the watch. It is nil if the watch ended in the ordinary way, or
 	// if Run ended.

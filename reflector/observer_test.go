@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +37,7 @@ func observed(t *testing.T, server *reflectortest.Server, happens func(), opts .
 	for _, name := range []string{"a", "b", "c"} {
 		require.NoError(t, server.Create(paint(name, "red")))
 	}
-	resource, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
+	resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
 	require.NoError(t, err)
 	l := &ledger{}
 	r := reflector.New(resource, store.New(store.ObjectKey[*corev1.ConfigMap]), append(opts, reflector.WithName("maps"), reflector.WithObserver(l))...)

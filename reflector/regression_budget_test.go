@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,14 +37,14 @@ func TestEndlessListEndsWithTheBudgetOfItsCache(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &hostile{row: hostileRow{verb: tc.verb, answer: tc.body}}
 				config := &rest.Config{Host: "http://apiserver", Transport: server, QPS: -1}
-				client := openedAt[*corev1.ConfigMap](t, config, configMapResource, "default", reflector.WithoutProtobuf())
+				resource := openedAt[*corev1.ConfigMap](t, config, configMapResource, "default", client.WithoutProtobuf())
 				cache := store.New(store.ObjectKey[*corev1.ConfigMap])
 				held := []*corev1.ConfigMap{heldObject()}
 				require.NoError(t, cache.Replace(held, tc.from))
 				budget, err := store.AddBudget(cache, 64<<10, nil)
 				require.NoError(t, err)
 				before, bytes := liveHeap(), budget.Bytes()
-				m := followedInto(t, client, cache, tc.opts...)
+				m := followedInto(t, resource, cache, tc.opts...)
 				synctest.Wait()
 
 				state := m.of.State()

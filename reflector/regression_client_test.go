@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -140,11 +141,11 @@ func TestTypeWithoutMetadataIsRefused(t *testing.T) {
 	type left struct {
 		metav1.ObjectMeta `json:"-"`
 	}
-	_, err := reflector.ForResource[*untagged](localhost(nil), configMapResource, "")
-	assert.ErrorIs(t, err, reflector.ErrNoMetadata)
-	_, err = reflector.ForResource[*left](localhost(nil), configMapResource, "")
-	assert.ErrorIs(t, err, reflector.ErrNoMetadata)
-	_, err = reflector.ForResource[*Paint](localhost(nil), configMapResource, "")
+	_, err := client.ForResource[*untagged](localhost(nil), configMapResource, "")
+	assert.ErrorIs(t, err, client.ErrNoMetadata)
+	_, err = client.ForResource[*left](localhost(nil), configMapResource, "")
+	assert.ErrorIs(t, err, client.ErrNoMetadata)
+	_, err = client.ForResource[*Paint](localhost(nil), configMapResource, "")
 	assert.NoError(t, err)
 }
 
@@ -210,9 +211,9 @@ func TestManyUndecodableObjectsTakeLittleMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := opened[*Paint](t, tc.server, configMapResource, "default")
+				resource := opened[*Paint](t, tc.server, configMapResource, "default")
 				before := liveHeap()
-				m := followed(t, client, tc.opts...)
+				m := followed(t, resource, tc.opts...)
 				synctest.Wait() // what has come is not complete
 				assert.LessOrEqual(t, liveHeap()-before, int64(4<<20), "bytes of live heap")
 				m.stop()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -58,12 +59,12 @@ func mismatches(t *testing.T, server func() *scripted, do func(t *testing.T, ser
 }
 
 func mismatch[T reflector.Object](t *testing.T, server *scripted, do func(*testing.T, *scripted, func() []string, func() []error)) {
-	client := opened[T](t, server, configMapResource, "default", reflector.WithoutProtobuf())
+	api := opened[T](t, server, configMapResource, "default", client.WithoutProtobuf())
 	var opts []reflector.Option
 	if len(server.lists) > 0 {
 		opts = append(opts, reflector.WithoutWatchList())
 	}
-	m := followed(t, client, opts...)
+	m := followed(t, api, opts...)
 	synctest.Wait()
 	do(t, server, m.names, m.errors)
 	m.stop()
@@ -72,10 +73,10 @@ func mismatch[T reflector.Object](t *testing.T, server *scripted, do func(*testi
 func assertMismatch(t *testing.T, what string, errs []error) {
 	t.Helper()
 	require.NotEmpty(t, errs)
-	var other *reflector.MismatchError
+	var other *client.MismatchError
 	require.ErrorAs(t, errs[0], &other)
 	assert.Equal(t, what, other.What)
-	var failed *reflector.ResponseError
+	var failed *client.ResponseError
 	require.ErrorAs(t, errs[0], &failed)
 }
 
@@ -178,7 +179,7 @@ func TestListsOfAnotherKind(t *testing.T) {
 				synctest.Wait()
 				assert.Empty(t, m.names())
 				require.NotEmpty(t, m.errors())
-				var other *reflector.MismatchError
+				var other *client.MismatchError
 				assert.ErrorAs(t, m.errors()[0], &other)
 				m.stop()
 			})
@@ -204,8 +205,8 @@ func TestGetOfAnotherObject(t *testing.T) {
 	for what, object := range map[string]string{
 		"kind": objectOf("v1", "Secret", "default", "a"), "namespace": objectOf("v1", "ConfigMap", "other", "a"), "name": objectOf("v1", "ConfigMap", "default", "b"),
 	} {
-		client := opened[*corev1.ConfigMap](t, &scripted{lists: []scriptedAnswer{{body: object}}}, configMapResource, "default")
-		_, err := client.Get(t.Context(), "a", metav1.GetOptions{})
+		api := opened[*corev1.ConfigMap](t, &scripted{lists: []scriptedAnswer{{body: object}}}, configMapResource, "default")
+		_, err := api.Get(t.Context(), "a", metav1.GetOptions{})
 		assertMismatch(t, what, []error{err})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -167,11 +168,11 @@ func TestWatchesAreNotThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := reflectortest.Start(t).Config()
 		config.QPS, config.Burst = 0.001, 1
-		client, err := reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
+		resource, err := client.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
 		require.NoError(t, err)
 		began := time.Now()
 		for range 3 {
-			w, err := client.Watch(t.Context(), metav1.ListOptions{})
+			w, err := resource.Watch(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)
 			w.Stop()
 			for range w.ResultChan() {
@@ -186,10 +187,10 @@ func TestGetReadsNoMoreThanTheFrameLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(paint("large", strings.Repeat("x", 10_000))))
-		client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default", reflector.WithFrameLimit(1000))
+		resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default", client.WithFrameLimit(1000))
 		require.NoError(t, err)
-		_, err = client.Get(t.Context(), "large", metav1.GetOptions{})
-		assert.ErrorIs(t, err, reflector.ErrTooLarge)
+		_, err = resource.Get(t.Context(), "large", metav1.GetOptions{})
+		assert.ErrorIs(t, err, client.ErrTooLarge)
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -41,42 +41,42 @@ func (s *redirecting) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestRedirectToAnotherServerGetsNoCredentials(t *testing.T) {
-	requests := map[string]func(context.Context, *reflector.Resource[*Paint]) error{
-		"get": func(ctx context.Context, r *reflector.Resource[*Paint]) error {
+	requests := map[string]func(context.Context, *client.Resource[*Paint]) error{
+		"get": func(ctx context.Context, r *client.Resource[*Paint]) error {
 			_, err := r.Get(ctx, "a", metav1.GetOptions{})
 			return err
 		},
-		"list": func(ctx context.Context, r *reflector.Resource[*Paint]) error {
+		"list": func(ctx context.Context, r *client.Resource[*Paint]) error {
 			_, err := r.List(ctx, metav1.ListOptions{})
 			return err
 		},
-		"watch": func(ctx context.Context, r *reflector.Resource[*Paint]) error {
+		"watch": func(ctx context.Context, r *client.Resource[*Paint]) error {
 			_, err := r.Watch(ctx, metav1.ListOptions{})
 			return err
 		},
 	}
-	clients := map[string]func(*rest.Config) (*reflector.Resource[*Paint], error){
-		"own": func(c *rest.Config) (*reflector.Resource[*Paint], error) {
-			return reflector.ForResource[*Paint](c, configMapResource, "default")
+	clients := map[string]func(*rest.Config) (*client.Resource[*Paint], error){
+		"own": func(c *rest.Config) (*client.Resource[*Paint], error) {
+			return client.ForResource[*Paint](c, configMapResource, "default")
 		},
-		"of a kind": func(c *rest.Config) (*reflector.Resource[*Paint], error) {
-			return reflector.ForKind[*Paint](c, "default", reflector.WithKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+		"of a kind": func(c *rest.Config) (*client.Resource[*Paint], error) {
+			return client.ForKind[*Paint](c, "default", client.WithKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
 		},
-		"over a REST client": func(c *rest.Config) (*reflector.Resource[*Paint], error) {
-			return reflector.ForREST[*Paint](kubernetes.NewForConfigOrDie(c).CoreV1().RESTClient(), "configmaps", "default")
+		"over a REST client": func(c *rest.Config) (*client.Resource[*Paint], error) {
+			return client.ForREST[*Paint](kubernetes.NewForConfigOrDie(c).CoreV1().RESTClient(), "configmaps", "default")
 		},
 	}
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		for _, location := range []string{"http://elsewhere/moved", "https://apiserver/moved", "http://apiserver:8080/moved", "//elsewhere/moved"} {
-			for client, open := range clients {
+			for api, open := range clients {
 				for verb, request := range requests {
 					server := &redirecting{code: code, location: location}
 					config := &rest.Config{Host: "http://apiserver", Transport: server, BearerToken: "secret", QPS: -1}
 					resource, err := open(config)
 					require.NoError(t, err)
 					err = request(t.Context(), resource)
-					var refused *reflector.RedirectError
-					require.ErrorAs(t, err, &refused, "%d %s: %s by a client %s", code, location, verb, client)
+					var refused *client.RedirectError
+					require.ErrorAs(t, err, &refused, "%d %s: %s by a client %s", code, location, verb, api)
 					assert.Equal(t, "http://apiserver", refused.From)
 					assert.NotContains(t, err.Error(), "secret")
 					for _, host := range server.trusting {
@@ -99,7 +99,7 @@ func TestRedirectWithinTheServerIsFollowed(t *testing.T) {
 				return server.RoundTrip(r)
 			})
 		})
-		resource, err := reflector.ForResource[*Paint](config, configMapResource, "default")
+		resource, err := client.ForResource[*Paint](config, configMapResource, "default")
 		require.NoError(t, err)
 		list, err := resource.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)

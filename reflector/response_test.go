@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -106,10 +107,10 @@ func localhost(server http.RoundTripper) *rest.Config {
 	return &rest.Config{Host: "http://localhost", Transport: server, QPS: -1}
 }
 
-func (s *scripted) client(t *testing.T, opts ...reflector.ResourceOption) *reflector.Resource[*Paint] {
-	client, err := reflector.ForResource[*Paint](localhost(s), configMapResource, "default", opts...)
+func (s *scripted) client(t *testing.T, opts ...client.ResourceOption) *client.Resource[*Paint] {
+	resource, err := client.ForResource[*Paint](localhost(s), configMapResource, "default", opts...)
 	require.NoError(t, err)
-	return client
+	return resource
 }
 
 func jsonObject(name, version, color string) string {
@@ -146,23 +147,23 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 		says  string // how the answer began
 		want  string // what the reflector did then
 	}{
-		"a page of a proxy": {scriptedAnswer{contentType: "text/html; charset=utf-8", body: "<html>log in</html>"}, reflector.ErrContentType, "<html>log in", "list 0, watch 7, list , watch 7"},
-		"cut off":           {scriptedAnswer{body: blue + blue[:40]}, reflector.ErrTruncated, `{"type":"ADDED"`, "list 0, watch 7, list , watch 8"},
+		"a page of a proxy": {scriptedAnswer{contentType: "text/html; charset=utf-8", body: "<html>log in</html>"}, client.ErrContentType, "<html>log in", "list 0, watch 7, list , watch 7"},
+		"cut off":           {scriptedAnswer{body: blue + blue[:40]}, client.ErrTruncated, `{"type":"ADDED"`, "list 0, watch 7, list , watch 8"},
 		"a broken connection": {scriptedAnswer{body: blue + blue[:40], err: io.ErrUnexpectedEOF}, io.ErrUnexpectedEOF, `{"type":"ADDED"`,
 			"list 0, watch 7, list , watch 8"},
-		"malformed":                   {scriptedAnswer{body: blue + "}{", open: true}, reflector.ErrMalformed, `{"type":"ADDED"`, "list 0, watch 7, list 8, watch 9"},
-		"too large":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, jsonObject("c", "9", strings.Repeat("x", 1000))), open: true}, reflector.ErrTooLarge, `{"type":"ADDED"`, "list 0, watch 7, list 8, watch 9"},
+		"malformed":                   {scriptedAnswer{body: blue + "}{", open: true}, client.ErrMalformed, `{"type":"ADDED"`, "list 0, watch 7, list 8, watch 9"},
+		"too large":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, jsonObject("c", "9", strings.Repeat("x", 1000))), open: true}, client.ErrTooLarge, `{"type":"ADDED"`, "list 0, watch 7, list 8, watch 9"},
 		"an object that is none":      {scriptedAnswer{body: blue + jsonEvent(watch.Added, `"text"`), open: true}, nil, `"text"`, "list 0, watch 7, list 8, watch 9"},
 		"an object without a name":    {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"data":{"color":7}}`), open: true}, nil, "", "list 0, watch 7, list 8, watch 9"},
 		"an error that is none":       {scriptedAnswer{body: blue + jsonEvent(watch.Error, jsonObject("c", "9", "red")), open: true}, nil, `{"kind":"ConfigMap"`, "list 0, watch 7, list 8, watch 9"},
-		"an error that is unreadable": {scriptedAnswer{body: blue + jsonEvent(watch.Error, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
+		"an error that is unreadable": {scriptedAnswer{body: blue + jsonEvent(watch.Error, `[]`), open: true}, client.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
 		"a table":                     {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"rows":[]}`), open: true}, reflector.ErrTable, `{"kind":"Table"`, "list 0, watch 7, list 8, watch 9"},
 		"a status that is no error":   {scriptedAnswer{body: blue + jsonEvent(watch.Modified, `{"kind":"Status","apiVersion":"v1","metadata":{},"code":500}`), open: true}, nil, `{"kind":"Status"`, "list 0, watch 7, list 8, watch 9"},
 		"an unknown event":            {scriptedAnswer{body: blue + jsonEvent("SYNC", `{"kind":"x"}`), open: true}, &reflector.EventTypeError{Type: "SYNC"}, `{"kind":"x"`, "list 0, watch 7, list 8, watch 9"},
 		"no object":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, `null`), open: true}, &reflector.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
 		"no bookmark":                 {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `null`), open: true}, &reflector.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
 		"no error":                    {scriptedAnswer{body: blue + jsonEvent(watch.Error, `null`), open: true}, &reflector.TypeError{Want: "*v1.Status", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
-		"a bookmark that is none":     {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `[]`), open: true}, reflector.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
+		"a bookmark that is none":     {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `[]`), open: true}, client.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 				}
 				s := store.New(store.ObjectKey[*Paint])
 				var errs []error
-				stop := start(t, reflector.New(server.client(t, reflector.WithFrameLimit(500)), s, reflector.WithoutWatchList(),
+				stop := start(t, reflector.New(server.client(t, client.WithFrameLimit(500)), s, reflector.WithoutWatchList(),
 					reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
 				<-time.After(time.Minute)
 				assert.Equal(t, tc.want, server.seen())
@@ -196,7 +197,7 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 					assert.Equal(t, "Status", other.Got)
 				}
 				if tc.says != "" {
-					var unreadable *reflector.ResponseError
+					var unreadable *client.ResponseError
 					require.ErrorAs(t, errs[0], &unreadable)
 					assert.Contains(t, unreadable.Request, "GET http://localhost/api/v1/namespaces/default/configmaps?")
 					assert.Contains(t, unreadable.Request, "watch=true")
@@ -206,7 +207,7 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 					}
 					assert.True(t, bytes.HasPrefix(unreadable.Head, []byte(tc.says)), "%q", unreadable.Head)
 				}
-				if !assert.ObjectsAreEqual(reflector.ErrContentType, tc.is) {
+				if !assert.ObjectsAreEqual(client.ErrContentType, tc.is) {
 					assert.Equal(t, "a red, b blue", colors(s))
 				}
 				stop()
@@ -221,15 +222,15 @@ func TestListThatCannotBeRead(t *testing.T) {
 		list scriptedAnswer
 		is   error
 	}{
-		"a page of a proxy":   {scriptedAnswer{contentType: "text/html", body: "<html>log in</html>"}, reflector.ErrContentType},
-		"no content at all":   {scriptedAnswer{}, reflector.ErrTruncated},
-		"cut off":             {scriptedAnswer{body: whole.body[:300]}, reflector.ErrTruncated},
+		"a page of a proxy":   {scriptedAnswer{contentType: "text/html", body: "<html>log in</html>"}, client.ErrContentType},
+		"no content at all":   {scriptedAnswer{}, client.ErrTruncated},
+		"cut off":             {scriptedAnswer{body: whole.body[:300]}, client.ErrTruncated},
 		"a broken connection": {scriptedAnswer{body: whole.body[:300], err: io.ErrUnexpectedEOF}, io.ErrUnexpectedEOF},
-		"malformed":           {scriptedAnswer{body: whole.body + "{"}, reflector.ErrMalformed},
-		"too large":           {jsonList("7", jsonObject("a", "5", strings.Repeat("x", 1000))), reflector.ErrTooLarge},
+		"malformed":           {scriptedAnswer{body: whole.body + "{"}, client.ErrMalformed},
+		"too large":           {jsonList("7", jsonObject("a", "5", strings.Repeat("x", 1000))), client.ErrTooLarge},
 		"a table":             {scriptedAnswer{body: `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"rows":[]}`}, reflector.ErrTable},
-		"a status":            {scriptedAnswer{body: `{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"7"},"status":"Success"}`}, reflector.ErrMalformed},
-		"a single object":     {scriptedAnswer{body: jsonObject("a", "5", "red")}, reflector.ErrMalformed},
+		"a status":            {scriptedAnswer{body: `{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"7"},"status":"Success"}`}, client.ErrMalformed},
+		"a single object":     {scriptedAnswer{body: jsonObject("a", "5", "red")}, client.ErrMalformed},
 		"something else":      {scriptedAnswer{body: `{"login":"required"}`}, protocol.NoResourceVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,12 +238,12 @@ func TestListThatCannotBeRead(t *testing.T) {
 				server := &scripted{lists: []scriptedAnswer{tc.list, whole}}
 				s := store.New(store.ObjectKey[*Paint])
 				var errs []error
-				stop := start(t, reflector.New(server.client(t, reflector.WithFrameLimit(500)), s, reflector.WithoutWatchList(),
+				stop := start(t, reflector.New(server.client(t, client.WithFrameLimit(500)), s, reflector.WithoutWatchList(),
 					reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
 				require.Len(t, errs, 1)
 				assert.ErrorIs(t, errs[0], tc.is)
 				if name == "a table" {
-					var unreadable *reflector.ResponseError
+					var unreadable *client.ResponseError
 					require.ErrorAs(t, errs[0], &unreadable)
 					assert.Contains(t, unreadable.Request, "GET http://localhost/api/v1/namespaces/default/configmaps?")
 					assert.True(t, bytes.HasPrefix(unreadable.Head, []byte(`{"kind":"Table"`)), "%q", unreadable.Head)
@@ -282,9 +283,9 @@ func TestRelistDoesNotDecodeWhatIsHeld(t *testing.T) {
 					again := jsonEvent(watch.Modified, jsonObject("b", "10", "green")) // of which the store is not asked any more
 					server.watches = []scriptedAnswer{{body: first}, {body: jsonError(tc.err)}, {body: second, later: again, open: true}}
 				}
-				client, release := server.heldBack(t)
+				resource, release := server.heldBack(t)
 				s := &askedStore{Cache: store.New(store.ObjectKey[*Paint])}
-				stop := start(t, reflector.New(client, s, tc.opts...))
+				stop := start(t, reflector.New(resource, s, tc.opts...))
 				require.Equal(t, "a red, b red, c red", colors(s))
 				assert.Zero(t, s.asked, "of the first list")
 				before, _ := s.Get(store.Key{Namespace: "default", Name: "a"})
@@ -366,9 +367,9 @@ func TestWatchListThatChangesWhatIsHeld(t *testing.T) {
 // which much is held already.
 func assertSecondStream(t *testing.T, first, second, before, after string) {
 	server := &scripted{lists: []scriptedAnswer{jsonList("99")}, watches: []scriptedAnswer{{body: first}, {body: jsonError(apierrors.NewResourceExpired("too old"))}, {body: second, open: true}}}
-	client, release := server.heldBack(t)
+	resource, release := server.heldBack(t)
 	s := store.New(store.ObjectKey[*Paint])
-	stop := start(t, reflector.New(client, s))
+	stop := start(t, reflector.New(resource, s))
 	require.Equal(t, before, colors(s))
 	<-time.After(90 * time.Second) // old enough, and not given up
 	release()
@@ -379,7 +380,7 @@ func assertSecondStream(t *testing.T, first, second, before, after string) {
 
 // heldBack returns a client whose watches are not answered until release is called, unless
 // they begin with all objects: so that the first list gets old.
-func (s *scripted) heldBack(t *testing.T) (client *reflector.Resource[*Paint], release func()) {
+func (s *scripted) heldBack(t *testing.T) (resource *client.Resource[*Paint], release func()) {
 	released := make(chan struct{})
 	transport := roundTrip(func(r *http.Request) (*http.Response, error) {
 		if v := r.URL.Query(); v.Get("watch") != "" && v.Get("sendInitialEvents") == "" {
@@ -391,7 +392,7 @@ func (s *scripted) heldBack(t *testing.T) (client *reflector.Resource[*Paint], r
 		}
 		return s.RoundTrip(r)
 	})
-	client, err := reflector.ForResource[*Paint](localhost(transport), configMapResource, "default")
+	resource, err := client.ForResource[*Paint](localhost(transport), configMapResource, "default")
 	require.NoError(t, err)
-	return client, func() { close(released) }
+	return resource, func() { close(released) }
 }

@@ -9,7 +9,7 @@ import (
 
 // Selects reports whether the store may come to hold an object in the given state. It returns false
 // in these cases: the label selector does not match, a field selector on the name or the namespace
-// does not match, the object is in no shard of [WithShard], or the client is a [Resource] of
+// does not match, the object is in no shard of [WithShard], or the client is a [client.Resource] of
 // another namespace. Selects does not check other fields, nor the namespace of another type of
 // client.
 func (r *KubernetesResourceReflector[T]) Selects(object metav1.Object) bool {

@@ -3,6 +3,7 @@ package reflector
 import (
 	"testing"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -41,11 +42,11 @@ func TestSelectsWhatMayBeHeld(t *testing.T) {
 		s := store.New(store.ObjectKey[*corev1.ConfigMap])
 		assert.Equal(t, tc.want, New(clientset.CoreV1().ConfigMaps("other"), s, tc.opts...).Selects(object), name)
 		for namespace, there := range map[string]bool{"": true, "ns": true, "other": false} {
-			resource, err := ForResource[*corev1.ConfigMap](server.Config(), schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace)
+			resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace)
 			require.NoError(t, err)
 			assert.Equal(t, tc.want && there, New(resource, s, tc.opts...).Selects(object), "%s in %q", name, namespace)
 		}
 	}
-	var none *Resource[*corev1.ConfigMap]
+	var none *client.Resource[*corev1.ConfigMap]
 	assert.True(t, New(none, store.New(store.ObjectKey[*corev1.ConfigMap])).Selects(object))
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -30,13 +31,13 @@ func placed(n int) *corev1.ConfigMap {
 
 // shards runs a reflector for each shard through the life of some objects, and compares
 // what they hold between them with the server.
-func shards[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, client func() reflector.Client[T, L], by store.ShardKey, want reflector.Sharding, opts []reflector.Option) {
+func shards[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, resource func() reflector.Client[T, L], by store.ShardKey, want reflector.Sharding, opts []reflector.Option) {
 	all := store.Shards(by, 3)
 	stores := make([]*store.Cache[T], len(all))
 	reflectors := make([]*reflector.KubernetesResourceReflector[T], len(all))
 	for i, shard := range all {
 		stores[i] = store.New(store.ObjectKey[T])
-		reflectors[i] = reflector.New(client(), stores[i], append(opts, reflector.WithShard(shard))...)
+		reflectors[i] = reflector.New(resource(), stores[i], append(opts, reflector.WithShard(shard))...)
 		defer start(t, reflectors[i])()
 	}
 	compare := func(when string) {
@@ -80,33 +81,33 @@ func TestShardsOfEveryKindOfClient(t *testing.T) {
 	}
 	for name, run := range map[string]func(*testing.T, *reflectortest.Server, how, reflector.Sharding){
 		"typed": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
-			client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
-			shards(t, server, func() reflector.Client[*corev1.ConfigMap, *corev1.ConfigMapList] { return client }, h.by, want, h.opts)
+			resource := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+			shards(t, server, func() reflector.Client[*corev1.ConfigMap, *corev1.ConfigMapList] { return resource }, h.by, want, h.opts)
 		},
 		"dynamic": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
-			client := dynamic.NewForConfigOrDie(server.Config()).Resource(configMapResource)
+			resource := dynamic.NewForConfigOrDie(server.Config()).Resource(configMapResource)
 			shards(t, server, func() reflector.Client[*unstructured.Unstructured, *unstructured.UnstructuredList] {
-				return reflector.Dynamic(client)
+				return client.Dynamic(resource)
 			}, h.by, want, h.opts)
 		},
 		"metadata": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
-			client := metadata.NewForConfigOrDie(server.Config()).Resource(configMapResource)
+			resource := metadata.NewForConfigOrDie(server.Config()).Resource(configMapResource)
 			shards(t, server, func() reflector.Client[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList] {
-				return reflector.Metadata(client)
+				return client.Metadata(resource)
 			}, h.by, want, h.opts)
 		},
 		"JSON": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
-			shards(t, server, func() reflector.Client[*Paint, *reflector.ResourceList[*Paint]] {
-				client, err := reflector.ForResource[*Paint](server.Config(), configMapResource, "")
+			shards(t, server, func() reflector.Client[*Paint, *client.ResourceList[*Paint]] {
+				resource, err := client.ForResource[*Paint](server.Config(), configMapResource, "")
 				require.NoError(t, err)
-				return client
+				return resource
 			}, h.by, want, h.opts)
 		},
 		"protobuf": func(t *testing.T, server *reflectortest.Server, h how, want reflector.Sharding) {
-			shards(t, server, func() reflector.Client[*corev1.ConfigMap, *reflector.ResourceList[*corev1.ConfigMap]] {
-				client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
+			shards(t, server, func() reflector.Client[*corev1.ConfigMap, *client.ResourceList[*corev1.ConfigMap]] {
+				resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
 				require.NoError(t, err)
-				return client
+				return resource
 			}, h.by, want, h.opts)
 		},
 	} {
@@ -173,7 +174,7 @@ func TestObjectsOfOtherShardsAreNotDecoded(t *testing.T) {
 			}
 			put(low, "a")
 			put(high, "a")
-			client, err := reflector.ForResource[*Count](server.Config(), configMapResource, "")
+			resource, err := client.ForResource[*Count](server.Config(), configMapResource, "")
 			require.NoError(t, err)
 			s := store.New(store.ObjectKey[*Count])
 			opts := []reflector.Option{
@@ -183,7 +184,7 @@ func TestObjectsOfOtherShardsAreNotDecoded(t *testing.T) {
 			if !watchList {
 				opts = append(opts, reflector.WithoutWatchList())
 			}
-			r := reflector.New(client, s, opts...)
+			r := reflector.New(resource, s, opts...)
 			defer start(t, r)()
 			put(high, "b")
 			put(low, "b")
@@ -209,8 +210,8 @@ func TestShardSelectorsAsAServerTakesThem(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := reflectortest.Start(t)
 			server.SetSharding(true)
-			client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
-			stop := start(t, reflector.New(client, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(tt...), reflector.WithoutWatchList()))
+			resource := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+			stop := start(t, reflector.New(resource, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(tt...), reflector.WithoutWatchList()))
 			stop()
 			requests := server.Requests()
 			require.Len(t, requests, 2, "a list and a watch")
@@ -226,18 +227,18 @@ func TestShardSelectorsAsAServerTakesThem(t *testing.T) {
 }
 
 func TestShardsOfTwoKindsAreRefused(t *testing.T) {
-	client := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
-	r := reflector.New(client, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(half(store.ByUID, 0), half(store.ByNamespace, 0)))
+	resource := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
+	r := reflector.New(resource, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(half(store.ByUID, 0), half(store.ByNamespace, 0)))
 	require.ErrorIs(t, r.Run(t.Context()), reflector.ErrMixedShards)
 }
 
 func TestShardsDecideWhatIsSelected(t *testing.T) {
-	client := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
+	resource := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
 	s := store.New(store.ObjectKey[*corev1.ConfigMap])
 	low, high := namespaces()
-	r := reflector.New(client, s, reflector.WithShard(half(store.ByNamespace, 1)))
+	r := reflector.New(resource, s, reflector.WithShard(half(store.ByNamespace, 1)))
 	assert.Equal(t, []store.Shard{half(store.ByNamespace, 1)}, r.Shards())
 	assert.True(t, r.Selects(&metav1.ObjectMeta{Namespace: high}))
 	assert.False(t, r.Selects(&metav1.ObjectMeta{Namespace: low}))
-	assert.Empty(t, reflector.New(client, s, reflector.WithShard(store.Shard{})).Shards())
+	assert.Empty(t, reflector.New(resource, s, reflector.WithShard(store.Shard{})).Shards())
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -66,7 +67,7 @@ func TestShardByOwner(t *testing.T) {
 		},
 		"protobuf": func(server *reflectortest.Server) makeReflector { return resourceOf(t, server) },
 		"JSON": func(server *reflectortest.Server) makeReflector {
-			return resourceOf(t, server, reflector.WithoutProtobuf())
+			return resourceOf(t, server, client.WithoutProtobuf())
 		},
 	} {
 		for _, watchList := range []bool{true, false} {
@@ -112,10 +113,10 @@ func TestShardByOwner(t *testing.T) {
 	}
 }
 
-func resourceOf(t *testing.T, server *reflectortest.Server, opts ...reflector.ResourceOption) makeReflector {
-	client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "", opts...)
+func resourceOf(t *testing.T, server *reflectortest.Server, opts ...client.ResourceOption) makeReflector {
+	resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "", opts...)
 	require.NoError(t, err)
 	return func(s *store.Cache[*corev1.ConfigMap], to *record.Recorder, opts ...reflector.Option) *reflector.KubernetesResourceReflector[*corev1.ConfigMap] {
-		return reflector.New(record.Client(client, to), s, opts...)
+		return reflector.New(record.Client(resource, to), s, opts...)
 	}
 }

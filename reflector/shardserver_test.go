@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -55,7 +56,7 @@ func TestServerThatRefusesShardsIsAskedForEverything(t *testing.T) {
 					}
 					return opts.ShardSelector != ""
 				}
-				client := configMaps{own,
+				resource := configMaps{own,
 					func(opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
 						if refuses(opts) {
 							return nil, refusal
@@ -74,7 +75,7 @@ func TestServerThatRefusesShardsIsAskedForEverything(t *testing.T) {
 				if !watchList {
 					opts = append(opts, reflector.WithoutWatchList())
 				}
-				r := reflector.New(client, s, opts...)
+				r := reflector.New(resource, s, opts...)
 				stop := start(t, r)
 				assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
 				assert.Positive(t, s.Len())
@@ -94,7 +95,7 @@ func TestServerThatMeansOtherShardsIsAskedForEverything(t *testing.T) {
 			require.NoError(t, server.Create(placed(n)))
 		}
 		own := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
-		client := configMaps{own,
+		resource := configMaps{own,
 			func(opts metav1.ListOptions) (*corev1.ConfigMapList, error) {
 				list, err := own.List(t.Context(), opts)
 				if opts.ShardSelector != "" {
@@ -107,7 +108,7 @@ func TestServerThatMeansOtherShardsIsAskedForEverything(t *testing.T) {
 		}
 		var failures []error
 		s := store.New(store.ObjectKey[*corev1.ConfigMap])
-		r := reflector.New(client, s, reflector.WithShard(half(store.ByUID, 0)), reflector.WithoutWatchList(),
+		r := reflector.New(resource, s, reflector.WithShard(half(store.ByUID, 0)), reflector.WithoutWatchList(),
 			reflector.WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
 		stop := start(t, r)
 		<-time.After(time.Minute)
@@ -134,10 +135,10 @@ func TestServerIsUpgradedAndDowngraded(t *testing.T) {
 		for n := range 20 {
 			require.NoError(t, server.Create(placed(n)))
 		}
-		client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
+		resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
 		require.NoError(t, err)
 		s := store.New(store.ObjectKey[*corev1.ConfigMap])
-		r := reflector.New(client, s, reflector.WithShard(half(store.ByUID, 1)))
+		r := reflector.New(resource, s, reflector.WithShard(half(store.ByUID, 1)))
 		defer start(t, r)()
 		assert.Equal(t, reflector.ShardedByClient, r.State().Sharding)
 		for n, on := range []bool{true, false, true} {
@@ -170,10 +171,10 @@ func TestResumeWithoutAListLeavesOutOtherShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(placed(0)))
-		client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
+		resource := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
 		s := store.New(store.ObjectKey[*corev1.ConfigMap])
 		require.NoError(t, s.Replace(nil, fmt.Sprint(server.ResourceVersion())))
-		r := reflector.New(client, s, reflector.WithShard(half(store.ByUID, 0)))
+		r := reflector.New(resource, s, reflector.WithShard(half(store.ByUID, 0)))
 		defer start(t, r)()
 		assert.Equal(t, reflector.ShardingUnknown, r.State().Sharding)
 		for n := range 30 {
@@ -197,10 +198,10 @@ func TestStoreThatHeldOtherShardsIsCleanedByTheNextList(t *testing.T) {
 			for n := range 20 {
 				require.NoError(t, server.Create(placed(n)))
 			}
-			client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
+			resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "")
 			require.NoError(t, err)
 			s := store.New(store.ObjectKey[*corev1.ConfigMap])
-			start(t, reflector.New(client, s))()
+			start(t, reflector.New(resource, s))()
 			require.Equal(t, 20, s.Len())
 			for n := range 3 {
 				require.NoError(t, server.Create(placed(100+n)))
@@ -210,7 +211,7 @@ func TestStoreThatHeldOtherShardsIsCleanedByTheNextList(t *testing.T) {
 			if !watchList {
 				opts = append(opts, reflector.WithoutWatchList())
 			}
-			stop := start(t, reflector.New(client, s, opts...))
+			stop := start(t, reflector.New(resource, s, opts...))
 			<-time.After(time.Minute)
 			synctest.Wait()
 			stop()

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -26,11 +27,11 @@ type team[T reflector.Object] struct {
 }
 
 // newTeam starts reflectors of some shards with one client.
-func newTeam[T reflector.Object, L any](t *testing.T, client reflector.Client[T, L], by store.ShardKey, n int, opts ...reflector.Option) *team[T] {
+func newTeam[T reflector.Object, L any](t *testing.T, resource reflector.Client[T, L], by store.ShardKey, n int, opts ...reflector.Option) *team[T] {
 	m := &team[T]{all: store.Shards(by, n)}
 	for _, shard := range m.all {
 		s := store.New(store.ObjectKey[T])
-		r := reflector.New(client, s, append(opts, reflector.WithShard(shard))...)
+		r := reflector.New(resource, s, append(opts, reflector.WithShard(shard))...)
 		m.stores, m.own, m.stops = append(m.stores, s), append(m.own, r), append(m.stops, start(t, r))
 	}
 	return m
@@ -83,11 +84,11 @@ func change(t *testing.T, server *reflectortest.Server, from, to int) {
 }
 
 // onlyOneWatch runs the reflectors of 8 shards, and counts.
-func onlyOneWatch[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, m *meter, client reflector.Client[T, L], by store.ShardKey, opts ...reflector.Option) {
+func onlyOneWatch[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, m *meter, resource reflector.Client[T, L], by store.ShardKey, opts ...reflector.Option) {
 	for n := range 80 {
 		require.NoError(t, server.Create(placed(n)))
 	}
-	sites := reflector.ForShards(client)
+	sites := client.ForShards(resource)
 	reflectors := newTeam(t, sites, by, 8, opts...)
 	defer reflectors.stop()
 	reflectors.compare(t, server, "at first")
@@ -99,7 +100,7 @@ func onlyOneWatch[T reflector.Object, L any](t *testing.T, server *reflectortest
 	change(t, server, 20, 40)
 	reflectors.compare(t, server, "after more")
 	shared := m.bytes()
-	alone := reflector.New(client, store.New(store.ObjectKey[T]), reflector.WithoutWatchList())
+	alone := reflector.New(resource, store.New(store.ObjectKey[T]), reflector.WithoutWatchList())
 	stop := start(t, alone)
 	m.bytes()
 	change(t, server, 40, 60)
@@ -123,28 +124,28 @@ func onlyOneWatch[T reflector.Object, L any](t *testing.T, server *reflectortest
 func TestShardsShareOneWatch(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, *reflectortest.Server, *meter, store.ShardKey, ...reflector.Option){
 		"typed": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
-			client := kubernetes.NewForConfigOrDie(m.of(server.Config())).CoreV1().ConfigMaps("")
-			onlyOneWatch[*corev1.ConfigMap, *corev1.ConfigMapList](t, server, m, client, by, opts...)
+			resource := kubernetes.NewForConfigOrDie(m.of(server.Config())).CoreV1().ConfigMaps("")
+			onlyOneWatch[*corev1.ConfigMap, *corev1.ConfigMapList](t, server, m, resource, by, opts...)
 		},
 		"dynamic": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
-			client := dynamic.NewForConfigOrDie(m.of(server.Config())).Resource(configMapResource)
-			onlyOneWatch[*unstructured.Unstructured, *unstructured.UnstructuredList](t, server, m, reflector.Dynamic(client), by, opts...)
+			resource := dynamic.NewForConfigOrDie(m.of(server.Config())).Resource(configMapResource)
+			onlyOneWatch[*unstructured.Unstructured, *unstructured.UnstructuredList](t, server, m, client.Dynamic(resource), by, opts...)
 		},
 		"JSON": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
-			client, err := reflector.ForResource[*Paint](m.of(server.Config()), configMapResource, "")
+			resource, err := client.ForResource[*Paint](m.of(server.Config()), configMapResource, "")
 			require.NoError(t, err)
-			onlyOneWatch[*Paint, *reflector.ResourceList[*Paint]](t, server, m, client, by, opts...)
+			onlyOneWatch[*Paint, *client.ResourceList[*Paint]](t, server, m, resource, by, opts...)
 		},
 		"protobuf": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
-			client, err := reflector.ForResource[*corev1.ConfigMap](m.of(server.Config()), configMapResource, "")
+			resource, err := client.ForResource[*corev1.ConfigMap](m.of(server.Config()), configMapResource, "")
 			require.NoError(t, err)
-			onlyOneWatch[*corev1.ConfigMap, *reflector.ResourceList[*corev1.ConfigMap]](t, server, m, client, by, opts...)
+			onlyOneWatch[*corev1.ConfigMap, *client.ResourceList[*corev1.ConfigMap]](t, server, m, resource, by, opts...)
 		},
 		"REST": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
 			clientset := kubernetes.NewForConfigOrDie(m.of(server.Config()))
-			client, err := reflector.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "")
+			resource, err := client.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "")
 			require.NoError(t, err)
-			onlyOneWatch[*corev1.ConfigMap, *reflector.ResourceList[*corev1.ConfigMap]](t, server, m, client, by, opts...)
+			onlyOneWatch[*corev1.ConfigMap, *client.ResourceList[*corev1.ConfigMap]](t, server, m, resource, by, opts...)
 		},
 	} {
 		for _, by := range []store.ShardKey{store.ByUID, store.ByNamespace} {

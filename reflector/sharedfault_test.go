@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -26,20 +27,20 @@ import (
 )
 
 // sites returns a client for shards of what some ConfigMaps are.
-func sites(t *testing.T, server *reflectortest.Server, m *meter) *reflector.SharedClient[*corev1.ConfigMap, *reflector.ResourceList[*corev1.ConfigMap]] {
+func sites(t *testing.T, server *reflectortest.Server, m *meter) *client.SharedClient[*corev1.ConfigMap, *client.ResourceList[*corev1.ConfigMap]] {
 	for n := range 80 {
 		require.NoError(t, server.Create(placed(n)))
 	}
-	client, err := reflector.ForResource[*corev1.ConfigMap](m.of(server.Config()), configMapResource, "")
+	resource, err := client.ForResource[*corev1.ConfigMap](m.of(server.Config()), configMapResource, "")
 	require.NoError(t, err)
-	return reflector.ForShards(client)
+	return client.ForShards(resource)
 }
 
 // together starts the reflectors of some shards at the same time: all of them ask before the first is answered.
-func together(t *testing.T, server *reflectortest.Server, client reflector.Client[*corev1.ConfigMap, *reflector.ResourceList[*corev1.ConfigMap]], n int) *team[*corev1.ConfigMap] {
+func together(t *testing.T, server *reflectortest.Server, resource reflector.Client[*corev1.ConfigMap, *client.ResourceList[*corev1.ConfigMap]], n int) *team[*corev1.ConfigMap] {
 	release := make(chan struct{})
 	server.Inject(reflectortest.Stall(release).On("watch", "configmaps").Times(1))
-	shards := newTeam(t, client, store.ByUID, n)
+	shards := newTeam(t, resource, store.ByUID, n)
 	close(release)
 	synctest.Wait()
 	return shards
@@ -51,12 +52,12 @@ func TestShardsThatBeginTogetherShareAWatchList(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server, m := reflectortest.Start(t), &meter{}
 				server.SetSharding(selects)
-				client := sites(t, server, m)
-				alone := newTeam(t, client, store.ByUID, 1)
+				resource := sites(t, server, m)
+				alone := newTeam(t, resource, store.ByUID, 1)
 				whole := m.bytes()
 				alone.stop()
 				server.ForgetRequests()
-				shards := together(t, server, client, 8)
+				shards := together(t, server, resource, 8)
 				defer shards.stop()
 				lists := server.Requests(reflectortest.Param("sendInitialEvents", "true"))
 				assert.Len(t, lists, 2, "the first one, and one for all who came meanwhile")
@@ -147,9 +148,9 @@ func sharedWatchOfAServerThatDoesNotSelectStays(t *testing.T) {
 func TestNobodyWaitsLongForTheListOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		client := sites(t, server, &meter{})
+		resource := sites(t, server, &meter{})
 		server.Inject(reflectortest.Stall(nil).On("watch", "configmaps").Times(1))
-		shards := newTeam(t, client, store.ByUID, 4)
+		shards := newTeam(t, resource, store.ByUID, 4)
 		defer shards.stop()
 		<-time.After(2 * time.Second)
 		synctest.Wait()
@@ -168,8 +169,8 @@ func TestServerThatSelectsIsLeftToIt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server, m := reflectortest.Start(t), &meter{}
 			server.SetSharding(true)
-			client := sites(t, server, m)
-			shards := newTeam(t, client, store.ByUID, 4, opts...)
+			resource := sites(t, server, m)
+			shards := newTeam(t, resource, store.ByUID, 4, opts...)
 			defer shards.stop()
 			m.bytes()
 			change(t, server, 0, 20)
@@ -197,8 +198,8 @@ func TestSharedWatchThatFailsIsNoLossToAnybody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server, m := reflectortest.Start(t), &meter{}
-				client := sites(t, server, m)
-				shards := newTeam(t, client, store.ByUID, 4, reflector.WithoutWatchList())
+				resource := sites(t, server, m)
+				shards := newTeam(t, resource, store.ByUID, 4, reflector.WithoutWatchList())
 				defer shards.stop()
 				<-time.After(15 * time.Minute) // in the shared watch, which is a new one then
 				server.Inject(fault.On("watch", "configmaps").Times(1))
@@ -216,14 +217,14 @@ func TestSharedWatchThatFailsIsNoLossToAnybody(t *testing.T) {
 func TestNobodyJoinsASharedWatchThatIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		client := sites(t, server, &meter{})
+		resource := sites(t, server, &meter{})
 		server.Inject(reflectortest.StallAfterEvents(3, nil).On("watch", "configmaps").Times(1))
-		shards := newTeam(t, client, store.ByUID, 4, reflector.WithoutWatchList())
+		shards := newTeam(t, resource, store.ByUID, 4, reflector.WithoutWatchList())
 		defer shards.stop()
 		change(t, server, 0, 20)
 		<-time.After(3 * time.Minute)
 		late := newCache()
-		defer start(t, reflector.New(client, late, reflector.WithShard(shards.all[0]), reflector.WithoutWatchList()))()
+		defer start(t, reflector.New(resource, late, reflector.WithShard(shards.all[0]), reflector.WithoutWatchList()))()
 		change(t, server, 20, 40)
 		synctest.Wait()
 		assert.Equal(t, fmt.Sprint(server.ResourceVersion()), late.ResourceVersion())
@@ -244,14 +245,14 @@ func (s *stuck) Add(o *corev1.ConfigMap) error {
 func TestShardThatTakesNothingHoldsUpNobodyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := reflectortest.Start(t), &meter{}
-		client := sites(t, server, m)
-		shards := newTeam(t, client, store.ByUID, 4, reflector.WithoutWatchList())
+		resource := sites(t, server, m)
+		shards := newTeam(t, resource, store.ByUID, 4, reflector.WithoutWatchList())
 		defer shards.stop()
 		shards.stops[0]()
 		until := make(chan struct{})
 		slow := &stuck{newCache(), until}
 		shards.stores[0] = slow.Cache
-		shards.own[0] = reflector.New(client, store.Store[*corev1.ConfigMap](slow), reflector.WithShard(shards.all[0]), reflector.WithoutWatchList())
+		shards.own[0] = reflector.New(resource, store.Store[*corev1.ConfigMap](slow), reflector.WithShard(shards.all[0]), reflector.WithoutWatchList())
 		shards.stops[0] = start(t, shards.own[0])
 		assert.Equal(t, 1, m.watches())
 		large := strings.Repeat("x", 20_000)
@@ -282,7 +283,7 @@ func TestShardThatTakesNothingHoldsUpNobodyForLong(t *testing.T) {
 func TestOnlyThoseShareWhoAskAlike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := reflectortest.Start(t), &meter{}
-		client := sites(t, server, m)
+		resource := sites(t, server, m)
 		colored := func(n int) *corev1.ConfigMap {
 			object := placed(n)
 			object.Labels = map[string]string{"color": map[bool]string{true: "red", false: "blue"}[n%2 == 0]}
@@ -293,9 +294,9 @@ func TestOnlyThoseShareWhoAskAlike(t *testing.T) {
 		}
 		all := store.Shards(store.ByUID, 2)
 		red, everything := newCache(), newCache()
-		defer start(t, reflector.New(client, red, reflector.WithShard(all[0]), reflector.WithoutWatchList(),
+		defer start(t, reflector.New(resource, red, reflector.WithShard(all[0]), reflector.WithoutWatchList(),
 			reflector.WithLabelSelector(labels.SelectorFromSet(labels.Set{"color": "red"}))))()
-		defer start(t, reflector.New(client, everything, reflector.WithShard(all[0]), reflector.WithoutWatchList()))()
+		defer start(t, reflector.New(resource, everything, reflector.WithShard(all[0]), reflector.WithoutWatchList()))()
 		for n := range 40 {
 			require.NoError(t, server.Create(colored(1000+n)))
 		}
@@ -322,11 +323,11 @@ func TestShardsThatOverlapShareNoObjects(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(placed(0)))
 		require.NoError(t, server.Create(placed(1)))
-		client := reflector.ForShards(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""))
+		resource := client.ForShards(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""))
 		half := store.Shards(store.ByUID, 2)[0]
 		a, b := newCache(), newCache()
-		defer start(t, reflector.New(client, a, reflector.WithShard(half), reflector.WithoutWatchList()))()
-		defer start(t, reflector.New(client, b, reflector.WithShard(half), reflector.WithoutWatchList()))()
+		defer start(t, reflector.New(resource, a, reflector.WithShard(half), reflector.WithoutWatchList()))()
+		defer start(t, reflector.New(resource, b, reflector.WithShard(half), reflector.WithoutWatchList()))()
 		for n := range 40 {
 			require.NoError(t, server.Create(placed(100+n)))
 		}
@@ -345,12 +346,12 @@ func TestShardThatSharesIsRecordedAndReplayed(t *testing.T) {
 	for _, lists := range [][]reflector.Option{nil, {reflector.WithoutWatchList()}} {
 		synctest.Test(t, func(t *testing.T) {
 			server, m := reflectortest.Start(t), &meter{}
-			client := sites(t, server, m)
+			resource := sites(t, server, m)
 			half := reflector.WithShard(store.Shards(store.ByUID, 2)[0])
-			defer start(t, reflector.New(client, newCache(), append(lists, half)...))()
+			defer start(t, reflector.New(resource, newCache(), append(lists, half)...))()
 			var recording bytes.Buffer
 			recorded := newCache()
-			stop := start(t, reflector.New(record.Client(client, record.NewRecorder(&recording)), recorded, append(lists, half)...))
+			stop := start(t, reflector.New(record.Client(resource, record.NewRecorder(&recording)), recorded, append(lists, half)...))
 			change(t, server, 0, 20)
 			synctest.Wait()
 			change(t, server, 20, 40)
@@ -381,9 +382,9 @@ func TestShardThatSharesIsRecordedAndReplayed(t *testing.T) {
 }
 
 func TestNoClientForShards(t *testing.T) {
-	client := reflector.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
-	r := reflector.New(client, newCache(), reflector.WithShard(store.Shards(store.ByUID, 2)[0]))
+	resource := client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
+	r := reflector.New(resource, newCache(), reflector.WithShard(store.Shards(store.ByUID, 2)[0]))
 	require.ErrorIs(t, r.Run(t.Context()), reflector.ErrNoClient)
-	_, err := client.List(t.Context(), metav1.ListOptions{})
+	_, err := resource.List(t.Context(), metav1.ListOptions{})
 	require.ErrorIs(t, err, reflector.ErrNoClient)
 }

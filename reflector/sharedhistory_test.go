@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
@@ -151,9 +152,9 @@ func (l *company) settle() error {
 	if err != nil {
 		return err
 	}
-	client, err := clientFor(l.client, config, clientset)
-	generated := reflector.ForShards(clientset.CoreV1().ConfigMaps("default"))
-	shared := reflector.ForShards(client)
+	resource, err := clientFor(l.client, config, clientset)
+	generated := client.ForShards(clientset.CoreV1().ConfigMaps("default"))
+	shared := client.ForShards(resource)
 	for i, shard := range store.Shards(store.ByUID, companySize) {
 		p := &place{shard: shard, cache: newCache()}
 		var into store.Store[*corev1.ConfigMap] = p.cache

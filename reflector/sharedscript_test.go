@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
@@ -101,9 +102,9 @@ func closing(version string) *corev1.ConfigMap {
 }
 
 // gathered starts the reflectors of three shards. The last two share a watch-list, which brings what is sent.
-func gathered(t *testing.T, client *dictated, all []store.Shard, version string, brings func(ctx context.Context, send func(watch.EventType, *corev1.ConfigMap))) *team[*corev1.ConfigMap] {
+func gathered(t *testing.T, resource *dictated, all []store.Shard, version string, brings func(ctx context.Context, send func(watch.EventType, *corev1.ConfigMap))) *team[*corev1.ConfigMap] {
 	release := make(chan struct{})
-	client.watch = func(n int, ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	resource.watch = func(n int, ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 		switch {
 		case n == 1:
 			<-release
@@ -116,7 +117,7 @@ func gathered(t *testing.T, client *dictated, all []store.Shard, version string,
 			}
 		}), nil
 	}
-	shared := reflector.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](client)
+	shared := client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](resource)
 	m := &team[*corev1.ConfigMap]{all: all}
 	for _, shard := range all {
 		s := newCache()
@@ -132,8 +133,8 @@ func TestObjectsOfOthersShowThatASharedWatchListGoesOn(t *testing.T) {
 	for name, of := range map[string]int{"nobody's": 0, "another's": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client, all := &dictated{}, store.Shards(store.ByUID, 3)
-				shards := gathered(t, client, all, "100", func(_ context.Context, send func(watch.EventType, *corev1.ConfigMap)) {
+				resource, all := &dictated{}, store.Shards(store.ByUID, 3)
+				shards := gathered(t, resource, all, "100", func(_ context.Context, send func(watch.EventType, *corev1.ConfigMap)) {
 					for n := range 10 {
 						<-time.After(10 * time.Second)
 						send(watch.Added, inShard(all[of], n, fmt.Sprint(1+n)))
@@ -143,7 +144,7 @@ func TestObjectsOfOthersShowThatASharedWatchListGoesOn(t *testing.T) {
 				defer shards.stop()
 				<-time.After(105 * time.Second)
 				synctest.Wait()
-				lists := slices.DeleteFunc(client.requests(), func(opts metav1.ListOptions) bool { return opts.SendInitialEvents == nil })
+				lists := slices.DeleteFunc(resource.requests(), func(opts metav1.ListOptions) bool { return opts.SendInitialEvents == nil })
 				assert.Len(t, lists, 2, "nobody gave up")
 				for i, r := range shards.own {
 					assert.NoError(t, r.State().Err)
@@ -159,8 +160,8 @@ func TestObjectsOfOthersShowThatASharedWatchListGoesOn(t *testing.T) {
 
 func TestVersionsWithoutAnOrderInASharedWatchList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, all := &dictated{}, store.Shards(store.ByUID, 3)
-		shards := gathered(t, client, all, "z", func(_ context.Context, send func(watch.EventType, *corev1.ConfigMap)) {
+		resource, all := &dictated{}, store.Shards(store.ByUID, 3)
+		shards := gathered(t, resource, all, "z", func(_ context.Context, send func(watch.EventType, *corev1.ConfigMap)) {
 			for n := range 10 {
 				send(watch.Added, inShard(all[n%3], n, fmt.Sprint("v", n)))
 			}
@@ -168,7 +169,7 @@ func TestVersionsWithoutAnOrderInASharedWatchList(t *testing.T) {
 			send(watch.Modified, inShard(all[2], 2, "zz"))
 		})
 		defer shards.stop()
-		assert.Len(t, client.requests(), 2, "nobody gave up")
+		assert.Len(t, resource.requests(), 2, "nobody gave up")
 		for i, want := range []int{0, 3, 3} {
 			assert.NoError(t, shards.own[i].State().Err)
 			assert.Equal(t, want, shards.stores[i].Len())
@@ -179,7 +180,7 @@ func TestVersionsWithoutAnOrderInASharedWatchList(t *testing.T) {
 
 func TestRefusalIsHeardByAllAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := &dictated{
+		resource := &dictated{
 			list: func() (*corev1.ConfigMapList, error) {
 				return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}, Items: []corev1.ConfigMap{
 					*inShard(store.Shards(store.ByUID, 8)[0], 0, "5"), *inShard(store.Shards(store.ByUID, 8)[7], 0, "6"),
@@ -194,7 +195,7 @@ func TestRefusalIsHeardByAllAtOnce(t *testing.T) {
 				}
 			},
 		}
-		shards := newTeam(t, reflector.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](client), store.ByUID, 8, reflector.WithoutWatchList())
+		shards := newTeam(t, client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](resource), store.ByUID, 8, reflector.WithoutWatchList())
 		defer shards.stop()
 		<-time.After(65 * time.Second)
 		synctest.Wait()
@@ -207,7 +208,7 @@ func TestRefusalIsHeardByAllAtOnce(t *testing.T) {
 func TestClientThatEndsTheGoroutineHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := store.Shards(store.ByUID, 2)
-		client := &dictated{
+		resource := &dictated{
 			list: func() (*corev1.ConfigMapList, error) {
 				return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "100"}, Items: []corev1.ConfigMap{*inShard(all[0], 0, "5"), *inShard(all[1], 0, "6")}}, nil
 			},
@@ -218,7 +219,7 @@ func TestClientThatEndsTheGoroutineHoldsUpNobody(t *testing.T) {
 				return tell(ctx, func(send func(watch.EventType, *corev1.ConfigMap)) { send(watch.Bookmark, closing("101")) }), nil
 			},
 		}
-		shards := newTeam(t, reflector.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](client), store.ByUID, 2, reflector.WithoutWatchList())
+		shards := newTeam(t, client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](resource), store.ByUID, 2, reflector.WithoutWatchList())
 		defer shards.stop()
 		<-time.After(10 * time.Second)
 		synctest.Wait()
@@ -231,7 +232,7 @@ func TestClientThatEndsTheGoroutineHoldsUpNobody(t *testing.T) {
 func TestSelectorOfManyShardsIsNotTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		client := &dictated{watch: func(n int, ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+		resource := &dictated{watch: func(n int, ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			if n == 1 {
 				<-release
 			}
@@ -241,7 +242,7 @@ func TestSelectorOfManyShardsIsNotTooLong(t *testing.T) {
 				}
 			}), nil
 		}}
-		shared := reflector.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](client)
+		shared := client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](resource)
 		all := store.Shards(store.ByUID, 256)
 		for i := range 16 {
 			defer start(t, reflector.New(shared, newCache(), reflector.WithShard(all[16*i:16*i+16]...)))()
@@ -249,7 +250,7 @@ func TestSelectorOfManyShardsIsNotTooLong(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		most := 0
-		for _, opts := range client.requests() {
+		for _, opts := range resource.requests() {
 			most = max(most, strings.Count(opts.ShardSelector, "shardRange"))
 		}
 		assert.Equal(t, 32, most, "of two reflectors")

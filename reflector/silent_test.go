@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,7 @@ func TestWhatStallsForeverIsGivenUp(t *testing.T) {
 			})
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
-				resource, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
+				resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
 				require.NoError(t, err)
 				givesUp(t, server, resource, c.fault, c.want, c.opts)
 			})
@@ -51,7 +52,7 @@ func TestWhatStallsForeverIsGivenUp(t *testing.T) {
 	}
 }
 
-func givesUp[L any](t *testing.T, server *reflectortest.Server, client reflector.Client[*corev1.ConfigMap, L], fault reflectortest.Fault, want error, opts []reflector.Option) {
+func givesUp[L any](t *testing.T, server *reflectortest.Server, api reflector.Client[*corev1.ConfigMap, L], fault reflectortest.Fault, want error, opts []reflector.Option) {
 	for _, name := range []string{"a", "b"} {
 		require.NoError(t, server.Create(paint(name, "red")))
 	}
@@ -59,7 +60,7 @@ func givesUp[L any](t *testing.T, server *reflectortest.Server, client reflector
 	var mu sync.Mutex
 	var told error
 	held := store.New(store.ObjectKey[*corev1.ConfigMap])
-	r := reflector.New(client, held, append([]reflector.Option{reflector.WithErrorHook(func(_ context.Context, err error) {
+	r := reflector.New(api, held, append([]reflector.Option{reflector.WithErrorHook(func(_ context.Context, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = errors.Join(told, err)

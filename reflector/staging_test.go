@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 
-	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
@@ -23,43 +21,7 @@ import (
 
 // Items are passed on while the list comes, in their order and with their kind, and are not in
 // its page then.
-func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
-	const n = 3000
-	for _, decoders := range []int{1, 2} {
-		r := someResource(t, WithDecoders(decoders))
-		var taken []string
-		body := strings.NewReader(configMaps(n))
-		early := false
-		p, err := r.items(wire.NewList(body, wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Take: func(object *corev1.ConfigMap) {
-			early = early || body.Len() > 0
-			assert.Equal(t, "ConfigMap", object.Kind)
-			taken = append(taken, object.Name)
-		}})
-		require.NoError(t, err)
-		assert.True(t, early, "the rest has not come yet")
-		assert.Empty(t, p.Items)
-		assert.Equal(t, n, p.Taken)
-		whole, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{})
-		require.NoError(t, err)
-		var want []string
-		for _, item := range whole.Items {
-			want = append(want, item.Name)
-		}
-		assert.Equal(t, want, taken)
-	}
-}
-
 // A list that says its kind after its items has them in its page.
-func TestItemsWithoutAKindAreNotPassedOn(t *testing.T) {
-	p, err := someResource(t).items(wire.NewList(strings.NewReader(`{"items":[{"metadata":{"name":"a"}}],"metadata":{}}`), wire.JSON, 0), wire.JSON,
-		source.Wants[*corev1.ConfigMap]{Take: func(*corev1.ConfigMap) { t.Error("passed on") }})
-	require.NoError(t, err)
-	assert.Len(t, p.Items, 1)
-}
-
-// breaking is a client whose first lists break off after some items.
-type breaking struct{ lists int }
-
 func (b *breaking) List(_ context.Context, _ metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
 	b.lists++
 	for n := range 3 {
@@ -99,19 +61,6 @@ func TestWhatCameOfAListThatBrokeOffIsForgotten(t *testing.T) {
 }
 
 // A list may say its apiVersion last.
-func TestItemsAreNotPassedOnBeforeTheirKindIsKnownInFull(t *testing.T) {
-	body := strings.Replace(configMaps(3000), `"apiVersion":"v1",`, "", 1)
-	require.Less(t, len(body), len(configMaps(3000)))
-	body = strings.TrimSuffix(strings.TrimSpace(body), "}") + `,"apiVersion":"v1"}`
-	n := 0
-	_, err := someResource(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Take: func(object *corev1.ConfigMap) {
-		n++
-		require.Equal(t, metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, object.TypeMeta)
-	}})
-	require.NoError(t, err)
-	assert.Equal(t, 3000, n)
-}
-
 // The next attempt may be minutes away.
 func TestNothingIsKeptOfAListThatBrokeOff(t *testing.T) {
 	c := store.New(store.ObjectKey[*corev1.ConfigMap])
@@ -139,3 +88,6 @@ func TestNothingIsKeptOfAWatchListWhileItsFailureIsWaitedFor(t *testing.T) {
 	}
 	assert.Equal(t, staging[*corev1.ConfigMap]{to: c}, r.staging)
 }
+
+// breaking is a client whose first lists break off after some items.
+type breaking struct{ lists int }

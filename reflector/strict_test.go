@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -29,8 +30,8 @@ func TestUnknownFieldsAreReportedAndTheObjectIsStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex
-				var unknown []*reflector.DecodeError
-				client := server.client(t, reflector.WithUnknownFields(func(err *reflector.DecodeError) {
+				var unknown []*client.DecodeError
+				api := server.client(t, client.WithUnknownFields(func(err *client.DecodeError) {
 					mu.Lock()
 					defer mu.Unlock()
 					unknown = append(unknown, err)
@@ -40,7 +41,7 @@ func TestUnknownFieldsAreReportedAndTheObjectIsStored(t *testing.T) {
 					opts = append(opts, reflector.WithoutWatchList())
 				}
 				s := store.New(store.ObjectKey[*Paint])
-				r := reflector.New(client, s, opts...)
+				r := reflector.New(api, s, opts...)
 				stop := start(t, r)
 				assert.Equal(t, "a red, b blue", colors(s))
 				assert.NoError(t, r.State().Err)
@@ -58,7 +59,7 @@ func TestFieldThatDoesNotFitIsNamed(t *testing.T) {
 		object := strings.Replace(jsonObject("b", "8", "blue"), `"color":"blue"`, `"color":7`, 1)
 		server := &scripted{lists: []scriptedAnswer{jsonList("7", object)}}
 		_, err := server.client(t).List(t.Context(), metav1.ListOptions{})
-		var bad *reflector.DecodeError
+		var bad *client.DecodeError
 		require.ErrorAs(t, err, &bad)
 		assert.Equal(t, "/data/color", bad.Field)
 	})
@@ -68,9 +69,9 @@ func TestUnknownFieldOfAnObjectThatDoesNotFitIsNotThatOfTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := strings.Replace(jsonObject("a", "5", "red"), `"color":"red"`, `"size":3,"color":7`, 1)
 		server := &scripted{lists: []scriptedAnswer{jsonList("7", bad, jsonObject("b", "6", "blue"))}}
-		client := server.client(t, reflector.WithUnknownFields(func(err *reflector.DecodeError) { t.Errorf("reported: %v", err) }))
-		_, err := client.List(t.Context(), metav1.ListOptions{})
-		var failure *reflector.DecodeError
+		api := server.client(t, client.WithUnknownFields(func(err *client.DecodeError) { t.Errorf("reported: %v", err) }))
+		_, err := api.List(t.Context(), metav1.ListOptions{})
+		var failure *client.DecodeError
 		require.ErrorAs(t, err, &failure)
 		assert.Equal(t, "a", failure.Name)
 	})
@@ -98,9 +99,9 @@ func TestSmallerStructHasTheSameFields(t *testing.T) {
 			require.NoError(t, server.Create(pod))
 		}
 		resource := corev1.SchemeGroupVersion.WithResource("pods")
-		whole, err := reflector.ForResource[*corev1.Pod](server.Config(), resource, "default")
+		whole, err := client.ForResource[*corev1.Pod](server.Config(), resource, "default")
 		require.NoError(t, err)
-		small, err := reflector.ForResource[*Placed](server.Config(), resource, "default")
+		small, err := client.ForResource[*Placed](server.Config(), resource, "default")
 		require.NoError(t, err)
 		pods, places := store.New(store.ObjectKey[*corev1.Pod]), store.New(store.ObjectKey[*Placed])
 		defer start(t, reflector.New(whole, pods))()

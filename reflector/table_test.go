@@ -3,6 +3,7 @@ package reflector
 import (
 	"testing"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,6 @@ func TestTablesAreRefused(t *testing.T) {
 	_, err := source.NewListType[*unstructured.Unstructured, *unstructured.UnstructuredList]().Page(&unstructured.UnstructuredList{Object: loose.Object})
 	assert.ErrorIs(t, err, ErrTable)
 
-	r := &run[*unstructured.Unstructured]{KubernetesResourceReflector: New(Dynamic(nil), nil)}
+	r := &run[*unstructured.Unstructured]{KubernetesResourceReflector: New(client.Dynamic(nil), nil)}
 	assert.ErrorIs(t, r.take(source.ReadEvent[*unstructured.Unstructured](watch.Event{Type: watch.Added, Object: loose})).Err, ErrTable)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -56,12 +57,12 @@ func TestFeatureGateOfClientGoTurnsWatchListsOff(t *testing.T) {
 func TestDoublesThatCannotStreamAreRecognised(t *testing.T) {
 	gvr := corev1.SchemeGroupVersion.WithResource("configmaps")
 	assert.False(t, source.CanStream(fake.NewClientset().CoreV1().ConfigMaps("default")))
-	assert.False(t, source.CanStream(Dynamic(dynamicfake.NewSimpleDynamicClient(scheme.Scheme).Resource(gvr))))
-	assert.False(t, source.CanStream(Metadata(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()).Resource(gvr))))
+	assert.False(t, source.CanStream(client.Dynamic(dynamicfake.NewSimpleDynamicClient(scheme.Scheme).Resource(gvr))))
+	assert.False(t, source.CanStream(client.Metadata(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()).Resource(gvr))))
 	assert.False(t, source.CanStream(nil))
 	real := kubernetes.NewForConfigOrDie(&rest.Config{}).CoreV1().ConfigMaps("default")
 	assert.True(t, source.CanStream(real))
-	assert.True(t, source.CanStream(ListWatch[*corev1.ConfigMap](real)))
+	assert.True(t, source.CanStream(client.ListWatch[*corev1.ConfigMap](real)))
 }
 
 func closing(version string, annotations map[string]string) watch.Event {

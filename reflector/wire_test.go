@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -25,32 +26,32 @@ import (
 
 // withResources calls do with every kind of Resource of ConfigMaps, and with the content
 // type that it should be sent.
-func withResources(t *testing.T, do func(t *testing.T, contentType string, client func(*rest.Config) *reflector.Resource[*corev1.ConfigMap])) {
+func withResources(t *testing.T, do func(t *testing.T, contentType string, resource func(*rest.Config) *client.Resource[*corev1.ConfigMap])) {
 	const inJSON, inProtobuf = "application/json", "application/vnd.kubernetes.protobuf"
 	for name, tc := range map[string]struct {
 		contentType string
-		make        func(*rest.Config) (*reflector.Resource[*corev1.ConfigMap], error)
+		make        func(*rest.Config) (*client.Resource[*corev1.ConfigMap], error)
 	}{
-		"protobuf": {inProtobuf, func(config *rest.Config) (*reflector.Resource[*corev1.ConfigMap], error) {
-			return reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
+		"protobuf": {inProtobuf, func(config *rest.Config) (*client.Resource[*corev1.ConfigMap], error) {
+			return client.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
 		}},
-		"JSON": {inJSON, func(config *rest.Config) (*reflector.Resource[*corev1.ConfigMap], error) {
-			return reflector.ForResource[*corev1.ConfigMap](config, configMapResource, "default", reflector.WithoutProtobuf())
+		"JSON": {inJSON, func(config *rest.Config) (*client.Resource[*corev1.ConfigMap], error) {
+			return client.ForResource[*corev1.ConfigMap](config, configMapResource, "default", client.WithoutProtobuf())
 		}},
-		"protobuf, over a REST client": {inProtobuf, func(config *rest.Config) (*reflector.Resource[*corev1.ConfigMap], error) {
-			return reflector.ForREST[*corev1.ConfigMap](kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient(), "configmaps", "default")
+		"protobuf, over a REST client": {inProtobuf, func(config *rest.Config) (*client.Resource[*corev1.ConfigMap], error) {
+			return client.ForREST[*corev1.ConfigMap](kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient(), "configmaps", "default")
 		}},
-		"JSON, over a REST client": {inJSON, func(config *rest.Config) (*reflector.Resource[*corev1.ConfigMap], error) {
-			client := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
-			return reflector.ForREST[*corev1.ConfigMap](client, "configmaps", "default", reflector.WithoutProtobuf())
+		"JSON, over a REST client": {inJSON, func(config *rest.Config) (*client.Resource[*corev1.ConfigMap], error) {
+			resource := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
+			return client.ForREST[*corev1.ConfigMap](resource, "configmaps", "default", client.WithoutProtobuf())
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				do(t, tc.contentType, func(config *rest.Config) *reflector.Resource[*corev1.ConfigMap] {
-					client, err := tc.make(config)
+				do(t, tc.contentType, func(config *rest.Config) *client.Resource[*corev1.ConfigMap] {
+					resource, err := tc.make(config)
 					require.NoError(t, err)
-					return client
+					return resource
 				})
 			})
 		})
@@ -78,14 +79,14 @@ func (r *recorded) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestObjectsFromTheWireAreThoseOfTheDynamicClient(t *testing.T) {
 	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList(), reflector.WithPageSize(1)}} {
 		t.Run(name, func(t *testing.T) {
-			withResources(t, func(t *testing.T, contentType string, client func(*rest.Config) *reflector.Resource[*corev1.ConfigMap]) {
+			withResources(t, func(t *testing.T, contentType string, resource func(*rest.Config) *client.Resource[*corev1.ConfigMap]) {
 				server := reflectortest.Start(t)
 				require.NoError(t, server.Create(paint("a", "red")))
 				require.NoError(t, server.Create(paint("b", "red")))
 				config, seen := server.Config(), &recorded{}
 				config.Wrap(func(to http.RoundTripper) http.RoundTripper { seen.RoundTripper = to; return seen })
 				s := store.New(store.ObjectKey[*corev1.ConfigMap])
-				stop := start(t, reflector.New(client(config), s, opts...))
+				stop := start(t, reflector.New(resource(config), s, opts...))
 				require.NoError(t, server.Create(paint("c", "blue")))
 				synctest.Wait()
 
@@ -137,14 +138,14 @@ func TestResourceThatIsWrappedIsReadThroughTheWrapper(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(paint("a", "red")))
 		require.NoError(t, server.Create(paint("b", "red")))
-		client, err := reflector.ForResource[*Paint](server.Config(), configMapResource, "default")
+		resource, err := client.ForResource[*Paint](server.Config(), configMapResource, "default")
 		require.NoError(t, err)
-		reflects(t, server, wrapped{client}, func(p *Paint) string { return p.Data.Color })
+		reflects(t, server, wrapped{resource}, func(p *Paint) string { return p.Data.Color })
 	})
 }
 
 // wrapped is what New does not take for a Resource.
-type wrapped struct{ *reflector.Resource[*Paint] }
+type wrapped struct{ *client.Resource[*Paint] }
 
 // Nameless has the methods of its metadata, Unmarshal among them, but is no message.
 type Nameless struct {
@@ -180,9 +181,9 @@ func asked[T reflector.Object](t *testing.T, server *reflectortest.Server) (acce
 			return to.RoundTrip(r)
 		})
 	})
-	client, err := reflector.ForResource[T](config, configMapResource, "default")
+	resource, err := client.ForResource[T](config, configMapResource, "default")
 	require.NoError(t, err)
-	list, err := client.List(t.Context(), metav1.ListOptions{})
+	list, err := resource.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, list.Items, 1)
 	assert.Equal(t, "a", list.Items[0].GetName())
@@ -194,7 +195,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestResourceOptions(t *testing.T) {
-	list := func(t *testing.T, opts ...reflector.ResourceOption) []*Paint {
+	list := func(t *testing.T, opts ...client.ResourceOption) []*Paint {
 		server := reflectortest.Start(t)
 		for _, name := range []string{"a", "b", "c", "d"} {
 			c := paint(name, "red")
@@ -203,9 +204,9 @@ func TestResourceOptions(t *testing.T) {
 			c.Data["size"] = "3"
 			require.NoError(t, server.Create(c))
 		}
-		client, err := reflector.ForResource[*Paint](server.Config(), configMapResource, "default", opts...)
+		resource, err := client.ForResource[*Paint](server.Config(), configMapResource, "default", opts...)
 		require.NoError(t, err)
-		got, err := client.List(t.Context(), metav1.ListOptions{})
+		got, err := resource.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Len(t, got.Items, 4)
 		return got.Items
@@ -217,13 +218,13 @@ func TestResourceOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := list(t)
 		assert.True(t, shares(objects))
-		assert.False(t, shares(list(t, reflector.WithoutSharing())))
-		assert.True(t, shares(list(t, reflector.WithoutSharing(), reflector.Share[map[string]string]())))
+		assert.False(t, shares(list(t, client.WithoutSharing())))
+		assert.True(t, shares(list(t, client.WithoutSharing(), client.Share[map[string]string]())))
 		assert.NotEmpty(t, objects[0].ManagedFields)
-		assert.Empty(t, list(t, reflector.WithoutManagedFields())[0].ManagedFields)
+		assert.Empty(t, list(t, client.WithoutManagedFields())[0].ManagedFields)
 
 		var unknown []string
-		list(t, reflector.WithUnknownFields(func(err *reflector.DecodeError) { unknown = append(unknown, err.Error()) }))
+		list(t, client.WithUnknownFields(func(err *client.DecodeError) { unknown = append(unknown, err.Error()) }))
 		require.Len(t, unknown, 4)
 		assert.Contains(t, unknown[0], "configmaps/v1 default/a")
 		assert.Contains(t, unknown[1], "size")
@@ -231,15 +232,15 @@ func TestResourceOptions(t *testing.T) {
 }
 
 func TestRESTClientThatIsNone(t *testing.T) {
-	client, err := reflector.ForREST[*corev1.ConfigMap]((*rest.RESTClient)(nil), "configmaps", "")
+	resource, err := client.ForREST[*corev1.ConfigMap]((*rest.RESTClient)(nil), "configmaps", "")
 	require.NoError(t, err)
-	assert.ErrorIs(t, reflector.New(client, store.New(store.ObjectKey[*corev1.ConfigMap])).Run(t.Context()), reflector.ErrNoClient)
-	_, err = client.List(t.Context(), metav1.ListOptions{})
+	assert.ErrorIs(t, reflector.New(resource, store.New(store.ObjectKey[*corev1.ConfigMap])).Run(t.Context()), reflector.ErrNoClient)
+	_, err = resource.List(t.Context(), metav1.ListOptions{})
 	assert.ErrorIs(t, err, reflector.ErrNoClient)
-	_, err = client.Watch(t.Context(), metav1.ListOptions{})
+	_, err = resource.Watch(t.Context(), metav1.ListOptions{})
 	assert.ErrorIs(t, err, reflector.ErrNoClient)
-	_, err = client.Get(t.Context(), "a", metav1.GetOptions{})
+	_, err = resource.Get(t.Context(), "a", metav1.GetOptions{})
 	assert.ErrorIs(t, err, reflector.ErrNoClient)
-	_, err = reflector.ForREST[metav1.Object](nil, "configmaps", "")
-	assert.ErrorIs(t, err, reflector.ErrNoStruct)
+	_, err = client.ForREST[metav1.Object](nil, "configmaps", "")
+	assert.ErrorIs(t, err, client.ErrNoStruct)
 }

@@ -18,7 +18,7 @@ type witness struct {
 }
 
 func (w *witness) set(namespace, name, uid, version string, deleted bool) {
-	if _, ok := revisionOf(version); !ok || name == "" {
+	if _, ok := source.RevisionOf(version); !ok || name == "" {
 		w.clear()
 		return
 	}
@@ -66,8 +66,8 @@ func (w *witness) contradicts(object metav1.Object, position string) bool {
 	if len(w.name) == 0 || object.GetName() != string(w.name) || object.GetNamespace() != string(w.namespace) {
 		return false
 	}
-	at, ok := revisionOf(object.GetResourceVersion())
-	until, known := revisionOf(position)
+	at, ok := source.RevisionOf(object.GetResourceVersion())
+	until, known := source.RevisionOf(position)
 	if !ok || !known || at > until {
 		return false
 	}

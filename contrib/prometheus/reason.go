@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
@@ -26,9 +27,9 @@ func reasonOf(err error) string {
 		return "not_found"
 	case apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || isTimeout(err):
 		return "timeout"
-	case errors.Is(err, reflector.ErrMalformed) || errors.Is(err, reflector.ErrTooLarge) || errors.Is(err, reflector.ErrContentType):
+	case errors.Is(err, client.ErrMalformed) || errors.Is(err, client.ErrTooLarge) || errors.Is(err, client.ErrContentType):
 		return "malformed"
-	case errors.Is(err, reflector.ErrTruncated) || utilnet.IsProbableEOF(err):
+	case errors.Is(err, client.ErrTruncated) || utilnet.IsProbableEOF(err):
 		return "cut_off"
 	case isStatus(err):
 		return "server"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/mapper"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -98,7 +99,7 @@ func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T
 	if known, ok := s.all[key].(*informer.Informer[T]); ok {
 		return known, nil
 	}
-	client, err := clientLocked[T](m, from)
+	resource, err := clientLocked[T](m, from)
 	if err != nil {
 		return nil, fmt.Errorf("informer of %s %s: %w", key.of, from, err)
 	}
@@ -106,7 +107,7 @@ func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T
 	if err != nil {
 		return nil, fmt.Errorf("informer of %s %s: %w", key.of, from, err)
 	}
-	made := informer.New(client, informer.WithName(strings.TrimSpace(key.of.String()+" "+from.String())),
+	made := informer.New(resource, informer.WithName(strings.TrimSpace(key.of.String()+" "+from.String())),
 		informer.WithLogger(m.logger), informer.WithReflector(selecting...))
 	if s.all == nil {
 		s.all = map[shared]informer.Member{}
@@ -117,12 +118,12 @@ func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T
 }
 
 // clientLocked returns the client of a source.
-func clientLocked[T reflector.Object](m *Manager, from Source) (*reflector.Resource[T], error) {
+func clientLocked[T reflector.Object](m *Manager, from Source) (*client.Resource[T], error) {
 	if m.config == nil {
 		return nil, ErrNoConfig
 	}
 	if !from.Resource.Empty() {
-		return reflector.ForResource[T](m.config, from.Resource, from.Namespace)
+		return client.ForResource[T](m.config, from.Resource, from.Namespace)
 	}
 	asked := m.mapper
 	if asked == nil {
@@ -134,8 +135,8 @@ func clientLocked[T reflector.Object](m *Manager, from Source) (*reflector.Resou
 		}
 		asked = m.informers.asked
 	}
-	return reflector.ForKind[T](m.config, from.Namespace,
-		reflector.WithScheme(m.scheme), reflector.WithKind(from.Kind), reflector.WithRESTMapper(asked))
+	return client.ForKind[T](m.config, from.Namespace,
+		client.WithScheme(m.scheme), client.WithKind(from.Kind), client.WithRESTMapper(asked))
 }
 
 // kindOf returns the kind of T in a scheme, if there is one.
@@ -150,7 +151,7 @@ func kindOf[T reflector.Object](scheme *runtime.Scheme) schema.GroupVersionKind 
 	}
 	kinds, _, err := scheme.ObjectKinds(object)
 	if err != nil || len(kinds) != 1 {
-		return schema.GroupVersionKind{} // reflector.ForKind returns the reason
+		return schema.GroupVersionKind{} // client.ForKind returns the reason
 	}
 	return kinds[0]
 }

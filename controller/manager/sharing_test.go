@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -85,7 +85,7 @@ func TestInformersThatCannotBe(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNoConfig)
 	m := New(&rest.Config{Host: "http://localhost"})
 	_, err = Informer[*Paint](m, Source{})
-	assert.ErrorIs(t, err, reflector.ErrNoKind)
+	assert.ErrorIs(t, err, client.ErrNoKind)
 	_, err = Informer[*corev1.ConfigMap](m, Source{LabelSelector: "!!"})
 	assert.ErrorContains(t, err, "ConfigMap")
 	_, err = Informer[*corev1.ConfigMap](m, Source{FieldSelector: "!!"})

@@ -51,5 +51,5 @@
 // apierrors.IsConflict and similar functions recognize wrapped errors. [*OwnedError] names the
 // owner of an object. [ErrNoVersion], [ErrSame], [ErrNotStatus], [ErrDeleting] and
 // [ErrOtherNamespace] are mistakes of the caller. A redirect to another server is a
-// [reflector.RedirectError].
+// [client.RedirectError].
 package write

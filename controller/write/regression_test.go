@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -24,15 +24,15 @@ func TestApplyForcesIfAskedTo(t *testing.T) {
 		asked = append(asked, r.URL.Query().Get("force"))
 		return http.StatusOK, ""
 	})
-	client, err := openBuckets(config, "Bucket")
+	api, err := openBuckets(config, "Bucket")
 	require.NoError(t, err)
 	want := &Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}}
-	_, err = Apply(t.Context(), client, want, "me")
+	_, err = Apply(t.Context(), api, want, "me")
 	require.NoError(t, err)
-	_, err = Apply(t.Context(), client, want, "me", Force())
+	_, err = Apply(t.Context(), api, want, "me", Force())
 	require.NoError(t, err)
 	extract := func(*Bucket, string) (*Bucket, error) { return nil, nil }
-	_, err = ApplyChanged(t.Context(), client, want, extract, want, "me", Force())
+	_, err = ApplyChanged(t.Context(), api, want, extract, want, "me", Force())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"false", "true", "true"}, asked)
 }
@@ -56,14 +56,14 @@ func TestRedirectToAnotherServerGetsNoWrite(t *testing.T) {
 			}
 			return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Location": {"http://elsewhere/"}}, Body: http.NoBody}, nil
 		})
-		client := opened[*Bucket](t, config)
+		api := opened[*Bucket](t, config)
 		object := &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
-		_, created := client.Create(t.Context(), object, metav1.CreateOptions{})
-		_, updated := client.Update(t.Context(), object, metav1.UpdateOptions{})
-		_, patched := client.Patch(t.Context(), "b", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
-		deleted := client.Delete(t.Context(), "b", metav1.DeleteOptions{})
+		_, created := api.Create(t.Context(), object, metav1.CreateOptions{})
+		_, updated := api.Update(t.Context(), object, metav1.UpdateOptions{})
+		_, patched := api.Patch(t.Context(), "b", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
+		deleted := api.Delete(t.Context(), "b", metav1.DeleteOptions{})
 		for _, err := range []error{created, updated, patched, deleted} {
-			var refused *reflector.RedirectError
+			var refused *client.RedirectError
 			assert.True(t, errors.As(err, &refused), "%v", err)
 		}
 	}

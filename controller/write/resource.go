@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,7 +19,7 @@ import (
 )
 
 // Resource is a client that writes objects of one resource, in JSON. T is a pointer to a struct
-// with metadata and JSON tags, without generated code. [reflector.Resource] is its counterpart for
+// with metadata and JSON tags, without generated code. [client.Resource] is its counterpart for
 // reading. All methods are safe for concurrent use.
 //
 // Its objects need not contain their kind: the Resource adds it to each request.
@@ -44,12 +45,12 @@ func newMeta() *runtime.Scheme {
 }
 
 // ForResource returns a client of a resource with the given kind, without a namespace.
-// [Resource.In] returns a client for a namespace. ForResource returns [reflector.ErrNoStruct]
+// [Resource.In] returns a client for a namespace. ForResource returns [client.ErrNoStruct]
 // unless T is a pointer to a struct, and an error if the kind or the config is invalid. The client
 // follows no redirect to another host or scheme, which would receive its credentials.
 func ForResource[T reflector.Object](config *rest.Config, resource schema.GroupVersionResource, kind string) (*Resource[T], error) {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return nil, fmt.Errorf("client of %s: %w", resource.Resource, reflector.ErrNoStruct)
+		return nil, fmt.Errorf("client of %s: %w", resource.Resource, client.ErrNoStruct)
 	}
 	if !isKind.MatchString(kind) {
 		return nil, fmt.Errorf("client of %s: %.80q is no kind: pass the kind of the resource, such as Deployment, and the namespace to Resource.In", resource.Resource, kind)
@@ -66,11 +67,11 @@ func ForResource[T reflector.Object](config *rest.Config, resource schema.GroupV
 	if own.UserAgent == "" {
 		own.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	client, err := rest.RESTClientFor(own)
+	api, err := rest.RESTClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", resource.Resource, err)
 	}
-	return &Resource[T]{rest: client, resource: resource.Resource, kind: metav1.TypeMeta{APIVersion: version.String(), Kind: kind}}, nil
+	return &Resource[T]{rest: api, resource: resource.Resource, kind: metav1.TypeMeta{APIVersion: version.String(), Kind: kind}}, nil
 }
 
 // isKind is the form of a kind: the name of an exported Go type.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -102,7 +102,7 @@ func TestResourceOfTheCoreGroup(t *testing.T) {
 
 func TestResourceOfNoUse(t *testing.T) {
 	_, err := ForResource[metav1.Object](&rest.Config{}, buckets, "Bucket")
-	assert.ErrorIs(t, err, reflector.ErrNoStruct)
+	assert.ErrorIs(t, err, client.ErrNoStruct)
 	_, err = ForResource[*Bucket](&rest.Config{Host: "http://%"}, buckets, "Bucket")
 	assert.Error(t, err)
 }

@@ -15,7 +15,7 @@ import (
 	"os"
 
 	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,11 +65,11 @@ func run(ctx context.Context, out io.Writer, server *reflectortest.Server) error
 	defer stop()
 
 	// What is sent is decoded into the struct: there is nothing in between.
-	client, err := reflector.ForResource[*Telescope](server.Config(), telescopes, "default")
+	resource, err := client.ForResource[*Telescope](server.Config(), telescopes, "default")
 	if err != nil {
 		return err
 	}
-	inf := informer.New(client)
+	inf := informer.New(resource)
 	byTarget, err := store.AddIndex(inf.Cache(), "target", func(t *Telescope) []string { return []string{t.Spec.Target} })
 	if err != nil {
 		return err

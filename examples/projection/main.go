@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,12 +47,12 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		}
 	}
 	resource := corev1.SchemeGroupVersion.WithResource("pods")
-	wholePods, err := reflector.ForResource[*corev1.Pod](c.Config, resource, "default")
+	wholePods, err := client.ForResource[*corev1.Pod](c.Config, resource, "default")
 	if err != nil {
 		return err
 	}
 	// Labels, annotations and the like are metadata, and end with the scheduled pod.
-	fewFields, err := reflector.ForResource[*scheduled](c.Config, resource, "default", reflector.WithoutManagedFields())
+	fewFields, err := client.ForResource[*scheduled](c.Config, resource, "default", client.WithoutManagedFields())
 	if err != nil {
 		return err
 	}

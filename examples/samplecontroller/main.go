@@ -17,7 +17,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,11 +52,11 @@ type sample struct {
 
 // control runs the controller until ctx ends.
 func control(ctx context.Context, c cluster.Cluster, opts ...controller.ReconcilerOption) error {
-	client, err := reflector.ForResource[*Foo](c.Config, foos, "")
+	resource, err := client.ForResource[*Foo](c.Config, foos, "")
 	if err != nil {
 		return err
 	}
-	s := &sample{Cluster: c, foos: informer.New(client), deployments: informer.New(c.AppsV1().Deployments(""))}
+	s := &sample{Cluster: c, foos: informer.New(resource), deployments: informer.New(c.AppsV1().Deployments(""))}
 	if s.writer, err = dynamic.NewForConfig(c.Config); err != nil {
 		return err
 	}
@@ -103,11 +103,11 @@ func (s *sample) reconcile(ctx context.Context, key store.Key) (controller.Resul
 
 // ensure creates or repairs the Deployment of a Foo.
 func (s *sample) ensure(ctx context.Context, foo *Foo) (deployment *appsv1.Deployment, err error) {
-	client, want, what := s.AppsV1().Deployments(foo.Namespace), foo.deployment(), "Created"
+	resource, want, what := s.AppsV1().Deployments(foo.Namespace), foo.deployment(), "Created"
 	deployment, ok := s.deployments.Cache().Get(store.Key{Namespace: foo.Namespace, Name: want.Name})
 	switch {
 	case !ok:
-		deployment, err = client.Create(ctx, want, metav1.CreateOptions{})
+		deployment, err = resource.Create(ctx, want, metav1.CreateOptions{})
 	case !metav1.IsControlledBy(deployment, foo):
 		s.recorder.Eventf(foo.reference(), corev1.EventTypeWarning, "Taken", "Deployment %s belongs to somebody else", want.Name)
 		return nil, fmt.Errorf("deployment %s belongs to somebody else", want.Name)
@@ -116,7 +116,7 @@ func (s *sample) ensure(ctx context.Context, foo *Foo) (deployment *appsv1.Deplo
 	default:
 		what, deployment = "Repaired", deployment.DeepCopy() // the cached one is everybody's
 		deployment.Spec.Replicas, deployment.Spec.Template = want.Spec.Replicas, want.Spec.Template
-		deployment, err = client.Update(ctx, deployment, metav1.UpdateOptions{})
+		deployment, err = resource.Update(ctx, deployment, metav1.UpdateOptions{})
 	}
 	if err == nil {
 		controller.Wrote(ctx, deployment)

@@ -124,8 +124,8 @@ func live(t *testing.T, pods *informer.Informer[*corev1.Pod], happens func(step)
 	return d.text()
 }
 
-// record plays the tour on a server, and returns its diary and its recording.
-func record(t *testing.T) (text string, recording []byte) {
+// recordTour plays the tour on a server, and returns its diary and its recording.
+func recordTour(t *testing.T) (text string, recording []byte) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t, reflectortest.WithBookmarkInterval(time.Minute))
 		clientset, err := kubernetes.NewForConfig(server.Config())
@@ -155,7 +155,7 @@ func replay(t *testing.T, recording []byte) (text string) {
 // What a recording of the tour brings about is what the tour does: the same events, the same
 // queues and the same cache after each step.
 func TestReplayOfTheTourIsTheTour(t *testing.T) {
-	lived, fresh := record(t)
+	lived, fresh := recordTour(t)
 	if *update {
 		require.NoError(t, os.WriteFile(recordingFile, fresh, 0o644))
 		require.NoError(t, os.WriteFile(diaryFile, []byte(lived), 0o644))

@@ -25,8 +25,8 @@ type hooks[T any] struct {
 // SetTransform sets a function that runs once for every object before the object is stored. The
 // function may change the object, or return another one of the same type and with the same key. If
 // it returns an error, the object is not stored, and is fetched again after a back-off. Objects of
-// a [reflector.Resource] share equal parts: the function must replace their maps and slices and not
-// edit them, unless the Resource was made with [reflector.WithoutSharing].
+// a [client.Resource] share equal parts: the function must replace their maps and slices and not
+// edit them, unless the Resource was made with [client.WithoutSharing].
 //
 // It returns [ErrStarted] after the start. For an informer that was not made by
 // [NewSharedIndexInformer] it returns an [*UnsupportedError].

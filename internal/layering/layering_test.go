@@ -30,7 +30,8 @@ var allowed = map[string][]string{
 	"internal/masking": {},
 
 	"reflector/mapper":    {},
-	"reflector/record":    {"store", "reflector", "internal/wire", "internal/wire/decode"},
+	"reflector/client":    {"store", "internal/wire", "internal/wire/decode", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch"},
+	"reflector/record":    {"store", "reflector", "reflector/client", "internal/wire", "internal/wire/decode"},
 	"controller/leader":   {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
 	"controller/shard":    {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
 	"controller/recorder": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
@@ -50,9 +51,10 @@ func init() {
 	allowed["informer/ondemand"] = []string{"store"}
 	allowed["reflector/internal/protocol"] = []string{"store"}
 	allowed["reflector/internal/source"] = []string{"store", "internal/wire"}
+	allowed["reflector/internal/sharedwatch"] = []string{"store", "internal/wire", "reflector/internal/protocol", "reflector/internal/source"}
 	for name, below := range allowed {
 		if name == "reflector" || slices.Contains(below, "reflector") {
-			below = append(below, "reflector/internal/protocol", "reflector/internal/source")
+			below = append(below, "reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch")
 			allowed[name] = below
 		}
 		// Packages with informers need their guards.

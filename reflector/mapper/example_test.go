@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/mapper"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
@@ -36,7 +36,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		pods, err := reflector.ForKind[*corev1.Pod](config, "shop", reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
+		pods, err := client.ForKind[*corev1.Pod](config, "shop", client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -250,7 +250,7 @@ func TestMapperServesForKind(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}))
 		m := onDisk(t, server.Config(), WithDirectory(t.TempDir()))
-		pods, err := reflector.ForKind[*corev1.Pod](server.Config(), "ns", reflector.WithScheme(scheme.Scheme), reflector.WithRESTMapper(m))
+		pods, err := client.ForKind[*corev1.Pod](server.Config(), "ns", client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
 		require.NoError(t, err)
 		got, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 		require.NoError(t, err)

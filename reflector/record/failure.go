@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
@@ -57,11 +57,11 @@ var causes = []struct {
 	{"malformed", wire.ErrMalformed},
 	{"truncated", wire.ErrTruncated},
 	{"tooLarge", wire.ErrTooLarge},
-	{"contentType", reflector.ErrContentType},
+	{"contentType", client.ErrContentType},
 	{"table", source.ErrTable},
 	{"notServed", protocol.ErrNotServed},
-	{"noKind", reflector.ErrNoKind},
-	{"clusterScoped", reflector.ErrClusterScoped},
+	{"noKind", client.ErrNoKind},
+	{"clusterScoped", client.ErrClusterScoped},
 	{"panic", store.ErrPanic},
 	{"connectionRefused", syscall.ECONNREFUSED},
 	{"connectionReset", syscall.ECONNRESET},
@@ -112,10 +112,10 @@ func newFailureFrame(err error, masked bool) *failureFrame {
 
 // unquoted returns the text of an error without quotes from a response.
 func unquoted(err error) string {
-	if answer, ok := errors.AsType[*reflector.ResponseError](err); ok && answer.Code == 0 {
-		return (&reflector.ResponseError{Request: answer.Request, ContentType: answer.ContentType, Err: errUnquoted}).Error()
+	if answer, ok := errors.AsType[*client.ResponseError](err); ok && answer.Code == 0 {
+		return (&client.ResponseError{Request: answer.Request, ContentType: answer.ContentType, Err: errUnquoted}).Error()
 	}
-	if object, ok := errors.AsType[*reflector.DecodeError](err); ok {
+	if object, ok := errors.AsType[*client.DecodeError](err); ok {
 		short := *object
 		short.Err = fmt.Errorf("field %q: %w", object.Field, errUnquoted)
 		return short.Error()

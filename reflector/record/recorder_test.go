@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/record"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -57,11 +58,11 @@ func running[T reflector.Object](t *testing.T, r *reflector.KubernetesResourceRe
 
 // recordOf lets a reflector with a client live through a few changes, and returns the recording
 // and what the store had at the end.
-func recordOf[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, client reflector.Client[T, L], opts ...reflector.Option) (string, []T) {
+func recordOf[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, resource reflector.Client[T, L], opts ...reflector.Option) (string, []T) {
 	t.Helper()
 	var file bytes.Buffer
 	objects := store.New(store.ObjectKey[T])
-	r := reflector.New(record.Client(client, record.NewRecorder(&file)), objects, opts...)
+	r := reflector.New(record.Client(resource, record.NewRecorder(&file)), objects, opts...)
 	require.NoError(t, server.Create(paint("sky", "blue")))
 	require.NoError(t, server.Create(paint("sea", "green")))
 	stop := running(t, r)
@@ -112,24 +113,24 @@ func TestRecordingsOfAllClientsCanBeReplayed(t *testing.T) {
 				assert.Equal(t, want, fromRecording[*corev1.ConfigMap](t, recording, opts...))
 			})
 			bubble(t, func(t *testing.T, server *reflectortest.Server) {
-				client, err := reflector.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
+				resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
 				require.NoError(t, err)
-				recording, want := recordOf(t, server, client, opts...)
+				recording, want := recordOf(t, server, resource, opts...)
 				require.Len(t, want, 2)
 				assert.Contains(t, recording, `"resource":"configmaps/v1"`)
 				assert.Equal(t, want, fromRecording[*corev1.ConfigMap](t, recording, opts...))
 			})
 			bubble(t, func(t *testing.T, server *reflectortest.Server) {
-				client, err := dynamic.NewForConfig(server.Config())
+				resource, err := dynamic.NewForConfig(server.Config())
 				require.NoError(t, err)
-				recording, want := recordOf(t, server, reflector.Dynamic(client.Resource(configMapResource).Namespace("default")), opts...)
+				recording, want := recordOf(t, server, client.Dynamic(resource.Resource(configMapResource).Namespace("default")), opts...)
 				require.Len(t, want, 2)
 				assert.Equal(t, want, fromRecording[*unstructured.Unstructured](t, recording, opts...))
 			})
 			bubble(t, func(t *testing.T, server *reflectortest.Server) {
-				client, err := metadata.NewForConfig(server.Config())
+				resource, err := metadata.NewForConfig(server.Config())
 				require.NoError(t, err)
-				recording, want := recordOf(t, server, reflector.Metadata(client.Resource(configMapResource).Namespace("default")), opts...)
+				recording, want := recordOf(t, server, client.Metadata(resource.Resource(configMapResource).Namespace("default")), opts...)
 				require.Len(t, want, 2)
 				assert.Equal(t, want, fromRecording[*metav1.PartialObjectMetadata](t, recording, opts...))
 			})

@@ -7,7 +7,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -52,8 +52,8 @@ type Replay[T source.Object] struct {
 
 // NewReplay reads a whole recording. If it cannot read the recording, it returns a
 // [*RecordingError] with [ErrNotRecording], [ErrRecordingVersion], [ErrRecordingType],
-// [ErrRecordingDamaged], [reflector.ErrNoStruct], or the reader's error. A killed process leaves a recording
-// that is cut off. The replay ends at the cut: see [Replay.Err].
+// [ErrRecordingDamaged], [client.ErrNoStruct], or the reader's error. A killed process leaves a
+// recording that is cut off. The replay ends at the cut: see [Replay.Err].
 //
 // T may be Unstructured or PartialObjectMetadata for every recording.
 func NewReplay[T source.Object](from io.Reader, opts ...ReplayOption) (*Replay[T], error) {
@@ -91,7 +91,7 @@ func (r *Replay[T]) Get(context.Context, string, metav1.GetOptions) (object T, e
 
 // List returns the next page of the recording. If the recorded client could not decode an object,
 // List returns that error. A reflector instead handles such objects one by one.
-func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*reflector.ResourceList[T], error) {
+func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.ResourceList[T], error) {
 	p, err := r.list(ctx, request{verb: frameList, opts: opts})
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*reflect
 	if len(p.Rejections) > 0 {
 		return nil, p.Rejections[0].Err
 	}
-	return &reflector.ResourceList[T]{ListMeta: metav1.ListMeta{ResourceVersion: p.ResourceVersion, Continue: p.Continue}, Items: p.Items}, nil
+	return &client.ResourceList[T]{ListMeta: metav1.ListMeta{ResourceVersion: p.ResourceVersion, Continue: p.Continue}, Items: p.Items}, nil
 }
 
 // Watch returns the next watch of the recording. Its objects are of type T if T is a

@@ -7,6 +7,7 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 )
@@ -51,8 +52,8 @@ func newInformer(server *server, opts []informer.Option) (*informer.Informer[*co
 		return informer.New(server, opts...), nil
 	}
 	config := &rest.Config{Host: "http://canned", Transport: server.wire}
-	client, err := reflector.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "", reflector.WithoutProtobuf())
-	return informer.New(client, opts...), err
+	resource, err := client.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "", client.WithoutProtobuf())
+	return informer.New(resource, opts...), err
 }
 
 func (o *ours) parts() (*server, *measure.Counter) { return o.server, o.Counter }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/compact"
 	"github.com/kubereflector/kubereflector/store/decorate"
@@ -23,25 +24,25 @@ type ours[T reflector.Object, S named] struct {
 }
 
 // behind returns a store that is filled by a reflector of T.
-func behind[T reflector.Object, S named](config *rest.Config, to store.Store[T], reader store.Reader[S], opts ...reflector.ResourceOption) (contender, error) {
-	client, err := reflector.ForResource[T](config, corev1.SchemeGroupVersion.WithResource("pods"), "", opts...)
+func behind[T reflector.Object, S named](config *rest.Config, to store.Store[T], reader store.Reader[S], opts ...client.ResourceOption) (contender, error) {
+	resource, err := client.ForResource[T](config, corev1.SchemeGroupVersion.WithResource("pods"), "", opts...)
 	if err != nil {
 		return nil, err
 	}
-	return &ours[T, S]{reflector.New(client, to), reader}, nil
+	return &ours[T, S]{reflector.New(resource, to), reader}, nil
 }
 
 func newPlain(config *rest.Config) (contender, error) {
-	return inCache(config, reflector.WithoutSharing())
+	return inCache(config, client.WithoutSharing())
 }
 
 func newInterned(config *rest.Config) (contender, error) { return inCache(config) }
 
 func newStripped(config *rest.Config) (contender, error) {
-	return inCache(config, reflector.WithoutManagedFields())
+	return inCache(config, client.WithoutManagedFields())
 }
 
-func inCache(config *rest.Config, opts ...reflector.ResourceOption) (contender, error) {
+func inCache(config *rest.Config, opts ...client.ResourceOption) (contender, error) {
 	c := store.New(store.ObjectKey[*corev1.Pod])
 	return behind(config, c, c, opts...)
 }
@@ -77,7 +78,7 @@ func newProjected(config *rest.Config) (contender, error) {
 	rows := decorate.Transform(c, store.ObjectKey[*slim], func(s *slim) (*row, error) {
 		return &row{s.Namespace, s.Name, s.Spec.NodeName, s.Status.PodIP, s.Status.Phase}, nil
 	})
-	return behind(config, rows, c, reflector.WithoutManagedFields())
+	return behind(config, rows, c, client.WithoutManagedFields())
 }
 
 func (o *ours[T, S]) run(ctx context.Context) error { return o.reflector.Run(ctx) }

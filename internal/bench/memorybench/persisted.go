@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/persist"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,7 @@ type persisted struct {
 }
 
 func newPersisted(config *rest.Config) (contender, error) {
-	client, err := reflector.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "")
+	resource, err := client.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "")
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func newPersisted(config *rest.Config) (contender, error) {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	p := &persisted{store: s, folder: folder, written: make(chan struct{})}
-	p.reflector, p.reader = reflector.New(client, s), s
+	p.reflector, p.reader = reflector.New(resource, s), s
 	return p, nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/client-go/rest"
 )
@@ -17,11 +17,11 @@ type ours struct {
 }
 
 func newOurs(config *rest.Config) (contender, error) {
-	client, err := reflector.ForResource[*wirebench.Application](config, wirebench.Applications, "")
+	resource, err := client.ForResource[*wirebench.Application](config, wirebench.Applications, "")
 	if err != nil {
 		return nil, err
 	}
-	return &ours{informer.New(client)}, nil
+	return &ours{informer.New(resource)}, nil
 }
 
 func (o *ours) run(ctx context.Context, workers int, w *work) error {

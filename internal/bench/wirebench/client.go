@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client is the process of a contender.
-type client struct {
+// contenderProcess is the process of a contender.
+type contenderProcess struct {
 	assignment
 	running *running
 	orders  *http.Client
@@ -31,7 +31,7 @@ func measureClient(a assignment) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
-	c := &client{assignment: a, orders: &http.Client{}, version: firstVersion + a.Objects - 1}
+	c := &contenderProcess{assignment: a, orders: &http.Client{}, version: firstVersion + a.Objects - 1}
 	defer c.orders.CloseIdleConnections()
 	empty := measure.LiveHeap()
 	s.List, err = c.Profiles.Phase("list", a.Objects, func() error {
@@ -74,7 +74,7 @@ func measureClient(a assignment) (s sample, err error) {
 }
 
 // alone lets objects change one after the other.
-func (c *client) alone(changes int) (float64, error) {
+func (c *contenderProcess) alone(changes int) (float64, error) {
 	var times []float64
 	for range changes {
 		c.version++
@@ -92,7 +92,7 @@ func (c *client) alone(changes int) (float64, error) {
 
 // relist makes the watch fail. Its duration says nothing, because every client waits for a moment
 // before it lists again.
-func (c *client) relist(s *sample) (err error) {
+func (c *contenderProcess) relist(s *sample) (err error) {
 	before := measure.LiveHeap()
 	c.version++ // which the server does, so that the end can be seen
 	s.Relist, err = c.Profiles.Phase("relist", c.Objects, func() error {
@@ -111,8 +111,9 @@ const (
 	pause    = 5 * time.Millisecond
 )
 
-// settle waits until the newest version is held, and then until nothing is done any more: handlers may be behind.
-func (c *client) settle() error {
+// settle waits until the newest version is held, and then until nothing is done any more: handlers
+// may be behind.
+func (c *contenderProcess) settle() error {
 	late := time.Now().Add(patience)
 	for c.running.version() != strconv.Itoa(c.version) {
 		if time.Now().After(late) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,16 +13,16 @@ import (
 )
 
 var (
-	unshared  = reflector.WithoutSharing()
-	unmanaged = reflector.WithoutManagedFields()
+	unshared  = client.WithoutSharing()
+	unmanaged = client.WithoutManagedFields()
 )
 
-func asJSON(opts ...reflector.ResourceOption) []reflector.ResourceOption {
-	return append(opts, reflector.WithoutProtobuf())
+func asJSON(opts ...client.ResourceOption) []client.ResourceOption {
+	return append(opts, client.WithoutProtobuf())
 }
 
 // oursTyped has the type of the data set's resource.
-func oursTyped(bare bool, opts ...reflector.ResourceOption) builder {
+func oursTyped(bare bool, opts ...client.ResourceOption) builder {
 	builders := map[string]builder{
 		"pods": ours[*corev1.Pod](bare, opts...), "secrets": ours[*corev1.Secret](bare, opts...), "configmaps": ours[*corev1.ConfigMap](bare, opts...),
 	}
@@ -35,18 +36,19 @@ var (
 	oursApplications = ours[*Application](false)
 )
 
-// ours is this library: an informer with a handler or, if it is bare, a reflector and a cache that is followed.
-func ours[T reflector.Object](bare bool, opts ...reflector.ResourceOption) builder {
+// ours is this library: an informer with a handler or, if it is bare, a reflector and a cache that
+// is followed.
+func ours[T reflector.Object](bare bool, opts ...client.ResourceOption) builder {
 	return func(config *rest.Config, d dataset) (contender, error) {
-		client, err := reflector.ForResource[T](config, d.resource, "", opts...)
+		api, err := client.ForResource[T](config, d.resource, "", opts...)
 		if err != nil {
 			return nil, err
 		}
 		if !bare {
-			return &oursInformer[T]{informer.New(client)}, nil
+			return &oursInformer[T]{informer.New(api)}, nil
 		}
 		cache := store.New(store.ObjectKey[T])
-		return &oursStore[T]{cache, reflector.New(client, cache)}, nil
+		return &oursStore[T]{cache, reflector.New(api, cache)}, nil
 	}
 }
 

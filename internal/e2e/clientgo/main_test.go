@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,7 +23,6 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
-	"github.com/kubereflector/kubereflector/reflector"
 )
 
 var shared apiserver.Shared
@@ -48,22 +48,22 @@ func newWorld(t *testing.T) *world {
 	server := shared.Server(t)
 	w := &world{T: t, namespace: server.Namespace(t)}
 	config := server.Config()
-	client, err := rest.HTTPClientFor(config)
+	resource, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
-	t.Cleanup(client.CloseIdleConnections)
-	w.kubernetes, err = kubernetes.NewForConfigAndClient(config, client)
+	t.Cleanup(resource.CloseIdleConnections)
+	w.kubernetes, err = kubernetes.NewForConfigAndClient(config, resource)
 	require.NoError(t, err)
-	resources, err := dynamic.NewForConfigAndClient(config, client)
+	resources, err := dynamic.NewForConfigAndClient(config, resource)
 	require.NoError(t, err)
 	w.foos = resources.Resource(foos).Namespace(w.namespace)
 	w.installFoos(resources)
 
-	typed, err := reflector.ForResource[*Foo](config, foos, w.namespace)
+	typed, err := client.ForResource[*Foo](config, foos, w.namespace)
 	require.NoError(t, err)
 	w.fooInformer = clientgo.NewSharedIndexInformer(typed)
 	w.factory = informers.NewSharedInformerFactory(w.kubernetes, 30*time.Second)
-	w.factory.InformerFor(&appsv1.Deployment{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		w.deployments = clientgo.NewSharedIndexInformer(client.AppsV1().Deployments(w.namespace), clientgo.WithResync(resync))
+	w.factory.InformerFor(&appsv1.Deployment{}, func(resource kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		w.deployments = clientgo.NewSharedIndexInformer(resource.AppsV1().Deployments(w.namespace), clientgo.WithResync(resync))
 		return w.deployments
 	})
 	return w

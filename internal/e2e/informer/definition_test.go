@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,11 +72,11 @@ func TestInformerOfADefinitionThatComesAndGoes(t *testing.T) {
 	server := shared.Server(t)
 	config := server.Config()
 	closeLater(t, config)
-	client, err := dynamic.NewForConfig(config)
+	resource, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	objects := client.Resource(gardens).Namespace(server.Namespace(t))
+	objects := resource.Resource(gardens).Namespace(server.Namespace(t))
 	install := func() {
-		_, err := client.Resource(definitions).Create(t.Context(), gardenDefinition(), metav1.CreateOptions{})
+		_, err := resource.Resource(definitions).Create(t.Context(), gardenDefinition(), metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	plant := func(name string) {
@@ -85,7 +86,7 @@ func TestInformerOfADefinitionThatComesAndGoes(t *testing.T) {
 		})
 	}
 
-	i := informer.New(reflector.Dynamic(objects), informer.WithName("gardens"))
+	i := informer.New(client.Dynamic(objects), informer.WithName("gardens"))
 	var h heard
 	i.Handle(&h)
 	run(t, i)
@@ -110,10 +111,10 @@ func TestInformerOfADefinitionThatComesAndGoes(t *testing.T) {
 	plant("lily")
 	eventually(t, "both", func() bool { return i.Cache().Len() == 2 })
 
-	require.NoError(t, client.Resource(definitions).Delete(t.Context(), "gardens.example.com", metav1.DeleteOptions{}))
+	require.NoError(t, resource.Resource(definitions).Delete(t.Context(), "gardens.example.com", metav1.DeleteOptions{}))
 	eventually(t, "the informer to wait again", notServed)
 	eventually(t, "the definition's end", func() bool {
-		_, err := client.Resource(definitions).Get(t.Context(), "gardens.example.com", metav1.GetOptions{})
+		_, err := resource.Resource(definitions).Get(t.Context(), "gardens.example.com", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ var (
 // install has the server serve buckets, and waits until it does.
 func install(t *testing.T, config *rest.Config, served func() error) {
 	t.Helper()
-	client, err := dynamic.NewForConfig(config)
+	resource, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "buckets.example.com"},
@@ -59,10 +60,10 @@ func install(t *testing.T, config *rest.Config, served func() error) {
 			}},
 		},
 	}}
-	_, err = client.Resource(definitions).Create(t.Context(), definition, metav1.CreateOptions{})
+	_, err = resource.Resource(definitions).Create(t.Context(), definition, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		assert.NoError(t, client.Resource(definitions).Delete(context.Background(), definition.GetName(), metav1.DeleteOptions{}))
+		assert.NoError(t, resource.Resource(definitions).Delete(context.Background(), definition.GetName(), metav1.DeleteOptions{}))
 	})
 	eventually(t, "buckets", func() bool { return served() == nil })
 }
@@ -72,7 +73,7 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 	in := mapper.WithDirectory(t.TempDir())
 	found, err := mapper.OnDisk(config, in)
 	require.NoError(t, err)
-	read, err := reflector.ForKind[*Bucket](config, namespace, reflector.WithKind(bucketKind), reflector.WithRESTMapper(found))
+	read, err := client.ForKind[*Bucket](config, namespace, client.WithKind(bucketKind), client.WithRESTMapper(found))
 	require.NoError(t, err)
 	_, err = read.List(t.Context(), metav1.ListOptions{})
 	require.ErrorIs(t, err, reflector.ErrNotServed)
@@ -83,31 +84,31 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 
 	all, err := write.ForResource[*Bucket](config, buckets, "Bucket")
 	require.NoError(t, err)
-	client, ctx := all.In(namespace), t.Context()
+	resource, ctx := all.In(namespace), t.Context()
 	t.Run("patches are of one state of one object", func(t *testing.T) {
-		made, err := write.Create(ctx, client, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: BucketSpec{Size: 1}, Status: BucketStatus{Used: 9}})
+		made, err := write.Create(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: BucketSpec{Size: 1}, Status: BucketStatus{Used: 9}})
 		require.NoError(t, err)
 		assert.Zero(t, made.Status, "status is written by itself")
 		want := *made
 		want.Status.Used = 3
-		full, err := write.Status(ctx, client, made, &want)
+		full, err := write.Status(ctx, resource, made, &want)
 		require.NoError(t, err)
 		assert.Equal(t, 3, full.Status.Used)
 		want = *full
 		want.Status.Used = 0
-		empty, err := write.Status(ctx, client, full, &want)
+		empty, err := write.Status(ctx, resource, full, &want)
 		require.NoError(t, err)
 		assert.Zero(t, empty.Status)
 
-		_, err = write.AddFinalizer(ctx, client, full, "example.com/test")
+		_, err = write.AddFinalizer(ctx, resource, full, "example.com/test")
 		assert.True(t, apierrors.IsConflict(err), "%v", err)
-		require.NoError(t, write.Delete(ctx, client, empty))
-		again, err := write.Create(ctx, client, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+		require.NoError(t, write.Delete(ctx, resource, empty))
+		again, err := write.Create(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 		require.NoError(t, err)
-		require.NoError(t, write.Delete(ctx, client, empty), "that one is gone")
+		require.NoError(t, write.Delete(ctx, resource, empty), "that one is gone")
 		stale := *empty
 		stale.ResourceVersion = again.ResourceVersion
-		_, err = write.AddFinalizer(ctx, client, &stale, "example.com/test")
+		_, err = write.AddFinalizer(ctx, resource, &stale, "example.com/test")
 		assert.Error(t, err, "another UID")
 		now, err := read.Get(ctx, "a", metav1.GetOptions{})
 		require.NoError(t, err)
@@ -115,19 +116,19 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 		assert.Empty(t, now.Finalizers)
 	})
 	t.Run("finalizers", func(t *testing.T) {
-		made, err := write.Create(ctx, client, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "f"}})
+		made, err := write.Create(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "f"}})
 		require.NoError(t, err)
 		cleaned := 0
 		finalize := func(held *Bucket) (alive bool) {
-			_, alive, err := write.Finalize(ctx, client, held, "example.com/test", func(context.Context, *Bucket) error { cleaned++; return nil })
+			_, alive, err := write.Finalize(ctx, resource, held, "example.com/test", func(context.Context, *Bucket) error { cleaned++; return nil })
 			require.NoError(t, err)
 			return alive
 		}
 		assert.True(t, finalize(made))
-		require.NoError(t, write.Delete(ctx, client, made))
+		require.NoError(t, write.Delete(ctx, resource, made))
 		held, err := read.Get(ctx, "f", metav1.GetOptions{})
 		require.NoError(t, err)
-		_, err = write.AddFinalizer(ctx, client, held, "example.com/other")
+		_, err = write.AddFinalizer(ctx, resource, held, "example.com/other")
 		assert.ErrorIs(t, err, write.ErrDeleting)
 		assert.False(t, finalize(held))
 		assert.Equal(t, 1, cleaned)
@@ -136,38 +137,38 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 		assert.False(t, finalize(held), "by an old cache: it may be cleaned twice")
 	})
 	t.Run("server-side apply", func(t *testing.T) {
-		made, err := write.Apply(ctx, client, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1, Color: "red"}}, "one")
+		made, err := write.Apply(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1, Color: "red"}}, "one")
 		require.NoError(t, err)
-		same, err := write.Apply(ctx, client, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1, Color: "red"}}, "one")
+		same, err := write.Apply(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1, Color: "red"}}, "one")
 		require.NoError(t, err)
 		assert.Equal(t, made.ResourceVersion, same.ResourceVersion, "nothing was written")
-		less, err := write.Apply(ctx, client, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1}}, "one")
+		less, err := write.Apply(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1}}, "one")
 		require.NoError(t, err)
 		assert.Empty(t, less.Spec.Color)
-		_, err = write.Apply(ctx, client, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 2}}, "two")
+		_, err = write.Apply(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 2}}, "two")
 		assert.True(t, apierrors.IsConflict(err), "%v", err)
 	})
 }
 
 func TestAppliedConfigurationThatIsThereIsNotAskedFor(t *testing.T) {
 	_, clientset, namespace := connect(t)
-	client, ctx := clientset.CoreV1().ConfigMaps(namespace), t.Context()
+	resource, ctx := clientset.CoreV1().ConfigMaps(namespace), t.Context()
 	want := applycore.ConfigMap("c", namespace).WithLabels(map[string]string{"l": "x"}).WithData(map[string]string{"a": "1"})
-	_, err := write.Apply(ctx, client, want, "me")
+	_, err := write.Apply(ctx, resource, want, "me")
 	require.NoError(t, err)
-	held, err := client.Get(ctx, "c", metav1.GetOptions{})
+	held, err := resource.Get(ctx, "c", metav1.GetOptions{})
 	require.NoError(t, err)
-	same, err := write.ApplyChanged(ctx, client, held, applycore.ExtractConfigMap, want, "me")
+	same, err := write.ApplyChanged(ctx, resource, held, applycore.ExtractConfigMap, want, "me")
 	require.NoError(t, err)
 	assert.Same(t, held, same)
 	want.WithData(map[string]string{"a": "2"})
-	changed, err := write.ApplyChanged(ctx, client, held, applycore.ExtractConfigMap, want, "me")
+	changed, err := write.ApplyChanged(ctx, resource, held, applycore.ExtractConfigMap, want, "me")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"a": "2"}, changed.Data)
 
-	owner, err := write.Create(ctx, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}})
+	owner, err := write.Create(ctx, resource, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}})
 	require.NoError(t, err)
-	owned, err := write.Adopt(ctx, client, owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"), changed)
+	owned, err := write.Adopt(ctx, resource, owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"), changed)
 	require.NoError(t, err)
 	assert.True(t, metav1.IsControlledBy(owned, owner))
 }

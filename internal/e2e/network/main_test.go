@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -20,7 +21,6 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
-	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -39,7 +39,7 @@ const (
 // clients are the two ways to the ConfigMaps of a namespace.
 var clients = map[string]func(t *testing.T, config *rest.Config, namespace string) *informer.Informer[*corev1.ConfigMap]{
 	"resource": func(t *testing.T, config *rest.Config, namespace string) *informer.Informer[*corev1.ConfigMap] {
-		resource, err := reflector.ForResource[*corev1.ConfigMap](config, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace)
+		resource, err := client.ForResource[*corev1.ConfigMap](config, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace)
 		require.NoError(t, err)
 		return informer.New(resource, informer.WithStaleness(staleness))
 	},
@@ -51,10 +51,10 @@ var clients = map[string]func(t *testing.T, config *rest.Config, namespace strin
 // clientset returns a clientset whose connections end with the test.
 func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 	t.Helper()
-	client, err := rest.HTTPClientFor(config)
+	api, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
-	t.Cleanup(client.CloseIdleConnections)
-	made, err := kubernetes.NewForConfigAndClient(config, client)
+	t.Cleanup(api.CloseIdleConnections)
+	made, err := kubernetes.NewForConfigAndClient(config, api)
 	require.NoError(t, err)
 	return made
 }
@@ -95,7 +95,7 @@ type world struct {
 	url      string       // of the ConfigMaps, over the line
 }
 
-func newWorld(t *testing.T, client string) *world {
+func newWorld(t *testing.T, api string) *world {
 	t.Helper()
 	server := shared.Server(t)
 	namespace := server.Namespace(t)
@@ -112,7 +112,7 @@ func newWorld(t *testing.T, client string) *world {
 		w.requests.next = next
 		return &w.requests
 	})
-	w.informer = clients[client](t, counted, namespace)
+	w.informer = clients[api](t, counted, namespace)
 	return w
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -112,10 +113,10 @@ func TestShardsOfARealServer(t *testing.T) {
 // live has objects come, go and be made anew, while a reflector for each shard runs.
 func live(t *testing.T, server *apiserver.Server, k kind, by store.ShardKey, gate bool) {
 	config := server.Config()
-	client, err := rest.HTTPClientFor(config)
+	api, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
-	t.Cleanup(client.CloseIdleConnections)
-	all, err := dynamic.NewForConfigAndClient(config, client)
+	t.Cleanup(api.CloseIdleConnections)
+	all, err := dynamic.NewForConfigAndClient(config, api)
 	require.NoError(t, err)
 	namespaces := []string{server.Namespace(t), server.Namespace(t), server.Namespace(t), server.Namespace(t), server.Namespace(t), server.Namespace(t)}
 	in := func(n int) dynamic.ResourceInterface {
@@ -190,9 +191,9 @@ func newMember(t *testing.T, server *apiserver.Server, k kind, shard store.Shard
 	config := server.Config()
 	config.DisableCompression = true // what is compressed says little of how much was sent
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return meter{next, &m.read} })
-	client, err := reflector.ForResource[*metav1.PartialObjectMetadata](config, k.resource, "", reflector.WithoutProtobuf())
+	api, err := client.ForResource[*metav1.PartialObjectMetadata](config, k.resource, "", client.WithoutProtobuf())
 	require.NoError(t, err)
-	m.reflector = reflector.New(client, m.store, reflector.WithShard(shard))
+	m.reflector = reflector.New(api, m.store, reflector.WithShard(shard))
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- m.reflector.Run(ctx) }()
@@ -204,9 +205,9 @@ func newMember(t *testing.T, server *apiserver.Server, k kind, shard store.Shard
 }
 
 // compare waits until the members hold between them what the server does, and nothing twice.
-func compare(t *testing.T, client dynamic.Interface, k kind, members []*member) {
+func compare(t *testing.T, api dynamic.Interface, k kind, members []*member) {
 	t.Helper()
-	list, err := client.Resource(k.resource).List(t.Context(), metav1.ListOptions{})
+	list, err := api.Resource(k.resource).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	want := map[types.UID]string{}
 	for _, o := range list.Items {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,7 +69,7 @@ func runReplica(text string) error {
 		return err
 	}
 	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	resource, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -77,9 +78,9 @@ func runReplica(text string) error {
 		return err
 	}
 	r.plots = objects.Resource(plots).Namespace(r.Namespace)
-	r.shared = reflector.ForShards(reflector.Dynamic(r.plots))
+	r.shared = client.ForShards(client.Dynamic(r.plots))
 	group := shard.Group{Namespace: r.Namespace, Name: groupName, Shards: shards}
-	member, err := shard.New(client.CoordinationV1(), group, r.Identity, shard.Working(r.work),
+	member, err := shard.New(resource.CoordinationV1(), group, r.Identity, shard.Working(r.work),
 		shard.WithTimes(leaseDuration, renewDeadline, renewPeriod))
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
@@ -51,19 +52,19 @@ type mirrorOf[T comparableObject] struct {
 }
 
 // newMirror makes a mirror of a resource as it is decoded from the wire.
-func newMirror[T comparableObject](w *world, p *population, form func(T) any, decoding []reflector.ResourceOption, opts []reflector.Option) mirror {
+func newMirror[T comparableObject](w *world, p *population, form func(T) any, decoding []client.ResourceOption, opts []reflector.Option) mirror {
 	w.Helper()
 	m := &mirrorOf[T]{cache: store.New(store.ObjectKey[T]), form: form, traffic: &traffic{}}
 	config := rest.CopyConfig(w.server.Config())
 	config.Wrap(m.traffic.wrap)
-	client, err := reflector.ForResource[T](config, p.resource, w.namespace, decoding...)
+	api, err := client.ForResource[T](config, p.resource, w.namespace, decoding...)
 	require.NoError(w, err)
 	note := reflector.WithErrorHook(func(_ context.Context, err error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.errs = append(m.errs, err)
 	})
-	m.reflector = reflector.New(client, m.cache, append([]reflector.Option{note}, opts...)...)
+	m.reflector = reflector.New(api, m.cache, append([]reflector.Option{note}, opts...)...)
 	return m
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +36,7 @@ type decoding struct {
 }
 
 // decoded is a way to decode into T, which is compared in a form.
-func decoded[T comparableObject](name, media string, form func(T) any, opts ...reflector.ResourceOption) decoding {
+func decoded[T comparableObject](name, media string, form func(T) any, opts ...client.ResourceOption) decoding {
 	return decoding{name, media, func(w *world, p *population, own ...reflector.Option) mirror {
 		w.Helper()
 		return newMirror(w, p, form, opts, own)
@@ -52,7 +53,7 @@ func newSubjects() []*subject {
 		}},
 		{population{resource: pods, size: 500, make: newPod}, readPods, []decoding{
 			decoded("protobuf", inProtobuf, itself[*corev1.Pod]),
-			decoded("protobuf unshared", inProtobuf, itself[*corev1.Pod], reflector.WithoutSharing()),
+			decoded("protobuf unshared", inProtobuf, itself[*corev1.Pod], client.WithoutSharing()),
 		}},
 		{population{resource: configMaps, size: 500, make: newConfigMap}, readConfigMaps, []decoding{
 			decoded("protobuf", inProtobuf, itself[*corev1.ConfigMap]),

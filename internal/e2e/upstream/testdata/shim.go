@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
-	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -64,9 +64,9 @@ func (c shimClient) List(ctx context.Context, options metav1.ListOptions) (*shim
 	})
 }
 
-func shimInformer(client cache.ListerWatcher, _ runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	from := shimClient{cache.ToListerWatcherWithContext(client), client}
-	i := clientgo.NewSharedIndexInformer(reflector.ListWatch[shimObject](from), clientgo.WithResync(resync))
+func shimInformer(resource cache.ListerWatcher, _ runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	from := shimClient{cache.ToListerWatcherWithContext(resource), resource}
+	i := clientgo.NewSharedIndexInformer(client.ListWatch[shimObject](from), clientgo.WithResync(resync))
 	if err := i.AddIndexers(indexers); err != nil {
 		panic(err) // the constructors of client-go return no error
 	}

@@ -1,0 +1,193 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MismatchError means that the server sent an object of another kind, API group, namespace or name
+// than the client requested. The reflector stores nothing more from that list or watch, and lists
+// again after a back-off.
+type MismatchError struct {
+	// What is "kind", "API group", "namespace" or "name".
+	What string
+	// Want is the requested value, and Got is the value that the server sent.
+	Want, Got string
+}
+
+// Error names both.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("server sent an object whose %s is %q, want %q: the client and the server do not mean the same resource", e.What, e.Got, e.Want)
+}
+
+// expected checks whether objects belong to a resource. It accepts other versions of the same
+// group, because the object states its version.
+type expected struct {
+	version schema.GroupVersion // empty if unknown
+	// generated means that T is a generated type, so its lists are named after the kind. A custom
+	// resource may give its lists any name.
+	generated bool
+	partial   bool   // T is PartialObjectMetadata, to which the server may convert objects
+	given     string // the kind from the caller or from T's name; empty if unknown
+	learned   atomic.Pointer[string]
+}
+
+// expect sets the expectations before the first answer. A generated type has the name of its kind.
+// The resource name shows whether the resource is of that kind.
+func (x *expected) expect(version schema.GroupVersion, resource string, t reflect.Type, generated bool) {
+	x.version = version
+	x.partial = t == reflect.TypeFor[metav1.PartialObjectMetadata]()
+	if x.partial || !generated {
+		return
+	}
+	if plural, _ := meta.UnsafeGuessKindToResource(version.WithKind(t.Name())); plural.Resource == resource {
+		x.generated, x.given = true, t.Name()
+	}
+}
+
+// check returns an error if a kind is not the expected one. It accepts an empty kind.
+func (x *expected) check(kind metav1.TypeMeta) error {
+	group := groupOf(kind.APIVersion)
+	if x.partial && kind.Kind == "PartialObjectMetadata" && group == metav1.GroupName {
+		return nil
+	}
+	if kind.APIVersion != "" && x.version.Version != "" && group != x.version.Group {
+		return &MismatchError{What: "API group", Want: x.version.Group, Got: source.Cut(group, source.MaxName)}
+	}
+	if kind.Kind == "" {
+		return nil
+	}
+	want := x.given
+	if want == "" && kind.Kind != "Status" && len(kind.Kind) <= source.MaxName {
+		learned := x.learned.Load()
+		if learned == nil {
+			x.learned.CompareAndSwap(nil, &kind.Kind)
+			learned = x.learned.Load()
+		}
+		if learned != nil {
+			want = *learned
+		}
+	}
+	if !strings.EqualFold(want, kind.Kind) {
+		return &MismatchError{What: "kind", Want: want, Got: source.Cut(kind.Kind, source.MaxName)}
+	}
+	return nil
+}
+
+// checkList returns an error if a list is not of the expected kind. bare means that the items do
+// not state their kind; the list then determines it.
+func (x *expected) checkList(list metav1.TypeMeta, bare bool) error {
+	if list.Kind == "List" {
+		return nil
+	}
+	kind := metav1.TypeMeta{APIVersion: list.APIVersion}
+	if item, ok := strings.CutSuffix(list.Kind, "List"); ok && (bare || x.generated || x.partial && item == "PartialObjectMetadata") {
+		kind.Kind = item
+	}
+	return x.check(kind)
+}
+
+func groupOf(apiVersion string) string {
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		return ""
+	}
+	return group
+}
+
+// check returns an error if a decoded object is not of the expected kind or namespace. bare is true
+// if the object does not state its kind.
+func (d *decoder[T]) check(object T, namespace string, format wire.Format, data []byte) (bare bool, err error) {
+	if err := d.of.checkNamespace(namespace); err != nil {
+		return false, err
+	}
+	kind, ok := kindOfObject(object)
+	if !ok {
+		kind = kindOfBytes(format, data, d.passed)
+	}
+	if kind == d.passed {
+		return kind.Kind == "", nil
+	}
+	if err := d.of.expected.check(kind); err != nil {
+		return false, err
+	}
+	d.passed = kind
+	return kind.Kind == "", nil
+}
+
+func (r *Resource[T]) checkNamespace(namespace string) error {
+	if r.namespace != "" && namespace != r.namespace {
+		return &MismatchError{What: "namespace", Want: r.namespace, Got: source.Cut(namespace, source.MaxName)}
+	}
+	return nil
+}
+
+// kindOfObject returns the kind that an object states. It returns false if T has no field for it.
+func kindOfObject(object any) (metav1.TypeMeta, bool) {
+	if kinded, ok := object.(kinded); ok {
+		switch own := kinded.GetObjectKind().(type) {
+		case *metav1.TypeMeta:
+			if own != nil {
+				return *own, true
+			}
+		case *unstructured.Unstructured:
+			return metav1.TypeMeta{Kind: own.GetKind(), APIVersion: own.GetAPIVersion()}, true
+		}
+	}
+	return metav1.TypeMeta{}, false
+}
+
+// kindOfBytes returns the kind that the bytes of an object state. It returns nothing for protobuf,
+// which has the kind in the envelope. It reuses the strings of last if they are equal.
+func kindOfBytes(format wire.Format, data []byte, last metav1.TypeMeta) (kind metav1.TypeMeta) {
+	if format != wire.JSON {
+		return kind
+	}
+	if data = trimSpace(data); len(data) == 0 || data[0] != '{' {
+		return kind
+	}
+	for b := data[1:]; kind.Kind == "" || kind.APIVersion == ""; b = b[1:] {
+		b = trimSpace(b)
+		n := wire.ValueLength(b)
+		if n < 2 || b[0] != '"' {
+			return kind
+		}
+		name := b[1 : n-1]
+		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ':' {
+			return kind
+		}
+		b = trimSpace(b[1:])
+		if n = wire.ValueLength(b); n <= 0 {
+			return kind
+		}
+		if b[0] == '"' && string(name) == "kind" {
+			kind.Kind = textOr(b[1:n-1], last.Kind)
+		} else if b[0] == '"' && string(name) == "apiVersion" {
+			kind.APIVersion = textOr(b[1:n-1], last.APIVersion)
+		}
+		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ',' {
+			return kind
+		}
+	}
+	return kind
+}
+
+// textOr returns b as a string. It returns last if both are equal, to save an allocation.
+func textOr(b []byte, last string) string {
+	if string(b) == last {
+		return last
+	}
+	return string(b)
+}
+
+func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }

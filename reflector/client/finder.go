@@ -1,0 +1,163 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// finder finds the resource of a kind by discovery, and remembers it.
+type finder struct {
+	kind       schema.GroupVersionKind
+	namespaced bool // the caller wants a namespaced resource
+	from       directory
+	turn       chan struct{} // capacity 1: held by the goroutine that asks the directory
+	missed     bool          // the last answer was that the kind does not exist
+
+	mu    sync.Mutex // protects the fields below
+	found string
+	gone  string // a resource found earlier that the server no longer serves
+}
+
+func newFinder(kind schema.GroupVersionKind, namespaced bool, from directory) *finder {
+	return &finder{kind: kind, namespaced: namespaced, from: from, turn: make(chan struct{}, 1)}
+}
+
+// directory maps a kind to its resource.
+type directory interface {
+	// find returns the name of the resource and whether it is namespaced. The error is an
+	// ErrNotServed if the kind does not exist.
+	find(ctx context.Context, kind schema.GroupVersionKind) (resource string, namespaced bool, err error)
+	// renew discards cached answers, so that the next find asks the server again. It returns false
+	// if there is nothing to discard.
+	renew(ctx context.Context) bool
+}
+
+// known returns the name of the resource if the finder knows it, and the name of the one that is
+// gone.
+func (f *finder) known() (found, gone string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.found, f.gone
+}
+
+// forget records that the server no longer serves a resource. The kind may now have another
+// resource.
+func (f *finder) forget(resource string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.found == resource {
+		f.found, f.gone = "", resource
+	}
+}
+
+// find returns the name of the resource. Only one goroutine at a time asks the directory:
+// client-go's mapper holds a lock during discovery, and a goroutine that waits for that lock does
+// not notice the end of ctx. Callers can still wait for that lock if several resources share the
+// mapper.
+func (f *finder) find(ctx context.Context) (string, error) {
+	if found, _ := f.known(); found != "" {
+		return found, nil
+	}
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("discovery of %s: %w", f.kind, ctx.Err())
+	}
+	found, gone := f.known()
+	if found != "" {
+		return found, nil
+	}
+	resource, namespaced, err := f.from.find(ctx, f.kind)
+	// Another goroutine may have renewed the directory already, so ask it first.
+	same := err == nil && resource == gone || f.missed && errors.Is(err, protocol.ErrNotServed)
+	if same && f.from.renew(ctx) {
+		resource, namespaced, err = f.from.find(ctx, f.kind)
+	}
+	f.missed = errors.Is(err, protocol.ErrNotServed)
+	switch {
+	case f.missed:
+		return "", err
+	case err != nil:
+		return "", fmt.Errorf("discovery of %s: %w", f.kind, err)
+	case f.namespaced && !namespaced:
+		return "", fmt.Errorf("%s: %w", f.kind, ErrClusterScoped)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.found, f.gone = resource, ""
+	return resource, nil
+}
+
+// mapped is a directory that uses a REST mapper.
+type mapped struct {
+	meta.RESTMapper
+	shared bool // other resources may use the mapper
+}
+
+func (m mapped) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
+	mapping, err := meta.ToRESTMapperWithContext(m.RESTMapper).RESTMappingWithContext(ctx, kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return "", false, fmt.Errorf("%w: %w", protocol.ErrNotServed, err)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return mapping.Resource.Resource, mapping.Scope.Name() != meta.RESTScopeNameRoot, nil
+}
+
+func (m mapped) renew(ctx context.Context) bool {
+	var reset func()
+	switch mapper := m.RESTMapper.(type) {
+	case meta.ResettableRESTMapperWithContext:
+		reset = func() { mapper.ResetWithContext(ctx) }
+	case meta.ResettableRESTMapper:
+		reset = mapper.Reset
+	}
+	if reset == nil || m.shared && !resets.due(m.RESTMapper) {
+		return false
+	}
+	reset()
+	return true
+}
+
+// resetInterval is the minimum time between resets of a mapper that resources may share. Without
+// it, a hundred kinds that are not installed would make all other users wait for discovery all the
+// time.
+const resetInterval = 10 * time.Second
+
+// resets records when mappers were reset, for resetInterval.
+var resets resetTimes
+
+type resetTimes struct {
+	mu   sync.Mutex        // protects last
+	last map[any]time.Time // by mapper
+}
+
+// due reports whether a mapper may be reset. If so, it records a reset now.
+func (r *resetTimes) due(mapper any) bool {
+	if !reflect.ValueOf(mapper).Comparable() {
+		return true // the map cannot recognize it
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(r.last, func(_ any, at time.Time) bool { return now.Sub(at) >= resetInterval })
+	if _, lately := r.last[mapper]; lately {
+		return false
+	}
+	if r.last == nil {
+		r.last = make(map[any]time.Time)
+	}
+	r.last[mapper] = now
+	return true
+}

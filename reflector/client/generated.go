@@ -1,0 +1,93 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// ErrNotGenerated means that [ForClient] received a client that does not expose its REST client.
+// Clients from client-go's generator expose it since Kubernetes 1.31. Clients of fake clientsets
+// have none, and wrappers hide it.
+var ErrNotGenerated = errors.New("client does not show its REST client: use ForREST or ForResource")
+
+// errSeveralResources means that several resources have the same kind.
+var errSeveralResources = errors.New("kind is that of several resources: use ForREST")
+
+// ForClient is [ForREST] for a typed client of a generated clientset. It keeps the client's
+// namespace:
+//
+//	pods, err := client.ForClient(clientset.CoreV1().Pods("default"))
+//
+// A typed client does not reveal its resource. So the first request asks the server for the list of
+// resources in the client's group and version. [WithKind] or [WithScheme] determine the kind.
+// Without them, the kind is the name of T's type, which code generators set to the kind. If the
+// server does not serve the kind, the reflector behaves as with [ForKind].
+//
+// A reflector does not use ForClient by itself for every generated client. A type that embeds such
+// a client would look like the client, and the reflector would bypass its overridden methods. The
+// program should also choose it, because these objects share values and state their kind.
+func ForClient[T source.Object, L any](client source.Client[T, L], opts ...ResourceOption) (*Resource[T], error) {
+	own, ok := any(client).(interface {
+		GetClient() rest.Interface
+		GetNamespace() string
+	})
+	if !ok || source.IsNil(client) || source.IsNil(own.GetClient()) {
+		return nil, fmt.Errorf("%T: %w", client, ErrNotGenerated)
+	}
+	r, err := ForREST[T](own.GetClient(), "", own.GetNamespace(), opts...)
+	if err != nil {
+		return nil, err
+	}
+	version := own.GetClient().APIVersion()
+	kind := version.WithKind(reflect.TypeFor[T]().Elem().Name())
+	if !r.options.kind.Empty() || r.options.scheme != nil {
+		if kind, err = kindOf[T](&r.options); err != nil {
+			return nil, err
+		}
+		kind = version.WithKind(kind.Kind)
+	}
+	r.name = kind.GroupKind().String() + "/" + kind.Version
+	r.expected.given = kind.Kind
+	r.finder = newFinder(kind, r.namespace != "", listed{r.rest})
+	return r, nil
+}
+
+// listed is a directory that uses the server's list of resources in a group and version.
+type listed struct{ rest rest.Interface }
+
+func (l listed) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
+	list, err := discovery.NewDiscoveryClient(l.rest).ServerResourcesForGroupVersionWithContext(ctx, kind.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return "", false, fmt.Errorf("%w: %w", protocol.ErrNotServed, err)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	var found []metav1.APIResource
+	for _, r := range list.APIResources {
+		if r.Kind == kind.Kind && !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", false, fmt.Errorf("%w: no resource has the kind %s", protocol.ErrNotServed, kind)
+	case 1:
+		return found[0].Name, found[0].Namespaced, nil
+	}
+	return "", false, errSeveralResources
+}
+
+func (l listed) renew(context.Context) bool { return false } // it asks the server each time

@@ -1,0 +1,104 @@
+package client
+
+import (
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ResourceOption configures a [Resource].
+type ResourceOption interface{ applyResource(*resourceOptions) }
+
+type resourceOptions struct {
+	decoding        []decode.Option
+	unknown         func(*DecodeError)
+	frameLimit      int // 0 is the default
+	decoders        int // 0 is the default
+	withoutProtobuf bool
+
+	kind   schema.GroupVersionKind
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
+}
+
+type resourceOptionFunc func(*resourceOptions)
+
+func (f resourceOptionFunc) applyResource(o *resourceOptions) { f(o) }
+
+func decoding(option decode.Option) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.decoding = append(o.decoding, option) })
+}
+
+// Share makes the Resource decode equal values of type X once and share them between objects. By
+// default it shares labels and annotations, owner references, resource requirements, environments,
+// ports, mounts, tolerations, probes, the fields of managed fields, and similar types. It also
+// shares the objects and arrays inside of an Unstructured. X must be the exact type of a struct's
+// field, or of the elements of a slice, a map or a pointer. The tables of shared values are bounded.
+// The Resource skips the lookup for fields whose values seldom repeat.
+func Share[X any]() ResourceOption { return decoding(decode.Share[X]()) }
+
+// WithoutSharing gives each object its own values. A later [Share] shares values of that one type.
+func WithoutSharing() ResourceOption { return decoding(decode.WithoutSharing()) }
+
+// WithoutManagedFields drops metadata.managedFields from the objects. They are often a third of an
+// object, and only servers need them.
+func WithoutManagedFields() ResourceOption { return decoding(decode.SkipManagedFields()) }
+
+// WithUnknownFields sets a function that receives an error for each JSON object with a field that T
+// does not have. The error names the first such field. The Resource still decodes the object, but
+// slower. Several decoding goroutines may call the function at once. Protobuf does not name fields,
+// so the function gets no calls for protobuf: see [WithoutProtobuf].
+func WithUnknownFields(report func(*DecodeError)) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.unknown = report })
+}
+
+// WithFrameLimit sets the largest size of an object on the wire, in bytes. The Resource aborts a
+// response with a larger object and returns a [*ResponseError] that is [ErrTooLarge]. Without this
+// option, or if bytes is not positive, the limit is 16 MiB.
+func WithFrameLimit(bytes int) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.frameLimit = max(bytes, 0) })
+}
+
+// WithoutProtobuf requests JSON although T has a generated Unmarshal.
+func WithoutProtobuf() ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.withoutProtobuf = true })
+}
+
+// WithDecoders sets how many goroutines may decode one list or watch at the same time, including
+// the goroutine that reads it. The Resource starts helpers when data arrives faster than one
+// goroutine decodes it. Helpers end when they have nothing to decode. Objects keep their order.
+// Without this option, or if goroutines is not positive, the limit is the number of processors
+// (GOMAXPROCS).
+//
+// Each list or watch has one goroutine that reads it. In addition, all resources of a program share
+// at most one helper less than there are processors, whatever the limit is.
+func WithDecoders(goroutines int) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
+}
+
+// WithKind sets T's kind and version for [ForKind], for a T that no scheme has.
+func WithKind(kind schema.GroupVersionKind) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.kind = kind })
+}
+
+// WithScheme gives [ForKind] a scheme that has T, such as the scheme of a generated clientset.
+func WithScheme(scheme *runtime.Scheme) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.scheme = scheme })
+}
+
+// WithRESTMapper makes [ForKind] map a kind to its resource with the given mapper, so that several
+// resources share the results of discovery. Without this option each resource has its own mapper:
+// client-go's deferred mapper over in-memory discovery.
+//
+// The Resource resets a mapper that supports it in two cases: the mapper twice does not know a
+// kind, or twice names a resource that the server does not know. It does so at most once in ten
+// seconds, because all users of the mapper then wait for discovery.
+//
+// A shared deferred mapper serves one caller at a time. A caller that waits for another caller's
+// requests does not notice the end of its own context. The requests end with the other caller's
+// context, or after the timeout of the mapper's discovery client. That timeout is 32 seconds for
+// each request, unless the client's config sets another one.
+func WithRESTMapper(mapper meta.RESTMapper) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.mapper = mapper })
+}

@@ -1,0 +1,222 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// reading is a page that is being read.
+type reading[T any] struct {
+	source.Page[T]
+	other error // the error of an object of another kind or namespace
+	bare  bool  // an object has no kind
+}
+
+// list reads a page one object at a time, as the data arrives. It does not decode objects that the
+// store holds.
+func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], wire.ListMeta, error) {
+	a, err := r.open(ctx, &opts)
+	if err != nil {
+		return source.Page[T]{}, wire.ListMeta{}, err
+	}
+	defer a.close()
+	format, body, err := a.open()
+	if err != nil {
+		return source.Page[T]{}, wire.ListMeta{}, err
+	}
+	list := wire.NewList(body, format, r.options.frameLimit)
+	p, err := r.items(list, format, w)
+	meta := list.Meta()
+	if isTableKind(meta.TypeMeta) {
+		return source.Page[T]{}, wire.ListMeta{}, a.fail(list.Head(), source.ErrTable)
+	}
+	if err == nil {
+		err = errors.Join(p.other, source.CheckVersion(meta.ResourceVersion))
+	}
+	if err == nil {
+		err = r.expected.checkList(meta.TypeMeta, p.bare)
+	}
+	if err != nil {
+		return source.Page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
+	}
+	kind := itemKind(meta)
+	for _, object := range p.Items {
+		setKind(object, kind)
+	}
+	p.ResourceVersion, p.Continue, p.Sharded = meta.ResourceVersion, meta.Continue, meta.ShardInfo != nil
+	return p.Page, meta, nil
+}
+
+// itemKind returns the kind of the items of a list.
+func itemKind(meta wire.ListMeta) metav1.TypeMeta {
+	return metav1.TypeMeta{Kind: strings.TrimSuffix(meta.Kind, "List"), APIVersion: meta.APIVersion}
+}
+
+// items reads the items of a list.
+func (r *Resource[T]) items(list *wire.List, format wire.Format, w source.Wants[T]) (whole reading[T], err error) {
+	var parts []*part[reading[T]]
+	var bad tally
+	r.keepAll()
+	decoding := newPipeline(r, false, func(d *decoder[T], p *reading[T], batch *wire.Batch) {
+		for i := range batch.Frames {
+			d.item(p, format, batch.Frames[i].Object, w.Shards, &bad)
+		}
+	})
+	var unchanged []store.Key
+	passing := passing[T]{take: w.Take}
+	for err == nil {
+		var batch *wire.Batch
+		if batch, err = list.Next(); err != nil {
+			break
+		}
+		if unchanged = decoding.own.dropHeld(batch, format, w, unchanged); len(batch.Frames) == 0 {
+			batch.Release()
+			continue
+		}
+		if p := decoding.add(batch); p != nil {
+			parts = append(parts, p)
+		}
+		passing.pass(parts, itemKind(list.Meta()))
+	}
+	decoding.close(err == io.EOF)
+	if err != io.EOF {
+		return reading[T]{}, err
+	}
+	passing.pass(parts, itemKind(list.Meta()))
+	whole = joined(parts)
+	whole.Held, whole.Taken = unchanged, passing.passed
+	return whole, nil
+}
+
+// passing delivers decoded objects while a page is read, so that the whole page is never in memory.
+type passing[T any] struct {
+	take   func(T) // nil for no early delivery
+	parts  int     // delivered parts
+	passed int     // delivered objects
+}
+
+// pass delivers the finished parts in order. It waits until the kind of the objects is known.
+func (s *passing[T]) pass(parts []*part[reading[T]], kind metav1.TypeMeta) {
+	if s.take == nil || kind.Kind == "" || kind.APIVersion == "" {
+		return
+	}
+	for s.parts < len(parts) && parts[s.parts].isDone() {
+		p := &parts[s.parts].result
+		for _, object := range p.Items {
+			setKind(object, kind)
+			s.take(object)
+		}
+		s.parts++
+		s.passed += len(p.Items)
+		p.Items = nil
+	}
+}
+
+// dropHeld removes the items that the store holds from a batch, and appends their keys. The check
+// is cheaper than handing the items to another goroutine.
+func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w source.Wants[T], keys []store.Key) []store.Key {
+	if w.Holds == nil {
+		return keys
+	}
+	batch.Frames = slices.DeleteFunc(batch.Frames, func(frame wire.Frame) bool {
+		key, version, ok := d.peek(format, frame.Object)
+		if !ok || !w.Holds(key, version) {
+			return false
+		}
+		if from, _ := sift(w.Shards, format, frame.Object); from != domestic {
+			return false // the store was filled with other shards before
+		}
+		keys = append(keys, key)
+		return true
+	})
+	return keys
+}
+
+// joined combines the parts of a page, in order.
+func joined[T any](parts []*part[reading[T]]) reading[T] {
+	if len(parts) == 1 {
+		return parts[0].result
+	}
+	var whole reading[T]
+	n := 0
+	for _, p := range parts {
+		n += len(p.result.Items)
+	}
+	whole.Items = slices.Grow(whole.Items, n)
+	for _, p := range parts {
+		whole.Items = append(whole.Items, p.result.Items...)
+		whole.Rejections = append(whole.Rejections, p.result.Rejections...)
+		whole.OutOfShard += p.result.OutOfShard
+		whole.bare = whole.bare || p.result.bare
+		if whole.other == nil {
+			whole.other = p.result.other
+		}
+	}
+	return whole
+}
+
+// item adds an item of a list to a page.
+func (d *decoder[T]) item(p *reading[T], format wire.Format, data []byte, shards *source.Shards, bad *tally) {
+	from, _ := sift(shards, format, data)
+	if from == foreign {
+		p.OutOfShard++
+		return
+	}
+	decoded, err := d.decode(format, data)
+	if from == unclear && siftPartly(shards, format, data) == foreign {
+		p.OutOfShard++
+		return
+	}
+	if err != nil {
+		d.reject(p, format, data, err, bad)
+		return
+	}
+	bare, err := d.check(decoded.object, decoded.key.Namespace, format, data)
+	if err == nil {
+		err = source.CheckVersion(decoded.version)
+	}
+	if err != nil && p.other == nil {
+		p.other = err
+	}
+	p.bare = p.bare || bare
+	p.Items = append(p.Items, decoded.object)
+}
+
+// tally counts the undecodable items of a list. Their number is unlimited, so only the first 100
+// keep their own error. Beyond that, reject drops items without a name and UID, because the store
+// has no key for them.
+type tally struct{ count atomic.Int32 }
+
+var errManyUndecoded = errors.New("cannot be decoded, like others of its list before it")
+
+func (t *tally) full() bool {
+	return t.count.Load() >= source.MaxDetailed || t.count.Add(1) > source.MaxDetailed
+}
+
+// reject adds an item to a page that cannot be decoded or is of another kind.
+func (d *decoder[T]) reject(p *reading[T], format wire.Format, data []byte, err error, bad *tally) {
+	rejection, _ := d.rejection(format, data, err)
+	other := d.of.expected.check(kindOfBytes(format, data, d.passed))
+	if other == nil && rejection.Key.Name != "" {
+		other = d.of.checkNamespace(rejection.Key.Namespace)
+	}
+	if other != nil && p.other == nil {
+		p.other = other
+	}
+	if bad.full() {
+		if rejection.Key.Name == "" && rejection.Version.UID == "" {
+			return
+		}
+		rejection.Err = errManyUndecoded
+	}
+	p.Rejections = append(p.Rejections, rejection)
+}

@@ -1,0 +1,227 @@
+package client
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+)
+
+const (
+	// partSize is the size of a part in bytes. It is small enough to keep all goroutines busy, and
+	// large enough to make handing over cheap.
+	partSize = 64 << 10
+	// partBatches is the largest number of batches in a part. Each batch keeps a buffer.
+	partBatches = 8
+)
+
+// part is the work of one goroutine: consecutive frames and their result.
+type part[R any] struct {
+	batches []*wire.Batch
+	size    int
+	result  R
+	// done is closed when result is complete. It is nil if result was complete from the beginning.
+	done chan struct{}
+}
+
+// takes reports whether the part has room for size more bytes.
+func (p *part[R]) takes(size int) bool {
+	return p.size+size <= partSize && len(p.batches) < partBatches
+}
+
+// isDone reports whether the result is complete.
+func (p *part[R]) isDone() bool {
+	if p.done == nil {
+		return true
+	}
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits for the result. It returns false if the channel or is closed first.
+func (p *part[R]) wait(or <-chan struct{}) bool {
+	if p.done == nil {
+		return true
+	}
+	select {
+	case <-p.done:
+		return true
+	case <-or:
+		return false
+	}
+}
+
+// pipeline decodes frames on several goroutines. One goroutine, the reader, cuts the input into
+// frames. The parts that add returns have the order of the frames. The reader also decodes if it
+// has no helpers or they cannot keep up. Without helpers, a pipeline only calls decode.
+type pipeline[T source.Object, R any] struct {
+	of *Resource[T]
+	// decode appends the result of a batch. Several goroutines call it at once.
+	decode func(*decoder[T], *R, *wire.Batch)
+	// eager is true for watches: the pipeline decodes data at once, because more data may not come.
+	// For lists it is false: one part waits for the next, so that a short list needs no helper.
+	eager bool
+
+	own     *decoder[T] // of the reader
+	helpers int         // at most
+	helping sync.WaitGroup
+
+	mu      sync.Mutex // protects the fields below
+	waiting []*part[R] // parts that no goroutine has taken yet, oldest first
+	working int        // number of running helpers
+}
+
+// busy is the number of helpers in the process. All pipelines share the processors: a hundred lists
+// at once do not need a hundred times as many goroutines.
+var busy atomic.Int32
+
+func newPipeline[T source.Object, R any](of *Resource[T], eager bool, decode func(*decoder[T], *R, *wire.Batch)) *pipeline[T, R] {
+	decoders := of.options.decoders
+	if decoders <= 0 {
+		decoders = runtime.GOMAXPROCS(0)
+	}
+	return &pipeline[T, R]{of: of, decode: decode, eager: eager, own: of.decoder(), helpers: decoders - 1}
+}
+
+// add queues the next batch. It returns the new part for the batch, or nil if the batch went into
+// the previous part. The caller must deliver the part before the next call.
+func (l *pipeline[T, R]) add(batch *wire.Batch) *part[R] {
+	if l.helpers == 0 {
+		return l.now(batch)
+	}
+	begun := l.put(batch)
+	slack := 1
+	if l.eager {
+		slack = 0
+	}
+	for {
+		p := l.surplus(slack)
+		if p == nil {
+			return begun
+		}
+		l.finish(l.own, p)
+	}
+}
+
+// now decodes a batch on the caller's goroutine.
+func (l *pipeline[T, R]) now(batch *wire.Batch) *part[R] {
+	var none R
+	p := l.ready(none)
+	l.decode(l.own, &p.result, batch)
+	batch.Release()
+	return p
+}
+
+// ready returns a part with a complete result. It closes the part before to further batches: their
+// events would precede the new part.
+func (l *pipeline[T, R]) ready(result R) *part[R] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.waiting); n > 0 {
+		l.waiting[n-1].size = partSize + 1 // also for events without an object, which have no size
+	}
+	return &part[R]{result: result}
+}
+
+// put queues a batch. It returns the part if it is a new one.
+func (l *pipeline[T, R]) put(batch *wire.Batch) *part[R] {
+	size := batch.Size()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.waiting); n > 0 && l.waiting[n-1].takes(size) {
+		last := l.waiting[n-1]
+		last.batches = append(last.batches, batch)
+		last.size += size
+		return nil
+	}
+	p := &part[R]{batches: []*wire.Batch{batch}, size: size, done: make(chan struct{})}
+	l.waiting = append(l.waiting, p)
+	return p
+}
+
+// surplus starts a helper if more than slack parts wait. It returns a part for the reader to decode
+// if the helpers cannot keep up, and nil otherwise.
+func (l *pipeline[T, R]) surplus(slack int) *part[R] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) > slack && l.working < l.helpers {
+		if busy.Add(1) < int32(max(runtime.GOMAXPROCS(0), 2)) {
+			l.working++
+			l.helping.Add(1)
+			go l.help()
+		} else {
+			busy.Add(-1)
+		}
+	}
+	if len(l.waiting) <= 2*l.working+slack {
+		return nil
+	}
+	return l.takeLocked()
+}
+
+// takeLocked removes and returns the oldest waiting part; nil if there is none.
+func (l *pipeline[T, R]) takeLocked() *part[R] {
+	if len(l.waiting) == 0 {
+		return nil
+	}
+	p := l.waiting[0]
+	n := copy(l.waiting, l.waiting[1:])
+	l.waiting[n] = nil
+	l.waiting = l.waiting[:n]
+	return p
+}
+
+// help decodes waiting parts until there are none.
+func (l *pipeline[T, R]) help() {
+	defer l.helping.Done()
+	defer busy.Add(-1)
+	d := l.of.decoder()
+	defer l.of.giveBack(d)
+	for {
+		l.mu.Lock()
+		p := l.takeLocked()
+		if p == nil {
+			l.working--
+		}
+		l.mu.Unlock()
+		if p == nil {
+			return
+		}
+		l.finish(d, p)
+	}
+}
+
+func (l *pipeline[T, R]) finish(d *decoder[T], p *part[R]) {
+	defer close(p.done)
+	for _, batch := range p.batches {
+		l.decode(d, &p.result, batch)
+		batch.Release()
+	}
+	p.batches = nil
+}
+
+// close ends the pipeline and waits for its helpers. It decodes the waiting parts if wanted is
+// true.
+func (l *pipeline[T, R]) close(wanted bool) {
+	for {
+		l.mu.Lock()
+		p := l.takeLocked()
+		l.mu.Unlock()
+		if p == nil {
+			break
+		}
+		if wanted {
+			l.finish(l.own, p)
+		} else {
+			close(p.done)
+		}
+	}
+	l.helping.Wait()
+	l.of.giveBack(l.own)
+}

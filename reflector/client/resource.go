@@ -1,0 +1,272 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kubereflector/kubereflector/internal/restguard"
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+// Resource is a [reflector.Client] of one resource that decodes the server's responses straight
+// into T. T needs only a Kubernetes object's metadata and JSON tags: no generated code, no scheme.
+// If T has a generated Unmarshal, the Resource requests protobuf.
+//
+// Objects share equal parts, such as their labels: see [Share]. Do not edit them in place; edit a
+// DeepCopy. If T has a metav1.TypeMeta, each object has its kind and apiVersion, both from lists
+// and from watches. The objects of generated clients do not have them.
+//
+// Create one with [ForResource], [ForKind], [ForREST] or [ForClient]. All methods are safe for
+// concurrent use.
+type Resource[T source.Object] struct {
+	rest      rest.Interface
+	resource  string
+	namespace string
+	name      string  // for errors and logs
+	finder    *finder // not nil if only the kind is known
+	options   resourceOptions
+	codec     *decode.Codec[T]
+	expected  expected
+	protobuf  bool        // requested from the server
+	onlyJSON  atomic.Bool // the server refused other content types
+
+	mu    sync.Mutex    // protects the fields below
+	spare []*decoder[T] // idle decoders, with their tables of repeated values
+	keep  int           // the largest length of spare
+}
+
+// ResourceList is a list of the objects of a [Resource].
+type ResourceList[T source.Object] struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []T `json:"items"`
+}
+
+// ErrNoStruct means that T is not a pointer to a struct.
+var ErrNoStruct = decode.ErrNoStruct
+
+// ErrNoMetadata means that T does not decode an object's metadata.
+var ErrNoMetadata = errors.New("type has no metadata in JSON: embed metav1.ObjectMeta with the tag `json:\"metadata\"`")
+
+// ForResource returns the client of a resource in one namespace. An empty namespace means all
+// namespaces, or a resource without namespaces. ForResource returns [ErrNoStruct] unless T is a
+// pointer to a struct, [ErrNoMetadata] if T has no metadata, and an error if the config is invalid.
+// T determines the requested content types; the config does not.
+func ForResource[T source.Object](config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
+	r, err := newResource[T](resource, namespace, opts)
+	if err != nil {
+		return nil, err
+	}
+	own := rest.CopyConfig(config)
+	own.APIPath = "/apis"
+	if resource.Group == "" {
+		own.APIPath = "/api"
+	}
+	version := resource.GroupVersion()
+	own.GroupVersion = &version
+	own.NegotiatedSerializer = statuses
+	own.ContentType, own.AcceptContentTypes = "", ""
+	if own.UserAgent == "" {
+		own.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	own.Wrap(guarded)
+	if r.rest, err = rest.RESTClientFor(own); err != nil {
+		return nil, fmt.Errorf("client of %s: %w", resource.Resource, err)
+	}
+	return r, nil
+}
+
+// ForREST is [ForResource] over a REST client of one API group and version, such as a generated
+// clientset's:
+//
+//	client.ForREST[*corev1.Pod](clientset.CoreV1().RESTClient(), "pods", "default")
+//
+// Fake clientsets return a nil client. Run and every method then return an error.
+func ForREST[T source.Object](client rest.Interface, resource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
+	var version schema.GroupVersion
+	if !source.IsNil(client) {
+		version = client.APIVersion()
+	}
+	r, err := newResource[T](version.WithResource(resource), namespace, opts)
+	if err != nil {
+		return nil, err
+	}
+	r.rest = restguard.Copy(client, guarded)
+	return r, nil
+}
+
+func newResource[T source.Object](resource schema.GroupVersionResource, namespace string, opts []ResourceOption) (*Resource[T], error) {
+	r := &Resource[T]{
+		resource: resource.Resource, namespace: namespace,
+		name: resource.GroupResource().String() + "/" + resource.Version,
+	}
+	for _, opt := range opts {
+		opt.applyResource(&r.options)
+	}
+	var err error
+	if r.codec, err = decode.For[T](r.options.decoding...); err != nil {
+		return nil, fmt.Errorf("client of %s: %w", resource.Resource, err)
+	}
+	if hasNoMetadata(r.codec) {
+		return nil, fmt.Errorf("client of %s: %s: %w", resource.Resource, reflect.TypeFor[T](), ErrNoMetadata)
+	}
+	generated := r.codec.Protobuf() && isMessage[T]()
+	r.protobuf = generated && !r.options.withoutProtobuf
+	r.expected.expect(resource.GroupVersion(), resource.Resource, reflect.TypeFor[T]().Elem(), generated)
+	if r.options.kind.Kind != "" {
+		r.expected.given = r.options.kind.Kind
+	}
+	return r, nil
+}
+
+// isMessage reports whether T's Unmarshal decodes a whole object. A struct that embeds
+// metav1.ObjectMeta inherits an Unmarshal for the metadata alone. A struct that embeds an object
+// inherits an Unmarshal that ignores the struct's other fields.
+func isMessage[T source.Object]() (is bool) {
+	defer func() {
+		if recover() != nil {
+			is = false // the method belongs to an embedded pointer, which is nil
+		}
+	}()
+	t := reflect.TypeFor[T]().Elem()
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if _, object := reflect.New(field.Type).Interface().(metav1.Object); object && field.Anonymous && field.Type != reflect.TypeFor[metav1.ObjectMeta]() {
+			return false
+		}
+	}
+	object := reflect.New(t).Interface()
+	message, ok := object.(interface{ Unmarshal([]byte) error })
+	// Field 1 of an object is its metadata. Field 1 of the metadata is the name.
+	return ok && message.Unmarshal([]byte("\x0a\x03\x0a\x01x")) == nil && object.(T).GetName() == "x"
+}
+
+// hasNoMetadata reports whether T does not decode an object's metadata. The reflector would reject
+// every such object.
+func hasNoMetadata[T source.Object](codec *decode.Codec[T]) (none bool) {
+	defer func() {
+		if recover() != nil {
+			none = false // as with an embedded pointer, which the first object shows
+		}
+	}()
+	object, err := codec.NewDecoder().Decode(wire.JSON, []byte(`{"metadata":{"name":"x","uid":"x","resourceVersion":"1"}}`))
+	return err == nil && object.GetName() == "" && object.GetUID() == "" && object.GetResourceVersion() == ""
+}
+
+// Get returns an object. It returns a [*DecodeError] if the object does not fit T, and a
+// [*ResponseError] if the response is not an object.
+func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
+	var none T
+	if err := r.check(); err != nil {
+		return none, err
+	}
+	resource, err := r.plural(ctx)
+	if err != nil {
+		return none, err
+	}
+	a, err := r.ask(ctx, r.request(resource, &opts, mediaJSON).Name(name))
+	if err != nil {
+		r.missed(resource, err)
+		return none, err
+	}
+	defer a.close()
+	data, err := a.all(r.options.frameLimit)
+	if err != nil {
+		return none, err
+	}
+	d := r.decoder()
+	defer r.giveBack(d)
+	format, _ := a.named()
+	decoded, err := d.decode(format, data)
+	if err != nil {
+		return none, err
+	}
+	if _, err = d.check(decoded.object, decoded.key.Namespace, format, data); err == nil && decoded.key.Name != name {
+		err = &MismatchError{What: "name", Want: source.Cut(name, source.MaxName), Got: source.Cut(decoded.key.Name, source.MaxName)}
+	}
+	if err != nil {
+		return none, a.fail(nil, err)
+	}
+	return decoded.object, nil
+}
+
+// List returns a page of objects. It returns a [*DecodeError] if one of them does not fit T, and a
+// [*ResponseError] if the response is not a list.
+func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) (*ResourceList[T], error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	p, meta, err := r.list(ctx, opts, source.Wants[T]{})
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Rejections) > 0 {
+		return nil, p.Rejections[0].Err
+	}
+	return &ResourceList[T]{TypeMeta: meta.TypeMeta, ListMeta: meta.ListMeta, Items: p.Items}, nil
+}
+
+// Watch returns a watch. Its objects are of type T if T is a runtime.Object. Bookmarks have only
+// metadata. Other events are ERROR events.
+func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	s, err := r.watch(ctx, opts, source.Wants[T]{})
+	if err != nil {
+		return nil, err
+	}
+	return source.NewWatch[T](ctx, s), nil
+}
+
+// Source returns the source of the resource for a reflector. It returns nil if self is a wrapper of
+// the Resource.
+func (r *Resource[T]) Source(self any) source.Source[T] {
+	if self != any(r) {
+		return nil
+	}
+	return resourceSource[T]{r}
+}
+
+func (r *Resource[T]) check() error {
+	if r == nil || source.IsNil(r.rest) {
+		return source.ErrNoClient
+	}
+	return nil
+}
+
+// resourceSource is the source of a Resource. It delivers the other objects of a list if one object
+// does not fit T.
+type resourceSource[T source.Object] struct{ *Resource[T] }
+
+func (s resourceSource[T]) List(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], error) {
+	p, _, err := s.Resource.list(ctx, opts, w)
+	return p, err
+}
+
+func (s resourceSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Stream[T], error) {
+	open, err := s.Resource.watch(ctx, opts, w)
+	if err != nil {
+		return nil, err
+	}
+	return open, nil
+}
+
+func (s resourceSource[T]) Check() error { return s.Resource.check() }
+
+func (s resourceSource[T]) About() source.About {
+	if s.Resource == nil {
+		return source.About{}
+	}
+	return source.About{Resource: s.name, Namespace: s.namespace, WatchLists: s.Check() == nil && source.CanStream(s.rest)}
+}

@@ -1,0 +1,283 @@
+package client
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/internal/sharedwatch"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// SharedClient is a [reflector.Client] for the reflectors and informers of several shards of one
+// resource in one process. If the API server does not filter by shard, they share one watch of all
+// objects, and each gets the events of its shards. See [ForShards].
+type SharedClient[T source.Object, L any] struct {
+	client source.Client[T, L]
+
+	once sync.Once
+	of   *sharing[T]
+}
+
+// ForShards wraps a client for several reflectors with [reflector.WithShard], or for the shard
+// scopes of one informer. Give them the SharedClient instead of the client:
+//
+//	sites := client.ForShards(client)
+//	a := reflector.New(sites, first, reflector.WithShard(shards[0]))
+//	b := reflector.New(sites, second, reflector.WithShard(shards[1]))
+//
+// Reflectors may start and stop at any time. A new reflector lists by itself and joins the shared
+// watch once it has caught up. These reflectors have a watch of their own:
+//
+//   - a reflector with another selector;
+//   - a reflector for which the server filters by shard;
+//   - a reflector without shards, or with shards [store.ByOwner];
+//   - a slow reflector, after the others have waited for it for five seconds in total since its
+//     queue was last empty.
+//
+// If the client decodes the objects and several reflectors have the same shard, one reflector gets
+// the object. The others get copies from DeepCopyObject. All of them wait during that call, so
+// DeepCopyObject must not call a reflector.
+//
+// ForShards starts no goroutine, and none is left when all reflectors have ended. All methods are
+// safe for concurrent use.
+func ForShards[T source.Object, L any](client source.Client[T, L]) *SharedClient[T, L] {
+	return &SharedClient[T, L]{client: client}
+}
+
+// Get calls the client's Get.
+func (c *SharedClient[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (object T, err error) {
+	if source.IsNil(c.client) {
+		return object, source.ErrNoClient
+	}
+	return c.client.Get(ctx, name, opts)
+}
+
+// List calls the client's List.
+func (c *SharedClient[T, L]) List(ctx context.Context, opts metav1.ListOptions) (list L, err error) {
+	if source.IsNil(c.client) {
+		return list, source.ErrNoClient
+	}
+	return c.client.List(ctx, opts)
+}
+
+// Watch calls the client's Watch. Only reflectors share a watch.
+func (c *SharedClient[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if source.IsNil(c.client) {
+		return nil, source.ErrNoClient
+	}
+	return c.client.Watch(ctx, opts)
+}
+
+// IsWatchListSemanticsUnSupported reports whether the client cannot serve watch-lists.
+func (c *SharedClient[T, L]) IsWatchListSemanticsUnSupported() bool {
+	return !source.CanStream(c.client)
+}
+
+// Source returns the shared source for a reflector. It returns nil if self is a wrapper of the
+// SharedClient.
+func (c *SharedClient[T, L]) Source(self any) source.Source[T] {
+	if self != any(c) {
+		return nil
+	}
+	return sharedSource[T]{c.sharing()}
+}
+
+// sharing returns the common state of the client's reflectors; nil for a nil SharedClient.
+func (c *SharedClient[T, L]) sharing() *sharing[T] {
+	if c == nil {
+		return nil
+	}
+	c.once.Do(func() {
+		from := source.Of(c.client)
+		c.of = &sharing[T]{source: from}
+		taps, ok := from.(tapping[T])
+		if client, plain := from.(*source.ClientSource[T, L]); plain {
+			taps, ok = clientTaps[T, L]{client}, true
+		}
+		if ok && taps.shareable() {
+			c.of.taps, c.of.hub = taps, sharedwatch.NewMultiplexer(taps.tap)
+		}
+	})
+	return c.of
+}
+
+// sharing is a source that several reflectors share.
+type sharing[T source.Object] struct {
+	source source.Source[T]
+	taps   tapping[T] // the same source; nil if its watches cannot be shared
+	hub    *sharedwatch.Multiplexer
+}
+
+// tapping is a source whose watches can be shared.
+type tapping[T source.Object] interface {
+	// shareable reports whether several reflectors can read one watch.
+	shareable() bool
+	// tap opens a watch.
+	tap(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error)
+	// share returns a stream of the events of a member.
+	share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T]
+}
+
+// sharedSource is the source of a SharedClient.
+type sharedSource[T source.Object] struct{ of *sharing[T] }
+
+func (s sharedSource[T]) Check() error {
+	if s.of == nil {
+		return source.ErrNoClient
+	}
+	return s.of.source.Check()
+}
+
+func (s sharedSource[T]) About() source.About {
+	if s.of == nil {
+		return source.About{}
+	}
+	of := s.of.source.About()
+	of.Shared = true
+	return of
+}
+
+func (s sharedSource[T]) List(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], error) {
+	return s.of.source.List(ctx, opts, w)
+}
+
+func (s sharedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Stream[T], error) {
+	if s.of.taps == nil || w.Shards == nil || w.Shards.Moves() {
+		return s.of.source.Watch(ctx, opts, w)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	m, err := s.of.hub.Enter(ctx, opts, w.Shards, w.Sharding)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return s.of.taps.share(ctx, cancel, m, opts, w), nil
+}
+
+// ending is a tap that calls cancel when it is closed.
+type ending struct {
+	sharedwatch.Upstream
+	cancel context.CancelFunc
+}
+
+func (e ending) Close() {
+	e.cancel()
+	e.Upstream.Close()
+}
+
+func (s resourceSource[T]) shareable() bool { return true }
+
+func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
+	opts.Watch = true
+	ctx, cancel := context.WithCancel(ctx)
+	a, err := s.open(ctx, &opts)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return ending{&answerFrames{answer: a, limit: s.options.frameLimit}, cancel}, nil
+}
+
+func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
+	return s.follow(ctx, cancel, m.Answer().(*answer), m, opts, w)
+}
+
+// clientTaps shares the watches of a client that decodes the objects.
+type clientTaps[T source.Object, L any] struct{ *source.ClientSource[T, L] }
+
+// shareable returns false if T is no runtime.Object: a watch.Event cannot hold such an object.
+func (s clientTaps[T, L]) shareable() bool {
+	var none T
+	_, ok := any(none).(runtime.Object)
+	return ok
+}
+
+func (s clientTaps[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	w, err := s.Open(ctx, opts)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return ending{&sharedwatch.ClientEvents{Watch: w}, cancel}, nil
+}
+
+func (s clientTaps[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, _ metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
+	open := &memberStream[T]{member: m, batches: make(chan []source.Event[T]), cancel: cancel}
+	go open.run(ctx)
+	return source.FilterStream[T](open, w.Shards)
+}
+
+// memberStream is the stream of a member whose client decodes the objects.
+type memberStream[T source.Object] struct {
+	member  *sharedwatch.Member
+	batches chan []source.Event[T]
+	cancel  context.CancelFunc
+}
+
+func (s *memberStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]source.Event[T], error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-wake:
+		return nil, source.ErrAwake
+	case events, open := <-s.batches:
+		if !open {
+			return nil, io.EOF
+		}
+		return events, nil
+	}
+}
+
+func (s *memberStream[T]) Live() {
+	// The client decodes all objects.
+}
+
+func (s *memberStream[T]) Close() error {
+	s.cancel()
+	return source.Drain(s.batches)
+}
+
+func (s *memberStream[T]) run(ctx context.Context) {
+	defer close(s.batches)
+	defer s.member.Close()
+	for {
+		came, err := s.member.Next(ctx)
+		var events []source.Event[T]
+		for _, e := range came.Events {
+			events = append(events, source.ReadEvent[T](e))
+		}
+		if e, ok := othersEvent[T](came); ok {
+			events = append(events, e)
+		}
+		if len(events) > 0 {
+			select {
+			case s.batches <- events:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// othersEvent returns an event that stands for the events of other shards in a haul. If the haul
+// only reports the progress of a watch-list, the event is a bookmark without a version.
+func othersEvent[T source.Object](of sharedwatch.Batch) (source.Event[T], bool) {
+	e := source.Event[T]{Type: watch.Modified, OutOfShard: of.OutOfShard}
+	switch {
+	case of.OutOfShard == 0:
+		return source.Event[T]{Type: watch.Bookmark}, of.Added
+	case of.Added:
+		e.Type = watch.Added
+	}
+	e.ResourceVersion = of.Version.String()
+	return e, true
+}

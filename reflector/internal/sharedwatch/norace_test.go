@@ -1,0 +1,5 @@
+//go:build !race
+
+package sharedwatch
+
+const raceEnabled = false
