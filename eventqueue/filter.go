@@ -30,8 +30,8 @@ func (e *PredicateError) Unwrap() error { return e.Err }
 //
 // The function keep must be pure and depend on the object alone. The collection calls it again for
 // the prior state of an object and needs the same answer. The function runs under the lock of the
-// cache's writer, so it must be quick. It must not write to the cache or use the collection. If
-// keep panics on an object, the collection treats the object as rejected. Consumers that know the
+// cache's writer, so it must be quick. It must not write to the cache, use the collection, or call
+// [runtime.Goexit]. If keep panics on an object, the collection treats the object as rejected. Consumers that know the
 // object then get a Deletion, and [Collection.Stats] reports the panic. A nil keep keeps all
 // objects.
 func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Option) *Collection[T] {

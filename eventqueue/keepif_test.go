@@ -71,6 +71,31 @@ func TestKeepIfNeverForgetsWhatAHandlerMayKnow(t *testing.T) {
 	assert.Equal(t, []string{"-2", "+3"}, words(collect(take(t, c))))
 }
 
+// A selected deletion of another object is no reason to forget the deletion of the first one.
+func TestKeepIfKeepsTheDeletionOfAnObjectThatWasHandedOver(t *testing.T) {
+	c := opened(t)
+	c.KeepIf(func(e Event[*thing]) bool { return e.Object.uid == "v" && e.Type == Deletion })
+	put(t, c, at("a", "u", 1))
+	q := take(t, c)
+	require.Equal(t, []string{"+1"}, words(collect(q)))
+	q.Fail(errors.New("no"))
+	remove(t, c, at("a", "u", 2))
+	put(t, c, at("a", "v", 3))
+	remove(t, c, at("a", "v", 4))
+	assert.Equal(t, []string{"-2", "-4"}, words(collect(take(t, c))))
+}
+
+func TestKeepIfMergesABacklogThatCameBefore(t *testing.T) {
+	c := opened(t, WithCompaction(KeepAll))
+	for i := range 100 {
+		put(t, c, at("a", "u", i+1))
+	}
+	c.KeepIf(func(e Event[*thing]) bool { return false })
+	put(t, c, at("a", "u", 101))
+	assert.EqualValues(t, 100, c.Stats().Merged)
+	assert.Equal(t, []string{"+101"}, words(collect(take(t, c))))
+}
+
 func TestKeepIfTakesThePlaceOfTheCompaction(t *testing.T) {
 	c := opened(t, WithCompaction(KeepLast(2)))
 	asked := 0

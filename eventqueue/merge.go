@@ -92,6 +92,16 @@ func add[T any](c Compaction, waiting []record[T], next record[T]) (events []rec
 	for begin > 0 && !waiting[begin-1].wanted {
 		begin--
 	}
+	if len(waiting)-begin > 2*max(int(c), 1)+8 {
+		// They came under another compaction. To merge them one by one from the front takes long.
+		rest, n := slices.Clone(waiting[begin:]), 0
+		clear(waiting[begin:])
+		waiting = waiting[:begin]
+		for i := range rest {
+			waiting, n = add(c, waiting, rest[i])
+			dropped += n
+		}
+	}
 	// Merge the oldest events first and the new event last.
 	for len(waiting)-begin >= max(int(c), 1) {
 		if mergeOldest(&waiting, begin) {
@@ -105,15 +115,16 @@ func add[T any](c Compaction, waiting []record[T], next record[T]) (events []rec
 		waiting[last] = record[T]{}
 		waiting = waiting[:last]
 		if n == 0 {
-			return waiting, 0
+			return waiting, dropped
 		}
 		next = merged
 	}
 	waiting = append(waiting, next)
 	if next.Type != Deletion || next.PriorKnown {
-		return waiting, 0
+		return waiting, dropped
 	}
-	return trim(waiting)
+	waiting, n := trim(waiting, begin)
+	return waiting, dropped + n
 }
 
 // merge merges two consecutive events of an object by the table of [KeepLatest]. It returns the
@@ -176,14 +187,14 @@ func mergeOldest[T any](events *[]record[T], begin int) bool {
 
 // trim keeps only the newest of the deletions of objects that were never acknowledged, and returns
 // the number that it dropped. Otherwise a handler that always fails on an object that is always
-// re-created would fill memory. Wanted events stay.
-func trim[T any](events []record[T]) (kept []record[T], dropped int) {
+// re-created would fill memory. It looks behind begin; wanted events stay and count for nothing.
+func trim[T any](events []record[T], begin int) (kept []record[T], dropped int) {
 	newer := false
-	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].Type != Deletion || events[i].PriorKnown {
+	for i := len(events) - 1; i >= begin; i-- {
+		if events[i].Type != Deletion || events[i].PriorKnown || events[i].wanted {
 			continue
 		}
-		if newer && !events[i].wanted {
+		if newer {
 			events = slices.Delete(events, i, i+1)
 			dropped++
 		}

@@ -24,7 +24,8 @@ func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(contex
 // ProcessEach is [Collection.Process] for a handler of single events. It calls fn as [Queue.Each]
 // does, and reports failures as [ReportErrors] does. A nil report ignores the failures. The handler
 // gets no queue, so ProcessEach reuses the memory of queues. A single worker runs in the caller's
-// goroutine.
+// goroutine: if fn calls [runtime.Goexit], another worker continues, and the caller's goroutine ends
+// when ctx has ended.
 func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
 	if report == nil {
 		report = func(context.Context, *HandlerError) {}

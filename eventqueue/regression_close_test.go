@@ -3,6 +3,7 @@ package eventqueue
 import (
 	"runtime"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 	"weak"
@@ -85,4 +86,37 @@ func TestCloseEndsTheQueueingOfALargeCommit(t *testing.T) {
 	within(t, "Close", closed)
 	assert.Equal(t, 1, asked)
 	assert.Zero(t, c.Stats().Events)
+}
+
+// Close begins while the settlement of a queue waits for the lock. The loop then uses the memory of
+// the queue again, so Close must not use it.
+func TestCloseUsesNoQueueThatALoopUsesAgain(t *testing.T) {
+	for range 300 {
+		c := newThings()
+		require.NoError(t, c.Replace(nil, "1"))
+		put(t, c, at("a", "u", 1))
+		var others sync.WaitGroup
+		for range c.Events(t.Context()) {
+			c.mu.Lock()
+			others.Go(func() {
+				for range 1000 {
+					runtime.Gosched() // until the end of the body waits for the lock
+				}
+				others.Go(c.Close)
+				for !c.isClosed() {
+					runtime.Gosched()
+				}
+				c.mu.Unlock()
+			})
+			others.Go(func() {
+				for !c.isClosed() {
+					runtime.Gosched()
+				}
+				for range 20 {
+					c.Pending(5)
+				}
+			})
+		}
+		others.Wait()
+	}
 }

@@ -27,8 +27,11 @@ func (c *Collection[T]) settle(q *Queue[T], o outcome) {
 	defer c.mu.Unlock()
 	counts := !q.settled && !c.isClosed()
 	q.settled = true
-	if counts {
+	switch {
+	case counts:
 		c.settleLocked(q, o)
+	case q.state != nil: // Close has begun and waits for mu; it must not touch q any more
+		q.state.out, q.state = nil, nil
 	}
 }
 
