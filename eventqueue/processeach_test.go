@@ -15,9 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// accept is a handler that has nothing against anything.
-func accept(context.Context, *Queue[*thing]) error { return nil }
-
 // TestProcessEachTellsEveryEventOnceInOrder has handlers that fail in every way; what they
 // accept must be all there was.
 func TestProcessEachTellsEveryEventOnceInOrder(t *testing.T) {

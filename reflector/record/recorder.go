@@ -27,9 +27,6 @@ var (
 	ErrRecorderStuck = errors.New("recording ended: its writer does not return")
 )
 
-// stopTimeout is how long the end of a run waits for the writer.
-const stopTimeout = 5 * time.Second
-
 // DefaultRecorderBuffer is the default size of a recorder's buffer, in bytes.
 const DefaultRecorderBuffer = 64 << 20
 
