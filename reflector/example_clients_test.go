@@ -75,13 +75,14 @@ func ExampleForResource() {
 }
 
 // For whoever knows the kind, and not the resource: the server says which one it is.
-func ExampleForKind() {
+func ExampleFor() {
 	server := serveLamps()
 	defer server.Close()
-	resource, err := client.ForKind[*Lamp](server.Config(), "shop", client.WithKind(lamps.GroupVersion().WithKind("Lamp")))
+	resource, err := client.For[*Lamp](server.Config(), client.WithKind(lamps.GroupVersion().WithKind("Lamp")))
 	if err != nil {
 		panic(err)
 	}
+	resource = resource.In("shop")
 	list, err := resource.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		panic(err)

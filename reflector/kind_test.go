@@ -32,16 +32,18 @@ func TestResourceOfAKindIsFoundByDiscovery(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(paint("a", "red")))
 		require.NoError(t, server.Create(paint("b", "red")))
-		typed, err := client.ForKind[*corev1.ConfigMap](server.Config(), "default", client.WithScheme(scheme.Scheme))
+		typed, err := client.For[*corev1.ConfigMap](server.Config())
 		require.NoError(t, err)
+		typed = typed.In("default")
 		assert.Empty(t, server.Requests(), "nothing is asked before it is needed")
 		reflects(t, server, typed, func(c *corev1.ConfigMap) string { return c.Data["color"] })
 		got, err := typed.Get(t.Context(), "b", metav1.GetOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, "green", got.Data["color"])
 
-		given, err := client.ForKind[*Paint](server.Config(), "default", client.WithKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+		given, err := client.For[*Paint](server.Config(), client.WithKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
 		require.NoError(t, err)
+		given = given.In("default")
 		list, err := given.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		assert.Len(t, list.Items, 2)
@@ -50,27 +52,27 @@ func TestResourceOfAKindIsFoundByDiscovery(t *testing.T) {
 
 func TestKindThatIsNotKnown(t *testing.T) {
 	config := &rest.Config{Host: "http://localhost"}
-	_, err := client.ForKind[*Paint](config, "")
+	_, err := client.For[*Paint](config)
 	assert.ErrorIs(t, err, client.ErrNoKind)
-	_, err = client.ForKind[*Paint](config, "", client.WithScheme(scheme.Scheme))
+	_, err = client.For[*Paint](config, client.WithScheme(scheme.Scheme))
 	assert.ErrorIs(t, err, client.ErrNoKind, "it is no runtime.Object")
-	_, err = client.ForKind[*unstructured.Unstructured](config, "", client.WithScheme(runtime.NewScheme()))
+	_, err = client.For[*unstructured.Unstructured](config, client.WithScheme(runtime.NewScheme()))
 	assert.ErrorIs(t, err, client.ErrNoKind)
-	_, err = client.ForKind[*corev1.Pod](config, "", client.WithScheme(runtime.NewScheme()))
+	_, err = client.For[*corev1.Pod](config, client.WithScheme(runtime.NewScheme()))
 	assert.ErrorIs(t, err, client.ErrNoKind)
 	twice := runtime.NewScheme()
 	twice.AddKnownTypeWithName(schema.GroupVersionKind{Group: "a", Version: "v1", Kind: "Pod"}, &corev1.Pod{})
 	twice.AddKnownTypeWithName(schema.GroupVersionKind{Group: "b", Version: "v1", Kind: "Pod"}, &corev1.Pod{})
-	_, err = client.ForKind[*corev1.Pod](config, "", client.WithScheme(twice))
+	_, err = client.For[*corev1.Pod](config, client.WithScheme(twice))
 	assert.ErrorIs(t, err, client.ErrNoKind, "nobody knows which")
 	for _, part := range []schema.GroupVersionKind{{Kind: "Pod"}, {Group: "apps", Kind: "Pod"}, {Version: "v1"}, {Group: "apps"}} {
-		_, err = client.ForKind[*corev1.Pod](config, "", client.WithKind(part), client.WithScheme(scheme.Scheme))
+		_, err = client.For[*corev1.Pod](config, client.WithKind(part), client.WithScheme(scheme.Scheme))
 		assert.ErrorIs(t, err, client.ErrNoKind)
 		assert.ErrorContains(t, err, part.String())
 	}
-	_, err = client.ForKind[metav1.Object](config, "", client.WithKind(corev1.SchemeGroupVersion.WithKind("Pod")))
+	_, err = client.For[metav1.Object](config, client.WithKind(corev1.SchemeGroupVersion.WithKind("Pod")))
 	assert.ErrorIs(t, err, client.ErrNoStruct)
-	_, err = client.ForKind[*corev1.Pod](&rest.Config{Host: "http://%"}, "", client.WithScheme(scheme.Scheme))
+	_, err = client.For[*corev1.Pod](&rest.Config{Host: "http://%"})
 	assert.Error(t, err)
 }
 
@@ -123,8 +125,9 @@ func TestKindThatIsNotServedIsWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				config, install := installable(t)
-				resource, err := client.ForKind[*Telescope](config, "default", client.WithKind(telescopeKind))
+				resource, err := client.For[*Telescope](config, client.WithKind(telescopeKind))
 				require.NoError(t, err)
+				resource = resource.In("default")
 				s := store.New(store.ObjectKey[*Telescope])
 				var mu sync.Mutex
 				var errs []error
@@ -158,8 +161,9 @@ func TestKindThatBecomesAnotherResourceIsFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, install := installable(t)
 		install("telescopes")
-		resource, err := client.ForKind[*Telescope](config, "default", client.WithKind(telescopeKind))
+		resource, err := client.For[*Telescope](config, client.WithKind(telescopeKind))
 		require.NoError(t, err)
+		resource = resource.In("default")
 		_, err = resource.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		require.NoError(t, install("scopes").Create(telescope("hale", 5)))
@@ -213,8 +217,9 @@ func TestWaitingForAnotherToFindAKindEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		m := &lockedMapper{lock: make(chan struct{}, 1), answered: make(chan struct{})}
-		resource, err := client.ForKind[*corev1.ConfigMap](server.Config(), "default", client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
+		resource, err := client.For[*corev1.ConfigMap](server.Config(), client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
 		require.NoError(t, err)
+		resource = resource.In("default")
 		first := make(chan error, 1)
 		go func() {
 			_, err := resource.List(t.Context(), metav1.ListOptions{})
@@ -239,8 +244,9 @@ func mapping(plural string) *meta.RESTMapping {
 
 // ofKind returns a client of ConfigMaps with a mapper.
 func ofKind(t *testing.T, server *reflectortest.Server, m meta.RESTMapper, namespace string) *client.Resource[*corev1.ConfigMap] {
-	c, err := client.ForKind[*corev1.ConfigMap](server.Config(), namespace, client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
+	c, err := client.For[*corev1.ConfigMap](server.Config(), client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
 	require.NoError(t, err)
+	c = c.In(namespace)
 	return c
 }
 
@@ -319,8 +325,9 @@ func TestObjectOfAKindThatBecameAnotherResourceIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, install := installable(t)
 		install("telescopes")
-		resource, err := client.ForKind[*Telescope](config, "default", client.WithKind(telescopeKind))
+		resource, err := client.For[*Telescope](config, client.WithKind(telescopeKind))
 		require.NoError(t, err)
+		resource = resource.In("default")
 		_, err = resource.Get(t.Context(), "hale", metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 		require.NoError(t, install("scopes").Create(telescope("hale", 5)))

@@ -60,7 +60,8 @@ func TestRedirectToAnotherServerGetsNoCredentials(t *testing.T) {
 			return client.ForResource[*Paint](c, configMapResource, "default")
 		},
 		"of a kind": func(c *rest.Config) (*client.Resource[*Paint], error) {
-			return client.ForKind[*Paint](c, "default", client.WithKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+			all, err := client.For[*Paint](c, client.WithKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+			return all.In("default"), err
 		},
 		"over a REST client": func(c *rest.Config) (*client.Resource[*Paint], error) {
 			return client.ForREST[*Paint](kubernetes.NewForConfigOrDie(c).CoreV1().RESTClient(), "configmaps", "default")

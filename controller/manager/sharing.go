@@ -135,8 +135,8 @@ func clientLocked[T reflector.Object](m *Manager, from Source) (*client.Resource
 		}
 		asked = m.informers.asked
 	}
-	return client.ForKind[T](m.config, from.Namespace,
-		client.WithScheme(m.scheme), client.WithKind(from.Kind), client.WithRESTMapper(asked))
+	all, err := client.For[T](m.config, client.WithScheme(m.scheme), client.WithKind(from.Kind), client.WithRESTMapper(asked))
+	return all.In(from.Namespace), err
 }
 
 // kindOf returns the kind of T in a scheme, if there is one.
@@ -151,7 +151,7 @@ func kindOf[T reflector.Object](scheme *runtime.Scheme) schema.GroupVersionKind 
 	}
 	kinds, _, err := scheme.ObjectKinds(object)
 	if err != nil || len(kinds) != 1 {
-		return schema.GroupVersionKind{} // client.ForKind returns the reason
+		return schema.GroupVersionKind{} // client.For returns the reason
 	}
 	return kinds[0]
 }

@@ -33,7 +33,7 @@ var errSeveralResources = errors.New("kind is that of several resources: use For
 // A typed client does not reveal its resource. So the first request asks the server for the list of
 // resources in the client's group and version. [WithKind] or [WithScheme] determine the kind.
 // Without them, the kind is the name of T's type, which code generators set to the kind. If the
-// server does not serve the kind, the reflector behaves as with [ForKind].
+// server does not serve the kind, the reflector behaves as with [For].
 //
 // A reflector does not use ForClient by itself for every generated client. A type that embeds such
 // a client would look like the client, and the reflector would bypass its overridden methods. The

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
@@ -17,25 +18,29 @@ import (
 )
 
 var (
-	// ErrNoKind means that [ForKind] does not know T's kind. The options have neither [WithKind]
-	// with a version nor [WithScheme] with a scheme in which T is registered exactly once.
+	// ErrNoKind means that [For] does not know T's kind. T is not a built-in type, and the options
+	// have neither [WithKind] with a version nor [WithScheme] with a scheme in which T is registered
+	// exactly once.
 	ErrNoKind = errors.New("kind is not known: pass WithKind with a version, or WithScheme with a scheme that has the type")
 
 	// ErrClusterScoped means that the caller set a namespace for a kind whose objects have none.
 	ErrClusterScoped = errors.New("kind has no namespaces: pass an empty one")
 )
 
-// ForKind is [ForResource] for callers that know the kind of T but not its resource. The first
-// request asks the server for the resource. The kind comes from [WithKind], or from T's
-// registration in the scheme of [WithScheme]. Without either, ForKind returns [ErrNoKind]:
+// For returns the client of T's kind in all namespaces. [Resource.In] returns the client of one
+// namespace. Built-in types need no option; the kind of any other T comes from [WithKind], or from
+// T's registration in the scheme of [WithScheme]:
 //
-//	client.ForKind[*corev1.Pod](config, "default", client.WithScheme(scheme.Scheme))
+//	pods, err := client.For[*corev1.Pod](config)
+//	sites, err := client.For[*Site](config, client.WithKind(siteKind))
 //
-// If the server does not serve the kind yet, ForKind returns no error. The request that needs the
-// kind fails with [reflector.ErrNotServed], and the reflector retries it as usual. The Resource
-// asks the server once. It asks again after such a failure, or when the server no longer knows the
-// resource: see [WithRESTMapper].
-func ForKind[T source.Object](config *rest.Config, namespace string, opts ...ResourceOption) (*Resource[T], error) {
+// For sends no request. The first request that needs the resource finds its name by discovery. If
+// the server does not serve the kind yet, that request fails with [reflector.ErrNotServed], and the
+// reflector retries it as usual. The Resource asks the server once. It asks again after such a
+// failure, or when the server no longer knows the resource: see [WithRESTMapper].
+//
+// For returns [ErrNoKind] if the kind is not known, and the errors of [ForResource].
+func For[T source.Object](config *rest.Config, opts ...ResourceOption) (*Resource[T], error) {
 	var o resourceOptions
 	for _, opt := range opts {
 		opt.applyResource(&o)
@@ -48,7 +53,7 @@ func ForKind[T source.Object](config *rest.Config, namespace string, opts ...Res
 		return nil, err
 	}
 	// The first request finds the name of the resource.
-	r, err := ForResource[T](config, kind.GroupVersion().WithResource(""), namespace, opts...)
+	r, err := ForResource[T](config, kind.GroupVersion().WithResource(""), "", opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +68,29 @@ func ForKind[T source.Object](config *rest.Config, namespace string, opts ...Res
 		mapper = mapped{restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), false}
 	}
 	r.expected.given = kind.Kind
-	r.finder = newFinder(kind, namespace != "", mapper)
+	r.finder = newFinder(kind, false, mapper)
 	return r, nil
+}
+
+// In returns the client of the objects in a namespace. An empty namespace means all of them. A kind
+// whose objects have no namespaces fails with [ErrClusterScoped] at the first request.
+func (r *Resource[T]) In(namespace string) *Resource[T] {
+	if r == nil {
+		return nil
+	}
+	in := &Resource[T]{
+		rest: r.rest, resource: r.resource, namespace: namespace, name: r.name, options: r.options, codec: r.codec, protobuf: r.protobuf,
+		expected: expected{version: r.expected.version, generated: r.expected.generated, partial: r.expected.partial, given: r.expected.given},
+	}
+	in.onlyJSON.Store(r.onlyJSON.Load())
+	if r.finder != nil {
+		from := r.finder.from
+		if m, ok := from.(mapped); ok {
+			from = mapped{m.RESTMapper, true}
+		}
+		in.finder = newFinder(r.finder.kind, namespace != "", from)
+	}
+	return in
 }
 
 // kindOf returns T's kind according to the options.
@@ -75,6 +101,11 @@ func kindOf[T source.Object](o *resourceOptions) (schema.GroupVersionKind, error
 			return schema.GroupVersionKind{}, fmt.Errorf("client of %s, as %q, which lacks a kind or a version: %w", t, o.kind.String(), ErrNoKind)
 		}
 		return o.kind, nil
+	}
+	if o.scheme == nil {
+		if kind, ok := builtIn(t.Elem()); ok {
+			return kind, nil
+		}
 	}
 	object, ok := reflect.New(t.Elem()).Interface().(runtime.Object)
 	if !ok || o.scheme == nil {
@@ -88,4 +119,40 @@ func kindOf[T source.Object](o *resourceOptions) (schema.GroupVersionKind, error
 		return schema.GroupVersionKind{}, fmt.Errorf("client of %s, which is registered as %v: %w", t, kinds, ErrNoKind)
 	}
 	return kinds[0], nil
+}
+
+// builtInGroups maps the packages of k8s.io/api to API groups.
+var builtInGroups = map[string]string{
+	"admissionregistration": "admissionregistration.k8s.io",
+	"apiserverinternal":     "internal.apiserver.k8s.io",
+	"apps":                  "apps",
+	"authentication":        "authentication.k8s.io",
+	"authorization":         "authorization.k8s.io",
+	"autoscaling":           "autoscaling",
+	"batch":                 "batch",
+	"certificates":          "certificates.k8s.io",
+	"coordination":          "coordination.k8s.io",
+	"core":                  "",
+	"discovery":             "discovery.k8s.io",
+	"events":                "events.k8s.io",
+	"extensions":            "extensions",
+	"flowcontrol":           "flowcontrol.apiserver.k8s.io",
+	"lifecycle":             "lifecycle.k8s.io",
+	"networking":            "networking.k8s.io",
+	"node":                  "node.k8s.io",
+	"policy":                "policy",
+	"rbac":                  "rbac.authorization.k8s.io",
+	"resource":              "resource.k8s.io",
+	"scheduling":            "scheduling.k8s.io",
+	"storage":               "storage.k8s.io",
+	"storagemigration":      "storagemigration.k8s.io",
+}
+
+// builtIn returns the kind of a type in k8s.io/api/GROUP/VERSION. It needs no scheme, which would
+// link every built-in type into the program.
+func builtIn(t reflect.Type) (schema.GroupVersionKind, bool) {
+	path, ok := strings.CutPrefix(t.PkgPath(), "k8s.io/api/")
+	pkg, version, _ := strings.Cut(path, "/")
+	group, known := builtInGroups[pkg]
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: t.Name()}, ok && known
 }

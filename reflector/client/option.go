@@ -77,17 +77,17 @@ func WithDecoders(goroutines int) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
 }
 
-// WithKind sets T's kind and version for [ForKind], for a T that no scheme has.
+// WithKind sets T's kind and version for [For], for a T that no scheme has.
 func WithKind(kind schema.GroupVersionKind) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.kind = kind })
 }
 
-// WithScheme gives [ForKind] a scheme that has T, such as the scheme of a generated clientset.
+// WithScheme gives [For] a scheme that has T, such as the scheme of a generated clientset.
 func WithScheme(scheme *runtime.Scheme) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.scheme = scheme })
 }
 
-// WithRESTMapper makes [ForKind] map a kind to its resource with the given mapper, so that several
+// WithRESTMapper makes [For] map a kind to its resource with the given mapper, so that several
 // resources share the results of discovery. Without this option each resource has its own mapper:
 // client-go's deferred mapper over in-memory discovery.
 //

@@ -26,7 +26,7 @@ import (
 // DeepCopy. If T has a metav1.TypeMeta, each object has its kind and apiVersion, both from lists
 // and from watches. The objects of generated clients do not have them.
 //
-// Create one with [ForResource], [ForKind], [ForREST] or [ForClient]. All methods are safe for
+// Create one with [ForResource], [For], [ForREST] or [ForClient]. All methods are safe for
 // concurrent use.
 type Resource[T source.Object] struct {
 	rest      rest.Interface

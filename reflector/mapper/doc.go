@@ -5,8 +5,7 @@
 //
 //	m, err := mapper.OnDisk(config)
 //	...
-//	pods, err := client.ForKind[*corev1.Pod](config, "default",
-//		client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
+//	pods, err := client.For[*corev1.Pod](config, client.WithRESTMapper(m))
 //
 // # Guarantees
 //
@@ -16,7 +15,7 @@
 //     processes that use the directory.
 //   - M2. If a cached result lacks a kind, the mapper requests discovery again before it reports
 //     the kind as missing. After that, it requests a missing kind again only after [Mapper.Reset].
-//     [client.ForKind] resets the mapper while it waits for a kind.
+//     [client.For] resets the mapper while it waits for a kind.
 //   - M3. Each server has its own results: each host has its own directory.
 //   - M4. If the directory is not writable or contains damaged files, the mapper sends more
 //     requests. It does not fail.

@@ -8,7 +8,6 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/client"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubereflector/kubereflector/reflector/mapper"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -36,10 +35,11 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		pods, err := client.ForKind[*corev1.Pod](config, "shop", client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
+		pods, err := client.For[*corev1.Pod](config, client.WithRESTMapper(m))
 		if err != nil {
 			return err
 		}
+		pods = pods.In("shop")
 		till, err := pods.Get(context.Background(), "till", metav1.GetOptions{})
 		if err != nil {
 			return err

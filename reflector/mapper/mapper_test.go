@@ -22,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
@@ -245,13 +244,14 @@ func TestManyMayAskAtOnce(t *testing.T) {
 	})
 }
 
-func TestMapperServesForKind(t *testing.T) {
+func TestMapperServesFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}))
 		m := onDisk(t, server.Config(), WithDirectory(t.TempDir()))
-		pods, err := client.ForKind[*corev1.Pod](server.Config(), "ns", client.WithScheme(scheme.Scheme), client.WithRESTMapper(m))
+		pods, err := client.For[*corev1.Pod](server.Config(), client.WithRESTMapper(m))
 		require.NoError(t, err)
+		pods = pods.In("ns")
 		got, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, "p", got.Name)

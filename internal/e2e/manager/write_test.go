@@ -73,8 +73,9 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 	in := mapper.WithDirectory(t.TempDir())
 	found, err := mapper.OnDisk(config, in)
 	require.NoError(t, err)
-	read, err := client.ForKind[*Bucket](config, namespace, client.WithKind(bucketKind), client.WithRESTMapper(found))
+	read, err := client.For[*Bucket](config, client.WithKind(bucketKind), client.WithRESTMapper(found))
 	require.NoError(t, err)
+	read = read.In(namespace)
 	_, err = read.List(t.Context(), metav1.ListOptions{})
 	require.ErrorIs(t, err, reflector.ErrNotServed)
 	install(t, config, func() error {
