@@ -72,14 +72,15 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer r.running.Store(false)
+	end := func() {}
 	if session, ok := r.source.(source.Session); ok {
-		end, err := session.Begin(r.session(ctx))
-		if err != nil {
+		var err error
+		if end, err = session.Begin(r.session(ctx)); err != nil {
 			return err
 		}
-		defer end()
 	}
 	defer r.status.stop()
+	defer end()
 	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observer: r.observer}}
 	defer work.close()
 	return work.loop(ctx)
@@ -111,6 +112,8 @@ func (r *KubernetesResourceReflector[T]) Synced() <-chan struct{} { return r.sta
 func (r *KubernetesResourceReflector[T]) newError(op Op, resourceVersion string, err error) *Error {
 	if reason, ok := err.(protocol.Reason); ok {
 		err = &ProtocolError{Reason: string(reason)}
+	} else if _, known := errors.AsType[*ProtocolError](err); !known && errors.Is(err, protocol.NoAnswer) {
+		err = &ProtocolError{Reason: string(protocol.NoAnswer), Err: err} // of a recording
 	}
 	if op != OpStore && apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w: %w", ErrNotServed, err)

@@ -79,9 +79,13 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		}
 		return in, nil
 	case protocol.Replace:
-		return r.replace(a.Version), nil
+		in := r.replace(a.Version)
+		r.events = nil // handled
+		return in, nil
 	case protocol.Apply:
-		return r.apply(), nil
+		in := r.apply()
+		r.events = nil // handled
+		return in, nil
 	case protocol.Wait:
 		return r.wait(ctx, a)
 	case protocol.Delay:
@@ -224,9 +228,13 @@ func (r *KubernetesResourceReflector[T]) tellHook(ctx context.Context, err error
 // close ends the watch and waits for its end.
 func (r *run[T]) close() {
 	r.alarm.stop()
+	unhandled := len(r.events) + len(r.pending)
 	r.pending, r.events = nil, nil
 	if r.stream == nil {
 		return
+	}
+	if s, ok := r.stream.(interface{ Unhandled(events int) }); ok {
+		s.Unhandled(unhandled)
 	}
 	r.cancelWatch(nil)
 	r.observing.endWatch()

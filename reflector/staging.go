@@ -83,8 +83,8 @@ func (s *staging[T]) keep(p source.Page[T]) {
 // take adds an event of a watch-list.
 func (s *staging[T]) take(e *source.Event[T]) {
 	s.hold(e.Held)
-	if e.Rejection != nil {
-		s.newest.clear() // it may be an older state of the same object
+	if e.Rejection != nil || e.Left != nil || e.Type == watch.Deleted {
+		s.newest.clear() // the event may be about the same object
 	}
 	if w, ok := writeOf(e); ok {
 		s.write(w)

@@ -80,7 +80,7 @@ func (r *run[T]) contradicted(p source.Page[T]) bool {
 	if r.protocol.Replayed {
 		return p.Conflict
 	}
-	if len(p.Items) == 0 && p.ResourceVersion == r.protocol.Position() && r.witness.exists() {
+	if len(p.Items)+len(p.Rejections) == 0 && p.Continue == "" && p.ResourceVersion == r.protocol.Position() && r.witness.exists() {
 		return true // the server can only have deleted it later
 	}
 	return slices.ContainsFunc(p.Items, func(object T) bool { return r.witness.contradicts(object, r.protocol.Position()) })

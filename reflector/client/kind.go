@@ -73,7 +73,8 @@ func For[T source.Object](config *rest.Config, opts ...ResourceOption) (*Resourc
 }
 
 // In returns the client of the objects in a namespace. An empty namespace means all of them. A kind
-// whose objects have no namespaces fails with [ErrClusterScoped] at the first request.
+// whose objects have no namespaces fails with [ErrClusterScoped] at the first request. Both clients
+// share one mapper: see [WithRESTMapper].
 func (r *Resource[T]) In(namespace string) *Resource[T] {
 	if r == nil {
 		return nil

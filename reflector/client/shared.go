@@ -133,6 +133,14 @@ func (s sharedSource[T]) Check() error {
 	return s.of.source.Check()
 }
 
+// Begin tells the client that a run begins, if the client follows runs.
+func (s sharedSource[T]) Begin(run source.Run) (end func(), err error) {
+	if session, ok := s.of.source.(source.Session); ok {
+		return session.Begin(run)
+	}
+	return func() {}, nil
+}
+
 func (s sharedSource[T]) About() source.About {
 	if s.of == nil {
 		return source.About{}

@@ -92,7 +92,7 @@ func (r *Replay[T]) Get(context.Context, string, metav1.GetOptions) (object T, e
 // List returns the next page of the recording. If the recorded client could not decode an object,
 // List returns that error. A reflector instead handles such objects one by one.
 func (r *Replay[T]) List(ctx context.Context, opts metav1.ListOptions) (*client.ResourceList[T], error) {
-	p, err := r.list(ctx, request{verb: frameList, opts: opts})
+	p, err := r.list(ctx, request{verb: frameList, opts: opts, probe: source.IsProbe(ctx)})
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,12 @@ func (r *recorded[T]) Begin(run source.Run) (end func(), err error) {
 	if err := r.to.claim(run.Reflector); err != nil {
 		return nil, err
 	}
+	inner := func() {}
+	if session, ok := r.Source.(source.Session); ok {
+		if inner, err = session.Begin(run); err != nil {
+			return nil, err
+		}
+	}
 	r.report = run.Report
 	stop := r.to.start(heading{
 		Format: recordingFormat, Version: recordingVersion, Type: typeName(reflect.TypeFor[T]()), Masked: !r.to.masks.ShowSecrets,
@@ -71,6 +77,7 @@ func (r *recorded[T]) Begin(run source.Run) (end func(), err error) {
 		r.add(frame{Kind: frameStopped})
 		stop()
 		r.tell()
+		inner()
 	}, nil
 }
 
@@ -185,11 +192,21 @@ func (s *recordedStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]
 	return events, err
 }
 
+// Unhandled drops the frames of the last events that the reflector has not handled, if its run has
+// ended. Otherwise they came with an event for which the reflector closes the watch.
+func (s *recordedStream[T]) Unhandled(events int) {
+	if s.ctx == nil || s.ctx.Err() == nil {
+		return
+	}
+	s.frames = s.frames[:max(len(s.frames)-events, 0)]
+	if n := len(s.frames); n > 0 {
+		s.frames[n-1].More = false
+	}
+}
+
 // Close records the end of the watch.
 func (s *recordedStream[T]) Close() error {
-	if s.ctx == nil || s.ctx.Err() == nil {
-		s.flush()
-	}
+	s.flush()
 	s.of.add(frame{Kind: frameClosed})
 	return s.Stream.Close()
 }

@@ -118,6 +118,9 @@ func (s *ClientSource[T, L]) Check() error {
 }
 
 func (s *ClientSource[T, L]) List(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Page[T], error) {
+	if w.Probe != nil {
+		ctx = context.WithValue(ctx, probeKey{}, true)
+	}
 	list, err := s.client.List(ctx, opts)
 	if err != nil {
 		return Page[T]{}, Bound(err)
@@ -126,6 +129,12 @@ func (s *ClientSource[T, L]) List(ctx context.Context, opts metav1.ListOptions, 
 	FilterPage(w.Shards, &p)
 	return p, err
 }
+
+// probeKey is the context key that marks the list of a probe, for a Replay within a wrapper.
+type probeKey struct{}
+
+// IsProbe reports whether a list is a probe.
+func IsProbe(ctx context.Context) bool { return ctx.Value(probeKey{}) != nil }
 
 func (s *ClientSource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, wanted Wants[T]) (Stream[T], error) {
 	w, err := s.Open(ctx, opts)
