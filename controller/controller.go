@@ -118,12 +118,12 @@ func (o *options) report(ctx context.Context, logger *zap.Logger, message string
 	}
 	logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error(message, fields...)
 	defer func() {
-		// A panic of the hook must not affect the event.
+		// A panic of the error handler must not affect the event.
 		if value := recover(); value != nil {
-			logger.Error("error hook panicked", zap.String("resourceVersion", err.ResourceVersion), zap.Any("panic", value), zap.Stack("stack"))
+			logger.Error("error handler panicked", zap.String("resourceVersion", err.ResourceVersion), zap.Any("panic", value), zap.Stack("stack"))
 		}
 	}()
-	if o.errorHook != nil {
-		o.errorHook(ctx, err)
+	if o.errorHandler != nil {
+		o.errorHandler(ctx, err)
 	}
 }

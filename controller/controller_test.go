@@ -91,7 +91,7 @@ func TestFailuresAreReportedAndRetried(t *testing.T) {
 						close(done)
 					}
 					return nil
-				}, WithLogger(zap.New(core)), WithErrorHook(func(_ context.Context, err error) {
+				}, WithLogger(zap.New(core)), WithErrorHandler(func(_ context.Context, err error) {
 					var failure *eventqueue.HandlerError
 					if errors.As(err, &failure) {
 						failures = append(failures, failure)
@@ -132,7 +132,7 @@ func TestPermanentErrorsAreReportedAndNotRetried(t *testing.T) {
 				core, logs := observer.New(zap.ErrorLevel)
 				var failures []error
 				c := New(&feed{into: lines, lines: []string{"a"}}, lines, handler, WithLogger(zap.New(core)),
-					WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+					WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }))
 				stop := start(t, c)
 				<-c.Synced()
 				<-time.After(time.Hour)
@@ -164,7 +164,7 @@ func TestEventsAfterAPermanentErrorAreHandled(t *testing.T) {
 				return Permanent(errors.New("never"))
 			}
 			return nil
-		}), WithErrorHook(func(context.Context, error) { reported++ }))
+		}), WithErrorHandler(func(context.Context, error) { reported++ }))
 		stop := start(t, c)
 		synctest.Wait()
 		require.NoError(t, stop())
@@ -281,7 +281,7 @@ func TestDeadlineIsCheckedBetweenTheEventsOfAnObject(t *testing.T) {
 		c := New(&feed{into: lines, lines: []string{"a"}}, lines, Each(func(context.Context, eventqueue.Event[string]) error {
 			<-time.After(time.Second)
 			return nil
-		}), WithDrainTimeout(time.Minute), WithErrorHook(func(context.Context, error) { reported++ }))
+		}), WithDrainTimeout(time.Minute), WithErrorHandler(func(context.Context, error) { reported++ }))
 		stop := start(t, c)
 		synctest.Wait()
 		before := time.Now()
@@ -315,12 +315,12 @@ func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
 		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
 			calls++
 			return Permanent(errors.New("bad"))
-		}, WithLogger(zap.New(core)), WithErrorHook(func(context.Context, error) { panic("ouch") }))
+		}, WithLogger(zap.New(core)), WithErrorHandler(func(context.Context, error) { panic("ouch") }))
 		stop := start(t, c)
 		<-time.After(time.Minute)
 		assert.NoError(t, stop())
 		assert.Equal(t, 1, calls, "final all the same")
-		assert.Equal(t, 1, logs.FilterMessage("error hook panicked").Len())
+		assert.Equal(t, 1, logs.FilterMessage("error handler panicked").Len())
 	})
 }
 

@@ -79,7 +79,7 @@
 //     keys. After [ErrHalt], Run skips this drain.
 //   - R7. Run may be called again: it reconciles every key anew.
 //   - R8. A panic in a mapping or a predicate is reported once, with the key of the event's object,
-//     and drops only that event. The report goes to the logger and error hook of the reconciler, or
+//     and drops only that event. The report goes to the logger and error handler of the reconciler, or
 //     to those of the informer if the reconciler has none.
 //   - R9. An object that leaves an informer, because a scope was dropped or the object belongs to
 //     another shard, does not count as deleted: the reconciler is not called for it. If the primary
@@ -104,8 +104,8 @@
 //
 // # Errors
 //
-// An error of a handler or a reconcile function goes to the logger and to the hook given by
-// [WithErrorHook], as a [*eventqueue.HandlerError]. For a panic it contains a
+// An error of a handler or a reconcile function goes to the logger and to the error handler given by
+// [WithErrorHandler], as a [*eventqueue.HandlerError]. For a panic it contains a
 // [*eventqueue.PanicError], with the key and the stack. [eventqueue.Collection.Stats] counts
 // failures and shows how far the handler is behind. Run returns the error of the feed, and a
 // [*eventqueue.DrainError] if events or keys were left.

@@ -86,7 +86,7 @@ func ExamplePermanent() {
 	ctx, stop := context.WithCancel(context.Background())
 	c := controller.New(feed{}, pods, func(_ context.Context, queue *eventqueue.Queue[*corev1.Pod]) error {
 		return controller.Permanent(errors.New("no such till"))
-	}, controller.WithErrorHook(func(_ context.Context, err error) {
+	}, controller.WithErrorHandler(func(_ context.Context, err error) {
 		fmt.Println(err)
 		stop()
 	}))

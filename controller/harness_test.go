@@ -32,7 +32,7 @@ type harness struct {
 	reconciler *Reconciler[*corev1.ConfigMap]
 }
 
-// errorList is what error hooks were told.
+// errorList is what error handlers were told.
 type errorList struct {
 	mu  sync.Mutex
 	all []error
@@ -52,11 +52,11 @@ func (l *errorList) take() []error {
 	return all
 }
 
-// open returns a harness. Logger and error hook are those of the informers.
+// open returns a harness. Logger and error handler are those of the informers.
 func open(t *testing.T) *harness {
 	core, lines := observer.New(zapcore.WarnLevel)
 	h := &harness{lines: lines}
-	h.world = newWorld(t, informer.WithName("secrets"), informer.WithLogger(zap.New(core)), informer.WithErrorHook(h.hooked.note))
+	h.world = newWorld(t, informer.WithName("secrets"), informer.WithLogger(zap.New(core)), informer.WithErrorHandler(h.hooked.note))
 	return h
 }
 

@@ -112,7 +112,7 @@ func (s *shift) begin(key store.Key, p Priority) (attempt int, ok bool) {
 
 // settle records the result of a call, and schedules the next one. No call for the key begins
 // before the queue gets Done for this one. The lock is not held while functions of the user are
-// called. The hook comes last, because it may end the goroutine.
+// called. The error handler comes last, because it may end the goroutine.
 func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err error) {
 	writes := c.written()
 	failed, during := s.note(key, writes, s.unseen(key, writes), err)

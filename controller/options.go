@@ -22,7 +22,7 @@ type options struct {
 	liveFirst    bool
 	drainTimeout time.Duration
 	logger       *zap.Logger
-	errorHook    func(context.Context, error) // nil for none
+	errorHandler func(context.Context, error) // nil for none
 }
 
 type optionFunc func(*options)
@@ -79,12 +79,12 @@ func WithLogger(logger *zap.Logger) Option {
 	})
 }
 
-// WithErrorHook sets a function that is called with every failure of the handler, as a
+// WithErrorHandler sets a function that is called with every failure of the handler, as a
 // [*eventqueue.HandlerError], on the worker's goroutine. The default does nothing.
-func WithErrorHook(hook func(context.Context, error)) Option {
+func WithErrorHandler(hook func(context.Context, error)) Option {
 	return optionFunc(func(o *options) {
 		if hook != nil {
-			o.errorHook = hook
+			o.errorHandler = hook
 		}
 	})
 }

@@ -131,7 +131,7 @@ func TestFailedKeysComeAgainAndDelayNoOther(t *testing.T) {
 					}
 					got.add(key.Name)
 					return Result{}, nil
-				}, WithLogger(zap.New(core)), WithErrorHook(func(_ context.Context, err error) {
+				}, WithLogger(zap.New(core)), WithErrorHandler(func(_ context.Context, err error) {
 					var failure *eventqueue.HandlerError
 					if errors.As(err, &failure) {
 						failures = append(failures, failure)
@@ -169,7 +169,7 @@ func TestBackoffBeginsAnewAfterASuccess(t *testing.T) {
 				return Result{}, fmt.Errorf("call %d", n)
 			}
 			return Result{}, nil
-		}, WithErrorHook(func(_ context.Context, err error) { attempts.add(err.Error()) }),
+		}, WithErrorHandler(func(_ context.Context, err error) { attempts.add(err.Error()) }),
 			WithRateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](time.Second, time.Hour))))
 		for range 2 {
 			<-time.After(7100 * time.Millisecond) // 1 s, 2 s and 4 s
@@ -192,7 +192,7 @@ func TestKeysThatFailedForGoodComeWhenSomethingHappens(t *testing.T) {
 		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
 			calls++
 			return Result{RequeueAfter: time.Second}, Permanent(errors.New("never"))
-		}, WithErrorHook(func(context.Context, error) { reported++ })))
+		}, WithErrorHandler(func(context.Context, error) { reported++ })))
 		<-time.After(time.Hour)
 		synctest.Wait()
 		assert.Equal(t, 1, calls)

@@ -53,7 +53,7 @@ func TestStopHasALimitedTime(t *testing.T) {
 			calls++
 			<-ctx.Done()
 			return Result{}, context.Cause(ctx)
-		}, WithDrainTimeout(time.Minute), WithErrorHook(func(context.Context, error) { reported++ })))
+		}, WithDrainTimeout(time.Minute), WithErrorHandler(func(context.Context, error) { reported++ })))
 		synctest.Wait()
 		before := time.Now()
 		err := stop()
@@ -296,7 +296,7 @@ func TestErrorHookThatEndsItsGoroutineChangesNothing(t *testing.T) {
 				return Result{}, errors.New("ouch")
 			}
 			return Result{}, nil
-		}, WithErrorHook(func(context.Context, error) { runtime.Goexit() })))
+		}, WithErrorHandler(func(context.Context, error) { runtime.Goexit() })))
 		<-time.After(time.Minute)
 		assert.NoError(t, stop())
 		assert.Equal(t, 3, calls)

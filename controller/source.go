@@ -133,7 +133,7 @@ func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(tri
 		// If two changes were merged into one, an owner in between would be missed. The handler is
 		// quick, so the backlog needs little memory.
 		informer.WithCompaction(eventqueue.KeepAll), informer.WithResync(w.resync),
-		informer.WithErrorHook(o.errorHook), // nil means the informer's hook
+		informer.WithErrorHandler(o.errorHandler), // nil means the informer's error handler
 	}
 	if o.logger.Core().Enabled(zapcore.ErrorLevel) { // else the informer's logger reports errors
 		opts = append(opts, informer.WithLogger(o.logger.With(zap.String("reconciler", name))))

@@ -24,7 +24,7 @@ func TestPanickingMappingIsReportedOnceAndHarmsNothingElse(t *testing.T) {
 				panic("ouch")
 			}
 			return []store.Key{{Name: s.OwnerReferences[0].Name}}
-		}), WithErrorHook(func(_ context.Context, err error) { failed.add(err.Error()) })))
+		}), WithErrorHandler(func(_ context.Context, err error) { failed.add(err.Error()) })))
 		synctest.Wait()
 		assert.Equal(t, []string{"b"}, got.take())
 		assert.Equal(t, []string{`handling "ns/bad" failed for good (attempt 1): handler panicked on "ns/bad": ouch`}, failed.take())

@@ -344,7 +344,7 @@ func TestNothingWasWrittenIfThereIsNothing(t *testing.T) {
 			Wrote(ctx, &corev1.Secret{})
 			got.add(key.Name)
 			return Result{}, nil
-		}, w.ofSecrets, WithoutOwnWrites(), WithErrorHook(func(_ context.Context, err error) { failed.add(err.Error()) })))
+		}, w.ofSecrets, WithoutOwnWrites(), WithErrorHandler(func(_ context.Context, err error) { failed.add(err.Error()) })))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
@@ -362,7 +362,7 @@ func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
 		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
 			Logger(ctx).Info("hello")
 			return Result{}, Permanent(assert.AnError)
-		}, WithLogger(zap.New(core)), WithErrorHook(func(ctx context.Context, _ error) { Logger(ctx).Info("sorry") })))
+		}, WithLogger(zap.New(core)), WithErrorHandler(func(ctx context.Context, _ error) { Logger(ctx).Info("sorry") })))
 		synctest.Wait()
 		require.NoError(t, stop())
 		for _, line := range []string{"hello", "reconcile failed", "sorry"} {

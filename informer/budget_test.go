@@ -29,7 +29,7 @@ func TestInformerSaysThatItsCacheIsOverItsBudget(t *testing.T) {
 		require.NoError(t, err)
 		var mu sync.Mutex
 		var failed error
-		i := New(client.CoreV1().Pods("default"), WithErrorHook(func(_ context.Context, err error) {
+		i := New(client.CoreV1().Pods("default"), WithErrorHandler(func(_ context.Context, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			failed = err

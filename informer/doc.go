@@ -25,9 +25,9 @@
 // [Informer.DropScope] change them while the informer runs.
 //
 // [store.AddBudget] bounds the memory of the cache. An object over the budget is rejected: the
-// state, the log and the error hook report it, as they do every object that the cache cannot store.
-// In tests, [WithMutationGuard] finds code that changes cached objects. Package ondemand fetches
-// whole objects beside an informer of their metadata.
+// state, the log and the error handler report it, as they do every object that the cache cannot
+// store. In tests, [WithMutationGuard] finds code that changes cached objects. Package ondemand
+// fetches whole objects beside an informer of their metadata.
 //
 // A program with many informers puts them into a [Group].
 //
@@ -93,10 +93,10 @@
 // # Errors
 //
 // A failure of the reflector is a [*reflector.Error], a failure of a handler an
-// [*eventqueue.HandlerError]. Both go to the logger and to the hook given by [WithErrorHook]. Run
-// returns the error of the reflector, in a [*ScopeError] if there are several reflectors, and a
-// [*SubscriptionError] for each subscriber that had events left. A [*SyncError] says why an
-// informer is not synced, and a [*StaleError] why it is not ready. A [*BackingError] means that the
-// informer was given a store of another type, and [ErrBackingEnded] that the Run of its store did not
-// return.
+// [*eventqueue.HandlerError]. Both go to the logger and to the function given by
+// [WithErrorHandler]. Run returns the error of the reflector, in a [*ScopeError] if there are
+// several reflectors, and a [*SubscriptionError] for each subscriber that had events left. A
+// [*SyncError] says why an informer is not synced, and a [*StaleError] why it is not ready. A
+// [*BackingError] means that the informer was given a store of another type, and [ErrBackingEnded]
+// that the Run of its store did not return.
 package informer

@@ -13,16 +13,16 @@ type Feed interface {
 	// Run fills the cache until ctx ends, and then returns nil. Each Run of the informer calls it.
 	Run(ctx context.Context) error
 	// State returns the state of the feed. For Ready, the phase Watching means that the feed works,
-	// as long as Contact is not too old.
+	// as long as LastContact is not too old.
 	State() reflector.State
 	// Changed returns a channel that is closed when the state differs from the given one. It
-	// ignores ResourceVersion and Contact.
+	// ignores ResourceVersion and LastContact.
 	Changed(seen reflector.State) <-chan struct{}
 	// Synced returns a channel that is closed once the cache has been filled.
 	Synced() <-chan struct{}
 }
 
-// Report sends an error that the feed has dealt with to the logger and the error hook of an
+// Report sends an error that the feed has dealt with to the logger and the error handler of an
 // informer.
 type Report func(ctx context.Context, err error)
 

@@ -54,7 +54,7 @@ func TestFeedOfYourOwn(t *testing.T) {
 		i := NewFed(store.ObjectKey[*corev1.Pod], func(into store.Store[*corev1.Pod], report Report) Feed {
 			f.into, f.report = into, report
 			return f
-		}, WithName("fed"), WithLogger(zap.New(logged)), WithErrorHook(func(_ context.Context, err error) {
+		}, WithName("fed"), WithLogger(zap.New(logged)), WithErrorHandler(func(_ context.Context, err error) {
 			told = append(told, err)
 			panic("ouch")
 		}))
@@ -75,6 +75,6 @@ func TestFeedOfYourOwn(t *testing.T) {
 		assert.ErrorIs(t, told[0], store.ErrBadKey)
 		require.Equal(t, 2, logs.Len())
 		assert.Equal(t, "fed", logs.All()[0].ContextMap()["informer"])
-		assert.Equal(t, "error hook panicked", logs.All()[1].Message)
+		assert.Equal(t, "error handler panicked", logs.All()[1].Message)
 	})
 }

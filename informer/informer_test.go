@@ -236,7 +236,7 @@ func TestStalledSubscriberHoldsUpNobodyAndStaysSmall(t *testing.T) {
 func TestFailedEventComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures []error
-		i := newPods(WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+		i := newPods(WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }))
 		var d diary
 		fails := 2
 		i.Handle(HandlerFunc[*corev1.Pod](func(ctx context.Context, e eventqueue.Event[*corev1.Pod]) error {
@@ -261,7 +261,7 @@ func TestFailedEventComesAgain(t *testing.T) {
 func TestNilHandlerIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures []error
-		i := newPods(WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+		i := newPods(WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }))
 		i.Handle(nil)
 		stop := start(t, i)
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
@@ -441,7 +441,7 @@ func TestSecondRunDoesNotOverlapTheFirst(t *testing.T) {
 func TestErrorThatOnlyLooksLikeAClosedSubscriptionIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures []error
-		i := newPods(WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+		i := newPods(WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }))
 		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
 			return eventqueue.ErrClosed // of another collection
 		}))
@@ -461,7 +461,7 @@ func TestOptionsReachTheReflector(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)
 		var failures []error
 		i := New(clientset.CoreV1().Pods("default"), WithLogger(zap.New(core)),
-			WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }),
+			WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }),
 			WithReflector(reflector.WithName("my pods")))
 		stop := start(t, i)
 		synctest.Wait()

@@ -37,23 +37,23 @@ type options struct {
 
 // common has the options of both informers and subscriptions.
 type common struct {
-	name      string
-	logger    *zap.Logger // its lines name the informer
-	errorHook func(context.Context, error)
-	observer  Observer // nil for none
-	observed  bool     // true if observer was set by an option here, and not inherited
+	name         string
+	logger       *zap.Logger // its lines name the informer
+	errorHandler func(context.Context, error)
+	observer     Observer // nil for none
+	observed     bool     // true if observer was set by an option here, and not inherited
 }
 
-// tell calls the error hook. A panic of the hook must neither affect the event nor end the
-// reflector.
+// tell calls the error handler. A panic of the error handler must neither affect the event nor end
+// the reflector.
 func (c common) tell(ctx context.Context, failure error) {
 	defer func() {
 		if value := recover(); value != nil {
 			fields := append(about(failure), zap.String("name", c.name), zap.Any("panic", value), zap.Stack("stack"))
-			c.logger.Error("error hook panicked", fields...)
+			c.logger.Error("error handler panicked", fields...)
 		}
 	}()
-	c.errorHook(ctx, failure)
+	c.errorHandler(ctx, failure)
 }
 
 // about returns the log fields of a failure.
@@ -85,9 +85,9 @@ func (f commonOptionFunc) applyToSubscription(o *subscriptionOptions) { f(&o.com
 func newOptions(name string, opts []Option) options {
 	o := options{
 		common: common{
-			name:      name,
-			logger:    zap.NewNop(),
-			errorHook: func(context.Context, error) {},
+			name:         name,
+			logger:       zap.NewNop(),
+			errorHandler: func(context.Context, error) {},
 		},
 		drainTimeout: DefaultDrainTimeout,
 		staleness:    DefaultStaleness,
@@ -102,7 +102,7 @@ func newOptions(name string, opts []Option) options {
 // reflectorOptions returns the options of the reflector. Options that the user gave for the
 // reflector take precedence.
 func (o options) reflectorOptions() []reflector.Option {
-	own := []reflector.Option{reflector.WithName(o.name), reflector.WithLogger(o.logger), reflector.WithErrorHook(o.tell)}
+	own := []reflector.Option{reflector.WithName(o.name), reflector.WithLogger(o.logger), reflector.WithErrorHandler(o.tell)}
 	return append(own, o.reflector...)
 }
 
@@ -138,15 +138,15 @@ func WithLogger(logger *zap.Logger) CommonOption {
 	})
 }
 
-// WithErrorHook sets a function that is called with every failure, on the goroutine of the failure.
-// A failure of the reflector is a [*reflector.Error], a failure of a handler an
-// [*eventqueue.HandlerError]. The hook of a subscription gets the failures of its handler; the hook
-// of the informer then does not. A panic in the hook is logged and has no other effect. The default
-// does nothing.
-func WithErrorHook(hook func(context.Context, error)) CommonOption {
+// WithErrorHandler sets a function that is called with every failure, on the goroutine of the
+// failure. A failure of the reflector is a [*reflector.Error], a failure of a handler an
+// [*eventqueue.HandlerError]. The error handler of a subscription gets the failures of its handler;
+// the error handler of the informer then does not. A panic in the error handler is logged and has
+// no other effect. The default does nothing.
+func WithErrorHandler(hook func(context.Context, error)) CommonOption {
 	return commonOptionFunc(func(o *common) {
 		if hook != nil {
-			o.errorHook = hook
+			o.errorHandler = hook
 		}
 	})
 }

@@ -80,8 +80,8 @@ func AddScope[T reflector.Object, L any](i *Informer[T], scope store.Scope, clie
 // returns [ErrNoScope] in a [*ScopeError] if there is no such scope. The scope may then be added
 // again.
 //
-// DropScope waits until the reflector has ended, so hooks of a reflector must not call it. They
-// must not call [AddScope] either, which waits for DropScope. Handlers may call both.
+// DropScope waits until the reflector has ended, so error handlers of a reflector must not call it.
+// They must not call [AddScope] either, which waits for DropScope. Handlers may call both.
 func (i *Informer[T]) DropScope(scope store.Scope) error {
 	all, ok := i.feed.(*scopes[T])
 	if !ok {

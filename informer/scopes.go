@@ -200,7 +200,7 @@ func (s *scopes[T]) Changed(seen reflector.State) <-chan struct{} {
 
 // sameState compares states without the fields that change all the time.
 func sameState(a, b reflector.State) bool {
-	a.ResourceVersion, a.Contact = b.ResourceVersion, b.Contact
+	a.ResourceVersion, a.LastContact = b.ResourceVersion, b.LastContact
 	return a == b
 }
 

@@ -115,7 +115,7 @@ func TestLoggerAndHookOfASubscriber(t *testing.T) {
 		own, ownLogs := observer.New(zap.InfoLevel)
 		var failures, ownFailures []error
 		hook := func(into *[]error) CommonOption {
-			return WithErrorHook(func(_ context.Context, err error) { *into = append(*into, err) })
+			return WithErrorHandler(func(_ context.Context, err error) { *into = append(*into, err) })
 		}
 		i := newPods(WithLogger(zap.New(common)), hook(&failures))
 		failing := HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
@@ -142,7 +142,7 @@ func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
 		require.NoError(t, server.Create(onNode("a", "n")))
 		server.Inject(reflectortest.Answer(500).On("", "pods").Times(1))
 		core, logs := observer.New(zap.ErrorLevel)
-		i := newServed(t, server, WithLogger(zap.New(core)), WithErrorHook(func(context.Context, error) { panic("ouch") }))
+		i := newServed(t, server, WithLogger(zap.New(core)), WithErrorHandler(func(context.Context, error) { panic("ouch") }))
 		calls := 0
 		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
 			calls++
@@ -152,7 +152,7 @@ func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
 		<-time.After(time.Hour)
 		require.NoError(t, stop())
 		assert.Equal(t, 1, calls, "final all the same")
-		assert.Equal(t, 2, logs.FilterMessage("error hook panicked").Len(), "of the reflector and of the handler")
+		assert.Equal(t, 2, logs.FilterMessage("error handler panicked").Len(), "of the reflector and of the handler")
 		assert.Equal(t, true, logs.FilterMessage("handler failed").All()[0].ContextMap()["final"])
 	})
 }

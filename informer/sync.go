@@ -101,8 +101,8 @@ func describe(s ScopeState) string {
 type StaleError struct {
 	// Informer is the informer's name: see [WithName].
 	Informer string
-	// Scope is the state of the affected reflector. State.Contact is the time of the last contact
-	// with the server.
+	// Scope is the state of the affected reflector. State.LastContact is the time of the last
+	// contact with the server.
 	Scope ScopeState
 	// For is how long there has been no watch, or how long the watch has been silent.
 	For time.Duration
@@ -199,7 +199,7 @@ func (i *Informer[T]) Ready() error {
 		since, limit := state.Broken, i.staleness
 		if since.IsZero() {
 			// A watch may have no events, and a server may send no bookmarks.
-			since, limit = state.State.Contact, limit+watchLife
+			since, limit = state.State.LastContact, limit+watchLife
 		}
 		if age := time.Since(since); age > limit {
 			errs = append(errs, &StaleError{Informer: i.name, Scope: state, For: age})

@@ -53,7 +53,7 @@ func TestTransformedInformerOfATypeWithoutMetadata(t *testing.T) {
 		i := NewTransformed(clientOf(t, server).CoreV1().Pods("default"), func(p *corev1.Pod) (site, error) {
 			calls[p.Name]++
 			return siteOf(p)
-		}, site.key, WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+		}, site.key, WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }))
 		var mu sync.Mutex // protects told
 		var told []eventqueue.Event[site]
 		events := func() []eventqueue.Event[site] {
@@ -107,7 +107,7 @@ func TestObjectThatCannotBeTransformedIsReportedAndComesLater(t *testing.T) {
 		require.NoError(t, server.Create(onNode("b", "")))
 		var failures []error
 		i := NewTransformed(clientOf(t, server).CoreV1().Pods("default"), siteOf, site.key,
-			WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+			WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }))
 		stop := start(t, i)
 		<-i.Synced()
 		synctest.Wait()

@@ -44,7 +44,7 @@ func TestServersThatGoInCirclesAreNotHammered(t *testing.T) {
 					again(api)
 				}
 				reported := 0
-				stop := running(t, New(api, newStore(), WithErrorHook(func(context.Context, error) { reported++ })))
+				stop := running(t, New(api, newStore(), WithErrorHandler(func(context.Context, error) { reported++ })))
 				<-time.After(time.Minute)
 				require.NoError(t, stop())
 				assert.Less(t, len(api.seen()), 80)

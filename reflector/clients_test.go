@@ -174,7 +174,7 @@ func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
 				require.NoError(t, err)
 				s := store.New(store.ObjectKey[*BadPaint])
 				var errs []error
-				r := reflector.New(resource, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))...)
+				r := reflector.New(resource, s, append(opts, reflector.WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))...)
 				ctx, cancel := context.WithCancel(t.Context())
 				result := make(chan error, 1)
 				go func() { result <- r.Run(ctx) }()

@@ -52,7 +52,7 @@ func bodyOf(t testing.TB, body []byte) *client.Resource[*corev1.ConfigMap] {
 			Body: io.NopCloser(bytes.NewReader(body)),
 		}, nil
 	})
-	resource, err := client.ForResource[*corev1.ConfigMap](&rest.Config{Host: "http://localhost", Transport: transport, QPS: -1}, configMapResource, "default", client.WithFrameLimit(1<<16))
+	resource, err := client.ForResource[*corev1.ConfigMap](&rest.Config{Host: "http://localhost", Transport: transport, QPS: -1}, configMapResource, "default", client.WithMaxObjectBytes(1<<16))
 	require.NoError(t, err)
 	return resource
 }

@@ -21,15 +21,15 @@
 // Every typed client from Kubernetes' code generator is a [Client] as well, without an adapter. It
 // costs what it costs under client-go, where client.For needs a fraction of the CPU time for JSON.
 // The client determines the type of the objects: a client of Deployments with a store of Pods does
-// not compile. [client.ForREST] and [client.ForClient] decode straight into T through the
-// connection of a generated clientset. [client.Dynamic], [client.Metadata] and [client.ListWatch]
-// adapt client-go's other clients. client-go does the authentication, rate limits, retries and
-// warnings.
+// not compile. [client.FromRESTClient] and [client.FromTypedClient] decode straight into T through
+// the connection of a generated clientset. [client.Dynamic], [client.Metadata] and
+// [client.ListWatch] adapt client-go's other clients. client-go does the authentication, rate
+// limits, retries and warnings.
 //
 // The client of For asks for protobuf if T has a generated Unmarshal. It decodes objects
 // one by one while they arrive, and never holds a whole list. Decoded objects share equal values:
-// see [client.Share]. If objects arrive faster than one goroutine can decode them, more goroutines
-// help: see [client.WithDecoders].
+// see [client.Intern]. If objects arrive faster than one goroutine can decode them, more goroutines
+// help: see [client.WithDecodeConcurrency].
 //
 // # Guarantees
 //
@@ -130,8 +130,8 @@
 // # Errors
 //
 // Run reports each failure as an [*Error], which names the operation and the resource version. The
-// error goes to the logger, to the hook given by [WithErrorHook] and into [State]. It ends Run only
-// if [WithRetry] calls it final.
+// error goes to the logger, to the function given by [WithErrorHandler] and into [State]. It ends
+// Run only if [WithRetry] calls it final.
 //
 // If a [client.Resource] cannot decode an object, the store lacks that object, and the error is a
 // [*client.DecodeError]. It names the field that does not fit. A panic in one of T's own methods is
@@ -154,7 +154,7 @@
 // reads each answer whole before the reflector sees it:
 //
 //	answer                        Resource             generated client
-//	object or event without end   WithFrameLimit       list not bounded, watch 16 MiB in protobuf
+//	object or event without end   WithMaxObjectBytes       list not bounded, watch 16 MiB in protobuf
 //	page without end              10 minutes           not bounded
 //	refusal without end           1 MiB                not bounded
 //	compressed answer             as its plain bytes   not bounded

@@ -91,8 +91,8 @@ func TestFloodIsDecodedAtOnceAndStoredInOrderAndInBatches(t *testing.T) {
 		least, most int // at once
 	}{
 		"many decoders": {nil, 3, 4}, // the goroutine that cuts seldom has to
-		"two":           {[]client.ResourceOption{client.WithDecoders(2)}, 2, 2},
-		"one":           {[]client.ResourceOption{client.WithDecoders(1)}, 1, 1},
+		"two":           {[]client.ResourceOption{client.WithDecodeConcurrency(2)}, 2, 2},
+		"one":           {[]client.ResourceOption{client.WithDecodeConcurrency(1)}, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -138,8 +138,8 @@ func TestErrorInAFloodComesAtItsPlace(t *testing.T) {
 				defer s.Follow(h)()
 				var seen []int // versions when an error came
 				var errs []error
-				stop := start(t, reflector.New(server.client(t, client.WithFrameLimit(5000)), s, reflector.WithoutWatchList(),
-					reflector.WithErrorHook(func(_ context.Context, err error) { seen, errs = append(seen, len(h.versions)), append(errs, err) })))
+				stop := start(t, reflector.New(server.client(t, client.WithMaxObjectBytes(5000)), s, reflector.WithoutWatchList(),
+					reflector.WithErrorHandler(func(_ context.Context, err error) { seen, errs = append(seen, len(h.versions)), append(errs, err) })))
 				<-time.After(time.Minute)
 				stop()
 				require.NotEmpty(t, errs)
@@ -243,7 +243,7 @@ func TestPanicOfAMethodOfTIsThatOfOneObject(t *testing.T) {
 		require.NoError(t, err)
 		s := store.New(store.ObjectKey[*Touchy])
 		var errs []error
-		stop := start(t, reflector.New(resource, s, reflector.WithoutWatchList(), reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
+		stop := start(t, reflector.New(resource, s, reflector.WithoutWatchList(), reflector.WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) })))
 		stop()
 		got := ""
 		for key, o := range s.All() {

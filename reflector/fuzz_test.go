@@ -88,7 +88,7 @@ func FuzzResponses(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			overREST, err := client.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
+			overREST, err := client.FromRESTClient[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,17 +26,17 @@ func TestGeneratedClientShowsWhatAResourceNeeds(t *testing.T) {
 		elsewhere.Namespace = "elsewhere"
 		require.NoError(t, server.Create(elsewhere))
 		clientset := kubernetes.NewForConfigOrDie(server.Config())
-		resource, err := client.ForClient(clientset.CoreV1().ConfigMaps("default"))
+		resource, err := client.FromTypedClient(clientset.CoreV1().ConfigMaps("default"))
 		require.NoError(t, err)
 		assert.Empty(t, server.Requests())
 		reflects(t, server, resource, func(c *corev1.ConfigMap) string { return c.Data["color"] })
 		assert.Len(t, server.Requests(), 2, "one that asks for the resources, and the watch")
 
-		nodes, err := client.ForClient(clientset.CoreV1().Nodes(), client.WithScheme(scheme.Scheme))
+		nodes, err := client.FromTypedClient(clientset.CoreV1().Nodes(), client.WithScheme(scheme.Scheme))
 		require.NoError(t, err)
 		_, err = nodes.List(t.Context(), metav1.ListOptions{})
 		assert.NoError(t, err)
-		other, err := client.ForClient(clientset.CoreV1().ConfigMaps("default"), client.WithKind(corev1.SchemeGroupVersion.WithKind("Canvas")))
+		other, err := client.FromTypedClient(clientset.CoreV1().ConfigMaps("default"), client.WithKind(corev1.SchemeGroupVersion.WithKind("Canvas")))
 		require.NoError(t, err)
 		_, err = other.List(t.Context(), metav1.ListOptions{})
 		assert.ErrorIs(t, err, reflector.ErrNotServed)
@@ -48,10 +48,10 @@ type overriding struct{ typedcorev1.ConfigMapInterface }
 
 func TestClientThatDoesNotShowItsRESTClient(t *testing.T) {
 	clientset := fake.NewClientset()
-	_, err := client.ForClient(clientset.CoreV1().ConfigMaps("default"))
+	_, err := client.FromTypedClient(clientset.CoreV1().ConfigMaps("default"))
 	assert.ErrorIs(t, err, client.ErrNotGenerated)
-	_, err = client.ForClient[*corev1.ConfigMap, *corev1.ConfigMapList](overriding{clientset.CoreV1().ConfigMaps("default")})
+	_, err = client.FromTypedClient[*corev1.ConfigMap, *corev1.ConfigMapList](overriding{clientset.CoreV1().ConfigMaps("default")})
 	assert.ErrorIs(t, err, client.ErrNotGenerated)
-	_, err = client.ForClient[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
+	_, err = client.FromTypedClient[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
 	assert.ErrorIs(t, err, client.ErrNotGenerated)
 }

@@ -69,7 +69,7 @@ func followedInto[T reflector.Object, L any](t *testing.T, api reflector.Client[
 	t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
 	m := &follower[T]{cache: cache, logs: logs}
-	opts = append([]reflector.Option{reflector.WithLogger(zap.New(core)), reflector.WithErrorHook(m.failed)}, opts...)
+	opts = append([]reflector.Option{reflector.WithLogger(zap.New(core)), reflector.WithErrorHandler(m.failed)}, opts...)
 	m.of = reflector.New(api, m.cache, opts...)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
@@ -88,7 +88,7 @@ func (m *follower[T]) failed(_ context.Context, err error) {
 	m.errs = append(m.errs, err)
 }
 
-// errors returns what the error hook got.
+// errors returns what the error handler got.
 func (m *follower[T]) errors() []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +127,7 @@ type mirror struct {
 // mirrored runs a reflector with a generated client, or with a Resource.
 func mirrored(t *testing.T, server *reflectortest.Server, generated bool, opts ...reflector.Option) *mirror {
 	m := &mirror{held: store.New(store.ObjectKey[*corev1.ConfigMap]), errs: make(chan error, 10_000)}
-	opts = append(opts, reflector.WithErrorHook(func(_ context.Context, err error) { m.errs <- err }))
+	opts = append(opts, reflector.WithErrorHandler(func(_ context.Context, err error) { m.errs <- err }))
 	if generated {
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)

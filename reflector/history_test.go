@@ -190,7 +190,7 @@ func clientFor(name string, config *rest.Config, clientset kubernetes.Interface)
 	case "protobuf":
 		return client.ForResource[*corev1.ConfigMap](config, configMapResource, "default")
 	}
-	return client.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
+	return client.FromRESTClient[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "default")
 }
 
 // most returns how many requests there may have been: a few for each thing that

@@ -25,7 +25,7 @@ func TestHostileServerCostsLittleAndChangesNothing(t *testing.T) {
 					limit = 1 << 20
 				}
 				config := &rest.Config{Host: "http://apiserver", Transport: server, BearerToken: bearerToken, QPS: -1}
-				resource := openedAt[*corev1.ConfigMap](t, config, configMapResource, "default", client.WithFrameLimit(limit), client.WithoutProtobuf())
+				resource := openedAt[*corev1.ConfigMap](t, config, configMapResource, "default", client.WithMaxObjectBytes(limit), client.WithoutProtobuf())
 				before := liveHeap()
 				m := followedFrom(t, resource, "7", []*corev1.ConfigMap{heldObject()}, reflector.WithoutWatchList())
 				<-time.After(time.Duration(orElse(int64(row.minutes), 10)) * time.Minute)

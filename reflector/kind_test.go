@@ -131,7 +131,7 @@ func TestKindThatIsNotServedIsWaitedFor(t *testing.T) {
 				s := store.New(store.ObjectKey[*Telescope])
 				var mu sync.Mutex
 				var errs []error
-				r := reflector.New(resource, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) {
+				r := reflector.New(resource, s, append(opts, reflector.WithErrorHandler(func(_ context.Context, err error) {
 					mu.Lock()
 					defer mu.Unlock()
 					errs = append(errs, err)

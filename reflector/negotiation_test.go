@@ -102,7 +102,7 @@ func TestFormatIsWhatTheServerSpeaks(t *testing.T) {
 					}
 					s := store.New(store.ObjectKey[*corev1.ConfigMap])
 					var errs []error
-					r := reflector.New(resource, s, append(opts, reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))...)
+					r := reflector.New(resource, s, append(opts, reflector.WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))...)
 					stop := start(t, r)
 					assert.Equal(t, 2, s.Len())
 					<-time.After(time.Second / 2)

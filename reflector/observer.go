@@ -16,13 +16,13 @@ import (
 type Observer interface {
 	// Listed is called when a list with all its pages, or the beginning of a watch-list, has ended.
 	// It is not called if the end of Run interrupted the list.
-	Listed(List)
+	Listed(ListDone)
 	// Watched is called when a watch has ended, by itself or with Run.
-	Watched(Watch)
+	Watched(WatchDone)
 }
 
-// List describes a list that has ended.
-type List struct {
+// ListDone describes a list that has ended.
+type ListDone struct {
 	// Reflector is the reflector's name: see [WithName].
 	Reflector string
 	// Began is the time of the first request. Took is the time until the store had all objects, or
@@ -38,8 +38,8 @@ type List struct {
 	Err error
 }
 
-// Watch describes a watch that has ended.
-type Watch struct {
+// WatchDone describes a watch that has ended.
+type WatchDone struct {
 	// Reflector is the reflector's name: see [WithName].
 	Reflector string
 	// Began is the time at which the server accepted the watch, and Lasted its duration.
@@ -68,8 +68,8 @@ func WithObserver(observer Observer) Option {
 // observing collects data for an observer. Its methods do nothing without one.
 type observing struct {
 	observer Observer
-	list     List
-	watch    Watch
+	list     ListDone
+	watch    WatchDone
 	listing  bool
 	watching bool
 	ended    error // the error that ended the watch
@@ -77,7 +77,7 @@ type observing struct {
 
 func (o *observing) beginList(name string, streamed bool) {
 	if o.observer != nil {
-		o.list, o.listing = List{Reflector: name, Began: time.Now(), Streamed: streamed}, true
+		o.list, o.listing = ListDone{Reflector: name, Began: time.Now(), Streamed: streamed}, true
 	}
 }
 
@@ -100,7 +100,7 @@ func (o *observing) endList(objects int, err error) {
 
 func (o *observing) beginWatch(name string) {
 	if o.observer != nil {
-		o.watch, o.watching, o.ended = Watch{Reflector: name, Began: time.Now()}, true, nil
+		o.watch, o.watching, o.ended = WatchDone{Reflector: name, Began: time.Now()}, true, nil
 	}
 }
 

@@ -25,12 +25,12 @@ import (
 
 // ledger notes what a reflector tells it. Run has ended when it is read.
 type ledger struct {
-	lists   []reflector.List
-	watches []reflector.Watch
+	lists   []reflector.ListDone
+	watches []reflector.WatchDone
 }
 
-func (l *ledger) Listed(list reflector.List)    { l.lists = append(l.lists, list) }
-func (l *ledger) Watched(watch reflector.Watch) { l.watches = append(l.watches, watch) }
+func (l *ledger) Listed(list reflector.ListDone)    { l.lists = append(l.lists, list) }
+func (l *ledger) Watched(watch reflector.WatchDone) { l.watches = append(l.watches, watch) }
 
 // observed runs a reflector, lets things happen, and returns what it told of.
 func observed(t *testing.T, server *reflectortest.Server, happens func(), opts ...reflector.Option) *ledger {
@@ -63,7 +63,7 @@ func TestObserverIsToldOfListsAndWatches(t *testing.T) {
 			<-time.After(time.Minute)
 		}, reflector.WithoutWatchList(), reflector.WithPageSize(2))
 		require.Len(t, l.lists, 1)
-		assert.Equal(t, reflector.List{Reflector: "maps", Began: began, Objects: 3}, l.lists[0])
+		assert.Equal(t, reflector.ListDone{Reflector: "maps", Began: began, Objects: 3}, l.lists[0])
 		require.Len(t, l.watches, 2)
 		assert.Equal(t, 2*time.Second, l.watches[0].Lasted)
 		assert.Equal(t, 1, l.watches[0].Events)

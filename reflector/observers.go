@@ -17,14 +17,14 @@ func withObserver(first, second Observer) Observer {
 }
 
 // Listed implements [Observer].
-func (o observers) Listed(list List) {
+func (o observers) Listed(list ListDone) {
 	for _, one := range o {
 		one.Listed(list)
 	}
 }
 
 // Watched implements [Observer].
-func (o observers) Watched(watch Watch) {
+func (o observers) Watched(watch WatchDone) {
 	for _, one := range o {
 		one.Watched(watch)
 	}

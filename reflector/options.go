@@ -28,7 +28,7 @@ type options struct {
 	labels        labels.Selector // the parsed labelSelector; nil selects everything
 	fields        fields.Selector // the parsed fieldSelector; nil selects everything
 	shards        *source.Shards  // nil selects everything
-	errorHook     func(context.Context, error)
+	errorHandler  func(context.Context, error)
 	retry         func(error) bool
 	observer      Observer // may be nil
 	err           error    // joined errors of invalid options
@@ -40,12 +40,12 @@ func (f optionFunc) apply(o *options) { f(o) }
 
 func newOptions(name string, opts []Option) options {
 	o := options{
-		name:      name,
-		logger:    zap.NewNop(),
-		pageSize:  DefaultPageSize,
-		watchList: features.FeatureGates().Enabled(features.WatchListClient),
-		errorHook: func(context.Context, error) {},
-		retry:     func(error) bool { return true },
+		name:         name,
+		logger:       zap.NewNop(),
+		pageSize:     DefaultPageSize,
+		watchList:    features.FeatureGates().Enabled(features.WatchListClient),
+		errorHandler: func(context.Context, error) {},
+		retry:        func(error) bool { return true },
 	}
 	for _, opt := range opts {
 		opt.apply(&o)
@@ -136,13 +136,13 @@ func (o *options) selector(selector interface {
 	return text
 }
 
-// WithErrorHook sets a function that the reflector calls with each handled failure, as an [*Error].
-// Run's goroutine calls the hook, so the hook must be quick. The ordinary expiry of a resource
-// version is not a failure. The default does nothing.
-func WithErrorHook(hook func(context.Context, error)) Option {
+// WithErrorHandler sets a function that the reflector calls with each handled failure, as an
+// [*Error]. Run's goroutine calls the error handler, so the error handler must be quick. The
+// ordinary expiry of a resource version is not a failure. The default does nothing.
+func WithErrorHandler(hook func(context.Context, error)) Option {
 	return optionFunc(func(o *options) {
 		if hook != nil {
-			o.errorHook = hook
+			o.errorHandler = hook
 		}
 	})
 }

@@ -158,7 +158,7 @@ func TestFailuresAreRetriedWithABackoff(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				reported := 0
 				began := time.Now()
-				stop := running(t, New(tc.api, newStore(), WithErrorHook(func(context.Context, error) { reported++ })))
+				stop := running(t, New(tc.api, newStore(), WithErrorHandler(func(context.Context, error) { reported++ })))
 				<-time.After(time.Minute)
 				require.NoError(t, stop())
 				assert.Equal(t, tc.want, tc.api.seen())
@@ -210,7 +210,7 @@ func TestListWithoutAVersionLeavesTheStore(t *testing.T) {
 		s := newStore()
 		require.NoError(t, s.Add(configMap("held", "u", "")))
 		var errs []error
-		r := New(new(script).list("", "", configMap("a", "u", "1")), s, WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))
+		r := New(new(script).list("", "", configMap("a", "u", "1")), s, WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))
 		stop := running(t, r)
 		synctest.Wait()
 		require.Len(t, errs, 1)
@@ -221,7 +221,7 @@ func TestListWithoutAVersionLeavesTheStore(t *testing.T) {
 		assert.Equal(t, Waiting, state.Phase)
 		assert.ErrorIs(t, state.Err, protocol.NoResourceVersion)
 		assert.Equal(t, 1, state.Attempt)
-		assert.True(t, state.RetryAt.After(time.Now()))
+		assert.True(t, state.NextRetry.After(time.Now()))
 		require.NoError(t, stop())
 	})
 }
@@ -245,7 +245,7 @@ func TestEventOfAnotherTypeIsReportedAndNotPassed(t *testing.T) {
 				api := new(script).list("10", "", configMap("held", "u1", "1")).
 					watchOpen(added(configMap("a", "u", "11")), tc.event).
 					list("20", "", configMap("held", "u1", "1"), configMap("a", "u", "11"))
-				stop := running(t, New(api, s, WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
+				stop := running(t, New(api, s, WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) })))
 				synctest.Wait()
 				require.Len(t, errs, 1)
 				var typeError *TypeError
@@ -271,7 +271,7 @@ func TestObjectThatTheStoreRejects(t *testing.T) {
 			list("40", "", configMap("a", "u1", "1"))
 		s := newStore()
 		var errs []error
-		r := New(api, s, WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))
+		r := New(api, s, WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))
 		stop := running(t, r)
 		synctest.Wait()
 		require.Len(t, errs, 1)
@@ -334,7 +334,7 @@ func TestRetryCanMakeAFailureFinal(t *testing.T) {
 		api := new(script).listFails(syscall.ECONNREFUSED).listFails(forbidden)
 		reported := 0
 		r := New(api, newStore(), WithRetry(func(err error) bool { return !apierrors.IsForbidden(err) }),
-			WithErrorHook(func(context.Context, error) { reported++ }))
+			WithErrorHandler(func(context.Context, error) { reported++ }))
 		err := r.Run(t.Context())
 		assert.Equal(t, 1, reported, "an error is reported or returned, never both")
 		assert.ErrorIs(t, err, forbidden)
@@ -432,7 +432,7 @@ func TestClientThatReturnsNothing(t *testing.T) {
 		api.list("1", "")
 		api.watches = append(api.watches, func() (watch.Interface, error) { return nil, nil })
 		var errs []error
-		stop := running(t, New(api, newStore(), WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
+		stop := running(t, New(api, newStore(), WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) })))
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
 		require.Len(t, errs, 2)
@@ -606,7 +606,7 @@ func TestStateTellsWhatHappens(t *testing.T) {
 		state := r.State()
 		assert.Equal(t, Watching, state.Phase)
 		assert.Equal(t, "7", state.ResourceVersion)
-		assert.Equal(t, time.Now(), state.Contact)
+		assert.Equal(t, time.Now(), state.LastContact)
 		assert.NoError(t, state.Err)
 		require.NoError(t, stop())
 		assert.Equal(t, Stopped, r.State().Phase)

@@ -57,8 +57,8 @@ func TestEndlessListEndsWithTheBudgetOfItsCache(t *testing.T) {
 				requests, read, _ := server.measured()
 				assert.LessOrEqual(t, read, int64(16<<20), "bytes read")
 
-				assert.Greater(t, time.Until(state.RetryAt), 500*time.Millisecond)
-				<-time.After(time.Until(state.RetryAt) - time.Millisecond)
+				assert.Greater(t, time.Until(state.NextRetry), 500*time.Millisecond)
+				<-time.After(time.Until(state.NextRetry) - time.Millisecond)
 				early, _, _ := server.measured()
 				assert.Equal(t, requests, early, "requests before the next try")
 				server.behave()

@@ -27,10 +27,10 @@ func TestPanicOfTheErrorHookDoesNotEndTheReflector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{lists: []scriptedAnswer{{contentType: "text/html"}, jsonList("7", jsonObject("a", "5", "red"))}}
 		m := followed(t, opened[*Paint](t, server, configMapResource, "default"), reflector.WithoutWatchList(),
-			reflector.WithErrorHook(func(context.Context, error) { panic("hook") }))
+			reflector.WithErrorHandler(func(context.Context, error) { panic("hook") }))
 		<-time.After(time.Minute)
 		assert.Equal(t, []string{"a"}, m.names())
-		assert.Equal(t, 1, m.logs.FilterMessage("error hook panicked").Len())
+		assert.Equal(t, 1, m.logs.FilterMessage("error handler panicked").Len())
 		m.stop()
 	})
 }

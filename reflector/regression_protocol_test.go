@@ -109,12 +109,12 @@ func TestWatchThatIsNotAnsweredIsNoWatch(t *testing.T) {
 			server := reflectortest.Start(t)
 			m := mirrored(t, server, generated, reflector.WithoutWatchList())
 			require.Equal(t, reflector.Watching, m.State().Phase)
-			began := m.State().Contact
+			began := m.State().LastContact
 			stalled := server.Inject(reflectortest.Stall(nil).On("watch", ""))
 			require.NoError(t, server.Restore(server.ResourceVersion())) // cuts watches off
 			<-time.After(10 * time.Second)
 			assert.Equal(t, reflector.Opening, m.State().Phase)
-			assert.LessOrEqual(t, m.State().Contact.Sub(began), 2*time.Second, "the probe, and nothing since")
+			assert.LessOrEqual(t, m.State().LastContact.Sub(began), 2*time.Second, "the probe, and nothing since")
 			m.told()
 			<-time.After(2 * time.Minute)
 			assert.ErrorIs(t, errors.Join(m.told()...), protocol.NoAnswer)
@@ -133,13 +133,13 @@ func TestEndOfAWatchIsNoContact(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := reflectortest.Start(t)
 			m := mirrored(t, server, generated)
-			before := m.State().Contact
+			before := m.State().LastContact
 			<-time.After(20 * time.Second)
 			server.Inject(reflectortest.Stall(nil))
 			require.NoError(t, server.Restore(server.ResourceVersion())) // cuts watches off
 			<-time.After(time.Second)
 			assert.Equal(t, reflector.Opening, m.State().Phase)
-			assert.Equal(t, before, m.State().Contact)
+			assert.Equal(t, before, m.State().LastContact)
 			m.stop()
 		})
 	})
@@ -187,7 +187,7 @@ func TestGetReadsNoMoreThanTheFrameLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(paint("large", strings.Repeat("x", 10_000))))
-		resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default", client.WithFrameLimit(1000))
+		resource, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default", client.WithMaxObjectBytes(1000))
 		require.NoError(t, err)
 		_, err = resource.Get(t.Context(), "large", metav1.GetOptions{})
 		assert.ErrorIs(t, err, client.ErrTooLarge)

@@ -64,7 +64,7 @@ func TestRedirectToAnotherServerGetsNoCredentials(t *testing.T) {
 			return all.In("default"), err
 		},
 		"over a REST client": func(c *rest.Config) (*client.Resource[*Paint], error) {
-			return client.ForREST[*Paint](kubernetes.NewForConfigOrDie(c).CoreV1().RESTClient(), "configmaps", "default")
+			return client.FromRESTClient[*Paint](kubernetes.NewForConfigOrDie(c).CoreV1().RESTClient(), "configmaps", "default")
 		},
 	}
 	for _, code := range []int{301, 302, 303, 307, 308} {

@@ -42,7 +42,7 @@ func TestFailuresOfTheClientAreNoContact(t *testing.T) {
 				<-time.After(time.Minute)
 				synctest.Wait()
 				assert.Equal(t, Opening, r.State().Phase)
-				assert.Equal(t, began, r.State().Contact)
+				assert.Equal(t, began, r.State().LastContact)
 				require.NoError(t, stop())
 			})
 		})
@@ -58,7 +58,7 @@ func TestStoreThatFailedIsNotWatched(t *testing.T) {
 		api.watchOpen(closing)
 		var r *KubernetesResourceReflector[*corev1.ConfigMap]
 		var phases []Phase
-		r = New(api, &failingReplace{Store: newStore()}, WithErrorHook(func(context.Context, error) { phases = append(phases, r.State().Phase) }))
+		r = New(api, &failingReplace{Store: newStore()}, WithErrorHandler(func(context.Context, error) { phases = append(phases, r.State().Phase) }))
 		stop := running(t, r)
 		synctest.Wait()
 		require.NoError(t, stop())

@@ -51,7 +51,7 @@ func TestDeletionWithinAWatchListIsNoRestore(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		var told []error
-		r := New(Client[*corev1.ConfigMap, *corev1.ConfigMapList](deletesWhileStreaming{}), newStore(), WithErrorHook(func(_ context.Context, err error) { told = append(told, err) }))
+		r := New(Client[*corev1.ConfigMap, *corev1.ConfigMapList](deletesWhileStreaming{}), newStore(), WithErrorHandler(func(_ context.Context, err error) { told = append(told, err) }))
 		require.NoError(t, r.Run(ctx))
 		assert.NotErrorIs(t, errors.Join(told...), protocol.ServerBehind)
 	})

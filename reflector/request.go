@@ -36,7 +36,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	case probing:
 		r.opens()
 	case a.Next == "":
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Listing, 0, time.Time{} })
+		r.status.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = Listing, 0, time.Time{} })
 		r.observing.beginList(r.name, false)
 		r.evidence.anew()
 	}
@@ -120,7 +120,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 		all := true
 		opts.SendInitialEvents = &all
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Listing, 0, time.Time{} })
+		r.status.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = Listing, 0, time.Time{} })
 	} else {
 		r.opens()
 	}
@@ -159,14 +159,14 @@ func withCause(ctx context.Context, err error) error {
 // opens sets the phase to Opening until the server accepts the next watch.
 func (r *run[T]) opens() {
 	if r.status.get().Phase != Opening {
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Opening, 0, time.Time{} })
+		r.status.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = Opening, 0, time.Time{} })
 	}
 }
 
 // watches sets the phase to Watching. The error of rejected objects stays in the state.
 func (r *run[T]) watches() {
 	failed := r.status.get().Err != nil
-	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.RetryAt = Watching, r.lacking, 0, time.Time{} })
+	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.NextRetry = Watching, r.lacking, 0, time.Time{} })
 	if failed && r.lacking == nil {
 		r.logger.Info("well again", zap.String("resourceVersion", r.store.ResourceVersion()))
 	}

@@ -173,8 +173,8 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 				}
 				s := store.New(store.ObjectKey[*Paint])
 				var errs []error
-				stop := start(t, reflector.New(server.client(t, client.WithFrameLimit(500)), s, reflector.WithoutWatchList(),
-					reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
+				stop := start(t, reflector.New(server.client(t, client.WithMaxObjectBytes(500)), s, reflector.WithoutWatchList(),
+					reflector.WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) })))
 				<-time.After(time.Minute)
 				assert.Equal(t, tc.want, server.seen())
 				require.Len(t, errs, 1)
@@ -238,8 +238,8 @@ func TestListThatCannotBeRead(t *testing.T) {
 				server := &scripted{lists: []scriptedAnswer{tc.list, whole}}
 				s := store.New(store.ObjectKey[*Paint])
 				var errs []error
-				stop := start(t, reflector.New(server.client(t, client.WithFrameLimit(500)), s, reflector.WithoutWatchList(),
-					reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
+				stop := start(t, reflector.New(server.client(t, client.WithMaxObjectBytes(500)), s, reflector.WithoutWatchList(),
+					reflector.WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) })))
 				require.Len(t, errs, 1)
 				assert.ErrorIs(t, errs[0], tc.is)
 				if name == "a table" {

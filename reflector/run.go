@@ -164,7 +164,7 @@ func (r *run[T]) wait(ctx context.Context, a protocol.Action) (protocol.Input, e
 	}
 	r.report(ctx, err)
 	r.status.set(func(s *State) {
-		s.Phase, s.Err, s.Attempt, s.RetryAt = Waiting, err, a.Attempt, time.Now().Add(a.Pause)
+		s.Phase, s.Err, s.Attempt, s.NextRetry = Waiting, err, a.Attempt, time.Now().Add(a.Pause)
 	})
 	pause(ctx, a.Pause)
 	return protocol.Input{Kind: protocol.Elapsed}, nil
@@ -199,7 +199,7 @@ func (r *run[T]) wrap(a protocol.Action) error {
 	return r.newError(Op(a.Op), r.protocol.Position(), a.Err)
 }
 
-// report logs a handled failure and calls the error hook.
+// report logs a handled failure and calls the error handler.
 func (r *KubernetesResourceReflector[T]) report(ctx context.Context, err error) {
 	fields := []zap.Field{zap.Error(err)}
 	version := r.store.ResourceVersion()
@@ -215,14 +215,14 @@ func (r *KubernetesResourceReflector[T]) report(ctx context.Context, err error) 
 	r.tellHook(ctx, err)
 }
 
-// tellHook calls the error hook. A panic in the hook must not end the reflector.
+// tellHook calls the error handler. A panic in the hook must not end the reflector.
 func (r *KubernetesResourceReflector[T]) tellHook(ctx context.Context, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			r.logger.Error("error hook panicked", zap.Any("panic", value), zap.Stack("stack"))
+			r.logger.Error("error handler panicked", zap.Any("panic", value), zap.Stack("stack"))
 		}
 	}()
-	r.errorHook(ctx, err)
+	r.errorHandler(ctx, err)
 }
 
 // close ends the watch and waits for its end.

@@ -179,7 +179,7 @@ func TestObjectsOfOtherShardsAreNotDecoded(t *testing.T) {
 			s := store.New(store.ObjectKey[*Count])
 			opts := []reflector.Option{
 				reflector.WithShard(half(store.ByNamespace, 0)),
-				reflector.WithErrorHook(func(_ context.Context, err error) { t.Error(err) }),
+				reflector.WithErrorHandler(func(_ context.Context, err error) { t.Error(err) }),
 			}
 			if !watchList {
 				opts = append(opts, reflector.WithoutWatchList())

@@ -71,7 +71,7 @@ func TestServerThatRefusesShardsIsAskedForEverything(t *testing.T) {
 					},
 				}
 				s := store.New(store.ObjectKey[*corev1.ConfigMap])
-				opts := []reflector.Option{reflector.WithShard(half(store.ByUID, 0)), reflector.WithErrorHook(func(_ context.Context, err error) { t.Error(name, err) })}
+				opts := []reflector.Option{reflector.WithShard(half(store.ByUID, 0)), reflector.WithErrorHandler(func(_ context.Context, err error) { t.Error(name, err) })}
 				if !watchList {
 					opts = append(opts, reflector.WithoutWatchList())
 				}
@@ -109,7 +109,7 @@ func TestServerThatMeansOtherShardsIsAskedForEverything(t *testing.T) {
 		var failures []error
 		s := store.New(store.ObjectKey[*corev1.ConfigMap])
 		r := reflector.New(resource, s, reflector.WithShard(half(store.ByUID, 0)), reflector.WithoutWatchList(),
-			reflector.WithErrorHook(func(_ context.Context, err error) { failures = append(failures, err) }))
+			reflector.WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }))
 		stop := start(t, r)
 		<-time.After(time.Minute)
 		synctest.Wait()

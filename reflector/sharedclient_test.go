@@ -143,7 +143,7 @@ func TestShardsShareOneWatch(t *testing.T) {
 		},
 		"REST": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
 			clientset := kubernetes.NewForConfigOrDie(m.of(server.Config()))
-			resource, err := client.ForREST[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "")
+			resource, err := client.FromRESTClient[*corev1.ConfigMap](clientset.CoreV1().RESTClient(), "configmaps", "")
 			require.NoError(t, err)
 			onlyOneWatch[*corev1.ConfigMap, *client.ResourceList[*corev1.ConfigMap]](t, server, m, resource, by, opts...)
 		},

@@ -60,7 +60,7 @@ func givesUp[L any](t *testing.T, server *reflectortest.Server, api reflector.Cl
 	var mu sync.Mutex
 	var told error
 	held := store.New(store.ObjectKey[*corev1.ConfigMap])
-	r := reflector.New(api, held, append([]reflector.Option{reflector.WithErrorHook(func(_ context.Context, err error) {
+	r := reflector.New(api, held, append([]reflector.Option{reflector.WithErrorHandler(func(_ context.Context, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = errors.Join(told, err)

@@ -18,7 +18,7 @@ const (
 	Opening Phase = "Opening"
 	// Watching means that the server accepted a watch.
 	Watching Phase = "Watching"
-	// Waiting means that the reflector backs off after a failure and retries at RetryAt.
+	// Waiting means that the reflector backs off after a failure and retries at NextRetry.
 	Waiting Phase = "Waiting"
 )
 
@@ -32,9 +32,9 @@ type State struct {
 	// Since is when the phase began.
 	Since time.Time
 
-	// Contact is the time of the last response, event or bookmark. The end of a watch does not
+	// LastContact is the time of the last response, event or bookmark. The end of a watch does not
 	// count. The server sends a bookmark on an idle watch about once a minute.
-	Contact time.Time
+	LastContact time.Time
 
 	// Sharding says whether the server or the client filters by [WithShard].
 	Sharding Sharding
@@ -48,12 +48,12 @@ type State struct {
 	// needs a list an hour later or more.
 	WatchListErr error
 
-	// Attempt is the number of failures in a row, and RetryAt is the time of the next attempt. Both
-	// are zero unless the phase is Waiting.
-	Attempt int
-	RetryAt time.Time
+	// Attempt is the number of failures in a row, and NextRetry is the time of the next attempt.
+	// Both are zero unless the phase is Waiting.
+	Attempt   int
+	NextRetry time.Time
 
-	// change counts the changes of all fields except ResourceVersion and Contact.
+	// change counts the changes of all fields except ResourceVersion and LastContact.
 	change int
 }
 
@@ -90,14 +90,14 @@ func (s *status) set(change func(*State)) {
 
 // stop records that Run has returned. Err keeps the last failure.
 func (s *status) stop() {
-	s.set(func(s *State) { s.Phase, s.Attempt, s.RetryAt = Stopped, 0, time.Time{} })
+	s.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = Stopped, 0, time.Time{} })
 }
 
 // contact records that the server has just sent something.
 func (s *status) contact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Contact = time.Now()
+	s.state.LastContact = time.Now()
 }
 
 // stored records the store's resource version. State reads this copy, because a store need not be

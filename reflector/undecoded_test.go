@@ -62,7 +62,7 @@ func TestUndecodableObjectWithoutANameHoldsTheVersionUp(t *testing.T) {
 				require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u1", "1")}, "10"))
 				api := new(script).watchOpen(undecodableEvent(event, "", "u1", "11"), bookmark("12"))
 				var errs []error
-				r := New(api, s, WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))
+				r := New(api, s, WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))
 				stop := running(t, r)
 				synctest.Wait()
 				assert.Equal(t, "a@1", contents(s), "nobody knows that it is this one")
@@ -112,7 +112,7 @@ func TestListThatAPlainStoreCannotBeGivenIsNoSync(t *testing.T) {
 		})
 		api := new(script).list("10", "", bad, configMap("good", "u2", "2")).list("11", "", configMap("good", "u2", "2"))
 		var errs []error
-		r := New(api, same, WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) }))
+		r := New(api, same, WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))
 		stop := running(t, r)
 		synctest.Wait()
 		assert.Zero(t, cache.Len())

@@ -39,11 +39,11 @@ func withResources(t *testing.T, do func(t *testing.T, contentType string, resou
 			return client.ForResource[*corev1.ConfigMap](config, configMapResource, "default", client.WithoutProtobuf())
 		}},
 		"protobuf, over a REST client": {inProtobuf, func(config *rest.Config) (*client.Resource[*corev1.ConfigMap], error) {
-			return client.ForREST[*corev1.ConfigMap](kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient(), "configmaps", "default")
+			return client.FromRESTClient[*corev1.ConfigMap](kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient(), "configmaps", "default")
 		}},
 		"JSON, over a REST client": {inJSON, func(config *rest.Config) (*client.Resource[*corev1.ConfigMap], error) {
 			resource := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
-			return client.ForREST[*corev1.ConfigMap](resource, "configmaps", "default", client.WithoutProtobuf())
+			return client.FromRESTClient[*corev1.ConfigMap](resource, "configmaps", "default", client.WithoutProtobuf())
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,8 +218,8 @@ func TestResourceOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := list(t)
 		assert.True(t, shares(objects))
-		assert.False(t, shares(list(t, client.WithoutSharing())))
-		assert.True(t, shares(list(t, client.WithoutSharing(), client.Share[map[string]string]())))
+		assert.False(t, shares(list(t, client.WithoutInterning())))
+		assert.True(t, shares(list(t, client.WithoutInterning(), client.Intern[map[string]string]())))
 		assert.NotEmpty(t, objects[0].ManagedFields)
 		assert.Empty(t, list(t, client.WithoutManagedFields())[0].ManagedFields)
 
@@ -232,7 +232,7 @@ func TestResourceOptions(t *testing.T) {
 }
 
 func TestRESTClientThatIsNone(t *testing.T) {
-	resource, err := client.ForREST[*corev1.ConfigMap]((*rest.RESTClient)(nil), "configmaps", "")
+	resource, err := client.FromRESTClient[*corev1.ConfigMap]((*rest.RESTClient)(nil), "configmaps", "")
 	require.NoError(t, err)
 	assert.ErrorIs(t, reflector.New(resource, store.New(store.ObjectKey[*corev1.ConfigMap])).Run(t.Context()), reflector.ErrNoClient)
 	_, err = resource.List(t.Context(), metav1.ListOptions{})
@@ -241,6 +241,6 @@ func TestRESTClientThatIsNone(t *testing.T) {
 	assert.ErrorIs(t, err, reflector.ErrNoClient)
 	_, err = resource.Get(t.Context(), "a", metav1.GetOptions{})
 	assert.ErrorIs(t, err, reflector.ErrNoClient)
-	_, err = client.ForREST[metav1.Object](nil, "configmaps", "")
+	_, err = client.FromRESTClient[metav1.Object](nil, "configmaps", "")
 	assert.ErrorIs(t, err, client.ErrNoStruct)
 }

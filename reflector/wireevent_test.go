@@ -33,7 +33,7 @@ func TestErrorEventsFromTheWire(t *testing.T) {
 				}
 				var errs []error
 				stop := start(t, reflector.New(server.client(t), store.New(store.ObjectKey[*Paint]), reflector.WithoutWatchList(),
-					reflector.WithErrorHook(func(_ context.Context, err error) { errs = append(errs, err) })))
+					reflector.WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) })))
 				<-time.After(time.Minute)
 				assert.Equal(t, tc.want, server.seen())
 				require.Len(t, errs, 1)

@@ -86,7 +86,7 @@ var (
 )
 
 // Listed implements [reflector.Observer].
-func (o observer) Listed(list reflector.List) {
+func (o observer) Listed(list reflector.ListDone) {
 	_, span := o.tracer.Start(context.Background(), "list "+o.name, trace.WithTimestamp(list.Began),
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.String("kubereflector.informer", o.name),
@@ -97,7 +97,7 @@ func (o observer) Listed(list reflector.List) {
 }
 
 // Watched implements [reflector.Observer].
-func (o observer) Watched(watch reflector.Watch) {
+func (o observer) Watched(watch reflector.WatchDone) {
 	_, span := o.tracer.Start(context.Background(), "watch "+o.name, trace.WithTimestamp(watch.Began),
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.String("kubereflector.informer", o.name),

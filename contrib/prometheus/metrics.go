@@ -185,7 +185,7 @@ type observer struct {
 }
 
 // Listed implements [reflector.Observer].
-func (o observer) Listed(list reflector.List) {
+func (o observer) Listed(list reflector.ListDone) {
 	o.of.lists.WithLabelValues(o.name, reasonOf(list.Err), strconv.FormatBool(list.Streamed)).Observe(list.Took.Seconds())
 	if list.Err == nil {
 		o.of.listed.WithLabelValues(o.name).Set(float64(list.Objects))
@@ -193,7 +193,7 @@ func (o observer) Listed(list reflector.List) {
 }
 
 // Watched implements [reflector.Observer].
-func (o observer) Watched(watch reflector.Watch) {
+func (o observer) Watched(watch reflector.WatchDone) {
 	o.of.watches.WithLabelValues(o.name, reasonOf(watch.Err)).Observe(watch.Lasted.Seconds())
 }
 

@@ -102,8 +102,8 @@ func (s *shown[T]) collect(to chan<- prom.Metric) {
 	var silent, without time.Duration
 	for _, scope := range i.Scopes() {
 		in[scope.State.Phase]++
-		if !scope.State.Contact.IsZero() {
-			heard, silent = true, max(silent, time.Since(scope.State.Contact))
+		if !scope.State.LastContact.IsZero() {
+			heard, silent = true, max(silent, time.Since(scope.State.LastContact))
 		}
 		if !scope.Broken.IsZero() {
 			without = max(without, time.Since(scope.Broken))

@@ -253,7 +253,7 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 			return controller.Result{}, controller.Permanent(errors.New("ouch"))
 		}, controller.WithLogger(zap.New(core)), controller.WithVisibilityTimeout(time.Second),
 			controller.Watch(secrets, func(*corev1.Secret) []store.Key { panic("ouch") }),
-			controller.WithErrorHook(func(context.Context, error) { panic("again") }))
+			controller.WithErrorHandler(func(context.Context, error) { panic("again") }))
 		stop := start(t, m)
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
@@ -270,7 +270,7 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 		assert.Equal(t, []any{"ns/a"}, keys["cache does not show what was written"])
 		assert.Equal(t, []any{"ns/a"}, keys["reconcile failed"])
 		assert.Equal(t, []any{"ns/s"}, keys["handler failed"])
-		assert.ElementsMatch(t, []any{"ns/a", "ns/s"}, keys["error hook panicked"])
+		assert.ElementsMatch(t, []any{"ns/a", "ns/s"}, keys["error handler panicked"])
 	})
 }
 

@@ -85,7 +85,7 @@ func (w *world) reconciling(who string, c *calls) Hold {
 			}
 			return controller.Result{}, nil
 		}, controller.WithWorkers(3), controller.WithDrainTimeout(0),
-			controller.WithErrorHook(func(_ context.Context, err error) { assert.NoError(w, err) }))
+			controller.WithErrorHandler(func(_ context.Context, err error) { assert.NoError(w, err) }))
 		return Work{Caches: maps, Led: r}, nil
 	})
 }

@@ -224,20 +224,20 @@ func (f *Feed[T]) locked(r *feedRun[T], write func() (store.Key, error)) error {
 // State returns the state of the feed: Listing until the shared informer has its first objects, and
 // Watching from then on. Err is the last store failure, as long as the store lacks an object.
 //
-// While the feed runs, Contact is the current time: client-go does not show whether its watch
+// While the feed runs, LastContact is the current time: client-go does not show whether its watch
 // works.
 func (f *Feed[T]) State() reflector.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	state := f.state
 	if f.run != nil {
-		state.Contact = time.Now()
+		state.LastContact = time.Now()
 	}
 	return state
 }
 
 // Changed returns a channel that is closed when the state differs from the given one. It ignores
-// ResourceVersion and Contact.
+// ResourceVersion and LastContact.
 func (f *Feed[T]) Changed(seen reflector.State) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,7 +26,7 @@ type hooks[T any] struct {
 // function may change the object, or return another one of the same type and with the same key. If
 // it returns an error, the object is not stored, and is fetched again after a back-off. Objects of
 // a [client.Resource] share equal parts: the function must replace their maps and slices and not
-// edit them, unless the Resource was made with [client.WithoutSharing].
+// edit them, unless the Resource was made with [client.WithoutInterning].
 //
 // It returns [ErrStarted] after the start. For an informer that was not made by
 // [NewSharedIndexInformer] it returns an [*UnsupportedError].
@@ -56,7 +56,7 @@ func (s *SharedIndexInformer[T]) SetWatchErrorHandler(handler cache.WatchErrorHa
 // It returns [ErrStarted] after the start. For an informer that was not made by
 // [NewSharedIndexInformer] it returns an [*UnsupportedError].
 func (s *SharedIndexInformer[T]) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
-	return s.set("SetWatchErrorHandler", "give the function to informer.WithErrorHook", func(h *hooks[T]) {
+	return s.set("SetWatchErrorHandler", "give the function to informer.WithErrorHandler", func(h *hooks[T]) {
 		if handler == nil {
 			h.watch.Store(nil)
 			return
@@ -92,7 +92,7 @@ func (h *hooks[T]) transformed(object T) (T, error) {
 	return typed[T](result)
 }
 
-// failed is the error hook of the reflector.
+// failed is the error handler of the reflector.
 func (h *hooks[T]) failed(ctx context.Context, err error) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	if failure, ok := errors.AsType[*reflector.Error](err); ok && failure.Op == reflector.OpStore {

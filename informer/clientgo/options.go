@@ -30,7 +30,7 @@ func newOptions(opts []Option) options {
 
 // WithInformer passes options to the informer that [NewSharedIndexInformer] makes, such as
 // [informer.WithReflector]. Failures of its reflector go to the handler of SetWatchErrorHandler. A
-// hook of [informer.WithErrorHook] gets only the failures of event handlers. The option has no
+// hook of [informer.WithErrorHandler] gets only the failures of event handlers. The option has no
 // effect on [AsSharedIndexInformer].
 func WithInformer(opts ...informer.Option) Option {
 	return optionFunc(func(o *options) { o.informer = append(o.informer, opts...) })

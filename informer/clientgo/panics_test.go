@@ -66,7 +66,7 @@ func TestPanicOfAHandlerIsRetriedAndNobodyElsesBusiness(t *testing.T) {
 		create(t, server, named("a"), named("b"))
 		var mu sync.Mutex
 		var failures []error
-		s := NewSharedIndexInformer(configMaps(t, server), WithInformer(informer.WithErrorHook(func(_ context.Context, err error) {
+		s := NewSharedIndexInformer(configMaps(t, server), WithInformer(informer.WithErrorHandler(func(_ context.Context, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			failures = append(failures, err)

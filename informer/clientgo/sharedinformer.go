@@ -43,8 +43,8 @@ var _ cache.SharedIndexInformer = (*SharedIndexInformer[any])(nil)
 func NewSharedIndexInformer[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *SharedIndexInformer[T] {
 	o := newOptions(opts)
 	h := &hooks[T]{}
-	// The last error hook takes effect.
-	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHook(h.failed)))
+	// The last error handler takes effect.
+	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHandler(h.failed)))
 	s := newSharedIndexInformer(informer.NewTransformed(client, h.transformed, store.ObjectKey[T], own...), o)
 	s.hooks, h.name = h, s.informer.Name()
 	return s

@@ -83,15 +83,15 @@ type Reflector struct {
 	Since time.Time `json:"since"`
 	// Synced is true once it has filled its scope.
 	Synced bool `json:"synced"`
-	// Contact is the time of the last contact with the server.
-	Contact time.Time `json:"contact,omitzero"`
+	// LastContact is the time of the last contact with the server.
+	LastContact time.Time `json:"contact,omitzero"`
 	// Broken is the time since which there is no watch.
 	Broken time.Time `json:"broken,omitzero"`
-	// Error is the last failure, Attempt the number of failures in a row, and RetryAt the time of
+	// Error is the last failure, Attempt the number of failures in a row, and NextRetry the time of
 	// the next attempt.
-	Error   string    `json:"error,omitempty"`
-	Attempt int       `json:"attempt,omitempty"`
-	RetryAt time.Time `json:"retryAt,omitzero"`
+	Error     string    `json:"error,omitempty"`
+	Attempt   int       `json:"attempt,omitempty"`
+	NextRetry time.Time `json:"retryAt,omitzero"`
 }
 
 // Subscriber is the state of the event queues of one subscriber. The numbers come from

@@ -73,9 +73,9 @@ func (w *watched[T]) state() Informer {
 
 func newReflector(scope informer.ScopeState) Reflector {
 	r := Reflector{
-		Phase: string(scope.State.Phase), Since: scope.State.Since, Synced: scope.Synced, Contact: scope.State.Contact,
+		Phase: string(scope.State.Phase), Since: scope.State.Since, Synced: scope.Synced, LastContact: scope.State.LastContact,
 		Sharding: string(scope.State.Sharding),
-		Broken:   scope.Broken, Attempt: scope.State.Attempt, RetryAt: scope.State.RetryAt,
+		Broken:   scope.Broken, Attempt: scope.State.Attempt, NextRetry: scope.State.NextRetry,
 	}
 	if scope.Scope != (store.Scope{}) {
 		r.Scope = scope.Scope.String()

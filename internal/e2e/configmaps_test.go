@@ -21,9 +21,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestEveryLayerEndsWithTheStateOfTheServer lets a reflector, a controller and an informer run while 1,000 ConfigMaps in 10 namespaces are created,
-// updated, deleted and created again. In the end each cache holds what the server lists, object by object, and each handler has heard of a legal
-// sequence of events for each key that leads there.
+// TestEveryLayerEndsWithTheStateOfTheServer lets a reflector, a controller and an informer run
+// while 1,000 ConfigMaps in 10 namespaces are created, updated, deleted and created again. In the
+// end each cache holds what the server lists, object by object, and each handler has heard of a
+// legal sequence of events for each key that leads there.
 func TestEveryLayerEndsWithTheStateOfTheServer(t *testing.T) {
 	server := shared.Server(t)
 	clientset := newClientset(t, server)
@@ -33,18 +34,18 @@ func TestEveryLayerEndsWithTheStateOfTheServer(t *testing.T) {
 	var errs errorList
 	cache := store.New(store.ObjectKey[*corev1.ConfigMap])
 	fenced := followFence(cache, fence)
-	alone := reflector.New(all, cache, reflector.WithPageSize(7), reflector.WithErrorHook(errs.note))
+	alone := reflector.New(all, cache, reflector.WithPageSize(7), reflector.WithErrorHandler(errs.note))
 	stopReflector := background(t, alone.Run)
 
 	controlled := newHistory(fence)
 	queues := eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
-	control := controller.New(reflector.New(all, queues, reflector.WithErrorHook(errs.note)), queues,
+	control := controller.New(reflector.New(all, queues, reflector.WithErrorHandler(errs.note)), queues,
 		controller.Each(func(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error { controlled.note(e); return nil }),
 		controller.WithWorkers(4))
 	stopController := background(t, control.Run)
 
 	quick, slow, late := newHistory(fence), newHistory(fence), newHistory(fence)
-	informed := informer.New(all, informer.WithErrorHook(errs.note))
+	informed := informer.New(all, informer.WithErrorHandler(errs.note))
 	informed.Handle(handler(quick, 0))
 	informed.Handle(handler(slow, time.Millisecond))
 	stopInformer := background(t, informed.Run)
@@ -91,7 +92,8 @@ func handler(h *history, pace time.Duration) informer.Handler[*corev1.ConfigMap]
 	})
 }
 
-// storm creates, updates and deletes 1,000 ConfigMaps in 10 namespaces; halfway calls a function halfway through.
+// storm creates, updates and deletes 1,000 ConfigMaps in 10 namespaces; halfway calls a function
+// halfway through.
 func storm(t *testing.T, namespace func(testing.TB) string, clientset kubernetes.Interface, halfway func()) {
 	t.Helper()
 	var namespaces []string

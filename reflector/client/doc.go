@@ -9,9 +9,9 @@
 //	r := reflector.New(telescopes.In("default"), store.New(store.ObjectKey[*Telescope]))
 //
 // [For] finds the resource of the kind by discovery. [ForResource] takes the resource instead.
-// [ForREST] takes the REST client of a generated clientset, and [ForClient] one of its typed
-// clients. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients. [ForShards] lets
-// the reflectors of several shards share one watch.
+// [FromRESTClient] takes the REST client of a generated clientset, and [FromTypedClient] one of its
+// typed clients. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients. [ForShards]
+// lets the reflectors of several shards share one watch.
 //
 // Every client works with reflectors and informers. The guarantees of package reflector say what
 // a [Resource] adds: it decodes objects one by one while they arrive, skips objects that the store

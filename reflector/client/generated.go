@@ -17,28 +17,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrNotGenerated means that [ForClient] received a client that does not expose its REST client.
-// Clients from client-go's generator expose it since Kubernetes 1.31. Clients of fake clientsets
-// have none, and wrappers hide it.
-var ErrNotGenerated = errors.New("client does not show its REST client: use ForREST or ForResource")
+// ErrNotGenerated means that [FromTypedClient] received a client that does not expose its REST
+// client. Clients from client-go's generator expose it since Kubernetes 1.31. Clients of fake
+// clientsets have none, and wrappers hide it.
+var ErrNotGenerated = errors.New("client does not show its REST client: use FromRESTClient or ForResource")
 
 // errSeveralResources means that several resources have the same kind.
-var errSeveralResources = errors.New("kind is that of several resources: use ForREST")
+var errSeveralResources = errors.New("kind is that of several resources: use FromRESTClient")
 
-// ForClient is [ForREST] for a typed client of a generated clientset. It keeps the client's
-// namespace:
+// FromTypedClient is [FromRESTClient] for a typed client of a generated clientset. It keeps the
+// client's namespace:
 //
-//	pods, err := client.ForClient(clientset.CoreV1().Pods("default"))
+//	pods, err := client.FromTypedClient(clientset.CoreV1().Pods("default"))
 //
 // A typed client does not reveal its resource. So the first request asks the server for the list of
 // resources in the client's group and version. [WithKind] or [WithScheme] determine the kind.
 // Without them, the kind is the name of T's type, which code generators set to the kind. If the
 // server does not serve the kind, the reflector behaves as with [For].
 //
-// A reflector does not use ForClient by itself for every generated client. A type that embeds such
-// a client would look like the client, and the reflector would bypass its overridden methods. The
-// program should also choose it, because these objects share values and state their kind.
-func ForClient[T source.Object, L any](client source.Client[T, L], opts ...ResourceOption) (*Resource[T], error) {
+// A reflector does not use FromTypedClient by itself for every generated client. A type that embeds
+// such a client would look like the client, and the reflector would bypass its overridden methods.
+// The program should also choose it, because these objects share values and state their kind.
+func FromTypedClient[T source.Object, L any](client source.Client[T, L], opts ...ResourceOption) (*Resource[T], error) {
 	own, ok := any(client).(interface {
 		GetClient() rest.Interface
 		GetNamespace() string
@@ -46,7 +46,7 @@ func ForClient[T source.Object, L any](client source.Client[T, L], opts ...Resou
 	if !ok || source.IsNil(client) || source.IsNil(own.GetClient()) {
 		return nil, fmt.Errorf("%T: %w", client, ErrNotGenerated)
 	}
-	r, err := ForREST[T](own.GetClient(), "", own.GetNamespace(), opts...)
+	r, err := FromRESTClient[T](own.GetClient(), "", own.GetNamespace(), opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ type ResourceOption interface{ applyResource(*resourceOptions) }
 type resourceOptions struct {
 	decoding        []decode.Option
 	unknown         func(*DecodeError)
-	frameLimit      int // 0 is the default
+	maxObjectBytes  int // 0 is the default
 	decoders        int // 0 is the default
 	withoutProtobuf bool
 
@@ -30,16 +30,17 @@ func decoding(option decode.Option) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoding = append(o.decoding, option) })
 }
 
-// Share makes the Resource decode equal values of type X once and share them between objects. By
+// Intern makes the Resource decode equal values of type X once and share them between objects. By
 // default it shares labels and annotations, owner references, resource requirements, environments,
 // ports, mounts, tolerations, probes, the fields of managed fields, and similar types. It also
 // shares the objects and arrays inside of an Unstructured. X must be the exact type of a struct's
 // field, or of the elements of a slice, a map or a pointer. The tables of shared values are bounded.
 // The Resource skips the lookup for fields whose values seldom repeat.
-func Share[X any]() ResourceOption { return decoding(decode.Share[X]()) }
+func Intern[X any]() ResourceOption { return decoding(decode.Intern[X]()) }
 
-// WithoutSharing gives each object its own values. A later [Share] shares values of that one type.
-func WithoutSharing() ResourceOption { return decoding(decode.WithoutSharing()) }
+// WithoutInterning gives each object its own values. A later [Intern] shares values of that one
+// type.
+func WithoutInterning() ResourceOption { return decoding(decode.WithoutInterning()) }
 
 // WithoutManagedFields drops metadata.managedFields from the objects. They are often a third of an
 // object, and only servers need them.
@@ -53,11 +54,11 @@ func WithUnknownFields(report func(*DecodeError)) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.unknown = report })
 }
 
-// WithFrameLimit sets the largest size of an object on the wire, in bytes. The Resource aborts a
+// WithMaxObjectBytes sets the largest size of an object on the wire, in bytes. The Resource aborts a
 // response with a larger object and returns a [*ResponseError] that is [ErrTooLarge]. Without this
 // option, or if bytes is not positive, the limit is 16 MiB.
-func WithFrameLimit(bytes int) ResourceOption {
-	return resourceOptionFunc(func(o *resourceOptions) { o.frameLimit = max(bytes, 0) })
+func WithMaxObjectBytes(bytes int) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.maxObjectBytes = max(bytes, 0) })
 }
 
 // WithoutProtobuf requests JSON although T has a generated Unmarshal.
@@ -65,15 +66,15 @@ func WithoutProtobuf() ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.withoutProtobuf = true })
 }
 
-// WithDecoders sets how many goroutines may decode one list or watch at the same time, including
-// the goroutine that reads it. The Resource starts helpers when data arrives faster than one
-// goroutine decodes it. Helpers end when they have nothing to decode. Objects keep their order.
+// WithDecodeConcurrency sets how many goroutines may decode one list or watch at the same time,
+// including the goroutine that reads it. The Resource starts helpers when data arrives faster than
+// one goroutine decodes it. Helpers end when they have nothing to decode. Objects keep their order.
 // Without this option, or if goroutines is not positive, the limit is the number of processors
 // (GOMAXPROCS).
 //
 // Each list or watch has one goroutine that reads it. In addition, all resources of a program share
 // at most one helper less than there are processors, whatever the limit is.
-func WithDecoders(goroutines int) ResourceOption {
+func WithDecodeConcurrency(goroutines int) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
 }
 

@@ -33,7 +33,7 @@ func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w sourc
 	if err != nil {
 		return source.Page[T]{}, wire.ListMeta{}, err
 	}
-	list := wire.NewList(body, format, r.options.frameLimit)
+	list := wire.NewList(body, format, r.options.maxObjectBytes)
 	p, err := r.items(list, format, w)
 	meta := list.Meta()
 	if isTableKind(meta.TypeMeta) {

@@ -76,7 +76,7 @@ func TestItemsOfWhichSomeAreHeld(t *testing.T) {
 func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
 	const n = 3000
 	for _, decoders := range []int{1, 2} {
-		r := someResource(t, WithDecoders(decoders))
+		r := someResource(t, WithDecodeConcurrency(decoders))
 		var taken []string
 		body := strings.NewReader(configMaps(n))
 		early := false

@@ -24,7 +24,7 @@ func Processors(t *testing.T, n int) {
 }
 
 func someResource(t *testing.T, opts ...ResourceOption) *Resource[*corev1.ConfigMap] {
-	r, err := ForREST[*corev1.ConfigMap](nil, "configmaps", "", opts...)
+	r, err := FromRESTClient[*corev1.ConfigMap](nil, "configmaps", "", opts...)
 	require.NoError(t, err)
 	return r
 }
@@ -77,8 +77,8 @@ func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
 	}{
 		"all processors":          {nil, true, partSize, 4, 12 * time.Second, 10 * time.Second},
 		"for a list":              {nil, false, partSize, 4, 12 * time.Second, 10 * time.Second},
-		"no more than were asked": {[]ResourceOption{WithDecoders(2)}, true, partSize, 2, 21 * time.Second, 20 * time.Second},
-		"one":                     {[]ResourceOption{WithDecoders(1)}, true, partSize, 1, 40 * time.Second, 40 * time.Second},
+		"no more than were asked": {[]ResourceOption{WithDecodeConcurrency(2)}, true, partSize, 2, 21 * time.Second, 20 * time.Second},
+		"one":                     {[]ResourceOption{WithDecodeConcurrency(1)}, true, partSize, 1, 40 * time.Second, 40 * time.Second},
 		"small ones together":     {nil, false, partSize / 4, 4, 16 * time.Second, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

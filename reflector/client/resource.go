@@ -22,12 +22,12 @@ import (
 // into T. T needs only a Kubernetes object's metadata and JSON tags: no generated code, no scheme.
 // If T has a generated Unmarshal, the Resource requests protobuf.
 //
-// Objects share equal parts, such as their labels: see [Share]. Do not edit them in place; edit a
+// Objects share equal parts, such as their labels: see [Intern]. Do not edit them in place; edit a
 // DeepCopy. If T has a metav1.TypeMeta, each object has its kind and apiVersion, both from lists
 // and from watches. The objects of generated clients do not have them.
 //
-// Create one with [ForResource], [For], [ForREST] or [ForClient]. All methods are safe for
-// concurrent use.
+// Create one with [ForResource], [For], [FromRESTClient] or [FromTypedClient]. All methods are safe
+// for concurrent use.
 type Resource[T source.Object] struct {
 	rest      rest.Interface
 	resource  string
@@ -86,13 +86,13 @@ func ForResource[T source.Object](config *rest.Config, resource schema.GroupVers
 	return r, nil
 }
 
-// ForREST is [ForResource] over a REST client of one API group and version, such as a generated
-// clientset's:
+// FromRESTClient is [ForResource] over a REST client of one API group and version, such as a
+// generated clientset's:
 //
-//	client.ForREST[*corev1.Pod](clientset.CoreV1().RESTClient(), "pods", "default")
+//	client.FromRESTClient[*corev1.Pod](clientset.CoreV1().RESTClient(), "pods", "default")
 //
 // Fake clientsets return a nil client. Run and every method then return an error.
-func ForREST[T source.Object](client rest.Interface, resource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
+func FromRESTClient[T source.Object](client rest.Interface, resource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
 	var version schema.GroupVersion
 	if !source.IsNil(client) {
 		version = client.APIVersion()
@@ -180,7 +180,7 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 		return none, err
 	}
 	defer a.close()
-	data, err := a.all(r.options.frameLimit)
+	data, err := a.all(r.options.maxObjectBytes)
 	if err != nil {
 		return none, err
 	}

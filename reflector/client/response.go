@@ -32,7 +32,7 @@ var (
 	ErrMalformed = wire.ErrMalformed
 	// ErrTruncated means that a response ended within an object or a list.
 	ErrTruncated = wire.ErrTruncated
-	// ErrTooLarge means that an object has more bytes than [WithFrameLimit] allows.
+	// ErrTooLarge means that an object has more bytes than [WithMaxObjectBytes] allows.
 	ErrTooLarge = wire.ErrTooLarge
 	// ErrContentType means that a response has a content type that the request does not accept. A
 	// proxy may have answered instead of the API server.

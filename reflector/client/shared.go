@@ -188,7 +188,7 @@ func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (sh
 		cancel()
 		return nil, err
 	}
-	return ending{&answerFrames{answer: a, limit: s.options.frameLimit}, cancel}, nil
+	return ending{&answerFrames{answer: a, limit: s.options.maxObjectBytes}, cancel}, nil
 }
 
 func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T] {

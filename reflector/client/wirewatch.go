@@ -109,7 +109,7 @@ func (s *wireWatch[T]) unreadable() bool {
 func (s *wireWatch[T]) run(ctx context.Context) {
 	defer close(s.parts)
 	if s.frames == nil {
-		s.frames = &answerFrames{answer: s.answer, limit: s.of.options.frameLimit}
+		s.frames = &answerFrames{answer: s.answer, limit: s.of.options.maxObjectBytes}
 	}
 	defer s.frames.Close()
 	err := s.read(ctx)

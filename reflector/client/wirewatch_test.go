@@ -70,7 +70,7 @@ func (p *paused) Close() error { return nil }
 
 // sluggishWatch is a watch that reads a body until ctx ends.
 func sluggishWatch(ctx context.Context, t *testing.T, body paused) *wireWatch[*sluggish] {
-	r, err := ForREST[*sluggish](nil, "x", "")
+	r, err := FromRESTClient[*sluggish](nil, "x", "")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(ctx)
 	s := &wireWatch[*sluggish]{

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// told collects what an error hook is told.
+// told collects what an error handler is told.
 type told struct {
 	mu     sync.Mutex
 	errors []error
@@ -169,7 +169,7 @@ func TestWriterThatFailsEndsTheRecordingAndNotTheReflector(t *testing.T) {
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)
-		r := reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), maps, reflector.WithErrorHook(heard.hook),
+		r := reflector.New(record.Client(clientset.CoreV1().ConfigMaps("default"), recorder), maps, reflector.WithErrorHandler(heard.hook),
 			reflector.WithRetry(func(error) bool { return false }))
 		stop := running(t, r)
 		for _, name := range []string{"a", "b", "c"} {

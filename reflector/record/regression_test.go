@@ -122,7 +122,7 @@ func TestReplayedTimeoutIsAProtocolError(t *testing.T) {
 			`{"at":"501s","frame":"list","options":{"resourceVersion":"0","limit":500}}`,
 		}, "\n")+"\n")
 		var got told
-		stop := running(t, reflector.New(replay, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithErrorHook(got.hook)))
+		stop := running(t, reflector.New(replay, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithErrorHandler(got.hook)))
 		<-replay.Done()
 		var failure *reflector.ProtocolError
 		require.ErrorAs(t, got.all()[0], &failure)

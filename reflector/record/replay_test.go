@@ -136,7 +136,7 @@ func TestFailuresOfARecordingAreWhatTheyWere(t *testing.T) {
 		var heard told
 		replay := open(t, text)
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
-		stop := running(t, reflector.New(replay, maps, reflector.WithErrorHook(heard.hook)))
+		stop := running(t, reflector.New(replay, maps, reflector.WithErrorHandler(heard.hook)))
 		<-replay.Done()
 		require.NoError(t, replay.Err())
 		synctest.Wait()

@@ -55,7 +55,7 @@
 //     replaced: the next transaction finds out ([ErrReplaced]).
 //   - P6. The store writes no Secret to a file unless AllowSecrets says so.
 //   - P7. Only Run works in the background.
-//   - P8. An object that cannot be encoded does not stop the others: the error hook and
+//   - P8. An object that cannot be encoded does not stop the others: the error handler and
 //     [State].Lacking report it. The file has the last state that could be encoded, or none. Until
 //     that changes, the file has no version for the object's scope, so that the next process lists
 //     the scope and finds the differences. The store tries again when the object changes, in Flush

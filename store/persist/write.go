@@ -191,7 +191,7 @@ func (nobody[T]) Start(*store.Snapshot[T]) {}
 
 func (nobody[T]) Commit(*store.Commit[T]) {}
 
-// flush writes the pending changes, and reports a failure to the error hook.
+// flush writes the pending changes, and reports a failure to the error handler.
 func (s *Store[T]) flush(all bool) error {
 	err := s.transact(all)
 	if err != nil && !errors.Is(err, ErrClosed) {

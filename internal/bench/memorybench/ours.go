@@ -33,7 +33,7 @@ func behind[T reflector.Object, S named](config *rest.Config, to store.Store[T],
 }
 
 func newPlain(config *rest.Config) (contender, error) {
-	return inCache(config, client.WithoutSharing())
+	return inCache(config, client.WithoutInterning())
 }
 
 func newInterned(config *rest.Config) (contender, error) { return inCache(config) }

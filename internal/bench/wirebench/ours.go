@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	unshared  = client.WithoutSharing()
+	unshared  = client.WithoutInterning()
 	unmanaged = client.WithoutManagedFields()
 )
 

@@ -33,16 +33,19 @@ type (
 	mirror    = reflector.KubernetesResourceReflector[*configMap]
 )
 
-// patience is how long anything may take before a scenario fails. A back-off alone can be half a minute.
+// patience is how long anything may take before a scenario fails. A back-off alone can be half a
+// minute.
 const patience = 90 * time.Second
 
-// world is a server, a reflector of the ConfigMaps of one of its namespaces, and what they say to each other.
+// world is a server, a reflector of the ConfigMaps of one of its namespaces, and what they say to
+// each other.
 type world struct {
 	*testing.T
 	server *apiserver.Server
 	mode   mode
 
-	// To be changed before start: where the ConfigMaps are, and what of the cache the reflector sees.
+	// To be changed before start: where the ConfigMaps are, and what of the cache the reflector
+	// sees.
 	namespace string
 	store     store.Store[*configMap]
 	opts      []reflector.Option
@@ -79,7 +82,8 @@ func (w *world) client(config *rest.Config) kubernetes.Interface {
 	w.Helper()
 	client, err := rest.HTTPClientFor(config)
 	require.NoError(w, err)
-	// Those of all clients of the server, whose configurations are equal but for the wrapper: client-go keeps one transport for them.
+	// Those of all clients of the server, whose configurations are equal but for the wrapper:
+	// client-go keeps one transport for them.
 	w.Cleanup(client.CloseIdleConnections)
 	clientset, err := kubernetes.NewForConfigAndClient(config, client)
 	require.NoError(w, err)
@@ -97,7 +101,7 @@ func (w *world) start() {
 		config := w.server.Config()
 		config.ContentType = "application/json" // in which the traffic can be read
 		config.Wrap(w.traffic.wrap)
-		note := reflector.WithErrorHook(func(_ context.Context, err error) {
+		note := reflector.WithErrorHandler(func(_ context.Context, err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.errs = append(w.errs, err)
@@ -135,7 +139,8 @@ func (w *world) awaitPhase(phase reflector.Phase) {
 	}
 }
 
-// insist does something until the server does not refuse it: one that was just started again may for a moment.
+// insist does something until the server does not refuse it: one that was just started again may
+// for a moment.
 func (w *world) insist(do func(context.Context) error) {
 	w.Helper()
 	var last error
@@ -179,8 +184,8 @@ func fill(ctx context.Context, configMaps typedcorev1.ConfigMapInterface, n int)
 	return group.Wait()
 }
 
-// change makes one ConfigMap of each fate: changed, deleted, deleted and made anew, and new. It expects what fill made, and may be called once for
-// each ten of them.
+// change makes one ConfigMap of each fate: changed, deleted, deleted and made anew, and new. It
+// expects what fill made, and may be called once for each ten of them.
 func (w *world) change(ten int) {
 	w.Helper()
 	name := func(i int) string { return fmt.Sprintf("%06d", 10*ten+i) }
@@ -210,8 +215,9 @@ func (w *world) remove(name string) {
 	})
 }
 
-// flood makes more changes than there is room for between the server and a reflector that does not read: an HTTP/2 stream takes 4 MiB. Those who
-// need to know that it was enough give a function that says so; it goes on until then.
+// flood makes more changes than there is room for between the server and a reflector that does not
+// read: an HTTP/2 stream takes 4 MiB. Those who need to know that it was enough give a function
+// that says so; it goes on until then.
 func (w *world) flood(enough func() bool) {
 	w.Helper()
 	large := strings.Repeat("x", 64<<10)
@@ -223,7 +229,8 @@ func (w *world) flood(enough func() bool) {
 	}
 }
 
-// requireEqual waits until the store has seen all that happened so far, and requires that it holds what the server lists.
+// requireEqual waits until the store has seen all that happened so far, and requires that it holds
+// what the server lists.
 func (w *world) requireEqual() {
 	w.Helper()
 	fence := store.Key{Namespace: w.namespace, Name: "fence-" + utilrand.String(8)} // others leave theirs in a namespace that is shared

@@ -59,7 +59,7 @@ func newMirror[T comparableObject](w *world, p *population, form func(T) any, de
 	config.Wrap(m.traffic.wrap)
 	api, err := client.ForResource[T](config, p.resource, w.namespace, decoding...)
 	require.NoError(w, err)
-	note := reflector.WithErrorHook(func(_ context.Context, err error) {
+	note := reflector.WithErrorHandler(func(_ context.Context, err error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.errs = append(m.errs, err)

@@ -53,7 +53,7 @@ func newSubjects() []*subject {
 		}},
 		{population{resource: pods, size: 500, make: newPod}, readPods, []decoding{
 			decoded("protobuf", inProtobuf, itself[*corev1.Pod]),
-			decoded("protobuf unshared", inProtobuf, itself[*corev1.Pod], client.WithoutSharing()),
+			decoded("protobuf unshared", inProtobuf, itself[*corev1.Pod], client.WithoutInterning()),
 		}},
 		{population{resource: configMaps, size: 500, make: newConfigMap}, readConfigMaps, []decoding{
 			decoded("protobuf", inProtobuf, itself[*corev1.ConfigMap]),
@@ -120,7 +120,8 @@ func enter(w *world, subjects []*subject) (entrants []*entrant) {
 	return entrants
 }
 
-// requireEqual waits until all mirrors have seen the last write of their resource, and compares each with what client-go reads.
+// requireEqual waits until all mirrors have seen the last write of their resource, and compares
+// each with what client-go reads.
 func requireEqual(w *world, entrants []*entrant, last map[*subject]string) {
 	w.Helper()
 	read := map[*subject]objects{}
@@ -192,7 +193,8 @@ func TestMirrorsHoldWhatClientGoReads(t *testing.T) {
 	}
 }
 
-// relist stops all mirrors, lets them miss changes and makes the server forget these, so that each has to list anew.
+// relist stops all mirrors, lets them miss changes and makes the server forget these, so that each
+// has to list anew.
 func relist(w *world, subjects []*subject, entrants []*entrant, last map[*subject]string) {
 	for _, e := range entrants {
 		e.stop()

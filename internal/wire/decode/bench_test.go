@@ -73,7 +73,7 @@ func jsonContenders() []func(testing.TB) contender {
 		theirs("incumbent", func(b []byte, p *corev1.Pod) error { return utiljson.Unmarshal(b, p) }),
 		theirs("encoding/json", func(b []byte, p *corev1.Pod) error { return gojson.Unmarshal(b, p) }),
 		theirs("bare", func(b []byte, p *corev1.Pod) error { return json.Unmarshal(b, p) }),
-		ours("plain", wire.JSON, WithoutSharing()),
+		ours("plain", wire.JSON, WithoutInterning()),
 		ours("sharing", wire.JSON),
 		ours("sharing,managedFields", wire.JSON, SkipManagedFields()),
 	}
@@ -82,7 +82,7 @@ func jsonContenders() []func(testing.TB) contender {
 func protobufContenders() []func(testing.TB) contender {
 	return []func(testing.TB) contender{
 		theirs("bare", func(b []byte, p *corev1.Pod) error { return p.Unmarshal(b) }),
-		ours("plain", wire.Protobuf, WithoutSharing()),
+		ours("plain", wire.Protobuf, WithoutInterning()),
 		ours("sharing", wire.Protobuf),
 		ours("sharing,managedFields", wire.Protobuf, SkipManagedFields()),
 	}

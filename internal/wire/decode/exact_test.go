@@ -26,7 +26,7 @@ func withContainers(n int) []byte {
 }
 
 func TestSlicesOfLargeElementsHaveNothingToSpare(t *testing.T) {
-	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutSharing()}} {
+	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutInterning()}} {
 		t.Run(name, func(t *testing.T) {
 			codec, err := For[*corev1.Pod](opts...)
 			require.NoError(t, err)

@@ -140,7 +140,7 @@ type decoders struct {
 
 func newDecoders() *decoders {
 	both := func(t reflect.Type) [2]*Decoder[any] {
-		return [2]*Decoder[any]{newErased(t), newErased(t, WithoutSharing())}
+		return [2]*Decoder[any]{newErased(t), newErased(t, WithoutInterning())}
 	}
 	return &decoders{both(reflect.TypeFor[foo]()), both(reflect.TypeFor[oddFoo]()), both(reflect.TypeFor[corev1.Pod]()), both(reflect.TypeFor[unstructured.Unstructured]())}
 }

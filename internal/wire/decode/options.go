@@ -20,42 +20,42 @@ type settings struct {
 func defaults() settings {
 	s := settings{shares: map[reflect.Type]bool{}}
 	for _, share := range []Option{
-		Share[map[string]string](),
-		Share[map[string]any](),
-		Share[[]string](),
-		Share[[]metav1.OwnerReference](),
-		Share[*metav1.FieldsV1](),
-		Share[*metav1.LabelSelector](),
-		Share[corev1.ResourceRequirements](),
-		Share[corev1.ResourceList](),
-		Share[[]corev1.EnvVar](),
-		Share[[]corev1.EnvFromSource](),
-		Share[[]corev1.ContainerPort](),
-		Share[[]corev1.VolumeMount](),
-		Share[[]corev1.Toleration](),
-		Share[[]corev1.TopologySpreadConstraint](),
-		Share[[]corev1.LocalObjectReference](),
-		Share[*corev1.Probe](),
-		Share[*corev1.Lifecycle](),
-		Share[*corev1.SecurityContext](),
-		Share[*corev1.PodSecurityContext](),
-		Share[*corev1.Affinity](),
-		Share[*corev1.ProjectedVolumeSource](),
+		Intern[map[string]string](),
+		Intern[map[string]any](),
+		Intern[[]string](),
+		Intern[[]metav1.OwnerReference](),
+		Intern[*metav1.FieldsV1](),
+		Intern[*metav1.LabelSelector](),
+		Intern[corev1.ResourceRequirements](),
+		Intern[corev1.ResourceList](),
+		Intern[[]corev1.EnvVar](),
+		Intern[[]corev1.EnvFromSource](),
+		Intern[[]corev1.ContainerPort](),
+		Intern[[]corev1.VolumeMount](),
+		Intern[[]corev1.Toleration](),
+		Intern[[]corev1.TopologySpreadConstraint](),
+		Intern[[]corev1.LocalObjectReference](),
+		Intern[*corev1.Probe](),
+		Intern[*corev1.Lifecycle](),
+		Intern[*corev1.SecurityContext](),
+		Intern[*corev1.PodSecurityContext](),
+		Intern[*corev1.Affinity](),
+		Intern[*corev1.ProjectedVolumeSource](),
 	} {
 		share.apply(&s)
 	}
 	return s
 }
 
-// Share makes objects share values of type X, in addition to the default types. X must be the exact
+// Intern makes objects share values of type X, in addition to the default types. X must be the exact
 // type of a struct's field or of the elements of a slice, a map or a pointer. map[string]any makes
 // objects share the objects and arrays inside of any.
-func Share[X any]() Option {
+func Intern[X any]() Option {
 	return Option{func(s *settings) { s.shares[reflect.TypeFor[X]()] = true }}
 }
 
-// WithoutSharing turns all sharing off; a later [Share] turns it on for one type.
-func WithoutSharing() Option {
+// WithoutInterning turns all sharing off; a later [Intern] turns it on for one type.
+func WithoutInterning() Option {
 	return Option{func(s *settings) { clear(s.shares) }}
 }
 

@@ -195,7 +195,7 @@ func TestDamagedObjectsAreDecodedAsTheIncumbentDoes(t *testing.T) {
 }
 
 func TestEqualStringsHaveTheSameMemory(t *testing.T) {
-	codec, err := For[*corev1.Pod](WithoutSharing())
+	codec, err := For[*corev1.Pod](WithoutInterning())
 	require.NoError(t, err)
 	d := codec.NewDecoder()
 	pod := func(node, message string) *corev1.Pod {

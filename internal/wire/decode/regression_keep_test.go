@@ -53,7 +53,7 @@ type keyKeeper struct {
 func TestMethodsMayKeepTheBytesTheyAreGiven(t *testing.T) {
 	const quick = `{"metadata":{"labels":{"a":"b"}},"field":"text","pointer":{"x":1},"map":{"k":[1,2]},"list":["q",5],"text":"t","raw":[3]}`
 	const want = `b "text" {"x":1} [1,2] [{"q"} {5}] t [3]`
-	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutSharing()}, "sharing what keeps": {Share[keepsJSON](), Share[[]keepsJSON]()}} {
+	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutInterning()}, "sharing what keeps": {Intern[keepsJSON](), Intern[[]keepsJSON]()}} {
 		ours, odd, keys := decoderOf[*keeper](t, opts...), decoderOf[*oddKeeper](t, opts...), decoderOf[*keyKeeper](t, opts...)
 		for range 3 {
 			for _, text := range []string{quick, " " + quick, `{"n":"1", ` + quick[1:]} {

@@ -63,7 +63,7 @@ func TestJSONOfEveryKindIsDecodedAsTheIncumbentDoes(t *testing.T) {
 	odd := 0
 	eachKind(t, func(t *testing.T, kind reflect.Type, fill func() runtime.Object) {
 		d := newErased(kind)
-		plain := newErased(kind, WithoutSharing())
+		plain := newErased(kind, WithoutInterning())
 		if d.codec.shape.odd {
 			odd++
 			t.Log("odd")

@@ -64,7 +64,7 @@ func TestPartsWithTheSameBytesAreTheSame(t *testing.T) {
 		assert.Same(t, &first.Ports[0], &second.Ports[0], format)
 		assert.Same(t, &first.VolumeMounts[0], &second.VolumeMounts[0], format)
 
-		a, b = decodeAll[*corev1.Pod](t, format, samePod(t, format), WithoutSharing())
+		a, b = decodeAll[*corev1.Pod](t, format, samePod(t, format), WithoutInterning())
 		assert.NotEqual(t, mapOf(a.Labels), mapOf(b.Labels), format)
 		assert.NotSame(t, a.Spec.SecurityContext, b.Spec.SecurityContext, format)
 	}
@@ -86,12 +86,12 @@ type plainSpec struct {
 
 func TestTypesOfOnesOwnAreShared(t *testing.T) {
 	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
-		a, b := decodeAll[*corev1.Pod](t, format, samePod(t, format), WithoutSharing(), Share[[]corev1.Container]())
+		a, b := decodeAll[*corev1.Pod](t, format, samePod(t, format), WithoutInterning(), Intern[[]corev1.Container]())
 		assert.Same(t, &a.Spec.Containers[0], &b.Spec.Containers[0], format)
 		assert.NotEqual(t, mapOf(a.Labels), mapOf(b.Labels), format)
 	}
 	data := `{"spec":{"structs":[{"base":"a"}],"pointers":[{"base":"b"}],"recurse":{"recurse":{"strings":["s"]}}}}`
-	a, b := decodeAll[*plain](t, wire.JSON, data, Share[[]fooBase](), Share[*plainSpec]())
+	a, b := decodeAll[*plain](t, wire.JSON, data, Intern[[]fooBase](), Intern[*plainSpec]())
 	assert.Same(t, &a.Spec.Structs[0], &b.Spec.Structs[0])
 	assert.NotSame(t, a.Spec.Pointers[0], b.Spec.Pointers[0])
 	assert.Same(t, a.Spec.Recurse, b.Spec.Recurse, "a type within itself")
@@ -99,12 +99,12 @@ func TestTypesOfOnesOwnAreShared(t *testing.T) {
 
 func TestAppendToASharedSliceCopiesIt(t *testing.T) {
 	data := `{"spec":{"strings":["a","b","c"],"probe":{"exec":{"command":["a","b","c"]}},"lists":{"a":[{"env":[{"name":"a"},{"name":"b"},{"name":"c"}]}]}}}`
-	a, _ := decodeAll[*plain](t, wire.JSON, data, Share[*corev1.ExecAction]())
+	a, _ := decodeAll[*plain](t, wire.JSON, data, Intern[*corev1.ExecAction]())
 	assert.Equal(t, 3, cap(a.Spec.Strings))
 	assert.Equal(t, 3, cap(a.Spec.Probe.Exec.Command))
 	assert.Equal(t, 3, cap(a.Spec.Lists["a"][0].Env))
 	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
-		p, _ := decodeAll[*corev1.Pod](t, format, samePod(t, format), Share[*corev1.Pod](), Share[[]corev1.Container]())
+		p, _ := decodeAll[*corev1.Pod](t, format, samePod(t, format), Intern[*corev1.Pod](), Intern[[]corev1.Container]())
 		for _, c := range p.Spec.Containers {
 			assert.Equal(t, len(c.Env), cap(c.Env), format)
 		}
@@ -173,7 +173,7 @@ func metadata(object []byte) string { return string(object[2 : 2+object[1]]) }
 
 func TestManagedFieldsAreSkipped(t *testing.T) {
 	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
-		for _, opts := range [][]Option{{SkipManagedFields()}, {SkipManagedFields(), WithoutSharing()}} {
+		for _, opts := range [][]Option{{SkipManagedFields()}, {SkipManagedFields(), WithoutInterning()}} {
 			data := samePod(t, format)
 			with, _ := decodeAll[*corev1.Pod](t, format, data)
 			require.Len(t, with.ManagedFields, 2)
@@ -289,7 +289,7 @@ func TestAMeterPausesLongerAndLonger(t *testing.T) {
 }
 
 func TestSharedBytesInMapsHaveNoSpareCapacity(t *testing.T) {
-	a, b := decodeAll[*corev1.Secret](t, wire.JSON, `{"data":{"a":"YWJjZA=="}}`, Share[map[string][]byte]())
+	a, b := decodeAll[*corev1.Secret](t, wire.JSON, `{"data":{"a":"YWJjZA=="}}`, Intern[map[string][]byte]())
 	require.Equal(t, mapOf(a.Data), mapOf(b.Data))
 	x, y := append(a.Data["a"], 'x'), append(b.Data["a"], 'y')
 	assert.Equal(t, "abcdx", string(x))

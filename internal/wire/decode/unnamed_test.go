@@ -21,14 +21,16 @@ type projection struct {
 	} `json:"spec"`
 }
 
-// withMuch returns an object with so many elements in fields that a projection does not name: at the top, beside what it names, and in front of it.
+// withMuch returns an object with so many elements in fields that a projection does not name: at
+// the top, beside what it names, and in front of it.
 func withMuch(elements int, space string) []byte {
 	much := strings.Repeat(`{"name":"x","values":["some text",1.5,true,null,{"deep":{"er":"\"quoted\""}}]},`, elements) + "0"
 	return fmt.Appendf(nil, `{"kind":"Pod",%s"much":[%s],"metadata":{"name":"a","namespace":"n","uid":"u"},"spec":{"containers":[%s],"nodeName":"node-1"},"status":{"list":[%s]}}`,
 		space, much, much, much)
 }
 
-// allocated returns how many bytes a call of f allocates: of several calls the least, since the runtime allocates by itself at times.
+// allocated returns how many bytes a call of f allocates: of several calls the least, since the
+// runtime allocates by itself at times.
 func allocated(f func()) uint64 {
 	f()
 	least := ^uint64(0)
@@ -45,7 +47,7 @@ func allocated(f func()) uint64 {
 // A field that the type does not name is passed over: nothing is made of it, however large it is.
 func TestFieldsThatAreNotNamedCostNoMemory(t *testing.T) {
 	for name, space := range map[string]string{"as servers write it": "", "with a space, by the library": " "} {
-		for sharing, opts := range map[string][]Option{"sharing": nil, "unshared": {WithoutSharing()}, "without managed fields": {SkipManagedFields()}} {
+		for sharing, opts := range map[string][]Option{"sharing": nil, "unshared": {WithoutInterning()}, "without managed fields": {SkipManagedFields()}} {
 			codec, err := For[*projection](opts...)
 			require.NoError(t, err)
 			var allocations [2]float64
@@ -76,7 +78,7 @@ func TestFieldsThatAreNamedCostMemory(t *testing.T) {
 		projection
 		Much any `json:"much"`
 	}
-	codec, err := For[*whole](WithoutSharing())
+	codec, err := For[*whole](WithoutInterning())
 	require.NoError(t, err)
 	d, data := codec.NewDecoder(), withMuch(300, "")
 	assert.Greater(t, allocated(func() {
@@ -89,9 +91,9 @@ func TestFieldsThatAreNamedCostMemory(t *testing.T) {
 func TestProjectionOfAPodMakesLittleOfIt(t *testing.T) {
 	data := podBytes(t, wire.JSON, false)[0]
 	measure := func(decode func()) (float64, uint64) { return testing.AllocsPerRun(20, decode), allocated(decode) }
-	wholeCodec, err := For[*corev1.Pod](WithoutSharing())
+	wholeCodec, err := For[*corev1.Pod](WithoutInterning())
 	require.NoError(t, err)
-	fewCodec, err := For[*projection](WithoutSharing(), SkipManagedFields())
+	fewCodec, err := For[*projection](WithoutInterning(), SkipManagedFields())
 	require.NoError(t, err)
 	whole, few := wholeCodec.NewDecoder(), fewCodec.NewDecoder()
 	wholeAllocations, wholeBytes := measure(func() { _, _ = whole.Decode(wire.JSON, data) })

@@ -13,7 +13,7 @@ import (
 )
 
 func TestUnstructuredPodsEqualThoseOfUtiljson(t *testing.T) {
-	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutSharing()}, "unmanaged": {SkipManagedFields()}} {
+	for name, opts := range map[string][]Option{"sharing": nil, "plain": {WithoutInterning()}, "unmanaged": {SkipManagedFields()}} {
 		d := decoderOf[*unstructured.Unstructured](t, opts...)
 		for _, unique := range []bool{false, true} {
 			for _, data := range podBytesOf(t, wire.JSON, makePods(2*period, unique)) {
@@ -58,7 +58,7 @@ func TestEqualObjectsInsideOfAnyAreShared(t *testing.T) {
 	assert.Equal(t, mapOf(labels(a)), mapOf(labels(b)))
 	assert.Same(t, list(a), list(b))
 
-	a, b = decodeAll[*unstructured.Unstructured](t, wire.JSON, text, WithoutSharing())
+	a, b = decodeAll[*unstructured.Unstructured](t, wire.JSON, text, WithoutInterning())
 	assert.NotEqual(t, mapOf(labels(a)), mapOf(labels(b)))
 	assert.NotSame(t, list(a), list(b))
 	a.Object["spec"].(map[string]any)["empty"].(map[string]any)["edited"] = true
