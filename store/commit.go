@@ -99,7 +99,8 @@ type Commit[T any] struct {
 	Changes []Change[T]
 
 	// Shared is nil at the beginning of a commit. A follower may store a value there, so that later
-	// followers of the same kind need not derive it from Changes again.
+	// followers of the same kind need not derive it from Changes again. It is an any, because this
+	// package does not know the types of followers.
 	Shared any
 }
 
