@@ -88,21 +88,6 @@ const (
 	idle // before the first input
 )
 
-// listing is the current list.
-type listing struct {
-	version string // the requested version
-	first   string // version of the first page, which is the version of the list
-	next    string // token of the requested page
-	limit   int64
-	whole   bool // an expired page token made the reflector list without pages
-	cycle   cycle
-	began   time.Time
-	pages   int64 // received pages
-	// paged is true once the server has split a list at version "0" into pages. It then has no
-	// watch cache that pages would bypass.
-	paged bool
-}
-
 // watching is the open watch.
 type watching struct {
 	opened time.Time
@@ -144,12 +129,6 @@ const (
 
 	// StreamsRest is how long the reflector lists before it tries a watch-list again.
 	StreamsRest = time.Hour
-
-	// maxListTime and maxListed bound a list whose continue tokens never end. etcd
-	// holds less than ten million objects; 2,000 pages of 500 take a minute or two.
-	maxListTime = 30 * time.Minute
-	maxListed   = 10_000_000
-	defaultPage = 500
 )
 
 // New returns the state before the first input.
@@ -236,66 +215,6 @@ func (p State) known() string {
 		return ""
 	}
 	return p.position
-}
-
-// list requests the first page of a list. Version "0" means the current content of the server's
-// watch cache. It is cheap, and sufficient for a reflector without a version.
-func (p State) list() (State, []Action) {
-	version := p.known()
-	if version == "" && !p.unavailable {
-		version = "0"
-	}
-	// A watch cache answers a list at a version only as a whole; the server sends a list with a
-	// limit to etcd. At "0" a watch cache ignores the limit, so the limit only affects servers
-	// without one.
-	limit := p.PageSize
-	if version != "" && version != "0" && !p.AlwaysPage && !p.listing.paged {
-		limit = 0
-	}
-	return p.ask(listing{version: version, limit: limit, paged: p.listing.paged})
-}
-
-func (p State) ask(l listing) (State, []Action) {
-	l.began = p.now
-	p.phase, p.listing = paging, l
-	return p, []Action{{Do: Discard}, {Do: AskPage, Version: l.version, Limit: l.limit}}
-}
-
-// page handles a page of a list.
-func (p State) page(in Input) (State, []Action) {
-	switch {
-	case p.phase == probing:
-		return p.probed(in)
-	case in.Version == "":
-		return p.trouble(NoResourceVersion)
-	case in.Next != "" && p.listing.cycle.closes(in.Next):
-		return p.trouble(RepeatedPage)
-	case in.Next != "" && p.listing.endless(p.now):
-		return p.trouble(EndlessList)
-	}
-	p.listing.pages++
-	if p.listing.first == "" {
-		// Later pages may be newer, if the server could not keep the first state that long. The
-		// watch then repeats changes that those pages already contain.
-		p.listing.first = in.Version
-	}
-	if in.Next == "" {
-		p.phase = replacing
-		return p, []Action{{Do: Keep}, {Do: Replace, Version: p.listing.first}}
-	}
-	p.listing.next = in.Next
-	p.listing.paged = p.listing.paged || p.listing.version == "0"
-	return p, []Action{{Do: Keep}, {Do: AskPage, Next: in.Next, Limit: p.listing.limit}}
-}
-
-// endless reports whether an unfinished list exceeds maxListTime or maxListed. A page without a
-// limit counts as one of the default size.
-func (l *listing) endless(now time.Time) bool {
-	size := l.limit
-	if size == 0 {
-		size = defaultPage
-	}
-	return now.Sub(l.began) > maxListTime || l.pages >= maxListed/size
 }
 
 // accept handles the server's acceptance of a watch.

@@ -80,7 +80,7 @@ func (t listType[T, L]) Page(list L) (Page[T], error) {
 			own.Elem().Set(item)
 			item = own
 		}
-		// newListType has checked the type.
+		// NewListType has checked the type.
 		p.Items[i] = item.Interface().(T)
 	}
 	return p, nil

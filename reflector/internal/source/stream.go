@@ -13,13 +13,13 @@ import (
 // methods.
 type Stream[T Object] interface {
 	// Next waits for events that arrived together. They stay valid until the next call, which tells
-	// the stream that the reflector has handled them. next returns io.EOF if the server closed the
-	// watch, errAwake if wake delivers a value first, and the error of ctx.
+	// the stream that the reflector has handled them. Next returns io.EOF if the server closed the
+	// watch, ErrAwake if wake delivers a value first, and the error of ctx.
 	Next(ctx context.Context, wake <-chan time.Time) ([]Event[T], error)
 	// Live tells the stream that the initial events are over. The reflector calls it before it
 	// replaces the store's content, which the stream may compare with.
 	Live()
-	// Close ends the watch, and waits for its end. It returns errNotClosed after closeTimeout.
+	// Close ends the watch, and waits for its end. It fails after CloseTimeout.
 	Close() error
 }
 
@@ -32,7 +32,7 @@ var (
 const CloseTimeout = 5 * time.Second
 
 // Drain receives from a channel until it is closed, as watch.Interface requires after Stop.
-// apimachinery's ProxyWatcher never closes its channel, so drain gives up after closeTimeout.
+// apimachinery's ProxyWatcher never closes its channel, so drain gives up after CloseTimeout.
 func Drain[E any](events <-chan E) error {
 	timeout := time.NewTimer(CloseTimeout)
 	defer timeout.Stop()
