@@ -192,8 +192,12 @@ func TestWhatAnInformerCovers(t *testing.T) {
 	addScope(t, i, store.Scope{Namespace: "n"}, server)
 	addScope(t, i, store.Scope{Cluster: "west", Shard: store.Shards(store.ByUID, 2)[0]}, server)
 	addScope(t, i, store.Scope{Cluster: "east"}, server)
+	assert.False(t, i.Covers(key("", "n")), "nothing is listed")
+	stop := start(t, i)
+	require.NoError(t, i.WaitForSync(t.Context()))
 	assert.True(t, i.Covers(key("", "n")))
 	assert.False(t, i.Covers(key("", "m")))
 	assert.False(t, i.Covers(key("west", "n")), "only some of them")
 	assert.True(t, i.Covers(key("east", "m")))
+	require.NoError(t, stop())
 }
