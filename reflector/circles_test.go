@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -255,7 +255,7 @@ func TestWatchThatDoesNotEndDoesNotHoldUpRun(t *testing.T) {
 		synctest.Wait()
 		before := time.Now()
 		require.NoError(t, stop())
-		assert.Equal(t, source.CloseTimeout, time.Since(before))
+		assert.Equal(t, stream.CloseTimeout, time.Since(before))
 	})
 }
 

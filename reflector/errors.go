@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -102,14 +102,14 @@ type Error struct {
 // Error names the reflector, the operation, the object, the resource version and the cause, in at
 // most 1 KiB.
 func (e *Error) Error() string {
-	s := fmt.Sprintf("reflector %s: %s", source.Cut(e.Reflector, source.MaxName), e.Op)
+	s := fmt.Sprintf("reflector %s: %s", stream.Cut(e.Reflector, stream.MaxName), e.Op)
 	if e.Key != (store.Key{}) {
-		s += fmt.Sprintf(" %q", source.Cut(e.Key.String(), source.MaxName))
+		s += fmt.Sprintf(" %q", stream.Cut(e.Key.String(), stream.MaxName))
 	}
 	if e.ResourceVersion != "" {
-		s += fmt.Sprintf(" at resource version %q", source.Cut(e.ResourceVersion, 64))
+		s += fmt.Sprintf(" at resource version %q", stream.Cut(e.ResourceVersion, 64))
 	}
-	return source.Cut(fmt.Sprintf("%s: %v", s, e.Err), source.MaxText)
+	return stream.Cut(fmt.Sprintf("%s: %v", s, e.Err), stream.MaxText)
 }
 
 // Unwrap returns Err.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/goleak"
@@ -264,7 +265,7 @@ func (s *scriptStream) Next(ctx context.Context, wake <-chan time.Time) ([]sourc
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-wake:
-		return nil, source.ErrAwake
+		return nil, stream.ErrAwake
 	case e := <-s.Watch.ResultChan():
 		if c, ok := e.Object.(carried); ok {
 			return []source.Event[*corev1.ConfigMap]{c.event}, nil

@@ -1,6 +1,9 @@
 package reflector
 
-import "github.com/kubereflector/kubereflector/reflector/internal/source"
+import (
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+)
 
 // Object is the metadata of a Kubernetes object, which the reflector needs. Object omits
 // comparable, so that one piece of machine code serves all pointer types.
@@ -18,7 +21,7 @@ var (
 	ErrNoClient = source.ErrNoClient
 
 	// ErrTable means that the server sent a Table, a format for display, instead of objects.
-	ErrTable = source.ErrTable
+	ErrTable = stream.ErrTable
 )
 
 // TypeError means that a watch event carried something other than an object of the reflector's

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
@@ -22,7 +23,7 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 		}
 		events, err := r.stream.Next(ctx, r.alarm.at(r.protocol.Alarm()))
 		switch {
-		case err == source.ErrAwake:
+		case err == stream.ErrAwake:
 			r.alarm.rang()
 			if !time.Now().Before(r.protocol.Alarm()) {
 				return protocol.Input{Kind: protocol.Elapsed}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
@@ -168,11 +169,11 @@ func TestLastEventOfAWatchListCounts(t *testing.T) {
 func TestFewUndecodableObjectsWithoutNameAndUIDAreTaken(t *testing.T) {
 	s := newStore()
 	staged := staging[*corev1.ConfigMap]{to: s}
-	for range 3 * source.MaxDetailed {
+	for range 3 * stream.MaxDetailed {
 		staged.take(&source.Event[*corev1.ConfigMap]{Type: watch.Added, Rejection: &store.Rejection{Err: errUndecodable}})
 	}
-	assert.Equal(t, source.MaxDetailed, staged.size)
+	assert.Equal(t, stream.MaxDetailed, staged.size)
 	var rejected *store.RejectedError
 	require.ErrorAs(t, staged.commit("9"), &rejected)
-	assert.Len(t, rejected.Rejections, source.MaxDetailed)
+	assert.Len(t, rejected.Rejections, stream.MaxDetailed)
 }

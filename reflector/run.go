@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
@@ -205,10 +206,10 @@ func (r *KubernetesResourceReflector[T]) report(ctx context.Context, err error) 
 	version := r.store.ResourceVersion()
 	if failure, ok := errors.AsType[*Error](err); ok {
 		if failure.Key != (store.Key{}) {
-			fields = append(fields, zap.String("key", source.Cut(failure.Key.String(), source.MaxName)))
+			fields = append(fields, zap.String("key", stream.Cut(failure.Key.String(), stream.MaxName)))
 		}
 		if failure.ResourceVersion != "" {
-			version = source.Cut(failure.ResourceVersion, source.MaxVersion)
+			version = stream.Cut(failure.ResourceVersion, stream.MaxVersion)
 		}
 	}
 	r.logger.Warn("reflecting failed", append(fields, zap.String("resourceVersion", version))...)

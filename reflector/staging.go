@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/watch"
@@ -36,7 +37,7 @@ func (s *staging[T]) begin() store.Batch[T] {
 // write adds a write to the batch.
 func (s *staging[T]) write(w store.Write[T]) {
 	if w.Err != nil && w.Key.Name == "" {
-		if w.Version.UID == "" && s.nameless >= source.MaxDetailed {
+		if w.Version.UID == "" && s.nameless >= stream.MaxDetailed {
 			return // the store has no key for the object
 		}
 		s.nameless++

@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"internal/masking": {},
 
 	"reflector/mapper":    {},
-	"reflector/client":    {"store", "internal/wire", "internal/wire/decode", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch"},
+	"reflector/client":    {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch"},
 	"reflector/record":    {"store", "reflector", "reflector/client", "internal/wire", "internal/wire/decode"},
 	"controller/leader":   {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
 	"controller/shard":    {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
@@ -50,11 +50,12 @@ func init() {
 	allowed["store/overlay"] = []string{"store"}
 	allowed["informer/ondemand"] = []string{"store"}
 	allowed["reflector/internal/protocol"] = []string{"store"}
-	allowed["reflector/internal/source"] = []string{"store", "internal/wire"}
-	allowed["reflector/internal/sharedwatch"] = []string{"store", "internal/wire", "reflector/internal/protocol", "reflector/internal/source"}
+	allowed["internal/wire/stream"] = []string{"store", "internal/wire", "internal/wire/decode"}
+	allowed["reflector/internal/source"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream"}
+	allowed["reflector/internal/sharedwatch"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source"}
 	for name, below := range allowed {
 		if name == "reflector" || slices.Contains(below, "reflector") {
-			below = append(below, "reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch")
+			below = append(below, "internal/wire/stream", "reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch")
 			allowed[name] = below
 		}
 		// Packages with informers need their guards.

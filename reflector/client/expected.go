@@ -1,17 +1,14 @@
 package client
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
 	"strings"
 	"sync/atomic"
 
-	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -62,13 +59,13 @@ func (x *expected) check(kind metav1.TypeMeta) error {
 		return nil
 	}
 	if kind.APIVersion != "" && x.version.Version != "" && group != x.version.Group {
-		return &MismatchError{What: "API group", Want: x.version.Group, Got: source.Cut(group, source.MaxName)}
+		return &MismatchError{What: "API group", Want: x.version.Group, Got: stream.Cut(group, stream.MaxName)}
 	}
 	if kind.Kind == "" {
 		return nil
 	}
 	want := x.given
-	if want == "" && kind.Kind != "Status" && len(kind.Kind) <= source.MaxName {
+	if want == "" && kind.Kind != "Status" && len(kind.Kind) <= stream.MaxName {
 		learned := x.learned.Load()
 		if learned == nil {
 			x.learned.CompareAndSwap(nil, &kind.Kind)
@@ -79,7 +76,7 @@ func (x *expected) check(kind metav1.TypeMeta) error {
 		}
 	}
 	if !strings.EqualFold(want, kind.Kind) {
-		return &MismatchError{What: "kind", Want: want, Got: source.Cut(kind.Kind, source.MaxName)}
+		return &MismatchError{What: "kind", Want: want, Got: stream.Cut(kind.Kind, stream.MaxName)}
 	}
 	return nil
 }
@@ -105,89 +102,9 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// check returns an error if a decoded object is not of the expected kind or namespace. bare is true
-// if the object does not state its kind.
-func (d *decoder[T]) check(object T, namespace string, format wire.Format, data []byte) (bare bool, err error) {
-	if err := d.of.checkNamespace(namespace); err != nil {
-		return false, err
-	}
-	kind, ok := kindOfObject(object)
-	if !ok {
-		kind = kindOfBytes(format, data, d.passed)
-	}
-	if kind == d.passed {
-		return kind.Kind == "", nil
-	}
-	if err := d.of.expected.check(kind); err != nil {
-		return false, err
-	}
-	d.passed = kind
-	return kind.Kind == "", nil
-}
-
 func (r *Resource[T]) checkNamespace(namespace string) error {
 	if r.namespace != "" && namespace != r.namespace {
-		return &MismatchError{What: "namespace", Want: r.namespace, Got: source.Cut(namespace, source.MaxName)}
+		return &MismatchError{What: "namespace", Want: r.namespace, Got: stream.Cut(namespace, stream.MaxName)}
 	}
 	return nil
 }
-
-// kindOfObject returns the kind that an object states. It returns false if T has no field for it.
-func kindOfObject(object any) (metav1.TypeMeta, bool) {
-	if kinded, ok := object.(kinded); ok {
-		switch own := kinded.GetObjectKind().(type) {
-		case *metav1.TypeMeta:
-			if own != nil {
-				return *own, true
-			}
-		case *unstructured.Unstructured:
-			return metav1.TypeMeta{Kind: own.GetKind(), APIVersion: own.GetAPIVersion()}, true
-		}
-	}
-	return metav1.TypeMeta{}, false
-}
-
-// kindOfBytes returns the kind that the bytes of an object state. It returns nothing for protobuf,
-// which has the kind in the envelope. It reuses the strings of last if they are equal.
-func kindOfBytes(format wire.Format, data []byte, last metav1.TypeMeta) (kind metav1.TypeMeta) {
-	if format != wire.JSON {
-		return kind
-	}
-	if data = trimSpace(data); len(data) == 0 || data[0] != '{' {
-		return kind
-	}
-	for b := data[1:]; kind.Kind == "" || kind.APIVersion == ""; b = b[1:] {
-		b = trimSpace(b)
-		n := wire.ValueLength(b)
-		if n < 2 || b[0] != '"' {
-			return kind
-		}
-		name := b[1 : n-1]
-		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ':' {
-			return kind
-		}
-		b = trimSpace(b[1:])
-		if n = wire.ValueLength(b); n <= 0 {
-			return kind
-		}
-		if b[0] == '"' && string(name) == "kind" {
-			kind.Kind = textOr(b[1:n-1], last.Kind)
-		} else if b[0] == '"' && string(name) == "apiVersion" {
-			kind.APIVersion = textOr(b[1:n-1], last.APIVersion)
-		}
-		if b = trimSpace(b[n:]); len(b) == 0 || b[0] != ',' {
-			return kind
-		}
-	}
-	return kind
-}
-
-// textOr returns b as a string. It returns last if both are equal, to save an allocation.
-func textOr(b []byte, last string) string {
-	if string(b) == last {
-		return last
-	}
-	return string(b)
-}
-
-func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,9 +40,7 @@ type Resource[T source.Object] struct {
 	protobuf  bool        // requested from the server
 	onlyJSON  atomic.Bool // the server refused other content types
 
-	mu    sync.Mutex    // protects the fields below
-	spare []*decoder[T] // idle decoders, with their tables of repeated values
-	keep  int           // the largest length of spare
+	decoders stream.Pool[T]
 }
 
 // ResourceList is a list of the objects of a [Resource].
@@ -179,25 +177,15 @@ func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptio
 		r.missed(resource, err)
 		return none, err
 	}
-	defer a.close()
-	data, err := a.all(r.options.maxObjectBytes)
+	defer a.Close()
+	object, key, err := r.reader().Object(a)
+	if err == nil && key.Name != name {
+		err = a.Fail(nil, &MismatchError{What: "name", Want: stream.Cut(name, stream.MaxName), Got: stream.Cut(key.Name, stream.MaxName)})
+	}
 	if err != nil {
 		return none, err
 	}
-	d := r.decoder()
-	defer r.giveBack(d)
-	format, _ := a.named()
-	decoded, err := d.decode(format, data)
-	if err != nil {
-		return none, err
-	}
-	if _, err = d.check(decoded.object, decoded.key.Namespace, format, data); err == nil && decoded.key.Name != name {
-		err = &MismatchError{What: "name", Want: source.Cut(name, source.MaxName), Got: source.Cut(decoded.key.Name, source.MaxName)}
-	}
-	if err != nil {
-		return none, a.fail(nil, err)
-	}
-	return decoded.object, nil
+	return object, nil
 }
 
 // List returns a page of objects. It returns a [*DecodeError] if one of them does not fit T, and a

@@ -1,18 +1,15 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"mime"
 	"net/http"
-	"net/url"
-	"strings"
+	"reflect"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,74 +33,27 @@ var (
 	ErrTooLarge = wire.ErrTooLarge
 	// ErrContentType means that a response has a content type that the request does not accept. A
 	// proxy may have answered instead of the API server.
-	ErrContentType = errors.New("content type that was not asked for")
+	ErrContentType = stream.ErrContentType
+)
+
+type (
+	// ResponseError means that a request of a [Resource] failed, in one of four ways:
+	//
+	//   - The response is unreadable: [ErrMalformed], [ErrTruncated], [ErrTooLarge] or
+	//     [ErrContentType].
+	//   - The response has no object of the resource: [reflector.ErrTable], [*MismatchError],
+	//     [*reflector.TypeError] or [*reflector.EventTypeError].
+	//   - The connection broke.
+	//   - The server rejected the request: *StatusError of k8s.io/apimachinery/pkg/api/errors.
+	ResponseError = stream.ResponseError
+
+	// DecodeError means that an object from the server does not fit T.
+	DecodeError = stream.DecodeError
 )
 
 // RedirectError means that a server redirected a request to another host or scheme. The client does
 // not follow the redirect, because it would send its credentials there.
 type RedirectError = restguard.RedirectError
-
-// ResponseError means that a request of a [Resource] failed, in one of four ways:
-//
-//   - The response is unreadable: [ErrMalformed], [ErrTruncated], [ErrTooLarge] or
-//     [ErrContentType].
-//   - The response has no object of the resource: [reflector.ErrTable], [*MismatchError], [*reflector.TypeError] or
-//     [*reflector.EventTypeError].
-//   - The connection broke.
-//   - The server rejected the request: *StatusError of k8s.io/apimachinery/pkg/api/errors.
-type ResponseError struct {
-	// Request is the request, such as "GET https://host/api/v1/pods?watch=true".
-	Request string
-	// Code is the status code if the server rejected the request, and 0 otherwise.
-	Code int
-	// ContentType is the Content-Type of the response; empty if it is not known.
-	ContentType string
-	// Head is the beginning of the response, or of a watch event's object: at most 512 bytes. It
-	// may contain a part of a Secret, so error texts do not include it.
-	Head []byte
-	Err  error
-}
-
-// Error names the request, the cause, and the response's status code and content type. It does not
-// quote objects, and has at most 1 KiB.
-func (e *ResponseError) Error() string {
-	const mostRequest = 320
-	text := source.Cut(e.Request, mostRequest) + ": " + source.Cut(e.cause(), source.MaxMessage)
-	var of []string
-	if e.Code != 0 {
-		of = append(of, fmt.Sprintf("status %d %s", e.Code, http.StatusText(e.Code)))
-	}
-	if e.ContentType != "" {
-		of = append(of, fmt.Sprintf("content type %q", source.Cut(e.ContentType, 64)))
-	}
-	if len(of) > 0 {
-		text += " (" + strings.Join(of, ", ") + ")"
-	}
-	return source.Cut(text, source.MaxText)
-}
-
-func (e *ResponseError) cause() string {
-	text := e.Err.Error()
-	if e.Code != 0 && isUnexpected(e.Err) {
-		return "the answer is no Status of an API server, so a proxy or load balancer may have refused the request: " + text
-	}
-	// net/http quotes the bytes that it received instead of HTTP.
-	if before, after, ok := strings.Cut(text, "malformed HTTP "); ok {
-		what, _, _ := strings.Cut(after, "\"")
-		return before + "malformed HTTP " + what + "that is not shown: the port may speak TLS, HTTP/2 or something else"
-	}
-	return text
-}
-
-// isUnexpected reports whether client-go made the status error from the HTTP status code. Such an
-// error does not come from the API server.
-func isUnexpected(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-// Unwrap returns Err.
-func (e *ResponseError) Unwrap() error { return e.Err }
 
 var (
 	metaVersion = schema.GroupVersion{Version: "v1"}
@@ -167,7 +117,7 @@ func (r *Resource[T]) accepts() string {
 
 // open sends a request for a list or a watch. If a server rejects the accepted content types, the
 // Resource requests JSON from then on, which every server speaks.
-func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*answer, error) {
+func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stream.Response, error) {
 	resource, err := r.plural(ctx)
 	if err != nil {
 		return nil, err
@@ -193,117 +143,66 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*answ
 	}
 }
 
-// answer is a response whose body is being read.
-type answer struct {
-	request     string
-	contentType string // the response's Content-Type; empty if it is not known
-	body        io.ReadCloser
-}
-
 // ask sends a request, and checks the content type of the response.
-func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*answer, error) {
-	a := &answer{request: "GET " + request.URL().Redacted()}
-	body, err := request.Stream(context.WithValue(ctx, contentTypeKey{}, &a.contentType))
+func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*stream.Response, error) {
+	a := &stream.Response{Request: "GET " + request.URL().Redacted()}
+	body, err := request.Stream(context.WithValue(ctx, contentTypeKey{}, &a.ContentType))
 	if err != nil {
-		return nil, a.refused(err)
+		return nil, a.Refused(err)
 	}
-	a.body = body
-	if a.contentType == "" {
-		return a, nil
-	}
-	if _, ok := a.named(); !ok {
-		defer a.close()
-		head := make([]byte, headSize)
-		n, _ := a.body.Read(head)
-		return nil, a.fail(head[:n], errNotObjects)
-	}
-	return a, nil
+	a.Body = body
+	return a, a.Expect()
 }
 
-// errNotObjects is the error for a response such as a proxy's page.
-var errNotObjects = fmt.Errorf("%w: want JSON or protobuf; a proxy or a login page may have answered instead of the API server", ErrContentType)
-
-// refused wraps the error of a request without a response, or with a status error.
-func (a *answer) refused(err error) error {
-	failure := &ResponseError{Request: a.request, ContentType: a.contentType, Err: source.Bound(err)}
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		failure.Code = int(status.Status().Code)
+// reader returns the reader of the resource's responses.
+func (r *Resource[T]) reader() *stream.Reader[T] {
+	return &stream.Reader[T]{
+		Resource: r.name, Type: reflect.TypeFor[T]().String(),
+		NewDecoder: r.newDecoder, Unknown: r.options.unknown,
+		MaxObjectBytes: r.options.maxObjectBytes, Decoders: r.options.decoders, Pool: &r.decoders,
+		CheckKind: r.expected.check, CheckList: r.expected.checkList, CheckNamespace: r.checkNamespace,
 	}
-	if of, ok := err.(*url.Error); ok {
-		failure.Err = of.Err // its text repeats the URL
-	}
-	return failure
 }
 
-// headSize is the size of a ResponseError's Head in bytes.
-const headSize = 512
-
-// named returns the format of the content type.
-func (a *answer) named() (wire.Format, bool) {
-	switch media, _, err := mime.ParseMediaType(a.contentType); {
-	case err == nil && media == mediaJSON:
-		return wire.JSON, true
-	case err == nil && media == mediaProtobuf:
-		return wire.Protobuf, true
+// newDecoder returns a decoder of objects. It calls report for fields that T lacks, if the options
+// ask for that.
+func (r *Resource[T]) newDecoder(report func(error)) *decode.Decoder[T] {
+	codec, options := r.codec, &r.options
+	if options.unknown != nil {
+		// The codec was made with the same options without an error.
+		opts := append(options.decoding[:len(options.decoding):len(options.decoding)], decode.ReportUnknown(report))
+		codec, _ = decode.For[T](opts...)
 	}
-	return wire.JSON, false
+	return codec.NewDecoder()
 }
 
-// open returns the format, and the whole body. If the caller supplied the REST client, the content
-// type may be unknown, and the first byte determines the format. A protobuf list begins with "k8s".
-// A protobuf event begins with the high byte of its length, which is small.
-func (a *answer) open() (wire.Format, io.Reader, error) {
-	if a.contentType != "" {
-		format, _ := a.named()
-		return format, a.body, nil
-	}
-	first := make([]byte, 1, headSize)
-	if _, err := io.ReadFull(a.body, first); err != nil {
-		return wire.JSON, io.MultiReader(bytes.NewReader(nil), failing{err}), nil
-	}
-	whole := io.MultiReader(bytes.NewReader(first), a.body)
-	switch c := first[0]; {
-	case c == '{' || c == ' ' || c == '\t' || c == '\r' || c == '\n':
-		return wire.JSON, whole, nil
-	case c == 'k' || c < '\t':
-		return wire.Protobuf, whole, nil
-	}
-	n, _ := a.body.Read(first[1:headSize])
-	return wire.JSON, nil, a.fail(first[:1+n], errNotObjects)
-}
-
-// failing is a reader that returns only an error.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// all returns the whole body.
-func (a *answer) all(limit int) ([]byte, error) {
-	if limit == 0 {
-		limit = wire.DefaultLimit
-	}
-	data, err := io.ReadAll(io.LimitReader(a.body, int64(limit)+1))
-	if err == nil && len(data) > limit {
-		err = ErrTooLarge
-	}
+// list reads a page of objects.
+func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], wire.ListMeta, error) {
+	a, err := r.open(ctx, &opts)
 	if err != nil {
-		return nil, a.fail(data[:min(len(data), headSize)], err)
+		return source.Page[T]{}, wire.ListMeta{}, err
 	}
-	return data, nil
+	defer a.Close()
+	return r.reader().List(a, w.Skip(), w.Take)
 }
 
-// fail wraps the error that ended the reading of the body.
-func (a *answer) fail(head []byte, err error) error {
-	failure := &ResponseError{Request: a.request, ContentType: a.contentType, Head: bytes.Clone(head), Err: err}
-	var cut *wire.Error
-	if errors.As(err, &cut) {
-		failure.Head, failure.Err = bytes.Clone(cut.Head), fmt.Errorf("%w at byte %d", cut.Err, cut.Offset)
+// watch opens a watch.
+func (r *Resource[T]) watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (*stream.Watch[T], error) {
+	opts.Watch = true
+	ctx, cancel := context.WithCancel(ctx)
+	a, err := r.open(ctx, &opts)
+	if err != nil {
+		cancel()
+		return nil, err
 	}
-	return failure
+	reader := r.reader()
+	return reader.Watch(ctx, cancel, a, reader.Frames(a), isWatchList(&opts), w.Skip()), nil
 }
 
-func (a *answer) close() { _ = a.body.Close() }
+// isWatchList reports whether a watch begins with all objects.
+func isWatchList(opts *metav1.ListOptions) bool {
+	return opts.SendInitialEvents != nil && *opts.SendInitialEvents
+}
 
 // contentTypeKey is the context key of the variable that receives the content type of a response.
 type contentTypeKey struct{}

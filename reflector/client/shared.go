@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/sharedwatch"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -188,11 +190,34 @@ func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (sh
 		cancel()
 		return nil, err
 	}
-	return ending{&answerFrames{answer: a, limit: s.options.maxObjectBytes}, cancel}, nil
+	return ending{responseTap{s.reader().Frames(a)}, cancel}, nil
 }
 
 func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
-	return s.follow(ctx, cancel, m.Answer().(*answer), m, opts, w)
+	return s.reader().Watch(ctx, cancel, m.Answer().(*stream.Response), memberFrames{m}, isWatchList(&opts), w.Skip())
+}
+
+// responseTap shares the frames of a response.
+type responseTap struct{ *stream.ResponseFrames }
+
+func (t responseTap) Next(ctx context.Context) (sharedwatch.Batch, error) {
+	frames, _, err := t.ResponseFrames.Next(ctx)
+	return sharedwatch.Batch{Frames: frames}, err
+}
+
+func (t responseTap) Response() any { return t.ResponseFrames.Response() }
+
+// memberFrames are the frames of a shared watch that a member receives.
+type memberFrames struct{ *sharedwatch.Member }
+
+func (f memberFrames) Next(ctx context.Context) (*wire.Batch, stream.Others, error) {
+	came, err := f.Member.Next(ctx)
+	return came.Frames, others(came), err
+}
+
+// others returns the events of other shards in a batch.
+func others(of sharedwatch.Batch) stream.Others {
+	return stream.Others{Count: of.OutOfShard, Version: of.Version.String(), Added: of.Added}
 }
 
 // clientTaps shares the watches of a client that decodes the objects.
@@ -233,7 +258,7 @@ func (s *memberStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]so
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-wake:
-		return nil, source.ErrAwake
+		return nil, stream.ErrAwake
 	case events, open := <-s.batches:
 		if !open {
 			return nil, io.EOF
@@ -248,7 +273,7 @@ func (s *memberStream[T]) Live() {
 
 func (s *memberStream[T]) Close() error {
 	s.cancel()
-	return source.Drain(s.batches)
+	return stream.Drain(s.batches)
 }
 
 func (s *memberStream[T]) run(ctx context.Context) {
@@ -260,7 +285,7 @@ func (s *memberStream[T]) run(ctx context.Context) {
 		for _, e := range came.Events {
 			events = append(events, source.ReadEvent[T](e))
 		}
-		if e, ok := othersEvent[T](came); ok {
+		if e, ok := stream.OthersEvent[T](others(came)); ok {
 			events = append(events, e)
 		}
 		if len(events) > 0 {
@@ -274,18 +299,4 @@ func (s *memberStream[T]) run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// othersEvent returns an event that stands for the events of other shards in a haul. If the haul
-// only reports the progress of a watch-list, the event is a bookmark without a version.
-func othersEvent[T source.Object](of sharedwatch.Batch) (source.Event[T], bool) {
-	e := source.Event[T]{Type: watch.Modified, OutOfShard: of.OutOfShard}
-	switch {
-	case of.OutOfShard == 0:
-		return source.Event[T]{Type: watch.Bookmark}, of.Added
-	case of.Added:
-		e.Type = watch.Added
-	}
-	e.ResourceVersion = of.Version.String()
-	return e, true
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
@@ -58,7 +59,7 @@ var causes = []struct {
 	{"truncated", wire.ErrTruncated},
 	{"tooLarge", wire.ErrTooLarge},
 	{"contentType", client.ErrContentType},
-	{"table", source.ErrTable},
+	{"table", stream.ErrTable},
 	{"notServed", protocol.ErrNotServed},
 	{"noKind", client.ErrNoKind},
 	{"clusterScoped", client.ErrClusterScoped},

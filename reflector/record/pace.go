@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 )
 
 // ReplayOption configures a [Replay].
@@ -73,7 +73,7 @@ func (p *pace) past(at offset) bool {
 	return p.steps == nil && p.speed > 0 && time.Now().After(p.began.Add(p.scaled(at)))
 }
 
-// pass waits for the time of a frame. It returns source.ErrAwake if wake delivers a value first, and the
+// pass waits for the time of a frame. It returns stream.ErrAwake if wake delivers a value first, and the
 // error of ctx. The caller calls handled when the reflector has handled the frame, so that Step
 // returns.
 func (p *pace) pass(ctx context.Context, wake <-chan time.Time, l *line) (handled func(), err error) {
@@ -82,7 +82,7 @@ func (p *pace) pass(ctx context.Context, wake <-chan time.Time, l *line) (handle
 		case step := <-p.steps:
 			return func() { step <- l.shown() }, nil
 		case <-wake:
-			return nil, source.ErrAwake
+			return nil, stream.ErrAwake
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -96,7 +96,7 @@ func (p *pace) pass(ctx context.Context, wake <-chan time.Time, l *line) (handle
 		select {
 		case <-timer.C:
 		case <-wake:
-			return nil, source.ErrAwake
+			return nil, stream.ErrAwake
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/masking"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -174,7 +175,7 @@ func (r *Recorder) start(head heading) (stop func()) {
 		close(r.wake)
 		r.wake = nil
 		r.mu.Unlock()
-		timeout := time.NewTimer(source.CloseTimeout)
+		timeout := time.NewTimer(stream.CloseTimeout)
 		defer timeout.Stop()
 		select {
 		case <-done:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -308,7 +309,7 @@ func (s replaySource[T]) Check() error {
 
 func (s replaySource[T]) List(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], error) {
 	p, err := s.Replay.list(ctx, request{verb: frameList, opts: opts, probe: w.Probe != nil})
-	source.FilterPage(w.Shards, &p) // the recording may contain other shards
+	stream.FilterPage(w.Shards, &p) // the recording may contain other shards
 	return p, err
 }
 

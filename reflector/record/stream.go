@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,7 +62,7 @@ func (s *replayStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]so
 func stayOpen(ctx context.Context, wake <-chan time.Time) error {
 	select {
 	case <-wake:
-		return source.ErrAwake
+		return stream.ErrAwake
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,7 +64,7 @@ func (c *ClientEvents) Next(ctx context.Context) (Batch, error) {
 // Close stops the watch, and waits for its end.
 func (c *ClientEvents) Close() {
 	c.Watch.Stop()
-	_ = source.Drain(c.Watch.ResultChan())
+	_ = stream.Drain(c.Watch.ResultChan())
 }
 
 // notice is the information about an event that is available without decoding.

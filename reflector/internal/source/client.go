@@ -4,16 +4,10 @@ import (
 	"context"
 	"reflect"
 
-	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
-
-// Object is the metadata of a Kubernetes object, which the reflector needs. Object omits
-// comparable, so that one piece of machine code serves all pointer types.
-type Object interface {
-	metav1.Object
-}
 
 // Client lists and watches one resource. Every typed client from Kubernetes' code generator is a
 // Client: clientset.CoreV1().Pods("default") is a Client[*corev1.Pod, *corev1.PodList].
@@ -70,10 +64,6 @@ type provider[T Object] interface {
 	Source(self any) Source[T]
 }
 
-// HoldsFunc reports whether the store holds an object at a version, so that the decoder can skip
-// it. It is nil if the decoder must decode every object.
-type HoldsFunc func(store.Key, store.Version) bool
-
 // Wants tells a source which objects the reflector needs.
 type Wants[T Object] struct {
 	Holds  HoldsFunc // if not nil: skip objects that the store holds
@@ -89,6 +79,9 @@ type Wants[T Object] struct {
 	// contradicts earlier answers.
 	Probe func(Page[T]) bool
 }
+
+// Skip returns the objects to leave out.
+func (w Wants[T]) Skip() stream.Skip { return stream.Skip{Holds: w.Holds, Shards: w.Shards} }
 
 // Of returns the source of a client.
 func Of[T Object, L any](client Client[T, L]) Source[T] {
@@ -123,10 +116,10 @@ func (s *ClientSource[T, L]) List(ctx context.Context, opts metav1.ListOptions, 
 	}
 	list, err := s.client.List(ctx, opts)
 	if err != nil {
-		return Page[T]{}, Bound(err)
+		return Page[T]{}, stream.Bound(err)
 	}
 	p, err := s.lists.Page(list)
-	FilterPage(w.Shards, &p)
+	stream.FilterPage(w.Shards, &p)
 	return p, err
 }
 
@@ -154,7 +147,7 @@ func (s *ClientSource[T, L]) Open(ctx context.Context, opts metav1.ListOptions) 
 	if err == nil && IsNil(w) {
 		err = ErrNoWatch
 	}
-	return w, Bound(err)
+	return w, stream.Bound(err)
 }
 
 // IsNil reports whether value is nil, or an interface that holds a nil pointer.

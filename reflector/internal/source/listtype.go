@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,7 +12,7 @@ import (
 
 // listType extracts the objects of type T from a list of type L. Generated lists share no interface
 // for their items, so newListType finds the field by reflection, once.
-type listType[T, L any] struct {
+type listType[T Object, L any] struct {
 	field []int // index of the field Items
 	// pointers is true if the elements of Items have type T. Otherwise T is a pointer to them.
 	pointers bool
@@ -30,7 +31,7 @@ func (e *ListTypeError) Error() string {
 	return fmt.Sprintf("%s is no list of %s: want a pointer to a struct with list metadata and a field Items", e.List, e.Object)
 }
 
-func NewListType[T, L any]() listType[T, L] {
+func NewListType[T Object, L any]() listType[T, L] {
 	object, list := reflect.TypeFor[T](), reflect.TypeFor[L]()
 	bad := listType[T, L]{Err: &ListTypeError{List: list.String(), Object: object.String()}}
 	if list.Kind() != reflect.Pointer || list.Elem().Kind() != reflect.Struct {
@@ -57,13 +58,13 @@ func (t listType[T, L]) Page(list L) (Page[T], error) {
 		return Page[T]{}, ErrNoList
 	}
 	if IsTable(list) {
-		return Page[T]{}, ErrTable
+		return Page[T]{}, stream.ErrTable
 	}
 	metadata, err := meta.ListAccessor(list)
 	if err != nil {
 		return Page[T]{}, err
 	}
-	if err := CheckVersion(metadata.GetResourceVersion()); err != nil {
+	if err := stream.CheckVersion(metadata.GetResourceVersion()); err != nil {
 		return Page[T]{}, err
 	}
 	items := reflect.ValueOf(list).Elem().FieldByIndex(t.field)

@@ -2,10 +2,10 @@ package source
 
 import (
 	"context"
-	"errors"
 	"io"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -14,38 +14,13 @@ import (
 type Stream[T Object] interface {
 	// Next waits for events that arrived together. They stay valid until the next call, which tells
 	// the stream that the reflector has handled them. Next returns io.EOF if the server closed the
-	// watch, ErrAwake if wake delivers a value first, and the error of ctx.
+	// watch, stream.ErrAwake if wake delivers a value first, and the error of ctx.
 	Next(ctx context.Context, wake <-chan time.Time) ([]Event[T], error)
 	// Live tells the stream that the initial events are over. The reflector calls it before it
 	// replaces the store's content, which the stream may compare with.
 	Live()
-	// Close ends the watch, and waits for its end. It fails after CloseTimeout.
+	// Close ends the watch, and waits for its end. It fails after stream.CloseTimeout.
 	Close() error
-}
-
-var (
-	ErrAwake     = errors.New("wake delivered a value")
-	errNotClosed = errors.New("client did not close the channel of its watch after Stop")
-)
-
-// CloseTimeout is how long a stream waits for a watch to close its channel after Stop.
-const CloseTimeout = 5 * time.Second
-
-// Drain receives from a channel until it is closed, as watch.Interface requires after Stop.
-// apimachinery's ProxyWatcher never closes its channel, so drain gives up after CloseTimeout.
-func Drain[E any](events <-chan E) error {
-	timeout := time.NewTimer(CloseTimeout)
-	defer timeout.Stop()
-	for {
-		select {
-		case _, open := <-events:
-			if !open {
-				return nil
-			}
-		case <-timeout.C:
-			return errNotClosed
-		}
-	}
 }
 
 // maxTogether is the largest number of events that a clientStream combines.
@@ -64,7 +39,7 @@ func (s *ClientStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Ev
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-wake:
-		return nil, ErrAwake
+		return nil, stream.ErrAwake
 	case e, open := <-s.Watch.ResultChan():
 		if !open {
 			return nil, io.EOF
@@ -91,7 +66,7 @@ func (s *ClientStream[T]) Live() {
 
 func (s *ClientStream[T]) Close() error {
 	s.Watch.Stop()
-	return Drain(s.Watch.ResultChan())
+	return stream.Drain(s.Watch.ResultChan())
 }
 
 // filtered is a stream that replaces the events of objects outside some shards.
@@ -111,7 +86,7 @@ func FilterStream[T Object](s Stream[T], shards *Shards) Stream[T] {
 func (s filtered[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Event[T], error) {
 	events, err := s.Stream.Next(ctx, wake)
 	for i := range events {
-		filterEvent(s.shards, &events[i])
+		events[i].Filter(s.shards)
 	}
 	return events, err
 }

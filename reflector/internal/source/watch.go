@@ -57,7 +57,7 @@ func (w *Watch[T]) run() {
 			return
 		}
 		for i := range events {
-			if e := &events[i]; e.OutOfShard == 0 && !w.send(e.watchEvent()) {
+			if e := &events[i]; e.OutOfShard == 0 && !w.send(watchEvent(e)) {
 				return
 			}
 		}
@@ -78,7 +78,7 @@ func (w *Watch[T]) send(e watch.Event) bool {
 
 // watchEvent converts an event to a watch.Event. An event without a runtime.Object becomes an ERROR
 // event with a status.
-func (e *Event[T]) watchEvent() watch.Event {
+func watchEvent[T Object](e *Event[T]) watch.Event {
 	object, ok := any(e.Object).(runtime.Object)
 	err := e.Err
 	switch {

@@ -1,4 +1,4 @@
-package client
+package stream
 
 import (
 	"runtime"
@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 )
 
 const (
@@ -60,16 +59,16 @@ func (p *part[R]) wait(or <-chan struct{}) bool {
 // pipeline decodes frames on several goroutines. One goroutine, the reader, cuts the input into
 // frames. The parts that add returns have the order of the frames. The reader also decodes if it
 // has no helpers or they cannot keep up. Without helpers, a pipeline only calls decode.
-type pipeline[T source.Object, R any] struct {
-	of *Resource[T]
+type pipeline[D, R any] struct {
+	pool pool[D]
 	// decode appends the result of a batch. Several goroutines call it at once.
-	decode func(*decoder[T], *R, *wire.Batch)
+	decode func(D, *R, *wire.Batch)
 	// eager is true for watches: the pipeline decodes data at once, because more data may not come.
 	// For lists it is false: one part waits for the next, so that a short list needs no helper.
 	eager bool
 
-	own     *decoder[T] // of the reader
-	helpers int         // at most
+	own     D   // of the reader
+	helpers int // at most
 	helping sync.WaitGroup
 
 	mu      sync.Mutex // protects the fields below
@@ -81,17 +80,24 @@ type pipeline[T source.Object, R any] struct {
 // at once do not need a hundred times as many goroutines.
 var busy atomic.Int32
 
-func newPipeline[T source.Object, R any](of *Resource[T], eager bool, decode func(*decoder[T], *R, *wire.Batch)) *pipeline[T, R] {
-	decoders := of.options.decoders
+// pool supplies the decoders of a pipeline, one for each goroutine.
+type pool[D any] interface {
+	get() D
+	put(D)
+}
+
+// newPipeline returns a pipeline with at most the given number of decoders; 0 means one for each
+// processor.
+func newPipeline[D, R any](from pool[D], decoders int, eager bool, decode func(D, *R, *wire.Batch)) *pipeline[D, R] {
 	if decoders <= 0 {
 		decoders = runtime.GOMAXPROCS(0)
 	}
-	return &pipeline[T, R]{of: of, decode: decode, eager: eager, own: of.decoder(), helpers: decoders - 1}
+	return &pipeline[D, R]{pool: from, decode: decode, eager: eager, own: from.get(), helpers: decoders - 1}
 }
 
 // add queues the next batch. It returns the new part for the batch, or nil if the batch went into
 // the previous part. The caller must deliver the part before the next call.
-func (l *pipeline[T, R]) add(batch *wire.Batch) *part[R] {
+func (l *pipeline[D, R]) add(batch *wire.Batch) *part[R] {
 	if l.helpers == 0 {
 		return l.now(batch)
 	}
@@ -110,7 +116,7 @@ func (l *pipeline[T, R]) add(batch *wire.Batch) *part[R] {
 }
 
 // now decodes a batch on the caller's goroutine.
-func (l *pipeline[T, R]) now(batch *wire.Batch) *part[R] {
+func (l *pipeline[D, R]) now(batch *wire.Batch) *part[R] {
 	var none R
 	p := l.ready(none)
 	l.decode(l.own, &p.result, batch)
@@ -120,7 +126,7 @@ func (l *pipeline[T, R]) now(batch *wire.Batch) *part[R] {
 
 // ready returns a part with a complete result. It closes the part before to further batches: their
 // events would precede the new part.
-func (l *pipeline[T, R]) ready(result R) *part[R] {
+func (l *pipeline[D, R]) ready(result R) *part[R] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.waiting); n > 0 {
@@ -130,7 +136,7 @@ func (l *pipeline[T, R]) ready(result R) *part[R] {
 }
 
 // put queues a batch. It returns the part if it is a new one.
-func (l *pipeline[T, R]) put(batch *wire.Batch) *part[R] {
+func (l *pipeline[D, R]) put(batch *wire.Batch) *part[R] {
 	size := batch.Size()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +153,7 @@ func (l *pipeline[T, R]) put(batch *wire.Batch) *part[R] {
 
 // surplus starts a helper if more than slack parts wait. It returns a part for the reader to decode
 // if the helpers cannot keep up, and nil otherwise.
-func (l *pipeline[T, R]) surplus(slack int) *part[R] {
+func (l *pipeline[D, R]) surplus(slack int) *part[R] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) > slack && l.working < l.helpers {
@@ -166,7 +172,7 @@ func (l *pipeline[T, R]) surplus(slack int) *part[R] {
 }
 
 // takeLocked removes and returns the oldest waiting part; nil if there is none.
-func (l *pipeline[T, R]) takeLocked() *part[R] {
+func (l *pipeline[D, R]) takeLocked() *part[R] {
 	if len(l.waiting) == 0 {
 		return nil
 	}
@@ -178,11 +184,11 @@ func (l *pipeline[T, R]) takeLocked() *part[R] {
 }
 
 // help decodes waiting parts until there are none.
-func (l *pipeline[T, R]) help() {
+func (l *pipeline[D, R]) help() {
 	defer l.helping.Done()
 	defer busy.Add(-1)
-	d := l.of.decoder()
-	defer l.of.giveBack(d)
+	d := l.pool.get()
+	defer l.pool.put(d)
 	for {
 		l.mu.Lock()
 		p := l.takeLocked()
@@ -197,7 +203,7 @@ func (l *pipeline[T, R]) help() {
 	}
 }
 
-func (l *pipeline[T, R]) finish(d *decoder[T], p *part[R]) {
+func (l *pipeline[D, R]) finish(d D, p *part[R]) {
 	defer close(p.done)
 	for _, batch := range p.batches {
 		l.decode(d, &p.result, batch)
@@ -208,7 +214,7 @@ func (l *pipeline[T, R]) finish(d *decoder[T], p *part[R]) {
 
 // close ends the pipeline and waits for its helpers. It decodes the waiting parts if wanted is
 // true.
-func (l *pipeline[T, R]) close(wanted bool) {
+func (l *pipeline[D, R]) close(wanted bool) {
 	for {
 		l.mu.Lock()
 		p := l.takeLocked()
@@ -223,5 +229,5 @@ func (l *pipeline[T, R]) close(wanted bool) {
 		}
 	}
 	l.helping.Wait()
-	l.of.giveBack(l.own)
+	l.pool.put(l.own)
 }

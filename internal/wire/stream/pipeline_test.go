@@ -1,9 +1,7 @@
-package client
+package stream
 
 import (
 	"fmt"
-	"io"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -11,23 +9,9 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 )
-
-// Processors lets a test have some, and gives back those that it had.
-func Processors(t *testing.T, n int) {
-	before := runtime.GOMAXPROCS(n)
-	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
-}
-
-func someResource(t *testing.T, opts ...ResourceOption) *Resource[*corev1.ConfigMap] {
-	r, err := FromRESTClient[*corev1.ConfigMap](nil, "configmaps", "", opts...)
-	require.NoError(t, err)
-	return r
-}
 
 // numbered returns batches of one frame each: {"n":0}, {"n":1} and so on, each of a size.
 func numbered(t *testing.T, n, size int) []*wire.Batch {
@@ -42,6 +26,12 @@ func numbered(t *testing.T, n, size int) []*wire.Batch {
 	return batches
 }
 
+// numbers is a pool of decoders that are only numbers.
+type numbers struct{}
+
+func (numbers) get() *int { return new(int) }
+func (numbers) put(*int)  {}
+
 // slow is a decode function that waits a second for each frame, and notes how many wait.
 type slow struct {
 	mu         sync.Mutex
@@ -49,7 +39,7 @@ type slow struct {
 	goroutines map[any]bool
 }
 
-func (s *slow) decode(d *decoder[*corev1.ConfigMap], into *[]string, batch *wire.Batch) {
+func (s *slow) decode(d *int, into *[]string, batch *wire.Batch) {
 	s.mu.Lock()
 	s.now++
 	s.most = max(s.most, s.now)
@@ -66,26 +56,26 @@ func (s *slow) decode(d *decoder[*corev1.ConfigMap], into *[]string, batch *wire
 }
 
 func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
-	Processors(t, 4)
+	processors(t, 4)
 	for name, tc := range map[string]struct {
-		opts    []ResourceOption
-		eager   bool
-		size    int
-		most    int
-		atMost  time.Duration
-		atLeast time.Duration
+		decoders int
+		eager    bool
+		size     int
+		most     int
+		atMost   time.Duration
+		atLeast  time.Duration
 	}{
-		"all processors":          {nil, true, partSize, 4, 12 * time.Second, 10 * time.Second},
-		"for a list":              {nil, false, partSize, 4, 12 * time.Second, 10 * time.Second},
-		"no more than were asked": {[]ResourceOption{WithDecodeConcurrency(2)}, true, partSize, 2, 21 * time.Second, 20 * time.Second},
-		"one":                     {[]ResourceOption{WithDecodeConcurrency(1)}, true, partSize, 1, 40 * time.Second, 40 * time.Second},
-		"small ones together":     {nil, false, partSize / 4, 4, 16 * time.Second, 10 * time.Second},
+		"all processors":          {0, true, partSize, 4, 12 * time.Second, 10 * time.Second},
+		"for a list":              {0, false, partSize, 4, 12 * time.Second, 10 * time.Second},
+		"no more than were asked": {2, true, partSize, 2, 21 * time.Second, 20 * time.Second},
+		"one":                     {1, true, partSize, 1, 40 * time.Second, 40 * time.Second},
+		"small ones together":     {0, false, partSize / 4, 4, 16 * time.Second, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const frames = 40
 				work := &slow{}
-				l := newPipeline(someResource(t, tc.opts...), tc.eager, work.decode)
+				l := newPipeline(numbers{}, tc.decoders, tc.eager, work.decode)
 				begin := time.Now()
 				var parts []*part[[]string]
 				for _, b := range numbered(t, frames, tc.size) {
@@ -115,13 +105,13 @@ func TestPipelineKeepsTheOrderOnManyGoroutines(t *testing.T) {
 }
 
 func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
-	Processors(t, 3)
+	processors(t, 3)
 	synctest.Test(t, func(t *testing.T) {
 		work := &slow{}
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				l := newPipeline(someResource(t), true, work.decode)
+				l := newPipeline(numbers{}, 0, true, work.decode)
 				for _, b := range numbered(t, 10, partSize) {
 					l.add(b)
 				}
@@ -135,10 +125,10 @@ func TestPipelinesTogetherHaveOneGoroutineForEachProcessor(t *testing.T) {
 }
 
 func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
-	Processors(t, 2)
+	processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		work := &slow{}
-		l := newPipeline(someResource(t), true, work.decode)
+		l := newPipeline(numbers{}, 0, true, work.decode)
 		var parts []*part[[]string]
 		for _, b := range numbered(t, 3, partSize) {
 			parts = append(parts, l.add(b))
@@ -155,10 +145,10 @@ func TestPipelineThatIsNotWantedAnyMoreDecodesNoMore(t *testing.T) {
 }
 
 func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
-	Processors(t, 2)
+	processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
-		l := newPipeline(someResource(t), true, func(_ *decoder[*corev1.ConfigMap], into *[]string, batch *wire.Batch) {
+		l := newPipeline(numbers{}, 0, true, func(_ *int, into *[]string, batch *wire.Batch) {
 			text := strings.TrimSpace(strings.TrimSuffix(string(batch.Frames[0].Object), "}"))
 			if text == `{"n":0` {
 				<-first
@@ -183,83 +173,4 @@ func TestPipelineKeepsTheOrderAroundWhatIsDecodedOnTheSpot(t *testing.T) {
 		}
 		assert.Equal(t, []string{`{"n":0`, `{"n":1`, `{"n":2`, `{"n":3`}, got)
 	})
-}
-
-// sampled is a body in which chunks come after pauses.
-type sampled struct {
-	chunks []string
-	pause  time.Duration
-}
-
-func (s *sampled) Read(b []byte) (int, error) {
-	if len(s.chunks) == 0 {
-		return 0, io.EOF
-	}
-	<-time.After(s.pause)
-	n := copy(b, s.chunks[0])
-	if s.chunks[0] = s.chunks[0][n:]; s.chunks[0] == "" {
-		s.chunks = s.chunks[1:]
-	}
-	return n, nil
-}
-
-func (s *sampled) Close() error { return nil }
-
-func configMapEvent(i int) string {
-	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"namespace":"ns","name":"m%d","uid":"u%d","resourceVersion":"%d"},"data":{"text":%q}}}`+"\n",
-		i, i, i+100, strings.Repeat("x", 5000))
-}
-
-func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
-	Processors(t, 4)
-	for name, tc := range map[string]struct {
-		pause  time.Duration
-		helped bool
-	}{"alone": {time.Millisecond, false}, "without a pause": {0, true}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := someResource(t)
-				body := &sampled{pause: tc.pause}
-				const events = 200
-				for i := range events {
-					body.chunks = append(body.chunks, configMapEvent(i))
-				}
-				s := &wireWatch[*corev1.ConfigMap]{of: r, answer: &answer{contentType: mediaJSON, body: body}, parts: make(chan *part[[]source.Event[*corev1.ConfigMap]])}
-				go s.run(t.Context())
-				var names []string
-				helped := false
-				for p := range s.parts {
-					helped = helped || p.done != nil
-					p.wait(nil)
-					for _, e := range p.result {
-						names = append(names, e.Object.Name)
-					}
-				}
-				require.NoError(t, s.err)
-				require.Len(t, names, events)
-				for i, name := range names {
-					require.Equal(t, fmt.Sprint("m", i), name)
-				}
-				assert.Equal(t, tc.helped, helped)
-			})
-		})
-	}
-}
-
-func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
-	Processors(t, 4)
-	r := someResource(t)
-	r.keepAll()
-	var all []*decoder[*corev1.ConfigMap]
-	for range 6 {
-		all = append(all, r.decoder())
-	}
-	for _, d := range all {
-		r.giveBack(d)
-	}
-	assert.Len(t, r.spare, 4, "one for each processor")
-	r.keepFew()
-	assert.Equal(t, all[2:4], r.spare, "those that were used last")
-	r.giveBack(all[5])
-	assert.Len(t, r.spare, 2)
 }

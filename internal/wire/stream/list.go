@@ -1,7 +1,6 @@
-package client
+package stream
 
 import (
-	"context"
 	"errors"
 	"io"
 	"slices"
@@ -9,44 +8,39 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // reading is a page that is being read.
 type reading[T any] struct {
-	source.Page[T]
+	Page[T]
 	other error // the error of an object of another kind or namespace
 	bare  bool  // an object has no kind
 }
 
-// list reads a page one object at a time, as the data arrives. It does not decode objects that the
-// store holds.
-func (r *Resource[T]) list(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], wire.ListMeta, error) {
-	a, err := r.open(ctx, &opts)
+// List reads a page one object at a time, as the data arrives. If take is not nil, it may receive
+// the items in order while the page arrives; these items are then missing from the page. List does
+// not close the response.
+func (r *Reader[T]) List(from *Response, skip Skip, take func(T)) (Page[T], wire.ListMeta, error) {
+	format, body, err := from.open()
 	if err != nil {
-		return source.Page[T]{}, wire.ListMeta{}, err
+		return Page[T]{}, wire.ListMeta{}, err
 	}
-	defer a.close()
-	format, body, err := a.open()
-	if err != nil {
-		return source.Page[T]{}, wire.ListMeta{}, err
-	}
-	list := wire.NewList(body, format, r.options.maxObjectBytes)
-	p, err := r.items(list, format, w)
+	list := wire.NewList(body, format, r.MaxObjectBytes)
+	p, err := r.items(list, format, skip, take)
 	meta := list.Meta()
 	if isTableKind(meta.TypeMeta) {
-		return source.Page[T]{}, wire.ListMeta{}, a.fail(list.Head(), source.ErrTable)
+		return Page[T]{}, wire.ListMeta{}, from.Fail(list.Head(), ErrTable)
 	}
 	if err == nil {
-		err = errors.Join(p.other, source.CheckVersion(meta.ResourceVersion))
+		err = errors.Join(p.other, CheckVersion(meta.ResourceVersion))
 	}
 	if err == nil {
-		err = r.expected.checkList(meta.TypeMeta, p.bare)
+		err = r.CheckList(meta.TypeMeta, p.bare)
 	}
 	if err != nil {
-		return source.Page[T]{}, wire.ListMeta{}, a.fail(list.Head(), err)
+		return Page[T]{}, wire.ListMeta{}, from.Fail(list.Head(), err)
 	}
 	kind := itemKind(meta)
 	for _, object := range p.Items {
@@ -62,23 +56,23 @@ func itemKind(meta wire.ListMeta) metav1.TypeMeta {
 }
 
 // items reads the items of a list.
-func (r *Resource[T]) items(list *wire.List, format wire.Format, w source.Wants[T]) (whole reading[T], err error) {
+func (r *Reader[T]) items(list *wire.List, format wire.Format, skip Skip, take func(T)) (whole reading[T], err error) {
 	var parts []*part[reading[T]]
 	var bad tally
-	r.keepAll()
-	decoding := newPipeline(r, false, func(d *decoder[T], p *reading[T], batch *wire.Batch) {
+	r.Pool.keepAll()
+	decoding := newPipeline(r, r.Decoders, false, func(d *decoder[T], p *reading[T], batch *wire.Batch) {
 		for i := range batch.Frames {
-			d.item(p, format, batch.Frames[i].Object, w.Shards, &bad)
+			d.item(p, format, batch.Frames[i].Object, skip.Shards, &bad)
 		}
 	})
 	var unchanged []store.Key
-	passing := passing[T]{take: w.Take}
+	passing := passing[T]{take: take}
 	for err == nil {
 		var batch *wire.Batch
 		if batch, err = list.Next(); err != nil {
 			break
 		}
-		if unchanged = decoding.own.dropHeld(batch, format, w, unchanged); len(batch.Frames) == 0 {
+		if unchanged = decoding.own.dropHeld(batch, format, skip, unchanged); len(batch.Frames) == 0 {
 			batch.Release()
 			continue
 		}
@@ -123,16 +117,16 @@ func (s *passing[T]) pass(parts []*part[reading[T]], kind metav1.TypeMeta) {
 
 // dropHeld removes the items that the store holds from a batch, and appends their keys. The check
 // is cheaper than handing the items to another goroutine.
-func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, w source.Wants[T], keys []store.Key) []store.Key {
-	if w.Holds == nil {
+func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, skip Skip, keys []store.Key) []store.Key {
+	if skip.Holds == nil {
 		return keys
 	}
 	batch.Frames = slices.DeleteFunc(batch.Frames, func(frame wire.Frame) bool {
-		key, version, ok := d.peek(format, frame.Object)
-		if !ok || !w.Holds(key, version) {
+		key, version, ok := d.ids.peek(format, frame.Object)
+		if !ok || !skip.Holds(key, version) {
 			return false
 		}
-		if from, _ := sift(w.Shards, format, frame.Object); from != domestic {
+		if from, _ := sift(skip.Shards, format, frame.Object); from != inShard {
 			return false // the store was filled with other shards before
 		}
 		keys = append(keys, key)
@@ -165,14 +159,14 @@ func joined[T any](parts []*part[reading[T]]) reading[T] {
 }
 
 // item adds an item of a list to a page.
-func (d *decoder[T]) item(p *reading[T], format wire.Format, data []byte, shards *source.Shards, bad *tally) {
+func (d *decoder[T]) item(p *reading[T], format wire.Format, data []byte, shards *Shards, bad *tally) {
 	from, _ := sift(shards, format, data)
-	if from == foreign {
+	if from == outOfShard {
 		p.OutOfShard++
 		return
 	}
 	decoded, err := d.decode(format, data)
-	if from == unclear && siftPartly(shards, format, data) == foreign {
+	if from == unclear && siftPartly(shards, format, data) == outOfShard {
 		p.OutOfShard++
 		return
 	}
@@ -182,7 +176,7 @@ func (d *decoder[T]) item(p *reading[T], format wire.Format, data []byte, shards
 	}
 	bare, err := d.check(decoded.object, decoded.key.Namespace, format, data)
 	if err == nil {
-		err = source.CheckVersion(decoded.version)
+		err = CheckVersion(decoded.version)
 	}
 	if err != nil && p.other == nil {
 		p.other = err
@@ -199,15 +193,15 @@ type tally struct{ count atomic.Int32 }
 var errManyUndecoded = errors.New("cannot be decoded, like others of its list before it")
 
 func (t *tally) full() bool {
-	return t.count.Load() >= source.MaxDetailed || t.count.Add(1) > source.MaxDetailed
+	return t.count.Load() >= MaxDetailed || t.count.Add(1) > MaxDetailed
 }
 
 // reject adds an item to a page that cannot be decoded or is of another kind.
 func (d *decoder[T]) reject(p *reading[T], format wire.Format, data []byte, err error, bad *tally) {
-	rejection, _ := d.rejection(format, data, err)
-	other := d.of.expected.check(kindOfBytes(format, data, d.passed))
+	rejection, _ := rejectionOf(format, data, err)
+	other := d.of.CheckKind(kindOfBytes(format, data, d.passed))
 	if other == nil && rejection.Key.Name != "" {
-		other = d.of.checkNamespace(rejection.Key.Namespace)
+		other = d.of.CheckNamespace(rejection.Key.Namespace)
 	}
 	if other != nil && p.other == nil {
 		p.other = other

@@ -1,11 +1,10 @@
-package client
+package stream
 
 import (
 	"sync"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -14,9 +13,12 @@ import (
 // works until the reflector is about to change the store, and calls shut. The reading goroutine
 // calls all other methods: a look at the metadata is quicker than handing the object to another
 // goroutine.
-type gate[T source.Object] struct {
+type gate struct {
 	mu    sync.Mutex
-	holds source.HoldsFunc // guarded by mu; nil when the gate is shut
+	holds HoldsFunc // guarded by mu; nil when the gate is shut
+
+	shards *Shards
+	ids    identities
 
 	kept   []store.Key // keys of filtered objects, until pass returns them
 	newest string      // the version of the last filtered object
@@ -32,7 +34,7 @@ const (
 )
 
 // shut ends the filtering: the decoders decode every later object.
-func (g *gate[T]) shut() {
+func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.holds = nil
@@ -41,7 +43,7 @@ func (g *gate[T]) shut() {
 // keepBack removes from a batch the added objects that the store holds. pass may report them before
 // the rest of the batch. So keepBack removes no object after an event that is, or may be, about the
 // same object.
-func (g *gate[T]) keepBack(s *wireWatch[T], d *decoder[T], format wire.Format, batch *wire.Batch) {
+func (g *gate) keepBack(format wire.Format, batch *wire.Batch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holds == nil {
@@ -52,7 +54,7 @@ func (g *gate[T]) keepBack(s *wireWatch[T], d *decoder[T], format wire.Format, b
 	left := 0
 	for i := range batch.Frames {
 		frame := &batch.Frames[i]
-		held, plain := g.ask(s, d, format, frame)
+		held, plain := g.ask(format, frame)
 		if held {
 			continue
 		}
@@ -69,12 +71,12 @@ func (g *gate[T]) keepBack(s *wireWatch[T], d *decoder[T], format wire.Format, b
 
 // ask reports whether the store holds the object of a frame, and records it. It returns false for
 // plain if the object of the frame is unclear; then keepBack must keep all later frames.
-func (g *gate[T]) ask(s *wireWatch[T], d *decoder[T], format wire.Format, frame *wire.Frame) (held, plain bool) {
+func (g *gate) ask(format wire.Format, frame *wire.Frame) (held, plain bool) {
 	kind := watch.EventType(frame.Type)
 	switch kind {
 	case watch.Added, watch.Modified, watch.Deleted:
 	case watch.Bookmark:
-		if e, _ := s.bookmark(format, frame, source.Event[T]{}); e.InitialEventsEnd || e.Err != nil {
+		if b, err := readBookmark(format, frame); b.closing || err != nil {
 			g.holds = nil // later events are changes, or may be: see Frame.Recut
 			return false, false
 		}
@@ -85,11 +87,11 @@ func (g *gate[T]) ask(s *wireWatch[T], d *decoder[T], format wire.Format, frame 
 	if frame.Object == nil {
 		return false, false
 	}
-	key, version, ok := d.peek(format, frame.Object)
+	key, version, ok := g.ids.peek(format, frame.Object)
 	if !ok || !frame.Single() {
 		return false, false
 	}
-	if _, met := g.met[key]; kind == watch.Added && !met && g.holds(key, version) && s.domestic(format, frame.Object) {
+	if _, met := g.met[key]; kind == watch.Added && !met && g.holds(key, version) && g.inShard(format, frame.Object) {
 		if g.kept == nil {
 			g.kept = make([]store.Key, 0, mostKept)
 		}
@@ -103,14 +105,20 @@ func (g *gate[T]) ask(s *wireWatch[T], d *decoder[T], format wire.Format, frame 
 	return false, true
 }
 
-// pass returns one event for the filtered objects. It returns false if there are none, or if they
-// can wait for more. They cannot wait if another event follows.
-func (g *gate[T]) pass(now time.Time, follows bool) (source.Event[T], bool) {
+// inShard reports whether an object is certainly in one of the shards.
+func (g *gate) inShard(format wire.Format, data []byte) bool {
+	from, _ := sift(g.shards, format, data)
+	return from == inShard
+}
+
+// pass returns the keys of the filtered objects, and the version of the last one. It returns no keys
+// if there are none, or if they can wait for more. They cannot wait if another event follows.
+func (g *gate) pass(now time.Time, follows bool) (keys []store.Key, version string) {
 	n := len(g.kept)
 	if n == 0 || !follows && n < mostKept && now.Sub(g.passed) < longKept {
-		return source.Event[T]{}, false
+		return nil, ""
 	}
-	e := source.Event[T]{Type: watch.Added, ResourceVersion: g.newest, Held: g.kept}
+	keys = g.kept
 	g.kept, g.passed = nil, now
-	return e, true
+	return keys, g.newest
 }

@@ -1,14 +1,11 @@
-package client
+package stream
 
 import (
-	"fmt"
 	"io"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,7 +21,7 @@ func configMaps(n int) string {
 		if i > 0 {
 			body.WriteByte(',')
 		}
-		fmt.Fprintf(&body, `{"metadata":{"namespace":"default","name":"a%d","uid":"%d","resourceVersion":"%d"},"data":{"key":"%s"}}`, i, i, i+1, strings.Repeat("x", 4000))
+		body.WriteString(configMap(i, 4000))
 	}
 	body.WriteString("]}")
 	return body.String()
@@ -34,62 +31,52 @@ func configMaps(n int) string {
 // everything is held.
 func TestItemsThatAreHeldCostNextToNothing(t *testing.T) {
 	const n = 5000
-	r := someResource(t)
+	r := configMapReader(t)
 	body := configMaps(n)
-	read := func() {
-		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Holds: func(store.Key, store.Version) bool { return true }})
+	assertAllocations(t, n, mostAllocations(), func() {
+		p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{Holds: func(store.Key, store.Version) bool { return true }}, nil)
 		require.NoError(t, err)
 		assert.Empty(t, p.Items)
 		require.Len(t, p.Held, n)
 		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, p.Held[n-1])
-	}
-	read()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	read()
-	runtime.ReadMemStats(&after)
-	most := 0.1 // it is 0.02
-	if raceEnabled {
-		most = 0.3 // pools then forget some of what they hold
-	}
-	assert.Less(t, float64(after.Mallocs-before.Mallocs)/n, most)
+	})
 }
 
 func TestItemsOfWhichSomeAreHeld(t *testing.T) {
 	const n = 100
-	r := someResource(t)
 	odd := func(key store.Key, version store.Version) bool {
 		return strings.HasSuffix(key.Name, "1") && version.UID != "" && version.ResourceVersion != ""
 	}
-	p, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Holds: odd})
+	p, err := readItems(t, configMaps(n), Skip{Holds: odd}, nil)
 	require.NoError(t, err)
 	assert.Len(t, p.Held, n/10)
 	assert.Len(t, p.Items, n-n/10)
 	for _, item := range p.Items {
 		assert.False(t, strings.HasSuffix(item.Name, "1"), item.Name)
 	}
-	_, err = r.items(wire.NewList(strings.NewReader(configMaps(n)[:1000]), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Holds: odd})
-	assert.ErrorIs(t, err, ErrTruncated)
+	_, err = readItems(t, configMaps(n)[:1000], Skip{Holds: odd}, nil)
+	assert.ErrorIs(t, err, wire.ErrTruncated)
 	assert.NotErrorIs(t, err, io.EOF)
 }
 
 func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
 	const n = 3000
 	for _, decoders := range []int{1, 2} {
-		r := someResource(t, WithDecodeConcurrency(decoders))
+		r := configMapReader(t)
+		r.Decoders = decoders
 		var taken []string
 		body := strings.NewReader(configMaps(n))
 		early := false
-		p, err := r.items(wire.NewList(body, wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Take: func(object *corev1.ConfigMap) {
+		p, err := r.items(wire.NewList(body, wire.JSON, 0), wire.JSON, Skip{}, func(object *corev1.ConfigMap) {
 			early = early || body.Len() > 0
 			assert.Equal(t, "ConfigMap", object.Kind)
 			taken = append(taken, object.Name)
-		}})
+		})
 		require.NoError(t, err)
 		assert.True(t, early, "the rest has not come yet")
 		assert.Empty(t, p.Items)
 		assert.Equal(t, n, p.Taken)
-		whole, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{})
+		whole, err := r.items(wire.NewList(strings.NewReader(configMaps(n)), wire.JSON, 0), wire.JSON, Skip{}, nil)
 		require.NoError(t, err)
 		var want []string
 		for _, item := range whole.Items {
@@ -100,8 +87,8 @@ func TestItemsArePassedOnWhileTheListComes(t *testing.T) {
 }
 
 func TestItemsWithoutAKindAreNotPassedOn(t *testing.T) {
-	p, err := someResource(t).items(wire.NewList(strings.NewReader(`{"items":[{"metadata":{"name":"a"}}],"metadata":{}}`), wire.JSON, 0), wire.JSON,
-		source.Wants[*corev1.ConfigMap]{Take: func(*corev1.ConfigMap) { t.Error("passed on") }})
+	p, err := configMapReader(t).items(wire.NewList(strings.NewReader(`{"items":[{"metadata":{"name":"a"}}],"metadata":{}}`), wire.JSON, 0), wire.JSON,
+		Skip{}, func(*corev1.ConfigMap) { t.Error("passed on") })
 	require.NoError(t, err)
 	assert.Len(t, p.Items, 1)
 }
@@ -111,10 +98,10 @@ func TestItemsAreNotPassedOnBeforeTheirKindIsKnownInFull(t *testing.T) {
 	require.Less(t, len(body), len(configMaps(3000)))
 	body = strings.TrimSuffix(strings.TrimSpace(body), "}") + `,"apiVersion":"v1"}`
 	n := 0
-	_, err := someResource(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Take: func(object *corev1.ConfigMap) {
+	_, err := configMapReader(t).items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{}, func(object *corev1.ConfigMap) {
 		n++
 		require.Equal(t, metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, object.TypeMeta)
-	}})
+	})
 	require.NoError(t, err)
 	assert.Equal(t, 3000, n)
 }

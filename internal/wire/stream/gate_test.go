@@ -1,17 +1,13 @@
-package client
+package stream
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,24 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// gatedWatch is a watch-list of ConfigMaps with that body.
-func gatedWatch(ctx context.Context, t *testing.T, body io.ReadCloser, holds source.HoldsFunc) *wireWatch[*corev1.ConfigMap] {
-	ctx, cancel := context.WithCancel(ctx)
-	s := &wireWatch[*corev1.ConfigMap]{
-		of: someResource(t), answer: &answer{contentType: mediaJSON, body: body}, held: gate[*corev1.ConfigMap]{holds: holds},
-		parts: make(chan *part[[]source.Event[*corev1.ConfigMap]], partsAhead), cancel: cancel,
-	}
-	go s.run(ctx)
-	return s
-}
-
-func text(events ...string) io.ReadCloser {
-	return io.NopCloser(strings.NewReader(strings.Join(events, "")))
-}
-
 // happened says what a watch brings to its end: "=a" for an a that is held, "+a7" for one that was
 // decoded.
-func happened(t *testing.T, s *wireWatch[*corev1.ConfigMap]) (all []string) {
+func happened(t *testing.T, s *Watch[*corev1.ConfigMap]) (all []string) {
 	defer s.cancel()
 	for p := range s.parts {
 		p.wait(nil)
@@ -88,7 +69,7 @@ func TestObjectsThatAreHeldKeepTheirPlaceAmongTheOthers(t *testing.T) {
 				asked += key.Name
 				return version == store.Version{UID: "u", ResourceVersion: "1"}
 			}
-			assert.Equal(t, tc.want, strings.Join(happened(t, gatedWatch(t.Context(), t, text(tc.events...), holds)), " "))
+			assert.Equal(t, tc.want, strings.Join(happened(t, watchList(t.Context(), t, text(tc.events...), holds)), " "))
 			assert.Equal(t, tc.asked, asked)
 		})
 	}
@@ -97,7 +78,7 @@ func TestObjectsThatAreHeldKeepTheirPlaceAmongTheOthers(t *testing.T) {
 // What is held must not overtake what waits for a decoder, and what comes after it must not join
 // that.
 func TestObjectsThatAreHeldOvertakeNothing(t *testing.T) {
-	Processors(t, 4)
+	processors(t, 4)
 	var events, want []string
 	for i := range 3000 {
 		version := fmt.Sprint(1 + i/300%2*6) // 300 that are held, 300 that are not
@@ -110,21 +91,21 @@ func TestObjectsThatAreHeldOvertakeNothing(t *testing.T) {
 		}
 	}
 	// One read is one run, so that none is put before others.
-	body := &sampled{}
+	var chunks []string
 	for run := range slices.Chunk(events, 300) {
-		body.chunks = append(body.chunks, strings.Join(run, ""))
+		chunks = append(chunks, strings.Join(run, ""))
 	}
 	holds := func(_ store.Key, version store.Version) bool { return version.ResourceVersion == "1" }
-	assert.Equal(t, want, happened(t, gatedWatch(t.Context(), t, body, holds)))
+	assert.Equal(t, want, happened(t, watchList(t.Context(), t, inChunks(0, chunks...), holds)))
 }
 
 func TestObjectsThatAreHeldAreToldOfWhileTheyCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		body := &sampled{pause: time.Second}
+		var chunks []string
 		for i := range 5 {
-			body.chunks = append(body.chunks, configMapEvent(i))
+			chunks = append(chunks, added(configMap(i, 5000)))
 		}
-		s := gatedWatch(t.Context(), t, body, func(store.Key, store.Version) bool { return true })
+		s := watchList(t.Context(), t, inChunks(time.Second, chunks...), func(store.Key, store.Version) bool { return true })
 		begin := time.Now()
 		for i := range 5 {
 			p := <-s.parts
@@ -140,7 +121,7 @@ func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		holds := func(store.Key, store.Version) bool { asked++; return true }
-		s := gatedWatch(t.Context(), t, &sampled{pause: time.Second, chunks: []string{configMapEvent(0), configMapEvent(1)}}, holds)
+		s := watchList(t.Context(), t, inChunks(time.Second, added(configMap(0, 5000)), added(configMap(1, 5000))), holds)
 		first := <-s.parts
 		require.Len(t, first.result[0].Held, 1)
 		s.Live()
@@ -154,29 +135,13 @@ func TestNobodyAsksWhatIsHeldOnceTheStoreChanges(t *testing.T) {
 
 func TestNobodyAsksWhatIsHeldOnceAllHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		body := &sampled{pause: time.Second, chunks: []string{versioned("ADDED", "a", "1"), closingEvent, versioned("ADDED", "b", "1")}}
+		body := inChunks(time.Second, versioned("ADDED", "a", "1"), closingEvent, versioned("ADDED", "b", "1"))
 		asked := ""
-		s := gatedWatch(t.Context(), t, body, func(key store.Key, _ store.Version) bool { asked += key.Name; return true })
+		s := watchList(t.Context(), t, body, func(key store.Key, _ store.Version) bool { asked += key.Name; return true })
 		assert.Equal(t, []string{"=a", "*20", "+b1"}, happened(t, s))
 		assert.Equal(t, "a", asked)
 	})
 }
-
-// keeping is a store with one batch, which notes the keys that are kept.
-type keeping struct {
-	store.BatchStore[*corev1.ConfigMap]
-	keys   []store.Key
-	writes int
-}
-
-func (k *keeping) BeginBatch(store.Store[*corev1.ConfigMap], bool) store.Batch[*corev1.ConfigMap] {
-	return k
-}
-
-func (k *keeping) Write(store.Write[*corev1.ConfigMap]) error { k.writes++; return nil }
-func (k *keeping) Keep(key store.Key)                         { k.keys = append(k.keys, key) }
-func (k *keeping) Commit(string) error                        { return nil }
-func (k *keeping) Discard()                                   {}
 
 // TestEventsThatAreHeldCostNextToNothing counts what is allocated for a watch-list of which
 // everything is held.
@@ -184,35 +149,23 @@ func TestEventsThatAreHeldCostNextToNothing(t *testing.T) {
 	const n = 5000
 	var events strings.Builder
 	for i := range n {
-		fmt.Fprintf(&events, `{"type":"ADDED","object":{"metadata":{"namespace":"default","name":"a%d","uid":"%d","resourceVersion":"%d"},"data":{"key":"%s"}}}`+"\n", i, i, i+1, strings.Repeat("x", 4000))
+		events.WriteString(added(configMap(i, 4000)))
 	}
 	body := events.String() + closingEvent
-	read := func() {
-		kept := &keeping{}
-		s := gatedWatch(t.Context(), t, io.NopCloser(strings.NewReader(body)), func(store.Key, store.Version) bool { return true })
+	assertAllocations(t, n, mostAllocations(), func() {
+		s := watchList(t.Context(), t, text(body), func(store.Key, store.Version) bool { return true })
+		defer s.cancel()
+		var kept []store.Key
 		for p := range s.parts {
 			p.wait(nil)
 			for i := range p.result {
-				for _, key := range p.result[i].Held {
-					kept.Keep(key)
-				}
+				kept = append(kept, p.result[i].Held...)
+				require.Nil(t, p.result[i].Object)
 			}
 		}
-		s.cancel()
-		require.Zero(t, kept.writes)
-		require.Len(t, kept.keys, n)
-		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, kept.keys[n-1])
-	}
-	read()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	read()
-	runtime.ReadMemStats(&after)
-	most := 0.1 // it is 0.04
-	if raceEnabled {
-		most = 0.3 // pools then forget some of what they hold
-	}
-	assert.Less(t, float64(after.Mallocs-before.Mallocs)/n, most)
+		require.Len(t, kept, n)
+		assert.Equal(t, store.Key{Namespace: "default", Name: "a4999"}, kept[n-1])
+	})
 }
 
 // Two events may be in one line, which is found out when the first one is decoded.
@@ -225,6 +178,6 @@ func TestNobodyAsksWhatIsHeldAfterABookmarkThatHidesAnotherEvent(t *testing.T) {
 		return version.ResourceVersion == "1"
 	}
 	body := text(versioned("ADDED", "x", "1"), bookmark+line(versioned("DELETED", "a", "1"))+"\n", versioned("ADDED", "a", "1"))
-	assert.Equal(t, []string{"=x", "*5", "-a1", "+a1"}, happened(t, gatedWatch(t.Context(), t, body, holds)))
+	assert.Equal(t, []string{"=x", "*5", "-a1", "+a1"}, happened(t, watchList(t.Context(), t, body, holds)))
 	assert.Equal(t, "x", asked)
 }

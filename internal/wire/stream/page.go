@@ -1,6 +1,10 @@
-package source
+package stream
 
-import "github.com/kubereflector/kubereflector/store"
+import (
+	"slices"
+
+	"github.com/kubereflector/kubereflector/store"
+)
 
 // Page is one response to a list request.
 type Page[T any] struct {
@@ -17,3 +21,13 @@ type Page[T any] struct {
 
 // MaxDetailed is how many undecodable objects of a list keep their own error.
 const MaxDetailed = 100
+
+// FilterPage removes objects outside the shards from a page of a client.
+func FilterPage[T Object](s *Shards, p *Page[T]) {
+	if s == nil {
+		return
+	}
+	all := len(p.Items)
+	p.Items = slices.DeleteFunc(p.Items, func(object T) bool { return !s.Has(object) })
+	p.OutOfShard += all - len(p.Items)
+}

@@ -1,4 +1,4 @@
-package source
+package stream
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// MaxText is the largest size of an error's text in bytes. maxMessage is the largest kept part
+	// MaxText is the largest size of an error's text in bytes. MaxMessage is the largest kept part
 	// of a server's message: a server has sent 15 MB.
 	MaxText    = 1 << 10
 	MaxMessage = 512

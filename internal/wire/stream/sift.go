@@ -1,8 +1,7 @@
-package client
+package stream
 
 import (
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -12,23 +11,23 @@ type origin uint8
 
 const (
 	unclear origin = iota // the raw bytes do not tell
-	domestic
-	foreign
+	inShard
+	outOfShard
 )
 
-// sift determines the origin of an object from its bytes. For a foreign object it also returns the
-// identity.
-func sift(s *source.Shards, format wire.Format, data []byte) (origin, wire.Identity) {
+// sift determines the origin of an object from its bytes. For an object outside the shards it also
+// returns the identity.
+func sift(s *Shards, format wire.Format, data []byte) (origin, wire.Identity) {
 	if s == nil {
-		return domestic, wire.Identity{}
+		return inShard, wire.Identity{}
 	}
 	if s.By == store.ByOwner {
 		owner, ok := wire.PeekOwner(format, data)
 		if ok && owner != "" && s.Contains(store.ShardHash(owner)) {
-			return domestic, wire.Identity{}
+			return inShard, wire.Identity{}
 		}
 		if id, plain := wire.Peek(format, data); ok && plain {
-			return foreign, id
+			return outOfShard, id
 		}
 		return unclear, wire.Identity{}
 	}
@@ -41,19 +40,19 @@ func sift(s *source.Shards, format wire.Format, data []byte) (origin, wire.Ident
 		hash = store.ShardHash(id.Namespace)
 	}
 	if s.Contains(hash) {
-		return domestic, id
+		return inShard, id
 	}
-	return foreign, id
+	return outOfShard, id
 }
 
 // siftPartly determines the origin of an undecodable object from its metadata.
-func siftPartly(s *source.Shards, format wire.Format, data []byte) origin {
+func siftPartly(s *Shards, format wire.Format, data []byte) origin {
 	var m metav1.PartialObjectMetadata
 	if s == nil || wire.Unmarshal(format, data, &m) != nil {
-		return domestic // so that the reflector reports the object
+		return inShard // so that the reflector reports the object
 	}
 	if s.Has(&m) {
-		return domestic
+		return inShard
 	}
-	return foreign
+	return outOfShard
 }

@@ -1,11 +1,10 @@
-package client
+package stream
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,9 +35,9 @@ func TestItemsThatDoNotSayPlainlyWhoTheyAre(t *testing.T) {
 	body := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[` + strings.Join([]string{
 		item("a", here, "{}"), item("b", there, "{}"), item("c", here, "5"), item("d", there, "5"),
 	}, ",") + "]}"
-	r := someResource(t)
-	shards := &source.Shards{By: store.ByUID, All: store.Shards(store.ByUID, 2)[:1]}
-	p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, source.Wants[*corev1.ConfigMap]{Shards: shards})
+	r := configMapReader(t)
+	shards := &Shards{By: store.ByUID, All: store.Shards(store.ByUID, 2)[:1]}
+	p, err := r.items(wire.NewList(strings.NewReader(body), wire.JSON, 0), wire.JSON, Skip{Shards: shards}, nil)
 	require.NoError(t, err)
 	require.Len(t, p.Items, 1)
 	assert.Equal(t, "a", p.Items[0].Name)
@@ -46,12 +45,12 @@ func TestItemsThatDoNotSayPlainlyWhoTheyAre(t *testing.T) {
 	assert.Equal(t, "c", p.Rejections[0].Key.Name)
 	assert.Equal(t, 2, p.OutOfShard)
 
-	s := &wireWatch[*corev1.ConfigMap]{of: r, shards: shards}
-	var events []source.Event[*corev1.ConfigMap]
+	s := &Watch[*corev1.ConfigMap]{of: r, shards: shards}
+	var events []Event[*corev1.ConfigMap]
 	for _, object := range []string{item("a", here, "{}"), item("b", there, "{}"), item("c", here, "5"), item("d", there, "5")} {
 		batch := &wire.Batch{}
 		batch.Frames = append(batch.Frames, wire.Frame{Type: "ADDED", Object: []byte(object)})
-		s.decode(r.decoder(), &events, wire.JSON, batch)
+		s.decode(r.get(), &events, wire.JSON, batch)
 	}
 	require.Len(t, events, 4)
 	assert.Equal(t, "a", events[0].Object.Name)

@@ -1,18 +1,16 @@
-package client
+package stream
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,49 +40,15 @@ func sluggishEvent(version, size int, takes string) string {
 		version, takes, strings.Repeat("x", size))
 }
 
-// paused is a body in which each chunk comes after a pause of its own.
-type paused []pausedChunk
-
-type pausedChunk struct {
-	after time.Duration
-	text  string
-}
-
-func (p *paused) Read(into []byte) (int, error) {
-	if len(*p) == 0 {
-		return 0, io.EOF
-	}
-	chunk := &(*p)[0]
-	if chunk.after > 0 {
-		<-time.After(chunk.after)
-		chunk.after = 0
-	}
-	n := copy(into, chunk.text)
-	if chunk.text = chunk.text[n:]; chunk.text == "" {
-		*p = (*p)[1:]
-	}
-	return n, nil
-}
-
-func (p *paused) Close() error { return nil }
-
 // sluggishWatch is a watch that reads a body until ctx ends.
-func sluggishWatch(ctx context.Context, t *testing.T, body paused) *wireWatch[*sluggish] {
-	r, err := FromRESTClient[*sluggish](nil, "x", "")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(ctx)
-	s := &wireWatch[*sluggish]{
-		of: r, answer: &answer{contentType: mediaJSON, body: &body},
-		parts: make(chan *part[[]source.Event[*sluggish]], partsAhead), cancel: cancel,
-	}
-	go s.run(ctx)
-	return s
+func sluggishWatch(ctx context.Context, t *testing.T, body paused) *Watch[*sluggish] {
+	return watchBody[*sluggish](ctx, t, &body, false, Skip{})
 }
 
 // While a helper is at the first event, the second one waits, the third one is decoded where it
 // is cut, and there is room beside the second one for the fourth.
 func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
-	Processors(t, 2)
+	processors(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		s := sluggishWatch(t.Context(), t, paused{
 			{0, sluggishEvent(1, 60000, "1s")},
@@ -109,7 +73,7 @@ func TestEventThatComesAloneIsNotOvertaken(t *testing.T) {
 // The second event is dropped, since it waits when the watch is told to end; what was decoded
 // on the spot after it must not come in its place.
 func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
-	Processors(t, 2)
+	processors(t, 2)
 	for range 20 { // a select that may go either way does not always go wrong
 		synctest.Test(t, func(t *testing.T) {
 			s := sluggishWatch(t.Context(), t, paused{
@@ -118,18 +82,54 @@ func TestWatchThatIsToldToEndLeavesNoGap(t *testing.T) {
 				{time.Millisecond, sluggishEvent(3, 10, "0s")},
 				{10 * time.Millisecond, sluggishEvent(4, 10, "0s")},
 			})
-			w := source.NewWatch[*sluggish](t.Context(), s)
-			time.AfterFunc(5*time.Millisecond, w.Stop)
-			var all sync.WaitGroup
-			for range 2 { // so that somebody is there for whatever would be sent
-				all.Go(func() {
-					for e := range w.ResultChan() {
-						assert.Equal(t, "1", e.Object.(*sluggish).ResourceVersion)
-					}
-				})
+			ctx, stop := context.WithCancel(t.Context())
+			time.AfterFunc(5*time.Millisecond, stop)
+			for {
+				events, err := s.Next(ctx, nil)
+				if err != nil {
+					break
+				}
+				for _, e := range events {
+					assert.Equal(t, "1", e.ResourceVersion)
+				}
 			}
-			all.Wait()
+			assert.NoError(t, s.Close())
 			assert.NoError(t, s.err)
+		})
+	}
+}
+
+func TestEventThatComesAloneIsDecodedWhereItIsCut(t *testing.T) {
+	processors(t, 4)
+	for name, tc := range map[string]struct {
+		pause  time.Duration
+		helped bool
+	}{"alone": {time.Millisecond, false}, "without a pause": {0, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const events = 200
+				var chunks []string
+				for i := range events {
+					chunks = append(chunks, added(configMap(i, 5000)))
+				}
+				s := watchBody[*corev1.ConfigMap](t.Context(), t, inChunks(tc.pause, chunks...), false, Skip{})
+				defer s.cancel()
+				var names []string
+				helped := false
+				for p := range s.parts {
+					helped = helped || p.done != nil
+					p.wait(nil)
+					for _, e := range p.result {
+						names = append(names, e.Object.Name)
+					}
+				}
+				require.NoError(t, s.err)
+				require.Len(t, names, events)
+				for i, name := range names {
+					require.Equal(t, fmt.Sprint("a", i), name)
+				}
+				assert.Equal(t, tc.helped, helped)
+			})
 		})
 	}
 }

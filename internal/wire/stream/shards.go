@@ -1,0 +1,55 @@
+package stream
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Shards is a set of shards with one key. A nil set contains every object.
+type Shards struct {
+	By  store.ShardKey
+	All []store.Shard
+}
+
+// Selector returns the shard selector in the text form of the API. It is empty if the API cannot
+// express the shards.
+func (s *Shards) Selector() string {
+	field := map[store.ShardKey]string{store.ByUID: "object.metadata.uid", store.ByNamespace: "object.metadata.namespace"}
+	if s == nil || field[s.By] == "" {
+		return ""
+	}
+	ranges := make([]string, len(s.All))
+	for i, shard := range s.All {
+		to := "0x10000000000000000"
+		if shard.To != 0 {
+			to = fmt.Sprintf("0x%016x", shard.To)
+		}
+		ranges[i] = fmt.Sprintf("shardRange(%s, '0x%016x', '%s')", field[s.By], shard.From, to)
+	}
+	return strings.Join(ranges, " || ")
+}
+
+func (s *Shards) Contains(hash uint64) bool {
+	return slices.ContainsFunc(s.All, func(shard store.Shard) bool { return shard.Contains(hash) })
+}
+
+// Has reports whether an object is in one of the shards.
+func (s *Shards) Has(object metav1.Object) bool {
+	switch {
+	case s == nil:
+		return true
+	case s.By == store.ByNamespace:
+		return s.Contains(store.ShardHash(object.GetNamespace()))
+	case s.By == store.ByUID:
+		return s.Contains(store.ShardHash(string(object.GetUID())))
+	}
+	owner := metav1.GetControllerOfNoCopy(object)
+	return owner != nil && s.Contains(store.ShardHash(string(owner.UID)))
+}
+
+// Moves reports whether an object may enter and leave the shards during its life.
+func (s *Shards) Moves() bool { return s.By == store.ByOwner }
