@@ -11,7 +11,7 @@
 //
 //   - M1. The mapper sends a discovery request only when one of its methods needs the result. It
 //     does not repeat the request while the cached result is younger than its lifetime. The
-//     lifetime is ten minutes unless [WithLife] sets another one. On disk this holds for all
+//     lifetime is ten minutes unless [WithTTL] sets another one. On disk this holds for all
 //     processes that use the directory.
 //   - M2. If a cached result lacks a kind, the mapper requests discovery again before it reports
 //     the kind as missing. After that, it requests a missing kind again only after [Mapper.Reset].

@@ -20,15 +20,15 @@ import (
 	"k8s.io/client-go/util/homedir"
 )
 
-// DefaultLife is the default lifetime of cached discovery results.
-const DefaultLife = 10 * time.Minute
+// DefaultTTL is the default lifetime of cached discovery results.
+const DefaultTTL = 10 * time.Minute
 
 // Option configures [OnDisk].
 type Option interface{ apply(*options) }
 
 type options struct {
 	directory string
-	life      time.Duration
+	ttl       time.Duration
 }
 
 type optionFunc func(*options)
@@ -42,11 +42,11 @@ func WithDirectory(path string) Option {
 	return optionFunc(func(o *options) { o.directory = path })
 }
 
-// WithLife sets the lifetime of cached discovery results. The default is [DefaultLife]. With 0 or
+// WithTTL sets the lifetime of cached discovery results. The default is [DefaultTTL]. With 0 or
 // less the mapper does not use the results of other processes: each process requests discovery
 // once.
-func WithLife(d time.Duration) Option {
-	return optionFunc(func(o *options) { o.life = d })
+func WithTTL(d time.Duration) Option {
+	return optionFunc(func(o *options) { o.ttl = d })
 }
 
 // ErrNoDirectory means that there is no cache directory: no option, no KUBECACHEDIR, no home
@@ -71,7 +71,7 @@ var (
 // client. It returns [ErrNoDirectory] without a cache directory, and an error if the config is
 // invalid.
 func OnDisk(config *rest.Config, opts ...Option) (*Mapper, error) {
-	o := options{directory: defaultDirectory(), life: DefaultLife}
+	o := options{directory: defaultDirectory(), ttl: DefaultTTL}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
@@ -79,7 +79,7 @@ func OnDisk(config *rest.Config, opts ...Option) (*Mapper, error) {
 		return nil, ErrNoDirectory
 	}
 	told := filepath.Join(o.directory, "discovery", directoryOf(config.Host))
-	client, err := disk.NewCachedDiscoveryClientForConfig(restguard.Config(config), told, filepath.Join(o.directory, "http"), o.life)
+	client, err := disk.NewCachedDiscoveryClientForConfig(restguard.Config(config), told, filepath.Join(o.directory, "http"), o.ttl)
 	if err != nil {
 		return nil, fmt.Errorf("discovery at %s: %w", config.Host, err)
 	}

@@ -108,7 +108,7 @@ func TestWhatIsOlderThanItsLifeIsAskedForAgain(t *testing.T) {
 		resourceOf(t, onDisk(t, server.Config(), WithDirectory(in)), podKind)
 		assert.Zero(t, discoveries(server))
 		age(11 * time.Minute)
-		resourceOf(t, onDisk(t, server.Config(), WithDirectory(in), WithLife(time.Hour)), podKind)
+		resourceOf(t, onDisk(t, server.Config(), WithDirectory(in), WithTTL(time.Hour)), podKind)
 		assert.Zero(t, discoveries(server))
 		resourceOf(t, onDisk(t, server.Config(), WithDirectory(in)), podKind)
 		assert.NotZero(t, discoveries(server))
