@@ -88,7 +88,7 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				server.SetSharding(gate)
 				resource := podClient(server)
 				if c.shared {
-					resource = client.ForShards(resource)
+					resource = client.SharedWatch(resource)
 				}
 				for n := range 60 {
 					require.NoError(t, server.Create(onNode(fmt.Sprint("a-", n), "n")))

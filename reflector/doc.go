@@ -62,7 +62,7 @@
 //     detects a server that was restored from a backup, even if that server has passed the client's
 //     version. After a broken watch, the reflector retries a failed probe twice, with back-off, and
 //     then resumes. If the server refuses the probe, it resumes at once. While the server is
-//     overloaded (429) or unreachable, it keeps retrying. A [client.SharedClient] probes after two
+//     overloaded (429) or unreachable, it keeps retrying. A [client.SharedWatch] probes after two
 //     silent minutes only. Restored servers, below, lists the cases that no probe can detect.
 //   - R7. No server makes a reflector wait for ever. The reflector gives up a watch that has not
 //     ended after eleven minutes and was silent for the last two (SilentWatch). It waits two
@@ -90,7 +90,7 @@
 //     reports a selection but sends objects of other shards, the reflector asks it for everything:
 //     [ErrShardMismatch]. A watch-list carries no such report, so there the reflector cannot detect
 //     this.
-//   - R12. Reflectors of different shards that share a client by [client.ForShards] read one watch,
+//   - R12. Reflectors of different shards that share a client by [client.SharedWatch] read one watch,
 //     while the server sends everything to each of them. All guarantees above hold for each
 //     reflector as if it had its own watch. They also hold when other reflectors start or stop, and
 //     when the shared watch ends. A reflector that falls behind delays the others for at most five

@@ -16,7 +16,7 @@ import (
 
 // A process that has several shards of a resource reads it once, also where the API server does not
 // select shards, which is the default.
-func ExampleForShards() {
+func ExampleWithShard_sharedWatch() {
 	server, err := reflectortest.NewServer() // in place of a cluster
 	if err != nil {
 		panic(err)
@@ -31,7 +31,7 @@ func ExampleForShards() {
 
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	sites := client.ForShards(clientset.CoreV1().ConfigMaps(""))
+	sites := client.SharedWatch(clientset.CoreV1().ConfigMaps(""))
 	held := 0
 	for _, shard := range store.Shards(store.ByUID, 16)[:4] {
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])

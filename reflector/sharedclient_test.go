@@ -88,7 +88,7 @@ func onlyOneWatch[T reflector.Object, L any](t *testing.T, server *reflectortest
 	for n := range 80 {
 		require.NoError(t, server.Create(placed(n)))
 	}
-	sites := client.ForShards(resource)
+	sites := client.SharedWatch(resource)
 	reflectors := newTeam(t, sites, by, 8, opts...)
 	defer reflectors.stop()
 	reflectors.compare(t, server, "at first")

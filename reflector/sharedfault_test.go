@@ -20,20 +20,19 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
 // sites returns a client for shards of what some ConfigMaps are.
-func sites(t *testing.T, server *reflectortest.Server, m *meter) *client.SharedClient[*corev1.ConfigMap, *client.ResourceList[*corev1.ConfigMap]] {
+func sites(t *testing.T, server *reflectortest.Server, m *meter) reflector.Client[*corev1.ConfigMap, *client.ResourceList[*corev1.ConfigMap]] {
 	for n := range 80 {
 		require.NoError(t, server.Create(placed(n)))
 	}
 	resource, err := client.ForResource[*corev1.ConfigMap](m.of(server.Config()), configMapResource, "")
 	require.NoError(t, err)
-	return client.ForShards(resource)
+	return client.SharedWatch(resource)
 }
 
 // together starts the reflectors of some shards at the same time: all of them ask before the first is answered.
@@ -323,7 +322,7 @@ func TestShardsThatOverlapShareNoObjects(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(placed(0)))
 		require.NoError(t, server.Create(placed(1)))
-		resource := client.ForShards(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""))
+		resource := client.SharedWatch(kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps(""))
 		half := store.Shards(store.ByUID, 2)[0]
 		a, b := newCache(), newCache()
 		defer start(t, reflector.New(resource, a, reflector.WithShard(half), reflector.WithoutWatchList()))()
@@ -381,10 +380,8 @@ func TestShardThatSharesIsRecordedAndReplayed(t *testing.T) {
 	}
 }
 
-func TestNoClientForShards(t *testing.T) {
-	resource := client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
+func TestSharedWatchOfNoClient(t *testing.T) {
+	resource := client.SharedWatch[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
 	r := reflector.New(resource, newCache(), reflector.WithShard(store.Shards(store.ByUID, 2)[0]))
 	require.ErrorIs(t, r.Run(t.Context()), reflector.ErrNoClient)
-	_, err := resource.List(t.Context(), metav1.ListOptions{})
-	require.ErrorIs(t, err, reflector.ErrNoClient)
 }

@@ -153,8 +153,8 @@ func (l *company) settle() error {
 		return err
 	}
 	resource, err := clientFor(l.client, config, clientset)
-	generated := client.ForShards(clientset.CoreV1().ConfigMaps("default"))
-	shared := client.ForShards(resource)
+	generated := client.SharedWatch(clientset.CoreV1().ConfigMaps("default"))
+	shared := client.SharedWatch(resource)
 	for i, shard := range store.Shards(store.ByUID, companySize) {
 		p := &place{shard: shard, cache: newCache()}
 		var into store.Store[*corev1.ConfigMap] = p.cache

@@ -117,7 +117,7 @@ func gathered(t *testing.T, resource *dictated, all []store.Shard, version strin
 			}
 		}), nil
 	}
-	shared := client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](resource)
+	shared := client.SharedWatch[*corev1.ConfigMap, *corev1.ConfigMapList](resource)
 	m := &team[*corev1.ConfigMap]{all: all}
 	for _, shard := range all {
 		s := newCache()
@@ -195,7 +195,7 @@ func TestRefusalIsHeardByAllAtOnce(t *testing.T) {
 				}
 			},
 		}
-		shards := newTeam(t, client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](resource), store.ByUID, 8, reflector.WithoutWatchList())
+		shards := newTeam(t, client.SharedWatch[*corev1.ConfigMap, *corev1.ConfigMapList](resource), store.ByUID, 8, reflector.WithoutWatchList())
 		defer shards.stop()
 		<-time.After(65 * time.Second)
 		synctest.Wait()
@@ -219,7 +219,7 @@ func TestClientThatEndsTheGoroutineHoldsUpNobody(t *testing.T) {
 				return tell(ctx, func(send func(watch.EventType, *corev1.ConfigMap)) { send(watch.Bookmark, closing("101")) }), nil
 			},
 		}
-		shards := newTeam(t, client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](resource), store.ByUID, 2, reflector.WithoutWatchList())
+		shards := newTeam(t, client.SharedWatch[*corev1.ConfigMap, *corev1.ConfigMapList](resource), store.ByUID, 2, reflector.WithoutWatchList())
 		defer shards.stop()
 		<-time.After(10 * time.Second)
 		synctest.Wait()
@@ -242,7 +242,7 @@ func TestSelectorOfManyShardsIsNotTooLong(t *testing.T) {
 				}
 			}), nil
 		}}
-		shared := client.ForShards[*corev1.ConfigMap, *corev1.ConfigMapList](resource)
+		shared := client.SharedWatch[*corev1.ConfigMap, *corev1.ConfigMapList](resource)
 		all := store.Shards(store.ByUID, 256)
 		for i := range 16 {
 			defer start(t, reflector.New(shared, newCache(), reflector.WithShard(all[16*i:16*i+16]...)))()

@@ -10,7 +10,7 @@
 //
 // [For] finds the resource of the kind by discovery. [ForResource] takes the resource instead.
 // [FromRESTClient] takes the REST client of a generated clientset, and [FromTypedClient] one of its
-// typed clients. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients. [ForShards]
+// typed clients. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients. [SharedWatch]
 // lets the reflectors of several shards share one watch.
 //
 // Every client works with reflectors and informers. The guarantees of package reflector say what

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -12,23 +11,14 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
-// SharedClient is a [reflector.Client] for the reflectors and informers of several shards of one
-// resource in one process. If the API server does not filter by shard, they share one watch of all
-// objects, and each gets the events of its shards. See [ForShards].
-type SharedClient[T source.Object, L any] struct {
-	client source.Client[T, L]
-
-	once sync.Once
-	of   *sharing[T]
-}
-
-// ForShards wraps a client for several reflectors with [reflector.WithShard], or for the shard
-// scopes of one informer. Give them the SharedClient instead of the client:
+// SharedWatch wraps a client for the reflectors of several shards ([reflector.WithShard]) in one
+// process, or for the shard scopes of one informer. If the API server does not filter by shard, they
+// share one watch of all objects, and each gets the events of its shards. Give them the wrapper
+// instead of the client:
 //
-//	sites := client.ForShards(client)
+//	sites := client.SharedWatch(client)
 //	a := reflector.New(sites, first, reflector.WithShard(shards[0]))
 //	b := reflector.New(sites, second, reflector.WithShard(shards[1]))
 //
@@ -45,74 +35,43 @@ type SharedClient[T source.Object, L any] struct {
 // the object. The others get copies from DeepCopyObject. All of them wait during that call, so
 // DeepCopyObject must not call a reflector.
 //
-// ForShards starts no goroutine, and none is left when all reflectors have ended. All methods are
-// safe for concurrent use.
-func ForShards[T source.Object, L any](client source.Client[T, L]) *SharedClient[T, L] {
-	return &SharedClient[T, L]{client: client}
-}
-
-// Get calls the client's Get.
-func (c *SharedClient[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (object T, err error) {
-	if source.IsNil(c.client) {
-		return object, source.ErrNoClient
+// SharedWatch starts no goroutine, and none is left when all reflectors have ended. All methods of
+// the wrapper are safe for concurrent use. If client is nil, Run returns [reflector.ErrNoClient].
+func SharedWatch[T source.Object, L any](client source.Client[T, L]) source.Client[T, L] {
+	if source.IsNil(client) {
+		return nil
 	}
-	return c.client.Get(ctx, name, opts)
-}
-
-// List calls the client's List.
-func (c *SharedClient[T, L]) List(ctx context.Context, opts metav1.ListOptions) (list L, err error) {
-	if source.IsNil(c.client) {
-		return list, source.ErrNoClient
+	c := &sharedClient[T, L]{Client: client}
+	c.source.Source = source.Of(client)
+	taps, ok := c.source.Source.(tapping[T])
+	if from, plain := c.source.Source.(*source.ClientSource[T, L]); plain {
+		taps, ok = clientTaps[T, L]{from}, true
 	}
-	return c.client.List(ctx, opts)
-}
-
-// Watch calls the client's Watch. Only reflectors share a watch.
-func (c *SharedClient[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	if source.IsNil(c.client) {
-		return nil, source.ErrNoClient
+	if ok && taps.shareable() {
+		c.source.taps, c.source.shared = taps, sharedwatch.NewMultiplexer(taps.tap)
 	}
-	return c.client.Watch(ctx, opts)
+	return c
 }
 
-// IsWatchListSemanticsUnSupported reports whether the client cannot serve watch-lists.
-func (c *SharedClient[T, L]) IsWatchListSemanticsUnSupported() bool {
-	return !source.CanStream(c.client)
+// sharedClient is a client with a source that several reflectors share. Only reflectors share a
+// watch: Watch calls the client's own.
+type sharedClient[T source.Object, L any] struct {
+	source.Client[T, L]
+	source sharedSource[T]
+}
+
+// IsWatchListSemanticsUnSupported returns the answer of the client.
+func (c *sharedClient[T, L]) IsWatchListSemanticsUnSupported() bool {
+	return !source.CanStream(c.Client)
 }
 
 // Source returns the shared source for a reflector. It returns nil if self is a wrapper of the
-// SharedClient.
-func (c *SharedClient[T, L]) Source(self any) source.Source[T] {
+// sharedClient.
+func (c *sharedClient[T, L]) Source(self any) source.Source[T] {
 	if self != any(c) {
 		return nil
 	}
-	return sharedSource[T]{c.sharing()}
-}
-
-// sharing returns the common state of the client's reflectors; nil for a nil SharedClient.
-func (c *SharedClient[T, L]) sharing() *sharing[T] {
-	if c == nil {
-		return nil
-	}
-	c.once.Do(func() {
-		from := source.Of(c.client)
-		c.of = &sharing[T]{source: from}
-		taps, ok := from.(tapping[T])
-		if client, plain := from.(*source.ClientSource[T, L]); plain {
-			taps, ok = clientTaps[T, L]{client}, true
-		}
-		if ok && taps.shareable() {
-			c.of.taps, c.of.hub = taps, sharedwatch.NewMultiplexer(taps.tap)
-		}
-	})
-	return c.of
-}
-
-// sharing is a source that several reflectors share.
-type sharing[T source.Object] struct {
-	source source.Source[T]
-	taps   tapping[T] // the same source; nil if its watches cannot be shared
-	hub    *sharedwatch.Multiplexer
+	return &c.source
 }
 
 // tapping is a source whose watches can be shared.
@@ -125,48 +84,38 @@ type tapping[T source.Object] interface {
 	share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T]
 }
 
-// sharedSource is the source of a SharedClient.
-type sharedSource[T source.Object] struct{ of *sharing[T] }
-
-func (s sharedSource[T]) Check() error {
-	if s.of == nil {
-		return source.ErrNoClient
-	}
-	return s.of.source.Check()
+// sharedSource is a source that several reflectors share.
+type sharedSource[T source.Object] struct {
+	source.Source[T]
+	taps   tapping[T] // the same source; nil if its watches cannot be shared
+	shared *sharedwatch.Multiplexer
 }
 
 // Begin tells the client that a run begins, if the client follows runs.
-func (s sharedSource[T]) Begin(run source.Run) (end func(), err error) {
-	if session, ok := s.of.source.(source.Session); ok {
+func (s *sharedSource[T]) Begin(run source.Run) (end func(), err error) {
+	if session, ok := s.Source.(source.Session); ok {
 		return session.Begin(run)
 	}
 	return func() {}, nil
 }
 
-func (s sharedSource[T]) About() source.About {
-	if s.of == nil {
-		return source.About{}
-	}
-	of := s.of.source.About()
+func (s *sharedSource[T]) About() source.About {
+	of := s.Source.About()
 	of.Shared = true
 	return of
 }
 
-func (s sharedSource[T]) List(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Page[T], error) {
-	return s.of.source.List(ctx, opts, w)
-}
-
-func (s sharedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Stream[T], error) {
-	if s.of.taps == nil || w.Shards == nil || w.Shards.Moves() {
-		return s.of.source.Watch(ctx, opts, w)
+func (s *sharedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Stream[T], error) {
+	if s.taps == nil || w.Shards == nil || w.Shards.Moves() {
+		return s.Source.Watch(ctx, opts, w)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	m, err := s.of.hub.Enter(ctx, opts, w.Shards, w.Sharding)
+	m, err := s.shared.Enter(ctx, opts, w.Shards, w.Sharding)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	return s.of.taps.share(ctx, cancel, m, opts, w), nil
+	return s.taps.share(ctx, cancel, m, opts, w), nil
 }
 
 // ending is a tap that calls cancel when it is closed.

@@ -72,7 +72,7 @@ func TestRecorderInsideOfAnotherClientRecords(t *testing.T) {
 		"another recorder": func(c configMaps) configMaps {
 			return record.Client(c, record.NewRecorder(new(strings.Builder)))
 		},
-		"a shared watch": func(c configMaps) configMaps { return client.ForShards(c) },
+		"a shared watch": func(c configMaps) configMaps { return client.SharedWatch(c) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *reflectortest.Server) {

@@ -78,7 +78,7 @@ func runReplica(text string) error {
 		return err
 	}
 	r.plots = objects.Resource(plots).Namespace(r.Namespace)
-	r.shared = client.ForShards(client.Dynamic(r.plots))
+	r.shared = client.SharedWatch(client.Dynamic(r.plots))
 	group := shard.Group{Namespace: r.Namespace, Name: groupName, Shards: shards}
 	member, err := shard.New(resource.CoordinationV1(), group, r.Identity, shard.Working(r.work),
 		shard.WithTimes(leaseDuration, renewDeadline, renewPeriod))
