@@ -153,7 +153,7 @@ func ExampleInformer_WaitForSync() {
 	stop()
 	fmt.Println(<-result)
 	// Output:
-	// pods of the shop lacks 1 reflector, which is Waiting
+	// pods of the shop lacks 1 reflector, which is BackingOff
 	// <nil>
 }
 

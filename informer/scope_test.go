@@ -123,7 +123,7 @@ func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 		synctest.Wait()
 		assert.True(t, isDone(changed))
 		assert.False(t, isDone(i.Synced()))
-		assert.Equal(t, reflector.Waiting, i.State().Phase, "the worst one counts")
+		assert.Equal(t, reflector.BackingOff, i.State().Phase, "the worst one counts")
 		states := i.Scopes()
 		require.Len(t, states, 2)
 		assert.Equal(t, reflector.Watching, states[1].State.Phase)
@@ -132,7 +132,7 @@ func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 		require.ErrorAs(t, err, &why)
 		require.Len(t, why.Lacking, 1)
 		assert.Equal(t, east, why.Lacking[0].Scope)
-		assert.ErrorContains(t, err, "reflector of namespace east|default is Waiting after attempt ")
+		assert.ErrorContains(t, err, "reflector of namespace east|default is BackingOff after attempt ")
 		assert.ErrorContains(t, err, "reflector pods, namespace east|default: ")
 		assert.False(t, isDone(sub.Synced()))
 

@@ -175,7 +175,7 @@ func (s *scopes[T]) State() reflector.State {
 
 // distanceOf returns how far a reflector is from a watch.
 func distanceOf(s ScopeState) int {
-	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Opening, reflector.Listing, reflector.Stopped, reflector.Waiting}, s.State.Phase)
+	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Opening, reflector.Listing, reflector.Stopped, reflector.BackingOff}, s.State.Phase)
 	if !s.Synced {
 		distance += 10
 	}

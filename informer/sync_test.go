@@ -71,12 +71,12 @@ func TestWaitForSyncNamesTheReflectorsStateAndWhoIsBehind(t *testing.T) {
 		require.ErrorAs(t, err, &why)
 		assert.Equal(t, "my pods", why.Informer)
 		require.Len(t, why.Lacking, 1)
-		assert.Equal(t, reflector.Waiting, why.Lacking[0].State.Phase)
+		assert.Equal(t, reflector.BackingOff, why.Lacking[0].State.Phase)
 		assert.Greater(t, why.Lacking[0].State.Attempt, 3)
 		assert.True(t, apierrors.IsInternalError(err), "the server's answer is in it")
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, []Behind{{"sleepy", 0}, {"quick", 0}}, why.Behind)
-		assert.ErrorContains(t, err, "informer my pods is not synced; reflector is Waiting after attempt ")
+		assert.ErrorContains(t, err, "informer my pods is not synced; reflector is BackingOff after attempt ")
 		assert.Equal(t, why.Lacking[0].State.Err, i.State().Err)
 
 		broken.Remove()
@@ -187,7 +187,7 @@ func TestInformerOfAKindThatIsNotInstalledWaitsForIt(t *testing.T) {
 		assert.True(t, apierrors.IsNotFound(err))
 		assert.ErrorContains(t, err, "may not be installed yet")
 		assert.ErrorIs(t, i.State().Err, reflector.ErrNotServed)
-		assert.Equal(t, reflector.Waiting, i.State().Phase)
+		assert.Equal(t, reflector.BackingOff, i.State().Phase)
 
 		require.NoError(t, server.Create(onNode("a", "n")))
 		missing.Remove()

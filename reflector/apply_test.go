@@ -18,7 +18,7 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 	left := source.Event[*corev1.ConfigMap]{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "13", Left: &source.Departure{
 		Key: store.Key{Namespace: "ns", Name: "a"}, Version: store.Version{ResourceVersion: "13"},
 	}}
-	foreign := source.Event[*corev1.ConfigMap]{Type: watch.Added, OutOfShard: 1, ResourceVersion: "20"}
+	other := source.Event[*corev1.ConfigMap]{Type: watch.Added, OutOfShard: 1, ResourceVersion: "20"}
 	marked := source.Event[*corev1.ConfigMap]{Type: watch.Bookmark, ResourceVersion: "21"}
 	for name, tc := range map[string]struct {
 		events        []source.Event[*corev1.ConfigMap]
@@ -26,16 +26,16 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 		commits       int
 		rejects       bool
 	}{
-		"changes":            {[]source.Event[*corev1.ConfigMap]{change(watch.Modified, "a", "11"), change(watch.Added, "b", "12")}, "a@11 b@12", "12", 1, false},
-		"a deletion":         {[]source.Event[*corev1.ConfigMap]{change(watch.Deleted, "a", "11")}, "", "11", 1, false},
-		"one that left":      {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), left}, "b@12", "13", 1, false},
-		"a foreign last":     {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), foreign}, "a@1 b@12", "20", 1, false},
-		"a foreign first":    {[]source.Event[*corev1.ConfigMap]{foreign, change(watch.Added, "b", "22")}, "a@1 b@22", "22", 1, false},
-		"foreign ones":       {[]source.Event[*corev1.ConfigMap]{{Type: watch.Added, OutOfShard: 1, ResourceVersion: "14"}, foreign}, "a@1", "20", 1, false},
-		"a bookmark":         {[]source.Event[*corev1.ConfigMap]{marked}, "a@1", "21", 1, false},
-		"without a version":  {[]source.Event[*corev1.ConfigMap]{{Type: watch.Bookmark}}, "a@1", "10", 0, false},
-		"undecodable":        {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), undecodable(watch.Modified, "a", "u a", "13"), foreign}, "a@1 b@12", "12", 1, true},
-		"undecodable, alone": {[]source.Event[*corev1.ConfigMap]{undecodable(watch.Modified, "a", "u a", "13")}, "a@1", "10", 0, true},
+		"changes":                    {[]source.Event[*corev1.ConfigMap]{change(watch.Modified, "a", "11"), change(watch.Added, "b", "12")}, "a@11 b@12", "12", 1, false},
+		"a deletion":                 {[]source.Event[*corev1.ConfigMap]{change(watch.Deleted, "a", "11")}, "", "11", 1, false},
+		"one that left":              {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), left}, "b@12", "13", 1, false},
+		"one of another shard last":  {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), other}, "a@1 b@12", "20", 1, false},
+		"one of another shard first": {[]source.Event[*corev1.ConfigMap]{other, change(watch.Added, "b", "22")}, "a@1 b@22", "22", 1, false},
+		"of other shards":            {[]source.Event[*corev1.ConfigMap]{{Type: watch.Added, OutOfShard: 1, ResourceVersion: "14"}, other}, "a@1", "20", 1, false},
+		"a bookmark":                 {[]source.Event[*corev1.ConfigMap]{marked}, "a@1", "21", 1, false},
+		"without a version":          {[]source.Event[*corev1.ConfigMap]{{Type: watch.Bookmark}}, "a@1", "10", 0, false},
+		"undecodable":                {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), undecodable(watch.Modified, "a", "u a", "13"), other}, "a@1 b@12", "12", 1, true},
+		"undecodable, alone":         {[]source.Event[*corev1.ConfigMap]{undecodable(watch.Modified, "a", "u a", "13")}, "a@1", "10", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()
@@ -43,8 +43,8 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 			c := &commits{}
 			defer s.Follow(c)()
 			r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s), events: tc.events}
-			r.batch, r.own = store.Begin(r.store, false)
-			require.True(t, r.own)
+			r.batch, r.batching = store.Begin(r.store, false)
+			require.True(t, r.batching)
 			err := r.apply().Err
 			assert.Equal(t, tc.rejects, err != nil, "%v", err)
 			assert.NoError(t, r.batch.Commit(""), "the batch is empty again")
@@ -90,8 +90,8 @@ func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
 	s := &written{plain: plain{newStore()}}
 	require.NoError(t, s.Replace(nil, "10"))
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s)}
-	r.batch, r.own = store.Begin(r.store, false)
-	require.False(t, r.own)
+	r.batch, r.batching = store.Begin(r.store, false)
+	require.False(t, r.batching)
 	r.pending = []source.Event[*corev1.ConfigMap]{
 		{Type: watch.Added, Object: configMap("a", "u", "11"), ResourceVersion: "11"},
 		{Type: watch.Modified, Object: configMap("a", "u", "12"), ResourceVersion: "12"},

@@ -140,7 +140,7 @@ func ExampleKubernetesResourceReflector_State() {
 	go func() { result <- r.Run(ctx) }()
 
 	for state := r.State(); state.Phase != reflector.Watching; state = r.State() {
-		if state.Phase == reflector.Waiting {
+		if state.Phase == reflector.BackingOff {
 			var failure *reflector.Error
 			errors.As(state.Err, &failure)
 			fmt.Println("may not", failure.Op, apierrors.IsForbidden(failure))

@@ -48,7 +48,7 @@ func (r *run[T]) takePending() protocol.Input {
 	for n < len(r.pending) && r.pending[n].IsChange() {
 		n++
 	}
-	if n < 2 || !r.own {
+	if n < 2 || !r.batching {
 		next := r.pending[0]
 		r.pending = r.pending[1:]
 		return r.take(next)

@@ -218,7 +218,7 @@ func TestListWithoutAVersionLeavesTheStore(t *testing.T) {
 		assert.ErrorContains(t, errs[0], "reflector *v1.ConfigMap: list: list has no resource version")
 		assert.Equal(t, "held@", contents(s))
 		state := r.State()
-		assert.Equal(t, Waiting, state.Phase)
+		assert.Equal(t, BackingOff, state.Phase)
 		assert.ErrorIs(t, state.Err, protocol.NoResourceVersion)
 		assert.Equal(t, 1, state.Attempt)
 		assert.True(t, state.NextRetry.After(time.Now()))
@@ -514,7 +514,7 @@ func TestHealthStartsTheBackoffAnew(t *testing.T) {
 				r := New(api, newStore())
 				stop := running(t, r)
 				<-time.After(protocol.HealthAfter) // the failures before made the watch begin later
-				for r.State().Phase != Waiting {
+				for r.State().Phase != BackingOff {
 					<-r.Changed(r.State())
 				}
 				assert.Equal(t, 1, r.State().Attempt)

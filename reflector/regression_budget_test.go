@@ -48,7 +48,7 @@ func TestEndlessListEndsWithTheBudgetOfItsCache(t *testing.T) {
 				synctest.Wait()
 
 				state := m.of.State()
-				require.Equal(t, reflector.Waiting, state.Phase)
+				require.Equal(t, reflector.BackingOff, state.Phase)
 				require.ErrorIs(t, state.Err, store.ErrOverBudget)
 				assert.Equal(t, []string{"kept"}, m.names())
 				assert.Equal(t, tc.from, cache.ResourceVersion())

@@ -176,7 +176,7 @@ func (r *run[T]) watches() {
 // that the client need not decode it. It returns nil unless the list is certain to be no older than
 // the store. A server that was restored from a backup may reuse a version for another state.
 func (r *run[T]) holds() source.HoldsFunc {
-	if !r.own || r.protocol.Unavailable() || r.protocol.Position() == "" {
+	if !r.batching || r.protocol.Unavailable() || r.protocol.Position() == "" {
 		return nil
 	}
 	return r.store.(store.BatchStore[T]).Has

@@ -27,7 +27,7 @@ type run[T Object] struct {
 	events      []source.Event[T] // the events of the last input: changes, or a single event of any type
 	one         [1]source.Event[T]
 	batch       store.Batch[T] // of events; empty between commits
-	own         bool           // the store is a BatchStore
+	batching    bool           // the store is a BatchStore
 	alarm       alarm
 	// lackReports bounds the reports of rejected objects.
 	lackReports reportRate
@@ -41,7 +41,7 @@ type run[T Object] struct {
 
 // loop runs until ctx ends or a failure is final.
 func (r *run[T]) loop(ctx context.Context) error {
-	r.batch, r.own = store.Begin(r.store, false)
+	r.batch, r.batching = store.Begin(r.store, false)
 	version := r.store.ResourceVersion()
 	r.staging.to = r.store
 	defer r.staging.discard()
@@ -165,7 +165,7 @@ func (r *run[T]) wait(ctx context.Context, a protocol.Action) (protocol.Input, e
 	}
 	r.report(ctx, err)
 	r.status.set(func(s *State) {
-		s.Phase, s.Err, s.Attempt, s.NextRetry = Waiting, err, a.Attempt, time.Now().Add(a.Pause)
+		s.Phase, s.Err, s.Attempt, s.NextRetry = BackingOff, err, a.Attempt, time.Now().Add(a.Pause)
 	})
 	pause(ctx, a.Pause)
 	return protocol.Input{Kind: protocol.Elapsed}, nil

@@ -60,8 +60,8 @@ func (r *KubernetesResourceReflector[T]) Shards() []store.Shard {
 
 // evidence records how a server filters, from its list responses and later events.
 type evidence struct {
-	said         bool // the server said that it sends only the shard
-	own, foreign int
+	said                bool // the server said that it sends only the shard
+	inShard, outOfShard int  // objects
 	// refused is true if the server has rejected the selector since the last list began. mismatched
 	// is true if the server's selection differs from the reflector's.
 	refused, mismatched bool
@@ -70,9 +70,9 @@ type evidence struct {
 // verdict returns the side that filters.
 func (e *evidence) verdict(asked string) Sharding {
 	switch {
-	case asked == "" || e.foreign > 0:
+	case asked == "" || e.outOfShard > 0:
 		return ShardedByClient
-	case e.said || e.own > 0:
+	case e.said || e.inShard > 0:
 		return ShardedByServer
 	}
 	return ShardingUnknown
@@ -99,14 +99,14 @@ func (r *run[T]) refusesShards(opts *metav1.ListOptions, err error) bool {
 	return true
 }
 
-// learn adds received objects to the evidence: own counts objects in the shards, foreign the
+// learn adds received objects to the evidence: inShard counts objects in the shards, outOfShard the
 // others.
-func (r *run[T]) learn(own, foreign int) {
+func (r *run[T]) learn(inShard, outOfShard int) {
 	if r.shards == nil {
 		return
 	}
-	r.evidence.own += own
-	r.evidence.foreign += foreign
+	r.evidence.inShard += inShard
+	r.evidence.outOfShard += outOfShard
 	now := r.evidence.verdict(r.shardSelector())
 	if now != r.sharding {
 		r.sharding = now
@@ -130,9 +130,9 @@ func (r *run[T]) learnPage(p *source.Page[T]) error {
 func (r *run[T]) learnEvent(e *source.Event[T]) {
 	switch {
 	case r.shards == nil || e.Err != nil || e.Type == watch.Bookmark:
-	case e.OutOfShard > 0 && r.evidence.foreign == 0:
+	case e.OutOfShard > 0 && r.evidence.outOfShard == 0:
 		r.learn(0, e.OutOfShard)
-	case e.OutOfShard == 0 && r.evidence.own == 0:
+	case e.OutOfShard == 0 && r.evidence.inShard == 0:
 		r.learn(1, 0)
 	}
 }

@@ -18,8 +18,8 @@ const (
 	Opening Phase = "Opening"
 	// Watching means that the server accepted a watch.
 	Watching Phase = "Watching"
-	// Waiting means that the reflector backs off after a failure and retries at NextRetry.
-	Waiting Phase = "Waiting"
+	// BackingOff means that the reflector backs off after a failure and retries at NextRetry.
+	BackingOff Phase = "BackingOff"
 )
 
 // State describes the activity of a reflector, and the reason if it is not in step with the server.
@@ -49,7 +49,7 @@ type State struct {
 	WatchListErr error
 
 	// Attempt is the number of failures in a row, and NextRetry is the time of the next attempt.
-	// Both are zero unless the phase is Waiting.
+	// Both are zero unless the phase is BackingOff.
 	Attempt   int
 	NextRetry time.Time
 

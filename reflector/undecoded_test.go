@@ -117,7 +117,7 @@ func TestListThatAPlainStoreCannotBeGivenIsNoSync(t *testing.T) {
 		synctest.Wait()
 		assert.Zero(t, cache.Len())
 		assert.False(t, closed(r.Synced()), "the store has nothing")
-		assert.Equal(t, Waiting, r.State().Phase)
+		assert.Equal(t, BackingOff, r.State().Phase)
 		require.Len(t, errs, 1)
 		require.ErrorContains(t, errs[0], "nothing was stored")
 		var rejected *store.RejectedError

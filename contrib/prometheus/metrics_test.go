@@ -115,7 +115,7 @@ func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 			"reflectors informer=pods phase=Listing 0",
 			"reflectors informer=pods phase=Opening 0",
 			"reflectors informer=pods phase=Stopped 0",
-			"reflectors informer=pods phase=Waiting 1",
+			"reflectors informer=pods phase=BackingOff 1",
 			"reflectors informer=pods phase=Watching 0",
 			"synced informer=pods 1",
 		}, "\n"), values(t, registry, "kubereflector_cache_objects", "kubereflector_events_total", "kubereflector_handler_duration_seconds",

@@ -28,7 +28,7 @@ var (
 )
 
 // phases are all phases of a reflector. A phase without a reflector has the value 0.
-var phases = []reflector.Phase{reflector.Stopped, reflector.Listing, reflector.Opening, reflector.Watching, reflector.Waiting}
+var phases = []reflector.Phase{reflector.Stopped, reflector.Listing, reflector.Opening, reflector.Watching, reflector.BackingOff}
 
 // queueMetric is a metric of a subscriber's event queues.
 type queueMetric struct {

@@ -104,7 +104,7 @@ func TestTour(t *testing.T) {
 	v.sees("no queue", func(i inspect.Informer) bool { return of(i, "fails").Keys == 0 })
 	v.next("The watch breaks")
 	v.sees("why", func(i inspect.Informer) bool {
-		return i.Reflectors[0].Phase == "Waiting" && strings.Contains(i.Reflectors[0].Error, "refused") && i.Objects == 4
+		return i.Reflectors[0].Phase == "BackingOff" && strings.Contains(i.Reflectors[0].Error, "refused") && i.Objects == 4
 	})
 	v.next("The watch resumes")
 	v.sees("a re-creation", func(i inspect.Informer) bool {

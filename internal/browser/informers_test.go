@@ -109,7 +109,7 @@ func TestFaultsAppearAndGo(t *testing.T) {
 	tab.shows(maps+`[data-value="phase"]`, "Watching")
 	p.server.Inject(reflectortest.Refuse())
 	require.NoError(t, p.server.Restore(p.server.ResourceVersion())) // cuts the watches
-	tab.shows(maps+`[data-value="phase"]`, "Waiting")
+	tab.shows(maps+`[data-value="phase"]`, "BackingOff")
 	assert.Contains(t, tab.text(maps+"table"), "refused")
 	assert.Equal(t, "1", tab.evaluate(fmt.Sprintf("document.querySelectorAll(%q).length", maps+".arrow.broken")))
 	p.server.ClearFaults()

@@ -58,14 +58,14 @@ type frame struct {
 	Sharded bool `json:"sharded,omitempty"`
 	// Conflict is true for the page of a probe that contradicts earlier answers.
 	Conflict bool `json:"conflict,omitempty"`
-	// Foreign counts the objects of other shards that a page omits or an event replaces. Departed
+	// OutOfShard counts the objects of other shards that a page omits or an event replaces. Left
 	// is such an object that may have been in the reflector's shards.
-	Foreign  int            `json:"foreign,omitempty"`
-	Departed *departedFrame `json:"departed,omitempty"`
+	OutOfShard int        `json:"foreign,omitempty"`
+	Left       *leftFrame `json:"departed,omitempty"`
 }
 
-// departedFrame is an object that has left the reflector's shards.
-type departedFrame struct {
+// leftFrame is an object that has left the reflector's shards.
+type leftFrame struct {
 	Namespace       string `json:"namespace,omitempty"`
 	Name            string `json:"name,omitempty"`
 	UID             string `json:"uid,omitempty"`
@@ -73,17 +73,17 @@ type departedFrame struct {
 	Gone            bool   `json:"gone,omitempty"`
 }
 
-func departedFrameOf(d *source.Departure) *departedFrame {
+func leftFrameOf(d *source.Departure) *leftFrame {
 	if d == nil {
 		return nil
 	}
-	return &departedFrame{
+	return &leftFrame{
 		Namespace: d.Key.Namespace, Name: d.Key.Name,
 		UID: string(d.Version.UID), ResourceVersion: d.Version.ResourceVersion, Gone: d.Deleted,
 	}
 }
 
-func (f *departedFrame) departure() *source.Departure {
+func (f *leftFrame) departure() *source.Departure {
 	if f == nil {
 		return nil
 	}

@@ -149,7 +149,7 @@ func (r *Replay[T]) list(ctx context.Context, asked request) (p source.Page[T], 
 	if answer.Kind == frameOpened {
 		return p, r.differs(r.damaged(answer, errOtherAnswer))
 	}
-	p = source.Page[T]{ResourceVersion: answer.ResourceVersion, Continue: answer.Continue, Sharded: answer.Sharded, OutOfShard: answer.Foreign, Conflict: answer.Conflict}
+	p = source.Page[T]{ResourceVersion: answer.ResourceVersion, Continue: answer.Continue, Sharded: answer.Sharded, OutOfShard: answer.OutOfShard, Conflict: answer.Conflict}
 	for _, item := range answer.Items {
 		object, err := decodeRecorded[T](item)
 		if err != nil {

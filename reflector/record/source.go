@@ -151,7 +151,7 @@ func (r *recorded[T]) failed(ctx context.Context, err error) {
 // page records the response to a list request.
 func (r *recorded[T]) page(p source.Page[T]) {
 	f := frame{
-		Kind: framePage, ResourceVersion: p.ResourceVersion, Continue: p.Continue, Sharded: p.Sharded, Foreign: p.OutOfShard, Conflict: p.Conflict,
+		Kind: framePage, ResourceVersion: p.ResourceVersion, Continue: p.Continue, Sharded: p.Sharded, OutOfShard: p.OutOfShard, Conflict: p.Conflict,
 		Items: make([]json.RawMessage, len(p.Items)),
 	}
 	for i, object := range p.Items {
@@ -248,7 +248,7 @@ func (r *recorded[T]) event(e *source.Event[T]) (f frame, err error) {
 	case e.Type == watch.Bookmark:
 		f.ResourceVersion, f.InitialEventsEnd = e.ResourceVersion, e.InitialEventsEnd
 	case e.OutOfShard > 0:
-		f.Foreign, f.ResourceVersion, f.Departed = e.OutOfShard, e.ResourceVersion, departedFrameOf(e.Left)
+		f.OutOfShard, f.ResourceVersion, f.Left = e.OutOfShard, e.ResourceVersion, leftFrameOf(e.Left)
 	case e.Rejection != nil:
 		f.Lacking = []lackingFrame{r.lacking(*e.Rejection)}
 	default:

@@ -150,8 +150,8 @@ func readRecordedEvent[T source.Object](f *frame) (e source.Event[T], err error)
 		e.Key = store.Key{Namespace: f.Failure.Namespace, Name: f.Failure.Name}
 	case e.Type == watch.Bookmark:
 		e.ResourceVersion, e.InitialEventsEnd = f.ResourceVersion, f.InitialEventsEnd
-	case f.Foreign > 0:
-		e.OutOfShard, e.ResourceVersion, e.Left = f.Foreign, f.ResourceVersion, f.Departed.departure()
+	case f.OutOfShard > 0:
+		e.OutOfShard, e.ResourceVersion, e.Left = f.OutOfShard, f.ResourceVersion, f.Left.departure()
 	case len(f.Lacking) > 0:
 		bad := f.Lacking[0].rejection()
 		e.Rejection, e.ResourceVersion = &bad, bad.Version.ResourceVersion

@@ -92,14 +92,14 @@ func TestInformerOfADefinitionThatComesAndGoes(t *testing.T) {
 	run(t, i)
 	notServed := func() bool {
 		state := i.State()
-		return state.Phase == reflector.Waiting && errors.Is(state.Err, reflector.ErrNotServed)
+		return state.Phase == reflector.BackingOff && errors.Is(state.Err, reflector.ErrNotServed)
 	}
 	eventually(t, "the informer to wait", notServed)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	eventually(t, "it to say so", func() bool { // it does not while it tries again
 		err = i.WaitForSync(over)
-		return strings.Contains(err.Error(), "informer gardens is not synced; reflector is Waiting after attempt")
+		return strings.Contains(err.Error(), "informer gardens is not synced; reflector is BackingOff after attempt")
 	})
 	require.ErrorIs(t, err, reflector.ErrNotServed)
 	require.ErrorIs(t, i.Ready(), reflector.ErrNotServed)

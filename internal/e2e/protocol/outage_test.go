@@ -69,7 +69,7 @@ func TestAServerThatIsNotThereYetIsListedOnce(t *testing.T) {
 		w.fill(50)
 		require.NoError(w, w.server.KillAPIServer())
 		w.start()
-		w.awaitPhase(reflector.Waiting)
+		w.awaitPhase(reflector.BackingOff)
 		require.NoError(w, w.server.StartAPIServer())
 		w.requireEqual()
 		w.requireFullLists(1, "the first state")
