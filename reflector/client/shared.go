@@ -43,12 +43,12 @@ func SharedWatch[T source.Object, L any](client source.Client[T, L]) source.Clie
 	}
 	c := &sharedClient[T, L]{Client: client}
 	c.source.Source = source.Of(client)
-	taps, ok := c.source.Source.(tapping[T])
-	if from, plain := c.source.Source.(*source.ClientSource[T, L]); plain {
-		taps, ok = clientTaps[T, L]{from}, true
+	from, ok := c.source.Source.(upstreams[T])
+	if plain, is := c.source.Source.(*source.ClientSource[T, L]); is {
+		from, ok = clientUpstreams[T, L]{plain}, true
 	}
-	if ok && taps.shareable() {
-		c.source.taps, c.source.shared = taps, sharedwatch.NewMultiplexer(taps.tap)
+	if ok && from.shareable() {
+		c.source.from, c.source.shared = from, sharedwatch.NewMultiplexer(from.upstream)
 	}
 	return c
 }
@@ -74,12 +74,12 @@ func (c *sharedClient[T, L]) Source(self any) source.Source[T] {
 	return &c.source
 }
 
-// tapping is a source whose watches can be shared.
-type tapping[T source.Object] interface {
+// upstreams is a source whose watches can be shared.
+type upstreams[T source.Object] interface {
 	// shareable reports whether several reflectors can read one watch.
 	shareable() bool
-	// tap opens a watch.
-	tap(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error)
+	// upstream opens a watch.
+	upstream(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error)
 	// share returns a stream of the events of a member.
 	share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T]
 }
@@ -87,7 +87,7 @@ type tapping[T source.Object] interface {
 // sharedSource is a source that several reflectors share.
 type sharedSource[T source.Object] struct {
 	source.Source[T]
-	taps   tapping[T] // the same source; nil if its watches cannot be shared
+	from   upstreams[T] // the same source; nil if its watches cannot be shared
 	shared *sharedwatch.Multiplexer
 }
 
@@ -106,7 +106,7 @@ func (s *sharedSource[T]) About() source.About {
 }
 
 func (s *sharedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Stream[T], error) {
-	if s.taps == nil || w.Shards == nil || w.Shards.Moves() {
+	if s.from == nil || w.Shards == nil || w.Shards.Moves() {
 		return s.Source.Watch(ctx, opts, w)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -115,10 +115,10 @@ func (s *sharedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w 
 		cancel()
 		return nil, err
 	}
-	return s.taps.share(ctx, cancel, m, opts, w), nil
+	return s.from.share(ctx, cancel, m, opts, w), nil
 }
 
-// ending is a tap that calls cancel when it is closed.
+// ending is an Upstream that calls cancel when it is closed.
 type ending struct {
 	sharedwatch.Upstream
 	cancel context.CancelFunc
@@ -131,7 +131,7 @@ func (e ending) Close() {
 
 func (s resourceSource[T]) shareable() bool { return true }
 
-func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
+func (s resourceSource[T]) upstream(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
 	opts.Watch = true
 	ctx, cancel := context.WithCancel(ctx)
 	a, err := s.open(ctx, &opts)
@@ -139,22 +139,22 @@ func (s resourceSource[T]) tap(ctx context.Context, opts metav1.ListOptions) (sh
 		cancel()
 		return nil, err
 	}
-	return ending{responseTap{s.reader().Frames(a)}, cancel}, nil
+	return ending{responseUpstream{s.reader().Frames(a)}, cancel}, nil
 }
 
 func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
 	return s.reader().Watch(ctx, cancel, m.Answer().(*stream.Response), memberFrames{m}, isWatchList(&opts), w.Skip())
 }
 
-// responseTap shares the frames of a response.
-type responseTap struct{ *stream.ResponseFrames }
+// responseUpstream shares the frames of a response.
+type responseUpstream struct{ *stream.ResponseFrames }
 
-func (t responseTap) Next(ctx context.Context) (sharedwatch.Batch, error) {
-	frames, _, err := t.ResponseFrames.Next(ctx)
+func (u responseUpstream) Next(ctx context.Context) (sharedwatch.Batch, error) {
+	frames, _, err := u.ResponseFrames.Next(ctx)
 	return sharedwatch.Batch{Frames: frames}, err
 }
 
-func (t responseTap) Response() any { return t.ResponseFrames.Response() }
+func (u responseUpstream) Response() any { return u.ResponseFrames.Response() }
 
 // memberFrames are the frames of a shared watch that a member receives.
 type memberFrames struct{ *sharedwatch.Member }
@@ -169,17 +169,17 @@ func others(of sharedwatch.Batch) stream.Others {
 	return stream.Others{Count: of.OutOfShard, Version: of.Version.String(), Added: of.Added}
 }
 
-// clientTaps shares the watches of a client that decodes the objects.
-type clientTaps[T source.Object, L any] struct{ *source.ClientSource[T, L] }
+// clientUpstreams shares the watches of a client that decodes the objects.
+type clientUpstreams[T source.Object, L any] struct{ *source.ClientSource[T, L] }
 
 // shareable returns false if T is no runtime.Object: a watch.Event cannot hold such an object.
-func (s clientTaps[T, L]) shareable() bool {
+func (s clientUpstreams[T, L]) shareable() bool {
 	var none T
 	_, ok := any(none).(runtime.Object)
 	return ok
 }
 
-func (s clientTaps[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
+func (s clientUpstreams[T, L]) upstream(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w, err := s.Open(ctx, opts)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s clientTaps[T, L]) tap(ctx context.Context, opts metav1.ListOptions) (sha
 	return ending{&sharedwatch.ClientEvents{Watch: w}, cancel}, nil
 }
 
-func (s clientTaps[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, _ metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
+func (s clientUpstreams[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, _ metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
 	open := &memberStream[T]{member: m, batches: make(chan []source.Event[T]), cancel: cancel}
 	go open.run(ctx)
 	return source.FilterStream[T](open, w.Shards)

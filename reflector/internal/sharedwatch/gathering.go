@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// roll is the request that all members of a shared watch-list have in common.
-type roll struct {
+// listKey is the request that all members of a shared watch-list have in common.
+type listKey struct {
 	demand
 	version string
 	match   metav1.ResourceVersionMatch
@@ -24,7 +24,7 @@ type roll struct {
 // selects. If the client selects, each member joins a shared watch when it has caught up. If the
 // server selects, the members keep this watch.
 type gathering struct {
-	next *trunk // not begun yet; nil if no member waits
+	next *sharedStream // not begun yet; nil if no member waits
 }
 
 const (
@@ -34,9 +34,9 @@ const (
 	// gatherMost is the maximum number of shards in the selector of several members. The selector
 	// is part of a URL.
 	gatherMost = 32
-	// stirEvery is the interval at which members without objects of their own receive a sign that
-	// the watch-list continues.
-	stirEvery = time.Second
+	// heartbeatEvery is the interval at which members without objects of their own receive a sign
+	// that the watch-list continues.
+	heartbeatEvery = time.Second
 )
 
 // gather opens a watch-list for a member, either its own or a shared one.
@@ -44,7 +44,7 @@ func (h *Multiplexer) gather(ctx context.Context, m *Member) (Upstream, error) {
 	if len(m.shards.All) > gatherMost {
 		return h.open(ctx, m.opts)
 	}
-	key := roll{m.asks, m.opts.ResourceVersion, m.opts.ResourceVersionMatch, m.opts.ShardSelector != ""}
+	key := listKey{m.asks, m.opts.ResourceVersion, m.opts.ResourceVersionMatch, m.opts.ShardSelector != ""}
 	h.mu.Lock()
 	g := h.gatherings[key]
 	if g == nil {
@@ -57,37 +57,37 @@ func (h *Multiplexer) gather(ctx context.Context, m *Member) (Upstream, error) {
 		g.beginLocked()
 	}
 	if g.next == nil {
-		g.next = h.newTrunk(ctx, m)
-		g.next.roll = &key
+		g.next = h.newStream(ctx, m)
+		g.next.key = &key
 	}
-	t := g.next
-	part := &Member{hub: h, asks: m.asks, shards: m.shards, wake: make(chan struct{}, 1)}
-	t.registerLocked(part)
+	s := g.next
+	part := &Member{multiplexer: h, asks: m.asks, shards: m.shards, wake: make(chan struct{}, 1)}
+	s.registerLocked(part)
 	part.joined = true
 	h.mu.Unlock()
-	if err := h.await(ctx, t); err != nil {
+	if err := h.await(ctx, s); err != nil {
 		h.leave(part)
 		return nil, err
 	}
-	return relay{part}, nil
+	return forward{part}, nil
 }
 
 // await waits for the server's answer. If the previous request takes longer than gatherPatience,
 // await begins this one.
-func (h *Multiplexer) await(ctx context.Context, t *trunk) error {
+func (h *Multiplexer) await(ctx context.Context, s *sharedStream) error {
 	patience := time.NewTimer(gatherPatience)
 	defer patience.Stop()
 	for {
 		select {
-		case <-t.answered:
-			return t.refusal
+		case <-s.answered:
+			return s.refusal
 		case <-patience.C:
 			h.mu.Lock()
-			late := h.gatherings[*t.roll]
-			waits := late != nil && late.next == t
+			late := h.gatherings[*s.key]
+			waits := late != nil && late.next == s
 			h.mu.Unlock()
 			if waits {
-				h.gathered(*t.roll)
+				h.gathered(*s.key)
 			}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -96,7 +96,7 @@ func (h *Multiplexer) await(ctx context.Context, t *trunk) error {
 }
 
 // gathered begins the next watch-list if members wait for it.
-func (h *Multiplexer) gathered(key roll) {
+func (h *Multiplexer) gathered(key listKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g := h.gatherings[key]
@@ -112,26 +112,26 @@ func (h *Multiplexer) gathered(key roll) {
 
 // beginLocked begins the next watch-list with the shards of every waiting member.
 func (g *gathering) beginLocked() {
-	t := g.next
+	s := g.next
 	g.next = nil
-	t.union = &source.Shards{By: t.asks.by, All: t.wanted()}
-	if t.roll.selects {
-		t.opts.ShardSelector = t.union.Selector()
+	s.union = &source.Shards{By: s.asks.by, All: s.wanted()}
+	if s.key.selects {
+		s.opts.ShardSelector = s.union.Selector()
 	}
-	t.beginLocked()
+	s.beginLocked()
 }
 
 // wanted returns the shards of every member.
-func (t *trunk) wanted() []store.Shard {
+func (s *sharedStream) wanted() []store.Shard {
 	var all []store.Shard
-	for _, m := range t.members {
+	for _, m := range s.members {
 		all = append(all, m.shards.All...)
 	}
 	return all
 }
 
 // placeListedLocked delivers an event of a watch-list to its members. An object outside the shards
-// of every member shows that the server does not select, and the trunk tells each member that it
+// of every member shows that the server does not select, and the stream tells each member that it
 // passed. An object of another member shows only that the watch-list continues. Every member
 // receives bookmarks, errors and unreadable events, and judges them itself, because no order
 // between members can break here.
@@ -139,10 +139,10 @@ func (t *trunk) wanted() []store.Shard {
 // If the server selects and a member has left, an event in its shards ends the watch, unless the
 // watch is still shorter than shortWatch. The other members then open watches of their own shards
 // from their positions. Otherwise the server would go on sending objects that no member takes.
-func (t *trunk) placeListedLocked(came *Batch, i int, n notice) bool {
+func (s *sharedStream) placeListedLocked(came *Batch, i int, n notice) bool {
 	if n.kind == changing {
-		taken, wanted := false, t.union.Contains(n.hash)
-		for _, m := range t.members {
+		taken, wanted := false, s.union.Contains(n.hash)
+		for _, m := range s.members {
 			switch {
 			case m.shards.Contains(n.hash):
 				m.putLocked(came, i, taken)
@@ -151,22 +151,22 @@ func (t *trunk) placeListedLocked(came *Batch, i int, n notice) bool {
 			case !wanted:
 				m.passLocked(n.version)
 			}
-			if n.added && t.stirs {
-				m.stirLocked()
+			if n.added && s.beats {
+				m.heartbeatLocked()
 			}
 		}
-		t.ignored = t.ignored || !wanted
-		left := t.roll.selects && !t.ignored && wanted && !taken
-		return !left || !t.listed || t.heard.Sub(t.opened) < protocol.ShortWatchTime
+		s.ignored = s.ignored || !wanted
+		left := s.key.selects && !s.ignored && wanted && !taken
+		return !left || !s.listed || s.heard.Sub(s.opened) < protocol.ShortWatchTime
 	}
-	t.listed = t.listed || n.closing
-	for _, m := range t.members {
+	s.listed = s.listed || n.closing
+	for _, m := range s.members {
 		m.putLocked(came, i, true)
 	}
 	return n.kind != refusing
 }
 
-// relay is a member's part of a shared watch-list, in place of a watch of its own.
-type relay struct{ *Member }
+// forward is a member's part of a shared watch-list, in place of a watch of its own.
+type forward struct{ *Member }
 
-func (r relay) Response() any { return r.Answer() }
+func (r forward) Response() any { return r.Answer() }

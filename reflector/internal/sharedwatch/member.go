@@ -12,44 +12,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Member is one reflector's watch that may share a trunk with others. The hub's mu protects some
-// fields. The goroutine that calls next owns the others.
+// Member is one reflector's watch that may share a stream with others. The mutex of the Multiplexer
+// protects some fields. The goroutine that calls next owns the others.
 type Member struct {
-	hub    *Multiplexer
-	asks   demand
-	opts   metav1.ListOptions
-	shards *source.Shards
-	began  time.Time
-	wake   chan struct{} // signals new data or the end
+	multiplexer *Multiplexer
+	asks        demand
+	opts        metav1.ListOptions
+	shards      *source.Shards
+	began       time.Time
+	wake        chan struct{} // signals new data or the end
 
-	own Upstream // the member's own watch; nil once it has joined a trunk
+	own Upstream // the member's own watch; nil once it has joined a stream
 	// begun is true once the first objects of a watch-list have come. odd is true if the events
 	// have no order. everything is true if the server also sends objects of other shards.
 	begun, odd, everything bool
 	at                     source.Revision // own has delivered everything up to this version
 
-	// The hub's mu protects these.
+	// The mutex of the Multiplexer protects these.
 
-	trunk *trunk          // the member has joined it or is about to
-	since source.Revision // inbox has the events after this version
-	// joined is true once the member receives events from the trunk. The member already has the
+	stream *sharedStream   // the member has joined it or is about to
+	since  source.Revision // inbox has the events after this version
+	// joined is true once the member receives events from the stream. The member already has the
 	// events up to floor.
-	joined bool
-	floor  source.Revision
-	inbox  []Batch
-	told   bool          // a haul in the inbox still reports objects of other shards
-	delay  time.Duration // how long other members have waited for it since its inbox was last empty
-	cast   bool          // the trunk removed the member because it was too slow
+	joined  bool
+	floor   source.Revision
+	inbox   []Batch
+	reports bool          // a batch in the inbox still reports objects of other shards
+	delay   time.Duration // how long other members have waited for it since its inbox was last empty
+	evicted bool          // the stream removed the member because it was too slow
 }
 
-// inboxSize is the largest number of hauls in a member's inbox. Each is a buffer of 64 kB, or
-// haulEvents events.
+// inboxSize is the largest number of batches in a member's inbox. Each is a buffer of 64 kB, or
+// batchEvents events.
 const (
-	inboxSize  = 8
-	haulEvents = 64
+	inboxSize   = 8
+	batchEvents = 64
 )
 
-// begins records the outcome of opening the watch. own is nil if the member joins a trunk.
+// begins records the outcome of opening the watch. own is nil if the member joins a stream.
 func (m *Member) begins(own Upstream, err error) (*Member, error) {
 	m.own, m.began = own, time.Now()
 	return m, err
@@ -60,10 +60,10 @@ func (m *Member) Answer() any {
 	if m.own != nil {
 		return m.own.Response()
 	}
-	return m.trunk.source.Response()
+	return m.stream.source.Response()
 }
 
-// Next waits for the next haul. It returns io.EOF at the end.
+// Next waits for the next batch. It returns io.EOF at the end.
 func (m *Member) Next(ctx context.Context) (Batch, error) {
 	if m.own == nil {
 		return m.take(ctx)
@@ -72,15 +72,15 @@ func (m *Member) Next(ctx context.Context) (Batch, error) {
 	if err != nil {
 		return came, err
 	}
-	m.heed(&came)
+	m.track(&came)
 	if m.begun && m.everything && !m.odd {
 		m.approach(ctx)
 	}
 	return came, nil
 }
 
-// heed updates the member's progress from a haul of its own watch.
-func (m *Member) heed(came *Batch) {
+// track updates the member's progress from a batch of its own watch.
+func (m *Member) track(came *Batch) {
 	for i := range came.Size() {
 		n := came.notice(i, m.asks.by)
 		if n.kind == changing && !m.shards.Contains(n.hash) {
@@ -103,29 +103,29 @@ func (m *Member) heed(came *Batch) {
 	}
 }
 
-// approach joins a trunk if the member's own watch has delivered all earlier events. It registers
-// the member with a trunk first, and starts a trunk if there is none.
+// approach joins a stream if the member's own watch has delivered all earlier events. It registers
+// the member with a stream first, and starts a stream if there is none.
 func (m *Member) approach(ctx context.Context) {
-	h := m.hub
+	h := m.multiplexer
 	h.mu.Lock()
-	if m.trunk != nil && !m.trunk.joinableLocked() {
+	if m.stream != nil && !m.stream.joinableLocked() {
 		h.mu.Unlock()
 		h.leave(m)
 		h.mu.Lock()
 	}
-	if m.trunk == nil {
-		t := h.trunkLocked(m.asks)
-		if t == nil && !h.aloneLocked(m.asks) {
-			t = h.startLocked(ctx, m)
+	if m.stream == nil {
+		s := h.streamLocked(m.asks)
+		if s == nil && !h.aloneLocked(m.asks) {
+			s = h.startLocked(ctx, m)
 		}
-		if t != nil {
-			t.registerLocked(m)
+		if s != nil {
+			s.registerLocked(m)
 		}
 	}
-	t := m.trunk
-	caughtUp := t != nil && !t.opened.IsZero() && m.at >= m.since
+	s := m.stream
+	caughtUp := s != nil && !s.opened.IsZero() && m.at >= m.since
 	if caughtUp {
-		t.joinLocked(m)
+		s.joinLocked(m)
 		m.skipLocked()
 	}
 	h.mu.Unlock()
@@ -154,24 +154,24 @@ func (m *Member) skipLocked() {
 	}
 }
 
-// take waits for the next haul in the inbox.
+// take waits for the next batch in the inbox.
 func (m *Member) take(ctx context.Context) (Batch, error) {
 	for {
-		m.hub.mu.Lock()
-		t := m.trunk
+		m.multiplexer.mu.Lock()
+		s := m.stream
 		if len(m.inbox) > 0 {
 			next := m.inbox[0]
 			if m.inbox = slices.Delete(m.inbox, 0, 1); len(m.inbox) == 0 {
 				m.delay = 0
 			}
-			m.hub.mu.Unlock()
-			t.makeRoom()
+			m.multiplexer.mu.Unlock()
+			s.makeRoom()
 			return next, nil
 		}
-		cast, ended, err := m.cast, t.ended, t.err
-		m.hub.mu.Unlock()
+		evicted, ended, err := m.evicted, s.ended, s.err
+		m.multiplexer.mu.Unlock()
 		switch {
-		case cast:
+		case evicted:
 			return Batch{}, io.EOF
 		case ended:
 			return Batch{}, m.last(ctx, err)
@@ -184,11 +184,12 @@ func (m *Member) take(ctx context.Context) (Batch, error) {
 	}
 }
 
-// last returns the error that ended the trunk. A reflector treats a watch that ends soon after its
-// start as a failure. So last delays the end of an old trunk for a member that joined a moment ago.
+// last returns the error that ended the stream. A reflector treats a watch that ends soon after its
+// start as a failure. So last delays the end of an old stream for a member that joined a moment
+// ago.
 func (m *Member) last(ctx context.Context, err error) error {
 	rest := protocol.ShortWatchTime - time.Since(m.began)
-	if rest <= 0 || time.Since(m.trunk.opened) < protocol.ShortWatchTime {
+	if rest <= 0 || time.Since(m.stream.opened) < protocol.ShortWatchTime {
 		return err
 	}
 	timer := time.NewTimer(rest)
@@ -204,8 +205,8 @@ func (m *Member) last(ctx context.Context, err error) error {
 // putLocked adds a copy.
 func (m *Member) putLocked(came *Batch, i int, taken bool) {
 	tail := m.tailLocked()
-	if tail != nil && tail.OutOfShard > 0 && !m.told {
-		m.told, tail = true, nil // keep one haul that reports objects of other shards
+	if tail != nil && tail.OutOfShard > 0 && !m.reports {
+		m.reports, tail = true, nil // keep one batch that reports objects of other shards
 	}
 	if came.Frames != nil {
 		frame := &came.Frames.Frames[i]
@@ -221,7 +222,7 @@ func (m *Member) putLocked(came *Batch, i int, taken bool) {
 		tail.Frames.Append(frame)
 		return
 	}
-	if tail == nil || len(tail.Events) >= haulEvents {
+	if tail == nil || len(tail.Events) >= batchEvents {
 		m.inbox = append(m.inbox, Batch{})
 		tail = m.tailLocked()
 	}
@@ -243,15 +244,15 @@ func (m *Member) passLocked(version source.Revision) {
 	tail.Version = version
 }
 
-// stirLocked records the addition of an object of another shard, without its version.
-func (m *Member) stirLocked() {
+// heartbeatLocked records the addition of an object of another shard, without its version.
+func (m *Member) heartbeatLocked() {
 	if m.tailLocked() == nil {
 		m.inbox = append(m.inbox, Batch{})
 	}
 	m.tailLocked().Added = true
 }
 
-// tailLocked returns the last haul in the inbox; nil if the inbox is empty.
+// tailLocked returns the last batch in the inbox; nil if the inbox is empty.
 func (m *Member) tailLocked() *Batch {
 	if len(m.inbox) == 0 {
 		return nil
@@ -266,10 +267,10 @@ func (m *Member) wakeUp() {
 	}
 }
 
-// Close ends the member's own watch. It also ends the trunk if this was the trunk's last member.
+// Close ends the member's own watch. It also ends the stream if this was the stream's last member.
 func (m *Member) Close() {
 	if m.own != nil {
 		m.own.Close()
 	}
-	m.hub.leave(m)
+	m.multiplexer.leave(m)
 }

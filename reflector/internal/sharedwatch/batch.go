@@ -18,29 +18,22 @@ type Batch struct {
 	Frames *wire.Batch
 	Events []watch.Event
 	// OutOfShard counts the objects of other shards that followed, and that the member omits.
-	// version is the version of the last of them.
+	// Version is the version of the last of them.
 	OutOfShard int
 	Version    source.Revision
 	// Added is true if objects of other members were added and the watch-list continues.
 	Added bool
 }
 
-// Reader supplies the frames of a Resource's watch.
-type Reader interface {
-	// Next waits for more. It returns io.EOF when there is no more.
-	Next(ctx context.Context) (Batch, error)
-	Close()
-}
-
 // Upstream is an open watch whose events are not yet split by shard.
 type Upstream interface {
-	Reader
-	// Response returns the response that the tap reads, for errors that quote it; nil if a client
-	// decodes the events.
+	// Next waits for more. It returns io.EOF when there is no more.
+	Next(ctx context.Context) (Batch, error)
+	// Response returns the response that the frames come from, for errors that quote it. It returns
+	// nil if a client decodes the events.
 	Response() any
+	Close()
 }
-
-func (c *ClientEvents) Response() any { return nil }
 
 // ClientEvents reads the events of a client's watch.
 type ClientEvents struct {
@@ -60,6 +53,9 @@ func (c *ClientEvents) Next(ctx context.Context) (Batch, error) {
 		return Batch{}, ctx.Err()
 	}
 }
+
+// Response returns nil.
+func (c *ClientEvents) Response() any { return nil }
 
 // Close stops the watch, and waits for its end.
 func (c *ClientEvents) Close() {

@@ -21,15 +21,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// sharedTrunk returns a trunk with members of two shards.
-func sharedTrunk() (*trunk, []*Member) {
+// testStream returns a shared stream with members of two shards.
+func testStream() (*sharedStream, []*Member) {
 	h := NewMultiplexer(nil)
 	asks := demand{by: store.ByUID}
-	t := h.newTrunk(context.Background(), &Member{asks: asks})
+	t := h.newStream(context.Background(), &Member{asks: asks})
 	t.begun, t.position = true, 10
 	var members []*Member
 	for _, shard := range store.Shards(store.ByUID, 2) {
-		m := &Member{hub: h, asks: asks, shards: &source.Shards{By: store.ByUID, All: []store.Shard{shard}}, wake: make(chan struct{}, 1)}
+		m := &Member{multiplexer: h, asks: asks, shards: &source.Shards{By: store.ByUID, All: []store.Shard{shard}}, wake: make(chan struct{}, 1)}
 		t.registerLocked(m)
 		m.joined, m.floor = true, 10
 		members = append(members, m)
@@ -54,11 +54,11 @@ func TestHandingOutCostsNoMemory(t *testing.T) {
 		t.Skip("the race detector makes pools forget")
 	}
 	here, there := twoUIDs()
-	trunk, members := sharedTrunk()
+	stream, members := testStream()
 	came := Batch{Frames: framesOf(here, there, 20, 20, 20, 20, 20, 20, 20, 20)}
 	const want = 8
 	each := func() {
-		more, err := trunk.deliver(t.Context(), &came)
+		more, err := stream.deliver(t.Context(), &came)
 		require.NoError(t, err)
 		require.True(t, more)
 		for _, m := range members {
@@ -82,12 +82,12 @@ func TestHandingOutCostsNoMemory(t *testing.T) {
 
 func TestWhatWasKeptIsSkippedUpToWhereSomebodyIs(t *testing.T) {
 	here, there := twoUIDs()
-	trunk, members := sharedTrunk()
+	stream, members := testStream()
 	late := members[0]
 	late.joined, late.floor = false, 0
 	for _, version := range []int{11, 12, 13} {
 		came := Batch{Frames: framesOf(here, there, version)}
-		_, err := trunk.deliver(t.Context(), &came)
+		_, err := stream.deliver(t.Context(), &came)
 		require.NoError(t, err)
 	}
 	late.floor = 12
@@ -111,7 +111,7 @@ func TestWhatWasKeptIsSkippedUpToWhereSomebodyIs(t *testing.T) {
 
 func TestWhoDoesNotCatchUpBeginsAnew(t *testing.T) {
 	here, there := twoUIDs()
-	trunk, members := sharedTrunk()
+	stream, members := testStream()
 	late := members[0]
 	late.joined, late.floor = false, 0
 	var large []int
@@ -123,7 +123,7 @@ func TestWhoDoesNotCatchUpBeginsAnew(t *testing.T) {
 			large[i] = version
 		}
 		came := Batch{Frames: framesOf(here, there, large...)}
-		_, err := trunk.deliver(t.Context(), &came)
+		_, err := stream.deliver(t.Context(), &came)
 		require.NoError(t, err)
 		for len(members[1].inbox) > 0 {
 			_, err = members[1].take(t.Context())
@@ -148,14 +148,14 @@ func TestVersionsThatAreNoNumbers(t *testing.T) {
 // Somebody who listed later than the last event knows what comes until then.
 func TestWhoIsAheadIsToldNothingOld(t *testing.T) {
 	here, there := twoUIDs()
-	trunk, members := sharedTrunk()
+	stream, members := testStream()
 	ahead := members[0]
 	ahead.floor = 20
 	came := Batch{Frames: framesOf(here, there, 15, 20)}
 	came.Frames.Append(&wire.Frame{Type: string(watch.Bookmark), Object: []byte(`{"metadata":{"resourceVersion":"15"}}`)})
 	frames := came.Frames.Frames
 	frames[2], frames[3], frames[4] = frames[4], frames[2], frames[3] // the bookmark in between
-	more, err := trunk.deliver(t.Context(), &came)
+	more, err := stream.deliver(t.Context(), &came)
 	require.NoError(t, err)
 	require.True(t, more)
 	assert.Empty(t, ahead.inbox)
@@ -164,36 +164,36 @@ func TestWhoIsAheadIsToldNothingOld(t *testing.T) {
 
 // A bookmark that goes back is for everybody to judge, also for who is ahead.
 func TestServerThatWentBackIsShownToAll(t *testing.T) {
-	trunk, members := sharedTrunk()
-	trunk.position, members[0].floor = 20, 30
+	stream, members := testStream()
+	stream.position, members[0].floor = 20, 30
 	came := Batch{Frames: wire.NewBatch()}
 	came.Frames.Append(&wire.Frame{Type: string(watch.Bookmark), Object: []byte(`{"metadata":{"resourceVersion":"15"}}`)})
-	more, err := trunk.deliver(t.Context(), &came)
+	more, err := stream.deliver(t.Context(), &came)
 	assert.Equal(t, io.EOF, err)
 	assert.False(t, more)
 	for _, m := range members {
 		assert.Len(t, m.inbox, 1)
 	}
-	assert.False(t, trunk.hub.aloneLocked(trunk.asks), "it has an order")
+	assert.False(t, stream.multiplexer.aloneLocked(stream.asks), "it has an order")
 }
 
 func TestWhatHasNoOrderIsNotSharedForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := twoUIDs()
-		trunk, members := sharedTrunk()
-		trunk.position = 20
+		stream, members := testStream()
+		stream.position = 20
 		came := Batch{Frames: framesOf(here, there, 15)}
-		more, err := trunk.deliver(t.Context(), &came)
+		more, err := stream.deliver(t.Context(), &came)
 		assert.Equal(t, io.EOF, err)
 		assert.False(t, more)
 		for _, m := range members {
 			assert.Len(t, m.inbox, 1, "whose it is, each finds out by itself")
 		}
-		assert.True(t, trunk.hub.aloneLocked(trunk.asks))
+		assert.True(t, stream.multiplexer.aloneLocked(stream.asks))
 		<-time.After(orderless)
-		assert.False(t, trunk.hub.aloneLocked(trunk.asks))
-		trunk.hub.separateLocked(demand{labels: "another"}, unavailable)
-		assert.Len(t, trunk.hub.alone, 1, "what is over is not kept")
+		assert.False(t, stream.multiplexer.aloneLocked(stream.asks))
+		stream.multiplexer.separateLocked(demand{labels: "another"}, unavailable)
+		assert.Len(t, stream.multiplexer.alone, 1, "what is over is not kept")
 	})
 }
 
@@ -203,27 +203,27 @@ type quiet struct{ Upstream }
 func (quiet) Close() {}
 
 func TestTrunkThatEndedIsLeftForAnother(t *testing.T) {
-	trunk, members := sharedTrunk()
+	stream, members := testStream()
 	refused := errors.New("refused")
-	trunk.hub.open = func(context.Context, metav1.ListOptions) (Upstream, error) { return nil, refused }
+	stream.multiplexer.open = func(context.Context, metav1.ListOptions) (Upstream, error) { return nil, refused }
 	late := members[0]
 	late.joined, late.own, late.at = false, quiet{}, 20
-	trunk.hub.mu.Lock()
-	trunk.endLocked(io.EOF)
-	trunk.hub.mu.Unlock()
+	stream.multiplexer.mu.Lock()
+	stream.endLocked(io.EOF)
+	stream.multiplexer.mu.Unlock()
 	late.approach(t.Context())
-	other := late.trunk
+	other := late.stream
 	require.NotNil(t, other)
-	assert.NotSame(t, trunk, other)
+	assert.NotSame(t, stream, other)
 	<-other.done
 	assert.NotNil(t, late.own, "that was refused, so it goes on by itself")
 	late.approach(t.Context())
-	assert.Nil(t, late.trunk, "and is not asked for again at once")
+	assert.Nil(t, late.stream, "and is not asked for again at once")
 }
 
 func TestWhatFollowsWhatWasSkippedIsWhole(t *testing.T) {
 	here, there := twoUIDs()
-	trunk, members := sharedTrunk()
+	stream, members := testStream()
 	late := members[0]
 	late.joined, late.floor = false, 0
 	var many []int
@@ -231,14 +231,14 @@ func TestWhatFollowsWhatWasSkippedIsWhole(t *testing.T) {
 		many = append(many, 11)
 	}
 	came := Batch{Frames: framesOf(here, there, many...)}
-	_, err := trunk.deliver(t.Context(), &came)
+	_, err := stream.deliver(t.Context(), &came)
 	require.NoError(t, err)
 	late.joined, late.floor = true, 11
 	late.skipLocked()
 	object := fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"12"},"data":%q}`, here, strings.Repeat("x", 40_000))
 	came = Batch{Frames: wire.NewBatch()}
 	came.Frames.Append(&wire.Frame{Type: string(watch.Modified), Object: object})
-	_, err = trunk.deliver(t.Context(), &came)
+	_, err = stream.deliver(t.Context(), &came)
 	require.NoError(t, err)
 	got, err := late.take(t.Context())
 	for err == nil && got.Size() == 0 {
@@ -256,8 +256,8 @@ func TestLineOfTwoEventsStaysOne(t *testing.T) {
 	batch, err := events.Next()
 	require.NoError(t, err)
 	require.Len(t, batch.Frames, 2)
-	trunk, members := sharedTrunk()
-	_, err = trunk.deliver(t.Context(), &Batch{Frames: batch})
+	stream, members := testStream()
+	_, err = stream.deliver(t.Context(), &Batch{Frames: batch})
 	require.ErrorIs(t, err, io.EOF)
 	for _, m := range members {
 		got, err := m.take(t.Context())
@@ -276,7 +276,7 @@ func TestLineOfTwoEventsStaysOne(t *testing.T) {
 func TestNobodyIsLeftBehindForWhomNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, _ := twoUIDs()
-		trunk, members := sharedTrunk()
+		stream, members := testStream()
 		members[1].joined = false // it has a watch of its own
 		large := strings.Repeat("x", 40_000)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -286,7 +286,7 @@ func TestNobodyIsLeftBehindForWhomNobodyWaits(t *testing.T) {
 			for version := 11; version < 21; version++ {
 				came := Batch{Frames: wire.NewBatch()}
 				came.Frames.Append(&wire.Frame{Type: string(watch.Modified), Object: fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"},"data":%q}`, here, version, large)})
-				if _, err := trunk.deliver(ctx, &came); err != nil {
+				if _, err := stream.deliver(ctx, &came); err != nil {
 					return
 				}
 			}
@@ -306,7 +306,7 @@ func TestNobodyIsLeftBehindForWhomNobodyWaits(t *testing.T) {
 func TestOthersWaitFiveSecondsInAllForWhoTakesALittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := twoUIDs()
-		trunk, members := sharedTrunk()
+		stream, members := testStream()
 		large := strings.Repeat("x", 40_000)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -332,19 +332,19 @@ func TestOthersWaitFiveSecondsInAllForWhoTakesALittle(t *testing.T) {
 			for _, uid := range []string{here, there} {
 				came.Frames.Append(&wire.Frame{Type: string(watch.Modified), Object: fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"},"data":%q}`, uid, version, large)})
 			}
-			_, err := trunk.deliver(ctx, &came)
+			_, err := stream.deliver(ctx, &came)
 			require.NoError(t, err)
 		}
 		assert.Equal(t, memberPatience, time.Since(began))
 		cancel()
 		all.Wait()
-		assert.True(t, members[0].cast)
-		assert.False(t, members[1].cast)
+		assert.True(t, members[0].evicted)
+		assert.False(t, members[1].evicted)
 	})
 }
 
 func TestWhoHasTakenAllIsNotBehind(t *testing.T) {
-	_, members := sharedTrunk()
+	_, members := testStream()
 	m := members[0]
 	m.inbox, m.delay = make([]Batch, 2), time.Second
 	_, err := m.take(t.Context())
@@ -355,16 +355,16 @@ func TestWhoHasTakenAllIsNotBehind(t *testing.T) {
 	assert.Zero(t, m.delay)
 }
 
-// still is a watch that brings some hauls, and then nothing.
+// still is a watch that brings some batches, and then nothing.
 type still struct {
 	quiet
-	hauls []Batch
+	batches []Batch
 }
 
 func (s *still) Next(ctx context.Context) (Batch, error) {
-	if len(s.hauls) > 0 {
-		next := s.hauls[0]
-		s.hauls = s.hauls[1:]
+	if len(s.batches) > 0 {
+		next := s.batches[0]
+		s.batches = s.batches[1:]
 		return next, nil
 	}
 	<-ctx.Done()
@@ -398,12 +398,12 @@ func TestWhatHasNoOrderIsNotJoined(t *testing.T) {
 	here, there := twoUIDs()
 	for name, versions := range map[string][]int{"in order": {21, 22}, "backwards": {22, 21}} {
 		t.Run(name, func(t *testing.T) {
-			trunk, members := sharedTrunk()
-			trunk.hub.trunks[trunk.asks], trunk.opened, trunk.heard = trunk, time.Now(), time.Now()
-			trunk.until = time.Now().Add(time.Hour)
+			stream, members := testStream()
+			stream.multiplexer.streams[stream.asks], stream.opened, stream.heard = stream, time.Now(), time.Now()
+			stream.until = time.Now().Add(time.Hour)
 			late := members[0]
-			trunk.hub.leave(late)
-			late.begun, late.own = true, &still{hauls: []Batch{{Frames: framesOf(here, there, versions...)}}}
+			stream.multiplexer.leave(late)
+			late.begun, late.own = true, &still{batches: []Batch{{Frames: framesOf(here, there, versions...)}}}
 			_, err := late.Next(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, name == "in order", late.joined)
@@ -416,13 +416,13 @@ func TestEndIsPutOffForWhoCameLate(t *testing.T) {
 	for name, age := range map[string]time.Duration{"old": time.Hour, "new": 0} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				trunk, members := sharedTrunk()
-				trunk.opened = time.Now().Add(-age)
+				stream, members := testStream()
+				stream.opened = time.Now().Add(-age)
 				late := members[0]
 				late.began = time.Now()
-				trunk.hub.mu.Lock()
-				trunk.endLocked(io.EOF)
-				trunk.hub.mu.Unlock()
+				stream.multiplexer.mu.Lock()
+				stream.endLocked(io.EOF)
+				stream.multiplexer.mu.Unlock()
 				_, err := late.take(t.Context())
 				assert.Equal(t, io.EOF, err)
 				assert.Equal(t, map[string]time.Duration{"old": protocol.ShortWatchTime, "new": 0}[name], time.Since(late.began))
