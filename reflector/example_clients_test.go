@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -89,6 +90,26 @@ func ExampleFor() {
 	}
 	fmt.Println(len(list.Items), "lamp")
 	// Output: 1 lamp
+}
+
+// A factory knows types only at run time. Its caches hold an interface.
+func ExampleForType() {
+	server := serveLamps()
+	defer server.Close()
+	for _, example := range []runtime.Object{&unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}} {
+		resource, err := client.ForType[metav1.Object](server.Config(), lamps, example)
+		if err != nil {
+			panic(err)
+		}
+		cache := store.New(store.ObjectKey[metav1.Object])
+		fill(resource, cache)
+		for key, lamp := range cache.All() {
+			fmt.Printf("%s %T\n", key, lamp)
+		}
+	}
+	// Output:
+	// shop/desk *unstructured.Unstructured
+	// shop/desk *v1.PartialObjectMetadata
 }
 
 // Objects without a Go type, by client-go's dynamic client.

@@ -9,6 +9,7 @@
 //	r := reflector.New(telescopes.In("default"), store.New(store.ObjectKey[*Telescope]))
 //
 // [For] finds the resource of the kind by discovery. [ForResource] takes the resource instead.
+// [ForType] decodes into the type of an example, where T is an interface, for factories.
 // [FromRESTClient] takes the REST client of a generated clientset, and [FromTypedClient] one of its
 // typed clients. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients. [SharedWatch]
 // lets the reflectors of several shards share one watch.

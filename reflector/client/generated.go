@@ -53,7 +53,7 @@ func FromTypedClient[T source.Object, L any](client source.Client[T, L], opts ..
 	version := own.GetClient().APIVersion()
 	kind := version.WithKind(reflect.TypeFor[T]().Elem().Name())
 	if !r.options.kind.Empty() || r.options.scheme != nil {
-		if kind, err = kindOf[T](&r.options); err != nil {
+		if kind, err = kindOf(reflect.TypeFor[T](), &r.options); err != nil {
 			return nil, err
 		}
 		kind = version.WithKind(kind.Kind)

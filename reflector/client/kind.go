@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
-	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,19 +40,17 @@ var (
 //
 // For returns [ErrNoKind] if the kind is not known, and the errors of [ForResource].
 func For[T source.Object](config *rest.Config, opts ...ResourceOption) (*Resource[T], error) {
-	var o resourceOptions
-	for _, opt := range opts {
-		opt.applyResource(&o)
-	}
-	if _, err := decode.For[T](); err != nil {
-		return nil, fmt.Errorf("client of a kind: %w", err)
-	}
-	kind, err := kindOf[T](&o)
+	t, o := reflect.TypeFor[T](), newResourceOptions(opts)
+	kind, err := kindOf(t, &o)
 	if err != nil {
 		return nil, err
 	}
-	// The first request finds the name of the resource.
-	r, err := ForResource[T](config, kind.GroupVersion().WithResource(""), "", opts...)
+	return forKind[T](config, t, kind, o)
+}
+
+// forKind returns the client of a kind. Its first request finds the name of the resource.
+func forKind[T source.Object](config *rest.Config, t reflect.Type, kind schema.GroupVersionKind, o resourceOptions) (*Resource[T], error) {
+	r, err := connect[T](config, t, kind.GroupVersion().WithResource(""), "", o)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +91,15 @@ func (r *Resource[T]) In(namespace string) *Resource[T] {
 	return in
 }
 
-// kindOf returns T's kind according to the options.
-func kindOf[T source.Object](o *resourceOptions) (schema.GroupVersionKind, error) {
-	t := reflect.TypeFor[T]()
+// kindOf returns the kind of a type according to the options.
+func kindOf(t reflect.Type, o *resourceOptions) (schema.GroupVersionKind, error) {
+	var none schema.GroupVersionKind
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return none, fmt.Errorf("client of %s: %w", t, ErrNoStruct)
+	}
 	if !o.kind.Empty() {
 		if o.kind.Kind == "" || o.kind.Version == "" {
-			return schema.GroupVersionKind{}, fmt.Errorf("client of %s, as %q, which lacks a kind or a version: %w", t, o.kind.String(), ErrNoKind)
+			return none, fmt.Errorf("client of %s, as %q, which lacks a kind or a version: %w", t, o.kind.String(), ErrNoKind)
 		}
 		return o.kind, nil
 	}
@@ -110,14 +110,14 @@ func kindOf[T source.Object](o *resourceOptions) (schema.GroupVersionKind, error
 	}
 	object, ok := reflect.New(t.Elem()).Interface().(runtime.Object)
 	if !ok || o.scheme == nil {
-		return schema.GroupVersionKind{}, fmt.Errorf("client of %s: %w", t, ErrNoKind)
+		return none, fmt.Errorf("client of %s: %w", t, ErrNoKind)
 	}
 	kinds, _, err := o.scheme.ObjectKinds(object)
 	if err != nil {
-		return schema.GroupVersionKind{}, fmt.Errorf("client of %s: %w: %w", t, ErrNoKind, err)
+		return none, fmt.Errorf("client of %s: %w: %w", t, ErrNoKind, err)
 	}
 	if len(kinds) != 1 {
-		return schema.GroupVersionKind{}, fmt.Errorf("client of %s, which is registered as %v: %w", t, kinds, ErrNoKind)
+		return none, fmt.Errorf("client of %s, which is registered as %v: %w", t, kinds, ErrNoKind)
 	}
 	return kinds[0], nil
 }

@@ -22,6 +22,13 @@ type resourceOptions struct {
 	mapper meta.RESTMapper
 }
 
+func newResourceOptions(opts []ResourceOption) (o resourceOptions) {
+	for _, opt := range opts {
+		opt.applyResource(&o)
+	}
+	return o
+}
+
 type resourceOptionFunc func(*resourceOptions)
 
 func (f resourceOptionFunc) applyResource(o *resourceOptions) { f(o) }

@@ -20,14 +20,15 @@ import (
 
 // Resource is a [reflector.Client] of one resource that decodes the server's responses straight
 // into T. T needs only a Kubernetes object's metadata and JSON tags: no generated code, no scheme.
-// If T has a generated Unmarshal, the Resource requests protobuf.
+// If T has a generated Unmarshal, the Resource requests protobuf. Where T is an interface, this and
+// the options apply to the type of the example: see [ForType].
 //
 // Objects share equal parts, such as their labels: see [Intern]. Do not edit them in place; edit a
 // DeepCopy. If T has a metav1.TypeMeta, each object has its kind and apiVersion, both from lists
 // and from watches. The objects of generated clients do not have them.
 //
-// Create one with [ForResource], [For], [FromRESTClient] or [FromTypedClient]. All methods are safe
-// for concurrent use.
+// Create one with [For], [ForResource], [ForType], [FromRESTClient] or [FromTypedClient]. All methods
+// are safe for concurrent use.
 type Resource[T source.Object] struct {
 	rest      rest.Interface
 	resource  string
@@ -61,7 +62,12 @@ var ErrNoMetadata = errors.New("type has no metadata in JSON: embed metav1.Objec
 // pointer to a struct, [ErrNoMetadata] if T has no metadata, and an error if the config is invalid.
 // T determines the requested content types; the config does not.
 func ForResource[T source.Object](config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
-	r, err := newResource[T](resource, namespace, opts)
+	return connect[T](config, reflect.TypeFor[T](), resource, namespace, newResourceOptions(opts))
+}
+
+// connect returns the client of a resource, with a REST client of its own.
+func connect[T source.Object](config *rest.Config, t reflect.Type, resource schema.GroupVersionResource, namespace string, o resourceOptions) (*Resource[T], error) {
+	r, err := newResource[T](t, resource, namespace, o)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +85,7 @@ func ForResource[T source.Object](config *rest.Config, resource schema.GroupVers
 	}
 	own.Wrap(guarded)
 	if r.rest, err = rest.RESTClientFor(own); err != nil {
-		return nil, fmt.Errorf("client of %s: %w", resource.Resource, err)
+		return nil, fmt.Errorf("client of %s: %w", r.name, err)
 	}
 	return r, nil
 }
@@ -95,7 +101,7 @@ func FromRESTClient[T source.Object](client rest.Interface, resource, namespace 
 	if !source.IsNil(client) {
 		version = client.APIVersion()
 	}
-	r, err := newResource[T](version.WithResource(resource), namespace, opts)
+	r, err := newResource[T](reflect.TypeFor[T](), version.WithResource(resource), namespace, newResourceOptions(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -103,40 +109,37 @@ func FromRESTClient[T source.Object](client rest.Interface, resource, namespace 
 	return r, nil
 }
 
-func newResource[T source.Object](resource schema.GroupVersionResource, namespace string, opts []ResourceOption) (*Resource[T], error) {
+// newResource returns a Resource that decodes into t, without a REST client.
+func newResource[T source.Object](t reflect.Type, resource schema.GroupVersionResource, namespace string, o resourceOptions) (*Resource[T], error) {
 	r := &Resource[T]{
 		resource: resource.Resource, namespace: namespace,
-		name: resource.GroupResource().String() + "/" + resource.Version,
-	}
-	for _, opt := range opts {
-		opt.applyResource(&r.options)
+		name: resource.GroupResource().String() + "/" + resource.Version, options: o,
 	}
 	var err error
-	if r.codec, err = decode.For[T](r.options.decoding...); err != nil {
-		return nil, fmt.Errorf("client of %s: %w", resource.Resource, err)
+	if r.codec, err = decode.ForType[T](t, o.decoding...); err != nil {
+		return nil, fmt.Errorf("client of %s: %w", r.name, err)
 	}
 	if hasNoMetadata(r.codec) {
-		return nil, fmt.Errorf("client of %s: %s: %w", resource.Resource, reflect.TypeFor[T](), ErrNoMetadata)
+		return nil, fmt.Errorf("client of %s: %s: %w", r.name, t, ErrNoMetadata)
 	}
-	generated := r.codec.Protobuf() && isMessage[T]()
-	r.protobuf = generated && !r.options.withoutProtobuf
-	r.expected.expect(resource.GroupVersion(), resource.Resource, reflect.TypeFor[T]().Elem(), generated)
-	if r.options.kind.Kind != "" {
-		r.expected.given = r.options.kind.Kind
+	generated := r.codec.Protobuf() && isMessage(t.Elem())
+	r.protobuf = generated && !o.withoutProtobuf
+	r.expected.expect(resource.GroupVersion(), resource.Resource, t.Elem(), generated)
+	if o.kind.Kind != "" {
+		r.expected.given = o.kind.Kind
 	}
 	return r, nil
 }
 
-// isMessage reports whether T's Unmarshal decodes a whole object. A struct that embeds
+// isMessage reports whether the Unmarshal of a type decodes a whole object. A struct that embeds
 // metav1.ObjectMeta inherits an Unmarshal for the metadata alone. A struct that embeds an object
 // inherits an Unmarshal that ignores the struct's other fields.
-func isMessage[T source.Object]() (is bool) {
+func isMessage(t reflect.Type) (is bool) {
 	defer func() {
 		if recover() != nil {
 			is = false // the method belongs to an embedded pointer, which is nil
 		}
 	}()
-	t := reflect.TypeFor[T]().Elem()
 	for i := range t.NumField() {
 		field := t.Field(i)
 		if _, object := reflect.New(field.Type).Interface().(metav1.Object); object && field.Anonymous && field.Type != reflect.TypeFor[metav1.ObjectMeta]() {
@@ -146,7 +149,7 @@ func isMessage[T source.Object]() (is bool) {
 	object := reflect.New(t).Interface()
 	message, ok := object.(interface{ Unmarshal([]byte) error })
 	// Field 1 of an object is its metadata. Field 1 of the metadata is the name.
-	return ok && message.Unmarshal([]byte("\x0a\x03\x0a\x01x")) == nil && object.(T).GetName() == "x"
+	return ok && message.Unmarshal([]byte("\x0a\x03\x0a\x01x")) == nil && object.(metav1.Object).GetName() == "x"
 }
 
 // hasNoMetadata reports whether T does not decode an object's metadata. The reflector would reject

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"reflect"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -157,7 +156,7 @@ func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*stream.R
 // reader returns the reader of the resource's responses.
 func (r *Resource[T]) reader() *stream.Reader[T] {
 	return &stream.Reader[T]{
-		Resource: r.name, Type: reflect.TypeFor[T]().String(),
+		Resource: r.name, Type: r.codec.Type().String(),
 		NewDecoder: r.newDecoder, Unknown: r.options.unknown,
 		MaxObjectBytes: r.options.maxObjectBytes, Decoders: r.options.decoders, Pool: &r.decoders,
 		CheckKind: r.expected.check, CheckList: r.expected.checkList, CheckNamespace: r.checkNamespace,
@@ -171,7 +170,7 @@ func (r *Resource[T]) newDecoder(report func(error)) *decode.Decoder[T] {
 	if options.unknown != nil {
 		// The codec was made with the same options without an error.
 		opts := append(options.decoding[:len(options.decoding):len(options.decoding)], decode.ReportUnknown(report))
-		codec, _ = decode.For[T](opts...)
+		codec, _ = decode.ForType[T](codec.Type(), opts...)
 	}
 	return codec.NewDecoder()
 }

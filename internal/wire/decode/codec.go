@@ -12,9 +12,13 @@ import (
 // ErrNoStruct means that T is not a pointer to a struct.
 var ErrNoStruct = errors.New("not a pointer to a struct")
 
-// Codec decodes objects of type T. It has the options, and the properties of T.
+// ErrNotT means that a type is neither T nor implements it.
+var ErrNotT = errors.New("the type is not a T")
+
+// Codec decodes objects of one type: T, or a type that implements the interface T. It has the
+// options, and the properties of the type.
 type Codec[T any] struct {
-	elem     reflect.Type
+	elem     reflect.Type // the struct
 	settings settings
 	shape    shape
 	protobuf bool
@@ -25,10 +29,16 @@ type Codec[T any] struct {
 }
 
 // For returns the codec of T. It returns [ErrNoStruct] unless T is a pointer to a struct.
-func For[T any](opts ...Option) (*Codec[T], error) {
-	t := reflect.TypeFor[T]()
+func For[T any](opts ...Option) (*Codec[T], error) { return ForType[T](reflect.TypeFor[T](), opts...) }
+
+// ForType returns the codec of a type t that is T or implements it. It returns [ErrNoStruct] unless
+// t is a pointer to a struct, and [ErrNotT] if t is not a T.
+func ForType[T any](t reflect.Type, opts ...Option) (*Codec[T], error) {
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("decode into %s: %w", t, ErrNoStruct)
+	}
+	if want := reflect.TypeFor[T](); !t.AssignableTo(want) {
+		return nil, fmt.Errorf("decode %s into %s: %w", t, want, ErrNotT)
 	}
 	c := &Codec[T]{elem: t.Elem(), settings: defaults(), shape: shapeOf(t.Elem())}
 	for _, opt := range opts {
@@ -38,7 +48,10 @@ func For[T any](opts ...Option) (*Codec[T], error) {
 	return c, nil
 }
 
-// Protobuf reports whether T can be decoded from protobuf.
+// Type returns the type of the objects: a pointer to a struct.
+func (c *Codec[T]) Type() reflect.Type { return reflect.PointerTo(c.elem) }
+
+// Protobuf reports whether the type can be decoded from protobuf.
 func (c *Codec[T]) Protobuf() bool { return c.protobuf }
 
 // keeps reports whether objects may refer to bytes that their own methods got.
