@@ -20,7 +20,7 @@ func TestFilterInFrontOfACollectionRejectsUnderItsKeys(t *testing.T) {
 
 func TestBatchIsOneCommit(t *testing.T) {
 	c := opened(t)
-	batch, own := store.Begin[*thing](c, false)
+	batch, own := decorate.Begin[*thing](c, false)
 	require.True(t, own)
 	for i, name := range []string{"a", "b"} {
 		require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at(name, "u", i+2)}))
@@ -39,7 +39,7 @@ func TestReplacingBatchDeletesWhatItDoesNotSay(t *testing.T) {
 	for c.Len() > 0 {
 		take(t, c).Done()
 	}
-	batch, own := store.Begin[*thing](c, true)
+	batch, own := decorate.Begin[*thing](c, true)
 	require.True(t, own)
 	batch.Keep(store.Key{Name: "a"})
 	require.NoError(t, batch.Commit("5"))
@@ -52,7 +52,7 @@ func TestReplacingBatchDeletesWhatItDoesNotSay(t *testing.T) {
 func TestBatchEndsWithTheCollection(t *testing.T) {
 	for _, replace := range []bool{false, true} {
 		c := newThings()
-		batch, _ := store.Begin[*thing](c, replace)
+		batch, _ := decorate.Begin[*thing](c, replace)
 		write := store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}
 		require.NoError(t, batch.Write(write))
 		c.Close()
@@ -67,7 +67,7 @@ func TestBatchOfAFollowerIsReadOnly(t *testing.T) {
 	c := Follow(cache)
 	defer c.Close()
 	for _, replace := range []bool{false, true} {
-		batch, own := store.Begin[*thing](c, replace)
+		batch, own := decorate.Begin[*thing](c, replace)
 		require.True(t, own)
 		assert.ErrorIs(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}), ErrReadOnly)
 		assert.ErrorIs(t, batch.Commit("5"), ErrReadOnly)
@@ -85,7 +85,7 @@ func (w *wrapped) Add(object *thing) error { w.added++; return w.Collection.Add(
 
 func TestBatchDoesNotBypassAWrapper(t *testing.T) {
 	w := &wrapped{Collection: opened(t)}
-	batch, own := store.Begin[*thing](w, false)
+	batch, own := decorate.Begin[*thing](w, false)
 	assert.False(t, own)
 	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}))
 	require.NoError(t, batch.Commit(""))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,7 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 			c := &commits{}
 			defer s.Follow(c)()
 			r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s), events: tc.events}
-			r.batch, r.batching = store.Begin(r.store, false)
+			r.batch, r.batching = decorate.Begin(r.store, false)
 			require.True(t, r.batching)
 			err := r.apply().Err
 			assert.Equal(t, tc.rejects, err != nil, "%v", err)
@@ -90,7 +91,7 @@ func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
 	s := &written{plain: plain{newStore()}}
 	require.NoError(t, s.Replace(nil, "10"))
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s)}
-	r.batch, r.batching = store.Begin(r.store, false)
+	r.batch, r.batching = decorate.Begin(r.store, false)
 	require.False(t, r.batching)
 	r.pending = []source.Event[*corev1.ConfigMap]{
 		{Type: watch.Added, Object: configMap("a", "u", "11"), ResourceVersion: "11"},

@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"go.uber.org/zap"
 )
 
@@ -41,7 +42,7 @@ type run[T Object] struct {
 
 // loop runs until ctx ends or a failure is final.
 func (r *run[T]) loop(ctx context.Context) error {
-	r.batch, r.batching = store.Begin(r.store, false)
+	r.batch, r.batching = decorate.Begin(r.store, false)
 	version := r.store.ResourceVersion()
 	r.staging.to = r.store
 	defer r.staging.discard()

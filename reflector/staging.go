@@ -4,6 +4,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -29,7 +30,7 @@ func (s *staging[T]) discard() {
 // begin returns the batch, and creates it if necessary.
 func (s *staging[T]) begin() store.Batch[T] {
 	if s.batch == nil {
-		s.batch, _ = store.Begin(s.to, true)
+		s.batch, _ = decorate.Begin(s.to, true)
 	}
 	return s.batch
 }

@@ -21,7 +21,8 @@
 //   - [Reader] is the read side. A [View] reads a cache: pass it to code that may only read. A
 //     [Snapshot] is one state, for several reads.
 //   - [Index] finds objects by values that a function derives from them, in order.
-//   - [Batch] makes many writes one [Commit]. [Begin] starts one of any Store.
+//   - [Batch] makes many writes one [Commit]. Function Begin of package decorate
+//     starts one of any Store.
 //   - [Follower] receives each commit: everything above the cache is built on it.
 //   - [Partition] is a part of a cache with a writer of its own. Its [Scope] is a namespace, a
 //     cluster or a [Shard]. [Cache.Drop] deletes a scope.

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -34,11 +33,11 @@ func ExampleNew() {
 // Many writes become visible at once.
 func ExampleBatch() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
-	batch, _ := store.Begin(pods, true) // a list, which becomes the content of the cache
+	batch := pods.BeginBatch(pods, true) // a list, which becomes the content of the cache
 	_ = batch.Write(store.Write[*corev1.Pod]{Type: store.Addition, Object: newPod("till", "node-1", "41")})
 	fmt.Println(batch.Commit("41"))
 
-	batch, _ = store.Begin(pods, false) // events of a watch
+	batch = pods.BeginBatch(pods, false) // events of a watch
 	_ = batch.Write(store.Write[*corev1.Pod]{Type: store.Addition, Object: newPod("stock", "node-1", "42")})
 	_ = batch.Write(store.Write[*corev1.Pod]{Type: store.Modification, Object: newPod("till", "node-2", "43")})
 	_ = batch.Write(store.Write[*corev1.Pod]{Type: store.Deletion, Key: store.Key{Namespace: "shop", Name: "stock"}})
@@ -52,34 +51,6 @@ func ExampleBatch() {
 	// 1 pod before the commit
 	// <nil> 50
 	// shop/till node-2
-}
-
-// A list comes page by page. The store keeps what did not change and what cannot be decoded.
-func ExampleBegin() {
-	pods := store.New(store.ObjectKey[*corev1.Pod])
-	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-1", "42"), newPod("vault", "node-1", "43")}, "43")
-
-	list, _ := store.Begin(pods, true)
-	defer list.Discard() // if a page fails; after Commit it does nothing
-	till, stock := store.Key{Namespace: "shop", Name: "till"}, store.Key{Namespace: "shop", Name: "stock"}
-	if pods.Has(till, store.Version{UID: "uid of till", ResourceVersion: "41"}) {
-		list.Keep(till) // no object is decoded
-	}
-	if err := list.Write(store.Write[*corev1.Pod]{Key: stock, Err: errors.New("cannot be decoded")}); err != nil {
-		fmt.Println(err) // the store wants no more of this list
-		return
-	}
-	fmt.Println(list.Commit("50"))
-
-	for key := range pods.All() {
-		fmt.Println(key)
-	}
-	fmt.Println("resource version", pods.ResourceVersion())
-	// Output:
-	// store rejected 1 object(s): "shop/stock": cannot be decoded
-	// shop/stock
-	// shop/till
-	// resource version 43
 }
 
 // printer is a follower: it is told of the state, and then of every commit.

@@ -82,7 +82,7 @@ func limited(t *testing.T, limit int64) (c *podCache, gathered func() int64) {
 
 // begun gives objects to a new batch that replaces everything, until it ends the list.
 func begun(to Store[*corev1.Pod], objects ...*corev1.Pod) (Batch[*corev1.Pod], error) {
-	batch, _ := Begin(to, true)
+	batch, _ := begin(to, true)
 	return batch, list[*corev1.Pod]{Objects: objects}.write(batch)
 }
 
@@ -92,6 +92,12 @@ func followAndStop(c *podCache) weak.Pointer[recorder] {
 	stop := c.Follow(r)
 	stop()
 	return weak.Make(r)
+}
+
+// begin starts a batch of a store that has batches.
+func begin[T any](s Store[T], replace bool) (Batch[T], bool) {
+	b := s.(BatchStore[T]).BeginBatch(s, replace)
+	return b, b != nil
 }
 
 // writes is a batch that is written down before it is made.
@@ -117,7 +123,7 @@ func (b *writes[T]) Reset()                          { *b = writes[T]{} }
 
 // to makes the writes one commit.
 func (b *writes[T]) to(s Store[T]) error {
-	batch, _ := Begin(s, false)
+	batch, _ := begin(s, false)
 	for _, w := range b.all {
 		if err := batch.Write(w); err != nil {
 			return err
@@ -137,7 +143,7 @@ type list[T any] struct {
 
 // to makes the list what a store holds.
 func (l list[T]) to(s Store[T]) error {
-	batch, _ := Begin(s, true)
+	batch, _ := begin(s, true)
 	if err := l.write(batch); err != nil {
 		return err
 	}

@@ -95,14 +95,6 @@ func TestKeyToldToAPartitionMayLackTheCluster(t *testing.T) {
 	require.Error(t, one(p, Write[*slim]{Type: Deletion, FinalStateKnown: true, Object: &slim{}, Key: outside}))
 }
 
-func TestStoreWithoutBatchesCannotKeepWhatIsNotGiven(t *testing.T) {
-	behind := &plain[*corev1.Pod]{Store: newPods()}
-	require.NoError(t, behind.Add(pod("n", "a", "u1", "1")))
-	err := (list[*corev1.Pod]{Unchanged: []Key{keyA()}, ResourceVersion: "2"}).to(behind)
-	requireRefused(t, err, ErrNotHeld)
-	assert.Equal(t, []string{"Add"}, behind.calls)
-}
-
 func TestKeyOfIsTheKeyInTheStore(t *testing.T) {
 	c := newPods()
 	key, err := c.KeyOf(pod("n", "a", "", ""))

@@ -152,7 +152,7 @@ func TestWriteWithoutATypeIsRejectedAsAnyOther(t *testing.T) {
 	p := partition(t, c, Scope{Cluster: "c1"})
 	require.NoError(t, p.Replace([]*corev1.Pod{pod("n", "a", "u", "1")}, "1"))
 	for _, replace := range []bool{false, true} {
-		batch, _ := Begin[*corev1.Pod](p, replace)
+		batch, _ := begin[*corev1.Pod](p, replace)
 		require.NoError(t, batch.Write(Write[*corev1.Pod]{Key: Key{Namespace: "n", Name: "a"}, Version: Version{"u", "2"}}))
 		require.ErrorIs(t, batch.Commit("9"), errNoWrite)
 		assert.Equal(t, []string{"c1|n/a"}, names(c.All()))

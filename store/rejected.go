@@ -51,15 +51,11 @@ const maxListed = 5
 
 // Error lists the first few rejections and the number of the others.
 func (e *RejectedError) Error() string {
-	return fmt.Sprintf("store rejected %d object(s): %s", len(e.Rejections), describe(e.Rejections))
-}
-
-// describe names the first few of some rejections.
-func describe(rejections []Rejection) string {
 	var b strings.Builder
-	for i, r := range rejections {
+	fmt.Fprintf(&b, "store rejected %d object(s): ", len(e.Rejections))
+	for i, r := range e.Rejections {
 		if i == maxListed {
-			fmt.Fprintf(&b, "; and %d more", len(rejections)-maxListed)
+			fmt.Fprintf(&b, "; and %d more", len(e.Rejections)-maxListed)
 			break
 		}
 		if i > 0 {
@@ -77,13 +73,6 @@ func (e *RejectedError) Unwrap() []error {
 		errs[i] = r.Err
 	}
 	return errs
-}
-
-// refusedError is the error of a plain [Store] that stores nothing of a list, or of the rest of a
-// batch. Such a store cannot keep the old state of the rejected objects. The error wraps no cause:
-// a cause may be a [*RejectedError], which would mean that the other objects were stored.
-func refusedError(rejections []Rejection) error {
-	return fmt.Errorf("nothing was stored, because %d object(s) were rejected and the store cannot keep their old state; give it the methods of store.BatchStore: %s", len(rejections), describe(rejections))
 }
 
 // rejectedError returns the error for some rejections, nil for none.

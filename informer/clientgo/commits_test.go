@@ -16,6 +16,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 )
 
 // byHand is a feed that leaves the store to the test.
@@ -138,7 +139,7 @@ func TestHandlersAreToldOfWhatWasStored(t *testing.T) {
 		_, err := s.AddEventHandler(&d)
 		require.NoError(t, err)
 		run(t, s)
-		batch, own := store.Begin(hand, false)
+		batch, own := decorate.Begin(hand, false)
 		require.True(t, own)
 		for _, w := range []store.Write[*configMap]{
 			{Type: store.Addition, Object: stored("a", "a", "1")},

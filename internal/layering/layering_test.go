@@ -55,12 +55,12 @@ func init() {
 	allowed["reflector/internal/sharedwatch"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source"}
 	for name, below := range allowed {
 		if name == "reflector" || slices.Contains(below, "reflector") {
-			below = append(below, "internal/wire/stream", "reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch")
+			below = append(below, "store/decorate", "internal/wire/stream", "reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch")
 			allowed[name] = below
 		}
-		// Packages with informers need their guards.
+		// Packages with informers have guards.
 		if name == "informer" || slices.Contains(below, "informer") {
-			allowed[name] = append(below, "store/guard", "store/decorate")
+			allowed[name] = append(below, "store/guard")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/compact"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ func TestListIsPackedAsItComes(t *testing.T) {
 			return []string{p.Spec.NodeName}
 		}))
 		require.NoError(t, err)
-		batch, own := store.Begin(s, true)
+		batch, own := decorate.Begin(s, true)
 		require.True(t, own)
 		var whole []weak.Pointer[corev1.Pod]
 		for n := range 100 {
@@ -64,7 +65,7 @@ func TestListDrivesOutNoMoreThanHalfOfWhatWasRead(t *testing.T) {
 	for key := range s.All() {
 		read[key], _ = s.Get(key)
 	}
-	batch, _ := store.Begin(s, true)
+	batch, _ := decorate.Begin(s, true)
 	for n := range 100 {
 		p := pod(fmt.Sprint(n)) // of which the first are as they were
 		require.NoError(t, batch.Write(store.Write[*corev1.Pod]{Type: store.Addition, Object: p}))

@@ -108,7 +108,7 @@ func TestIndexesOfAStoreDecodeNothing(t *testing.T) {
 		later.ResourceVersion = "301"
 		written[later.Name] = later
 		require.NoError(t, s.Update(later))
-		batch, _ := store.Begin(s, false)
+		batch, _ := decorate.Begin(s, false)
 		require.NoError(t, batch.Write(store.Write[*corev1.Pod]{Type: store.Modification, Object: later}))
 		require.NoError(t, batch.Commit(""))
 		assert.Equal(t, 102, seen)

@@ -65,7 +65,7 @@ func TestDecoratorsPassABatchOnAsOne(t *testing.T) {
 		c := newPods()
 		pods := decorate(c)
 		rec := follow(c)
-		b, own := store.Begin(pods, false)
+		b, own := Begin(pods, false)
 		require.True(t, own, name)
 		err := commit(b, "",
 			adding(pod("n", "a", "u1", "1")),
@@ -91,7 +91,7 @@ func TestDecoratorsPassABatchOnAsOne(t *testing.T) {
 		assert.Equal(t, []string{"n/c"}, names(c.All()), name)
 
 		before := rec.commits
-		b, own = store.Begin(pods, true)
+		b, own = Begin(pods, true)
 		require.True(t, own, name)
 		b.Keep(inN("c"))
 		require.NoError(t, b.Commit("11"), name)
@@ -109,7 +109,7 @@ func TestDecoratorsDoNotJudgeWritesWithoutAType(t *testing.T) {
 		"Filter":    Filter(newPods(), func(*corev1.Pod) bool { return false }),
 	} {
 		for _, replace := range []bool{false, true} {
-			b, _ := store.Begin(s, replace)
+			b, _ := Begin(s, replace)
 			err := commit(b, "1", store.Write[*corev1.Pod]{Object: failing(pod("n", "a", "u1", "1"), "error")})
 			require.ErrorContains(t, err, "without a known type", "%s, %v", name, replace)
 			assert.NotErrorIs(t, err, errRefused, name)
@@ -141,7 +141,7 @@ func TestDecoratorsTakeAListAsItComes(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				whole, parts := newPods(), newPods()
 				var list []*corev1.Pod
-				b, _ := store.Begin(decorate(decorate(parts)), true)
+				b, _ := Begin(decorate(decorate(parts)), true)
 				for round := range 2 {
 					list = list[:0]
 					for range rapid.IntRange(0, 12).Draw(t, "objects") {

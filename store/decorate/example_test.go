@@ -19,6 +19,34 @@ func newPod(name, node, resourceVersion string) *corev1.Pod {
 	}
 }
 
+// A list comes page by page. The store keeps what did not change and what cannot be decoded.
+func ExampleBegin() {
+	pods := store.New(store.ObjectKey[*corev1.Pod])
+	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-1", "42"), newPod("vault", "node-1", "43")}, "43")
+
+	list, _ := decorate.Begin[*corev1.Pod](pods, true)
+	defer list.Discard() // if a page fails; after Commit it does nothing
+	till, stock := store.Key{Namespace: "shop", Name: "till"}, store.Key{Namespace: "shop", Name: "stock"}
+	if pods.Has(till, store.Version{UID: "uid of till", ResourceVersion: "41"}) {
+		list.Keep(till) // no object is decoded
+	}
+	if err := list.Write(store.Write[*corev1.Pod]{Key: stock, Err: errors.New("cannot be decoded")}); err != nil {
+		fmt.Println(err) // the store wants no more of this list
+		return
+	}
+	fmt.Println(list.Commit("50"))
+
+	for key := range pods.All() {
+		fmt.Println(key)
+	}
+	fmt.Println("resource version", pods.ResourceVersion())
+	// Output:
+	// store rejected 1 object(s): "shop/stock": cannot be decoded
+	// shop/stock
+	// shop/till
+	// resource version 43
+}
+
 // A cache of two strings a pod. Although nothing in them says a version, the cache
 // knows how far it is.
 func ExampleTransform() {

@@ -52,7 +52,7 @@ func deleting[T any](object T) store.Write[T] {
 
 // apply makes writes of a watch one commit.
 func apply[T any](s store.Store[T], resourceVersion string, writes ...store.Write[T]) error {
-	b, _ := store.Begin(s, false)
+	b, _ := Begin(s, false)
 	return commit(b, resourceVersion, writes...)
 }
 

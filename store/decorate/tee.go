@@ -123,7 +123,7 @@ func (t *tee[T]) BeginBatch(self store.Store[T], replace bool) store.Batch[T] {
 	}
 	b := make(teeBatch[T], len(t.parts))
 	for i := range t.parts {
-		b[i], _ = store.Begin(t.parts[i].dst, replace)
+		b[i], _ = Begin(t.parts[i].dst, replace)
 	}
 	return b
 }

@@ -43,7 +43,7 @@ func TestTeeWritesToAllInOrder(t *testing.T) {
 		func() error { return pods.DeleteKey(inN("d")) },
 		func() error { return pods.Bookmark("8") },
 		func() error {
-			b, _ := store.Begin(pods, true)
+			b, _ := Begin(pods, true)
 			b.Keep(keyA())
 			return b.Commit("9")
 		},
@@ -142,7 +142,7 @@ func TestTeeFillsStoresWithAndWithoutBatches(t *testing.T) {
 	held := pod("n", "a", "u1", "1")
 	require.NoError(t, pods.Replace([]*corev1.Pod{held}, "1"))
 	require.NoError(t, apply(pods, "", adding(pod("n", "b", "u2", "2")), adding(pod("n", "c", "u3", "3"))))
-	b, _ := store.Begin(pods, true)
+	b, _ := Begin(pods, true)
 	require.NoError(t, commit(b, "4", adding(pod("n", "a", "u1", "1"))))
 	assert.Equal(t, []string{"Replace", "Add", "Add", "Replace"}, user.calls)
 	assert.Equal(t, "4", pods.ResourceVersion())
@@ -162,7 +162,7 @@ type ending struct {
 }
 
 func (e *ending) BeginBatch(self store.Store[*corev1.Pod], replace bool) store.Batch[*corev1.Pod] {
-	b, _ := store.Begin[*corev1.Pod](e.BatchStore, replace)
+	b, _ := Begin[*corev1.Pod](e.BatchStore, replace)
 	return &endingBatch{b, e.err}
 }
 
@@ -178,13 +178,13 @@ func TestTeeGoesOnWithABatchUntilAllStoresEndIt(t *testing.T) {
 	one, two := errors.New("one"), errors.New("two")
 	c, object := newPods(), pod("n", "a", "u1", "1")
 	for _, replace := range []bool{true, false} {
-		b, _ := store.Begin(Tee[*corev1.Pod](&ending{newPods(), one}, c), replace)
+		b, _ := Begin(Tee[*corev1.Pod](&ending{newPods(), one}, c), replace)
 		require.NoError(t, b.Write(adding(object)))
 		require.ErrorIs(t, b.Commit("2"), one)
 		assert.Equal(t, []string{"n/a"}, names(c.All()))
 		assert.Equal(t, "2", c.ResourceVersion())
 
-		b, _ = store.Begin(Tee[*corev1.Pod](&ending{newPods(), one}, &ending{newPods(), two}), replace)
+		b, _ = Begin(Tee[*corev1.Pod](&ending{newPods(), one}, &ending{newPods(), two}), replace)
 		for _, err := range []error{b.Write(adding(object)), b.Commit("2")} {
 			require.ErrorIs(t, err, one)
 			require.ErrorIs(t, err, two)

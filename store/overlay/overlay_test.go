@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,7 @@ func over(t *testing.T, resourceVersion string, objects ...*object) (*store.Cach
 
 // commit makes one batch of some writes.
 func commit(into store.Store[*object], replace bool, resourceVersion string, writes ...store.Write[*object]) error {
-	b, _ := store.Begin(into, replace)
+	b, _ := decorate.Begin(into, replace)
 	for _, w := range writes {
 		_ = b.Write(w) // Commit returns the error
 	}

@@ -13,6 +13,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/kubereflector/kubereflector/store/storetest"
 )
 
@@ -62,7 +63,7 @@ func tryOpen(path string) (*Store[*object], error) {
 
 // commit makes one batch of some writes.
 func commit(to store.Store[*object], replace bool, version string, writes ...store.Write[*object]) error {
-	b, _ := store.Begin(to, replace)
+	b, _ := decorate.Begin(to, replace)
 	for _, w := range writes {
 		_ = b.Write(w) // Commit returns the error
 	}

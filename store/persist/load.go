@@ -240,8 +240,8 @@ func (l *loaded[T]) version(n int) store.Version {
 
 // restoreInto writes objects to a cache or a partition. Without a version it makes no Replace, so
 // that the reflector lists.
-func (l *loaded[T]) restoreInto(s store.Store[T], which []int, version string) error {
-	b, _ := store.Begin(s, version != "")
+func (l *loaded[T]) restoreInto(s store.BatchStore[T], which []int, version string) error {
+	b := s.BeginBatch(s, version != "")
 	defer b.Discard()
 	for _, n := range which {
 		_ = b.Write(l.writes[n]) // Commit returns the error

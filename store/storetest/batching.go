@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 )
 
 // batching has the clauses about batches, for stores that have batches of their own.
@@ -18,7 +19,7 @@ var batching = []clause{
 		check: func(t *testing.T, s *subject) {
 			for _, replace := range []bool{false, true} {
 				s.begin(t, replace).Discard()
-				if _, own := store.Begin(&embedding{s.batches(t)}, replace); own {
+				if _, own := decorate.Begin(&embedding{s.batches(t)}, replace); own {
 					s.errorf(t, "BeginBatch(self, %t) returned a batch although self is not the store, but a type that embeds it", replace)
 				}
 			}
@@ -219,7 +220,7 @@ type embedding struct{ store.BatchStore[*Object] }
 // begin starts a batch. A store without batches of its own fails the clause.
 func (s *subject) begin(t *testing.T, replace bool) store.Batch[*Object] {
 	t.Helper()
-	batch, own := store.Begin(s.store, replace)
+	batch, own := decorate.Begin(s.store, replace)
 	if !own {
 		t.Fatalf("%T has no batches of its own: it is no store.BatchStore, or its BeginBatch(self, %t) returned nil for the store itself; "+
 			"test a store without batches with storetest.Run", s.store, replace)

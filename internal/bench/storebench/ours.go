@@ -2,6 +2,7 @@ package storebench
 
 import (
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -100,7 +101,7 @@ func (o *ours) updateAndLook(pods []*corev1.Pod) error {
 
 // updateAtOnce makes the batch in the measured time.
 func (o *ours) updateAtOnce(pods []*corev1.Pod) error {
-	batch, _ := store.Begin[*corev1.Pod](o.cache, false)
+	batch, _ := decorate.Begin[*corev1.Pod](o.cache, false)
 	for _, pod := range pods {
 		if err := batch.Write(store.Write[*corev1.Pod]{Type: store.Modification, Object: pod}); err != nil {
 			return err
