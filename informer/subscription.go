@@ -43,11 +43,6 @@ func (s *Subscription[T]) Lag() int { return s.queues.Len() }
 // merged, dropped, retried and given-up events.
 func (s *Subscription[T]) Stats() eventqueue.Stats { return s.queues.Stats() }
 
-// Bytes estimates the memory of the subscriber's queue beyond the memory of the cache: its events,
-// and those objects of the events that the cache no longer holds. It looks at all events: see
-// [eventqueue.Collection.Bytes].
-func (s *Subscription[T]) Bytes() int64 { return s.queues.Bytes(nil) }
-
 // Pending returns at most limit keys with unacknowledged events, oldest first:
 // see [eventqueue.Collection.Pending].
 func (s *Subscription[T]) Pending(limit int) []eventqueue.Pending {
