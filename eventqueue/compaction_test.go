@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var compactions = map[string]Compaction{"KeepAll": KeepAll, "KeepLatest": KeepLatest}
+
 // TestMergeTable has a row for each line of the table in the package
 // documentation. A row acknowledges what is in acked, hands out and fails what
 // is in tried, and then expects the result of the rest.
@@ -55,8 +57,8 @@ func TestMergeTable(t *testing.T) {
 		{"resync + modification", steps{put("u", 1)}, nil, steps{resync, put("u", 2)}, []string{"1>2"}, []string{"1>1", "1>2"}},
 		{"resync + deletion", steps{put("u", 1)}, nil, steps{resync, remove("u", 2)}, []string{"-2(1)"}, []string{"1>1", "-2(1)"}},
 	} {
-		for _, policy := range []Compaction{KeepLatest, KeepAll} {
-			t.Run(row.name+"/"+policy.String(), func(t *testing.T) {
+		for name, policy := range compactions {
+			t.Run(row.name+"/"+name, func(t *testing.T) {
 				c := newThings(WithCompaction(policy))
 				run := func(s steps) {
 					for _, step := range s {
@@ -88,46 +90,6 @@ func TestMergeTable(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestKeepLastKeepsTheLastStates(t *testing.T) {
-	for name, row := range map[string]struct {
-		of    Compaction
-		steps string // of one object: "+" puts, "-" deletes, "*" puts another object
-		want  []string
-	}{
-		"fewer":                         {KeepLast(3), "+++", []string{"+1", "1>2", "2>3"}},
-		"more":                          {KeepLast(3), "++++++", []string{"+4", "4>5", "5>6"}},
-		"cancelled early":               {KeepLast(3), "+-", []string{"+1", "-2(1)"}},
-		"cancelled when it is too much": {KeepLast(2), "+-*+", []string{"+3", "3>4"}},
-		"a deletion at the end":         {KeepLast(3), "++++-", []string{"+3", "3>4", "-5(4)"}},
-		"re-created":                    {KeepLast(2), "+++-*+", []string{"+5", "5>6"}},
-		"one":                           {KeepLast(1), "+++", []string{"+3"}},
-		"none counts as one":            {KeepLast(0), "+++", []string{"+3"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newThings(WithCompaction(row.of))
-			uid := 'a'
-			for i, step := range row.steps {
-				switch step {
-				case '*':
-					uid++
-					fallthrough
-				case '+':
-					require.NoError(t, c.Add(at("a", string(uid), i+1)))
-				case '-':
-					require.NoError(t, c.Delete(at("a", string(uid), i+1)))
-				}
-			}
-			assert.Equal(t, row.want, words(collect(take(t, c))))
-		})
-	}
-}
-
-func TestCompactionsHaveNames(t *testing.T) {
-	assert.Equal(t, []string{"KeepAll", "KeepLatest", "KeepLatest", "KeepLast(3)"},
-		[]string{KeepAll.String(), KeepLatest.String(), KeepLast(-1).String(), KeepLast(3).String()})
-	assert.Equal(t, KeepLatest, KeepLast(1))
 }
 
 func TestMergedEventsKeepInitialAndOrigin(t *testing.T) {

@@ -68,9 +68,8 @@
 //
 // [KeepLatest], the default, merges the events of an object, so that memory depends on the number of
 // keys, however long a handler stalls. Its documentation has the table of merges. [KeepAll] keeps
-// every event until it is acknowledged, as the series' EventQueue does. [KeepLast] keeps the last n
-// events and merges the older ones. [Collection.KeepIf] selects single events that are not merged.
-// A resync of an object with a waiting event is dropped.
+// every event until it is acknowledged, as the series' EventQueue does. [Collection.KeepIf] selects
+// single events that are not merged. A resync of an object with a waiting event is dropped.
 //
 // Under every compaction, the first event of a queue starts from the object that was last
 // acknowledged, and the handler receives the last state. The handler also receives the deletion of

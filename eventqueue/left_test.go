@@ -29,8 +29,8 @@ func TestWhatLeftTheScope(t *testing.T) {
 		{"it left twice", true, steps{"drop", "list", "drop"}, []string{"-1(1)!"}, []string{"-1(1)!", "+1", "-1(1)!"}},
 		{"it was deleted, and a new one left", true, steps{"delete", "other", "drop"}, []string{"-2(1)"}, []string{"-2(1)", "+3", "-3(3)!"}},
 	} {
-		for _, policy := range []Compaction{KeepLatest, KeepAll} {
-			t.Run(row.name+"/"+policy.String(), func(t *testing.T) {
+		for name, policy := range compactions {
+			t.Run(row.name+"/"+name, func(t *testing.T) {
 				scope := store.Scope{Cluster: "west"}
 				cache := store.New(store.ObjectKey[*thing])
 				c := Follow(cache, WithCompaction(policy))

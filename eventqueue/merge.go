@@ -1,18 +1,15 @@
 package eventqueue
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // Compaction selects the events of an object that a collection keeps until they are acknowledged:
-// [KeepAll], [KeepLatest] or [KeepLast]. [Collection.KeepIf] selects single events.
+// [KeepLatest] or [KeepAll]. [Collection.KeepIf] selects single events.
 type Compaction int
 
 const (
 	// KeepAll keeps every event, as the series' EventQueue does. Memory grows for as long as a
 	// handler stalls.
-	KeepAll Compaction = 0
+	KeepAll Compaction = iota
 
 	// KeepLatest merges events, so that memory depends on the number of keys, however long a
 	// handler stalls. A handler gets the latest state of an object, and the deletion of each object
@@ -56,25 +53,11 @@ const (
 	// deletion of the acknowledged object, the deletion of the newest tried object, and the current
 	// event. An object name may be tried, deleted and re-created many times. The collection then
 	// drops the older deletions and counts them in [Stats].
-	KeepLatest Compaction = 1
+	KeepLatest
 )
 
-// KeepLast keeps the last n events of each object. It merges the events before them into one, if
-// the table of [KeepLatest] allows it. A handler gets the last states one by one. A collection keeps
-// at most n events of a key, or as many as under KeepLatest if that is more. KeepLast(1) is
-// KeepLatest; a smaller n counts as 1.
-func KeepLast(n int) Compaction { return Compaction(max(n, 1)) }
-
-// String returns "KeepAll", "KeepLatest" or, for example, "KeepLast(3)".
-func (c Compaction) String() string {
-	switch {
-	case c == KeepAll:
-		return "KeepAll"
-	case c <= KeepLatest:
-		return "KeepLatest"
-	}
-	return fmt.Sprintf("KeepLast(%d)", int(c))
-}
+// mostMerged is the largest number of merged events of a key: see [KeepLatest].
+const mostMerged = 3
 
 // add adds an event to the waiting events of its key. It returns the events, oldest first, and the
 // number of tried incarnations that it dropped. It may change the elements of waiting.
@@ -92,22 +75,23 @@ func add[T any](c Compaction, waiting []record[T], next record[T]) (events []rec
 	for begin > 0 && !waiting[begin-1].wanted {
 		begin--
 	}
-	if len(waiting)-begin > 2*max(int(c), 1)+8 {
-		// They came under another compaction. To merge them one by one from the front takes long.
-		rest, n := slices.Clone(waiting[begin:]), 0
+	if len(waiting)-begin > mostMerged { // they came under KeepAll
+		rest := slices.Clone(waiting[begin:])
 		clear(waiting[begin:])
 		waiting = waiting[:begin]
 		for i := range rest {
-			waiting, n = add(c, waiting, rest[i])
+			var n int
+			waiting, n = mergeInto(waiting, begin, rest[i])
 			dropped += n
 		}
 	}
-	// Merge the oldest events first and the new event last.
-	for len(waiting)-begin >= max(int(c), 1) {
-		if mergeOldest(&waiting, begin) {
-			continue
-		}
-		last := len(waiting) - 1
+	waiting, n := mergeInto(waiting, begin, next)
+	return waiting, dropped + n
+}
+
+// mergeInto merges an event with the events behind begin, newest first, as far as possible.
+func mergeInto[T any](waiting []record[T], begin int, next record[T]) (events []record[T], dropped int) {
+	for last := len(waiting) - 1; last >= begin; last-- {
 		merged, n := merge(&waiting[last], &next)
 		if n == 2 {
 			break
@@ -115,16 +99,15 @@ func add[T any](c Compaction, waiting []record[T], next record[T]) (events []rec
 		waiting[last] = record[T]{}
 		waiting = waiting[:last]
 		if n == 0 {
-			return waiting, dropped
+			return waiting, 0
 		}
 		next = merged
 	}
 	waiting = append(waiting, next)
 	if next.Type != Deletion || next.PriorKnown {
-		return waiting, dropped
+		return waiting, 0
 	}
-	waiting, n := trim(waiting, begin)
-	return waiting, dropped + n
+	return trim(waiting, begin)
 }
 
 // merge merges two consecutive events of an object by the table of [KeepLatest]. It returns the
@@ -165,24 +148,6 @@ func inherit[T any](e, earlier *record[T]) record[T] {
 	merged.Initial = e.Initial || earlier.Initial
 	merged.tried = e.tried || earlier.tried
 	return merged
-}
-
-// mergeOldest merges the first two events behind begin that can be merged, and reports whether it
-// found any.
-func mergeOldest[T any](events *[]record[T], begin int) bool {
-	all := *events
-	for i := begin; i < len(all)-1; i++ {
-		merged, n := merge(&all[i], &all[i+1])
-		if n == 2 {
-			continue
-		}
-		if n == 1 {
-			all[i+1] = merged
-		}
-		*events = slices.Delete(all, i, i+2-n)
-		return true
-	}
-	return false
 }
 
 // trim keeps only the newest of the deletions of objects that were never acknowledged, and returns

@@ -26,8 +26,6 @@ type policy struct {
 var policies = []policy{
 	{name: "KeepAll", of: KeepAll, most: 1 << 30},
 	{name: "KeepLatest", of: KeepLatest, most: 3},
-	{name: "KeepLast(2)", of: KeepLast(2), most: 3},
-	{name: "KeepLast(5)", of: KeepLast(5), most: 5},
 	{name: "KeepIf", of: KeepAll, most: 1 << 30, keepIf: func(e Event[*thing]) bool { return len(e.Object.version)%3 == 1 }},
 	{name: "KeepIf that keeps nothing", of: KeepAll, most: 3, keepIf: func(Event[*thing]) bool { return false }},
 	{name: "KeepIf that panics", of: KeepAll, most: 3, keepIf: func(Event[*thing]) bool { panic("ouch") }},

@@ -80,9 +80,6 @@ var merging = map[string]func(t *testing.T) *Collection[*thing]{
 	"KeepLatest": func(t *testing.T) *Collection[*thing] {
 		return opened(t, WithCompaction(KeepLatest), WithBackoff(time.Hour, time.Hour))
 	},
-	"KeepLast(2)": func(t *testing.T) *Collection[*thing] {
-		return opened(t, WithCompaction(KeepLast(2)), WithBackoff(time.Hour, time.Hour))
-	},
 	"KeepIf": func(t *testing.T) *Collection[*thing] {
 		c := opened(t, WithCompaction(KeepAll), WithBackoff(time.Hour, time.Hour))
 		c.KeepIf(func(Event[*thing]) bool { return false })
@@ -119,11 +116,6 @@ func TestObjectThatWasNotHandedOverGetsNoDeletion(t *testing.T) {
 				c := waitingTwo(t, open)
 				stop(t, c)
 				remove(t, c, at("a", "v", 5))
-				if policy == "KeepLast(2)" { // which keeps both until a third one comes
-					put(t, c, at("a", "w", 6))
-					put(t, c, at("a", "w", 7))
-					assert.Equal(t, []string{"+6", "6>7"}, next(t, c))
-				}
 				assert.Nil(t, next(t, c))
 			})
 		}
