@@ -113,8 +113,8 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 func (o *options) report(ctx context.Context, logger *zap.Logger, message string, err *eventqueue.HandlerError, more ...zap.Field) {
 	fields := append(more, zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt),
 		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
-	if stack := err.Stack(); stack != nil {
-		fields = append(fields, zap.ByteString("handlerStack", stack))
+	if panicked, ok := errors.AsType[*eventqueue.PanicError](err); ok {
+		fields = append(fields, zap.ByteString("handlerStack", panicked.Stack))
 	}
 	logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error(message, fields...)
 	defer func() {

@@ -150,7 +150,8 @@ func TestFailedKeysComeAgainAndDelayNoOther(t *testing.T) {
 				assert.Equal(t, "ns/a", failures[2].Key.String())
 				assert.Equal(t, name == "exit", errors.Is(failures[0], eventqueue.ErrAbandoned))
 				if name != "error" {
-					assert.Contains(t, string(failures[0].Stack()), "reconciler_test.go")
+					panicked, _ := errors.AsType[*eventqueue.PanicError](failures[0])
+					assert.Contains(t, string(panicked.Stack), "reconciler_test.go")
 				}
 				assert.Equal(t, 3, logs.Len())
 			})

@@ -115,7 +115,7 @@ func TestResyncHandsOutWhatIsQuiet(t *testing.T) {
 	assert.Equal(t, []string{"+1"}, words(collect(b)), "b has an event waiting already")
 	a := take(t, c)
 	assert.Equal(t, []string{"1>1"}, words(collect(a)))
-	assert.Equal(t, Resync, a.Oldest().Origin)
+	assert.Equal(t, Resync, oldest(a).Origin)
 	nothingReady(t, c)
 }
 
@@ -329,5 +329,5 @@ func TestInvalidObjectsQueueNothing(t *testing.T) {
 func TestEventAsText(t *testing.T) {
 	c := newThings()
 	require.NoError(t, c.Add(at("a", "u", 1)))
-	assert.Equal(t, "Addition of a (Watch)", take(t, c).Oldest().String())
+	assert.Equal(t, "Addition of a (Watch)", oldest(take(t, c)).String())
 }

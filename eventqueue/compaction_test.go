@@ -96,7 +96,7 @@ func TestMergedEventsKeepInitialAndOrigin(t *testing.T) {
 	c := newThings(WithCompaction(KeepLatest))
 	require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
 	require.NoError(t, c.Update(at("a", "u", 2)))
-	e := take(t, c).Oldest()
+	e := oldest(take(t, c))
 	assert.True(t, e.Initial)
 	assert.Equal(t, Watch, e.Origin)
 
@@ -106,7 +106,7 @@ func TestMergedEventsKeepInitialAndOrigin(t *testing.T) {
 	c.Resync()
 	require.NoError(t, c.Update(at("a", "u", 2)))
 	c.Resync()
-	assert.Equal(t, Watch, take(t, c).Oldest().Origin, "Resync only if every part is")
+	assert.Equal(t, Watch, oldest(take(t, c)).Origin, "Resync only if every part is")
 }
 
 func TestEndlessRecreationUnderAFailingHandlerIsBounded(t *testing.T) {
@@ -117,7 +117,7 @@ func TestEndlessRecreationUnderAFailingHandlerIsBounded(t *testing.T) {
 		require.NoError(t, c.Update(at("a", string(rune('A'+i)), i+2)))
 		q := take(t, c)
 		assert.LessOrEqual(t, q.Len(), 3)
-		assert.Equal(t, "1", q.Oldest().Prior.version, "the first deletion is of the acknowledged object")
+		assert.Equal(t, "1", oldest(q).Prior.version, "the first deletion is of the acknowledged object")
 		q.Fail(errors.New("always"))
 	}
 }

@@ -79,7 +79,7 @@ func TestDefect04RelistIsNotAResync(t *testing.T) {
 	require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
 	take(t, c).Done()
 	require.NoError(t, c.Replace([]*thing{at("a", "u", 2), at("b", "v", 2)}, "2"))
-	a, b := take(t, c).Oldest(), take(t, c).Oldest()
+	a, b := oldest(take(t, c)), oldest(take(t, c))
 	assert.Equal(t, []Origin{List, List}, []Origin{a.Origin, b.Origin})
 	assert.Equal(t, []Type{Modification, Addition}, []Type{a.Type, b.Type})
 }
@@ -107,7 +107,7 @@ func TestDefect06DeletionOfTheUnknown(t *testing.T) {
 	require.NoError(t, c.Add(at("a", "u", 2)))
 	take(t, c).Done()
 	require.NoError(t, c.Delete(at("a", "u", 3)))
-	deletion := take(t, c).Oldest()
+	deletion := oldest(take(t, c))
 	assert.True(t, deletion.PriorKnown)
 	assert.Equal(t, "2", deletion.Prior.version)
 }
@@ -121,14 +121,14 @@ func TestDefect07TwoKeyFunctions(t *testing.T) {
 		q, err := c.Take(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, "own", q.Key().Namespace)
-		assert.Equal(t, q.Key(), q.Oldest().Key)
-		assert.Equal(t, Addition, q.Oldest().Type)
+		assert.Equal(t, q.Key(), oldest(q).Key)
+		assert.Equal(t, Addition, oldest(q).Type)
 		q.Done()
 	}
 	require.NoError(t, c.Replace([]string{"a2", "b2"}, "2"))
 	q, err := c.Take(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, Modification, q.Oldest().Type)
+	assert.Equal(t, Modification, oldest(q).Type)
 	assert.Equal(t, 1, q.Len())
 }
 
@@ -335,7 +335,7 @@ func TestDefect27LateConsumer(t *testing.T) {
 	c := Follow(cache)
 	first := take(t, c)
 	assert.Equal(t, []string{"+2"}, words(collect(first)))
-	assert.True(t, first.Oldest().Initial)
+	assert.True(t, oldest(first).Initial)
 	first.Done()
 	c.Close()
 	require.NoError(t, cache.Delete(at("a", "u", 3)))

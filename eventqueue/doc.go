@@ -123,5 +123,5 @@
 // with [ErrReadOnly]. All other errors of writes come from [store.Cache]. [PanicError] reports a
 // handler's panic or Goexit under [Collection.Process]. [ReportErrors] wraps it, like every other
 // failure, in a [HandlerError]. [DrainError] lists the keys that remained when draining ended.
-// [PredicateError] reports a panic of a predicate; [Stats] holds the last one.
+// [Stats] holds the last panic of a predicate.
 package eventqueue

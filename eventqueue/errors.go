@@ -23,8 +23,8 @@ var (
 	ErrAbandoned = errors.New("handler ended by a panic or by runtime.Goexit")
 )
 
-// PanicError is the failure of a key whose handler panicked, or ended its goroutine
-// by [runtime.Goexit].
+// PanicError is the failure of a key whose handler or predicate panicked, or whose handler ended
+// its goroutine by [runtime.Goexit].
 type PanicError struct {
 	Key store.Key
 	// Value is the value that the handler passed to panic, or [ErrAbandoned]. It is an any because
@@ -74,14 +74,6 @@ func (e *HandlerError) Error() string {
 
 // Unwrap returns Err.
 func (e *HandlerError) Unwrap() error { return e.Err }
-
-// Stack returns the stack of a handler that panicked or ended its goroutine, and nil otherwise.
-func (e *HandlerError) Stack() []byte {
-	if panicked, ok := errors.AsType[*PanicError](e.Err); ok {
-		return panicked.Stack
-	}
-	return nil
-}
 
 // permanentError marks an error as permanent.
 type permanentError struct{ err error }

@@ -73,12 +73,16 @@ func ExampleFollow() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(queue.Oldest().Type, "and", queue.Newest().Type)
+		for event := range queue.Events() {
+			fmt.Println(event.Type, event.Key)
+		}
 		queue.Done()
 	}
 	// Output:
-	// Addition and Modification
-	// Addition and Deletion
+	// Addition shop/till
+	// Modification shop/till
+	// Addition shop/till
+	// Deletion shop/till
 }
 
 // A stop in order: what fills the collection first, then those who consume.

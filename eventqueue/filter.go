@@ -7,22 +7,6 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// PredicateError says that the predicate of [FollowFiltered] or [Collection.KeepIf] panicked on an
-// object. The panic counts as false.
-type PredicateError struct {
-	Key store.Key
-	// Err is a [*PanicError].
-	Err error
-}
-
-// Error names the key and the failure.
-func (e *PredicateError) Error() string {
-	return fmt.Sprintf("predicate failed on %q: %v", e.Key, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *PredicateError) Unwrap() error { return e.Err }
-
 // FollowFiltered is [Follow] for the objects for which keep returns true. If keep returns false for
 // the prior state of an object and true for the new one, the collection queues an Addition. In the
 // opposite case, it queues a Deletion whose Object is the prior state. The collection queues no
@@ -31,9 +15,9 @@ func (e *PredicateError) Unwrap() error { return e.Err }
 // The function keep must be pure and depend on the object alone. The collection calls it again for
 // the prior state of an object and needs the same answer. The function runs under the lock of the
 // cache's writer, so it must be quick. It must not write to the cache, use the collection, or call
-// [runtime.Goexit]. If keep panics on an object, the collection treats the object as rejected. Consumers that know the
-// object then get a Deletion, and [Collection.Stats] reports the panic. A nil keep keeps all
-// objects.
+// [runtime.Goexit]. If keep panics on an object, the collection treats the object as rejected.
+// Consumers that know the object then get a Deletion, and [Collection.Stats] reports the panic. A
+// nil keep keeps all objects.
 func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Option) *Collection[T] {
 	return follow(cache, keep, opts)
 }
@@ -167,7 +151,7 @@ func (p *predicateFailures) catch(key store.Key, result *bool) {
 	if value := recover(); value != nil {
 		*result = false
 		p.n++
-		p.err = &PredicateError{Key: key, Err: &PanicError{Key: key, Value: value, Stack: debug.Stack()}}
+		p.err = fmt.Errorf("predicate: %w", &PanicError{Key: key, Value: value, Stack: debug.Stack()})
 	}
 }
 

@@ -58,6 +58,14 @@ func words(events []Event[*thing]) []string {
 	return all
 }
 
+// oldest returns the first event of a queue.
+func oldest[T any](q *Queue[T]) Event[T] {
+	for event := range q.Events() {
+		return event
+	}
+	panic("a queue is never empty")
+}
+
 func collect(q *Queue[*thing]) []Event[*thing] {
 	var all []Event[*thing]
 	for e := range q.Events() {

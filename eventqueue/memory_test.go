@@ -48,7 +48,7 @@ func TestStalledHandlerOfOneObjectKeepsLittle(t *testing.T) {
 	stalled.Done()
 	q, err := c.Take(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, "1", q.Oldest().Prior.version)
+	assert.Equal(t, "1", oldest(q).Prior.version)
 	assert.Equal(t, "50001", q.Newest().Object.version)
 }
 

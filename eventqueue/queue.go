@@ -45,10 +45,6 @@ func (q *Queue[T]) Events() iter.Seq[Event[T]] {
 	}
 }
 
-// Oldest returns the first event, whose Prior is the object that was last
-// acknowledged.
-func (q *Queue[T]) Oldest() Event[T] { return q.events[0].handOver() }
-
 // Newest returns the last event.
 func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].handOver() }
 

@@ -47,7 +47,7 @@ var firstOnly = map[string]func(t *testing.T, c *Collection[*thing]){
 	},
 	"Oldest, then Requeue": func(t *testing.T, c *Collection[*thing]) {
 		q := take(t, c)
-		q.Oldest()
+		oldest(q)
 		q.Requeue()
 	},
 }

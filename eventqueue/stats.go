@@ -33,7 +33,7 @@ type Stats struct {
 	// GivenUp is the number of queues that ended with a [Permanent] error.
 	GivenUp uint64
 	// PredicateFailures is the number of times that the predicate of [FollowFiltered] or
-	// [Collection.KeepIf] panicked; PredicateErr is the last one, a [*PredicateError], or nil.
+	// [Collection.KeepIf] panicked. PredicateErr wraps the last [*PanicError], or is nil.
 	PredicateFailures uint64
 	PredicateErr      error
 }

@@ -73,7 +73,7 @@ func TestSynced(t *testing.T) {
 		c := Follow(cache)
 		assert.False(t, isClosed(c.Synced()))
 		q := take(t, c)
-		assert.True(t, q.Oldest().Initial)
+		assert.True(t, oldest(q).Initial)
 		q.Done()
 		assert.True(t, isClosed(c.Synced()))
 	})

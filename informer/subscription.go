@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 
@@ -127,8 +128,8 @@ func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T])
 func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerError) {
 	fields := append(about(err), zap.String("subscriber", s.name), zap.Int("attempt", err.Attempt),
 		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
-	if stack := err.Stack(); stack != nil {
-		fields = append(fields, zap.ByteString("handlerStack", stack))
+	if panicked, ok := errors.AsType[*eventqueue.PanicError](err); ok {
+		fields = append(fields, zap.ByteString("handlerStack", panicked.Stack))
 	}
 	// A stack trace of the logger would show this library, not the handler.
 	s.logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error("handler failed", fields...)
