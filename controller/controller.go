@@ -81,9 +81,9 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	workers.Go(func() {
 		defer stopFeed() // the collection has no consumer any more
-		c.queues.Process(working, c.workers, eventqueue.ReportErrors(c.handler, func(ctx context.Context, err *eventqueue.HandlerError) {
+		c.queues.Process(working, c.workers, c.handler, func(ctx context.Context, err *eventqueue.HandlerError) {
 			c.report(ctx, c.logger.With(zap.Stringer("key", err.Key)), "handler failed", err)
-		}))
+		})
 		if working.Err() == nil {
 			closed = eventqueue.ErrClosed
 		}

@@ -27,14 +27,14 @@ func consuming(b *testing.B, c *Collection[*thing], workers int) (stop func()) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		c.Process(ctx, workers, ReportErrors(func(ctx context.Context, q *Queue[*thing]) error {
+		c.Process(ctx, workers, func(ctx context.Context, q *Queue[*thing]) error {
 			return q.Each(ctx, func(e Event[*thing]) error {
 				if e.Object == nil {
 					b.Error("an event without an object")
 				}
 				return nil
 			})
-		}, func(context.Context, *HandlerError) { b.Error("the handler failed") }))
+		}, func(context.Context, *HandlerError) { b.Error("the handler failed") })
 	})
 	return func() { cancel(); running.Wait() }
 }

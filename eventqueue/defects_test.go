@@ -316,7 +316,7 @@ func TestDefect24LockOrder(t *testing.T) {
 				c.Resync()
 				c.Stats()
 				return c.DeleteKey(q.Key())
-			})
+			}, nil)
 		})
 	}
 	for i := range 300 {

@@ -121,7 +121,7 @@
 //
 // A closed collection returns [ErrClosed]. A write to a collection that follows another cache fails
 // with [ErrReadOnly]. All other errors of writes come from [store.Cache]. [PanicError] reports a
-// handler's panic or Goexit under [Collection.Process]. [ReportErrors] wraps it, like every other
-// failure, in a [HandlerError]. [DrainError] lists the keys that remained when draining ended.
-// [Stats] holds the last panic of a predicate.
+// handler's panic or Goexit under [Collection.Process], which reports every failure as a
+// [HandlerError]. [DrainError] lists the keys that remained when draining ended. [Stats] holds the
+// last panic of a predicate.
 package eventqueue

@@ -48,8 +48,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// HandlerError is a failure of a handler. [ReportErrors], controllers and informers report it. The
-// failed events come again unless Err is [Permanent].
+// HandlerError is a failure of a handler. [Collection.Process], controllers and informers report
+// it. The failed events come again unless Err is [Permanent].
 type HandlerError struct {
 	// Key is the object that the handler failed on.
 	Key store.Key

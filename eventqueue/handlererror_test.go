@@ -32,10 +32,10 @@ func TestHandlerErrorHasTheVersionOfTheObjectThatItIsAbout(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var reported []string
-			c.Process(ctx, 1, ReportErrors(row.handle, func(_ context.Context, err *HandlerError) {
+			c.Process(ctx, 1, row.handle, func(_ context.Context, err *HandlerError) {
 				reported = append(reported, err.ResourceVersion)
 				stop()
-			}))
+			})
 			assert.Equal(t, []string{row.want}, reported)
 		})
 	}

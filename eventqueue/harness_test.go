@@ -37,7 +37,7 @@ func handOne(t *testing.T, c *Collection[*thing], fn func(context.Context, *Queu
 	c.Process(ctx, 1, func(ctx context.Context, q *Queue[*thing]) error {
 		defer stop()
 		return fn(ctx, q)
-	})
+	}, nil)
 }
 
 // next describes what comes next of an object after every back-off, and acknowledges it.

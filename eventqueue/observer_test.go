@@ -85,7 +85,7 @@ func TestObserverIsToldWhateverConsumes(t *testing.T) {
 			}
 		},
 		"Process": func(ctx context.Context, c *Collection[*thing]) {
-			c.Process(ctx, 3, func(context.Context, *Queue[*thing]) error { return nil })
+			c.Process(ctx, 3, func(context.Context, *Queue[*thing]) error { return nil }, nil)
 		},
 		"ProcessEach": func(ctx context.Context, c *Collection[*thing]) {
 			c.ProcessEach(ctx, 3, func(context.Context, Event[*thing]) error { return nil }, nil)

@@ -5,60 +5,54 @@ import (
 	"errors"
 	"runtime/debug"
 	"sync"
+
+	"github.com/kubereflector/kubereflector/store"
 )
 
 // Process calls fn for each queue from the given number of goroutines, at least one. When ctx ends
 // or the collection is closed, Process waits for the running calls and returns.
 //
 // If fn returns nil, Process acknowledges the queue, unless fn settled it. If fn returns an error,
-// Process calls [Queue.Fail]. If ctx has ended and the error is the error of ctx, Process calls
-// [Queue.Requeue] instead. A panic in fn counts as an error, a [*PanicError]; so does
-// [runtime.Goexit]. To receive the errors, wrap fn with [ReportErrors].
+// Process calls report, and then [Queue.Fail]. A panic in fn counts as an error, a [*PanicError]; so
+// does [runtime.Goexit]. If ctx has ended and the error is the error of ctx, Process calls
+// [Queue.Requeue] instead and reports nothing. A nil report ignores the failures. A panic or Goexit
+// in report fails the queue too, and is not reported.
 //
 // The function fn gets ctx. Process never calls it concurrently for one key. It may call every
 // method of the collection except [Collection.Drain], which would wait for fn's own return.
-func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(context.Context, *Queue[T]) error) {
-	c.process(ctx, workers, false, fn)
+func (c *Collection[T]) Process(ctx context.Context, workers int, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
+	c.process(ctx, workers, false, fn, report)
 }
 
 // ProcessEach is [Collection.Process] for a handler of single events. It calls fn as [Queue.Each]
-// does, and reports failures as [ReportErrors] does. A nil report ignores the failures. The handler
-// gets no queue, so ProcessEach reuses the memory of queues. A single worker runs in the caller's
-// goroutine: if fn calls [runtime.Goexit], another worker continues, and the caller's goroutine ends
-// when ctx has ended.
+// does. The handler gets no queue, so ProcessEach reuses the memory of queues. A single worker runs
+// in the caller's goroutine: if fn calls [runtime.Goexit], another worker continues, and the
+// caller's goroutine ends when ctx has ended.
 func (c *Collection[T]) ProcessEach(ctx context.Context, workers int, fn func(context.Context, Event[T]) error, report func(context.Context, *HandlerError)) {
-	if report == nil {
-		report = func(context.Context, *HandlerError) {}
-	}
-	c.process(ctx, workers, true, ReportErrors(func(ctx context.Context, q *Queue[T]) error {
+	c.process(ctx, workers, true, func(ctx context.Context, q *Queue[T]) error {
 		return q.Each(ctx, func(event Event[T]) error { return fn(ctx, event) })
-	}, report))
+	}, report)
 }
 
 // process implements Process. If reuse is true, fn keeps no queue, and a single worker runs in the
 // caller's goroutine.
-func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn func(context.Context, *Queue[T]) error) {
+func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	var running sync.WaitGroup
 	defer running.Wait() // also after Goexit
 	var work func()
 	work = func() {
-		exited := false
+		returned := false
 		defer func() {
-			if exited {
+			if !returned {
 				// Goexit ended the goroutine, as FailNow of a test does in a handler. Start another
 				// worker in its place.
 				running.Go(work)
 			}
 		}()
 		for q := range c.handOutAll(ctx, reuse) {
-			switch err := protect(ctx, q, fn, &exited); {
-			case err == nil:
-			case q.interrupted(ctx, err):
-				q.Requeue()
-			default:
-				q.Fail(err)
-			}
+			q.process(ctx, fn, report)
 		}
+		returned = true
 	}
 	if reuse && workers <= 1 {
 		work()
@@ -69,43 +63,43 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 	}
 }
 
-// protect calls fn for a queue and returns what fn returned, or a [*PanicError] if it panicked. If
-// Goexit ends it, the queue has failed, and protect sets exited.
-func protect[T any](ctx context.Context, q *Queue[T], fn func(context.Context, *Queue[T]) error, exited *bool) (err error) {
+// process calls fn, reports its failure and settles the queue.
+func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
+	settle := func(err error) {
+		switch {
+		case err == nil: // the end of the loop's body acknowledges
+		case q.interrupted(ctx, err):
+			q.Requeue()
+		default:
+			q.Fail(err)
+		}
+	}
+	finally(q.Key(), func() error { return fn(ctx, q) }, func(err error) {
+		if err == nil || report == nil || q.interrupted(ctx, err) {
+			settle(err)
+			return
+		}
+		finally(q.Key(), func() error {
+			report(ctx, &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err})
+			return err
+		}, settle)
+	})
+}
+
+// finally calls fn and then, with its error, another function. A panic or Goexit of fn is an error.
+func finally(key store.Key, fn func() error, then func(error)) {
+	var err error
 	returned := false
 	defer func() {
 		if value := recover(); value != nil {
-			err = &PanicError{Key: q.Key(), Value: value, Stack: debug.Stack()}
+			err = &PanicError{Key: key, Value: value, Stack: debug.Stack()}
 		} else if !returned {
-			*exited = true
-			q.Fail(&PanicError{Key: q.Key(), Value: ErrAbandoned, Stack: debug.Stack()})
+			err = &PanicError{Key: key, Value: ErrAbandoned, Stack: debug.Stack()}
 		}
+		then(err)
 	}()
-	err = fn(ctx, q)
+	err = fn()
 	returned = true
-	return err
-}
-
-// ReportErrors returns a function for [Collection.Process]. The function calls fn, and calls report if
-// fn fails by an error, a panic or Goexit. It calls report before the queue is put back. It does
-// not report a failure that comes from the end of ctx or of the collection.
-func ReportErrors[T any](fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) func(context.Context, *Queue[T]) error {
-	return func(ctx context.Context, q *Queue[T]) (err error) {
-		returned := false
-		defer func() {
-			if value := recover(); value != nil {
-				err = &PanicError{Key: q.Key(), Value: value, Stack: debug.Stack()}
-			} else if !returned {
-				err = &PanicError{Key: q.Key(), Value: ErrAbandoned, Stack: debug.Stack()}
-			}
-			if err != nil && !q.interrupted(ctx, err) {
-				report(ctx, &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err})
-			}
-		}()
-		err = fn(ctx, q)
-		returned = true
-		return err
-	}
 }
 
 // resourceVersion returns the resource version of the object of the first event that was not

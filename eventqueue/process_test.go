@@ -20,11 +20,15 @@ func exit() { runtime.Goexit() }
 // processing runs Process until the returned function is called, which waits for
 // its end.
 func processing(t *testing.T, c *Collection[*thing], workers int, fn func(context.Context, *Queue[*thing]) error) (stop func()) {
+	return processingReported(t, c, workers, fn, nil)
+}
+
+func processingReported(t *testing.T, c *Collection[*thing], workers int, fn func(context.Context, *Queue[*thing]) error, report func(context.Context, *HandlerError)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.Process(ctx, workers, fn)
+		c.Process(ctx, workers, fn, report)
 	}()
 	return func() { cancel(); <-done }
 }
@@ -89,10 +93,10 @@ func TestPanicErrorTellsWhatHappened(t *testing.T) {
 	require.NoError(t, c.Add(at("a", "u", 1)))
 	cause := errors.New("cause")
 	var reported *HandlerError
-	err := ReportErrors(func(context.Context, *Queue[*thing]) error { panic(cause) },
-		func(_ context.Context, err *HandlerError) { reported = err })(t.Context(), take(t, c))
+	take(t, c).process(t.Context(), func(context.Context, *Queue[*thing]) error { panic(cause) },
+		func(_ context.Context, err *HandlerError) { reported = err })
 	require.NotNil(t, reported)
-	assert.Same(t, err, reported.Err)
+	err := reported.Err
 	var panicked *PanicError
 	require.ErrorAs(t, err, &panicked)
 	assert.Equal(t, key("a"), panicked.Key)
@@ -118,12 +122,12 @@ func TestReportingTellsOfEveryWayToFail(t *testing.T) {
 				c := newThings()
 				require.NoError(t, c.Add(at("a", "u", 1)))
 				var reports []*HandlerError
-				stop := processing(t, c, 1, ReportErrors(func(_ context.Context, q *Queue[*thing]) error {
+				stop := processingReported(t, c, 1, func(_ context.Context, q *Queue[*thing]) error {
 					if q.Attempt() == 1 {
 						return tc.fail()
 					}
 					return nil
-				}, func(_ context.Context, err *HandlerError) { reports = append(reports, err) }))
+				}, func(_ context.Context, err *HandlerError) { reports = append(reports, err) })
 				<-time.After(time.Minute)
 				stop()
 				require.Len(t, reports, 1)
@@ -150,8 +154,8 @@ func TestReportingThatPanicsIsAFailureToo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newThings()
 				require.NoError(t, c.Add(at("a", "u", 1)))
-				stop := processing(t, c, 1, ReportErrors(func(context.Context, *Queue[*thing]) error { return fail() },
-					func(context.Context, *HandlerError) { panic("hook") }))
+				stop := processingReported(t, c, 1, func(context.Context, *Queue[*thing]) error { return fail() },
+					func(context.Context, *HandlerError) { panic("hook") })
 				synctest.Wait()
 				assert.Equal(t, 1, c.Stats().Delayed)
 				stop()
@@ -180,11 +184,10 @@ func TestReportingSaysNothingOfTheEnd(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			reports := 0
-			err := ReportErrors(func(context.Context, *Queue[*thing]) error {
+			take(t, c).process(ctx, func(context.Context, *Queue[*thing]) error {
 				tc.end(c, cancel)
 				return tc.err
-			}, func(context.Context, *HandlerError) { reports++ })(ctx, take(t, c))
-			assert.Equal(t, tc.err, err)
+			}, func(context.Context, *HandlerError) { reports++ })
 			assert.Equal(t, tc.reports, reports)
 		})
 	}
@@ -198,7 +201,7 @@ func TestWhatTheEndInterruptsHasNotFailed(t *testing.T) {
 		c.Process(ctx, 1, func(ctx context.Context, q *Queue[*thing]) error {
 			cancel(cause)
 			return q.Each(ctx, func(Event[*thing]) error { t.Error("it has ended"); return nil })
-		})
+		}, nil)
 		assert.Zero(t, c.Stats().Delayed)
 		assert.False(t, isClosed(c.Synced()), "nobody was told of anything")
 	}
@@ -211,7 +214,7 @@ func TestWhatTheEndInterruptsHasNotFailed(t *testing.T) {
 	c.Process(ctx, 1, func(context.Context, *Queue[*thing]) error {
 		cancel()
 		return errNo
-	})
+	}, nil)
 	assert.Equal(t, 1, c.Stats().Delayed, "another failure is one, whenever it comes")
 	assert.True(t, isClosed(c.Synced()))
 }

@@ -59,7 +59,7 @@ var interruptedAfterOne = map[string]func(t *testing.T, c *Collection[*thing]){
 		defer stop()
 		c.Process(ctx, 1, func(ctx context.Context, q *Queue[*thing]) error {
 			return q.Each(ctx, func(Event[*thing]) error { stop(); return nil })
-		})
+		}, nil)
 	},
 	"a loop over Events, and the context ends": func(t *testing.T, c *Collection[*thing]) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -103,12 +103,12 @@ func runStorm(t *testing.T, p policy, seed uint64) {
 	defer c.cache.Follow(said)()
 	s := &storm{con: newConsumer(p), running: map[store.Key]bool{}, random: rand.New(rand.NewPCG(seed, 2))}
 	var wrong atomic.Value
-	stop := processing(t, c, 3, ReportErrors(s.handle, func(_ context.Context, err *HandlerError) {
+	stop := processingReported(t, c, 3, s.handle, func(_ context.Context, err *HandlerError) {
 		var panicked *PanicError
 		if errors.As(err, &panicked) && panicked.Value != "ouch" && panicked.Value != ErrAbandoned {
 			wrong.Store(err)
 		}
-	}))
+	})
 	writing(c, seed)()
 	_ = c.Drain(t.Context()) // what has failed stays
 	s.calm.Store(true)
@@ -178,7 +178,7 @@ func runClosedStorm(t *testing.T, p policy, seed uint64) {
 				t.Errorf("called with %q after the end", q.Key())
 			}
 			return s.handle(ctx, q)
-		})
+		}, nil)
 	})
 	ended.Go(func() {
 		for c.Drain(t.Context()); !c.isClosed(); c.Drain(t.Context()) {

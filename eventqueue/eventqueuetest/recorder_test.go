@@ -136,7 +136,7 @@ func TestExpectationsOfAHandlersWork(t *testing.T) {
 		defer cancel()
 		go in.Process(ctx, 1, func(_ context.Context, q *eventqueue.Queue[page]) error {
 			return out.Add(page{q.Key().Name, q.Newest().Object.Text + "!"})
-		})
+		}, nil)
 		r := Record(t, out)
 		require.NoError(t, in.Add(page{"a", "1"}))
 		r.Expect(key("a"), Added(page{"a", "1!"}))
