@@ -70,26 +70,14 @@ func (e *ProtocolError) Unwrap() []error {
 	return []error{protocol.Reason(e.Reason), e.Err}
 }
 
-// Op is the operation of a reflector that failed.
-type Op string
-
-const (
-	// OpList is requesting a list, or reading it.
-	OpList Op = "list"
-	// OpWatch is requesting a watch, or reading it.
-	OpWatch Op = "watch"
-	// OpStore is writing objects to the store.
-	OpStore Op = "store"
-	// OpRecord is writing the recording: see package record.
-	OpRecord Op = "record"
-)
-
 // Error is one failure of a running reflector. Use errors.As, errors.Is and the functions of
 // k8s.io/apimachinery/pkg/api/errors to examine its cause.
 type Error struct {
 	// Reflector is the reflector's name: see WithName.
 	Reflector string
-	Op        Op
+	// Op is the operation that failed: "list" or "watch" for a request or its response, "store" for
+	// a write to the store, and "record" for the recording (package record).
+	Op string
 	// Key is the key of the affected object. It is zero if the failure is not about one object, or
 	// if the object has no key.
 	Key store.Key

@@ -28,10 +28,6 @@ var (
 // type.
 type TypeError = source.TypeError
 
-// EventTypeError means that a watch event has a type that this version of the library does not
-// know.
-type EventTypeError = source.EventTypeError
-
 // ListTypeError means that a client's list type differs from the output of Kubernetes' code
 // generator: a pointer to a struct whose field Items is a slice of the objects.
 type ListTypeError = source.ListTypeError
@@ -41,8 +37,6 @@ type ListTypeError = source.ListTypeError
 type Sharding = source.Sharding
 
 const (
-	// NotSharded means that the reflector has no shards.
-	NotSharded = source.NotSharded
 	// ShardingUnknown means that the server has sent no evidence yet.
 	ShardingUnknown = source.ShardingUnknown
 	// ShardedByServer means that the server said that it filters, or that it has sent only objects

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/features"
 )
 
-// DefaultPageSize is the default number of objects in one page of a list.
-const DefaultPageSize = 500
+// defaultPageSize is the default number of objects in one page of a list.
+const defaultPageSize = 500
 
 // Option configures a reflector.
 type Option interface{ apply(*options) }
@@ -42,7 +42,7 @@ func newOptions(name string, opts []Option) options {
 	o := options{
 		name:         name,
 		logger:       zap.NewNop(),
-		pageSize:     DefaultPageSize,
+		pageSize:     defaultPageSize,
 		watchList:    features.FeatureGates().Enabled(features.WatchListClient),
 		errorHandler: func(context.Context, error) {},
 		retry:        func(error) bool { return true },
@@ -73,7 +73,7 @@ func WithLogger(logger *zap.Logger) Option {
 // WithPageSize sets the number of objects in one page of a list. Small pages cost the API server
 // less memory; large pages are faster. 0 requests all objects at once; a negative size counts as 0.
 //
-// Without this option the page size is [DefaultPageSize]. The reflector then omits it where a limit
+// Without this option the page size is 500. The reflector then omits it where a limit
 // would keep the server from answering from its watch cache. With this option every list requests
 // pages. A server with a watch cache still sends the first list as a whole: that list requests
 // version "0", which means the current content of the cache. Watch-lists have no pages.

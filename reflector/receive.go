@@ -73,9 +73,9 @@ func (r *run[T]) take(e source.Event[T]) protocol.Input {
 	r.learnEvent(&e)
 	switch {
 	case e.Cut:
-		return protocol.Input{Kind: protocol.Ended, Err: r.newError(OpWatch, r.protocol.Position(), e.Err)}
+		return protocol.Input{Kind: protocol.Ended, Err: r.newError(protocol.OpWatch, r.protocol.Position(), e.Err)}
 	case e.Err != nil:
-		failure := r.newError(OpWatch, r.protocol.Position(), e.Err)
+		failure := r.newError(protocol.OpWatch, r.protocol.Position(), e.Err)
 		if failure.Key == (store.Key{}) {
 			failure.Key = e.Key
 		}

@@ -90,7 +90,7 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 func (r *KubernetesResourceReflector[T]) session(ctx context.Context) source.Run {
 	return source.Run{
 		Reflector: r, Name: r.name, ResourceVersion: r.store.ResourceVersion(), WatchLists: r.protocol.WatchLists,
-		Report: func(err error) { r.report(ctx, r.newError(OpRecord, "", err)) },
+		Report: func(err error) { r.report(ctx, r.newError("record", "", err)) },
 	}
 }
 
@@ -109,16 +109,16 @@ func (r *KubernetesResourceReflector[T]) Changed(seen State) <-chan struct{} {
 func (r *KubernetesResourceReflector[T]) Synced() <-chan struct{} { return r.status.synced }
 
 // newError wraps err with the operation and the resource version.
-func (r *KubernetesResourceReflector[T]) newError(op Op, resourceVersion string, err error) *Error {
+func (r *KubernetesResourceReflector[T]) newError(op protocol.Op, resourceVersion string, err error) *Error {
 	if reason, ok := err.(protocol.Reason); ok {
 		err = &ProtocolError{Reason: string(reason)}
 	} else if _, known := errors.AsType[*ProtocolError](err); !known && errors.Is(err, protocol.NoAnswer) {
 		err = &ProtocolError{Reason: string(protocol.NoAnswer), Err: err} // of a recording
 	}
-	if op != OpStore && apierrors.IsNotFound(err) {
+	if op != protocol.OpStore && apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w: %w", ErrNotServed, err)
 	}
-	e := &Error{Reflector: r.name, Op: op, ResourceVersion: resourceVersion, Err: err}
+	e := &Error{Reflector: r.name, Op: string(op), ResourceVersion: resourceVersion, Err: err}
 	var rejected *store.RejectedError
 	if errors.As(err, &rejected) && len(rejected.Rejections) == 1 {
 		e.Key = rejected.Rejections[0].Key

@@ -340,7 +340,7 @@ func TestRetryCanMakeAFailureFinal(t *testing.T) {
 		assert.ErrorIs(t, err, forbidden)
 		var failure *Error
 		require.ErrorAs(t, err, &failure)
-		assert.Equal(t, OpList, failure.Op)
+		assert.Equal(t, "list", failure.Op)
 		assert.Equal(t, Stopped, r.State().Phase)
 		assert.ErrorIs(t, r.State().Err, forbidden, "State says why")
 	})

@@ -81,7 +81,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	if err != nil {
 		r.staging.discard() // no list goes on after a failure
 		err = withCause(limited, err)
-		err = r.newError(OpList, a.Version, err)
+		err = r.newError(protocol.OpList, a.Version, err)
 		r.observing.failList(ctx, err)
 		return protocol.Input{Kind: protocol.Failed, Err: err}
 	}
@@ -97,7 +97,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 
 // endList handles the store's end of the list.
 func (r *run[T]) endList(ctx context.Context, version string) protocol.Input {
-	err := r.newError(OpStore, version, r.staging.over)
+	err := r.newError(protocol.OpStore, version, r.staging.over)
 	r.staging.discard()
 	r.observing.failList(ctx, err)
 	return protocol.Input{Kind: protocol.Failed, Err: err}
@@ -133,7 +133,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	unanswered.Stop()
 	if err != nil {
 		err = withCause(limited, err)
-		err = r.newError(OpWatch, a.Version, err)
+		err = r.newError(protocol.OpWatch, a.Version, err)
 		cancel(nil)
 		r.observing.failList(ctx, err)
 		return protocol.Input{Kind: protocol.Failed, Err: err}

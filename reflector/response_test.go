@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
@@ -159,7 +160,7 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 		"an error that is unreadable": {scriptedAnswer{body: blue + jsonEvent(watch.Error, `[]`), open: true}, client.ErrMalformed, "[]", "list 0, watch 7, list 8, watch 9"},
 		"a table":                     {scriptedAnswer{body: blue + jsonEvent(watch.Added, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"rows":[]}`), open: true}, reflector.ErrTable, `{"kind":"Table"`, "list 0, watch 7, list 8, watch 9"},
 		"a status that is no error":   {scriptedAnswer{body: blue + jsonEvent(watch.Modified, `{"kind":"Status","apiVersion":"v1","metadata":{},"code":500}`), open: true}, nil, `{"kind":"Status"`, "list 0, watch 7, list 8, watch 9"},
-		"an unknown event":            {scriptedAnswer{body: blue + jsonEvent("SYNC", `{"kind":"x"}`), open: true}, &reflector.EventTypeError{Type: "SYNC"}, `{"kind":"x"`, "list 0, watch 7, list 8, watch 9"},
+		"an unknown event":            {scriptedAnswer{body: blue + jsonEvent("SYNC", `{"kind":"x"}`), open: true}, &stream.EventTypeError{Type: "SYNC"}, `{"kind":"x"`, "list 0, watch 7, list 8, watch 9"},
 		"no object":                   {scriptedAnswer{body: blue + jsonEvent(watch.Added, `null`), open: true}, &reflector.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
 		"no bookmark":                 {scriptedAnswer{body: blue + jsonEvent(watch.Bookmark, `null`), open: true}, &reflector.TypeError{Want: "*reflector_test.Paint", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
 		"no error":                    {scriptedAnswer{body: blue + jsonEvent(watch.Error, `null`), open: true}, &reflector.TypeError{Want: "*v1.Status", Got: "nil"}, nothing, "list 0, watch 7, list 8, watch 9"},
@@ -180,8 +181,8 @@ func TestWatchThatCannotBeRead(t *testing.T) {
 				require.Len(t, errs, 1)
 				switch is := tc.is.(type) {
 				case nil:
-				case *reflector.EventTypeError:
-					var got *reflector.EventTypeError
+				case *stream.EventTypeError:
+					var got *stream.EventTypeError
 					require.ErrorAs(t, errs[0], &got)
 					assert.Equal(t, is, got)
 				case *reflector.TypeError:

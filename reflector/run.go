@@ -149,7 +149,7 @@ func (r *run[T]) replace(version string) protocol.Input {
 		r.observing.endList(objects, nil)
 		return protocol.Input{Kind: protocol.Stored}
 	}
-	err = r.newError(OpStore, version, err)
+	err = r.newError(protocol.OpStore, version, err)
 	r.observing.endList(objects, err)
 	return protocol.Input{Kind: protocol.Stored, Err: err}
 }
@@ -198,7 +198,7 @@ func (r *run[T]) wrap(a protocol.Action) error {
 	if errors.As(a.Err, &failure) {
 		return a.Err
 	}
-	return r.newError(Op(a.Op), r.protocol.Position(), a.Err)
+	return r.newError(a.Op, r.protocol.Position(), a.Err)
 }
 
 // report logs a handled failure and calls the error handler.

@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	// ErrMixedShards means that a reflector was given shards of different keys, such as UIDs and
-	// namespaces. No API server can select by several keys at once.
-	ErrMixedShards = errors.New("shards of one reflector must all be by UID, by namespace or by owner")
+	// errMixedShards means that a reflector was given shards of different keys. No API server can
+	// select by several keys at once.
+	errMixedShards = errors.New("shards of one reflector must all be by UID, by namespace or by owner")
 
 	// ErrShardMismatch means that a server claimed to send only the shard and sent objects of other
 	// shards. The server hashes differently from this module, so objects may be missing. The
@@ -38,7 +38,7 @@ func WithShard(shards ...store.Shard) Option {
 		o.shards = nil
 		for _, shard := range shards {
 			if shard.By != shards[0].By {
-				o.err = errors.Join(o.err, ErrMixedShards)
+				o.err = errors.Join(o.err, errMixedShards)
 			}
 			if shard.IsEverything() && shard.By != store.ByOwner {
 				return

@@ -229,7 +229,7 @@ func TestShardSelectorsAsAServerTakesThem(t *testing.T) {
 func TestShardsOfTwoKindsAreRefused(t *testing.T) {
 	resource := kubernetes.NewForConfigOrDie(reflectortest.Start(t).Config()).CoreV1().ConfigMaps("")
 	r := reflector.New(resource, store.New(store.ObjectKey[*corev1.ConfigMap]), reflector.WithShard(half(store.ByUID, 0), half(store.ByNamespace, 0)))
-	require.ErrorIs(t, r.Run(t.Context()), reflector.ErrMixedShards)
+	require.ErrorContains(t, r.Run(t.Context()), "must all be by UID, by namespace or by owner")
 }
 
 func TestShardsDecideWhatIsSelected(t *testing.T) {

@@ -36,7 +36,8 @@ type State struct {
 	// count. The server sends a bookmark on an idle watch about once a minute.
 	LastContact time.Time
 
-	// Sharding says whether the server or the client filters by [WithShard].
+	// Sharding says whether the server or the client filters by [WithShard]. It is empty without
+	// shards.
 	Sharding Sharding
 
 	// Err is the last failure. It becomes nil when the server accepts a watch. The error of an

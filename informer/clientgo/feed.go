@@ -68,11 +68,14 @@ type feedRun[T any] struct {
 	version string
 }
 
+// opStore is the operation of a failed write: see [reflector.Error].
+const opStore = "store"
+
 var _ informer.Feed = (*Feed[any])(nil)
 
 // NewFeed returns a feed that fills a store from a shared informer. It calls report with each
-// failure: a [*reflector.Error] with the operation [reflector.OpStore], for an object that is no T
-// or that the store rejected. report may be nil.
+// failure: a [*reflector.Error] with the operation "store", for an object that is no T or that the
+// store rejected. report may be nil.
 func NewFeed[T any](from cache.SharedInformer, to store.Store[T], report informer.Report) *Feed[T] {
 	if report == nil {
 		report = func(context.Context, error) {}
@@ -216,7 +219,7 @@ func (f *Feed[T]) locked(r *feedRun[T], write func() (store.Key, error)) error {
 		}
 		return nil
 	}
-	failure := &reflector.Error{Reflector: "feed of " + typeName[T](), Op: reflector.OpStore, Key: key, ResourceVersion: version, Err: err}
+	failure := &reflector.Error{Reflector: "feed of " + typeName[T](), Op: opStore, Key: key, ResourceVersion: version, Err: err}
 	f.setLocked(func(s *reflector.State) { s.Err = failure })
 	return failure
 }

@@ -352,7 +352,7 @@ func TestFeedReportsWhatItCannotStore(t *testing.T) {
 		for n, want := range []string{"first", "Secret", "second", "no meta"} {
 			failure, ok := errors.AsType[*reflector.Error](failures[n])
 			require.True(t, ok, "%v", failures[n])
-			assert.Equal(t, reflector.OpStore, failure.Op)
+			assert.Equal(t, opStore, failure.Op)
 			assert.ErrorContains(t, failure, want)
 		}
 		require.NoError(t, end())

@@ -95,7 +95,7 @@ func (h *hooks[T]) transformed(object T) (T, error) {
 // failed is the error handler of the reflector.
 func (h *hooks[T]) failed(ctx context.Context, err error) {
 	defer utilruntime.HandleCrashWithContext(ctx)
-	if failure, ok := errors.AsType[*reflector.Error](err); ok && failure.Op == reflector.OpStore {
+	if failure, ok := errors.AsType[*reflector.Error](err); ok && failure.Op == opStore {
 		utilruntime.HandleErrorWithContext(ctx, err, "Object was not stored", "reflector", h.name)
 		return
 	}

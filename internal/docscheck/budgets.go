@@ -30,7 +30,7 @@ var budgets = map[string]exports{
 	"informer/clientgo":                   {22, 41},
 	"informer/inspect":                    {17, 4},
 	"informer/ondemand":                   {17, 8},
-	"reflector":                           {49, 10},
+	"reflector":                           {40, 10},
 	"reflector/mapper":                    {8, 16},
 	"reflector/reflectortest":             {36, 26},
 	"reflector/reflectortest/conformance": {4, 0},

@@ -41,7 +41,7 @@ type (
 	//   - The response is unreadable: [ErrMalformed], [ErrTruncated], [ErrTooLarge] or
 	//     [ErrContentType].
 	//   - The response has no object of the resource: [reflector.ErrTable], [*MismatchError],
-	//     [*reflector.TypeError] or [*reflector.EventTypeError].
+	//     [*reflector.TypeError], or an error that names an unknown type of event.
 	//   - The connection broke.
 	//   - The server rejected the request: *StatusError of k8s.io/apimachinery/pkg/api/errors.
 	ResponseError = stream.ResponseError

@@ -41,7 +41,7 @@ const DefaultRecorderBuffer = 64 << 20
 // The reflector does not wait for the writer. Received data goes through a buffer to a goroutine
 // that runs as long as Run. If the buffer is full or a write fails, the recording ends, because a
 // recording with gaps cannot be replayed. The reflector then logs a [*reflector.Error] with
-// [reflector.OpRecord], calls the error handler of [reflector.WithErrorHandler], and goes on. Err
+// "record", calls the error handler of [reflector.WithErrorHandler], and goes on. Err
 // returns the reason. Run writes the rest of the buffer before it returns.
 //
 // A recorded reflector does more work. The goroutine of Run encodes each object. A relist also

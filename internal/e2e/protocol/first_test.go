@@ -14,7 +14,7 @@ func TestManyObjectsAreListedOnce(t *testing.T) {
 		w.namespace = many(w)
 		w.start()
 		w.await("the first state", w.reflector.Synced())
-		pages := w.pages(w.cache.Len(), reflector.DefaultPageSize)
+		pages := w.pages(w.cache.Len(), 500)
 		w.requireEqual()
 		w.requireFullLists(1, "the first state")
 		if w.mode.kind == list {

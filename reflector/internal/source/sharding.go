@@ -8,8 +8,6 @@ package source
 type Sharding string
 
 const (
-	// NotSharded means that the reflector has no shards.
-	NotSharded Sharding = ""
 	// ShardingUnknown means that the server has sent no evidence yet.
 	ShardingUnknown Sharding = "unknown"
 	// ShardedByServer means that the server said that it filters, or that it has sent only objects
