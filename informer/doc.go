@@ -33,37 +33,39 @@
 //
 // # Guarantees
 //
-//   - I1. The cache eventually holds the same objects as the API server. Each object goes through
-//     its states in the order of the server. The cache may skip states.
-//   - I2. A subscriber gets an initial addition for each object in the cache when it subscribes,
-//     and then every later change, without a gap or a repeat. A subscriber with a predicate gets
-//     only the objects that the predicate accepts. It may subscribe at any time.
-//   - I3. A subscriber gets a change after the cache shows it. By then the cache may be fresher.
-//   - I4. The informer calls a subscriber for one event at a time. For each object, the subscriber
-//     gets an addition, modifications and a deletion, in this order. The prior object of each event
-//     is the last object that the subscriber got. If an object of the first list is deleted before
-//     the subscriber got it, the subscriber gets only the deletion: an earlier process may have
-//     left something behind for that object. With a predicate, an object that begins to satisfy the
-//     predicate is an addition. An object that ceases to satisfy it is a deletion.
-//   - I5. A slow subscriber delays neither other subscribers nor the reflector. It gets the latest
-//     state of an object and may miss the states in between. The size of its queue is bounded by
-//     the number of objects that exist or that it got. [WithCompaction] changes that.
-//   - I6. An object that was deleted and created again is a deletion and an addition, even if the
-//     watch was broken at that time.
-//   - I7. A relist sends no events for unchanged objects. Only subscribers with [WithResync] get
-//     unchanged objects again, and the events are marked as resyncs.
-//   - I8. If a handler returns an error or panics, its event is retried after a back-off. Events of
-//     other objects continue. An error made by [eventqueue.Permanent] is reported, and its event is
-//     not retried.
-//   - I9. When ctx ends, the reflector stops first. Handlers then process their queued events until
-//     the drain timeout ends. Events in back-off are not processed. Run returns after the last call
-//     has returned. Run may be called again: it resumes from the last resource version. The first
-//     Run of a new process also resumes, after [Informer.Restore] or with a store that holds the
-//     earlier cache.
-//   - I10. An object that leaves the scopes of an informer is a deletion for every subscriber, with
-//     OutOfScope set. Nothing is written to a scope after it was dropped. Scopes may be shards,
-//     which come and go one by one: the informer neither lists the remaining shards again nor sends
-//     events for their objects.
+//   - informer-I1: The cache eventually holds the same objects as the API server. Each object goes
+//     through its states in the order of the server. The cache may skip states.
+//   - informer-I2: A subscriber gets an initial addition for each object in the cache when it
+//     subscribes, and then every later change, without a gap or a repeat. A subscriber with a
+//     predicate gets only the objects that the predicate accepts. It may subscribe at any time.
+//   - informer-I3: A subscriber gets a change after the cache shows it. By then the cache may be
+//     fresher.
+//   - informer-I4: The informer calls a subscriber for one event at a time. For each object, the
+//     subscriber gets an addition, modifications and a deletion, in this order. The prior object of
+//     each event is the last object that the subscriber got. If an object of the first list is
+//     deleted before the subscriber got it, the subscriber gets only the deletion: an earlier
+//     process may have left something behind for that object. With a predicate, an object that
+//     begins to satisfy the predicate is an addition. An object that ceases to satisfy it is a
+//     deletion.
+//   - informer-I5: A slow subscriber delays neither other subscribers nor the reflector. It gets
+//     the latest state of an object and may miss the states in between. The size of its queue is
+//     bounded by the number of objects that exist or that it got. [WithCompaction] changes that.
+//   - informer-I6: An object that was deleted and created again is a deletion and an addition, even
+//     if the watch was broken at that time.
+//   - informer-I7: A relist sends no events for unchanged objects. Only subscribers with
+//     [WithResync] get unchanged objects again, and the events are marked as resyncs.
+//   - informer-I8: If a handler returns an error or panics, its event is retried after a back-off.
+//     Events of other objects continue. An error made by [eventqueue.Permanent] is reported, and
+//     its event is not retried.
+//   - informer-I9: When ctx ends, the reflector stops first. Handlers then process their queued
+//     events until the drain timeout ends. Events in back-off are not processed. Run returns after
+//     the last call has returned. Run may be called again: it resumes from the last resource
+//     version. The first Run of a new process also resumes, after [Informer.Restore] or with a
+//     store that holds the earlier cache.
+//   - informer-I10: An object that leaves the scopes of an informer is a deletion for every
+//     subscriber, with OutOfScope set. Nothing is written to a scope after it was dropped. Scopes
+//     may be shards, which come and go one by one: the informer neither lists the remaining shards
+//     again nor sends events for their objects.
 //
 // # Synced and ready
 //

@@ -33,30 +33,30 @@
 //
 // # Guarantees
 //
-//   - R1. The store receives changes in the order in which the API server reports them, from one
-//     goroutine at a time. If several changes arrive together, a [store.BatchStore] receives them
-//     as one commit. A change that arrives alone does not wait for others.
-//   - R2. A watch that ends is resumed at its last version. If it lasted as long as the reflector
-//     requested, the reflector resumes it at once. If it broke, the reflector probes first (R6). A
-//     stream that client-go cannot read counts as broken, until it breaks three times in a row at
-//     one version. The reflector relists after a rejected resource version (410), an ERROR event, a
-//     forbidden watch, a rejected object, a stream that a [client.Resource] cannot read, a
-//     [client.MismatchError] and ServerBehind.
-//   - R3. If the store rejects an object, the reflector reports the error, and relists after a
-//     back-off to fetch the object again. Until then the store keeps its previous object under that
-//     key, and all other objects are updated as usual. If the store fails in any other way, the
-//     reflector lists everything anew. An object of another type, kind, API group or namespace ends
-//     the list or the watch ([client.MismatchError]): the server and the program do not mean the
-//     same resource.
-//   - R4. The reflector retries failures for ever, unless [WithRetry] says otherwise. The
+//   - reflector-R1: The store receives changes in the order in which the API server reports them,
+//     from one goroutine at a time. If several changes arrive together, a [store.BatchStore]
+//     receives them as one commit. A change that arrives alone does not wait for others.
+//   - reflector-R2: A watch that ends is resumed at its last version. If it lasted as long as the
+//     reflector requested, the reflector resumes it at once. If it broke, the reflector probes
+//     first (reflector-R6). A stream that client-go cannot read counts as broken, until it breaks
+//     three times in a row at one version. The reflector relists after a rejected resource version
+//     (410), an ERROR event, a forbidden watch, a rejected object, a stream that a
+//     [client.Resource] cannot read, a [client.MismatchError] and ServerBehind.
+//   - reflector-R3: If the store rejects an object, the reflector reports the error, and relists
+//     after a back-off to fetch the object again. Until then the store keeps its previous object
+//     under that key, and all other objects are updated as usual. If the store fails in any other
+//     way, the reflector lists everything anew. An object of another type, kind, API group or
+//     namespace ends the list or the watch ([client.MismatchError]): the server and the program do
+//     not mean the same resource.
+//   - reflector-R4: The reflector retries failures for ever, unless [WithRetry] says otherwise. The
 //     back-off grows from 0.8 to 30 seconds. It starts anew only after two minutes without a
 //     failure.
-//   - R5. Relists use NotOlderThan, so the API server answers from its watch cache. The store
-//     receives no change for an unchanged object. If the store is a [store.BatchStore], a
+//   - reflector-R5: Relists use NotOlderThan, so the API server answers from its watch cache. The
+//     store receives no change for an unchanged object. If the store is a [store.BatchStore], a
 //     [client.Resource] does not even decode unchanged objects: it compares the UID and the version
 //     in the bytes, and the store keeps its object.
-//   - R6. The reflector probes before it resumes, after a broken watch and after two silent
-//     minutes. The probe lists the one object that changed last, at the newest version. The
+//   - reflector-R6: The reflector probes before it resumes, after a broken watch and after two
+//     silent minutes. The probe lists the one object that changed last, at the newest version. The
 //     reflector lists everything anew (ServerBehind) if the server is at an older version than
 //     before. It does the same if the object differs although it is no newer. So the reflector
 //     detects a server that was restored from a backup, even if that server has passed the client's
@@ -64,39 +64,40 @@
 //     then resumes. If the server refuses the probe, it resumes at once. While the server is
 //     overloaded (429) or unreachable, it keeps retrying. A [client.SharedWatch] probes after two
 //     silent minutes only. Restored servers, below, lists the cases that no probe can detect.
-//   - R7. No server makes a reflector wait for ever. The reflector gives up a watch that has not
-//     ended after eleven minutes and was silent for the last two (SilentWatch). It waits two
-//     minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It
-//     gives up a list after half an hour or ten million objects (EndlessList). It waits at
-//     most ten minutes for a Retry-After. If two watches in a row end within ten seconds, the
-//     second one is a failure (ShortWatch), even if it delivered events. After three broken
-//     watch-lists, or one that the server does not support, the reflector uses lists for an hour;
-//     [State] gives the reason.
-//   - R8. When ctx ends, Run stops waiting at once, and returns after everything that it started
-//     has ended. If a client does not end its watch when the reflector stops it, the reflector
-//     gives that watch up after five seconds. If resources share a mapper
+//   - reflector-R7: No server makes a reflector wait for ever. The reflector gives up a watch that
+//     has not ended after eleven minutes and was silent for the last two (SilentWatch). It waits
+//     two minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It
+//     gives up a list after half an hour or ten million objects (EndlessList). It waits at most ten
+//     minutes for a Retry-After. If two watches in a row end within ten seconds, the second one is
+//     a failure (ShortWatch), even if it delivered events. After three broken watch-lists, or one
+//     that the server does not support, the reflector uses lists for an hour; [State] gives the
+//     reason.
+//   - reflector-R8: When ctx ends, Run stops waiting at once, and returns after everything that it
+//     started has ended. If a client does not end its watch when the reflector stops it, the
+//     reflector gives that watch up after five seconds. If resources share a mapper
 //     ([client.WithRESTMapper]), Run may also wait for discovery requests that another resource
 //     makes through it.
-//   - R9. A recording (package record) never ends the reflector. The reflector waits for the
-//     writer only at the end of Run, for at most five seconds. If the recording ends before the
+//   - reflector-R9: A recording (package record) never ends the reflector. The reflector waits for
+//     the writer only at the end of Run, for at most five seconds. If the recording ends before the
 //     reflector does, the reflector reports that, and the written part can be replayed. The
 //     recording omits the data of Secrets unless the program asks for it.
-//   - R10. A replay of a recording reproduces the commits of the recorded reflector, in their order. If the
-//     reflector makes a request that is not in the recording, it receives a DifferenceError.
-//   - R11. With [WithShard] the store receives exactly the objects of the reflector's shards.
-//     This holds whether the server supports shard selectors, ignores them, refuses them, or
-//     changes its behaviour, and after a resume without a list. A [client.Resource] drops objects
-//     of other shards before it decodes them; their resource versions still count. If a server
-//     reports a selection but sends objects of other shards, the reflector asks it for everything:
-//     [ErrShardMismatch]. A watch-list carries no such report, so there the reflector cannot detect
-//     this.
-//   - R12. Reflectors of different shards that share a client by [client.SharedWatch] read one watch,
-//     while the server sends everything to each of them. All guarantees above hold for each
-//     reflector as if it had its own watch. They also hold when other reflectors start or stop, and
-//     when the shared watch ends. A reflector that falls behind delays the others for at most five
-//     seconds in total, and then continues with a watch of its own. The buffer of each reflector is
-//     bounded: half a megabyte for a [client.Resource], or 512 events for another client, plus the
-//     last batch that arrived.
+//   - reflector-R10: A replay of a recording reproduces the commits of the recorded reflector, in
+//     their order. If the reflector makes a request that is not in the recording, it receives a
+//     DifferenceError.
+//   - reflector-R11: With [WithShard] the store receives exactly the objects of the reflector's
+//     shards. This holds whether the server supports shard selectors, ignores them, refuses them,
+//     or changes its behaviour, and after a resume without a list. A [client.Resource] drops
+//     objects of other shards before it decodes them; their resource versions still count. If a
+//     server reports a selection but sends objects of other shards, the reflector asks it for
+//     everything: [ErrShardMismatch]. A watch-list carries no such report, so there the reflector
+//     cannot detect this.
+//   - reflector-R12: Reflectors of different shards that share a client by [client.SharedWatch]
+//     read one watch, while the server sends everything to each of them. All guarantees above hold
+//     for each reflector as if it had its own watch. They also hold when other reflectors start or
+//     stop, and when the shared watch ends. A reflector that falls behind delays the others for at
+//     most five seconds in total, and then continues with a watch of its own. The buffer of each
+//     reflector is bounded: half a megabyte for a [client.Resource], or 512 events for another
+//     client, plus the last batch that arrived.
 //
 // # Restored servers
 //
