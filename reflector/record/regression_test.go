@@ -131,6 +131,42 @@ func TestReplayedTimeoutIsAProtocolError(t *testing.T) {
 	})
 }
 
+func TestReplayOfARunThatWasStoppedDuringAPagedList(t *testing.T) {
+	firstPage := func(at string) []string {
+		return []string{
+			`{"at":"` + at + `","frame":"run"}`,
+			`{"at":"` + at + `","frame":"list","options":{"resourceVersion":"0","limit":1}}`,
+			`{"at":"` + at + `","frame":"page","resourceVersion":"10","continue":"x","items":[` + fmt.Sprintf(sky, 10, "blue") + `]}`,
+		}
+	}
+	nextPage := func(at string) string {
+		return `{"at":"` + at + `","frame":"list","options":{"continue":"x","limit":1}}`
+	}
+	for name, stopped := range map[string][]string{
+		"before the next page":  {`{"at":"1s","frame":"stopped"}`},
+		"while a page is asked": {nextPage("1s"), `{"at":"1s","frame":"stopped"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lines := append(firstPage("0s"), stopped...)
+				lines = append(lines, firstPage("5s")...)
+				lines = append(lines, nextPage("5s"),
+					`{"at":"5s","frame":"page","resourceVersion":"10","items":[`+strings.Replace(fmt.Sprintf(sky, 9, "green"), "sky", "sea", 1)+`]}`,
+					`{"at":"5s","frame":"watch","options":{"resourceVersion":"10","timeoutSeconds":301}}`,
+					`{"at":"5s","frame":"opened"}`, modified(7*time.Second, 11, "grey"), `{"at":"8s","frame":"closed"}`, `{"at":"8s","frame":"stopped"}`)
+				replay := open(t, firstLine+strings.Join(lines, "\n")+"\n")
+				maps := store.New(store.ObjectKey[*corev1.ConfigMap])
+				stop := running(t, reflector.New(replay, maps))
+				<-replay.Done()
+				require.NoError(t, replay.Err())
+				assert.Equal(t, 2, maps.Len())
+				assert.Equal(t, "grey", color(maps))
+				stop()
+			})
+		})
+	}
+}
+
 // stuck is a writer that does not return before it is told to.
 type stuck struct{ until chan struct{} }
 

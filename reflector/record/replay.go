@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
@@ -35,8 +36,8 @@ var ErrReplayEnded = errors.New("recording has ended")
 // A watch that is open at the end of the recording stays open and silent. A later request fails
 // with [ErrReplayEnded]. [Replay.Done] signals the end.
 //
-// Where the recorded Run ended and was called again, the replay ends the watch. The reflector then
-// opens another watch, as Run does.
+// Where the recorded Run ended and was called again, the replay ends the watch, or fails the next
+// page of the list. The reflector then opens another watch or lists anew, as Run does.
 //
 // All methods may be called from any goroutine.
 type Replay[T source.Object] struct {
@@ -170,6 +171,9 @@ func (r *Replay[T]) damaged(at *line, err error) error {
 // answer returns the recorded answer to a request at its recorded time.
 func (r *Replay[T]) answer(ctx context.Context, asked request) (*line, error) {
 	answer, err := r.find(asked)
+	if err == errListStopped {
+		return nil, err
+	}
 	if err != nil {
 		return nil, r.differs(err)
 	}
@@ -206,12 +210,20 @@ func (r *Replay[T]) find(asked request) (*line, error) {
 			continue // the rest of an abandoned watch
 		}
 		r.pace.begin(recorded)
+		if asked.opts.Continue != "" && recorded.Options.Continue == "" && r.stoppedLocked(i) {
+			r.at = i
+			return nil, errListStopped
+		}
 		var answer *line
 		if i+1 < len(r.lines) {
 			answer = &r.lines[i+1]
 		}
 		switch {
 		case answer != nil && answer.Kind == frameStopped && i+2 < len(r.lines):
+			if asked.opts.Continue != "" {
+				r.at = i + 2
+				return nil, errListStopped
+			}
 			continue // the recorded Run did not wait for the answer, and another one asked
 		case recorded.Probe && !asked.probe:
 			continue // the recorded reflector paused long enough to need a probe
@@ -235,6 +247,14 @@ func (r *Replay[T]) find(asked request) (*line, error) {
 		return answer, nil
 	}
 	return nil, &DifferenceError{Asked: inWords(asked.verb, &asked.opts), Err: ErrReplayEnded}
+}
+
+// errListStopped is the error of a page that the recorded Run did not ask for, or did not wait for.
+var errListStopped = errors.New("recorded reflector was stopped during this list")
+
+// stoppedLocked reports whether the recorded Run ended between the last answer and a line.
+func (r *Replay[T]) stoppedLocked(before int) bool {
+	return slices.ContainsFunc(r.lines[r.at:before], func(l line) bool { return l.Kind == frameStopped })
 }
 
 // supersededLocked reports whether the recorded reflector had repeated the request by now.
