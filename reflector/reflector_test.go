@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -441,49 +440,12 @@ func TestClientThatReturnsNothing(t *testing.T) {
 	})
 }
 
-func TestOneObjectDoesNotKeepItsPageInMemory(t *testing.T) {
-	list := listOf("1", "", configMap("kept", "u1", "1"), configMap("freed", "u2", "2"))
-	freed := make(chan struct{})
-	list.Items[1].BinaryData = map[string][]byte{"x": make([]byte, 1<<10)}
-	runtime.AddCleanup(&list.Items[0], func(struct{}) { close(freed) }, struct{}{})
-	p, err := source.NewListType[*corev1.ConfigMap, *corev1.ConfigMapList]().Page(list)
-	require.NoError(t, err)
-	kept := p.Items[0]
-	list, p.Items = nil, nil
-	for i := 0; !closed(freed); i++ {
-		require.Less(t, i, 100, "the page is still in memory")
-		runtime.GC()
-	}
-	assert.Equal(t, "kept", kept.Name)
-}
-
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
 	default:
 		return false
-	}
-}
-
-func TestListsThatHoldPointers(t *testing.T) {
-	type pointers struct {
-		metav1.TypeMeta
-		metav1.ListMeta
-		Items []*corev1.ConfigMap
-	}
-	item := configMap("a", "u", "1")
-	p, err := source.NewListType[*corev1.ConfigMap, *pointers]().Page(&pointers{Items: []*corev1.ConfigMap{item}})
-	require.NoError(t, err)
-	assert.Same(t, item, p.Items[0])
-	for _, bad := range []error{
-		source.NewListType[*corev1.ConfigMap, corev1.ConfigMapList]().Err,
-		source.NewListType[*corev1.ConfigMap, *corev1.ConfigMap]().Err,
-		source.NewListType[*corev1.ConfigMap, *corev1.Pod]().Err,
-		source.NewListType[*corev1.ConfigMap, *struct{ Items []corev1.ConfigMap }]().Err,
-		source.NewListType[*corev1.ConfigMap, *struct{ Items string }]().Err,
-	} {
-		assert.Error(t, bad)
 	}
 }
 

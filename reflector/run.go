@@ -235,7 +235,7 @@ func (r *run[T]) close() {
 	if r.stream == nil {
 		return
 	}
-	if s, ok := r.stream.(interface{ Unhandled(events int) }); ok {
+	if s, ok := r.stream.(source.Accounting); ok {
 		s.Unhandled(unhandled)
 	}
 	r.cancelWatch(nil)

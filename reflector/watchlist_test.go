@@ -4,21 +4,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/kubereflector/kubereflector/reflector/client"
-	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/features"
 	featuretesting "k8s.io/client-go/features/testing"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
-	metadatafake "k8s.io/client-go/metadata/fake"
-	"k8s.io/client-go/rest"
 )
 
 func TestWatchListsAreAskedForWhereTheyMayBe(t *testing.T) {
@@ -52,17 +43,6 @@ func TestFeatureGateOfClientGoTurnsWatchListsOff(t *testing.T) {
 		require.NoError(t, stop())
 		assert.Equal(t, "list 0 limit=500", api.seen()[0])
 	})
-}
-
-func TestDoublesThatCannotStreamAreRecognised(t *testing.T) {
-	gvr := corev1.SchemeGroupVersion.WithResource("configmaps")
-	assert.False(t, source.CanStream(fake.NewClientset().CoreV1().ConfigMaps("default")))
-	assert.False(t, source.CanStream(client.Dynamic(dynamicfake.NewSimpleDynamicClient(scheme.Scheme).Resource(gvr))))
-	assert.False(t, source.CanStream(client.Metadata(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()).Resource(gvr))))
-	assert.False(t, source.CanStream(nil))
-	real := kubernetes.NewForConfigOrDie(&rest.Config{}).CoreV1().ConfigMaps("default")
-	assert.True(t, source.CanStream(real))
-	assert.True(t, source.CanStream(client.ListWatch[*corev1.ConfigMap](real)))
 }
 
 func closing(version string, annotations map[string]string) watch.Event {

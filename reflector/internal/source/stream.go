@@ -23,6 +23,14 @@ type Stream[T Object] interface {
 	Close() error
 }
 
+// Accounting is a Stream that must know which events the reflector handled, such as a stream that
+// records them.
+type Accounting interface {
+	// Unhandled tells the stream how many of its last events the reflector has not handled. The
+	// reflector calls it before Close.
+	Unhandled(events int)
+}
+
 // maxTogether is the largest number of events that a clientStream combines.
 const maxTogether = 64
 
