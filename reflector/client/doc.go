@@ -14,6 +14,26 @@
 // typed clients. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients. [SharedWatch]
 // lets the reflectors of several shards share one watch.
 //
+// # Writing
+//
+// A [Resource] also writes, with the signatures of generated clients: Create, Update, UpdateStatus,
+// Patch, Apply and Delete. An object goes to its own namespace; a name needs [Resource.In]:
+//
+//	made, err := telescopes.Create(ctx, telescope, metav1.CreateOptions{})
+//	made, err = telescopes.Apply(ctx, want, metav1.ApplyOptions{FieldManager: "dome", Force: true})
+//	err = telescopes.In("default").Delete(ctx, "hale", metav1.DeleteOptions{})
+//
+// The Resource adds the kind to what it sends, so an object need not state it. It refuses an object
+// of another kind or namespace with [ErrOtherObject], before any request. Package controller/write
+// stands on these methods: patches of a difference, finalizers, owners.
+//
+// # Errors
+//
+// Errors of requests name the resource and the key, have at most 1 KiB, and quote nothing of an
+// object. apierrors.IsNotFound, IsConflict and similar functions recognize them.
+//
+// # Reading
+//
 // Every client works with reflectors and informers. The guarantees of package reflector say what
 // a [Resource] adds: it decodes objects one by one while they arrive, skips objects that the store
 // holds, bounds what it reads, and reports each object that it cannot decode.

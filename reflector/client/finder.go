@@ -22,9 +22,10 @@ type finder struct {
 	turn       chan struct{} // capacity 1: held by the goroutine that asks the directory
 	missed     bool          // the last answer was that the kind does not exist
 
-	mu    sync.Mutex // protects the fields below
-	found string
-	gone  string // a resource found earlier that the server no longer serves
+	mu     sync.Mutex // protects the fields below
+	found  string
+	scoped bool   // the found resource has namespaces
+	gone   string // a resource found earlier that the server no longer serves
 }
 
 func newFinder(kind schema.GroupVersionKind, namespaced bool, from directory) *finder {
@@ -47,6 +48,13 @@ func (f *finder) known() (found, gone string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.found, f.gone
+}
+
+// hasNamespaces reports whether the objects of the resource that was found last have namespaces.
+func (f *finder) hasNamespaces() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.scoped
 }
 
 // forget records that the server no longer serves a resource. The kind may now have another
@@ -94,7 +102,7 @@ func (f *finder) find(ctx context.Context) (string, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.found, f.gone = resource, ""
+	f.found, f.scoped, f.gone = resource, namespaced, ""
 	return resource, nil
 }
 

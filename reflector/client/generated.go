@@ -59,7 +59,7 @@ func FromTypedClient[T source.Object, L any](client source.Client[T, L], opts ..
 		kind = version.WithKind(kind.Kind)
 	}
 	r.name = kind.GroupKind().String() + "/" + kind.Version
-	r.expected.given = kind.Kind
+	r.kind, r.expected.given = kind, kind.Kind
 	r.finder = newFinder(kind, r.namespace != "", listed{r.rest})
 	return r, nil
 }

@@ -64,7 +64,7 @@ func forKind[T source.Object](config *rest.Config, t reflect.Type, kind schema.G
 		cached := memory.NewMemCacheClientWithContext(client)
 		mapper = mapped{restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), false}
 	}
-	r.expected.given = kind.Kind
+	r.kind, r.expected.given = kind, kind.Kind
 	r.finder = newFinder(kind, false, mapper)
 	return r, nil
 }
@@ -77,7 +77,7 @@ func (r *Resource[T]) In(namespace string) *Resource[T] {
 		return nil
 	}
 	in := &Resource[T]{
-		rest: r.rest, resource: r.resource, namespace: namespace, name: r.name, options: r.options, codec: r.codec, protobuf: r.protobuf,
+		rest: r.rest, resource: r.resource, namespace: namespace, name: r.name, kind: r.kind, options: r.options, codec: r.codec, protobuf: r.protobuf,
 		expected: expected{version: r.expected.version, generated: r.expected.generated, partial: r.expected.partial, given: r.expected.given},
 	}
 	in.onlyJSON.Store(r.onlyJSON.Load())

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Resource is a [reflector.Client] of one resource that decodes the server's responses straight
-// into T. T needs only a Kubernetes object's metadata and JSON tags: no generated code, no scheme.
+// Resource reads and writes the objects of one resource. It is a [reflector.Client] that decodes the
+// server's responses straight into T. T needs only a Kubernetes object's metadata and JSON tags: no generated code, no scheme.
 // If T has a generated Unmarshal, the Resource requests protobuf. Where T is an interface, this and
 // the options apply to the type of the example: see [ForType].
 //
@@ -33,8 +33,9 @@ type Resource[T source.Object] struct {
 	rest      rest.Interface
 	resource  string
 	namespace string
-	name      string  // for errors and logs
-	finder    *finder // not nil if only the kind is known
+	name      string                  // for errors and logs
+	kind      schema.GroupVersionKind // empty if unknown
+	finder    *finder                 // not nil if only the kind is known
 	options   resourceOptions
 	codec     *decode.Codec[T]
 	expected  expected
@@ -60,7 +61,8 @@ var ErrNoMetadata = errors.New("type has no metadata in JSON: embed metav1.Objec
 // ForResource returns the client of a resource in one namespace. An empty namespace means all
 // namespaces, or a resource without namespaces. ForResource returns [ErrNoStruct] unless T is a
 // pointer to a struct, [ErrNoMetadata] if T has no metadata, and an error if the config is invalid.
-// T determines the requested content types; the config does not.
+// T determines the requested content types; the config does not. Without QPS or RateLimiter in the
+// config, the client does not limit its requests: the server has priority and fairness for that.
 func ForResource[T source.Object](config *rest.Config, resource schema.GroupVersionResource, namespace string, opts ...ResourceOption) (*Resource[T], error) {
 	return connect[T](config, reflect.TypeFor[T](), resource, namespace, newResourceOptions(opts))
 }
@@ -82,6 +84,9 @@ func connect[T source.Object](config *rest.Config, t reflect.Type, resource sche
 	own.ContentType, own.AcceptContentTypes = "", ""
 	if own.UserAgent == "" {
 		own.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	if own.QPS == 0 && own.RateLimiter == nil {
+		own.QPS = -1 // the default of client-go is 5 requests a second
 	}
 	own.Wrap(guarded)
 	if r.rest, err = rest.RESTClientFor(own); err != nil {
@@ -114,6 +119,9 @@ func newResource[T source.Object](t reflect.Type, resource schema.GroupVersionRe
 	r := &Resource[T]{
 		resource: resource.Resource, namespace: namespace,
 		name: resource.GroupResource().String() + "/" + resource.Version, options: o,
+	}
+	if kind, err := kindOf(t, &o); err == nil && kind.GroupVersion() == resource.GroupVersion() {
+		r.kind = kind
 	}
 	var err error
 	if r.codec, err = decode.ForType[T](t, o.decoding...); err != nil {
@@ -168,25 +176,14 @@ func hasNoMetadata[T source.Object](codec *decode.Codec[T]) (none bool) {
 // [*ResponseError] if the response is not an object.
 func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
 	var none T
-	if err := r.check(); err != nil {
-		return none, err
-	}
-	resource, err := r.plural(ctx)
+	resource, namespace, err := r.place(ctx, "")
 	if err != nil {
-		return none, err
+		return none, r.failed("get", "", name, err)
 	}
-	a, err := r.ask(ctx, r.request(resource, &opts, mediaJSON).Name(name))
+	request := r.one("GET", resource, namespace).Name(name).SpecificallyVersionedParams(&opts, parameters, metaVersion)
+	object, err := r.object(ctx, "GET", resource, request, namespace, name)
 	if err != nil {
-		r.missed(resource, err)
-		return none, err
-	}
-	defer a.Close()
-	object, key, err := r.reader().Object(a)
-	if err == nil && key.Name != name {
-		err = a.Fail(nil, &MismatchError{What: "name", Want: stream.Cut(name, stream.MaxName), Got: stream.Cut(key.Name, stream.MaxName)})
-	}
-	if err != nil {
-		return none, err
+		return none, r.failed("get", namespace, name, err)
 	}
 	return object, nil
 }

@@ -132,7 +132,7 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stre
 		// The reflector backs off by itself for the time in Retry-After, and State shows the
 		// back-off.
 		request.MaxRetries(0)
-		a, err := r.ask(ctx, request)
+		a, err := r.ask(ctx, "GET", request)
 		if apierrors.IsNotAcceptable(err) && accepts != mediaJSON {
 			r.onlyJSON.Store(true)
 			continue
@@ -143,8 +143,8 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stre
 }
 
 // ask sends a request, and checks the content type of the response.
-func (r *Resource[T]) ask(ctx context.Context, request *rest.Request) (*stream.Response, error) {
-	a := &stream.Response{Request: "GET " + request.URL().Redacted()}
+func (r *Resource[T]) ask(ctx context.Context, verb string, request *rest.Request) (*stream.Response, error) {
+	a := &stream.Response{Request: verb + " " + request.URL().Redacted()}
 	body, err := request.Stream(context.WithValue(ctx, contentTypeKey{}, &a.ContentType))
 	if err != nil {
 		return nil, a.Refused(err)

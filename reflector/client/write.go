@@ -1,0 +1,259 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
+	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+var (
+	// ErrOtherObject means that an object does not belong to the client: its namespace or kind is
+	// another one. The client sends no request.
+	ErrOtherObject = errors.New("object is not of the client")
+
+	// ErrNoNamespace means that a request for one object of a kind with namespaces has no namespace.
+	ErrNoNamespace = errors.New("kind has namespaces: set the object's namespace, or use Resource.In")
+)
+
+// errMetadataOnly protects the fields that T lacks: the server would delete them.
+var errMetadataOnly = errors.New("T has only metadata, so the server would delete all other fields: use Patch")
+
+// Create creates an object, and returns the server's object. The request goes to the namespace of
+// the client, or to the object's own if the client has none. The object need not state its kind.
+func (r *Resource[T]) Create(ctx context.Context, object T, opts metav1.CreateOptions) (T, error) {
+	return r.write(ctx, change[T]{what: "create", verb: "POST", object: object, opts: &opts})
+}
+
+// Update replaces an object by another state with the same resource version, and returns the
+// server's object. The server deletes each field that the object lacks, also fields that T does not
+// have. Patch changes single fields.
+func (r *Resource[T]) Update(ctx context.Context, object T, opts metav1.UpdateOptions) (T, error) {
+	return r.write(ctx, change[T]{what: "update", verb: "PUT", object: object, opts: &opts})
+}
+
+// UpdateStatus is Update for only the status of a resource with a status subresource.
+func (r *Resource[T]) UpdateStatus(ctx context.Context, object T, opts metav1.UpdateOptions) (T, error) {
+	return r.write(ctx, change[T]{what: "update the status of", verb: "PUT", object: object, opts: &opts, subresources: []string{"status"}})
+}
+
+// Apply applies an object by server-side apply in the name of a field manager, and returns the
+// server's object. The server creates the object if it does not exist. The options need the
+// FieldManager. A field of another manager is a conflict, unless Force takes it over, which
+// Kubernetes advises for controllers.
+//
+// The manager owns each field that the object's JSON contains. So make the object from the wanted
+// fields alone, and never from a cached object.
+func (r *Resource[T]) Apply(ctx context.Context, object T, opts metav1.ApplyOptions, subresources ...string) (T, error) {
+	patch := opts.ToPatchOptions()
+	return r.write(ctx, change[T]{what: "apply", verb: "PATCH", object: object, opts: &patch, media: string(types.ApplyPatchType), subresources: subresources})
+}
+
+// Patch patches the object with a name, and returns the server's object.
+func (r *Resource[T]) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error) {
+	return r.write(ctx, change[T]{what: "patch", verb: "PATCH", name: name, data: data, opts: &opts, media: string(kind), subresources: subresources})
+}
+
+// Delete deletes the object with a name. It returns as soon as the server has accepted the
+// deletion: finalizers may keep the object.
+func (r *Resource[T]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
+	resource, namespace, err := r.place(ctx, "")
+	if err != nil {
+		return r.failed("delete", "", name, err)
+	}
+	data, err := json.Marshal(&opts)
+	if err != nil {
+		return r.failed("delete", "", name, err)
+	}
+	request := r.one("DELETE", resource, namespace).Name(name).SetHeader("Content-Type", mediaJSON).Body(data)
+	a, err := r.ask(ctx, "DELETE", request)
+	if err != nil {
+		r.missed(resource, err)
+		return r.failed("delete", namespace, name, err)
+	}
+	defer a.Close()
+	_, _ = io.CopyN(io.Discard, a.Body, mostDiscarded) // so that the connection can be used again
+	return nil
+}
+
+// mostDiscarded is the most that is read of a response without a use for it, in bytes.
+const mostDiscarded = 64 << 10
+
+// change is one write of one object.
+type change[T any] struct {
+	what, verb string
+	name       string // and data, if there is no object
+	object     T
+	data       []byte
+	opts       runtime.Object
+	media      string // empty is JSON
+
+	subresources []string
+}
+
+// write sends a change, and returns the object of the response.
+func (r *Resource[T]) write(ctx context.Context, c change[T]) (object T, err error) {
+	if err := r.check(); err != nil {
+		return object, r.failed(c.what, "", c.name, err)
+	}
+	namespace := ""
+	if c.data == nil {
+		if source.IsNil(c.object) {
+			return object, r.failed(c.what, "", "", errors.New("object is nil"))
+		}
+		namespace, c.name = c.object.GetNamespace(), c.object.GetName()
+		if c.data, err = r.encode(c.object); err != nil {
+			return object, r.failed(c.what, namespace, c.name, err)
+		}
+	}
+	resource, namespace, err := r.place(ctx, namespace)
+	if err != nil {
+		return object, r.failed(c.what, namespace, c.name, err)
+	}
+	request := r.one(c.verb, resource, namespace)
+	if c.verb != "POST" {
+		request.Name(c.name)
+	}
+	if c.media == "" {
+		c.media = mediaJSON
+	}
+	request.SubResource(c.subresources...).SpecificallyVersionedParams(c.opts, parameters, metaVersion).
+		SetHeader("Content-Type", c.media).Body(c.data)
+	object, err = r.object(ctx, c.verb, resource, request, namespace, c.name)
+	if err != nil {
+		return object, r.failed(c.what, namespace, c.name, err)
+	}
+	return object, nil
+}
+
+// one returns a request for one object.
+func (r *Resource[T]) one(verb, resource, namespace string) *rest.Request {
+	return r.rest.Verb(verb).NamespaceIfScoped(namespace, namespace != "").Resource(resource).SetHeader("Accept", mediaJSON)
+}
+
+// object sends a request for one object, and checks its key. An empty name fits every name.
+func (r *Resource[T]) object(ctx context.Context, verb, resource string, request *rest.Request, namespace, name string) (object T, err error) {
+	var none T
+	a, err := r.ask(ctx, verb, request)
+	if err != nil {
+		r.missed(resource, err)
+		return none, err
+	}
+	defer a.Close()
+	object, key, err := r.reader().Object(a)
+	switch {
+	case err != nil:
+		return none, err
+	case name != "" && key.Name != name:
+		return none, a.Fail(nil, &MismatchError{What: "name", Want: stream.Cut(name, stream.MaxName), Got: stream.Cut(key.Name, stream.MaxName)})
+	case namespace != "" && key.Namespace != namespace:
+		return none, a.Fail(nil, &MismatchError{What: "namespace", Want: stream.Cut(namespace, stream.MaxName), Got: stream.Cut(key.Namespace, stream.MaxName)})
+	}
+	return object, nil
+}
+
+// place returns the resource and the namespace of a request for one object in a namespace. An empty
+// namespace means that the object has none of its own.
+func (r *Resource[T]) place(ctx context.Context, own string) (resource, namespace string, err error) {
+	if err := r.check(); err != nil {
+		return "", own, err
+	}
+	namespace = own
+	switch {
+	case own == "":
+		namespace = r.namespace
+	case r.namespace != "" && r.namespace != own:
+		return "", own, fmt.Errorf("the client is of the namespace %q: %w", r.namespace, ErrOtherObject)
+	}
+	if resource, err = r.plural(ctx); err != nil || r.finder == nil {
+		return resource, namespace, err
+	}
+	switch scoped := r.finder.hasNamespaces(); {
+	case scoped && namespace == "":
+		return "", "", ErrNoNamespace
+	case !scoped && namespace != "":
+		return "", namespace, ErrClusterScoped
+	}
+	return resource, namespace, nil
+}
+
+// encode returns the JSON of an object, with its kind.
+func (r *Resource[T]) encode(object T) ([]byte, error) {
+	if r.expected.partial {
+		return nil, errMetadataOnly
+	}
+	kind := r.kind
+	if stated := kindOfObject(object); !stated.Empty() {
+		if !kind.Empty() && stated != kind {
+			return nil, fmt.Errorf("its kind is %s, and that of the client %s: %w", stated, kind, ErrOtherObject)
+		}
+		kind = stated
+	}
+	if kind.Kind == "" || kind.Version == "" {
+		return nil, ErrNoKind
+	}
+	if kind.GroupVersion() != r.expected.version {
+		return nil, fmt.Errorf("its kind is %s, and the client is of %s: %w", kind, r.expected.version, ErrOtherObject)
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, err
+	}
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	for member, value := range map[string]string{"apiVersion": apiVersion, "kind": name} {
+		if members[member], err = json.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(members)
+}
+
+// kindOfObject returns the kind that an object states, if it can.
+func kindOfObject(object any) (kind schema.GroupVersionKind) {
+	if o, ok := object.(interface{ GetObjectKind() schema.ObjectKind }); ok {
+		if of := o.GetObjectKind(); !source.IsNil(of) {
+			kind = of.GroupVersionKind()
+		}
+	}
+	return kind
+}
+
+// writeError names the object that a request was about.
+type writeError struct {
+	what string
+	err  error
+}
+
+// Error has at most 1 KiB.
+func (e *writeError) Error() string { return stream.Cut(e.what+": "+e.err.Error(), stream.MaxText) }
+
+// Unwrap returns the cause.
+func (e *writeError) Unwrap() error { return e.err }
+
+// failed wraps the error of a request with the resource and the key.
+func (r *Resource[T]) failed(what, namespace, name string, err error) error {
+	key := name
+	if r != nil && namespace == "" {
+		namespace = r.namespace
+	}
+	if namespace != "" {
+		key = namespace + "/" + name
+	}
+	if r != nil {
+		what += " " + r.name
+	}
+	return &writeError{what: what + " " + stream.Cut(key, stream.MaxName), err: err}
+}
