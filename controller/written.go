@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,17 +31,15 @@ type call struct {
 	writes []written
 }
 
-type callKey struct{}
-
 // callOf returns the call that a context belongs to, or nil.
 func callOf(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
+	c, _ := ctx.Value(ownwrites.Key{}).(*call)
 	return c
 }
 
 // Value implements [context.Context], hence any.
 func (c *call) Value(key any) any {
-	if key == (callKey{}) {
+	if key == (ownwrites.Key{}) {
 		return c
 	}
 	return c.Context.Value(key)
@@ -55,15 +54,17 @@ func (c *call) log() *zap.Logger {
 	return c.logger
 }
 
-// wrote records a write. It reads the version here, during the user's own call.
-func wrote[S metav1.Object](ctx context.Context, object S, deleted bool) {
-	c := callOf(ctx)
-	if c == nil || isNil(object) {
+// Record implements [ownwrites.Recorder]. It reads the version here, during the user's own call.
+func (c *call) Record(object metav1.Object, deleted bool) {
+	if isNil(object) {
 		return
 	}
 	w := written{object: object, version: versionOf(object), deleted: deleted}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if n := len(c.writes); n > 0 && w.version.uid != "" && w.version == c.writes[n-1].version && deleted == c.writes[n-1].deleted {
+		return // a client reports its writes, and its caller may report them again
+	}
 	c.writes = append(c.writes, w)
 }
 
@@ -98,14 +99,14 @@ func (c *call) written() []written {
 // Wrote does nothing outside of a reconcile function, or for a nil object. It may be called from
 // any goroutine until the function returns.
 func Wrote[S metav1.Object](ctx context.Context, object S) {
-	wrote(ctx, object, false)
+	ownwrites.Report(ctx, object, false)
 }
 
 // Deleted is [Wrote] for a deleted object. Pass its last known state. The reconciler waits until
 // the caches do not hold the object any more, or show its deletion timestamp: it may have
 // finalizers.
 func Deleted[S metav1.Object](ctx context.Context, object S) {
-	wrote(ctx, object, true)
+	ownwrites.Report(ctx, object, true)
 }
 
 // Logger returns the reconciler's logger, with its name and the key on every line. Outside of a

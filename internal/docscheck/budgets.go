@@ -41,7 +41,7 @@ var budgets = map[string]exports{
 	"store/persist":                       {27, 26},
 	"store/storetest":                     {5, 6}, // RunBatches fails without batches, where Run skipped them
 	"reflector/record":                    {27, 17},
-	"reflector/client":                    {39, 12},
+	"reflector/client":                    {39, 13},
 }
 
 // Budgets returns one line for each package whose exports differ from its budget.

@@ -16,20 +16,19 @@ import (
 
 // finder finds the resource of a kind by discovery, and remembers it.
 type finder struct {
-	kind       schema.GroupVersionKind
-	namespaced bool // the caller wants a namespaced resource
-	from       directory
-	turn       chan struct{} // capacity 1: held by the goroutine that asks the directory
-	missed     bool          // the last answer was that the kind does not exist
+	kind   schema.GroupVersionKind
+	from   directory
+	turn   chan struct{} // capacity 1: held by the goroutine that asks the directory
+	missed bool          // the last answer was that the kind does not exist
 
-	mu     sync.Mutex // protects the fields below
-	found  string
-	scoped bool   // the found resource has namespaces
-	gone   string // a resource found earlier that the server no longer serves
+	mu         sync.Mutex // protects the fields below
+	found      string
+	namespaced bool   // of the found resource
+	gone       string // a resource found earlier that the server no longer serves
 }
 
-func newFinder(kind schema.GroupVersionKind, namespaced bool, from directory) *finder {
-	return &finder{kind: kind, namespaced: namespaced, from: from, turn: make(chan struct{}, 1)}
+func newFinder(kind schema.GroupVersionKind, from directory) *finder {
+	return &finder{kind: kind, from: from, turn: make(chan struct{}, 1)}
 }
 
 // directory maps a kind to its resource.
@@ -42,19 +41,11 @@ type directory interface {
 	renew(ctx context.Context) bool
 }
 
-// known returns the name of the resource if the finder knows it, and the name of the one that is
-// gone.
-func (f *finder) known() (found, gone string) {
+// known returns the resource if the finder knows it, and the name of the one that is gone.
+func (f *finder) known() (found string, namespaced bool, gone string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.found, f.gone
-}
-
-// hasNamespaces reports whether the objects of the resource that was found last have namespaces.
-func (f *finder) hasNamespaces() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.scoped
+	return f.found, f.namespaced, f.gone
 }
 
 // forget records that the server no longer serves a resource. The kind may now have another
@@ -67,25 +58,25 @@ func (f *finder) forget(resource string) {
 	}
 }
 
-// find returns the name of the resource. Only one goroutine at a time asks the directory:
-// client-go's mapper holds a lock during discovery, and a goroutine that waits for that lock does
-// not notice the end of ctx. Callers can still wait for that lock if several resources share the
-// mapper.
-func (f *finder) find(ctx context.Context) (string, error) {
-	if found, _ := f.known(); found != "" {
-		return found, nil
+// find returns the name of the resource, and whether it has namespaces. Only one goroutine at a time
+// asks the directory: client-go's mapper holds a lock during discovery, and a goroutine that waits
+// for that lock does not notice the end of ctx. Callers can still wait for that lock if several
+// resources share the mapper.
+func (f *finder) find(ctx context.Context) (resource string, namespaced bool, err error) {
+	if found, namespaced, _ := f.known(); found != "" {
+		return found, namespaced, nil
 	}
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
 	case <-ctx.Done():
-		return "", fmt.Errorf("discovery of %s: %w", f.kind, ctx.Err())
+		return "", false, fmt.Errorf("discovery of %s: %w", f.kind, ctx.Err())
 	}
-	found, gone := f.known()
+	found, namespaced, gone := f.known()
 	if found != "" {
-		return found, nil
+		return found, namespaced, nil
 	}
-	resource, namespaced, err := f.from.find(ctx, f.kind)
+	resource, namespaced, err = f.from.find(ctx, f.kind)
 	// Another goroutine may have renewed the directory already, so ask it first.
 	same := err == nil && resource == gone || f.missed && errors.Is(err, protocol.ErrNotServed)
 	if same && f.from.renew(ctx) {
@@ -94,16 +85,14 @@ func (f *finder) find(ctx context.Context) (string, error) {
 	f.missed = errors.Is(err, protocol.ErrNotServed)
 	switch {
 	case f.missed:
-		return "", err
+		return "", false, err
 	case err != nil:
-		return "", fmt.Errorf("discovery of %s: %w", f.kind, err)
-	case f.namespaced && !namespaced:
-		return "", fmt.Errorf("%s: %w", f.kind, ErrClusterScoped)
+		return "", false, fmt.Errorf("discovery of %s: %w", f.kind, err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.found, f.scoped, f.gone = resource, namespaced, ""
-	return resource, nil
+	f.found, f.namespaced, f.gone = resource, namespaced, ""
+	return resource, namespaced, nil
 }
 
 // mapped is a directory that uses a REST mapper.

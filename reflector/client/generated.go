@@ -60,7 +60,7 @@ func FromTypedClient[T source.Object, L any](client source.Client[T, L], opts ..
 	}
 	r.name = kind.GroupKind().String() + "/" + kind.Version
 	r.kind, r.expected.given = kind, kind.Kind
-	r.finder = newFinder(kind, r.namespace != "", listed{r.rest})
+	r.finder = newFinder(kind, listed{r.rest})
 	return r, nil
 }
 

@@ -65,31 +65,28 @@ func forKind[T source.Object](config *rest.Config, t reflect.Type, kind schema.G
 		mapper = mapped{restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), false}
 	}
 	r.kind, r.expected.given = kind, kind.Kind
-	r.finder = newFinder(kind, false, mapper)
+	r.finder = newFinder(kind, mapper)
 	return r, nil
 }
 
-// In returns the client of the objects in a namespace. An empty namespace means all of them. A kind
-// whose objects have no namespaces fails with [ErrClusterScoped] at the first request. Both clients
-// share one mapper: see [WithRESTMapper].
+// In returns a view of the client for one namespace. An empty namespace means all of them. A kind
+// whose objects have no namespaces fails with [ErrClusterScoped] at the first request. All views
+// share what discovery has found.
 func (r *Resource[T]) In(namespace string) *Resource[T] {
 	if r == nil {
 		return nil
 	}
 	in := &Resource[T]{
-		rest: r.rest, resource: r.resource, namespace: namespace, name: r.name, kind: r.kind, options: r.options, codec: r.codec, protobuf: r.protobuf,
+		rest: r.rest, resource: r.resource, namespace: namespace, name: r.name, kind: r.kind, finder: r.finder, options: r.options,
+		codec: r.codec, protobuf: r.protobuf, decoders: r.decoders,
 		expected: expected{version: r.expected.version, generated: r.expected.generated, partial: r.expected.partial, given: r.expected.given},
 	}
 	in.onlyJSON.Store(r.onlyJSON.Load())
-	if r.finder != nil {
-		from := r.finder.from
-		if m, ok := from.(mapped); ok {
-			from = mapped{m.RESTMapper, true}
-		}
-		in.finder = newFinder(r.finder.kind, namespace != "", from)
-	}
 	return in
 }
+
+// Namespace returns the namespace of the view, or an empty one for all.
+func (r *Resource[T]) Namespace() string { return r.namespace }
 
 // kindOf returns the kind of a type according to the options.
 func kindOf(t reflect.Type, o *resourceOptions) (schema.GroupVersionKind, error) {

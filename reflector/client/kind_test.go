@@ -38,7 +38,8 @@ func TestInReturnsTheClientOfANamespace(t *testing.T) {
 	assert.Equal(t, []string{"", "shop"}, []string{all.namespace, shop.namespace})
 	assert.Error(t, shop.checkNamespace("stock"))
 	assert.NoError(t, all.checkNamespace("stock"))
-	assert.True(t, shop.finder.namespaced)
+	assert.Same(t, all.finder, shop.finder, "discovery is of the kind")
+	assert.Equal(t, "shop", shop.Namespace())
 	var none *Resource[*corev1.Pod]
 	assert.Nil(t, none.In("shop"))
 }

@@ -42,7 +42,7 @@ type Resource[T source.Object] struct {
 	protobuf  bool        // requested from the server
 	onlyJSON  atomic.Bool // the server refused other content types
 
-	decoders stream.Pool[T]
+	decoders *stream.Pool[T] // of all views
 }
 
 // ResourceList is a list of the objects of a [Resource].
@@ -118,7 +118,7 @@ func FromRESTClient[T source.Object](client rest.Interface, resource, namespace 
 func newResource[T source.Object](t reflect.Type, resource schema.GroupVersionResource, namespace string, o resourceOptions) (*Resource[T], error) {
 	r := &Resource[T]{
 		resource: resource.Resource, namespace: namespace,
-		name: resource.GroupResource().String() + "/" + resource.Version, options: o,
+		name: resource.GroupResource().String() + "/" + resource.Version, options: o, decoders: new(stream.Pool[T]),
 	}
 	if kind, err := kindOf(t, &o); err == nil && kind.GroupVersion() == resource.GroupVersion() {
 		r.kind = kind

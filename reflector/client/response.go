@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
@@ -69,12 +70,22 @@ func newMetaScheme() *runtime.Scheme {
 	return s
 }
 
-// plural returns the resource's name in URLs.
-func (r *Resource[T]) plural(ctx context.Context) (string, error) {
+// plural returns the resource's name in URLs, for requests in a namespace or in none. one means
+// that the request is about one object.
+func (r *Resource[T]) plural(ctx context.Context, namespace string, one bool) (string, error) {
 	if r.finder == nil {
 		return r.resource, nil
 	}
-	return r.finder.find(ctx)
+	resource, namespaced, err := r.finder.find(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case namespace != "" && !namespaced:
+		return "", fmt.Errorf("%s: %w", r.finder.kind, ErrClusterScoped)
+	case namespace == "" && namespaced && one:
+		return "", ErrNoNamespace
+	}
+	return resource, nil
 }
 
 // missed discards what the Resource knows about the kind if err says that the server does not know
@@ -117,7 +128,7 @@ func (r *Resource[T]) accepts() string {
 // open sends a request for a list or a watch. If a server rejects the accepted content types, the
 // Resource requests JSON from then on, which every server speaks.
 func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stream.Response, error) {
-	resource, err := r.plural(ctx)
+	resource, err := r.plural(ctx, r.namespace, false)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +169,7 @@ func (r *Resource[T]) reader() *stream.Reader[T] {
 	return &stream.Reader[T]{
 		Resource: r.name, Type: r.codec.Type().String(),
 		NewDecoder: r.newDecoder, Unknown: r.options.unknown,
-		MaxObjectBytes: r.options.maxObjectBytes, Decoders: r.options.decoders, Pool: &r.decoders,
+		MaxObjectBytes: r.options.maxObjectBytes, Decoders: r.options.decoders, Pool: r.decoders,
 		CheckKind: r.expected.check, CheckList: r.expected.checkList, CheckNamespace: r.checkNamespace,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,19 +32,19 @@ var errMetadataOnly = errors.New("T has only metadata, so the server would delet
 // Create creates an object, and returns the server's object. The request goes to the namespace of
 // the client, or to the object's own if the client has none. The object need not state its kind.
 func (r *Resource[T]) Create(ctx context.Context, object T, opts metav1.CreateOptions) (T, error) {
-	return r.write(ctx, change[T]{what: "create", verb: "POST", object: object, opts: &opts})
+	return r.write(ctx, change[T]{what: "create", verb: "POST", object: object, opts: &opts, dryRun: len(opts.DryRun) > 0})
 }
 
 // Update replaces an object by another state with the same resource version, and returns the
 // server's object. The server deletes each field that the object lacks, also fields that T does not
 // have. Patch changes single fields.
 func (r *Resource[T]) Update(ctx context.Context, object T, opts metav1.UpdateOptions) (T, error) {
-	return r.write(ctx, change[T]{what: "update", verb: "PUT", object: object, opts: &opts})
+	return r.write(ctx, change[T]{what: "update", verb: "PUT", object: object, opts: &opts, dryRun: len(opts.DryRun) > 0})
 }
 
 // UpdateStatus is Update for only the status of a resource with a status subresource.
 func (r *Resource[T]) UpdateStatus(ctx context.Context, object T, opts metav1.UpdateOptions) (T, error) {
-	return r.write(ctx, change[T]{what: "update the status of", verb: "PUT", object: object, opts: &opts, subresources: []string{"status"}})
+	return r.write(ctx, change[T]{what: "update the status of", verb: "PUT", object: object, opts: &opts, dryRun: len(opts.DryRun) > 0, subresources: []string{"status"}})
 }
 
 // Apply applies an object by server-side apply in the name of a field manager, and returns the
@@ -55,12 +56,12 @@ func (r *Resource[T]) UpdateStatus(ctx context.Context, object T, opts metav1.Up
 // fields alone, and never from a cached object.
 func (r *Resource[T]) Apply(ctx context.Context, object T, opts metav1.ApplyOptions, subresources ...string) (T, error) {
 	patch := opts.ToPatchOptions()
-	return r.write(ctx, change[T]{what: "apply", verb: "PATCH", object: object, opts: &patch, media: string(types.ApplyPatchType), subresources: subresources})
+	return r.write(ctx, change[T]{what: "apply", verb: "PATCH", object: object, opts: &patch, dryRun: len(opts.DryRun) > 0, media: string(types.ApplyPatchType), subresources: subresources})
 }
 
 // Patch patches the object with a name, and returns the server's object.
 func (r *Resource[T]) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error) {
-	return r.write(ctx, change[T]{what: "patch", verb: "PATCH", name: name, data: data, opts: &opts, media: string(kind), subresources: subresources})
+	return r.write(ctx, change[T]{what: "patch", verb: "PATCH", name: name, data: data, opts: &opts, dryRun: len(opts.DryRun) > 0, media: string(kind), subresources: subresources})
 }
 
 // Delete deletes the object with a name. It returns as soon as the server has accepted the
@@ -96,6 +97,7 @@ type change[T any] struct {
 	data       []byte
 	opts       runtime.Object
 	media      string // empty is JSON
+	dryRun     bool
 
 	subresources []string
 }
@@ -131,6 +133,9 @@ func (r *Resource[T]) write(ctx context.Context, c change[T]) (object T, err err
 	object, err = r.object(ctx, c.verb, resource, request, namespace, c.name)
 	if err != nil {
 		return object, r.failed(c.what, namespace, c.name, err)
+	}
+	if !c.dryRun {
+		ownwrites.Report(ctx, object, false)
 	}
 	return object, nil
 }
@@ -174,16 +179,8 @@ func (r *Resource[T]) place(ctx context.Context, own string) (resource, namespac
 	case r.namespace != "" && r.namespace != own:
 		return "", own, fmt.Errorf("the client is of the namespace %q: %w", r.namespace, ErrOtherObject)
 	}
-	if resource, err = r.plural(ctx); err != nil || r.finder == nil {
-		return resource, namespace, err
-	}
-	switch scoped := r.finder.hasNamespaces(); {
-	case scoped && namespace == "":
-		return "", "", ErrNoNamespace
-	case !scoped && namespace != "":
-		return "", namespace, ErrClusterScoped
-	}
-	return resource, namespace, nil
+	resource, err = r.plural(ctx, namespace, true)
+	return resource, namespace, err
 }
 
 // encode returns the JSON of an object, with its kind.
