@@ -72,7 +72,6 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	}
 	defer c.running.Store(false)
 
-	c.queues.LiveFirst(c.liveFirst)
 	// Workers outlive ctx, so that they can finish. They keep its values.
 	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer onHalt(ctx, func() { stop(ErrHalt) })()

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func lineKey(s string) (store.Key, error) { return store.Key{Name: s}, nil }
 
-func newLines() *eventqueue.Collection[string] {
-	return eventqueue.New(lineKey, eventqueue.WithCompaction(eventqueue.KeepAll), eventqueue.WithBackoff(time.Second, time.Second))
+func newLines(opts ...eventqueue.Option) *eventqueue.Collection[string] {
+	return eventqueue.New(lineKey, append(opts, eventqueue.WithCompaction(eventqueue.KeepAll), eventqueue.WithBackoff(time.Second, time.Second))...)
 }
 
 // feed is a feed of strings: it puts them into a collection, and ends with ctx or,
@@ -174,18 +174,18 @@ func TestEventsAfterAPermanentErrorAreHandled(t *testing.T) {
 }
 
 func TestNewsAreHandledBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
-	for want, opts := range map[string][]Option{
+	for want, opts := range map[string][]eventqueue.Option{
 		"a x y b c d": nil,
-		"a b c d x y": {WithLiveFirst(false)},
+		"a b c d x y": {eventqueue.WithPriority(false)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			lines := newLines()
+			lines := newLines(opts...)
 			var got []string
 			c := New(&feed{into: lines, lines: []string{"a", "b", "c", "d"}}, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
 				<-time.After(time.Second)
 				got = append(got, q.Key().Name)
 				return nil
-			}, opts...)
+			})
 			stop := start(t, c)
 			synctest.Wait()
 			require.NoError(t, lines.Add("x"))

@@ -50,7 +50,7 @@
 //     are not delayed. runtime.Goexit, as in FailNow of a test, counts as a panic.
 //   - C3. An event that fails with an error made by [Permanent] is reported and not retried.
 //   - C4. Live events of an object go before initial additions and resyncs, except for one object
-//     in eight: see [WithLiveFirst]. The events of one object keep their order.
+//     in eight: see [eventqueue.WithPriority]. The events of one object keep their order.
 //   - C5. When ctx ends, the feed stops first. The handler then processes the queue until only
 //     events in back-off are left, or the drain timeout ends. Run returns after the last call has
 //     returned, and its error names the remaining events.

@@ -70,7 +70,7 @@ func (s *shift) trigger(t trigger) {
 	if s.ignoreOwn && s.keep(t) {
 		return
 	}
-	if !s.liveFirst {
+	if !s.byPriority {
 		t.priority = Normal
 	}
 	s.tellTriggered(t)

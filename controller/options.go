@@ -19,7 +19,6 @@ type Option interface {
 
 type options struct {
 	workers      int
-	liveFirst    bool
 	drainTimeout time.Duration
 	logger       *zap.Logger
 	errorHandler func(context.Context, error) // nil for none
@@ -34,7 +33,6 @@ func (f optionFunc) applyToReconciler(o *reconcilerOptions) { f(&o.options) }
 func defaultOptions() options {
 	return options{
 		workers:      1,
-		liveFirst:    true,
 		drainTimeout: DefaultDrainTimeout,
 		logger:       zap.NewNop(),
 	}
@@ -52,14 +50,6 @@ func newOptions(opts []Option) options {
 // 1, as in the series; less counts as 1.
 func WithWorkers(n int) Option {
 	return optionFunc(func(o *options) { o.workers = n })
-}
-
-// WithLiveFirst sets whether objects with live events are handled before objects with only initial
-// additions or resyncs. The default is yes; one object in eight is then still one of the latter.
-// For a controller it overrides [eventqueue.WithLiveFirst] when Run begins. For a reconciler it
-// does not affect the priority of a [Result].
-func WithLiveFirst(on bool) Option {
-	return optionFunc(func(o *options) { o.liveFirst = on })
 }
 
 // WithDrainTimeout sets how long Run continues with the queue after the feed has stopped or, for a

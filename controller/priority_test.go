@@ -118,7 +118,7 @@ func TestPriorityOfTheNextCall(t *testing.T) {
 	}{
 		"high":                   {result: Result{RequeueAfter: time.Second, Priority: High}, want: "r123"},
 		"low":                    {result: Result{RequeueAfter: time.Second, Priority: Low}, want: "123r"},
-		"high, all events equal": {result: Result{RequeueAfter: time.Second, Priority: High}, want: "r123", opts: []ReconcilerOption{WithLiveFirst(false)}},
+		"high, all events equal": {result: Result{RequeueAfter: time.Second, Priority: High}, want: "r123", opts: []ReconcilerOption{WithPriority(false)}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
@@ -209,7 +209,7 @@ func TestPriorityOfALaterCallIsNotThatOfOneBefore(t *testing.T) {
 func TestNewsGoBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
 	for want, opts := range map[string][]ReconcilerOption{
 		"axbcd": nil,
-		"abcdx": {WithLiveFirst(false)},
+		"abcdx": {WithPriority(false)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)

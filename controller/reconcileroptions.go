@@ -27,6 +27,7 @@ type reconcilerOptions struct {
 	sources    []source // the secondary ones
 	timeout    time.Duration
 	visibility time.Duration // 0 or less means no wait
+	byPriority bool          // live events go first
 	ignoreOwn  bool
 	resync     time.Duration // of the primary informer; 0 or less for none
 	limiter    workqueue.TypedRateLimiter[store.Key]
@@ -42,12 +43,20 @@ func newReconcilerOptions(opts []ReconcilerOption) reconcilerOptions {
 	o := reconcilerOptions{
 		options:    defaultOptions(),
 		visibility: DefaultVisibilityTimeout,
+		byPriority: true,
 		limiter:    workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](DefaultBackoff, DefaultBackoffLimit),
 	}
 	for _, opt := range opts {
 		opt.applyToReconciler(&o)
 	}
 	return o
+}
+
+// WithPriority sets whether keys with live events are reconciled before keys with only initial
+// additions or resyncs. The default is yes; one key in eight is then still one of the latter. It
+// does not affect the priority of a [Result]. For a controller, see [eventqueue.WithPriority].
+func WithPriority(on bool) ReconcilerOption {
+	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.byPriority = on })
 }
 
 // WithTimeout sets how long one call of the reconcile function may take. Its context then ends with

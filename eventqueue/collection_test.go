@@ -198,7 +198,7 @@ func TestEachKeepsTheFailedEventAndTheLaterOnes(t *testing.T) {
 
 func TestOneCommitWakesAsManyAsItHasWorkFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newThings(WithLiveFirst(true))
+		c := newThings(WithPriority(true))
 		var taken sync.WaitGroup
 		for range 3 {
 			taken.Go(func() {

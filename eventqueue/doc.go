@@ -36,8 +36,8 @@
 //
 // # Guarantees
 //
-//   - queue-E1: The events of an object come in the order in which they happened. Objects
-//     come in the order of their first event.
+//   - queue-E1: The events of an object come in the order in which they happened. Objects of
+//     the same priority come in the order of their first event.
 //   - queue-E2: At most one queue of a key is out at a time. Keys run in parallel; one key
 //     never does.
 //   - queue-E3: The first event of a queue starts from the object that was last acknowledged:
@@ -56,9 +56,10 @@
 //
 // # Order
 //
-// Objects come in the order of their first event. [WithLiveFirst] and [Collection.LiveFirst] change
-// this order: objects with live events come before objects that have only events of the first list
-// or of a resync. One queue in eight still belongs to the second group, so that it does not starve.
+// Objects with live events come before objects that have only events of the first list or of a
+// resync. One queue in eight still belongs to the second group, so that it does not starve. Within a
+// group, objects come in the order of their first event. Under [WithPriority](false), there is only
+// one group.
 //
 // Break, return and [Queue.Requeue] put an object back in front of its group. A failed object goes
 // to the end of its group when its back-off is over. After a [Permanent] error, the remaining

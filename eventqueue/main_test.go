@@ -29,10 +29,9 @@ func at(name, uid string, version int) *thing {
 	return &thing{name, types.UID(uid), fmt.Sprint(version)}
 }
 
-// newThings returns a collection that keeps all events unless opts say otherwise, so that
-// a test sees each event that it causes.
+// newThings returns a collection that keeps all events, in one order, unless opts say otherwise.
 func newThings(opts ...Option) *Collection[*thing] {
-	return New(store.ObjectKey[*thing], append([]Option{WithCompaction(KeepAll)}, opts...)...)
+	return New(store.ObjectKey[*thing], append([]Option{WithCompaction(KeepAll), WithPriority(false)}, opts...)...)
 }
 
 func key(name string) store.Key { return store.Key{Name: name} }

@@ -245,7 +245,7 @@ func (w *world) settle(i int, how string, after int) {
 }
 
 func runModel(rt *rapid.T, p policy) {
-	w := &world{c: p.collection(WithBackoff(time.Hour, time.Hour)), con: newConsumer(p), lives: newLives(p)}
+	w := &world{c: p.collection(WithBackoff(time.Hour, time.Hour), WithPriority(rapid.Bool().Draw(rt, "priority"))), con: newConsumer(p), lives: newLives(p)}
 	c := w.c
 	defer c.Close()
 	defer c.cache.Follow(w.lives)()
@@ -275,10 +275,9 @@ func runModel(rt *rapid.T, p policy) {
 			w.version++
 			require.NoError(rt, c.Replace(next, strconv.Itoa(w.version)))
 		},
-		"release":    func(*rapid.T) { releaseAll(c) },
-		"resync":     func(*rapid.T) { c.Resync() },
-		"live first": func(rt *rapid.T) { c.LiveFirst(rapid.Bool().Draw(rt, "on")) },
-		"take":       func(rt *rapid.T) { w.takeOne(rt) },
+		"release": func(*rapid.T) { releaseAll(c) },
+		"resync":  func(*rapid.T) { c.Resync() },
+		"take":    func(rt *rapid.T) { w.takeOne(rt) },
 		"settle": func(rt *rapid.T) {
 			if len(w.out) == 0 {
 				rt.Skip()

@@ -8,7 +8,7 @@ type Option interface{ apply(*options) }
 type options struct {
 	compaction Compaction
 	backoff    backoff
-	liveFirst  bool
+	priority   bool
 	observer   func(TakeInfo) // nil if there is none
 }
 
@@ -17,7 +17,7 @@ type optionFunc func(*options)
 func (f optionFunc) apply(o *options) { f(o) }
 
 func newOptions(opts []Option) options {
-	o := options{compaction: KeepLatest, backoff: backoff{base: 100 * time.Millisecond, limit: time.Minute}}
+	o := options{compaction: KeepLatest, priority: true, backoff: backoff{base: 100 * time.Millisecond, limit: time.Minute}}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
@@ -44,8 +44,10 @@ func WithBackoff(base, limit time.Duration) Option {
 	})
 }
 
-// WithLiveFirst sets whether objects with live events come before objects that have only initial or
-// resync events: see [Collection.LiveFirst]. The default is no.
-func WithLiveFirst(on bool) Option {
-	return optionFunc(func(o *options) { o.liveFirst = on })
+// WithPriority sets whether objects with live events come before objects that have only events of
+// the first list or of a resync, which come in thousands. One queue in eight still belongs to the
+// second group, so that it does not starve. The events of one object keep their order in any case.
+// The default is yes.
+func WithPriority(on bool) Option {
+	return optionFunc(func(o *options) { o.priority = on })
 }

@@ -4,28 +4,6 @@ package eventqueue
 // the keys without live events.
 const share = 8
 
-// LiveFirst sets whether objects with live events come before objects that have only events of the
-// first list or of a resync, which come in thousands. One queue in eight still belongs to the
-// second group, so that it does not starve. The events of one object keep their order in any case.
-// [WithLiveFirst] sets it from the beginning. A controller turns it on by default.
-func (c *Collection[T]) LiveFirst(on bool) {
-	c.lock()
-	defer c.mu.Unlock()
-	if c.isClosed() || c.liveFirst == on {
-		return
-	}
-	c.liveFirst = on
-	from := &c.ready[0]
-	if !on {
-		from = &c.ready[1]
-	}
-	for p := from.next; p != from; {
-		next := p.next
-		c.reclassLocked(p.of)
-		p = next
-	}
-}
-
 func (c *Collection[T]) emptyRings() {
 	for i := range c.ready {
 		ring := &c.ready[i]
@@ -36,7 +14,7 @@ func (c *Collection[T]) emptyRings() {
 // ringOf returns the ring in which a key waits: the second one if it has no live event and live
 // events come first, and else the first one.
 func (c *Collection[T]) ringOf(k *keyState[T]) *place[T] {
-	if c.liveFirst && !k.waiting.live {
+	if c.priority && !k.waiting.live {
 		return &c.ready[1]
 	}
 	return &c.ready[0]

@@ -40,23 +40,11 @@ func listed(t *testing.T, opts ...Option) *Collection[*thing] {
 
 func TestNewsWaitInLineUnlessTheyGoFirst(t *testing.T) {
 	assert.Equal(t, "a b c d e f g h i x y", takeAll(t, listed(t)))
-	assert.Equal(t, "x y a b c d e f g h i", takeAll(t, listed(t, WithLiveFirst(true))))
-}
-
-func TestLiveFirstCanBeTurnedOnAndOff(t *testing.T) {
-	c := listed(t)
-	c.LiveFirst(true)
-	assert.Equal(t, "x", take(t, c).Key().Name)
-	c.LiveFirst(false)
-	require.NoError(t, c.Update(at("a", "a", 4)))
-	require.NoError(t, c.Add(at("z", "z", 5)))
-	assert.Equal(t, "y a b c d e f g h i z", takeAll(t, c))
-	c.Close()
-	c.LiveFirst(true)
+	assert.Equal(t, "x y a b c d e f g h i", takeAll(t, listed(t, WithPriority(true))))
 }
 
 func TestNewsOfAnInitialObjectTakeItsInitialEventAlong(t *testing.T) {
-	c := listed(t, WithLiveFirst(true))
+	c := listed(t, WithPriority(true))
 	require.NoError(t, c.Update(at("c", "c", 4)))
 	take(t, c).Done()
 	take(t, c).Done()
@@ -68,7 +56,7 @@ func TestNewsOfAnInitialObjectTakeItsInitialEventAlong(t *testing.T) {
 }
 
 func TestFailedNewsTakeLaterInitialEventsAlong(t *testing.T) {
-	c := newThings(WithLiveFirst(true))
+	c := newThings(WithPriority(true))
 	require.NoError(t, c.Add(at("a", "a", 1)))
 	a := take(t, c)
 	require.NoError(t, c.Replace([]*thing{at("b", "b", 2), at("a", "a", 2)}, "2"))
@@ -77,7 +65,7 @@ func TestFailedNewsTakeLaterInitialEventsAlong(t *testing.T) {
 }
 
 func TestResyncCanWait(t *testing.T) {
-	c := listed(t, WithLiveFirst(true))
+	c := listed(t, WithPriority(true))
 	takeAll(t, c)
 	c.Resync()
 	require.NoError(t, c.Update(at("h", "h", 4)))
@@ -86,7 +74,7 @@ func TestResyncCanWait(t *testing.T) {
 }
 
 func TestWhatARelistBringsToLightIsNews(t *testing.T) {
-	c := listed(t, WithLiveFirst(true))
+	c := listed(t, WithPriority(true))
 	takeAll(t, c)
 	c.Resync()
 	require.NoError(t, c.Replace([]*thing{at("z", "z", 9)}, "9"))
@@ -98,7 +86,7 @@ func TestWhatARelistBringsToLightIsNews(t *testing.T) {
 }
 
 func TestWhatCanWaitGetsItsShare(t *testing.T) {
-	c := newThings(WithLiveFirst(true))
+	c := newThings(WithPriority(true))
 	require.NoError(t, c.Replace([]*thing{at("a", "a", 1), at("b", "b", 1), at("c", "c", 1)}, "1"))
 	var order strings.Builder
 	for i := range 30 {
@@ -113,13 +101,13 @@ func TestWhatCanWaitGetsItsShare(t *testing.T) {
 }
 
 func TestFailedNewsStayNews(t *testing.T) {
-	c := listed(t, WithLiveFirst(true))
+	c := listed(t, WithPriority(true))
 	x := take(t, c)
 	require.Equal(t, "x", x.Key().Name)
 	x.Requeue()
 	assert.Equal(t, "x", take(t, c).Key().Name, "in front")
 
-	c = listed(t, WithLiveFirst(true), WithBackoff(time.Hour, time.Hour))
+	c = listed(t, WithPriority(true), WithBackoff(time.Hour, time.Hour))
 	x = take(t, c)
 	x.Fail(errors.New("no"))
 	releaseAll(c)
@@ -160,11 +148,6 @@ func TestKeyWhoseTurnCameWhileItWasOutIsNext(t *testing.T) {
 		"failed":           {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["a"].Fail(no); q["b"].Fail(no) }, "b a d e"},
 		"put back":         {func(_ *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done(); q["a"].Requeue() }, "a b d e"},
 		"merged away":      {func(c *Collection[*thing], q map[string]*Queue[*thing]) { q["b"].Done() }, "b d e"},
-		"turned to live news": {func(c *Collection[*thing], q map[string]*Queue[*thing]) {
-			c.LiveFirst(true)
-			q["a"].Done()
-			q["b"].Done()
-		}, "b a d e"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newThings()

@@ -97,7 +97,7 @@ func TestStorm(t *testing.T) {
 }
 
 func runStorm(t *testing.T, p policy, seed uint64) {
-	c := p.collection(WithLiveFirst(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
+	c := p.collection(WithPriority(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
 	defer c.Close()
 	said := &history{policy{}, map[store.Key][]*thing{}}
 	defer c.cache.Follow(said)()
@@ -168,7 +168,7 @@ func TestStormThatIsClosed(t *testing.T) {
 }
 
 func runClosedStorm(t *testing.T, p policy, seed uint64) {
-	c := p.collection(WithLiveFirst(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
+	c := p.collection(WithPriority(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
 	s := &storm{con: newConsumer(p), running: map[store.Key]bool{}, random: rand.New(rand.NewPCG(seed, 2))}
 	var over atomic.Bool
 	var ended sync.WaitGroup

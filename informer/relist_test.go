@@ -141,7 +141,7 @@ func hammer(t *testing.T, random *rand.Rand) {
 		}), opts...)
 	}
 	join(all, 0, WithCompaction(eventqueue.KeepAll))
-	join(all, 3*time.Second, WithResync(time.Minute), WithLiveFirst(true))
+	join(all, 3*time.Second, WithResync(time.Minute), WithPriority(true))
 	join(odd, 500*time.Millisecond)
 	stop := start(t, i)
 	for n := range 400 {

@@ -98,7 +98,7 @@ func TestLiveEventsGoFirstForThoseWhoWantIt(t *testing.T) {
 		i := newPods()
 		var fifo, live diary
 		i.Handle(fifo.funcs())
-		i.Handle(live.funcs(), WithLiveFirst(true))
+		i.Handle(live.funcs(), WithPriority(true))
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
 		require.NoError(t, i.cache.Add(pod("news", "u3", 2)))
 		stop := start(t, i)

@@ -31,7 +31,7 @@ func newSubscriptionOptions(of common, opts []SubscriptionOption) subscriptionOp
 	informer, logger := of.name, of.logger
 	of.name, of.logger = "", nil
 	of.observed = false // a subscriber's own observers take the place of the informer's
-	o := subscriptionOptions{common: of, queueing: []eventqueue.Option{eventqueue.WithCompaction(eventqueue.KeepLatest)}}
+	o := subscriptionOptions{common: of, queueing: []eventqueue.Option{eventqueue.WithPriority(false)}}
 	for _, opt := range opts {
 		opt.applyToSubscription(&o)
 	}
@@ -62,10 +62,10 @@ func WithBackoff(base, limit time.Duration) SubscriptionOption {
 	return queueOption(eventqueue.WithBackoff(base, limit))
 }
 
-// WithLiveFirst sets whether objects with live events go before objects with only initial additions
+// WithPriority sets whether objects with live events go before objects with only initial additions
 // and resyncs. One object in eight is then still one of the latter. The default is no.
-func WithLiveFirst(on bool) SubscriptionOption {
-	return queueOption(eventqueue.WithLiveFirst(on))
+func WithPriority(on bool) SubscriptionOption {
+	return queueOption(eventqueue.WithPriority(on))
 }
 
 // WithResync queues every object for the subscriber once in each period. The event is a

@@ -220,7 +220,7 @@ func TestEverySubscriberOutlivesAStorm(t *testing.T) {
 	quick := []*ledger{
 		{name: "quick"},
 		{name: "every state", opts: []informer.SubscriptionOption{informer.WithCompaction(eventqueue.KeepAll)}},
-		{name: "live first, resynced", opts: []informer.SubscriptionOption{informer.WithLiveFirst(true), informer.WithResync(10 * time.Second)}},
+		{name: "live first, resynced", opts: []informer.SubscriptionOption{informer.WithPriority(true), informer.WithResync(10 * time.Second)}},
 		{name: "some", keep: isEven},
 		{name: "failing", fail: 100},
 		{name: "pulling", pulls: true},
