@@ -143,11 +143,13 @@ func (c *Cache[T]) mutateTable(mutations []mutation[T]) {
 // the tree, and e.old has the previous state. put never swaps an entry that an earlier mutation of
 // this commit stored, because the followers still need its state.
 func (c *Cache[T]) put(e *mutation[T], place *btree.PathHint) (kept bool) {
-	e.nsMap = c.nsMapOf(e.key, 0)
+	if e.nsMap == nil {
+		e.nsMap = c.nsMapOf(e.key, 0)
+	}
 	e.new.space = e.nsMap.space
 	// An entry of the table is also in the tree, unless this commit changed it. Then its epoch is
 	// uncommitted.
-	if held := e.nsMap.objects[e.key.Name].entry; held != nil && held.epoch == c.epoch {
+	if held := e.old; held != nil && held.epoch == c.epoch {
 		*held, *e.new = *e.new, *held
 		e.old, e.new, e.oldIsFree = e.new, held, true
 		held.epoch = uncommitted
@@ -190,9 +192,7 @@ func (c *Cache[T]) compact() {
 func (c *Cache[T]) tell(p *Partition[T], s *txn[T]) {
 	changes := c.scratch.commit.Changes[:0]
 	for i := range s.mutations {
-		m := &s.mutations[i]
-		m.outOfScope = m.outOfScope || s.outOfScope
-		changes = m.appendChanges(changes)
+		changes = s.mutations[i].appendChanges(changes)
 	}
 	commit := &c.scratch.commit
 	*commit = Commit[T]{

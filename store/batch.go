@@ -101,7 +101,7 @@ func (p *Partition[T]) BeginBatch(self Store[T], replace bool) Batch[T] {
 	case self != Store[T](p):
 		return nil
 	case replace:
-		return newReplace(p, true, 0)
+		return &replaceBatch[T]{of: p, streamed: true}
 	}
 	return &watchBatch[T]{of: p}
 }

@@ -49,6 +49,9 @@ func (e *entry[T]) held() (Version, bool) {
 	return e.known(), true
 }
 
+// is reports whether there is an entry that has a version.
+func (e *entry[T]) is(version Version) bool { return e != nil && e.known().Equal(version) }
+
 // setVersion sets the version that a write gave, if it gave one.
 func (e *entry[T]) setVersion(version Version) {
 	if version != (Version{}) {

@@ -122,7 +122,7 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	}
 	var gone []mutation[T]
 	for e := range (&Partition[T]{of: c, scope: &scope}).held() {
-		gone = append(gone, mutation[T]{key: e.key()})
+		gone = append(gone, mutation[T]{key: e.key(), outOfScope: true})
 	}
 	c.mu.Lock()
 	c.published.Store(nil)
@@ -148,7 +148,7 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	c.mu.Unlock()
 	c.watches.partitionsChanged()
 
-	s := txn[T]{origin: Watch, outOfScope: true, mutations: gone, resourceVersion: c.whole.resourceVersion}
+	s := txn[T]{origin: Watch, mutations: gone, resourceVersion: c.whole.resourceVersion}
 	c.commit(c.whole, &s)
 	return nil
 }

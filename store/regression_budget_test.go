@@ -115,7 +115,7 @@ func TestListKeepsNoStatesThatItSupersedes(t *testing.T) {
 	for n := range 20 * maxScratch { // in the order of keys
 		require.NoError(t, batch.Write(deleting(pod("z", fmt.Sprintf("%06d", n), "u", "1"))))
 	}
-	assert.LessOrEqual(t, len(batch.(*replaceBatch[*corev1.Pod]).all), 4*maxScratch)
+	assert.LessOrEqual(t, len(batch.(*replaceBatch[*corev1.Pod]).writes), 4*maxScratch)
 	require.NoError(t, batch.Commit("9"))
 	assert.Equal(t, 10, c.Len())
 	assert.Equal(t, 10, values())
@@ -137,20 +137,6 @@ func TestBudgetCountsTheLastWordOnAKeyOfAList(t *testing.T) {
 	assert.Equal(t, []string{"b"}, namesOf(c))
 	assert.Equal(t, "9", c.ResourceVersion())
 	assert.Zero(t, gathered())
-}
-
-func TestListForgivesAKeyThatFitsAfterAll(t *testing.T) {
-	c, _ := limited(t, 100)
-	batch, err := begun(c)
-	require.NoError(t, err)
-	for range 2 {
-		for n := range maxOverBudget {
-			require.NoError(t, batch.Write(adding(sized("a", 101, n))))
-		}
-		require.NoError(t, batch.Write(adding(sized("a", 1, 1))))
-	}
-	require.NoError(t, batch.Commit("9"))
-	assert.Equal(t, []string{"a"}, namesOf(c))
 }
 
 func TestEndlessListOfNamelessObjectsEnds(t *testing.T) {

@@ -36,11 +36,11 @@ func (p *Partition[T]) normalize(key Key) (Key, error) {
 
 // checkOwner returns an error if this partition must not write the object: the object is outside of
 // the scope, or belongs to another partition. A partition cannot check the shard of an object
-// without a version. The caller holds writer.
+// without a UID. The caller holds writer.
 func (p *Partition[T]) checkOwner(key Key, version Version) error {
 	if p.scope != nil || key == (Key{}) {
 		key, err := p.normalize(key)
-		if err == nil && version != (Version{}) && !p.inShard(key, version) {
+		if err == nil && version.UID != "" && !p.inShard(key, version) {
 			err = fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
 		}
 		return err

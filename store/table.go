@@ -45,12 +45,19 @@ func (t *table[T]) get(key Key) (object T, ok bool) {
 	return object, ok
 }
 
+// find returns the nsMap and the entry of a key, or nil.
+func (t *table[T]) find(key Key) (*nsMap[T], *entry[T]) {
+	s := t.nsMap(key)
+	if s == nil {
+		return nil, nil
+	}
+	return s, s.objects[key.Name].entry
+}
+
 // entry returns the entry of a key, or nil.
 func (t *table[T]) entry(key Key) *entry[T] {
-	if s := t.nsMap(key); s != nil {
-		return s.objects[key.Name].entry
-	}
-	return nil
+	_, e := t.find(key)
+	return e
 }
 
 // nsMap returns the nsMap of a key, or nil.

@@ -113,11 +113,11 @@ func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 
 // known returns the key and the version of an object to wait for.
 func (p *Partition[T]) known(object T) (Key, Version, error) {
-	key, version, err := p.identify(&Write[T]{Type: Addition, Object: object})
-	if err == nil && version.ResourceVersion == "" {
-		err = errNoVersion
+	w := p.identify(&Write[T]{Type: Addition, Object: object})
+	if w.err == nil && w.version.ResourceVersion == "" {
+		w.err = errNoVersion
 	}
-	return key, version, p.waitError(key, version.ResourceVersion, err)
+	return w.key, w.version, p.waitError(w.key, w.version.ResourceVersion, w.err)
 }
 
 // WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each partition, including

@@ -9,14 +9,14 @@ import (
 type txn[T any] struct {
 	origin     Origin
 	initial    bool
-	outOfScope bool // the deleted objects still exist on the server
 	mutations  []mutation[T]
+	rejections []Rejection
 
 	// resourceVersion is the partition's version after the commit. seen is the version up to which
 	// the partition has received every change, rejected objects included.
 	resourceVersion string
 	seen            string
-	replaced        bool
+	replaced        bool // by a list
 	// lowered is true if the list has a lower version than the partition, as after a restore of the
 	// API server from a backup. The commit then takes the version of the list, or none if the list
 	// has a rejected object.
@@ -25,8 +25,8 @@ type txn[T any] struct {
 
 // mutation is the change that a commit makes under one key. It stores new, or removes the current
 // entry if new is nil. final is the last state of a deleted object, if the server reported it.
-// mutateTrees sets old to the entry that it replaced or removed. A mutation without old and new
-// changed nothing.
+// With new, old is the entry of the table at first. mutateTrees sets old to the entry that it
+// replaced or removed. A mutation without old and new changed nothing.
 type mutation[T any] struct {
 	key             Key
 	old, new, final *entry[T]
@@ -81,7 +81,7 @@ func (p *Partition[T]) DeleteKey(key Key) error {
 
 // Replace implements [Store]: see [Cache.Replace]. Objects outside of the scope stay.
 func (p *Partition[T]) Replace(objects []T, resourceVersion string) error {
-	b := newReplace(p, false, len(objects))
+	b := &replaceBatch[T]{of: p, writes: make([]write[T], 0, len(objects))}
 	for i := range objects {
 		if err := b.Write(Write[T]{Type: Addition, Object: objects[i]}); err != nil {
 			break // Commit returns it
@@ -102,6 +102,34 @@ func (p *Partition[T]) ResourceVersion() string {
 	return p.resourceVersion
 }
 
+// write is a [Write] whose key and version the partition knows.
+type write[T any] struct {
+	key     Key
+	version Version
+	object  T     // zero if err is set
+	err     error // why the cache must reject the write
+	what    action
+
+	given      bool // the Write gives the version
+	outOfScope bool // see Write
+
+	// entry is the entry that prepare made, or the last state of a deleted object; nil for none.
+	// indexes is the number of indexes whose terms it has. Cache.writer guards the terms.
+	entry   *entry[T]
+	indexes int
+
+	share int64 // of a list: see Budget.gather
+}
+
+// action says what a write does under its key.
+type action uint8
+
+const (
+	isStored action = iota
+	isDeleted
+	isKept // a list has the version that the cache holds
+)
+
 // apply makes writes of a watch in one commit. The resource version is as in [Batch].
 func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 	c := p.of
@@ -111,99 +139,107 @@ func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 		return p.scopeError(errDropped)
 	}
 	s := txn[T]{origin: Watch, resourceVersion: p.resourceVersion, mutations: c.scratch.mutations[:0]}
-	var rejections []Rejection
 	c.budget.begin()
 	for i := range writes {
-		if r := p.stage(&s, &writes[i]); r != nil {
-			rejections = append(rejections, *r)
-		}
+		w := p.identify(&writes[i])
+		p.stage(&s, &w)
 	}
 	p.advance(&s, Key{}, resourceVersion)
 	if len(s.mutations) > 0 || s.resourceVersion != p.resourceVersion || s.seen != "" && s.seen != p.resourceVersion {
 		c.commit(p, &s)
 	}
-	return rejectedError(rejections)
+	return rejectedError(s.rejections)
 }
 
-// stage adds a write to a txn, or returns a rejection. The caller holds writer.
-func (p *Partition[T]) stage(s *txn[T], w *Write[T]) *Rejection {
+// stage adds a write to a txn, as a mutation or as a rejection. The caller holds writer.
+func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 	c := p.of
-	key, version, err := p.identify(w)
-	deletion, hasFinal := w.Err == nil && w.Type == Deletion, w.FinalStateKnown && err == nil
-	owned := version
-	if deletion && !w.FinalStateKnown {
-		owned = Version{} // the version of the deletion, without a UID
+	if err := p.checkOwner(w.key, w.version); err != nil {
+		if !errors.Is(w.err, ErrOutOfScope) {
+			w.err = errors.Join(err, w.err)
+		}
+		// No later write of this partition would clear the key, so rejected does not get it.
+		s.rejections = append(s.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
+		return
 	}
-	ownerErr := p.checkOwner(key, owned)
-	if ownerErr != nil {
-		err = errors.Join(ownerErr, w.Err)
-	} else if deletion && w.Key != (Key{}) {
-		err = nil // the last state may be bad, because the key is enough
-	}
+	nsMap, held := c.table.find(w.key)
 	switch {
-	case err != nil:
-	case deletion:
-		m := mutation[T]{key: key, outOfScope: w.OutOfScope}
-		if hasFinal {
-			m.final = &entry[T]{object: w.Object}
-			m.final.setVersion(w.Version)
+	case w.err != nil:
+	case w.what == isDeleted:
+		p.remove(s, mutation[T]{key: w.key, final: w.entry, outOfScope: w.outOfScope}, w.version.ResourceVersion)
+		return
+	case w.what == isKept:
+		if _, taken := p.takenOver[w.key]; taken || held != nil {
+			return
 		}
-		p.remove(s, m, version.ResourceVersion)
-		return nil
-	case p.outdated(key, version):
-		p.advance(s, key, version.ResourceVersion)
-		return nil
+		w.err = ErrNotHeld
+	case s.replaced && held.is(w.version):
+		return
+	case p.outdated(w.key, w.version):
+		p.advance(s, w.key, w.version.ResourceVersion)
+		return
 	default:
-		var e *entry[T]
-		if e, err = c.prepare(key, w.Object, w.Version); err != nil {
+		if w.err = c.prepare(w, held); w.err != nil {
 			break
 		}
-		if err = c.budget.admit(c, key, w.Object); err != nil {
-			c.release(e.terms())
+		if w.err = c.budget.admit(c, w.key, w.object); w.err != nil {
 			break
 		}
-		s.mutations = append(s.mutations, mutation[T]{key: key, new: e})
-		p.advance(s, key, version.ResourceVersion)
-		return nil
+		s.mutations = append(s.mutations, mutation[T]{key: w.key, old: held, new: w.entry, nsMap: nsMap})
+		w.entry = nil
+		p.advance(s, w.key, w.version.ResourceVersion)
+		return
 	}
-	if ownerErr == nil { // else no later write here would clear the key
-		c.mu.Lock()
-		p.rejected.add(key)
-		c.mu.Unlock()
-	}
-	return &Rejection{Key: key, Version: version, Err: err}
+	c.free(w)
+	c.mu.Lock()
+	p.rejected.add(w.key)
+	c.mu.Unlock()
+	s.rejections = append(s.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
 }
 
-// identify returns the key and the version of a write, and the error for which the store must
-// reject its object. With an error, it returns the parts that it knows.
-func (p *Partition[T]) identify(w *Write[T]) (key Key, version Version, err error) {
-	override, overrideErr := p.normalize(w.Key)
+// identify derives the key and the version of a write, and the error for which the store must
+// reject it. With an error, it sets the parts that it knows.
+func (p *Partition[T]) identify(from *Write[T]) (w write[T]) {
+	w.version, w.given, w.outOfScope = from.Version, from.Version != (Version{}), from.OutOfScope
+	w.key, w.err = p.normalize(from.Key)
+	if from.Err == nil && from.Type == Deletion {
+		w.what = isDeleted
+	}
 	switch {
-	case w.Err != nil:
-		return override, w.Version, w.Err
-	case w.Type == Deletion && !w.FinalStateKnown:
-		return override, w.Version, overrideErr
-	case w.Type < Addition || w.Type > Deletion:
-		return override, w.Version, errNoWrite
+	case from.Err != nil:
+		w.err = from.Err
+	case w.what == isDeleted && !from.FinalStateKnown:
+	case from.Type < Addition || from.Type > Deletion:
+		w.err = errNoWrite
+	default:
+		key, version, err := p.of.identify(from.Object)
+		if err == nil {
+			key, err = p.normalize(key)
+		}
+		if !w.given {
+			w.version = version
+		}
+		if from.Key == (Key{}) {
+			w.key = key
+		} else if err == nil && key != w.key {
+			err = fmt.Errorf("%w: it is %.253q, but the write says %.253q; let the KeyFunc of a Transform agree with the store's", ErrBadKey, key, w.key)
+		}
+		switch {
+		case w.what == isStored:
+			w.object, w.err = from.Object, err
+		case err == nil:
+			w.entry = &entry[T]{object: from.Object}
+			w.entry.setVersion(from.Version)
+		case from.Key == (Key{}): // else the last state may be bad, because the key is enough
+			w.err = err
+		}
 	}
-	if key, version, err = identify(p.of.keyOf, p.of.versioned, w.Object); err == nil {
-		key, err = p.normalize(key)
-	}
-	if w.Version != (Version{}) {
-		version = w.Version
-	}
-	if override == (Key{}) {
-		return key, version, err
-	}
-	if err == nil && key != override {
-		err = fmt.Errorf("%w: it is %.253q, but the write says %.253q; let the KeyFunc of a Transform agree with the store's", ErrBadKey, key, override)
-	}
-	return override, version, err
+	return w
 }
 
 // identify derives the key and the version of an object. With an error, it returns the parts that
 // it could derive.
-func identify[T any](keyOf KeyFunc[T], versioned bool, object T) (key Key, version Version, err error) {
+func (c *Cache[T]) identify(object T) (key Key, version Version, err error) {
 	defer func() {
 		// The methods of a nil object without a key panic when VersionOf calls them. The first
 		// error says more than the panic.
@@ -211,48 +247,56 @@ func identify[T any](keyOf KeyFunc[T], versioned bool, object T) (key Key, versi
 			key, version, err = Key{}, knownVersion(object), recovered(value)
 		}
 	}()
-	if key, err = keyOf(object); err == nil && key == (Key{}) {
+	if key, err = c.keyOf(object); err == nil && key == (Key{}) {
 		err = errNoName
 	}
 	if err != nil {
 		key = Key{}
 	}
-	if versioned {
+	if c.versioned {
 		version = VersionOf(object)
 	}
 	return key, version, err
 }
 
-// prepare makes the entry of an object and runs the index functions for it. The caller knows the
-// key and holds writer. It gives a version only if the write gave one.
-func (c *Cache[T]) prepare(key Key, object T, version Version) (e *entry[T], err error) {
+// prepare makes the entry of a write and runs the index functions for its object, again if the cache
+// has a new index. held is the current entry under the key, or nil. The caller holds writer.
+func (c *Cache[T]) prepare(w *write[T], held *entry[T]) (err error) {
+	if w.entry != nil && w.indexes == len(c.indexes) {
+		return nil
+	}
+	c.free(w)
+	terms := c.scratch.terms[:0]
+	for _, x := range c.indexes {
+		if terms, err = x.terms.find(terms, held.section(x.position), w.key, w.object); err != nil {
+			c.release(terms)
+			c.scratch.terms = recycle(terms)
+			return err
+		}
+	}
+	var e *entry[T]
 	if last := len(c.scratch.entries) - 1; last >= 0 {
 		e, c.scratch.entries[last] = c.scratch.entries[last], nil // or the array would keep the object in memory
 		c.scratch.entries = c.scratch.entries[:last]
 	} else {
 		e = new(entry[T])
 	}
-	e.name, e.object = key.Name, object
-	if version != (Version{}) && (!c.versioned || version != knownVersion(object)) {
-		e.setVersion(version)
+	e.name, e.object = w.key.Name, w.object
+	if w.given && (!c.versioned || w.version != knownVersion(w.object)) {
+		e.setVersion(w.version)
 	}
-	if len(c.indexes) == 0 {
-		return e, nil
-	}
-	terms, held := c.scratch.terms[:0], c.table.entry(key)
-	for _, x := range c.indexes {
-		if terms, err = x.terms.find(terms, held.section(x.position), key, object); err != nil {
-			c.release(terms)
-			break
-		}
-	}
-	if err != nil {
-		e = nil
-	} else {
-		e.setTerms(terms)
-	}
+	e.setTerms(terms)
 	c.scratch.terms = recycle(terms)
-	return e, err
+	w.entry, w.indexes = e, len(c.indexes)
+	return nil
+}
+
+// free releases the index values of a write that no txn has.
+func (c *Cache[T]) free(w *write[T]) {
+	if w.entry != nil {
+		c.release(w.entry.terms())
+		w.entry = nil
+	}
 }
 
 // advance records that the partition has received every change up to a resource version. It also
@@ -276,6 +320,6 @@ func (p *Partition[T]) advance(s *txn[T], key Key, resourceVersion string) {
 // KeyOf returns the key that an object has in the cache, whether the cache holds it or not. It
 // returns an error if a write of the object would be rejected with that error.
 func (p *Partition[T]) KeyOf(object T) (Key, error) {
-	key, _, err := p.identify(&Write[T]{Type: Addition, Object: object})
-	return key, err
+	w := p.identify(&Write[T]{Type: Addition, Object: object})
+	return w.key, w.err
 }
