@@ -4,7 +4,52 @@ import (
 	"container/heap"
 	"math/rand/v2"
 	"time"
+
+	"github.com/kubereflector/kubereflector/store"
 )
+
+// AddAfter queues a key in a collection of keys when a delay is over; a delay of 0 or less queues it
+// at once. The event is a Modification of origin [Watch] if live is true, and else of origin
+// [Resync]. The package documentation shows a work queue with it. AddAfter is no method, because
+// only a collection of keys has no object to hand out.
+//
+// A key waits once: of several calls, and of a back-off, the earliest end counts, and live counts if
+// any call says so. While a queue of the key is out, the key waits for it. AddAfter does not write
+// to the collection's cache. It does nothing after [Collection.Close].
+func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
+	c.lock()
+	defer c.mu.Unlock()
+	if c.isClosed() {
+		return
+	}
+	origin := Resync
+	if live {
+		origin = Watch
+	}
+	k, due := c.stateLocked(key), now()+max(delay, 0)
+	b := &k.waiting
+	if !k.waits() {
+		c.beginLocked(k, &record[store.Key]{Event: Event[store.Key]{
+			Type: Modification, Origin: origin, Key: key, Prior: key, PriorKnown: true, Object: key,
+		}}, due)
+	} else {
+		c.counters.merged++
+		b.merged++
+		b.since = min(b.since, due)
+	}
+	if live && !b.live {
+		b.live = true
+		b.events[len(b.events)-1].Origin = origin
+		c.reclassLocked(k)
+	}
+	if delay > 0 {
+		c.delayLocked(k, due)
+		return
+	}
+	c.delayed.remove(k)
+	c.readyLocked(k)
+	c.signalLocked()
+}
 
 // backoff is how long a key waits after it failed.
 type backoff struct{ base, limit time.Duration }
@@ -24,11 +69,17 @@ func (b backoff) delay(failures int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// delayLocked makes a key wait.
-func (c *Collection[T]) delayLocked(k *keyState[T], wait time.Duration) {
-	k.due = now() + wait
+// delayLocked makes a key wait until it is due, unless it is ready or due earlier.
+func (c *Collection[T]) delayLocked(k *keyState[T], due time.Duration) {
+	if k.place.ring != nil || k.heapIndex >= 0 && k.due <= due {
+		return
+	}
+	c.delayed.remove(k)
+	k.due = due
 	heap.Push(&c.delayed, k)
-	c.setTimerLocked()
+	if k.heapIndex == 0 {
+		c.setTimerLocked()
+	}
 }
 
 // setTimerLocked makes the timer fire when the first delayed key is due.
@@ -44,7 +95,7 @@ func (c *Collection[T]) setTimerLocked() {
 	}
 }
 
-// release makes the keys whose back-off is over ready.
+// release makes the keys ready that are due.
 func (c *Collection[T]) release() {
 	c.lock()
 	defer c.mu.Unlock()
@@ -58,7 +109,7 @@ func (c *Collection[T]) release() {
 	c.signalLocked()
 }
 
-// delayed is a heap of the keys in back-off, ordered by due time.
+// delayed is a heap of the keys that wait for a back-off or a delay, ordered by due time.
 type delayed[T any] []*keyState[T]
 
 // remove removes a key, if it is in the heap.

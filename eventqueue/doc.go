@@ -53,6 +53,8 @@
 //   - queue-E9: A Deletion says OutOfScope if the object still exists: its scope was dropped,
 //     or another shard owns it. For any other Deletion, the object was deleted or is not
 //     known to exist.
+//   - queue-E10: A key in back-off or with a delay waits once, until the earliest of these
+//     times, however often it fails or is added.
 //
 // # Order
 //
@@ -95,6 +97,41 @@
 // again, whatever happens to the rest. A queue without remaining events is acknowledged.
 //
 // The end of the body settles the queue. A defer in the surrounding function runs later.
+//
+// # Work queues
+//
+// A reconciler works on keys and reads the objects from caches. Its work queue is a collection of
+// keys, which [AddAfter] fills:
+//
+//	keys := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil },
+//		eventqueue.WithBackoff(5*time.Millisecond, 5*time.Minute))
+//	...
+//	eventqueue.AddAfter(keys, owner, 0, !event.Initial) // for each event of a related object
+//	...
+//	keys.Process(ctx, 4, func(ctx context.Context, queue *eventqueue.Queue[store.Key]) error {
+//		result, err := reconcile(ctx, queue.Key())
+//		if err == nil && result.RequeueAfter > 0 {
+//			eventqueue.AddAfter(keys, queue.Key(), result.RequeueAfter, false)
+//		}
+//		return err
+//	}, report)
+//
+// The collection does what client-go's package workqueue does:
+//
+//	workqueue                  here
+//	Add, AddAfter              AddAfter, with a delay or without
+//	AddRateLimited, Done       the handler returns an error, or Queue.Fail
+//	Forget, Done               the handler returns nil, or Queue.Done
+//	NumRequeues                Queue.Attempt, which counts from 1
+//	priority                   live keys come first: see WithPriority
+//	ShutDownWithDrain          Drain, then Close
+//	metrics                    Stats and WithObserver
+//
+// A live key is one of two priorities. Its queue has an event of origin Watch, and the queue of any
+// other key has an event of origin Resync. A failed key keeps its priority. An AddAfter without a
+// delay ends a back-off. In client-go, a delayed addition comes in addition to an earlier one; here
+// a key waits once, and the earliest time counts. A handler that must not work on a key now returns
+// nil and calls AddAfter again when the key may be handled.
 //
 // # Closing and draining
 //

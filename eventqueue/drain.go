@@ -6,9 +6,9 @@ import (
 )
 
 // Drain waits until no queue is ready and no queue is out, while consumers settle queues. It does
-// not wait for failed keys in back-off.
+// not wait for failed keys in back-off, or for keys that [AddAfter] delays.
 //
-// Drain returns nil if no event is left. Otherwise, also when ctx ended first, it returns a
+// Drain returns nil if no event is left, except events of delayed keys. Otherwise, also when ctx ended first, it returns a
 // [*DrainError] that lists the remaining events. Stop the writer before you call Drain, because
 // Drain also waits for events that come meanwhile. A closed collection holds no events.
 //
@@ -45,13 +45,18 @@ func (c *Collection[T]) wakeDrainersLocked() {
 }
 
 func (c *Collection[T]) leftLocked(cause error) error {
-	if c.keys.len == 0 || c.isClosed() {
+	if c.isClosed() {
 		return nil
 	}
 	e := &DrainError{Cause: cause, Pending: make([]Pending, 0, c.keys.len)}
 	at := now()
 	for k := range c.keys.all() {
-		e.Pending = append(e.Pending, k.pending(at))
+		if k.out != nil || k.heapIndex < 0 || k.failures > 0 { // else only AddAfter delays it
+			e.Pending = append(e.Pending, k.pending(at))
+		}
+	}
+	if len(e.Pending) == 0 {
+		return nil
 	}
 	e.sort()
 	return e

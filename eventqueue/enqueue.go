@@ -152,13 +152,7 @@ func (c *Collection[T]) queueBufferedLocked() {
 
 // enqueueLocked adds an event that came at the given time.
 func (c *Collection[T]) enqueueLocked(r *record[T], wanted bool, came time.Duration) {
-	hash := hashOf(r.Key)
-	k := c.keys.get(r.Key, hash)
-	if k == nil {
-		k = c.free.Get().(*keyState[T])
-		k.key, k.hash = r.Key, hash
-		c.keys.add(k)
-	}
+	k := c.stateLocked(r.Key)
 	switch {
 	case k.waits():
 		if !c.joinLocked(k, r, wanted) {
@@ -168,12 +162,8 @@ func (c *Collection[T]) enqueueLocked(r *record[T], wanted bool, came time.Durat
 		c.counters.merged++ // the handler is working on this very state
 		return
 	default:
-		b := &k.waiting
-		b.first[0] = *r
-		b.first[0].wanted = wanted
-		b.events, b.since, b.live = b.first[:], came, r.live()
-		c.counters.waiting++
-		c.counters.events++
+		c.beginLocked(k, r, came)
+		k.waiting.first[0].wanted = wanted
 	}
 	if r.Origin != Resync {
 		c.delayed.remove(k)
@@ -181,6 +171,27 @@ func (c *Collection[T]) enqueueLocked(r *record[T], wanted bool, came time.Durat
 	if k.heapIndex < 0 {
 		c.readyLocked(k)
 	}
+}
+
+// stateLocked returns the state of a key. It creates the state if necessary.
+func (c *Collection[T]) stateLocked(key store.Key) *keyState[T] {
+	hash := hashOf(key)
+	k := c.keys.get(key, hash)
+	if k == nil {
+		k = c.free.Get().(*keyState[T])
+		k.key, k.hash = key, hash
+		c.keys.add(k)
+	}
+	return k
+}
+
+// beginLocked makes an event wait for a key that has no waiting event.
+func (c *Collection[T]) beginLocked(k *keyState[T], r *record[T], came time.Duration) {
+	b := &k.waiting
+	b.first[0] = *r
+	b.events, b.since, b.live = b.first[:], came, r.live()
+	c.counters.waiting++
+	c.counters.events++
 }
 
 // joinLocked adds an event to the waiting events of a key, and reports whether any remains.

@@ -134,3 +134,30 @@ func ExampleCollection_KeepIf() {
 	// Modification in version 3 on node-2
 	// Modification in version 4 on node-2
 }
+
+// A work queue of keys. A key that must be looked at again comes later; a live key comes first.
+func ExampleAddAfter() {
+	keys := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil })
+	eventqueue.AddAfter(keys, store.Key{Name: "listed"}, 0, false)
+	eventqueue.AddAfter(keys, store.Key{Name: "changed"}, 0, true)
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	again := false
+	keys.Process(ctx, 1, func(_ context.Context, queue *eventqueue.Queue[store.Key]) error {
+		fmt.Println(queue.Key())
+		switch {
+		case queue.Key().Name == "listed":
+		case again:
+			stop()
+		default:
+			again = true
+			eventqueue.AddAfter(keys, queue.Key(), time.Millisecond, false)
+		}
+		return nil
+	}, nil)
+	// Output:
+	// changed
+	// listed
+	// changed
+}

@@ -24,8 +24,8 @@ type keyState[T any] struct {
 	failures int32
 	err      error
 
-	// heapIndex is the key's place in the heap of delayed keys, or -1. due is the end of its
-	// back-off.
+	// heapIndex is the key's place in the heap of delayed keys, or -1. A key in the heap has no place
+	// in a ring. due is the end of its back-off or delay.
 	heapIndex int32
 	due       time.Duration
 

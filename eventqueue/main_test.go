@@ -74,7 +74,7 @@ func collect(q *Queue[*thing]) []Event[*thing] {
 }
 
 // tryTake takes a queue, or returns nil if none is ready.
-func tryTake(c *Collection[*thing]) (*Queue[*thing], error) {
+func tryTake[T any](c *Collection[T]) (*Queue[T], error) {
 	c.lock()
 	defer c.mu.Unlock()
 	if c.isClosed() {
@@ -84,7 +84,7 @@ func tryTake(c *Collection[*thing]) (*Queue[*thing], error) {
 	if k == nil {
 		return nil, nil
 	}
-	q := new(Queue[*thing])
+	q := new(Queue[T])
 	c.handOutLocked(k, q)
 	return q, nil
 }

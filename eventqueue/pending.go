@@ -22,7 +22,7 @@ type Pending struct {
 	// is nil if no attempt failed.
 	Failures int
 	Err      error
-	// RetryIn is the rest of the back-off, or 0 if there is none.
+	// RetryIn is the rest of the back-off or of the delay of [AddAfter], or 0 if there is none.
 	RetryIn time.Duration
 }
 

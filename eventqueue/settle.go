@@ -117,12 +117,14 @@ func (c *Collection[T]) queueUpLocked(k *keyState[T], o outcome) {
 	case o.how == failed:
 		k.failures++
 		k.err = o.err
-		if !k.linked() { // else a live event ended the wait
-			c.delayLocked(k, c.backoff.delay(int(k.failures)))
-		}
+		// No wait if a live event made the key ready.
+		c.delayLocked(k, now()+c.backoff.delay(int(k.failures)))
 	case o.how == done || o.how == gaveUp:
-		c.readyLocked(k) // behind the others, like a failed key
+		if k.heapIndex < 0 { // else AddAfter delayed the key
+			c.readyLocked(k) // behind the others, like a failed key
+		}
 	default:
+		c.delayed.remove(k)
 		k.unlink()
 		ring := c.ringOf(k)
 		k.link(ring.next, ring)

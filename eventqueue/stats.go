@@ -7,10 +7,9 @@ import "time"
 type Stats struct {
 	// Keys is the number of keys that wait or are out.
 	Keys int
-	// Waiting is the number of keys with events that were not handed out, including keys in
-	// back-off.
+	// Waiting is the number of keys with events that were not handed out, including delayed keys.
 	Waiting int
-	// Delayed is the number of keys in back-off.
+	// Delayed is the number of keys that wait for a back-off or for the delay of [AddAfter].
 	Delayed int
 	// InFlight is the number of queues that were handed out and not settled yet.
 	InFlight int

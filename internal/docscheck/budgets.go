@@ -24,7 +24,7 @@ var budgets = map[string]exports{
 	"controller/recorder":                 {10, 5},
 	"controller/shard":                    {34, 11},
 	"controller/write":                    {26, 8},
-	"eventqueue":                          {33, 40},
+	"eventqueue":                          {34, 40},
 	"eventqueue/eventqueuetest":           {9, 3},
 	"informer":                            {56, 50},
 	"informer/clientgo":                   {22, 41},

@@ -1,0 +1,266 @@
+package eventqueue
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func newKeys(opts ...Option) *Collection[store.Key] {
+	return New(func(key store.Key) (store.Key, error) { return key, nil }, opts...)
+}
+
+// readyKeys takes and acknowledges the keys that are ready, in their order.
+func readyKeys(t *testing.T, c *Collection[store.Key]) string {
+	synctest.Wait() // for a delay that just ended
+	var names []string
+	for {
+		q := tryTakeKey(t, c)
+		if q == nil {
+			return strings.Join(names, " ")
+		}
+		names = append(names, q.Key().Name)
+		q.Done()
+	}
+}
+
+func tryTakeKey(t *testing.T, c *Collection[store.Key]) *Queue[store.Key] {
+	q, err := tryTake(c)
+	require.NoError(t, err)
+	return q
+}
+
+func pass(d time.Duration) { <-time.After(d); synctest.Wait() }
+
+func TestAddAfterMakesAKeyReadyAtTheEarliestTime(t *testing.T) {
+	type add struct {
+		name  string
+		after time.Duration
+	}
+	for name, row := range map[string]struct {
+		adds []add
+		want map[time.Duration]string // the ready keys, by the time
+	}{
+		"at once":           {[]add{{"a", 0}, {"b", -1}}, map[time.Duration]string{0: "a b"}},
+		"later":             {[]add{{"a", 2 * time.Second}, {"b", time.Second}}, map[time.Duration]string{time.Second: "b", 2 * time.Second: "a"}},
+		"earlier than said": {[]add{{"a", time.Minute}, {"a", time.Second}, {"a", time.Hour}}, map[time.Duration]string{time.Second: "a"}},
+		"now after all":     {[]add{{"a", time.Minute}, {"a", 0}}, map[time.Duration]string{0: "a"}},
+		"ready already":     {[]add{{"a", 0}, {"a", time.Minute}}, map[time.Duration]string{0: "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newKeys()
+				defer c.Close()
+				for _, a := range row.adds {
+					AddAfter(c, key(a.name), a.after, true)
+				}
+				var passed time.Duration
+				for _, at := range slices.Sorted(maps.Keys(row.want)) {
+					if at > 0 {
+						pass(at - passed - 1)
+						assert.Empty(t, readyKeys(t, c), "before %v", at)
+						pass(1)
+					}
+					passed = at
+					assert.Equal(t, row.want[at], readyKeys(t, c), "at %v", at)
+				}
+				assert.Zero(t, c.Len())
+			})
+		})
+	}
+}
+
+func TestKeyThatIsAddedWhileItIsOutComesAgain(t *testing.T) {
+	for name, row := range map[string]struct {
+		delay  time.Duration
+		settle func(q *Queue[store.Key])
+		again  time.Duration
+	}{
+		"at once, Done":              {0, (*Queue[store.Key]).Done, 0},
+		"at once, Fail":              {0, func(q *Queue[store.Key]) { q.Fail(errNo) }, 0},
+		"later, Done":                {time.Minute, (*Queue[store.Key]).Done, time.Minute},
+		"later than back-off, Fail":  {48 * time.Hour, func(q *Queue[store.Key]) { q.Fail(errNo) }, 24 * time.Hour},
+		"before the back-off, Fail":  {time.Minute, func(q *Queue[store.Key]) { q.Fail(errNo) }, time.Minute},
+		"later, Fail for good":       {time.Minute, func(q *Queue[store.Key]) { q.Fail(Permanent(errNo)) }, time.Minute},
+		"later, Requeue":             {time.Minute, (*Queue[store.Key]).Requeue, 0},
+		"later, Done after the time": {time.Second, func(q *Queue[store.Key]) { pass(time.Minute); q.Done() }, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newKeys(WithBackoff(24*time.Hour, 24*time.Hour))
+				defer c.Close()
+				AddAfter(c, key("a"), 0, true)
+				q := tryTakeKey(t, c)
+				begin := time.Now()
+				AddAfter(c, key("a"), row.delay, false)
+				assert.Nil(t, tryTakeKey(t, c), "it is out")
+				row.settle(q)
+				next, err := c.Take(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, 1, next.Len())
+				if took := time.Since(begin); row.again == 24*time.Hour { // half of it is random
+					assert.True(t, row.again/2 <= took && took <= row.again, took)
+				} else {
+					assert.Equal(t, row.again, took)
+				}
+			})
+		})
+	}
+}
+
+func TestLiveKeysComeFirst(t *testing.T) {
+	c := newKeys()
+	defer c.Close()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		AddAfter(c, key(name), 0, name == "c")
+	}
+	AddAfter(c, key("d"), 0, true)
+	AddAfter(c, key("c"), 0, false) // it stays live
+	var got []string
+	for range 4 {
+		q := tryTakeKey(t, c)
+		got = append(got, fmt.Sprint(q.Key().Name, " ", q.Newest().Origin))
+		q.Done()
+	}
+	assert.Equal(t, []string{"c Watch", "d Watch", "a Resync", "b Resync"}, got)
+	assert.EqualValues(t, 2, c.Stats().Merged)
+}
+
+func TestDelayedKeysAreNeitherDrainedNorOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeys(WithBackoff(time.Hour, time.Hour))
+		AddAfter(c, key("later"), time.Minute, true)
+		assert.NoError(t, c.Drain(t.Context()))
+		s := c.Stats()
+		assert.Equal(t, Stats{Keys: 1, Waiting: 1, Delayed: 1, Events: 1}, s)
+		assert.Equal(t, []Pending{{Key: key("later"), Events: 1, RetryIn: time.Minute}}, c.Pending(1))
+
+		pass(2 * time.Minute)
+		assert.Equal(t, time.Minute, c.Stats().Oldest, "since it was due")
+		tryTakeKey(t, c).Fail(errNo)
+		assert.ErrorIs(t, c.Drain(t.Context()), errNo, "a failed key remains")
+
+		c.Close()
+		AddAfter(c, key("late"), 0, true)
+		assert.Zero(t, c.Len())
+	})
+}
+
+// keyModel is what AddAfter and the ways to settle say of one key.
+type keyModel struct {
+	waits, live bool
+	due         time.Time
+	out         *Queue[store.Key]
+	outLive     bool
+	failures    int
+}
+
+// TestCollectionOfKeysAgainstAModel runs random histories of additions, delays and ways to settle.
+func TestCollectionOfKeysAgainstAModel(t *testing.T) {
+	for seed := range uint64(300) {
+		synctest.Test(t, func(t *testing.T) { runKeys(t, seed) })
+	}
+}
+
+func runKeys(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 7))
+	c := newKeys(WithBackoff(time.Hour, time.Hour), WithPriority(seed%2 == 0))
+	defer c.Close()
+	model := map[string]*keyModel{"a": {}, "b": {}, "c": {}}
+	names := slices.Sorted(maps.Keys(model))
+	take := func() {
+		q := tryTakeKey(t, c)
+		if q == nil {
+			for name, m := range model {
+				require.False(t, m.waits && m.out == nil && !m.due.After(time.Now()), "seed %d: %s is ready", seed, name)
+			}
+			return
+		}
+		m := model[q.Key().Name]
+		require.True(t, m.waits && m.out == nil && !m.due.After(time.Now()), "seed %d: %v is not ready", seed, q.Key())
+		require.Equal(t, 1, q.Len())
+		require.Equal(t, m.failures+1, q.Attempt())
+		require.Equal(t, m.live, q.Newest().Origin == Watch)
+		m.out, m.outLive, m.waits, m.live = q, m.live, false, false
+	}
+	for range 200 {
+		name := names[random.IntN(len(names))]
+		m := model[name]
+		switch op := random.IntN(10); {
+		case op < 3:
+			delay := time.Duration(random.IntN(3)) * 40 * time.Minute
+			live := random.IntN(2) == 0
+			AddAfter(c, key(name), delay, live)
+			if due := time.Now().Add(delay); !m.waits || due.Before(m.due) {
+				m.due = due
+			}
+			m.waits, m.live = true, m.live || live
+		case op < 5:
+			take()
+		case op == 5:
+			pass(time.Duration(random.IntN(60)) * time.Minute)
+		case m.out == nil:
+		case op < 8:
+			m.out.Done()
+			m.out, m.failures = nil, 0
+		case op == 8:
+			m.out.Fail(errNo)
+			m.failures++
+			backoff := time.Now().Add(c.keys.get(key(name), hashOf(key(name))).due - now())
+			if !m.waits || m.due.After(time.Now()) {
+				least, most := time.Now().Add(30*time.Minute), time.Now().Add(time.Hour)
+				if m.waits && m.due.Before(most) {
+					require.False(t, backoff.After(m.due), "seed %d", seed)
+					least = time.Now()
+				}
+				require.False(t, backoff.Before(least) || backoff.After(most), "seed %d", seed)
+				m.due = backoff
+			}
+			m.out, m.waits, m.live = nil, true, m.live || m.outLive
+		default:
+			m.out.Requeue()
+			m.out, m.waits, m.due, m.live = nil, true, time.Now(), m.live || m.outLive
+		}
+		want := Stats{}
+		for _, m := range model {
+			if m.waits {
+				want.Waiting++
+				want.Events++
+			}
+			if m.out != nil {
+				want.InFlight++
+				want.Events++
+			}
+			if m.waits || m.out != nil {
+				want.Keys++
+			}
+			if m.waits && m.due.After(time.Now()) {
+				want.Delayed++
+			}
+		}
+		have := c.Stats()
+		require.Equal(t, want, Stats{Keys: have.Keys, Waiting: have.Waiting, InFlight: have.InFlight, Events: have.Events, Delayed: have.Delayed}, "seed %d", seed)
+	}
+	for _, m := range model {
+		if m.out != nil {
+			m.out.Done()
+			m.out, m.failures = nil, 0
+		}
+	}
+	pass(2 * time.Hour)
+	for range model {
+		take()
+	}
+	for name, m := range model {
+		require.False(t, m.waits, "seed %d: %s was lost", seed, name)
+	}
+}
