@@ -40,18 +40,17 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 	return protocol.Input{}
 }
 
-// takePending takes all pending changes up to the first event of another kind, or that event alone.
+// takePending takes the pending changes up to the first event of another kind, or that event alone.
 // A store without batches of its own receives changes one by one. The objects of one batch that
 // could not be decoded result in one joined error.
 func (r *run[T]) takePending() protocol.Input {
 	n := 0
-	for n < len(r.pending) && r.pending[n].IsChange() {
+	for n < len(r.pending) && r.pending[n].IsChange() && (n == 0 || r.batching) {
 		n++
 	}
-	if n < 2 || !r.batching {
-		next := r.pending[0]
-		r.pending = r.pending[1:]
-		return r.take(next)
+	if n == 0 {
+		r.events, r.pending = r.pending[:1], r.pending[1:]
+		return r.inputOf(&r.events[0])
 	}
 	r.events, r.pending = r.pending[:n], r.pending[n:]
 	in := protocol.Input{Kind: protocol.Changed}
@@ -66,22 +65,17 @@ func (r *run[T]) takePending() protocol.Input {
 	return in
 }
 
-// take converts an event into an input for the protocol.
-func (r *run[T]) take(e source.Event[T]) protocol.Input {
-	r.one[0] = e
-	r.events = r.one[:]
-	r.learnEvent(&e)
-	switch {
-	case e.Cut:
-		return protocol.Input{Kind: protocol.Ended, Err: r.newError(protocol.OpWatch, r.protocol.Position(), e.Err)}
-	case e.Err != nil:
-		failure := r.newError(protocol.OpWatch, r.protocol.Position(), e.Err)
-		if failure.Key == (store.Key{}) {
-			failure.Key = e.Key
-		}
-		return protocol.Input{Kind: protocol.Failed, Err: failure}
-	case e.Type == watch.Bookmark:
+// inputOf converts an event that is no change into an input for the protocol.
+func (r *run[T]) inputOf(e *source.Event[T]) protocol.Input {
+	if e.Err == nil {
 		return protocol.Input{Kind: protocol.Marked, Version: e.ResourceVersion, Closing: e.InitialEventsEnd}
 	}
-	return protocol.Input{Kind: protocol.Changed, Version: e.ResourceVersion, Added: e.Type == watch.Added}
+	failure := r.newError(protocol.OpWatch, r.protocol.Position(), e.Err)
+	if e.Cut {
+		return protocol.Input{Kind: protocol.Ended, Err: failure}
+	}
+	if failure.Key == (store.Key{}) {
+		failure.Key = e.Key
+	}
+	return protocol.Input{Kind: protocol.Failed, Err: failure}
 }

@@ -26,7 +26,6 @@ type run[T Object] struct {
 	cancelWatch context.CancelCauseFunc
 	pending     []source.Event[T] // received events that are not handled yet
 	events      []source.Event[T] // the events of the last input: changes, or a single event of any type
-	one         [1]source.Event[T]
 	batch       store.Batch[T] // of events; empty between commits
 	batching    bool           // the store is a BatchStore
 	alarm       alarm

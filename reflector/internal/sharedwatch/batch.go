@@ -91,70 +91,46 @@ func (h *Batch) Size() int {
 
 // notice returns the notice of event i.
 func (h *Batch) notice(i int, by store.ShardKey) notice {
-	if h.Frames != nil {
-		n := noticeFrame(h.Frames.Format, &h.Frames.Frames[i], by)
-		n.added = h.Frames.Frames[i].Type == string(watch.Added)
-		return n
+	if h.Frames == nil {
+		return noticeEvent(&h.Events[i], by)
 	}
-	n := noticeEvent(&h.Events[i], by)
-	n.added = h.Events[i].Type == watch.Added
-	return n
+	return noticeFrame(h.Frames.Format, &h.Frames.Frames[i], by)
 }
 
 func noticeFrame(format wire.Format, frame *wire.Frame, by store.ShardKey) notice {
-	switch watch.EventType(frame.Type) {
-	case watch.Error:
+	kind := watch.EventType(frame.Type)
+	if kind == watch.Error {
 		return notice{kind: refusing}
-	case watch.Bookmark:
-		var m metav1.PartialObjectMetadata
-		if frame.Object == nil || wire.Unmarshal(format, frame.Object, &m) != nil {
-			return notice{}
+	}
+	if frame.Object == nil || kind != watch.Bookmark && !frame.Single() {
+		return notice{}
+	}
+	if kind != watch.Bookmark {
+		if id, ok := wire.Peek(format, frame.Object); ok {
+			return noticeChange(kind, id.ResourceVersion, id.Namespace, id.UID, by)
 		}
-		return noticeBookmark(&m)
-	case watch.Added, watch.Modified, watch.Deleted:
-	default:
+	}
+	var m metav1.PartialObjectMetadata
+	if wire.Unmarshal(format, frame.Object, &m) != nil || kind != watch.Bookmark && m.Name == "" {
 		return notice{}
 	}
-	if frame.Object == nil || !frame.Single() {
-		return notice{}
-	}
-	id, ok := wire.Peek(format, frame.Object)
-	if !ok {
-		var m metav1.PartialObjectMetadata
-		if wire.Unmarshal(format, frame.Object, &m) != nil || m.Name == "" {
-			return notice{}
-		}
-		return noticeObject(&m, by)
-	}
-	version, ok := source.RevisionOf(id.ResourceVersion)
-	if !ok {
-		return notice{}
-	}
-	n := notice{kind: changing, version: version}
-	if by == store.ByNamespace {
-		n.hash = store.ShardHash(id.Namespace)
-	} else {
-		n.hash = store.ShardHash(id.UID)
-	}
-	return n
+	return noticeObject(kind, &m, by)
 }
 
 func noticeEvent(e *watch.Event, by store.ShardKey) notice {
 	if e.Type == watch.Error {
 		return notice{kind: refusing}
 	}
-	m := source.MetadataOf(e.Object)
-	switch {
-	case m == nil:
-	case e.Type == watch.Bookmark:
-		return noticeBookmark(m)
-	case e.Type == watch.Added || e.Type == watch.Modified || e.Type == watch.Deleted:
-		return noticeObject(m, by)
+	if m := source.MetadataOf(e.Object); m != nil {
+		return noticeObject(e.Type, m, by)
 	}
 	return notice{}
 }
 
-func noticeBookmark(m metav1.Object) notice {
+func noticeObject(kind watch.EventType, m metav1.Object, by store.ShardKey) notice {
+	if kind != watch.Bookmark {
+		return noticeChange(kind, m.GetResourceVersion(), m.GetNamespace(), string(m.GetUID()), by)
+	}
 	version, ok := source.RevisionOf(m.GetResourceVersion())
 	if !ok {
 		return notice{}
@@ -162,16 +138,14 @@ func noticeBookmark(m metav1.Object) notice {
 	return notice{kind: marking, version: version, closing: m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"}
 }
 
-func noticeObject(m metav1.Object, by store.ShardKey) notice {
-	version, ok := source.RevisionOf(m.GetResourceVersion())
-	if !ok {
+// noticeChange returns the notice of a change. It returns a strange one for another type of event.
+func noticeChange[V string | []byte](kind watch.EventType, version, namespace, uid V, by store.ShardKey) notice {
+	revision, ok := source.RevisionOf(version)
+	if !ok || kind != watch.Added && kind != watch.Modified && kind != watch.Deleted {
 		return notice{}
 	}
-	n := notice{kind: changing, version: version}
 	if by == store.ByNamespace {
-		n.hash = store.ShardHash(m.GetNamespace())
-	} else {
-		n.hash = store.ShardHash(string(m.GetUID()))
+		uid = namespace
 	}
-	return n
+	return notice{kind: changing, version: revision, hash: store.ShardHash(uid), added: kind == watch.Added}
 }
