@@ -31,6 +31,7 @@ var contenders = map[string]builder{
 	"ours-protobuf-unmanaged": oursTyped(false, unmanaged),
 	"ours-unstructured":       oursUnstructured,
 	"ours-struct":             oursApplications,
+	"ours-few-fields":         oursFewFields,
 
 	// Without a queue and a handler: the same work as the floors.
 	"store-json":          oursTyped(true, asJSON()...),
