@@ -27,8 +27,8 @@ type KubernetesResourceReflector[T Object] struct {
 	// Only the goroutine of Run uses the fields below. They outlive Run.
 
 	protocol protocol.State
-	// lacking is the error of the objects that the store rejected; nil if it has all objects.
-	lacking error
+	// rejected is the error of the objects that the store rejected; nil if it has all objects.
+	rejected error
 }
 
 // New returns a reflector that fills a store from a client. The reflector does nothing until Run is

@@ -166,8 +166,8 @@ func (r *run[T]) opens() {
 // watches sets the phase to Watching. The error of rejected objects stays in the state.
 func (r *run[T]) watches() {
 	failed := r.status.get().Err != nil
-	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.NextRetry = Watching, r.lacking, 0, time.Time{} })
-	if failed && r.lacking == nil {
+	r.status.set(func(s *State) { s.Phase, s.Err, s.Attempt, s.NextRetry = Watching, r.rejected, 0, time.Time{} })
+	if failed && r.rejected == nil {
 		r.logger.Info("well again", zap.String("resourceVersion", r.store.ResourceVersion()))
 	}
 }

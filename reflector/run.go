@@ -26,11 +26,11 @@ type run[T Object] struct {
 	cancelWatch context.CancelCauseFunc
 	pending     []source.Event[T] // received events that are not handled yet
 	events      []source.Event[T] // the events of the last input: changes, or a single event of any type
-	batch       store.Batch[T] // of events; empty between commits
-	batching    bool           // the store is a BatchStore
+	batch       store.Batch[T]    // of events; empty between commits
+	batching    bool              // the store is a BatchStore
 	alarm       alarm
-	// lackReports bounds the reports of rejected objects.
-	lackReports reportRate
+	// rejections bounds the reports of rejected objects.
+	rejections reportRate
 
 	evidence evidence // of whether the server filters by shard
 	sharding Sharding // as in the state
@@ -117,9 +117,9 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		r.streamsOff(r.wrap(a))
 	case protocol.StreamsBack:
 		r.status.set(func(s *State) { s.WatchListErr = nil })
-	case protocol.ReportLack:
-		r.lacking = a.Err
-		if r.lackReports.due(time.Now()) {
+	case protocol.ReportRejected:
+		r.rejected = a.Err
+		if r.rejections.due(time.Now()) {
 			r.report(ctx, a.Err)
 		}
 		r.status.set(func(s *State) { s.Err = a.Err })
@@ -142,7 +142,7 @@ func (r *run[T]) replace(version string) protocol.Input {
 		defer r.watches()
 	}
 	if verdict == protocol.Took {
-		r.lacking = nil
+		r.rejected = nil
 	}
 	if err == nil {
 		r.observing.endList(objects, nil)

@@ -135,7 +135,7 @@ func (l *line) read(text []byte) error {
 		return errNoOptions
 	case (l.Kind == frameFailed || l.Kind == frameLost || l.Kind == frameEvent && broken) && l.Failure == nil:
 		return errNoFailure
-	case l.Kind == frameEvent && l.Type != "BOOKMARK" && l.Failure == nil && l.OutOfShard <= 0 && len(l.Object) == 0 && len(l.Lacking) != 1:
+	case l.Kind == frameEvent && l.Type != "BOOKMARK" && l.Failure == nil && l.OutOfShard <= 0 && len(l.Object) == 0 && len(l.Rejected) != 1:
 		return errNoObject
 	}
 	return nil

@@ -47,11 +47,11 @@ type frame struct {
 	// InitialEventsEnd is true for the bookmark after the initial events of a watch-list.
 	InitialEventsEnd bool `json:"initialEventsEnd,omitempty"`
 	// More is true for an event that arrived together with the next one.
-	More    bool              `json:"more,omitempty"`
-	Object  json.RawMessage   `json:"object,omitempty"`
-	Items   []json.RawMessage `json:"items,omitempty"`
-	Lacking []lackingFrame    `json:"lacking,omitempty"`
-	Failure *failureFrame     `json:"failure,omitempty"`
+	More     bool              `json:"more,omitempty"`
+	Object   json.RawMessage   `json:"object,omitempty"`
+	Items    []json.RawMessage `json:"items,omitempty"`
+	Rejected []rejectedFrame   `json:"lacking,omitempty"`
+	Failure  *failureFrame     `json:"failure,omitempty"`
 	// Cut is true if the failure only explains the end of the watch.
 	Cut bool `json:"cut,omitempty"`
 	// Sharded is true for a page that the server reports as limited to some shards.
@@ -93,8 +93,8 @@ func (f *leftFrame) departure() *source.Departure {
 	}
 }
 
-// lackingFrame is an object that could not be decoded.
-type lackingFrame struct {
+// rejectedFrame is an object that could not be decoded.
+type rejectedFrame struct {
 	Namespace       string       `json:"namespace,omitempty"`
 	Name            string       `json:"name,omitempty"`
 	UID             string       `json:"uid,omitempty"`

@@ -158,8 +158,8 @@ func (r *Replay[T]) list(ctx context.Context, asked request) (p source.Page[T], 
 		}
 		p.Items = append(p.Items, object)
 	}
-	for i := range answer.Lacking {
-		p.Rejections = append(p.Rejections, answer.Lacking[i].rejection())
+	for i := range answer.Rejected {
+		p.Rejections = append(p.Rejections, answer.Rejected[i].rejection())
 	}
 	return p, nil
 }

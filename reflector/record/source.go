@@ -162,7 +162,7 @@ func (r *recorded[T]) page(p source.Page[T]) {
 		}
 	}
 	for _, bad := range p.Rejections {
-		f.Lacking = append(f.Lacking, r.lacking(bad))
+		f.Rejected = append(f.Rejected, r.rejected(bad))
 	}
 	r.add(f)
 }
@@ -250,15 +250,15 @@ func (r *recorded[T]) event(e *source.Event[T]) (f frame, err error) {
 	case e.OutOfShard > 0:
 		f.OutOfShard, f.ResourceVersion, f.Left = e.OutOfShard, e.ResourceVersion, leftFrameOf(e.Left)
 	case e.Rejection != nil:
-		f.Lacking = []lackingFrame{r.lacking(*e.Rejection)}
+		f.Rejected = []rejectedFrame{r.rejected(*e.Rejection)}
 	default:
 		f.Object, err = r.encode(e.Object)
 	}
 	return f, err
 }
 
-func (r *recorded[T]) lacking(bad store.Rejection) lackingFrame {
-	return lackingFrame{
+func (r *recorded[T]) rejected(bad store.Rejection) rejectedFrame {
+	return rejectedFrame{
 		Namespace: bad.Key.Namespace, Name: bad.Key.Name,
 		UID: string(bad.Version.UID), ResourceVersion: bad.Version.ResourceVersion,
 		Failure: *r.failure(bad.Err),

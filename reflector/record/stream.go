@@ -152,8 +152,8 @@ func readRecordedEvent[T source.Object](f *frame) (e source.Event[T], err error)
 		e.ResourceVersion, e.InitialEventsEnd = f.ResourceVersion, f.InitialEventsEnd
 	case f.OutOfShard > 0:
 		e.OutOfShard, e.ResourceVersion, e.Left = f.OutOfShard, f.ResourceVersion, f.Left.departure()
-	case len(f.Lacking) > 0:
-		bad := f.Lacking[0].rejection()
+	case len(f.Rejected) > 0:
+		bad := f.Rejected[0].rejection()
 		e.Rejection, e.ResourceVersion = &bad, bad.Version.ResourceVersion
 	default:
 		if e.Object, err = decodeRecorded[T](f.Object); err == nil {
@@ -163,7 +163,7 @@ func readRecordedEvent[T source.Object](f *frame) (e source.Event[T], err error)
 	return e, err
 }
 
-func (l *lackingFrame) rejection() store.Rejection {
+func (l *rejectedFrame) rejection() store.Rejection {
 	return store.Rejection{
 		Key:     store.Key{Namespace: l.Namespace, Name: l.Name},
 		Version: store.Version{UID: types.UID(l.UID), ResourceVersion: l.ResourceVersion},

@@ -107,7 +107,7 @@ func (g *gate) ask(format wire.Format, frame *wire.Frame) (held, plain bool) {
 
 // inShard reports whether an object is certainly in one of the shards.
 func (g *gate) inShard(format wire.Format, data []byte) bool {
-	from, _ := sift(g.shards, format, data)
+	from, _ := originOf(g.shards, format, data)
 	return from == inShard
 }
 

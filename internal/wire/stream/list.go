@@ -126,7 +126,7 @@ func (d *decoder[T]) dropHeld(batch *wire.Batch, format wire.Format, skip Skip, 
 		if !ok || !skip.Holds(key, version) {
 			return false
 		}
-		if from, _ := sift(skip.Shards, format, frame.Object); from != inShard {
+		if from, _ := originOf(skip.Shards, format, frame.Object); from != inShard {
 			return false // the store was filled with other shards before
 		}
 		keys = append(keys, key)
@@ -160,13 +160,13 @@ func joined[T any](parts []*part[reading[T]]) reading[T] {
 
 // item adds an item of a list to a page.
 func (d *decoder[T]) item(p *reading[T], format wire.Format, data []byte, shards *Shards, bad *tally) {
-	from, _ := sift(shards, format, data)
+	from, _ := originOf(shards, format, data)
 	if from == outOfShard {
 		p.OutOfShard++
 		return
 	}
 	decoded, err := d.decode(format, data)
-	if from == unclear && siftPartly(shards, format, data) == outOfShard {
+	if from == unclear && originByMetadata(shards, format, data) == outOfShard {
 		p.OutOfShard++
 		return
 	}

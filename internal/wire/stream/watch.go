@@ -189,7 +189,7 @@ func (s *Watch[T]) passBy(d *decoder[T], events *[]Event[T], format wire.Format,
 	if frame.Object == nil || !frame.Single() {
 		return false
 	}
-	from, id := sift(s.shards, format, frame.Object)
+	from, id := originOf(s.shards, format, frame.Object)
 	if from != outOfShard {
 		return false
 	}
@@ -212,9 +212,9 @@ func (s *Watch[T]) partlyOut(format wire.Format, data []byte) bool {
 	if s.shards == nil {
 		return false
 	}
-	from, _ := sift(s.shards, format, data)
+	from, _ := originOf(s.shards, format, data)
 	key, _, ok := identify(format, data)
-	return from == unclear && ok && key.Name != "" && siftPartly(s.shards, format, data) == outOfShard
+	return from == unclear && ok && key.Name != "" && originByMetadata(s.shards, format, data) == outOfShard
 }
 
 // frame appends the event of a frame, or several events if the frame turns out to hold several.

@@ -28,15 +28,15 @@ const (
 	Wait                            // report Err, then pause: Elapsed
 	Delay                           // pause: Elapsed
 
-	Discard     // empty the staging area
-	Keep        // stage the objects of the page
-	Stage       // stage the object of the event, or its deletion
-	StopWatch   // close the watch
-	Latch       // record that the store has been filled
-	Report      // report Err
-	ReportLack  // report Err, which means that the store lacks an object
-	StreamsOff  // record that the reflector uses lists instead of watch-lists because of Err
-	StreamsBack // record that a watch-list completed
+	Discard        // empty the staging area
+	Keep           // stage the objects of the page
+	Stage          // stage the object of the event, or its deletion
+	StopWatch      // close the watch
+	Latch          // record that the store has been filled
+	Report         // report Err
+	ReportRejected // report Err, which means that the store lacks an object
+	StreamsOff     // record that the reflector uses lists instead of watch-lists because of Err
+	StreamsBack    // record that a watch-list completed
 )
 
 // Op is an operation that failed.

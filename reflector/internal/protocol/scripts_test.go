@@ -230,8 +230,8 @@ func describe(p State, a Action, now time.Time) string {
 		return "watch-lists off: " + errorName(a.Err)
 	case Report:
 		return fmt.Sprintf("report %s of %s", errorName(a.Err), a.Op)
-	case ReportLack:
-		return "lacking: " + errorName(a.Err)
+	case ReportRejected:
+		return "rejection: " + errorName(a.Err)
 	}
 	return map[ActionKind]string{
 		Apply: "apply", Discard: "discard", Keep: "keep", Stage: "stage",

@@ -286,13 +286,13 @@ func (p State) store(in Input) (State, []Action) {
 		if in.Err == nil {
 			return p, receiveOnly
 		}
-		return p, []Action{p.lack(in.Err), {Do: Receive}}
+		return p, []Action{p.reject(in.Err), {Do: Receive}}
 	}
 	open := p.phase == replaced
 	actions := []Action{{Do: Latch}}
 	p.relistAt = time.Time{}
 	if in.Err != nil {
-		actions = append(actions, p.lack(in.Err))
+		actions = append(actions, p.reject(in.Err))
 	} else {
 		p.rejections.healthy(p.now)
 	}
@@ -311,13 +311,13 @@ func (p State) store(in Input) (State, []Action) {
 	return p, append(actions, next...)
 }
 
-// lack records that the store rejected an object. The reflector fetches the object again with a
+// reject records that the store rejected an object. The reflector fetches the object again with a
 // list, after a back-off.
-func (p *State) lack(err error) Action {
+func (p *State) reject(err error) Action {
 	if p.relistAt.IsZero() {
 		p.relistAt = p.now.Add(p.rejections.next(p.now, p.dice))
 	}
-	return Action{Do: ReportLack, Err: err, Op: OpStore}
+	return Action{Do: ReportRejected, Err: err, Op: OpStore}
 }
 
 func (p State) relistDue() bool { return !p.relistAt.IsZero() && !p.now.Before(p.relistAt) }

@@ -15,9 +15,9 @@ const (
 	outOfShard
 )
 
-// sift determines the origin of an object from its bytes. For an object outside the shards it also
+// originOf determines the origin of an object from its bytes. For an object outside the shards it also
 // returns the identity.
-func sift(s *Shards, format wire.Format, data []byte) (origin, wire.Identity) {
+func originOf(s *Shards, format wire.Format, data []byte) (origin, wire.Identity) {
 	if s == nil {
 		return inShard, wire.Identity{}
 	}
@@ -45,8 +45,8 @@ func sift(s *Shards, format wire.Format, data []byte) (origin, wire.Identity) {
 	return outOfShard, id
 }
 
-// siftPartly determines the origin of an undecodable object from its metadata.
-func siftPartly(s *Shards, format wire.Format, data []byte) origin {
+// originByMetadata determines the origin of an undecodable object from its metadata.
+func originByMetadata(s *Shards, format wire.Format, data []byte) origin {
 	var m metav1.PartialObjectMetadata
 	if s == nil || wire.Unmarshal(format, data, &m) != nil {
 		return inShard // so that the reflector reports the object
