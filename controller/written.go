@@ -96,6 +96,9 @@ func (c *call) written() []written {
 // The wait also ends when the object is deleted. In a reconciler of several clusters, Wrote assumes
 // that the write went to the key's cluster.
 //
+// The functions of package write and the methods of client.Resource call Wrote by themselves, with
+// the context that they get. Call it after a write by another client.
+//
 // Wrote does nothing outside of a reconcile function, or for a nil object. It may be called from
 // any goroutine until the function returns.
 func Wrote[S metav1.Object](ctx context.Context, object S) {

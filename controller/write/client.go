@@ -6,14 +6,16 @@ import (
 	"fmt"
 
 	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Creator, Patcher, Deleter and Applier are the methods that this package calls on a client. Every
-// generated typed client has all of them, and so has a [Resource].
+// Creator, Patcher and Deleter are the methods that this package calls on a client. A
+// [client.Resource] has all of them, and so has every generated typed client. A Resource for all
+// namespaces writes each object in its own namespace.
 type (
 	// Creator creates objects.
 	Creator[T any] interface {
@@ -27,25 +29,24 @@ type (
 	Deleter interface {
 		Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 	}
-	// Applier applies a configuration of an object: a generated type C or, for a [Resource], the
-	// object itself.
-	Applier[T, C any] interface {
-		Apply(ctx context.Context, config C, opts metav1.ApplyOptions) (T, error)
-	}
 )
 
 // ErrNoVersion means that an object has no UID or no resource version, so it does not come from the
 // server.
 var ErrNoVersion = errors.New("object has no UID or no resource version: pass it as the server returned it")
 
-// Create creates an object, and returns the server's object.
-func Create[T metav1.Object](ctx context.Context, client Creator[T], object T) (T, error) {
-	created, err := client.Create(ctx, object, metav1.CreateOptions{})
-	if err != nil {
-		return created, failed("create", object, err)
+// in returns the view of a client for the namespace of an object, if the client has views.
+func in[T metav1.Object, C any](of C, object T) (C, error) {
+	all, ok := any(of).(*client.Resource[T])
+	switch {
+	case !ok || all == nil || all.Namespace() == object.GetNamespace():
+		return of, nil
+	case all.Namespace() != "" && object.GetNamespace() != "":
+		return of, fmt.Errorf("the client is of the namespace %q: %w", all.Namespace(), client.ErrOtherObject)
+	case all.Namespace() != "":
+		return of, nil
 	}
-	controller.Wrote(ctx, created)
-	return created, nil
+	return any(all.In(object.GetNamespace())).(C), nil
 }
 
 // Delete deletes the held object. If the object is already gone, that is no error, even if another
@@ -57,8 +58,12 @@ func Delete[T metav1.Object](ctx context.Context, client Deleter, held T) error 
 	if held.GetDeletionTimestamp() != nil {
 		return nil
 	}
+	client, err := in(client, held)
+	if err != nil {
+		return failed("delete", held, err)
+	}
 	only := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(held.GetUID()))}
-	err := client.Delete(ctx, held.GetName(), only)
+	err = client.Delete(ctx, held.GetName(), only)
 	if err != nil && !apierrors.IsNotFound(err) && !replaced(err) {
 		return failed("delete", held, err)
 	}

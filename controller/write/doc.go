@@ -1,23 +1,29 @@
-// Package write has the writes of a reconcile function: patches with only the changed fields,
-// finalizers, owner references, server-side apply and deletions. Each call works with one typed
-// client: a generated client, or a [Resource] for a struct of your own. Each call reports its write
-// to the reconciler.
+// Package write has the writes of a reconcile function that stand on a client: patches with only the
+// changed fields, finalizers, owner references, safe deletions. The client is a [client.Resource],
+// whose own methods create, update, patch, apply and delete, or a generated typed client. Each call
+// reports its write to the reconciler.
 //
 // # Usage
 //
-//	deployments := clientset.AppsV1().Deployments(key.Namespace)
-//	want := write.Copy(held) // the cache and all its readers share the one that is held
-//	want.Spec.Replicas = &replicas
-//	deployment, err := write.Patch(ctx, deployments, held, want)
+// A Resource for all namespaces writes each object in the object's own namespace:
+//
+//	deployments, err := client.For[*appsv1.Deployment](config)
+//	...
+//	held, _ := cache.Get(key)
+//	deployment, err := write.CreateOrUpdate(ctx, deployments, held, key, func(d *appsv1.Deployment) error {
+//		d.Spec.Replicas = &replicas
+//		return write.Own(foo, fooKind, d)
+//	})
 //
 // The status is a separate patch. Its conditions are those of apimachinery:
 //
+//	want := write.Copy(foo) // the cache and all its readers share the one that is held
 //	meta.SetStatusCondition(&want.Status.Conditions, metav1.Condition{...})
-//	foo, err := write.Status(ctx, foos.In(key.Namespace), foo, want)
+//	foo, err := write.Status(ctx, foos, foo, want)
 //
 // An object may represent something outside of the cluster:
 //
-//	foo, alive, err := write.Finalize(ctx, foos.In(key.Namespace), foo, "example.com/bucket",
+//	foo, alive, err := write.Finalize(ctx, foos, foo, "example.com/bucket",
 //		func(ctx context.Context, foo *Foo) error { return buckets.Delete(ctx, foo.UID) })
 //	if err != nil || !alive {
 //		return controller.Result{}, err
@@ -27,13 +33,13 @@
 // # Guarantees
 //
 //   - W1. A write without a change sends no request: the package first compares the held object
-//     with the wanted one. Where it cannot compare them, as in [Apply] without a held object, it
-//     sends the request, and the server writes nothing.
+//     with the wanted one.
 //   - W2. A patch applies to one state of one object. The server refuses it with a conflict if the
 //     object was written since, or if another object has its name. So no write of another client is
 //     lost, lists included. Reconcile the key again after a conflict.
 //   - W3. Each write is reported to the reconciler, by [controller.Wrote] and [controller.Deleted]:
-//     the next call for the key sees it.
+//     the next call for the key sees it. The methods of a Resource report by themselves, except for
+//     its Delete, which does not know the object.
 //   - W4. [Finalize] returns an object as alive only after the server has stored the finalizer. It
 //     removes the finalizer only after the cleanup has succeeded. A cleanup that succeeded may be
 //     called again, since the process can end in between.
@@ -47,9 +53,9 @@
 //
 // # Errors
 //
-// Errors of the server are wrapped, with the key. [Apply] does not know the key and adds none.
-// apierrors.IsConflict and similar functions recognize wrapped errors. [*OwnedError] names the
-// owner of an object. [ErrNoVersion], [ErrSame], [ErrNotStatus], [ErrDeleting] and
-// [ErrOtherNamespace] are mistakes of the caller. A redirect to another server is a
-// [client.RedirectError].
+// Errors of the server are wrapped, with the key. apierrors.IsConflict and similar functions
+// recognize wrapped errors. An object of another namespace than that of a Resource is a
+// [client.ErrOtherObject]. [*OwnedError] names the owner of an object. [ErrNoVersion], [ErrSame],
+// [ErrNotStatus], [ErrDeleting] and [ErrOtherNamespace] are mistakes of the caller. A redirect to
+// another server is a [client.RedirectError].
 package write

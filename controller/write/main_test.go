@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -47,7 +48,7 @@ type world struct {
 	t          *testing.T
 	server     *reflectortest.Server
 	configMaps corev1client.ConfigMapInterface
-	buckets    *Resource[*Bucket]
+	buckets    *client.Resource[*Bucket] // in all namespaces
 }
 
 func newWorld(t *testing.T) *world {
@@ -58,9 +59,8 @@ func newWorld(t *testing.T) *world {
 	clientset, err := kubernetes.NewForConfig(w.server.Config())
 	require.NoError(t, err)
 	w.configMaps = clientset.CoreV1().ConfigMaps("ns")
-	all, err := ForResource[*Bucket](w.server.Config(), buckets, "Bucket")
+	w.buckets, err = client.ForResource[*Bucket](w.server.Config(), buckets, "", client.WithKind(bucketKind))
 	require.NoError(t, err)
-	w.buckets = all.In("ns")
 	return w
 }
 
@@ -71,6 +71,14 @@ func (w *world) configMap(change func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	change(c)
 	require.NoError(w.t, w.server.Create(c))
 	return w.get()
+}
+
+// resource returns the client that reports its writes by itself.
+func (w *world) resource() *client.Resource[*corev1.ConfigMap] {
+	w.t.Helper()
+	all, err := client.For[*corev1.ConfigMap](w.server.Config())
+	require.NoError(w.t, err)
+	return all
 }
 
 // get returns the ConfigMap that the server has.

@@ -66,6 +66,10 @@ func send[T metav1.Object](ctx context.Context, client Patcher[T], held T, patch
 	if err != nil {
 		return held, failed("patch", held, err)
 	}
+	client, err = in(client, held)
+	if err != nil {
+		return held, failed("patch", held, err)
+	}
 	written, err := client.Patch(ctx, held.GetName(), types.MergePatchType, data, metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		return held, failed("patch", held, err)

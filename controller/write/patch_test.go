@@ -7,11 +7,13 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestPatchSendsWhatDiffers(t *testing.T) {
@@ -144,8 +146,22 @@ func TestWritesAreTold(t *testing.T) {
 			_, err := Adopt(ctx, w.configMaps, owner("u1"), bucketKind, held)
 			return err
 		},
-		"create": func(ctx context.Context, w *world, _ *corev1.ConfigMap) error {
-			_, err := Create(ctx, w.configMaps, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}})
+		"create or update": func(ctx context.Context, w *world, _ *corev1.ConfigMap) error {
+			_, err := CreateOrUpdate(ctx, w.configMaps, nil, store.Key{Namespace: "ns", Name: "other"}, func(*corev1.ConfigMap) error { return nil })
+			return err
+		},
+		"create by the client": func(ctx context.Context, w *world, _ *corev1.ConfigMap) error {
+			_, err := w.resource().Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}}, metav1.CreateOptions{})
+			return err
+		},
+		"update by the client": func(ctx context.Context, w *world, held *corev1.ConfigMap) error {
+			want := held.DeepCopy()
+			want.Data = map[string]string{"a": "1"}
+			_, err := w.resource().Update(ctx, want, metav1.UpdateOptions{})
+			return err
+		},
+		"patch by the client": func(ctx context.Context, w *world, _ *corev1.ConfigMap) error {
+			_, err := w.resource().In("ns").Patch(ctx, "c", types.MergePatchType, []byte(`{"data":{"a":"1"}}`), metav1.PatchOptions{})
 			return err
 		},
 		"delete": func(ctx context.Context, w *world, held *corev1.ConfigMap) error {
@@ -160,12 +176,6 @@ func TestWritesAreTold(t *testing.T) {
 			held = held.DeepCopy()
 			held.Finalizers = []string{"example.com/one"}
 			_, err := RemoveFinalizer(ctx, w.configMaps, held, "example.com/one")
-			return err
-		},
-		"apply": func(ctx context.Context, _ *world, held *corev1.ConfigMap) error {
-			written := held.DeepCopy()
-			written.ResourceVersion += "0"
-			_, err := Apply(ctx, applied{answer: written}, "whatever", "me")
 			return err
 		},
 	} {

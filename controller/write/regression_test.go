@@ -2,72 +2,17 @@ package write
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 )
-
-func TestApplyForcesIfAskedTo(t *testing.T) {
-	var asked []string
-	config := answering(t, func(r *http.Request) (int, string) {
-		asked = append(asked, r.URL.Query().Get("force"))
-		return http.StatusOK, ""
-	})
-	api, err := openBuckets(config, "Bucket")
-	require.NoError(t, err)
-	want := &Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"}}
-	_, err = Apply(t.Context(), api, want, "me")
-	require.NoError(t, err)
-	_, err = Apply(t.Context(), api, want, "me", Force())
-	require.NoError(t, err)
-	extract := func(*Bucket, string) (*Bucket, error) { return nil, nil }
-	_, err = ApplyChanged(t.Context(), api, want, extract, want, "me", Force())
-	require.NoError(t, err)
-	assert.Equal(t, []string{"false", "true", "true"}, asked)
-}
-
-func TestKindThatIsNoneIsRefused(t *testing.T) {
-	config := answering(t, func(*http.Request) (int, string) { return http.StatusOK, "" })
-	for _, kind := range []string{"", "default", "buckets", "Bucket.example.com", "kube-system", " Bucket"} {
-		_, err := openBuckets(config, kind)
-		assert.ErrorContains(t, err, "no kind", kind)
-	}
-	_, err := openBuckets(config, "Bucket")
-	assert.NoError(t, err)
-}
-
-func TestRedirectToAnotherServerGetsNoWrite(t *testing.T) {
-	for _, code := range []int{301, 302, 303, 307, 308} {
-		config := &rest.Config{Host: "http://apiserver", BearerToken: "secret", QPS: -1}
-		config.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
-			if r.URL.Host != "apiserver" {
-				t.Errorf("%s %s with %q", r.Method, r.URL, r.Header.Get("Authorization"))
-			}
-			return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Location": {"http://elsewhere/"}}, Body: http.NoBody}, nil
-		})
-		api := opened[*Bucket](t, config)
-		object := &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
-		_, created := api.Create(t.Context(), object, metav1.CreateOptions{})
-		_, updated := api.Update(t.Context(), object, metav1.UpdateOptions{})
-		_, patched := api.Patch(t.Context(), "b", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
-		deleted := api.Delete(t.Context(), "b", metav1.DeleteOptions{})
-		for _, err := range []error{created, updated, patched, deleted} {
-			var refused *client.RedirectError
-			assert.True(t, errors.As(err, &refused), "%v", err)
-		}
-	}
-}
 
 // plain is a struct without methods of its own.
 type plain struct {
@@ -148,7 +93,7 @@ func TestCopyOfAStructThatEmbedsAnObject(t *testing.T) {
 func TestChangeOfACopyIsPatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		held, err := Create(t.Context(), w.buckets, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{"l": "x"}}})
+		held, err := w.buckets.Create(t.Context(), &Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", Labels: map[string]string{"l": "x"}}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		want := Copy(held)
 		want.Labels["l"] = "y"

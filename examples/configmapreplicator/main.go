@@ -21,6 +21,7 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,15 +39,23 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 
 // replicator is the controller.
 type replicator struct {
-	cluster.Cluster
+	client     *client.Resource[*corev1.ConfigMap] // reads and writes
 	configMaps *informer.Informer[*corev1.ConfigMap]
 	namespaces *informer.Informer[*corev1.Namespace]
 	copies     *store.Index[store.Key, *corev1.ConfigMap] // by their source
 }
 
 // control runs the controller until ctx ends.
-func control(ctx context.Context, c cluster.Cluster) (err error) {
-	r := &replicator{Cluster: c, configMaps: informer.New(c.CoreV1().ConfigMaps("")), namespaces: informer.New(c.CoreV1().Namespaces())}
+func control(ctx context.Context, c cluster.Cluster) error {
+	configMaps, err := client.For[*corev1.ConfigMap](c.Config)
+	if err != nil {
+		return err
+	}
+	namespaces, err := client.For[*corev1.Namespace](c.Config)
+	if err != nil {
+		return err
+	}
+	r := &replicator{client: configMaps, configMaps: informer.New(configMaps), namespaces: informer.New(namespaces)}
 	if r.copies, err = store.AddIndexFunc(r.configMaps.Cache(), "source", sourceOf, store.Key.Compare); err != nil {
 		return err
 	}
@@ -84,7 +93,7 @@ func (r *replicator) reconcile(ctx context.Context, key store.Key) (controller.R
 		if ok && c.Name == key.Name && selector.Matches(labels.Set(namespace.Labels)) {
 			continue
 		}
-		if err := write.Delete(ctx, r.CoreV1().ConfigMaps(c.Namespace), c); err != nil {
+		if err := write.Delete(ctx, r.client, c); err != nil {
 			return controller.Result{}, err
 		}
 	}
@@ -109,24 +118,21 @@ func (r *replicator) finalize(ctx context.Context, source *corev1.ConfigMap, wan
 	if wanted {
 		change = write.AddFinalizer
 	}
-	_, err := change(ctx, r.CoreV1().ConfigMaps(source.Namespace), source, finalizer)
+	_, err := change(ctx, r.client, source, finalizer)
 	return err
 }
 
 // ensure creates or repairs the copy in a namespace.
-func (r *replicator) ensure(ctx context.Context, source *corev1.ConfigMap, namespace string) (err error) {
-	client, from := r.CoreV1().ConfigMaps(namespace), source.Namespace+"/"+source.Name
-	held, ok := r.configMaps.Cache().Get(store.Key{Namespace: namespace, Name: source.Name})
-	switch {
-	case !ok:
-		meta := metav1.ObjectMeta{Namespace: namespace, Name: source.Name, Annotations: map[string]string{copyOf: from}}
-		_, err = write.Create(ctx, client, &corev1.ConfigMap{ObjectMeta: meta, Data: source.Data, BinaryData: source.BinaryData})
-	case held.Annotations[copyOf] != from:
-		return fmt.Errorf("there is a ConfigMap %s/%s that is no copy", namespace, source.Name)
-	default:
-		want := held.DeepCopy() // the cached one is everybody's
-		want.Data, want.BinaryData = source.Data, source.BinaryData
-		_, err = write.Patch(ctx, client, held, want) // nothing, if they are equal
+func (r *replicator) ensure(ctx context.Context, source *corev1.ConfigMap, namespace string) error {
+	key, from := store.Key{Namespace: namespace, Name: source.Name}, source.Namespace+"/"+source.Name
+	held, ok := r.configMaps.Cache().Get(key)
+	if ok && held.Annotations[copyOf] != from {
+		return fmt.Errorf("there is a ConfigMap %s that is no copy", key)
 	}
+	_, err := write.CreateOrUpdate(ctx, r.client, held, key, func(c *corev1.ConfigMap) error {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, copyOf, from)
+		c.Data, c.BinaryData = source.Data, source.BinaryData
+		return nil
+	})
 	return err
 }

@@ -23,7 +23,7 @@ var budgets = map[string]exports{
 	"controller/manager":                  {26, 14},
 	"controller/recorder":                 {10, 5},
 	"controller/shard":                    {34, 11},
-	"controller/write":                    {26, 8},
+	"controller/write":                    {19, 1},
 	"eventqueue":                          {34, 40},
 	"eventqueue/eventqueuetest":           {9, 3},
 	"informer":                            {56, 50},

@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/mapper"
+	"github.com/kubereflector/kubereflector/store"
 )
 
 // Bucket is a custom resource.
@@ -83,11 +83,9 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 		return err
 	})
 
-	all, err := write.ForResource[*Bucket](config, buckets, "Bucket")
-	require.NoError(t, err)
-	resource, ctx := all.In(namespace), t.Context()
+	resource, ctx := read, t.Context()
 	t.Run("patches are of one state of one object", func(t *testing.T) {
-		made, err := write.Create(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: BucketSpec{Size: 1}, Status: BucketStatus{Used: 9}})
+		made, err := resource.Create(ctx, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: BucketSpec{Size: 1}, Status: BucketStatus{Used: 9}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		assert.Zero(t, made.Status, "status is written by itself")
 		want := *made
@@ -104,7 +102,7 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 		_, err = write.AddFinalizer(ctx, resource, full, "example.com/test")
 		assert.True(t, apierrors.IsConflict(err), "%v", err)
 		require.NoError(t, write.Delete(ctx, resource, empty))
-		again, err := write.Create(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+		again, err := resource.Create(ctx, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		require.NoError(t, write.Delete(ctx, resource, empty), "that one is gone")
 		stale := *empty
@@ -117,7 +115,7 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 		assert.Empty(t, now.Finalizers)
 	})
 	t.Run("finalizers", func(t *testing.T) {
-		made, err := write.Create(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "f"}})
+		made, err := resource.Create(ctx, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "f"}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		cleaned := 0
 		finalize := func(held *Bucket) (alive bool) {
@@ -138,38 +136,47 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 		assert.False(t, finalize(held), "by an old cache: it may be cleaned twice")
 	})
 	t.Run("server-side apply", func(t *testing.T) {
-		made, err := write.Apply(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1, Color: "red"}}, "one")
+		made, err := resource.Apply(ctx, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1, Color: "red"}}, metav1.ApplyOptions{FieldManager: "one"})
 		require.NoError(t, err)
-		same, err := write.Apply(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1, Color: "red"}}, "one")
+		same, err := resource.Apply(ctx, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1, Color: "red"}}, metav1.ApplyOptions{FieldManager: "one"})
 		require.NoError(t, err)
 		assert.Equal(t, made.ResourceVersion, same.ResourceVersion, "nothing was written")
-		less, err := write.Apply(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1}}, "one")
+		less, err := resource.Apply(ctx, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 1}}, metav1.ApplyOptions{FieldManager: "one"})
 		require.NoError(t, err)
 		assert.Empty(t, less.Spec.Color)
-		_, err = write.Apply(ctx, resource, &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 2}}, "two")
+		two := &Bucket{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: BucketSpec{Size: 2}}
+		_, err = resource.Apply(ctx, two, metav1.ApplyOptions{FieldManager: "two"})
 		assert.True(t, apierrors.IsConflict(err), "%v", err)
+		taken, err := resource.Apply(ctx, two, metav1.ApplyOptions{FieldManager: "two", Force: true})
+		require.NoError(t, err)
+		assert.Equal(t, 2, taken.Spec.Size)
 	})
 }
 
-func TestAppliedConfigurationThatIsThereIsNotAskedFor(t *testing.T) {
-	_, clientset, namespace := connect(t)
-	resource, ctx := clientset.CoreV1().ConfigMaps(namespace), t.Context()
-	want := applycore.ConfigMap("c", namespace).WithLabels(map[string]string{"l": "x"}).WithData(map[string]string{"a": "1"})
-	_, err := write.Apply(ctx, resource, want, "me")
+func TestResourceWritesABuiltInKindToTheServer(t *testing.T) {
+	config, _, namespace := connect(t)
+	all, err := client.For[*corev1.ConfigMap](config)
 	require.NoError(t, err)
-	held, err := resource.Get(ctx, "c", metav1.GetOptions{})
+	ctx, key := t.Context(), store.Key{Namespace: namespace, Name: "c"}
+	made, err := write.CreateOrUpdate(ctx, all, nil, key, func(c *corev1.ConfigMap) error {
+		c.Data = map[string]string{"a": "1"}
+		return nil
+	})
 	require.NoError(t, err)
-	same, err := write.ApplyChanged(ctx, resource, held, applycore.ExtractConfigMap, want, "me")
-	require.NoError(t, err)
-	assert.Same(t, held, same)
-	want.WithData(map[string]string{"a": "2"})
-	changed, err := write.ApplyChanged(ctx, resource, held, applycore.ExtractConfigMap, want, "me")
+	changed, err := write.CreateOrUpdate(ctx, all, made, key, func(c *corev1.ConfigMap) error {
+		c.Data["a"] = "2"
+		return nil
+	})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"a": "2"}, changed.Data)
 
-	owner, err := write.Create(ctx, resource, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}})
+	owner, err := all.In(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	owned, err := write.Adopt(ctx, resource, owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"), changed)
+	owned, err := write.Adopt(ctx, all, owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"), changed)
 	require.NoError(t, err)
 	assert.True(t, metav1.IsControlledBy(owned, owner))
+	require.NoError(t, write.Delete(ctx, all, owned))
+	require.NoError(t, all.In(namespace).Delete(ctx, "owner", metav1.DeleteOptions{}))
+	_, err = all.In(namespace).Get(ctx, "c", metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 }

@@ -52,21 +52,12 @@ func (s *sites) reconcile(ctx context.Context, key store.Key) (controller.Result
 
 // ensure creates or changes the Deployment of a site, if it is not as it should be.
 func (s *sites) ensure(ctx context.Context, site *corev1.ConfigMap, replicas int32) error {
-	client := s.AppsV1().Deployments(site.Namespace)
-	held, ok := s.deployments.Cache().Get(store.Key{Namespace: site.Namespace, Name: site.Name})
-	want := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name}}
-	if ok {
-		want = held.DeepCopy() // the cached one is everybody's
-	}
-	shape(want, replicas)
-	err := write.Own(site, siteKind, want)
-	switch {
-	case err != nil:
-	case ok:
-		_, err = write.Patch(ctx, client, held, want) // nothing, if they are equal
-	default:
-		_, err = write.Create(ctx, client, want)
-	}
+	key := store.Key{Namespace: site.Namespace, Name: site.Name}
+	held, _ := s.deployments.Cache().Get(key)
+	_, err := write.CreateOrUpdate(ctx, s.AppsV1().Deployments(site.Namespace), held, key, func(deployment *appsv1.Deployment) error {
+		shape(deployment, replicas)
+		return write.Own(site, siteKind, deployment)
+	})
 	return err
 }
 
