@@ -57,6 +57,25 @@ func TestUnknownMembersAreReported(t *testing.T) {
 	assert.Len(t, reported, 1)
 }
 
+// A type with tags that the library refuses is read by sigs.k8s.io/json, which reports as well.
+func TestUnknownMembersOfOddTypesAreReported(t *testing.T) {
+	var reported []error
+	codec, err := For[*quoted](ReportUnknown(func(err error) { reported = append(reported, err) }))
+	require.NoError(t, err)
+	require.True(t, codec.shape.odd)
+	d := codec.NewDecoder()
+	object, err := d.Decode(wire.JSON, []byte(`{"n":"5","other":1,"third":2}`))
+	require.NoError(t, err)
+	assert.Equal(t, 5, object.N)
+	require.Len(t, reported, 1)
+	assert.ErrorContains(t, reported[0], "other")
+	_, err = d.Decode(wire.JSON, []byte(`{"n":"6"}`))
+	require.NoError(t, err)
+	_, err = d.Decode(wire.JSON, []byte(`{"n":{}}`))
+	require.Error(t, err)
+	assert.Len(t, reported, 1)
+}
+
 type (
 	// quoted and the others have tags or types that the library takes for something else.
 	quoted struct {

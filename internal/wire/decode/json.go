@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	sigsjson "sigs.k8s.io/json"
 )
 
 // semantics make JSON decode as in sigs.k8s.io/json. Errors come from the new library: for the
@@ -65,7 +66,14 @@ func (d *jsonDecoder) decode(data []byte, fresh func() any, report func(error)) 
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		return u, d.unstructured(data, u)
 	}
-	if report != nil && !d.odd {
+	if report != nil && d.odd {
+		unknown, err := sigsjson.UnmarshalStrict(data, object, sigsjson.DisallowUnknownFields)
+		if err == nil && len(unknown) > 0 {
+			report(unknown[0])
+		}
+		return object, err
+	}
+	if report != nil {
 		err := json.Unmarshal(data, object, d.strict)
 		if err == nil {
 			return object, nil

@@ -66,7 +66,7 @@ func SkipManagedFields() Option {
 
 // ReportUnknown sets a function that is called for each JSON object with a member that T has no
 // field for. The error names the first such member. The decoding goroutine calls report, and still
-// decodes the object. JSON is then decoded without sharing, and such an object twice.
+// decodes the object. JSON is then decoded without sharing, and most such objects twice.
 func ReportUnknown(report func(error)) Option {
 	return Option{func(s *settings) { s.reportUnknown = report }}
 }
