@@ -101,7 +101,8 @@
 //	error              when                                what to do
 //	*RejectedError     the store did not store some        fix the object or the function;
 //	                   objects, each a Rejection           a reflector reports it and goes on
-//	*WaitError         waiting ended too early             read the keys that it names
+//	*WaitError         waiting ended too early: the        read the keys that it names,
+//	                   context, or a restored server       or the object from the server
 //	ErrBadKey          nil, no name, or another key        fix the object or the KeyFunc
 //	                   than its Write says
 //	ErrNotHeld         listed as unchanged, but not held   list the object again
@@ -109,7 +110,6 @@
 //	                   of scopes, partition dropped        contains the object
 //	ErrOverBudget      no room in the Budget               raise the limit, store less
 //	ErrPanic           a function panicked; has the stack  fix the function
-//	ErrVersionLowered  the server was restored             read the object again
 //
 // A mistake in the program, such as an index name that is taken, is an error whose text says what
 // to do. Another is a list with a rejected object for a plain Store, which then stores nothing:

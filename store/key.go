@@ -49,14 +49,6 @@ func (k Key) Compare(other Key) int {
 // key. Most programs use [ObjectKey].
 type KeyFunc[T any] func(T) (Key, error)
 
-// Object is the constraint of [ObjectKey]. Every Kubernetes object fulfils it. Unlike the
-// constraint of the same name in client-go's tools/cache, it does not embed comparable. So one
-// piece of machine code serves all pointer types.
-type Object interface {
-	GetName() string
-	GetNamespace() string
-}
-
 // ErrBadKey means that an object has no key, or another key than its [Write] says. The object is
 // nil or has no name, or two KeyFuncs do not agree. Fix the object or the KeyFunc. A KeyFunc may
 // return this error.
@@ -69,7 +61,13 @@ var (
 
 // ObjectKey is the KeyFunc of Kubernetes objects: namespace and name. A nil object, a typed nil,
 // and an object without a name have no key ([ErrBadKey]).
-func ObjectKey[T Object](object T) (Key, error) {
+//
+// The constraint does not embed comparable, unlike client-go's. So one piece of machine code serves
+// all pointer types.
+func ObjectKey[T interface {
+	GetName() string
+	GetNamespace() string
+}](object T) (Key, error) {
 	if v := reflect.ValueOf(object); !v.IsValid() || v.IsZero() {
 		return Key{}, fmt.Errorf("%v: %w", reflect.TypeFor[T](), errNilObject)
 	}

@@ -17,7 +17,7 @@ import (
 // of subscribers may receive the change a moment later.
 //
 // WaitFor returns nil if the partition has reached the version, even if ctx has ended. It returns a
-// [*WaitError] when ctx ends, when a Replace lowers the resource version ([ErrVersionLowered]),
+// [*WaitError] when ctx ends, when a Replace lowers the resource version,
 // when Drop drops the partition ([ErrOutOfScope]), or when a version is no number. A rejected
 // object holds back the version: give ctx a deadline, and the error names the object.
 func (p *Partition[T]) WaitFor(ctx context.Context, resourceVersion string) error {
@@ -47,7 +47,7 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 		case p == c.whole && len(c.partitions) > 0:
 			return false, errSplit
 		case !done && err == nil && p.lowerings != lowerings:
-			return false, ErrVersionLowered
+			return false, errVersionLowered
 		}
 		return done, err
 	}, topic{ofKey, key}, topic{kind: ofVersion}))
@@ -195,10 +195,9 @@ func (c *Cache[T]) partOf(key Key, version Version) *Partition[T] {
 	return nil
 }
 
-// ErrVersionLowered means that the cache may never reach the version that a caller waits for: the
-// server went back to an older state, as after a restore from a backup. Read the object from the
-// server again.
-var ErrVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state")
+// errVersionLowered means that the cache may never reach the version that a caller waits for: the
+// server went back to an older state, as after a restore from a backup.
+var errVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state; read the object from the server again")
 
 // errSplit ends waiting for the whole of a cache that has partitions. View.WaitFor and waitIn then
 // wait for the partitions, so the error never leaves the package.
@@ -218,8 +217,8 @@ type WaitError struct {
 	// rejected an object under each key, and has not stored or deleted it since (store-S5). The
 	// zero Key stands for objects without a key.
 	Rejected []Key
-	// Err is [ErrVersionLowered], [ErrOutOfScope] or [ErrBadKey], or the cause of the context. For
-	// a version that is empty or no number, it is the error that says so.
+	// Err is [ErrOutOfScope] or [ErrBadKey], or the cause of the context. Else its text says that a
+	// list lowered the version, or that the version is empty or no number.
 	Err error
 }
 

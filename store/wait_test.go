@@ -123,10 +123,10 @@ func TestWaitForFailsWhenTheVersionIsLowered(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, done, "the same is not lower")
 		require.NoError(t, c.Replace(nil, "20"))
-		require.ErrorIs(t, <-done, ErrVersionLowered)
+		require.ErrorIs(t, <-done, errVersionLowered)
 		err := <-object
-		require.ErrorIs(t, err, ErrVersionLowered)
-		assert.EqualError(t, err, `waiting for resource version "150" of "a", reached "20": `+ErrVersionLowered.Error())
+		require.ErrorIs(t, err, errVersionLowered)
+		assert.EqualError(t, err, `waiting for resource version "150" of "a", reached "20": `+errVersionLowered.Error())
 
 		again := waiting(func() error { return c.WaitFor(t.Context(), "30") })
 		require.NoError(t, c.Bookmark("30"))
@@ -140,7 +140,7 @@ func TestALoweredVersionIsForgottenAlsoIfSomethingIsRejected(t *testing.T) {
 		require.NoError(t, c.Replace(nil, "100"))
 		above := waiting(func() error { return c.WaitFor(t.Context(), "150") })
 		require.Error(t, c.Replace([]*corev1.Pod{nil}, "20"))
-		require.ErrorIs(t, <-above, ErrVersionLowered)
+		require.ErrorIs(t, <-above, errVersionLowered)
 		assert.Empty(t, c.ResourceVersion(), "a watch from 100 would miss what comes after 20")
 
 		below := waiting(func() error { return c.WaitFor(t.Context(), "50") })

@@ -21,7 +21,7 @@ import (
 )
 
 // again packs an object and returns what is decoded of it.
-func again[T store.Object](t *testing.T, object T) T {
+func again[T metav1.Object](t *testing.T, object T) T {
 	t.Helper()
 	packed, err := compact.NewPacker(store.ObjectKey[T], compact.WithRecent(0)).Pack(object)
 	require.NoError(t, err)

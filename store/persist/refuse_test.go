@@ -53,7 +53,10 @@ func contentOf(t *testing.T, path string) []byte {
 }
 
 // refused requires that a file is not opened, why, and that it stays as it is.
-func refused[T store.Object](t *testing.T, path string, o Options[T], cause error) {
+func refused[T interface {
+	GetName() string
+	GetNamespace() string
+}](t *testing.T, path string, o Options[T], cause error) {
 	t.Helper()
 	before := contentOf(t, path)
 	s, err := Open(path, store.ObjectKey[T], o)

@@ -8,7 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Object is the type of the suite's objects. *Object is a [store.Object] with the methods that a
+// Object is the type of the suite's objects. *Object is an object with the methods that a
 // store looks for. As with a Kubernetes object, these methods panic on nil. Like every stored
 // object, it does not change after it was passed to a store.
 type Object struct {
