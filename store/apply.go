@@ -131,7 +131,7 @@ func (c *Cache[T]) mutateTable(mutations []mutation[T]) {
 	for i := range mutations {
 		switch e := &mutations[i]; {
 		case e.new != nil:
-			c.table.put(e.nsMap, e.key.Name, e.new)
+			c.table.put(e.nsMap, e.key, e.new)
 		case e.old != nil:
 			c.table.remove(e.key)
 		}
@@ -169,9 +169,7 @@ func (c *Cache[T]) nsMapOf(key Key, room int) *nsMap[T] {
 	objects := make(map[string]slot[T], room) // before the lock, because a large map takes long
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.table.add(&space{key.Cluster, key.Namespace})
-	s.objects = objects
-	return s
+	return c.table.add(&space{key.Cluster, key.Namespace}, objects)
 }
 
 // uncommitted is the epoch of an entry that the current commit has stored or removed.

@@ -1,11 +1,8 @@
 package store
 
 import (
-	"reflect"
 	"sync"
 	"sync/atomic"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Cache is a [Store] in memory. Its [View] has the methods that read it: Get, All, Snapshot, Follow,
@@ -18,8 +15,6 @@ type Cache[T any] struct {
 	View[T]
 
 	keyOf KeyFunc[T]
-	// versioned is false if no T can have a UID or a resource version.
-	versioned bool
 
 	// writer serialises commits and protects the fields below it. The writer holds it while
 	// KeyFuncs, index functions and followers run; readers never take it. Lock order: writer, then
@@ -65,22 +60,13 @@ func New[T any](keyOf KeyFunc[T]) *Cache[T] {
 		panic("store: New needs a KeyFunc, such as store.ObjectKey")
 	}
 	c := &Cache[T]{
-		keyOf:     keyOf,
-		versioned: mayHaveVersion[T](),
-		table:     newTable[T](),
-		entries:   newEntryTree(),
+		keyOf:   keyOf,
+		table:   newTable[T](),
+		entries: newEntryTree(),
 	}
 	c.View.of = c
 	c.whole = &Partition[T]{of: c}
 	return c
-}
-
-// mayHaveVersion reports whether a T can have a UID or a resource version.
-func mayHaveVersion[T any]() bool {
-	t := reflect.TypeFor[T]()
-	return t.Kind() == reflect.Interface ||
-		t.Implements(reflect.TypeFor[interface{ GetUID() types.UID }]()) ||
-		t.Implements(reflect.TypeFor[interface{ GetResourceVersion() string }]())
 }
 
 // held returns the known version of the object under a key, and whether the cache holds one. The

@@ -15,25 +15,24 @@ func checkCache[T any](t require.TestingT, c *Cache[T]) {
 	defer c.mu.RUnlock()
 
 	shelved := 0
-	count := func(cluster string, nsMaps map[string]*nsMap[T]) {
-		for namespace, s := range nsMaps {
-			require.NotEmpty(t, s.objects, "an empty namespace is not kept")
-			require.Equal(t, space{cluster, namespace}, *s.space)
-			require.False(t, s.gone)
-			for name, held := range s.objects {
-				e := entryOf[T](c.entries.get(&header{space: s.space, name: name}, nil))
-				require.NotNil(t, e)
-				require.Same(t, s.space, e.space)
-				require.Equal(t, held.object, e.object)
-				require.Same(t, held.entry, e)
-			}
-			shelved += len(s.objects)
+	count := func(of space, s *nsMap[T]) {
+		require.NotEmpty(t, s.objects, "an empty namespace is not kept")
+		require.Equal(t, of, *s.space)
+		require.False(t, s.gone)
+		for name, held := range s.objects {
+			e := entryOf[T](c.entries.get(&header{space: s.space, name: name}, nil))
+			require.NotNil(t, e)
+			require.Same(t, s.space, e.space)
+			require.Equal(t, held.object, e.object)
+			require.Same(t, held.entry, e)
 		}
+		shelved += len(s.objects)
 	}
-	count("", c.table.home)
-	for cluster, nsMaps := range c.table.clusters {
-		require.NotEmpty(t, nsMaps, "an empty cluster is not kept")
-		count(cluster, nsMaps)
+	for namespace, s := range c.table.home {
+		count(space{"", namespace}, s)
+	}
+	for of, s := range c.table.clusters {
+		count(of, s)
 	}
 	require.Equal(t, c.table.len, shelved)
 	require.Equal(t, c.table.len, c.entries.len())

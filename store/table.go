@@ -3,8 +3,8 @@ package store
 // table finds objects by key. It has one map for each namespace. That is quicker than one map of
 // keys, which would hash three strings, and lets the entries of a namespace share their space.
 type table[T any] struct {
-	home     map[string]*nsMap[T]            // by namespace, without a cluster
-	clusters map[string]map[string]*nsMap[T] // by cluster, then namespace
+	home     map[string]*nsMap[T] // by namespace, without a cluster; quicker than clusters
+	clusters map[space]*nsMap[T]  // with a cluster
 	len      int
 }
 
@@ -24,15 +24,7 @@ type slot[T any] struct {
 }
 
 func newTable[T any]() table[T] {
-	return table[T]{home: make(map[string]*nsMap[T])}
-}
-
-// namespaces returns the nsMaps of a cluster, nil for an unknown one.
-func (t *table[T]) namespaces(cluster string) map[string]*nsMap[T] {
-	if cluster == "" {
-		return t.home
-	}
-	return t.clusters[cluster]
+	return table[T]{home: make(map[string]*nsMap[T]), clusters: make(map[space]*nsMap[T])}
 }
 
 // get returns the object of a key, and whether the table has one.
@@ -61,33 +53,34 @@ func (t *table[T]) entry(key Key) *entry[T] {
 }
 
 // nsMap returns the nsMap of a key, or nil.
-func (t *table[T]) nsMap(key Key) *nsMap[T] { return t.namespaces(key.Cluster)[key.Namespace] }
-
-// add adds an empty nsMap for the keys of a space.
-func (t *table[T]) add(of *space) *nsMap[T] {
-	namespaces := t.namespaces(of.cluster)
-	if namespaces == nil {
-		if t.clusters == nil {
-			t.clusters = make(map[string]map[string]*nsMap[T])
-		}
-		namespaces = make(map[string]*nsMap[T])
-		t.clusters[of.cluster] = namespaces
+func (t *table[T]) nsMap(key Key) *nsMap[T] {
+	if key.Cluster == "" {
+		return t.home[key.Namespace]
 	}
-	s := &nsMap[T]{space: of, objects: make(map[string]slot[T])}
-	namespaces[of.namespace] = s
+	return t.clusters[space{key.Cluster, key.Namespace}]
+}
+
+// add adds an nsMap for the keys of a space, with a map of its objects.
+func (t *table[T]) add(of *space, objects map[string]slot[T]) *nsMap[T] {
+	s := &nsMap[T]{space: of, objects: objects}
+	if of.cluster == "" {
+		t.home[of.namespace] = s
+	} else {
+		t.clusters[*of] = s
+	}
 	return s
 }
 
-// put stores an entry in an nsMap. If the table has dropped the map, because it was empty, put uses
-// the current map of the namespace, or adds one.
-func (t *table[T]) put(s *nsMap[T], name string, e *entry[T]) {
+// put stores the entry of a key in an nsMap. If the table has dropped the map, because it was
+// empty, put uses the current map of the namespace, or adds one.
+func (t *table[T]) put(s *nsMap[T], key Key, e *entry[T]) {
 	if s.gone {
-		if s = t.namespaces(e.space.cluster)[e.space.namespace]; s == nil {
-			s = t.add(e.space)
+		if s = t.nsMap(key); s == nil {
+			s = t.add(e.space, make(map[string]slot[T]))
 		}
 	}
 	before := len(s.objects)
-	s.objects[name] = slot[T]{e.object, e}
+	s.objects[key.Name] = slot[T]{e.object, e}
 	t.len += len(s.objects) - before
 }
 
@@ -100,13 +93,10 @@ func (t *table[T]) remove(key Key) {
 	before := len(s.objects)
 	delete(s.objects, key.Name)
 	t.len -= before - len(s.objects)
-	if len(s.objects) > 0 {
-		return
-	}
-	s.gone = true
-	namespaces := t.namespaces(key.Cluster)
-	delete(namespaces, key.Namespace)
-	if len(namespaces) == 0 && key.Cluster != "" {
-		delete(t.clusters, key.Cluster)
+	if s.gone = len(s.objects) == 0; s.gone {
+		delete(t.clusters, *s.space)
+		if key.Cluster == "" {
+			delete(t.home, key.Namespace)
+		}
 	}
 }

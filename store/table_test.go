@@ -17,9 +17,9 @@ func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
 		e := &entry[int]{header: *pivot(key), object: i}
 		s := table.nsMap(key)
 		if s == nil {
-			s = table.add(e.space)
+			s = table.add(e.space, make(map[string]slot[int]))
 		}
-		table.put(s, key.Name, e)
+		table.put(s, key, e)
 		if i != 2 {
 			assert.Same(t, e.space, table.nsMap(key).space)
 		}
@@ -32,7 +32,7 @@ func TestTableFindsWhatWasPutAndForgetsEmptyNamespaces(t *testing.T) {
 	}
 	assert.Same(t, table.nsMap(keys[1]), table.nsMap(keys[2]), "a namespace has one nsMap")
 
-	table.put(table.nsMap(keys[1]), keys[1].Name, &entry[int]{object: 9})
+	table.put(table.nsMap(keys[1]), keys[1], &entry[int]{object: 9})
 	assert.Equal(t, len(keys), table.len)
 	object, _ := table.get(keys[1])
 	assert.Equal(t, 9, object)

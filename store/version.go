@@ -25,15 +25,16 @@ func (v Version) recreated(other Version) bool {
 
 // VersionOf returns the version of an object with the methods GetUID and GetResourceVersion. Other
 // objects have none. It panics if these methods panic, as they do for a nil pointer.
-func VersionOf[T any](object T) Version {
-	var version Version
-	if o, ok := any(object).(interface{ GetUID() types.UID }); ok {
-		version.UID = o.GetUID()
-	}
-	if o, ok := any(object).(interface{ GetResourceVersion() string }); ok {
-		version.ResourceVersion = o.GetResourceVersion()
+func VersionOf[T any](object T) (version Version) {
+	if o, ok := any(object).(versioned); ok {
+		version = Version{o.GetUID(), o.GetResourceVersion()}
 	}
 	return version
+}
+
+type versioned interface {
+	GetUID() types.UID
+	GetResourceVersion() string
 }
 
 // knownVersion is VersionOf, but returns no version if the methods of the object panic.

@@ -253,10 +253,7 @@ func (c *Cache[T]) identify(object T) (key Key, version Version, err error) {
 	if err != nil {
 		key = Key{}
 	}
-	if c.versioned {
-		version = VersionOf(object)
-	}
-	return key, version, err
+	return key, VersionOf(object), err
 }
 
 // prepare makes the entry of a write and runs the index functions for its object, again if the cache
@@ -282,7 +279,7 @@ func (c *Cache[T]) prepare(w *write[T], held *entry[T]) (err error) {
 		e = new(entry[T])
 	}
 	e.name, e.object = w.key.Name, w.object
-	if w.given && (!c.versioned || w.version != knownVersion(w.object)) {
+	if w.given && w.version != knownVersion(w.object) {
 		e.setVersion(w.version)
 	}
 	e.setTerms(terms)
