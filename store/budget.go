@@ -23,9 +23,8 @@ type Budget[T any] struct {
 	limit int64 // 0 for none
 	bytes atomic.Int64
 
-	// fresh is the bytes of objects in pending lists that are new or larger than before. same is
-	// the bytes of the other objects in pending lists. Guarded by Cache.writer.
-	fresh, same int64
+	// pending is the bytes of the objects in pending lists. Guarded by Cache.writer.
+	pending int64
 
 	// planned is the size of all objects after the staged writes. staged has the size of the object
 	// under each key that they write. Guarded by Cache.writer.
@@ -44,11 +43,10 @@ type Budget[T any] struct {
 // when the caller adds the budget.
 //
 // A list may come object by object in a [Batch], as from a reflector or through a store of package
-// decorate. The cache counts such a list separately until it is complete. All pending lists share
-// two allowances: new and larger objects may use up to the limit, unchanged and smaller objects up
-// to the current size of the cache. So a list whose state fits is stored whole. The cache rejects
-// and drops objects beyond the allowances. After more than 10,000 rejections the list fails with an
-// error that wraps [ErrOverBudget], even if the list never ends.
+// decorate. The cache counts such a list separately until it is complete. All pending lists
+// together may use the limit and the current size of the cache. So a list whose state fits is
+// stored whole. The cache rejects and drops objects beyond that. After more than 10,000 rejections
+// the list fails with an error that wraps [ErrOverBudget], even if the list never ends.
 //
 // The size function runs under the writer's lock, as index functions do. The cache may call it
 // several times for one object. It must be pure and quick. The cache rejects an object on which it
@@ -125,17 +123,12 @@ func (b *Budget[T]) admit(c *Cache[T], key Key, object T) error {
 		return err
 	}
 	was := b.was(c, key)
-	if with := b.planned + n - was; n > was && with > b.limit {
-		return b.over(b.planned, with)
+	if n > was && b.planned+n-was > b.limit {
+		return overBudget(b.planned, n-was, b.limit)
 	}
 	b.planned += n - was
 	b.staged[key] = n
 	return nil
-}
-
-// over returns the error for an object that would exceed the limit.
-func (b *Budget[T]) over(bytes, with int64) error {
-	return fmt.Errorf("%w: about %d bytes are held, %d with this object, and %d are allowed", ErrOverBudget, bytes, with, b.limit)
 }
 
 // leave stages the deletion of a key.
@@ -165,30 +158,20 @@ func (b *Budget[T]) committed(mutations []mutation[T]) {
 	}
 }
 
-// gather counts an object of a pending list, and returns its share: positive if the object is new or
-// larger than before, else negative. The caller holds writer.
-func (b *Budget[T]) gather(c *Cache[T], key Key, object T) (share int64, err error) {
+// gather counts an object of a pending list, and returns its size. The caller holds writer.
+func (b *Budget[T]) gather(object T) (share int64, err error) {
 	n, err := b.measure(object)
 	if err != nil {
 		return 0, nil // the commit rejects it
 	}
-	if held := c.table.entry(key); held != nil && n <= b.of(held) && b.same+n <= b.bytes.Load() {
-		b.same += n
-		return -n, nil
+	if allowed := b.limit + b.bytes.Load(); b.pending+n > allowed {
+		return 0, overBudget(b.pending, n, allowed)
 	}
-	if with := b.fresh + n; with > b.limit {
-		return 0, b.over(b.fresh, with)
-	}
-	b.fresh += n
+	b.pending += n
 	return n, nil
 }
 
-// giveBack takes back the share of an object. The caller holds writer.
-func (b *Budget[T]) giveBack(share int64) {
-	switch {
-	case share < 0:
-		b.same += share
-	case share > 0:
-		b.fresh -= share
-	}
+// overBudget returns the error for an object of n bytes that would exceed a limit.
+func overBudget(bytes, n, limit int64) error {
+	return fmt.Errorf("%w: about %d bytes are held, %d with this object, and %d are allowed", ErrOverBudget, bytes, bytes+n, limit)
 }

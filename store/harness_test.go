@@ -77,7 +77,7 @@ func takenOverIn(p *Partition[*corev1.Pod]) int { return len(p.takenOver) }
 func limited(t *testing.T, limit int64) (c *podCache, gathered func() int64) {
 	t.Helper()
 	c, b := budgeted(t, limit)
-	return c, func() int64 { return b.fresh + b.same }
+	return c, func() int64 { return b.pending }
 }
 
 // begun gives objects to a new batch that replaces everything, until it ends the list.

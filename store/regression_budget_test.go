@@ -80,7 +80,7 @@ func TestListsThatEndGiveBackTheirShareOfTheBudget(t *testing.T) {
 	c := newPods()
 	b, err := AddBudget(c, 100, sizeOfPod)
 	require.NoError(t, err)
-	gathered := func() int64 { return b.fresh + b.same }
+	gathered := func() int64 { return b.pending }
 	for name, end := range map[string]func(Batch[*corev1.Pod]){
 		"discarded": func(b Batch[*corev1.Pod]) { b.Discard() },
 		"committed": func(b Batch[*corev1.Pod]) { require.NoError(t, b.Commit("9")) },

@@ -125,7 +125,9 @@ func (b *replaceBatch[T]) supersede(key Key) {
 // release gives back the index values and the budget of a write.
 func (b *replaceBatch[T]) release(w *write[T]) {
 	b.of.of.free(w)
-	b.of.of.budget.giveBack(w.share)
+	if w.share > 0 {
+		b.of.of.budget.pending -= w.share
+	}
 }
 
 // reset releases and forgets all writes.
@@ -149,7 +151,7 @@ func (b *replaceBatch[T]) Discard() {
 // object that exceeds the budget.
 func (b *replaceBatch[T]) gather(w *write[T]) bool {
 	if w.err == nil {
-		if w.share, w.err = b.of.of.budget.gather(b.of.of, w.key, w.object); w.err == nil {
+		if w.share, w.err = b.of.of.budget.gather(w.object); w.err == nil {
 			return true
 		}
 	}
