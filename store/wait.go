@@ -34,7 +34,9 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 	c.mu.RLock()
 	lowerings := p.lowerings
 	c.mu.RUnlock()
-	return p.waitError(key, wanted, c.wait(ctx, wanted, func() (bool, error) {
+	w := newWatch(wanted)
+	defer c.watches.add(w, topic{ofKey, key}, topic{kind: ofVersion})()
+	return p.waitError(key, wanted, w.wait(ctx, func() (bool, error) {
 		if enough() {
 			return true, nil
 		}
@@ -50,26 +52,7 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 			return false, errVersionLowered
 		}
 		return done, err
-	}, topic{ofKey, key}, topic{kind: ofVersion}))
-}
-
-// wait calls check until it returns true or an error: at first, and after each change of a topic.
-func (c *Cache[T]) wait(ctx context.Context, wanted string, check func() (bool, error), topics ...topic) error {
-	w := newWatch(wanted)
-	defer c.watches.add(w, topics...)()
-	for {
-		ended := ctx.Err() != nil // before check, because a version that is reached counts
-		if done, err := check(); done || err != nil {
-			return err
-		}
-		if ended {
-			return context.Cause(ctx)
-		}
-		select {
-		case <-w.changed:
-		case <-ctx.Done():
-		}
-	}
+	}))
 }
 
 // WaitForObject waits until the cache has seen an object as the server returned it from a create or
@@ -105,10 +88,12 @@ func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
 	if err := p.WaitForObject(ctx, object); err != nil {
 		return err
 	}
-	return p.waitError(key, version.ResourceVersion, p.of.wait(ctx, "", func() (bool, error) {
+	w := newWatch("")
+	defer p.of.watches.add(w, topic{ofKey, key})()
+	return p.waitError(key, version.ResourceVersion, w.wait(ctx, func() (bool, error) {
 		held, ok := p.of.held(key)
 		return !ok || version.recreated(held), nil
-	}, topic{ofKey, key}))
+	}))
 }
 
 // known returns the key and the version of an object to wait for.

@@ -28,16 +28,10 @@ func (c *Cache[T]) watch(ctx context.Context, of topic) iter.Seq[*Snapshot[T]] {
 		w := newWatch("")
 		defer c.watches.add(w, of)()
 		// The watch is added first, so that a commit after the first state wakes it.
-		s := c.Snapshot()
-		for ctx.Err() == nil && yield(s) {
-			for w.generation.Load() <= s.generation {
-				select {
-				case <-w.changed:
-				case <-ctx.Done():
-					return
-				}
+		for s := c.Snapshot(); ctx.Err() == nil && yield(s); s = c.Snapshot() {
+			if w.wait(ctx, func() (bool, error) { return w.generation.Load() > s.generation, nil }) != nil {
+				return
 			}
-			s = c.Snapshot()
 		}
 	}
 }
@@ -64,6 +58,23 @@ type watch struct {
 }
 
 func newWatch(wanted string) *watch { return &watch{changed: make(chan struct{}, 1), wanted: wanted} }
+
+// wait calls check until it returns true or an error: at first, and after each wake.
+func (w *watch) wait(ctx context.Context, check func() (bool, error)) error {
+	for {
+		ended := ctx.Err() != nil // before check, because a version that is reached counts
+		if done, err := check(); done || err != nil {
+			return err
+		}
+		if ended {
+			return context.Cause(ctx)
+		}
+		select {
+		case <-w.changed:
+		case <-ctx.Done():
+		}
+	}
+}
 
 func (w *watch) wake(generation uint64) {
 	w.generation.Store(generation)
