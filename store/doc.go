@@ -122,13 +122,14 @@
 // # Code
 //
 // Read one write in this order: Cache.Add in cache.go; Partition.apply in write.go, which identifies
-// the object and prepares its entry; Cache.commit in apply.go, which changes the trees and the
-// table, makes the new state visible, wakes waiters and calls followers. The parts are entry.go,
-// table.go, postings.go for the values of indexes, and watch.go for waiters. Skip sharing.go, which
-// is about partitions, and budget.go at first.
+// the object and stages its write as a mutation or a rejection; Cache.commit in apply.go, which
+// changes the trees and the table, makes the new state visible, wakes waiters and calls followers.
+// The parts are entry.go, table.go, postings.go for the values of indexes, and watch.go for
+// waiters. Skip sharing.go, which is about partitions, and budget.go at first.
 //
-// A Replace gathers its list in replace.go, and ends in the same commit. A snapshot is made in
-// view.go: it copies the roots of the trees, and the next commits copy the nodes that they change.
+// A Replace gathers its list in replace.go, and stages and commits it like writes of a watch. A
+// snapshot is made in view.go: it copies the roots of the trees, and the next commits copy the nodes
+// that they change.
 //
 // # Costs
 //

@@ -90,7 +90,7 @@ func TestDropReleasesThoseWhoWait(t *testing.T) {
 		errs, gone := make(chan error, 2), make(chan error, 1)
 		go func() { errs <- one.WaitFor(t.Context(), "5") }()
 		go func() { errs <- one.WaitFor(t.Context(), "6") }()
-		go func() { gone <- one.WaitForDeletion(t.Context(), pod("n1", "a", "u", "1")) }()
+		go func() { gone <- c.WaitForDeletion(t.Context(), pod("n1", "a", "u", "1")) }()
 		ctx, cancel := context.WithCancel(t.Context())
 		other := make(chan error, 1)
 		go func() { other <- two.WaitFor(ctx, "5") }()

@@ -89,9 +89,6 @@ func TestWaitForObjectThatIsInNoPartitionFails(t *testing.T) {
 		assert.Equal(t, Key{Namespace: "n", Name: "a"}, waitError.Key)
 		assert.Equal(t, "5", waitError.Wanted)
 	}
-	require.NoError(t, west.WaitForObject(t.Context(), object), "the partition knows the cluster")
 	require.NoError(t, c.View.WaitForObjectIn(t.Context(), "west", object))
 	require.ErrorIs(t, c.View.WaitForObjectIn(t.Context(), "east", object), ErrOutOfScope)
-	require.NoError(t, west.Delete(object))
-	require.NoError(t, west.WaitForDeletion(t.Context(), object))
 }

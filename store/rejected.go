@@ -42,7 +42,8 @@ func nameOfKey(key Key) string {
 // RejectedError names the objects that a [Store] rejected. The store has stored all other objects of
 // the write. It still holds the old objects under the rejected keys.
 type RejectedError struct {
-	// Rejections holds at least one element.
+	// Rejections holds at least one element. After a list, rejections of objects without a key come
+	// first, and the others in the order of their keys.
 	Rejections []Rejection
 }
 

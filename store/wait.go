@@ -17,9 +17,9 @@ import (
 // of subscribers may receive the change a moment later.
 //
 // WaitFor returns nil if the partition has reached the version, even if ctx has ended. It returns a
-// [*WaitError] when ctx ends, when a Replace lowers the resource version,
-// when Drop drops the partition ([ErrOutOfScope]), or when a version is no number. A rejected
-// object holds back the version: give ctx a deadline, and the error names the object.
+// [*WaitError] when ctx ends, when a Replace lowers the resource version, when Drop drops the
+// partition ([ErrOutOfScope]), or when a version is no number. A rejected object holds back the
+// version: give ctx a deadline, and the error names the object.
 func (p *Partition[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	return p.wait(ctx, Key{}, resourceVersion, func() bool { return false })
 }
@@ -55,56 +55,6 @@ func (p *Partition[T]) wait(ctx context.Context, key Key, wanted string, enough 
 	}))
 }
 
-// WaitForObject waits until the cache has seen an object as the server returned it from a create or
-// an update. Then the cache holds this state or a later one, or the object is deleted again, or a
-// selector excludes it.
-//
-// It returns the errors of WaitFor. It also returns a [*WaitError] at once for an object without a
-// key ([ErrBadKey]), without a resource version, or outside of the scope ([ErrOutOfScope]).
-func (p *Partition[T]) WaitForObject(ctx context.Context, object T) error {
-	key, version, err := p.known(object)
-	if err != nil {
-		return err
-	}
-	return p.wait(ctx, key, version.ResourceVersion, func() bool {
-		held, ok := p.of.held(key)
-		if !ok || held.UID != version.UID {
-			return false
-		}
-		ok, err := reached(held.ResourceVersion, version.ResourceVersion)
-		return ok && err == nil
-	})
-}
-
-// WaitForDeletion waits until the cache no longer holds an object that was deleted on the server.
-// Another object of the same name has another UID and does not count. Pass the last known state of
-// the object: WaitForDeletion first waits until the cache has seen that state. It returns the
-// errors of WaitForObject.
-func (p *Partition[T]) WaitForDeletion(ctx context.Context, object T) error {
-	key, version, err := p.known(object)
-	if err != nil {
-		return err
-	}
-	if err := p.WaitForObject(ctx, object); err != nil {
-		return err
-	}
-	w := newWatch("")
-	defer p.of.watches.add(w, topic{ofKey, key})()
-	return p.waitError(key, version.ResourceVersion, w.wait(ctx, func() (bool, error) {
-		held, ok := p.of.held(key)
-		return !ok || version.recreated(held), nil
-	}))
-}
-
-// known returns the key and the version of an object to wait for.
-func (p *Partition[T]) known(object T) (Key, Version, error) {
-	w := p.identify(&Write[T]{Type: Addition, Object: object})
-	if w.err == nil && w.version.ResourceVersion == "" {
-		w.err = errNoVersion
-	}
-	return w.key, w.version, p.waitError(w.key, w.version.ResourceVersion, w.err)
-}
-
 // WaitFor is [Partition.WaitFor]. In a cache with partitions it waits for each partition, including
 // partitions that are added meanwhile. It fails with [ErrOutOfScope] if one of them is dropped.
 func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
@@ -126,9 +76,13 @@ func (v *View[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 	}
 }
 
-// WaitForObject is [Partition.WaitForObject] of the object's partition. In a cache with partitions, it
-// fails with [ErrOutOfScope] for an object that is in none of them. If the KeyFunc does not know the
-// cluster, use [View.WaitForObjectIn] or the partition.
+// WaitForObject waits until the cache has seen an object as the server returned it from a create or
+// an update. Then the cache holds this state or a later one, or the object is deleted again, or a
+// selector excludes it. In a cache with partitions it waits for the partition of the object.
+//
+// It returns the errors of WaitFor. It also returns a [*WaitError] at once for an object without a
+// key ([ErrBadKey]), without a resource version, or in no partition ([ErrOutOfScope]). If the
+// KeyFunc does not know the cluster, use [View.WaitForObjectIn].
 func (v *View[T]) WaitForObject(ctx context.Context, object T) error {
 	return v.WaitForObjectIn(ctx, "", object)
 }
@@ -136,31 +90,55 @@ func (v *View[T]) WaitForObject(ctx context.Context, object T) error {
 // WaitForObjectIn is [View.WaitForObject] for an object of the given cluster. It is for a KeyFunc that
 // does not know the cluster.
 func (v *View[T]) WaitForObjectIn(ctx context.Context, cluster string, object T) error {
-	return v.of.waitIn(cluster, object, func(p *Partition[T]) error { return p.WaitForObject(ctx, object) })
+	_, _, _, err := v.of.seen(ctx, cluster, object)
+	return err
 }
 
-// WaitForDeletion is [Partition.WaitForDeletion] of the object's partition. It fails with
-// [ErrOutOfScope] if the object is in none.
+// WaitForDeletion waits until the cache no longer holds an object that was deleted on the server.
+// Another object of the same name has another UID and does not count. Pass the last known state of
+// the object: WaitForDeletion first waits until the cache has seen that state. It returns the
+// errors of WaitForObject.
 func (v *View[T]) WaitForDeletion(ctx context.Context, object T) error {
-	return v.of.waitIn("", object, func(p *Partition[T]) error { return p.WaitForDeletion(ctx, object) })
-}
-
-// waitIn calls wait for the partition of an object, or for the whole of a cache without partitions.
-func (c *Cache[T]) waitIn(cluster string, object T, wait func(*Partition[T]) error) error {
-	key, version, err := c.whole.known(object)
+	p, key, version, err := v.of.seen(ctx, "", object)
 	if err != nil {
 		return err
 	}
-	if key.Cluster == "" {
+	w := newWatch("")
+	defer v.of.watches.add(w, topic{ofKey, key})()
+	return p.waitError(key, version.ResourceVersion, w.wait(ctx, func() (bool, error) {
+		held, ok := v.of.held(key)
+		return !ok || version.recreated(held), nil
+	}))
+}
+
+// seen waits until the partition of an object, or the whole of a cache without partitions, has seen
+// this state of the object. It returns the partition, and the key and the version of the object.
+func (c *Cache[T]) seen(ctx context.Context, cluster string, object T) (p *Partition[T], key Key, version Version, err error) {
+	key, version, err = c.identify(object)
+	if key.Cluster == "" && err == nil {
 		key.Cluster = cluster
 	}
+	if err == nil && version.ResourceVersion == "" {
+		err = errNoVersion
+	}
+	if err != nil {
+		return nil, key, version, c.whole.waitError(key, version.ResourceVersion, err)
+	}
 	for {
-		p := c.partOf(key, version)
-		if p == nil {
-			return c.whole.waitError(key, version.ResourceVersion, fmt.Errorf("%w: no partition contains it; wait through the partition that it was written to", ErrOutOfScope))
+		if p = c.partOf(key, version); p == nil {
+			err = fmt.Errorf("%w: no partition contains it; name its cluster, if the KeyFunc does not know it", ErrOutOfScope)
+			return nil, key, version, c.whole.waitError(key, version.ResourceVersion, err)
 		}
-		if err := wait(p); !errors.Is(err, errSplit) {
-			return err
+		err = p.wait(ctx, key, version.ResourceVersion, func() bool {
+			held, ok := c.held(key)
+			if !ok || held.UID != version.UID {
+				return false
+			}
+			ok, err := reached(held.ResourceVersion, version.ResourceVersion)
+			return ok && err == nil
+		})
+		if !errors.Is(err, errSplit) {
+			return p, key, version, err
 		}
 	}
 }
@@ -184,7 +162,7 @@ func (c *Cache[T]) partOf(key Key, version Version) *Partition[T] {
 // server went back to an older state, as after a restore from a backup.
 var errVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state; read the object from the server again")
 
-// errSplit ends waiting for the whole of a cache that has partitions. View.WaitFor and waitIn then
+// errSplit ends waiting for the whole of a cache that has partitions. View.WaitFor and seen then
 // wait for the partitions, so the error never leaves the package.
 var errSplit = errors.New("cache has partitions")
 

@@ -322,8 +322,8 @@ func TestWaitForObjectRefusesWhatCannotBeWaitedFor(t *testing.T) {
 			}
 		}
 	}
-	p := partition(t, c, Scope{Namespace: "n"})
-	require.ErrorIs(t, p.WaitForObject(t.Context(), pod("m", "a", "u1", "1")), ErrOutOfScope)
+	partition(t, c, Scope{Namespace: "n"})
+	require.ErrorIs(t, c.WaitForObject(t.Context(), pod("m", "a", "u1", "1")), ErrOutOfScope)
 	checkQuiet(t, c)
 }
 
