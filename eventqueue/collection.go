@@ -19,12 +19,10 @@ type Collection[T any] struct {
 	follower follower[T]
 	unfollow func()
 
-	closed chan struct{}
 	synced chan struct{}
 
-	owned bool // cache is the collection's own
-	// ended is true once the collection is closed. It is cheaper to read than the channel closed.
-	ended atomic.Bool
+	owned bool        // cache is the collection's own
+	ended atomic.Bool // the collection is closed
 	// eager is not 0 while a caller waits for an effect of an event itself, as Synced and Drain do: a
 	// deletion can complete them. Writers then queue events instead of buffering them.
 	eager  atomic.Int32
@@ -75,7 +73,6 @@ func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Col
 	c := &Collection[T]{
 		options: newOptions(opts),
 		cache:   cache,
-		closed:  make(chan struct{}),
 		synced:  make(chan struct{}),
 		free:    freeList[T](),
 	}
@@ -114,7 +111,6 @@ func (c *Collection[T]) Close() {
 	}
 	c.eager.Add(1) // a commit that runs must not leave events in the buffer
 	c.mu.Lock()
-	close(c.closed)
 	c.sleeping.Store(0)
 	c.wake.Broadcast()
 	if c.timer != nil {
