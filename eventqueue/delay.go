@@ -26,7 +26,7 @@ func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live
 	if live {
 		origin = Watch
 	}
-	k, due := c.stateLocked(key), now()+max(delay, 0)
+	k, due := c.stateLocked(key, hashOf(key)), now()+max(delay, 0)
 	b := &k.waiting
 	if !k.waits() {
 		c.beginLocked(k, &record[store.Key]{Event: Event[store.Key]{

@@ -16,14 +16,14 @@ func (c *Collection[T]) lock() {
 func (c *Collection[T]) queueBufferedLocked() {
 	for !c.buffer.empty() {
 		if a := c.buffer.take(); !c.isClosed() {
-			c.enqueueLocked(&a.record, a.wanted, a.came)
+			c.enqueueLocked(&a.record, a.hash, a.wanted, a.came)
 		}
 	}
 }
 
-// enqueueLocked adds an event that came at the given time.
-func (c *Collection[T]) enqueueLocked(r *record[T], wanted bool, came time.Duration) {
-	k := c.stateLocked(r.Key)
+// enqueueLocked adds an event that came at the given time, and whose key has the given hash.
+func (c *Collection[T]) enqueueLocked(r *record[T], hash uint64, wanted bool, came time.Duration) {
+	k := c.stateLocked(r.Key, hash)
 	switch {
 	case k.waits():
 		if !c.joinLocked(k, r, wanted) {
@@ -44,9 +44,8 @@ func (c *Collection[T]) enqueueLocked(r *record[T], wanted bool, came time.Durat
 	}
 }
 
-// stateLocked returns the state of a key. It creates the state if necessary.
-func (c *Collection[T]) stateLocked(key store.Key) *keyState[T] {
-	hash := hashOf(key)
+// stateLocked returns the state of a key with the given hash. It creates the state if necessary.
+func (c *Collection[T]) stateLocked(key store.Key, hash uint64) *keyState[T] {
 	k := c.keys.get(key, hash)
 	if k == nil {
 		k = c.free.Get().(*keyState[T])

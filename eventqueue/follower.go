@@ -30,7 +30,7 @@ func (f *follower[T]) Start(state *store.Snapshot[T]) {
 	for change := range state.Changes() {
 		if f.filter.keeps(change.Key, change.Object) {
 			r := newRecord(&change, List, true)
-			c.enqueueLocked(&r, false, came)
+			c.enqueueLocked(&r, hashOf(r.Key), false, came)
 		}
 	}
 	f.failures.count(&c.counters)
@@ -72,7 +72,7 @@ func (f *follower[T]) queue(commit *store.Commit[T], changes []store.Change[T]) 
 			return // Close waits for mu
 		}
 		r := newRecord(&changes[i], commit.Origin, commit.Initial)
-		c.enqueueLocked(&r, i < len(f.wanted) && f.wanted[i], came)
+		c.enqueueLocked(&r, hashOf(r.Key), i < len(f.wanted) && f.wanted[i], came)
 	}
 	if synced {
 		c.markListedLocked()
@@ -113,27 +113,31 @@ func (f *follower[T]) buffer(commit *store.Commit[T], changes []store.Change[T])
 
 // news returns the events of a commit. Followers without a predicate share them.
 func (f *follower[T]) news(commit *store.Commit[T], changes []store.Change[T]) []news[T] {
-	type shared struct {
-		all []news[T]
-		one [1]news[T] // so that the usual commit of one change is one allocation
+	if f.filter == nil {
+		switch shared := commit.Shared.(type) {
+		case *[1]news[T]:
+			return shared[:]
+		case []news[T]:
+			return shared
+		}
 	}
-	s, ok := commit.Shared.(*shared)
-	if ok && f.filter == nil {
-		return s.all
-	}
-	s = &shared{}
-	s.all = s.one[:]
-	if len(changes) > 1 {
-		s.all = make([]news[T], len(changes))
+	var all []news[T]
+	var shared any
+	if len(changes) == 1 { // the usual commit is one small allocation
+		one := new([1]news[T])
+		all, shared = one[:], one
+	} else {
+		all = make([]news[T], len(changes))
+		shared = all
 	}
 	came := now()
 	for i := range changes {
-		s.all[i] = news[T]{newRecord(&changes[i], commit.Origin, commit.Initial), came}
+		all[i] = news[T]{newRecord(&changes[i], commit.Origin, commit.Initial), hashOf(changes[i].Key), came}
 	}
 	if f.filter == nil {
-		commit.Shared = s
+		commit.Shared = shared
 	}
-	return s.all
+	return all
 }
 
 // buffer holds events that the collection has not queued yet, in the order in which they came. A
@@ -163,6 +167,7 @@ type arrival[T any] struct {
 // changes.
 type news[T any] struct {
 	record record[T]
+	hash   uint64 // of the key
 	came   time.Duration
 }
 
