@@ -27,52 +27,33 @@ const (
 	openTimeout = 2 * time.Minute
 )
 
+// askPage requests a page of a list.
 func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input {
-	probing := r.protocol.Probing()
-	if a.Next != "" && r.staging.over != nil {
-		return r.endList(ctx, a.Version)
-	}
 	switch {
-	case probing:
-		r.opens()
+	case r.protocol.Probing():
+		return r.askProbe(ctx, a)
+	case a.Next != "" && r.staging.over != nil:
+		return r.endList(ctx, a.Version)
 	case a.Next == "":
 		r.status.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = Listing, 0, time.Time{} })
 		r.observing.beginList(r.name, false)
 		r.evidence.anew()
 	}
-	opts := r.listOptions()
-	opts.Limit, opts.ResourceVersion, opts.Continue = a.Limit, a.Version, a.Next
-	if a.Version != "" && a.Version != "0" {
-		// Without this, a list with a limit returns the state at exactly this version, and the
-		// reflector may not be able to watch from there.
-		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	}
-	timeout := answerTimeout
-	if probing {
-		timeout = openTimeout
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, timeout, protocol.NoAnswer)
+	limited, cancel := context.WithTimeoutCause(ctx, answerTimeout, protocol.NoAnswer)
 	defer cancel()
-	wanted := source.Wants[T]{Shards: r.shards}
-	if probing {
-		wanted.Probe = r.contradicted
-		opts.ShardSelector, opts.FieldSelector = "", r.witness.selector(opts.FieldSelector)
-	}
 	taken := false
-	if !probing {
-		wanted.Holds = r.holds()
-		wanted.Take = func(object T) {
-			taken = true
-			if r.staging.add(object); r.staging.over != nil {
-				cancel() // the store ended the list
-			}
+	wanted := source.Wants[T]{Shards: r.shards, Holds: r.holds(), Take: func(object T) {
+		taken = true
+		if r.staging.add(object); r.staging.over != nil {
+			cancel() // the store ended the list
 		}
-	}
+	}}
+	opts := r.pageOptions(a)
 	p, err := r.source.List(limited, opts, wanted)
 	if r.refusesShards(&opts, err) && !taken { // else the list fails
 		p, err = r.source.List(limited, opts, wanted)
 	}
-	if err == nil && !probing {
+	if err == nil {
 		err = r.learnPage(&p)
 	}
 	if r.staging.over != nil {
@@ -80,19 +61,42 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	}
 	if err != nil {
 		r.staging.discard() // no list goes on after a failure
-		err = withCause(limited, err)
-		err = r.newError(protocol.OpList, a.Version, err)
+		err = r.newError(protocol.OpList, a.Version, withCause(limited, err))
 		r.observing.failList(ctx, err)
 		return protocol.Input{Kind: protocol.Failed, Err: err}
 	}
 	r.status.contact()
 	r.logger.Debug("listed", zap.Int("objects", len(p.Items)+p.Taken), zap.String("resourceVersion", p.ResourceVersion))
-	p.Conflict = probing && r.contradicted(p)
-	if probing {
-		return protocol.Input{Kind: protocol.Answered, Version: p.ResourceVersion, Conflict: p.Conflict}
-	}
 	r.page = p
 	return protocol.Input{Kind: protocol.Answered, Version: p.ResourceVersion, Next: p.Continue}
+}
+
+// askProbe requests the object that changed last, at the newest version of the server: see
+// reflector-R6.
+func (r *run[T]) askProbe(ctx context.Context, a protocol.Action) protocol.Input {
+	r.opens()
+	limited, cancel := context.WithTimeoutCause(ctx, openTimeout, protocol.NoAnswer)
+	defer cancel()
+	opts := r.pageOptions(a)
+	opts.ShardSelector, opts.FieldSelector = "", r.witness.selector(opts.FieldSelector)
+	p, err := r.source.List(limited, opts, source.Wants[T]{Shards: r.shards, Probe: r.contradicted})
+	if err != nil {
+		return protocol.Input{Kind: protocol.Failed, Err: r.newError(protocol.OpList, a.Version, withCause(limited, err))}
+	}
+	r.status.contact()
+	return protocol.Input{Kind: protocol.Answered, Version: p.ResourceVersion, Conflict: r.contradicted(p)}
+}
+
+// pageOptions returns the options of the request for a page.
+func (r *run[T]) pageOptions(a protocol.Action) metav1.ListOptions {
+	opts := r.listOptions()
+	opts.Limit, opts.ResourceVersion, opts.Continue = a.Limit, a.Version, a.Next
+	if a.Version != "" && a.Version != "0" {
+		// Without this, a list with a limit returns the state at exactly this version, and the
+		// reflector may not be able to watch from there.
+		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	}
+	return opts
 }
 
 // endList handles the store's end of the list.
@@ -132,8 +136,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	}
 	unanswered.Stop()
 	if err != nil {
-		err = withCause(limited, err)
-		err = r.newError(protocol.OpWatch, a.Version, err)
+		err = r.newError(protocol.OpWatch, a.Version, withCause(limited, err))
 		cancel(nil)
 		r.observing.failList(ctx, err)
 		return protocol.Input{Kind: protocol.Failed, Err: err}
