@@ -2,6 +2,7 @@ package reflector_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"testing/synctest"
 
@@ -104,6 +105,41 @@ func TestForTypeFindsTheResourceOfTheExample(t *testing.T) {
 			assert.IsType(t, tc.example, list.Items[0])
 			assert.Equal(t, "a", list.Items[0].GetName())
 		})
+	}
+}
+
+// The server sends only metadata, of the kind PartialObjectMetadata.
+func TestMetadataStatesTheKindOfTheResource(t *testing.T) {
+	example := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+	for name, opts := range map[string][]client.ResourceOption{"protobuf": nil, "JSON": {client.WithoutProtobuf()}} {
+		for how, asks := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList()}} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := reflectortest.Start(t)
+					require.NoError(t, server.Create(paint("a", "red")))
+					config := server.Config()
+					config.Wrap(func(to http.RoundTripper) http.RoundTripper {
+						return roundTrip(func(r *http.Request) (*http.Response, error) {
+							assert.Contains(t, r.Header.Get("Accept"), "as=PartialObjectMetadata")
+							return to.RoundTrip(r)
+						})
+					})
+					metadata, err := client.ForType[object](config, configMapResource, example, opts...)
+					require.NoError(t, err)
+					cache := store.New(store.ObjectKey[object])
+					defer start(t, reflector.New(metadata, cache, asks...))()
+					require.NoError(t, server.Create(paint("b", "red")))
+					synctest.Wait()
+					assert.Equal(t, 2, cache.Len())
+					for _, o := range cache.All() {
+						assert.Equal(t, example.TypeMeta, o.(*metav1.PartialObjectMetadata).TypeMeta)
+					}
+					one, err := metadata.In("default").Get(t.Context(), "a", metav1.GetOptions{})
+					require.NoError(t, err)
+					assert.Equal(t, example.TypeMeta, one.(*metav1.PartialObjectMetadata).TypeMeta)
+				})
+			})
+		}
 	}
 }
 

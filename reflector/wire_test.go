@@ -168,7 +168,8 @@ func TestOnlyWholeMessagesAreAskedForInProtobuf(t *testing.T) {
 		assert.Equal(t, "application/json", asked[*Extended](t, server))
 		assert.Equal(t, "application/json", asked[*unstructured.Unstructured](t, server))
 		assert.Equal(t, "application/vnd.kubernetes.protobuf,application/json", asked[*corev1.ConfigMap](t, server))
-		assert.Equal(t, "application/vnd.kubernetes.protobuf,application/json", asked[*metav1.PartialObjectMetadata](t, server))
+		const metadata = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+		assert.Equal(t, "application/vnd.kubernetes.protobuf"+metadata+"application/json"+metadata+"application/json", asked[*metav1.PartialObjectMetadata](t, server))
 	})
 }
 

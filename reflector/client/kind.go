@@ -50,6 +50,7 @@ func For[T source.Object](config *rest.Config, opts ...ResourceOption) (*Resourc
 
 // forKind returns the client of a kind. Its first request finds the name of the resource.
 func forKind[T source.Object](config *rest.Config, t reflect.Type, kind schema.GroupVersionKind, o resourceOptions) (*Resource[T], error) {
+	o.kind = kind
 	r, err := connect[T](config, t, kind.GroupVersion().WithResource(""), "", o)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,6 @@ func forKind[T source.Object](config *rest.Config, t reflect.Type, kind schema.G
 		cached := memory.NewMemCacheClientWithContext(client)
 		mapper = mapped{restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), false}
 	}
-	r.kind, r.expected.given = kind, kind.Kind
 	r.finder = newFinder(kind, mapper)
 	return r, nil
 }

@@ -54,9 +54,9 @@ func WithoutInterning() ResourceOption { return decoding(decode.WithoutInterning
 func WithoutManagedFields() ResourceOption { return decoding(decode.SkipManagedFields()) }
 
 // WithUnknownFields sets a function that receives an error for each JSON object with a field that T
-// does not have. The error names the first such field. The Resource still decodes the object, but
-// slower. Several decoding goroutines may call the function at once. Protobuf does not name fields,
-// so the function gets no calls for protobuf: see [WithoutProtobuf].
+// does not have; an Unstructured has all. The error names the first such field. The Resource still
+// decodes the object, but slower. Several decoding goroutines may call the function at once.
+// Protobuf does not name fields, so the function gets no calls for protobuf: see [WithoutProtobuf].
 func WithUnknownFields(report func(*DecodeError)) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.unknown = report })
 }

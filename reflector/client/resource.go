@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
@@ -122,6 +123,9 @@ func newResource[T source.Object](t reflect.Type, resource schema.GroupVersionRe
 	}
 	if kind, err := kindOf(t, &o); err == nil && kind.GroupVersion() == resource.GroupVersion() {
 		r.kind = kind
+		apiVersion, name := kind.ToAPIVersionAndKind()
+		o.decoding = append(slices.Clip(o.decoding), decode.MetadataKind(metav1.TypeMeta{APIVersion: apiVersion, Kind: name}))
+		r.options = o
 	}
 	var err error
 	if r.codec, err = decode.ForType[T](t, o.decoding...); err != nil {

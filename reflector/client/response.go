@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -118,11 +119,27 @@ func (r *Resource[T]) request(resource string, opts runtime.Object, accept strin
 }
 
 // accepts returns the accepted content types of lists and watches.
-func (r *Resource[T]) accepts() string {
-	if r.protobuf && !r.onlyJSON.Load() {
-		return mediaProtobuf + "," + mediaJSON
+func (r *Resource[T]) accepts(watch bool) string {
+	kind := "PartialObjectMetadataList"
+	if watch {
+		kind = "PartialObjectMetadata"
 	}
-	return mediaJSON
+	if r.protobuf && !r.onlyJSON.Load() {
+		return r.accept(kind, mediaProtobuf, mediaJSON)
+	}
+	return r.accept(kind, mediaJSON)
+}
+
+// accept returns a list of content types. If T has only metadata, the server converts objects to a
+// kind of metadata.
+func (r *Resource[T]) accept(metadata string, media ...string) string {
+	if r.expected.partial {
+		for i := range media {
+			media[i] += ";as=" + metadata + ";g=" + metav1.GroupName + ";v=v1"
+		}
+		media = append(media, mediaJSON) // an old extension server cannot convert
+	}
+	return strings.Join(media, ",")
 }
 
 // open sends a request for a list or a watch. If a server rejects the accepted content types, the
@@ -133,7 +150,7 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stre
 		return nil, err
 	}
 	for {
-		accepts := r.accepts()
+		accepts := r.accepts(opts.Watch)
 		request := r.request(resource, opts, accepts)
 		if opts.Watch {
 			// As in client-go, the rate limiter does not apply to watches: they wait most of the
@@ -144,7 +161,7 @@ func (r *Resource[T]) open(ctx context.Context, opts *metav1.ListOptions) (*stre
 		// back-off.
 		request.MaxRetries(0)
 		a, err := r.ask(ctx, "GET", request)
-		if apierrors.IsNotAcceptable(err) && accepts != mediaJSON {
+		if apierrors.IsNotAcceptable(err) && strings.Contains(accepts, mediaProtobuf) {
 			r.onlyJSON.Store(true)
 			continue
 		}

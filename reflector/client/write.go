@@ -75,7 +75,7 @@ func (r *Resource[T]) Delete(ctx context.Context, name string, opts metav1.Delet
 	if err != nil {
 		return r.failed("delete", "", name, err)
 	}
-	request := r.one("DELETE", resource, namespace).Name(name).SetHeader("Content-Type", mediaJSON).Body(data)
+	request := r.one("DELETE", resource, namespace).Name(name).SetHeader("Accept", mediaJSON).SetHeader("Content-Type", mediaJSON).Body(data)
 	a, err := r.ask(ctx, "DELETE", request)
 	if err != nil {
 		r.missed(resource, err)
@@ -142,7 +142,8 @@ func (r *Resource[T]) write(ctx context.Context, c change[T]) (object T, err err
 
 // one returns a request for one object.
 func (r *Resource[T]) one(verb, resource, namespace string) *rest.Request {
-	return r.rest.Verb(verb).NamespaceIfScoped(namespace, namespace != "").Resource(resource).SetHeader("Accept", mediaJSON)
+	return r.rest.Verb(verb).NamespaceIfScoped(namespace, namespace != "").Resource(resource).
+		SetHeader("Accept", r.accept("PartialObjectMetadata", mediaJSON))
 }
 
 // object sends a request for one object, and checks its key. An empty name fits every name.

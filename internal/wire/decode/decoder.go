@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/kubereflector/kubereflector/internal/wire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Decoder decodes objects of type T, one after the other. Get one from [Codec.NewDecoder].
@@ -38,6 +39,9 @@ func (d *Decoder[T]) Decode(format wire.Format, data []byte) (T, error) {
 	if err != nil {
 		var none T
 		return none, err
+	}
+	if m, ok := object.(*metav1.PartialObjectMetadata); ok && (m.Kind == "" || m.Kind == "PartialObjectMetadata") && d.codec.settings.metadataKind.Kind != "" {
+		m.TypeMeta = d.codec.settings.metadataKind
 	}
 	return object.(T), nil
 }

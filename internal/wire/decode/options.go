@@ -14,6 +14,7 @@ type settings struct {
 	shares            map[reflect.Type]bool
 	skipManagedFields bool
 	reportUnknown     func(error)
+	metadataKind      metav1.TypeMeta
 }
 
 // defaults returns the types that repeat most in Kubernetes' own objects.
@@ -62,6 +63,12 @@ func WithoutInterning() Option {
 // SkipManagedFields leaves metadata.managedFields empty, and does not decode it.
 func SkipManagedFields() Option {
 	return Option{func(s *settings) { s.skipManagedFields = true }}
+}
+
+// MetadataKind sets the kind of a PartialObjectMetadata that states none or its own: the server
+// converts objects of each kind to that type.
+func MetadataKind(kind metav1.TypeMeta) Option {
+	return Option{func(s *settings) { s.metadataKind = kind }}
 }
 
 // ReportUnknown sets a function that is called for each JSON object with a member that T has no
