@@ -156,9 +156,16 @@ func (x *Index[I, T]) ascend(from I, within func(I) bool) iter.Seq2[Key, T] {
 // read iterates over the entries of the postings that walk visits.
 func (x *Index[I, T]) read(walk func(tree postingTree, visit func(posting) bool)) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
-		next := prefetcher[T]{yield: yield}
-		walk(x.tree(), func(p posting) bool { return next.add(p.entry) })
-		next.flush()
+		next := make([]*header, 0, 16) // passed together: see yieldAll
+		walk(x.tree(), func(p posting) bool {
+			if next = append(next, p.entry); len(next) < cap(next) {
+				return true
+			}
+			more := yieldAll(next, yield)
+			next = next[:0]
+			return more
+		})
+		yieldAll(next, yield)
 	}
 }
 
@@ -169,25 +176,4 @@ func (x *Index[I, T]) tree() postingTree {
 		s = x.of.Snapshot()
 	}
 	return s.indexes[x.indexer.position]
-}
-
-// prefetcher passes entries of an index to a loop's body, 16 at a time: see yieldAll.
-type prefetcher[T any] struct {
-	yield   func(Key, T) bool
-	entries [16]*header
-	n       int
-}
-
-// add takes the next entry and reports whether the walk goes on.
-func (b *prefetcher[T]) add(e *header) (more bool) {
-	b.entries[b.n] = e
-	b.n++
-	return b.n < len(b.entries) || b.flush()
-}
-
-// flush passes the gathered entries to the body and reports whether the walk goes on.
-func (b *prefetcher[T]) flush() (more bool) {
-	n := b.n
-	b.n = 0
-	return yieldAll(b.entries[:n], b.yield)
 }
