@@ -179,16 +179,15 @@ func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 		p.advance(s, w.key, w.version.ResourceVersion)
 		return
 	default:
-		if w.err = c.prepare(w, held); w.err != nil {
-			break
+		if w.err = c.prepare(w, held); w.err == nil {
+			w.err = c.budget.admit(c, w.key, w.object)
 		}
-		if w.err = c.budget.admit(c, w.key, w.object); w.err != nil {
-			break
+		if w.err == nil {
+			s.mutations = append(s.mutations, mutation[T]{key: w.key, old: held, new: w.entry, nsMap: nsMap})
+			w.entry = nil
+			p.advance(s, w.key, w.version.ResourceVersion)
+			return
 		}
-		s.mutations = append(s.mutations, mutation[T]{key: w.key, old: held, new: w.entry, nsMap: nsMap})
-		w.entry = nil
-		p.advance(s, w.key, w.version.ResourceVersion)
-		return
 	}
 	c.free(w)
 	c.mu.Lock()
@@ -225,12 +224,12 @@ func (p *Partition[T]) identify(from *Write[T]) (w write[T]) {
 			err = fmt.Errorf("%w: it is %.253q, but the write says %.253q; let the KeyFunc of a Transform agree with the store's", ErrBadKey, key, w.key)
 		}
 		switch {
-		case w.what == isStored:
-			w.object, w.err = from.Object, err
+		case err == nil && w.what == isStored:
+			w.object = from.Object
 		case err == nil:
 			w.entry = &entry[T]{object: from.Object}
 			w.entry.setVersion(from.Version)
-		case from.Key == (Key{}): // else the last state may be bad, because the key is enough
+		case w.what == isStored || from.Key == (Key{}): // a key is enough to delete
 			w.err = err
 		}
 	}
