@@ -45,8 +45,8 @@ type Collection[T any] struct {
 	passes   uint64      // how often the turn of a key came while the key was out
 	delayed  delayed[T]
 	timer    *time.Timer // fires when the first of delayed is due
-	counters counters
-	unsynced int // keys of the first list that are not settled yet
+	counters Stats       // without Keys, Delayed and Oldest
+	unsynced int         // keys of the first list that are not settled yet
 
 	idle chan struct{} // closed when nothing is ready or out; nil if no Drain waits
 }
@@ -65,11 +65,21 @@ func New[T any](keyOf store.KeyFunc[T], opts ...Option) *Collection[T] {
 // each object that the cache holds. Writing to the collection itself fails with [ErrReadOnly].
 // [Collection.Close] stops following.
 func Follow[T any](cache *store.Cache[T], opts ...Option) *Collection[T] {
-	return follow(cache, nil, opts)
+	return FollowFiltered(cache, nil, opts...)
 }
 
-// follow implements FollowFiltered. A nil keep keeps all objects.
-func follow[T any](cache *store.Cache[T], keep func(T) bool, opts []Option) *Collection[T] {
+// FollowFiltered is [Follow] for the objects for which keep returns true. If keep returns false for
+// the prior state of an object and true for the new one, the collection queues an Addition. In the
+// opposite case, it queues a Deletion whose Object is the prior state. The collection queues no
+// events for other objects.
+//
+// The function keep must be pure and depend on the object alone. The collection calls it again for
+// the prior state of an object and needs the same answer. The function runs under the lock of the
+// cache's writer, so it must be quick. It must not write to the cache, use the collection, or call
+// [runtime.Goexit]. If keep panics on an object, the collection treats the object as rejected.
+// Consumers that know the object then get a Deletion, and [Collection.Stats] reports the panic. A
+// nil keep keeps all objects.
+func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Option) *Collection[T] {
 	c := &Collection[T]{
 		options: newOptions(opts),
 		cache:   cache,
@@ -123,7 +133,7 @@ func (c *Collection[T]) Close() {
 		}
 	}
 	c.keys, c.delayed = keyTable[T]{}, nil
-	c.counters.close()
+	c.counters.Waiting, c.counters.InFlight, c.counters.Events = 0, 0, 0
 	c.emptyRings()
 	c.wakeDrainersLocked()
 	c.mu.Unlock()

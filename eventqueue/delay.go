@@ -33,7 +33,7 @@ func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live
 			Type: Modification, Origin: origin, Key: key, Prior: key, PriorKnown: true, Object: key,
 		}}, due)
 	} else {
-		c.counters.merged++
+		c.counters.Merged++
 		b.merged++
 		b.since = min(b.since, due)
 	}

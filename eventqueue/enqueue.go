@@ -30,7 +30,7 @@ func (c *Collection[T]) enqueueLocked(r *record[T], hash uint64, wanted bool, ca
 			return
 		}
 	case k.out != nil && r.Origin == Resync:
-		c.counters.merged++ // the handler is working on this very state
+		c.counters.Merged++ // the handler is working on this very state
 		return
 	default:
 		c.beginLocked(k, r, came)
@@ -60,8 +60,8 @@ func (c *Collection[T]) beginLocked(k *keyState[T], r *record[T], came time.Dura
 	b := &k.waiting
 	b.first[0] = *r
 	b.events, b.since, b.live = b.first[:], came, r.live()
-	c.counters.waiting++
-	c.counters.events++
+	c.counters.Waiting++
+	c.counters.Events++
 }
 
 // joinLocked adds an event to the waiting events of a key, and reports whether any remains.
@@ -82,11 +82,11 @@ func (c *Collection[T]) joinLocked(k *keyState[T], r *record[T], wanted bool) bo
 // The argument counted is the number of events in the statistics; came is the number of events
 // before the merge.
 func (c *Collection[T]) resizedLocked(k *keyState[T], events []record[T], counted, came, dropped int) bool {
-	c.counters.events += len(events) - counted
+	c.counters.Events += len(events) - counted
 	merged := came - len(events) - dropped
-	c.counters.merged += uint64(merged)
+	c.counters.Merged += uint64(merged)
 	k.waiting.merged += int32(merged)
-	c.counters.dropped += uint64(dropped)
+	c.counters.Dropped += uint64(dropped)
 	k.waiting.set(events)
 	if len(events) > 0 {
 		return true
@@ -94,7 +94,7 @@ func (c *Collection[T]) resizedLocked(k *keyState[T], events []record[T], counte
 	// Forget the key unless its queue is out.
 	k.unlink()
 	c.delayed.remove(k) // a queue can fail before its first event is handed over
-	c.counters.waiting--
+	c.counters.Waiting--
 	if k.waiting.initial {
 		c.initialSettledLocked()
 	}

@@ -7,21 +7,6 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// FollowFiltered is [Follow] for the objects for which keep returns true. If keep returns false for
-// the prior state of an object and true for the new one, the collection queues an Addition. In the
-// opposite case, it queues a Deletion whose Object is the prior state. The collection queues no
-// events for other objects.
-//
-// The function keep must be pure and depend on the object alone. The collection calls it again for
-// the prior state of an object and needs the same answer. The function runs under the lock of the
-// cache's writer, so it must be quick. It must not write to the cache, use the collection, or call
-// [runtime.Goexit]. If keep panics on an object, the collection treats the object as rejected.
-// Consumers that know the object then get a Deletion, and [Collection.Stats] reports the panic. A
-// nil keep keeps all objects.
-func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Option) *Collection[T] {
-	return follow(cache, keep, opts)
-}
-
 // filter is the predicate of a follower; a nil filter keeps all objects. The lock of the cache's
 // writer guards it.
 type filter[T any] struct {
@@ -156,10 +141,10 @@ func (p *predicateFailures) catch(key store.Key, result *bool) {
 }
 
 // count adds the failures to the statistics.
-func (p *predicateFailures) count(n *counters) {
+func (p *predicateFailures) count(s *Stats) {
 	if p.n > 0 {
-		n.predicateFailures += p.n
-		n.predicateErr = p.err
+		s.PredicateFailures += p.n
+		s.PredicateErr = p.err
 		p.n = 0
 	}
 }

@@ -59,5 +59,5 @@ func next(t *testing.T, c *Collection[*thing]) []string {
 func unlooked[T any](c *Collection[T]) (unmerged, all int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return bufferSize - c.buffer.room(), bufferSize - c.buffer.room() + c.counters.events
+	return bufferSize - c.buffer.room(), bufferSize - c.buffer.room() + c.counters.Events
 }

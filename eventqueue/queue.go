@@ -62,11 +62,11 @@ func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
 // If err is [Permanent], the collection gives the queue up: all its events do not come again. If
 // Each handled the queue, only the events up to the failed one do not come again.
 func (q *Queue[T]) Fail(err error) {
+	how := failed
 	if IsPermanent(err) {
-		q.of.settle(q, outcome{how: gaveUp, err: err, panicked: isPanic(err)})
-		return
+		how = gaveUp
 	}
-	q.of.settle(q, outcome{how: failed, err: err, panicked: isPanic(err)})
+	q.of.settle(q, outcome{how: how, err: err, panicked: isPanic(err)})
 }
 
 // Requeue puts the queue back in front of its group, as if it had not been handed out. It does not

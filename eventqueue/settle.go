@@ -38,13 +38,13 @@ func (c *Collection[T]) settle(q *Queue[T], o outcome) {
 func (c *Collection[T]) settleLocked(q *Queue[T], o outcome) {
 	k := q.state
 	q.state = nil
-	c.counters.out--
-	c.counters.events -= len(q.events)
+	c.counters.InFlight--
+	c.counters.Events -= len(q.events)
 	if o.how == gaveUp {
-		c.counters.givenUp++
+		c.counters.GivenUp++
 	}
 	if o.panicked {
-		c.counters.panics++
+		c.counters.Panics++
 	}
 	if rest := q.left(o); len(rest) > 0 {
 		c.requeueLocked(k, q, rest)
@@ -87,7 +87,7 @@ func (c *Collection[T]) requeueLocked(k *keyState[T], q *Queue[T], rest []record
 	b := &k.waiting
 	news := slices.Clone(b.events)
 	if len(news) == 0 {
-		c.counters.waiting++
+		c.counters.Waiting++
 	}
 	// Copy the events: the holder may still read the queue.
 	whole := q.handedOverWhole()

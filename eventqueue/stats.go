@@ -47,12 +47,8 @@ type Stats struct {
 func (c *Collection[T]) Stats() Stats {
 	c.lock()
 	defer c.mu.Unlock()
-	n := &c.counters
-	s := Stats{
-		Keys: c.keys.len, Waiting: n.waiting, Delayed: len(c.delayed), InFlight: n.out, Events: n.events,
-		Merged: n.merged, Dropped: n.dropped, Retries: n.retries, Panics: n.panics, GivenUp: n.givenUp,
-		PredicateFailures: n.predicateFailures, PredicateErr: n.predicateErr,
-	}
+	s := c.counters
+	s.Keys, s.Delayed = c.keys.len, len(c.delayed)
 	at := now()
 	for k := range c.keys.all() {
 		for b := range k.backlogs() {
@@ -61,18 +57,6 @@ func (c *Collection[T]) Stats() Stats {
 	}
 	return s
 }
-
-// counters holds the running counts of a collection. Guarded by Collection.mu.
-type counters struct {
-	waiting, out, events int
-
-	merged, dropped, retries, panics, givenUp, predicateFailures uint64
-
-	predicateErr error
-}
-
-// close resets the counts of the current state and keeps the totals.
-func (n *counters) close() { n.waiting, n.out, n.events = 0, 0, 0 }
 
 // Pending is a key with unacknowledged events: see [Collection.Pending] and [DrainError].
 type Pending struct {

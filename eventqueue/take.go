@@ -129,10 +129,10 @@ func (c *Collection[T]) handOutLocked(k *keyState[T], q *Queue[T]) {
 	k.out = q
 	q.attempt = k.failures + 1
 	if k.failures > 0 {
-		c.counters.retries++
+		c.counters.Retries++
 	}
-	c.counters.waiting--
-	c.counters.out++
+	c.counters.Waiting--
+	c.counters.InFlight++
 	if c.sleeping.Load() > 0 && (c.firstFreeLocked(&c.ready[0]) != nil || c.firstFreeLocked(&c.ready[1]) != nil) {
 		c.signalLocked()
 	}
