@@ -15,6 +15,7 @@ type exports struct{ names, methods int }
 // budgets holds the allowed exports of each package. Lower a number when a package exports less.
 // Raise one only with a reason in the commit.
 var budgets = map[string]exports{
+	"contrib/controllerruntime":           {4, 1},
 	"contrib/otel":                        {5, 2},
 	"contrib/prometheus":                  {7, 15},
 	"contrib/prometheus/rulestest":        {0, 0},
@@ -41,7 +42,7 @@ var budgets = map[string]exports{
 	"store/persist":                       {27, 26},
 	"store/storetest":                     {5, 6}, // RunBatches fails without batches, where Run skipped them
 	"reflector/record":                    {27, 17},
-	"reflector/client":                    {39, 13},
+	"reflector/client":                    {40, 13},
 }
 
 // Budgets returns one line for each package whose exports differ from its budget.

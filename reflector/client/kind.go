@@ -58,7 +58,12 @@ func forKind[T source.Object](config *rest.Config, t reflect.Type, kind schema.G
 	r.name = kind.GroupKind().String() + "/" + kind.Version
 	mapper := mapped{o.mapper, true}
 	if source.IsNil(o.mapper) {
-		client, err := discovery.NewDiscoveryClientForConfig(restguard.Config(config))
+		var client *discovery.DiscoveryClient
+		if o.http != nil {
+			client, err = discovery.NewDiscoveryClientForConfigAndClient(config, protected(o.http, restguard.Transport))
+		} else {
+			client, err = discovery.NewDiscoveryClientForConfig(restguard.Config(config))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("discovery of %s: %w", kind, err)
 		}

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"net/http"
+
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +19,7 @@ type resourceOptions struct {
 	decoders        int // 0 is the default
 	withoutProtobuf bool
 
+	http   *http.Client // nil: one of the config
 	kind   schema.GroupVersionKind
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper
@@ -83,6 +86,14 @@ func WithoutProtobuf() ResourceOption {
 // at most one helper less than there are processors, whatever the limit is.
 func WithDecodeConcurrency(goroutines int) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoders = max(goroutines, 0) })
+}
+
+// WithHTTPClient makes the Resource send its requests through an HTTP client, as several clients of
+// a program share one. Transport, credentials, time-out and user agent are then those of the HTTP
+// client; the config still sets the host and the rate limit. Without this option the Resource makes
+// an HTTP client of the config. [FromRESTClient] ignores the option.
+func WithHTTPClient(client *http.Client) ResourceOption {
+	return resourceOptionFunc(func(o *resourceOptions) { o.http = client })
 }
 
 // WithKind sets T's kind and version for [For], for a T that no scheme has.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -89,11 +90,26 @@ func connect[T source.Object](config *rest.Config, t reflect.Type, resource sche
 	if own.QPS == 0 && own.RateLimiter == nil {
 		own.QPS = -1 // the default of client-go is 5 requests a second
 	}
-	own.Wrap(guarded)
-	if r.rest, err = rest.RESTClientFor(own); err != nil {
+	if o.http != nil {
+		r.rest, err = rest.RESTClientForConfigAndClient(own, protected(o.http, guarded))
+	} else {
+		own.Wrap(guarded)
+		r.rest, err = rest.RESTClientFor(own)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", r.name, err)
 	}
 	return r, nil
+}
+
+// protected returns a copy of an HTTP client with a wrapped transport.
+func protected(client *http.Client, wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
+	own := *client
+	if own.Transport == nil {
+		own.Transport = http.DefaultTransport
+	}
+	own.Transport = wrap(own.Transport)
+	return &own
 }
 
 // FromRESTClient is [ForResource] over a REST client of one API group and version, such as a
