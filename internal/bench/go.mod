@@ -6,6 +6,7 @@ require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/go-logr/logr v1.4.4
 	github.com/kubereflector/kubereflector v0.0.0
+	github.com/kubereflector/kubereflector/contrib/controllerruntime v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.uber.org/goleak v1.3.0
@@ -88,7 +89,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace github.com/kubereflector/kubereflector => ../..
+replace (
+	github.com/kubereflector/kubereflector => ../..
+	github.com/kubereflector/kubereflector/contrib/controllerruntime => ../../contrib/controllerruntime
+)
 
 replace github.com/kubereflector/kubereflector/contrib/prometheus => ../../contrib/prometheus
 

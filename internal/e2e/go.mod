@@ -83,4 +83,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace github.com/kubereflector/kubereflector => ../..
+replace (
+	github.com/kubereflector/kubereflector => ../..
+	github.com/kubereflector/kubereflector/contrib/controllerruntime => ../../contrib/controllerruntime
+)

@@ -31,7 +31,7 @@ func without(metrics ...metric) (lines []line) {
 }
 
 // pairings are in the order in which they are measured.
-var pairings = slices.Concat(jsonPairings, protobufPairings, unlikePairings, fieldPairings, customPairings)
+var pairings = slices.Concat(jsonPairings, protobufPairings, unlikePairings, fieldPairings, customPairings, runtimePairings)
 
 var relistLines = []line{
 	atMost(relistCPU, 1.0/25), {relistAllocs, measure.AtMost(0.1)}, {relistGrowth, measure.AtMost(10)},
@@ -48,7 +48,6 @@ var jsonPairings = []pairing{
 	{"json/dynamic", "pods", streams, "ours-json", "dynamic", slices.Concat(
 		[]line{atMost(listCPU, 1.0/10), atMost(listWall, 1.0/12)}, without(listAllocs, listLive, listRSS),
 		[]line{atMost(eventCPU, 1.0/10)}, without(eventAllocs))},
-	{"json/controller-runtime", "pods", streams, "ours-json", "controller-runtime", without(listCPU, listWall, listLive, listRSS, eventCPU)},
 	{"json-unshared/typed", "pods", streams, "ours-json-unshared", "typed-json", slices.Concat(
 		[]line{atMost(listCPU, 1.0/4), atMost(eventCPU, 1.0/4)}, without(listWall, listLive, eventAllocs))},
 	{"json-unshared/dynamic", "pods", streams, "ours-json-unshared", "dynamic", []line{atMost(listCPU, 1.0/5), atMost(eventCPU, 1.0/5)}},
@@ -104,12 +103,26 @@ var customPairings = []pairing{
 	{"custom/dynamic", "custom", streams, "ours-struct", "dynamic", without(listCPU, listWall, listAllocs, listLive, listRSS, eventCPU, eventAllocs)},
 }
 
+// runtimePairings are caches of controller-runtime, with its informers and with ours. Pods come as
+// protobuf, custom resources as JSON.
+var runtimePairings = []pairing{
+	{"controller-runtime/custom", "custom", streams, "ours-in-runtime", "controller-runtime", []line{
+		atMost(listCPU, 0.25), atMost(listRSS, 0.55), atMost(eventCPU, 0.25), {metric: listLive},
+	}},
+	{"controller-runtime/field", "field", streams, "ours-in-runtime", "controller-runtime", []line{
+		atMost(listCPU, 0.6), atMost(listRSS, 0.65), atMost(eventCPU, 0.65), {metric: listLive},
+	}},
+	{"controller-runtime/unlike", "unlike", streams, "ours-in-runtime", "controller-runtime", []line{
+		atMost(listCPU, 0.8), atMost(listRSS, 0.9), atMost(eventCPU, 0.9), {metric: listLive},
+	}},
+}
+
 // unlikeTurns is how often each side of such a pairing is measured by a thorough run.
 const unlikeTurns = 11
 
 // turns returns how often each side of a pairing is measured. They take turns, and the medians are compared.
 func (w *world) turns(p pairing) int {
-	if p.dataset == "unlike" && w.rounds >= thorough.rounds {
+	if p.dataset == "unlike" && p.peer == p.ours+"-unshared" && w.rounds >= thorough.rounds {
 		return unlikeTurns
 	}
 	return w.rounds

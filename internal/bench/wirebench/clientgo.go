@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // sharedInformer is an informer of client-go's, with the index by namespace that its listers need.
@@ -67,16 +69,33 @@ type runtimeCache struct {
 	informer crcache.Informer
 }
 
-func controllerRuntime(config *rest.Config, d dataset) (contender, error) {
-	config.ContentType = string(inJSON)
-	mapper := meta.NewDefaultRESTMapper(nil) // the default mapper would ask the server for its resources
-	mapper.AddSpecific(corev1.SchemeGroupVersion.WithKind("Pod"), d.resource, d.resource, meta.RESTScopeNamespace)
-	c, err := crcache.New(config, crcache.Options{Scheme: scheme.Scheme, Mapper: mapper})
-	if err != nil {
-		return nil, err
+// controllerRuntime is a cache of controller-runtime with its default content type, or with JSON
+// only.
+func controllerRuntime(newCache crcache.NewCacheFunc, only format) builder {
+	examples := map[string]crclient.Object{
+		"pods": &corev1.Pod{}, "secrets": &corev1.Secret{}, "configmaps": &corev1.ConfigMap{}, Applications.Resource: &Application{},
 	}
-	informer, err := c.GetInformer(context.Background(), &corev1.Pod{}, crcache.BlockUntilSynced(false))
-	return &runtimeCache{c, informer}, err
+	return func(config *rest.Config, d dataset) (contender, error) {
+		config.ContentType = string(only)
+		example := examples[d.resource.Resource]
+		types := runtime.NewScheme()
+		if err := scheme.AddToScheme(types); err != nil {
+			return nil, err
+		}
+		types.AddKnownTypes(Applications.GroupVersion(), &Application{}, &ApplicationList{})
+		kinds, _, err := types.ObjectKinds(example)
+		if err != nil {
+			return nil, err
+		}
+		mapper := meta.NewDefaultRESTMapper(nil) // the default mapper would ask the server for its resources
+		mapper.AddSpecific(kinds[0], d.resource, d.resource, meta.RESTScopeNamespace)
+		c, err := newCache(config, crcache.Options{Scheme: types, Mapper: mapper})
+		if err != nil {
+			return nil, err
+		}
+		informer, err := c.GetInformer(context.Background(), example, crcache.BlockUntilSynced(false))
+		return &runtimeCache{c, informer}, err
+	}
 }
 
 // version is not known: relists are not measured.

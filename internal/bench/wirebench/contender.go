@@ -6,7 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/contrib/controllerruntime"
 	"k8s.io/client-go/rest"
+	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 // contender is a way to get from the bytes of a server to a store and a handler, in a process of its own.
@@ -38,10 +40,12 @@ var contenders = map[string]builder{
 	"store-json-unshared": oursTyped(true, asJSON(unshared)...),
 	"store-protobuf":      oursTyped(true),
 
-	"typed-json":         typedInformer(inJSON),
-	"typed-protobuf":     typedInformer(inProtobuf),
-	"dynamic":            dynamicInformer,
-	"controller-runtime": controllerRuntime,
+	"typed-json":     typedInformer(inJSON),
+	"typed-protobuf": typedInformer(inProtobuf),
+	"dynamic":        dynamicInformer,
+
+	"controller-runtime": controllerRuntime(crcache.New, ""),
+	"ours-in-runtime":    controllerRuntime(controllerruntime.NewCache, ""),
 
 	"floor-json":     floor(floorJSON{}),
 	"floor-protobuf": floor(floorProtobuf{}),

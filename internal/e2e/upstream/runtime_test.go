@@ -1,13 +1,13 @@
 package upstream
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +31,8 @@ const (
 	failed     = "failed It: "
 )
 
-// TestControllerRuntimeCacheSpecs runs controller-runtime's own specs of its cache on informers of this library and a real kube-apiserver.
+// TestControllerRuntimeCacheSpecs runs controller-runtime's own specs of its cache on informers of this library and a real kube-apiserver: once with the
+// cache of contrib/controllerruntime, and once with its informers in a cache of controller-runtime.
 func TestControllerRuntimeCacheSpecs(t *testing.T) {
 	skipUnderRace(t)
 	found, err := binaries.Find(t.Context())
@@ -39,20 +40,30 @@ func TestControllerRuntimeCacheSpecs(t *testing.T) {
 	b := newBuild(t)
 	copied := b.controllerRuntime(t)
 	program := b.program(t, "runtime", runtimeModule+"/pkg/cache")
-
-	report := filepath.Join(b.folder, "report.json")
-	run := func(arguments ...string) (passed, others []string, output string) {
-		output, err := b.start(t, program, filepath.Join(copied, "pkg", "cache"), []string{
-			"KUBEBUILDER_ASSETS=" + filepath.Dir(found.APIServer),
-			"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m",
-			"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m",
-		}, append(arguments, "-ginkgo.json-report="+report, "-ginkgo.no-color", "-ginkgo.timeout=5m")...) // that time-out stops the server, go test's does not
-		passed, others = specs(t, report)
-		if err != nil && len(others) == 0 {
-			others = []string{err.Error()}
-		}
-		return passed, others, output
+	for _, constructor := range []string{"NewCache", "NewInformer"} {
+		t.Run(constructor, func(t *testing.T) {
+			report := filepath.Join(b.folder, constructor+".json")
+			run := func(arguments ...string) (passed, others []string, output string) {
+				output, err := b.start(t, program, filepath.Join(copied, "pkg", "cache"), []string{
+					"KUBEREFLECTOR_CONSTRUCTOR=" + constructor,
+					"KUBEBUILDER_ASSETS=" + filepath.Dir(found.APIServer),
+					"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m",
+					"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m",
+				}, append(arguments, "-ginkgo.json-report="+report, "-ginkgo.no-color", "-ginkgo.timeout=5m")...) // that time-out stops the server, go test's does not
+				passed, others = specs(t, report)
+				if err != nil && len(others) == 0 {
+					others = []string{err.Error()}
+				}
+				return passed, others, output
+			}
+			checkSpecs(t, run)
+		})
 	}
+}
+
+// checkSpecs fails unless all specs pass.
+func checkSpecs(t *testing.T, run func(arguments ...string) (passed, others []string, output string)) {
+	t.Helper()
 	passed, others, output := run()
 	for range 3 {
 		if len(others) == 0 || slices.ContainsFunc(others, func(name string) bool { return !strings.HasSuffix(name, racingSpec) }) {
@@ -77,7 +88,7 @@ func TestControllerRuntimeCacheSpecs(t *testing.T) {
 	}
 }
 
-// controllerRuntime copies controller-runtime, replaces the constructor of informers in it, and has the build use the copy.
+// controllerRuntime copies controller-runtime, replaces the constructor of caches in its specs, and has the build use the copy.
 func (b *build) controllerRuntime(t *testing.T) string {
 	t.Helper()
 	source := b.source(t, runtimeModule)
@@ -89,17 +100,22 @@ func (b *build) controllerRuntime(t *testing.T) string {
 	}
 	require.NoError(t, os.CopyFS(filepath.Join(copied, "pkg"), os.DirFS(filepath.Join(source, "pkg"))))
 
-	informers := filepath.Join(copied, "pkg", "cache", "internal", "informers.go")
-	content, err := os.ReadFile(informers)
-	require.NoError(t, err)
-	constructor := []byte("newInformer := cache.NewSharedIndexInformer\n")
-	require.Equal(t, 1, bytes.Count(content, constructor), "places in %s that make informers", informers)
-	content = bytes.Replace(content, constructor, []byte("newInformer := shimInformer\n"), 1)
-	require.NoError(t, os.WriteFile(informers, content, 0o644))
-	b.write(t, filepath.Join("controller-runtime", "pkg", "cache", "internal", "shim.go"), shim(t, "shim", "package internal"))
+	places := 0
+	for _, name := range []string{"cache_test.go", "informer_cache_test.go"} {
+		file := filepath.Join(copied, "pkg", "cache", name)
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		places += len(constructors.FindAll(content, -1))
+		require.NoError(t, os.WriteFile(file, constructors.ReplaceAll(content, []byte("newCache$1")), 0o644))
+	}
+	require.Equal(t, 22, places, "places in the specs that make caches")
+	b.write(t, filepath.Join("controller-runtime", "pkg", "cache", "constructor_test.go"), shim(t, "constructor", "package cache_test"))
 	b.run(t, "mod", "edit", "-replace", runtimeModule+"="+copied, filepath.Join(b.folder, "go.mod"))
 	return copied
 }
+
+// constructors matches the constructor of caches, called or passed.
+var constructors = regexp.MustCompile(`\bcache\.New([(,])`)
 
 // specs reads a report of ginkgo and returns the names of the specs that passed, and what became of the others.
 func specs(t *testing.T, file string) (passed, others []string) {

@@ -1,0 +1,358 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var (
+	podKind  = corev1.SchemeGroupVersion.WithKind("Pod")
+	siteKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}
+)
+
+// mapper knows the kinds of the tests.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(podKind, meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("PodList"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	m.Add(siteKind, meta.RESTScopeNamespace)
+	return m
+}
+
+func pod(namespace, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
+	}
+}
+
+// newServer has two pods of namespace "a", one of "b", and a node.
+func newServer(t *testing.T, opts ...reflectortest.Option) *reflectortest.Server {
+	t.Helper()
+	server := reflectortest.Start(t, opts...)
+	for _, object := range []metav1.Object{pod("a", "one"), pod("a", "two"), pod("b", "one"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}} {
+		require.NoError(t, server.Create(object))
+	}
+	return server
+}
+
+// started makes a cache with NewCache and starts it until the test ends.
+func started(t *testing.T, config *rest.Config, opts cache.Options) cache.Cache {
+	t.Helper()
+	if opts.Mapper == nil {
+		opts.Mapper = mapper()
+	}
+	c, err := NewCache(config, opts)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	require.True(t, c.WaitForCacheSync(t.Context()))
+	return c
+}
+
+func TestCacheReadsTypedObjects(t *testing.T) {
+	server := newServer(t)
+	c := started(t, server.Config(), cache.Options{})
+	var got corev1.Pod
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "one"}, &got))
+	assert.Equal(t, podKind, got.GroupVersionKind())
+	assert.Equal(t, pod("a", "one").Spec, got.Spec)
+
+	got.Labels["app"] = "changed"
+	var again corev1.Pod
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(&got), &again))
+	assert.Equal(t, "web", again.Labels["app"], "Get returns a copy")
+
+	var pods corev1.PodList
+	require.NoError(t, c.List(t.Context(), &pods, client.InNamespace("a"), client.MatchingLabels{"app": "web"}))
+	assert.Len(t, pods.Items, 2)
+	var nodes corev1.NodeList
+	require.NoError(t, c.List(t.Context(), &nodes))
+	assert.Len(t, nodes.Items, 1)
+}
+
+func TestCacheReadsUnstructuredObjectsAndMetadata(t *testing.T) {
+	server := newServer(t)
+	c := started(t, server.Config(), cache.Options{})
+	whole := &unstructured.Unstructured{}
+	whole.SetGroupVersionKind(podKind)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "one"}, whole))
+	node, _, err := unstructured.NestedString(whole.Object, "spec", "nodeName")
+	require.NoError(t, err)
+	assert.Equal(t, "node", node)
+
+	only := &metav1.PartialObjectMetadata{}
+	only.SetGroupVersionKind(podKind)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "one"}, only))
+	assert.Equal(t, "web", only.Labels["app"])
+	assert.Equal(t, podKind, only.GroupVersionKind())
+}
+
+func TestCacheFollowsChanges(t *testing.T) {
+	server := newServer(t)
+	c := started(t, server.Config(), cache.Options{})
+	i, err := c.GetInformer(t.Context(), &corev1.Node{})
+	require.NoError(t, err)
+	events := make(chan string, 10)
+	_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { events <- "add " + object.(*corev1.Node).Kind + object.(*corev1.Node).Name }, // without a kind
+		UpdateFunc: func(_, object any) { events <- "update " + object.(*corev1.Node).Labels["zone"] },
+		DeleteFunc: func(object any) { events <- "delete " + object.(*corev1.Node).Name },
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "add node", <-events)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"zone": "west"}}}
+	require.NoError(t, server.Update(node))
+	assert.Equal(t, "update west", <-events)
+	require.NoError(t, server.Delete(node))
+	assert.Equal(t, "delete node", <-events)
+}
+
+// The namespace and the selectors of the options reach the server, though the constructor of an
+// informer does not get them.
+func TestCacheRequestsNamespacesAndSelectors(t *testing.T) {
+	server := newServer(t)
+	c := started(t, server.Config(), cache.Options{
+		DefaultFieldSelector: fields.OneTermNotEqualSelector("metadata.name", "other"),
+		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {
+			Namespaces: map[string]cache.Config{"a": {}, "b": {LabelSelector: labels.SelectorFromSet(labels.Set{"app": "none"})}},
+		}},
+	})
+	assert.Empty(t, server.Requests(), "no request before the first read")
+	var pods corev1.PodList
+	require.NoError(t, c.List(t.Context(), &pods))
+	assert.Len(t, pods.Items, 2)
+
+	asked := map[string]string{}
+	for _, r := range server.Requests() {
+		asked[r.Namespace+" "+r.Query.Get("labelSelector")] = r.Query.Get("fieldSelector")
+		assert.Contains(t, r.Header.Get("Accept"), "protobuf")
+	}
+	assert.Equal(t, map[string]string{"a ": "metadata.name!=other", "b app=none": "metadata.name!=other"}, asked)
+}
+
+// A field selector on metadata.namespace restricts the path of requests, as in controller-runtime.
+func TestCacheRequestsTheNamespaceOfAFieldSelector(t *testing.T) {
+	server := newServer(t)
+	c := started(t, server.Config(), cache.Options{DefaultFieldSelector: fields.OneTermEqualSelector("metadata.namespace", "b")})
+	var pods corev1.PodList
+	require.NoError(t, c.List(t.Context(), &pods))
+	assert.Len(t, pods.Items, 1)
+	for _, r := range server.Requests() {
+		assert.Equal(t, "b", r.Namespace)
+	}
+}
+
+// site is a custom resource.
+type site struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Image string `json:"image"`
+	} `json:"spec"`
+}
+
+func (s *site) DeepCopyObject() runtime.Object {
+	out := *s
+	s.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return &out
+}
+
+type siteList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []site `json:"items"`
+}
+
+func (l *siteList) DeepCopyObject() runtime.Object {
+	out := *l
+	out.Items = append([]site(nil), l.Items...)
+	return &out
+}
+
+func siteScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	s.AddKnownTypeWithName(siteKind, &site{})
+	s.AddKnownTypeWithName(siteKind.GroupVersion().WithKind("SiteList"), &siteList{})
+	metav1.AddToGroupVersion(s, siteKind.GroupVersion())
+	return s
+}
+
+func siteServer(t *testing.T) *reflectortest.Server {
+	t.Helper()
+	server := reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{
+		Group: siteKind.Group, Version: siteKind.Version, Kind: siteKind.Kind, Plural: "sites", Namespaced: true, Prototype: &site{},
+	}))
+	for _, name := range []string{"one", "two"} {
+		s := &site{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"app": "web"}}}
+		s.TypeMeta.SetGroupVersionKind(siteKind)
+		s.Spec.Image = "web:1"
+		require.NoError(t, server.Create(s))
+	}
+	return server
+}
+
+// Objects with equal labels share them. A transform may change its object all the same.
+func TestTransformsChangeOneObject(t *testing.T) {
+	server := siteServer(t)
+	c := started(t, server.Config(), cache.Options{
+		Scheme:                       siteScheme(),
+		DefaultUnsafeDisableDeepCopy: new(true),
+		DefaultTransform: func(in any) (any, error) {
+			s := in.(*site)
+			s.Labels["name"] = s.Name
+			return s, nil
+		},
+	})
+	var sites siteList
+	require.NoError(t, c.List(t.Context(), &sites))
+	require.Len(t, sites.Items, 2)
+	for _, s := range sites.Items {
+		assert.Equal(t, map[string]string{"app": "web", "name": s.Name}, s.Labels)
+		assert.Equal(t, "web:1", s.Spec.Image)
+	}
+}
+
+func TestIndexedFields(t *testing.T) {
+	server := newServer(t)
+	c := started(t, server.Config(), cache.Options{})
+	require.NoError(t, c.IndexField(t.Context(), &corev1.Pod{}, "spec.nodeName", func(object client.Object) []string {
+		return []string{object.(*corev1.Pod).Spec.NodeName}
+	}))
+	var pods corev1.PodList
+	require.NoError(t, c.List(t.Context(), &pods, client.MatchingFields{"spec.nodeName": "node"}))
+	assert.Len(t, pods.Items, 3)
+	require.NoError(t, c.List(t.Context(), &pods, client.MatchingFields{"spec.nodeName": "other"}))
+	assert.Empty(t, pods.Items)
+}
+
+// authorizing adds a header, as a transport with credentials does.
+type authorizing struct{ http.RoundTripper }
+
+func (a authorizing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer of the client")
+	return a.RoundTripper.RoundTrip(r)
+}
+
+func TestRequestsUseTheHTTPClientOfTheOptions(t *testing.T) {
+	server := newServer(t)
+	own, err := rest.HTTPClientFor(server.Config())
+	require.NoError(t, err)
+	own.Transport = authorizing{own.Transport}
+	c := started(t, server.Config(), cache.Options{HTTPClient: own})
+	var pods corev1.PodList
+	require.NoError(t, c.List(t.Context(), &pods))
+	require.NotEmpty(t, server.Requests())
+	for _, r := range server.Requests() {
+		assert.Equal(t, "Bearer of the client", r.Header.Get("Authorization"))
+	}
+}
+
+// Options that this package cannot serve are served by controller-runtime's own requests.
+func TestKindsWithoutBookmarksAreDecodedByControllerRuntime(t *testing.T) {
+	server := newServer(t)
+	c := started(t, server.Config(), cache.Options{DefaultEnableWatchBookmarks: new(false)})
+	var pods corev1.PodList
+	require.NoError(t, c.List(t.Context(), &pods))
+	assert.Len(t, pods.Items, 3)
+	watches, err := server.WaitForRequests(t.Context(), 1, reflectortest.Verb("watch"))
+	require.NoError(t, err)
+	assert.NotEqual(t, "true", watches[0].Query.Get("allowWatchBookmarks"))
+}
+
+func TestConstructorOfTheOptionsWins(t *testing.T) {
+	server := newServer(t)
+	asked := 0
+	c := started(t, server.Config(), cache.Options{
+		NewInformer: func(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			asked++
+			return toolscache.NewSharedIndexInformer(lw, example, resync, indexers)
+		},
+	})
+	var pods corev1.PodList
+	require.NoError(t, c.List(t.Context(), &pods))
+	assert.Equal(t, 1, asked)
+}
+
+func TestKindThatTheSchemeDoesNotKnow(t *testing.T) {
+	server := siteServer(t)
+	c := started(t, server.Config(), cache.Options{})
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "one"}, &site{})
+	assert.True(t, runtime.IsNotRegisteredError(err), "%v", err)
+}
+
+func TestReadBeforeTheStart(t *testing.T) {
+	c, err := NewCache(newServer(t).Config(), cache.Options{Mapper: mapper()})
+	require.NoError(t, err)
+	err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.Pod{})
+	var notStarted *cache.ErrCacheNotStarted
+	assert.True(t, errors.As(err, &notStarted), "%v", err)
+}
+
+func TestInformersAreRemoved(t *testing.T) {
+	server := newServer(t)
+	c := started(t, server.Config(), cache.Options{ReaderFailOnMissingInformer: true})
+	_, err := c.GetInformer(t.Context(), &corev1.Pod{})
+	require.NoError(t, err)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.Pod{}))
+	require.NoError(t, c.RemoveInformer(t.Context(), &corev1.Pod{}))
+	var notCached *cache.ErrResourceNotCached
+	err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.Pod{})
+	assert.True(t, errors.As(err, &notCached), "%v", err)
+}
+
+func TestContentTypeOfTheConfig(t *testing.T) {
+	server := newServer(t)
+	config := server.Config()
+	config.ContentType = runtime.ContentTypeJSON
+	c := started(t, config, cache.Options{})
+	var pods corev1.PodList
+	require.NoError(t, c.List(t.Context(), &pods))
+	require.NotEmpty(t, server.Requests())
+	for _, r := range server.Requests() {
+		assert.NotContains(t, r.Header.Get("Accept"), "protobuf")
+	}
+}
+
+// A list states no kind, so the cache makes the example without one.
+func TestTypeWithKindsInSeveralVersions(t *testing.T) {
+	server := siteServer(t)
+	types := siteScheme()
+	old := schema.GroupVersion{Group: siteKind.Group, Version: "v1beta1"}
+	types.AddKnownTypeWithName(old.WithKind(siteKind.Kind), &site{})
+	k := &kinds{config: server.Config(), scheme: types}
+	kind, err := k.kind(&site{}, siteKind.GroupVersion())
+	require.NoError(t, err)
+	assert.Equal(t, siteKind, kind)
+	kind, err = k.kind(&site{}, old)
+	require.NoError(t, err)
+	assert.Equal(t, old.WithKind(siteKind.Kind), kind)
+	_, err = k.kind(&site{}, schema.GroupVersion{Group: siteKind.Group, Version: "v2"})
+	assert.ErrorContains(t, err, "has no kind in example.com/v2")
+}

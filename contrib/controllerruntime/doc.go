@@ -1,0 +1,39 @@
+// Package controllerruntime puts the informers of this library under a controller-runtime manager.
+// It takes one line:
+//
+//	mgr, err := ctrl.NewManager(config, ctrl.Options{NewCache: controllerruntime.NewCache})
+//
+// Client, controllers, sources and tests of the operator stay as they are. Objects are decoded from
+// the server's bytes into the types of the scheme, and equal parts of them are kept once.
+//
+// [NewInformer] changes less: it replaces only the informers of a cache, and leaves requests and
+// decoding to controller-runtime. It is a value for cache.Options.NewInformer.
+//
+// # What is supported
+//
+// ByObject, namespaces, selectors, transforms, SyncPeriod, UnsafeDisableDeepCopy and
+// ReaderFailOnMissingInformer work as in controller-runtime. So do field indexes, unstructured
+// objects, metadata only and RemoveInformer. controller-runtime's own specs of its cache pass with
+// both functions.
+//
+// # What differs
+//
+//	case                             here, and in controller-runtime
+//	an object does not decode, or    the cache syncs without the object and logs an error;
+//	its transform fails              there, the cache does not sync
+//	a handler panics                 the informer retries the event with back-off;
+//	                                 there, the process ends
+//	the watch error handler          also gets watches that break; each error is a
+//	                                 *reflector.Error, for errors.Is and errors.As
+//	the informer stops               handlers get the queued events, for at most ten seconds;
+//	                                 there, queued events are dropped
+//	EnableWatchBookmarks is false    controller-runtime decodes the objects, as with NewInformer
+//	the server redirects             the request fails; there, the client follows
+//
+// # Shared parts
+//
+// With [NewCache], objects share equal parts, such as labels. Get and List return copies, so a
+// reader does not notice. With UnsafeDisableDeepCopy, and in event handlers and predicates, objects
+// belong to the cache, as they do in controller-runtime: copy an object before you change it. A
+// transform gets a copy of its own.
+package controllerruntime
