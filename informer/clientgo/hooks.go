@@ -111,7 +111,7 @@ func (h *hooks[T]) failed(ctx context.Context, err error) {
 func (h *hooks[T]) reflector() *cache.Reflector {
 	h.makeStandIn.Do(func() {
 		h.standIn = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, cache.NewStore(cache.MetaNamespaceKeyFunc),
-			cache.ReflectorOptions{Name: h.name, TypeDescription: typeName[T]()})
+			cache.ReflectorOptions{Name: h.name, TypeDescription: h.name})
 	})
 	return h.standIn
 }
