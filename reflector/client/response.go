@@ -101,6 +101,17 @@ func (r *Resource[T]) missed(resource string, err error) {
 	}
 }
 
+// failedOne returns the error of a request for one object, and calls missed. Without discovery, the
+// Resource does not know whether the kind has namespaces. A server does not know the resource of
+// such a kind in a request without a namespace. That 404 does not mean that the object is gone.
+func (r *Resource[T]) failedOne(resource, namespace string, err error) error {
+	r.missed(resource, err)
+	if r.finder == nil && namespace == "" && isResourceMissing(err) {
+		return fmt.Errorf("%w: server does not know the resource without a namespace: %v", ErrNoNamespace, err)
+	}
+	return err
+}
+
 // isResourceMissing reports whether an error says that the server does not know a resource. If only
 // the object is missing, the status is the API server's own and names the object.
 func isResourceMissing(err error) bool {

@@ -23,6 +23,8 @@ var (
 	ErrOtherObject = errors.New("object is not of the client")
 
 	// ErrNoNamespace means that a request for one object of a kind with namespaces has no namespace.
+	// A client without discovery, such as one of [ForResource], learns that from the server. It
+	// cannot tell that case from a resource that the server does not serve.
 	ErrNoNamespace = errors.New("kind has namespaces: set the object's namespace, or use Resource.In")
 )
 
@@ -78,8 +80,7 @@ func (r *Resource[T]) Delete(ctx context.Context, name string, opts metav1.Delet
 	request := r.one("DELETE", resource, namespace).Name(name).SetHeader("Accept", mediaJSON).SetHeader("Content-Type", mediaJSON).Body(data)
 	a, err := r.ask(ctx, "DELETE", request)
 	if err != nil {
-		r.missed(resource, err)
-		return r.failed("delete", namespace, name, err)
+		return r.failed("delete", namespace, name, r.failedOne(resource, namespace, err))
 	}
 	defer a.Close()
 	_, _ = io.CopyN(io.Discard, a.Body, mostDiscarded) // so that the connection can be used again
@@ -151,8 +152,7 @@ func (r *Resource[T]) object(ctx context.Context, verb, resource string, request
 	var none T
 	a, err := r.ask(ctx, verb, request)
 	if err != nil {
-		r.missed(resource, err)
-		return none, err
+		return none, r.failedOne(resource, namespace, err)
 	}
 	defer a.Close()
 	object, key, err := r.reader().Object(a)

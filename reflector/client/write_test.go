@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
@@ -240,6 +241,41 @@ func TestOneObjectOfANamespacedKindNeedsANamespace(t *testing.T) {
 		} {
 			assert.ErrorIs(t, err, client.ErrNoNamespace)
 		}
+	})
+}
+
+// A server knows the resource of a namespaced kind only in a namespace. Its 404 does not mean that
+// the object is gone.
+func TestRequestWithoutANamespaceDoesNotFindAnObjectGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := serveBuckets(t)
+		config := server.Config()
+		ofResource, err := client.ForResource[*Bucket](config, buckets, "", client.WithKind(bucketKind))
+		require.NoError(t, err)
+		_, err = ofResource.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		ofType, err := client.ForType[*Bucket](config, buckets, &Bucket{}, client.WithKind(bucketKind))
+		require.NoError(t, err)
+		version := buckets.GroupVersion()
+		config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/apis", &version, scheme.Codecs.WithoutConversion()
+		rests, err := rest.RESTClientFor(config)
+		require.NoError(t, err)
+		ofREST, err := client.FromRESTClient[*Bucket](rests, buckets.Resource, "", client.WithKind(bucketKind))
+		require.NoError(t, err)
+		for name, all := range map[string]*client.Resource[*Bucket]{"ForResource": ofResource, "ForType": ofType, "FromRESTClient": ofREST} {
+			for _, err := range []error{
+				second(all.Get(t.Context(), "b", metav1.GetOptions{})),
+				second(all.Patch(t.Context(), "b", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})),
+				all.Delete(t.Context(), "b", metav1.DeleteOptions{}),
+			} {
+				require.ErrorIs(t, err, client.ErrNoNamespace, name)
+				assert.False(t, apierrors.IsNotFound(err), "%s: %v", name, err)
+			}
+			assert.True(t, apierrors.IsNotFound(all.In("ns").Delete(t.Context(), "other", metav1.DeleteOptions{})), name)
+		}
+		namespaces, err := client.ForResource[*corev1.Namespace](server.Config(), corev1.SchemeGroupVersion.WithResource("namespaces"), "")
+		require.NoError(t, err)
+		assert.True(t, apierrors.IsNotFound(namespaces.Delete(t.Context(), "other", metav1.DeleteOptions{})))
 	})
 }
 
