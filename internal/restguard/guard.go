@@ -32,7 +32,8 @@ func Config(config *rest.Config) *rest.Config {
 }
 
 // Transport returns a transport that returns a [RedirectError] instead of a redirect to another
-// server, and limits the bodies of refusals to [RefusalLimit].
+// server, and an error instead of a redirect that turns a write into a GET. It limits the bodies of
+// refusals to [RefusalLimit].
 func Transport(to http.RoundTripper) http.RoundTripper { return transport{to} }
 
 // Copy returns a copy of a client, with a transport of its own. Only client-go's client can be
@@ -68,7 +69,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || response.StatusCode >= 200 && response.StatusCode <= 299 || response.Body == nil {
 		return response, err
 	}
-	if err := redirect(r.URL, response); err != nil {
+	if err := redirect(r, response); err != nil {
 		_ = response.Body.Close()
 		return nil, err
 	}
@@ -76,18 +77,28 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// redirect returns an error if a response redirects to another server.
-func redirect(from *url.URL, response *http.Response) error {
+// redirect returns an error if a response redirects to another server, or turns a write into a GET.
+func redirect(r *http.Request, response *http.Response) error {
+	keeps := false // the method
 	switch response.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther:
+		keeps = r.Method == http.MethodGet || r.Method == http.MethodHead
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		keeps = true
 	default:
 		return nil
 	}
-	to, err := from.Parse(response.Header.Get("Location"))
-	if err != nil || from.Scheme == to.Scheme && address(from) == address(to) {
-		return nil // net/http says what is wrong with it
+	to, err := r.URL.Parse(response.Header.Get("Location"))
+	switch {
+	case err != nil:
+		// net/http says what is wrong with the location.
+	case r.URL.Scheme != to.Scheme || address(r.URL) != address(to):
+		return &RedirectError{From: server(r.URL), To: server(to)}
 	}
-	return &RedirectError{From: server(from), To: server(to)}
+	if !keeps {
+		return fmt.Errorf("%s redirects a write (%s) with status %d: net/http would send a GET instead", server(r.URL), r.Method, response.StatusCode)
+	}
+	return nil
 }
 
 // address returns host and port.

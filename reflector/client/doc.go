@@ -27,6 +27,9 @@
 // of another kind or namespace with [ErrOtherObject], before any request. Package controller/write
 // stands on these methods: patches of a difference, finalizers, owners.
 //
+// The Resource sends a write once. apierrors.SuggestsClientDelay says whether and when the server
+// wants it to be tried again. A reconciler does so with its back-off.
+//
 // # Errors
 //
 // Errors of requests name the resource and the key, have at most 1 KiB, and quote nothing of an

@@ -141,10 +141,16 @@ func (r *Resource[T]) write(ctx context.Context, c change[T]) (object T, err err
 	return object, nil
 }
 
-// one returns a request for one object.
+// one returns a request for one object. client-go repeats a request after a 429 or a 5xx with
+// Retry-After, up to ten times. The outcome of a write is unknown after a 5xx, so a write is sent
+// once.
 func (r *Resource[T]) one(verb, resource, namespace string) *rest.Request {
-	return r.rest.Verb(verb).NamespaceIfScoped(namespace, namespace != "").Resource(resource).
+	request := r.rest.Verb(verb).NamespaceIfScoped(namespace, namespace != "").Resource(resource).
 		SetHeader("Accept", r.accept("PartialObjectMetadata", mediaJSON))
+	if verb != "GET" {
+		request.MaxRetries(0)
+	}
+	return request
 }
 
 // object sends a request for one object, and checks its key. An empty name fits every name.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -314,6 +315,60 @@ func TestApplySendsTheStruct(t *testing.T) {
 	assert.Empty(t, want.TypeMeta, "the client does not change the object")
 }
 
+// writes returns the errors of one request with each method that writes.
+func writes(t *testing.T, of *client.Resource[*Bucket]) []error {
+	return []error{
+		second(of.Create(t.Context(), named("", "b"), metav1.CreateOptions{})),
+		second(of.Update(t.Context(), named("", "b"), metav1.UpdateOptions{})),
+		second(of.UpdateStatus(t.Context(), named("", "b"), metav1.UpdateOptions{})),
+		second(of.Apply(t.Context(), named("", "b"), metav1.ApplyOptions{FieldManager: "me"})),
+		second(of.Patch(t.Context(), "b", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})),
+		of.Delete(t.Context(), "b", metav1.DeleteOptions{}),
+	}
+}
+
+// The outcome of a write is unknown after a 500, and client-go would repeat it up to ten times.
+func TestWriteIsSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, code := range []int{429, 500, 503, 504} {
+			sent := 0
+			config := &rest.Config{Host: "http://localhost", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				sent++
+				refused := answer(r, code, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":`+strconv.Itoa(code)+`,"details":{"retryAfterSeconds":3}}`)
+				refused.Header.Set("Retry-After", "3")
+				return refused, nil
+			})}
+			of, err := client.ForResource[*Bucket](config, buckets, "ns", client.WithKind(bucketKind))
+			require.NoError(t, err)
+			errs := writes(t, of)
+			assert.Equal(t, len(errs), sent, code)
+			for _, err := range errs {
+				seconds, _ := apierrors.SuggestsClientDelay(err)
+				assert.Equal(t, 3, seconds, "%v", err)
+			}
+		}
+	})
+}
+
+// net/http answers a 301, 302 or 303 to a write with a GET, whose answer would look like a success.
+func TestRedirectDoesNotTurnAWriteIntoARead(t *testing.T) {
+	for _, code := range []int{301, 302, 303} {
+		config := &rest.Config{Host: "http://apiserver", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && r.URL.Path == "/other" {
+				return answer(r, http.StatusOK, `{"metadata":{"namespace":"ns","name":"b"}}`), nil
+			}
+			return &http.Response{StatusCode: code, Request: r, Header: http.Header{"Location": {"/other"}}, Body: http.NoBody}, nil
+		})}
+		of, err := client.ForResource[*Bucket](config, buckets, "ns", client.WithKind(bucketKind))
+		require.NoError(t, err)
+		for _, err := range writes(t, of) {
+			assert.ErrorContains(t, err, "redirects a write")
+		}
+		_, err = of.Get(t.Context(), "b", metav1.GetOptions{})
+		assert.NoError(t, err)
+	}
+}
+
 func TestRedirectToAnotherServerGetsNoWrite(t *testing.T) {
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		config := &rest.Config{Host: "http://apiserver", BearerToken: "secret"}
@@ -325,12 +380,7 @@ func TestRedirectToAnotherServerGetsNoWrite(t *testing.T) {
 		})
 		of, err := client.ForResource[*Bucket](config, buckets, "ns", client.WithKind(bucketKind))
 		require.NoError(t, err)
-		for _, err := range []error{
-			second(of.Create(t.Context(), named("", "b"), metav1.CreateOptions{})),
-			second(of.Update(t.Context(), named("", "b"), metav1.UpdateOptions{})),
-			second(of.Patch(t.Context(), "b", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})),
-			of.Delete(t.Context(), "b", metav1.DeleteOptions{}),
-		} {
+		for _, err := range writes(t, of) {
 			var refused *client.RedirectError
 			assert.True(t, errors.As(err, &refused), "%v", err)
 		}
