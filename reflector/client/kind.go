@@ -91,7 +91,12 @@ func (r *Resource[T]) In(namespace string) *Resource[T] {
 }
 
 // Namespace returns the namespace of the view, or an empty one for all.
-func (r *Resource[T]) Namespace() string { return r.namespace }
+func (r *Resource[T]) Namespace() string {
+	if r == nil {
+		return ""
+	}
+	return r.namespace
+}
 
 // kindOf returns the kind of a type according to the options.
 func kindOf(t reflect.Type, o *resourceOptions) (schema.GroupVersionKind, error) {

@@ -42,4 +42,5 @@ func TestInReturnsTheClientOfANamespace(t *testing.T) {
 	assert.Equal(t, "shop", shop.Namespace())
 	var none *Resource[*corev1.Pod]
 	assert.Nil(t, none.In("shop"))
+	assert.Empty(t, none.Namespace())
 }

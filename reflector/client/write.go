@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
@@ -28,8 +29,14 @@ var (
 	ErrNoNamespace = errors.New("kind has namespaces: set the object's namespace, or use Resource.In")
 )
 
-// errMetadataOnly protects the fields that T lacks: the server would delete them.
-var errMetadataOnly = errors.New("T has only metadata, so the server would delete all other fields: use Patch")
+var (
+	// errMetadataOnly protects the fields that T lacks. Create would make an object without them,
+	// and Update would delete them. Apply deletes only fields of the same manager.
+	errMetadataOnly = errors.New("T has only metadata, so the object would have no other fields: use Patch or Apply")
+	errNoFields     = errors.New("object has no fields, so its JSON is null")
+	errNoPatch      = errors.New("patch has no data")
+	errScale        = errors.New("subresource scale answers a Scale instead of the object: use package scale of client-go")
+)
 
 // Create creates an object, and returns the server's object. The request goes to the namespace of
 // the client, or to the object's own if the client has none. The object need not state its kind.
@@ -37,9 +44,10 @@ func (r *Resource[T]) Create(ctx context.Context, object T, opts metav1.CreateOp
 	return r.write(ctx, change[T]{what: "create", verb: "POST", object: object, opts: &opts, dryRun: len(opts.DryRun) > 0})
 }
 
-// Update replaces an object by another state with the same resource version, and returns the
-// server's object. The server deletes each field that the object lacks, also fields that T does not
-// have. Patch changes single fields.
+// Update replaces an object, and returns the server's object. The server returns a conflict if the
+// stored object has another resource version. Many kinds accept an object without a resource version
+// and replace any state. The server deletes each field that the object lacks, also fields that T
+// does not have. Patch changes single fields.
 func (r *Resource[T]) Update(ctx context.Context, object T, opts metav1.UpdateOptions) (T, error) {
 	return r.write(ctx, change[T]{what: "update", verb: "PUT", object: object, opts: &opts, dryRun: len(opts.DryRun) > 0})
 }
@@ -55,19 +63,27 @@ func (r *Resource[T]) UpdateStatus(ctx context.Context, object T, opts metav1.Up
 // Kubernetes advises for controllers.
 //
 // The manager owns each field that the object's JSON contains. So make the object from the wanted
-// fields alone, and never from a cached object.
+// fields alone, and never from a cached object. Apply refuses the subresource "scale", which answers
+// another type.
 func (r *Resource[T]) Apply(ctx context.Context, object T, opts metav1.ApplyOptions, subresources ...string) (T, error) {
 	patch := opts.ToPatchOptions()
 	return r.write(ctx, change[T]{what: "apply", verb: "PATCH", object: object, opts: &patch, dryRun: len(opts.DryRun) > 0, media: string(types.ApplyPatchType), subresources: subresources})
 }
 
-// Patch patches the object with a name, and returns the server's object.
+// Patch patches the object with a name, and returns the server's object. It refuses the subresource
+// "scale", which answers another type.
 func (r *Resource[T]) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error) {
+	if len(data) == 0 {
+		var none T
+		return none, r.failed("patch", "", name, errNoPatch)
+	}
 	return r.write(ctx, change[T]{what: "patch", verb: "PATCH", name: name, data: data, opts: &opts, dryRun: len(opts.DryRun) > 0, media: string(kind), subresources: subresources})
 }
 
 // Delete deletes the object with a name. It returns as soon as the server has accepted the
-// deletion: finalizers may keep the object.
+// deletion: finalizers may keep the object. Delete does not know the object's last state, so it does
+// not report the deletion to a reconciler. Call write.Delete in a reconcile function, or report it
+// with controller.Deleted.
 func (r *Resource[T]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
 	resource, namespace, err := r.place(ctx, "")
 	if err != nil {
@@ -93,9 +109,9 @@ const mostDiscarded = 64 << 10
 // change is one write of one object.
 type change[T any] struct {
 	what, verb string
-	name       string // and data, if there is no object
+	name       string // only if there is no object
 	object     T
-	data       []byte
+	data       []byte // nil means that the object is sent
 	opts       runtime.Object
 	media      string // empty is JSON
 	dryRun     bool
@@ -114,9 +130,15 @@ func (r *Resource[T]) write(ctx context.Context, c change[T]) (object T, err err
 			return object, r.failed(c.what, "", "", errors.New("object is nil"))
 		}
 		namespace, c.name = c.object.GetNamespace(), c.object.GetName()
+		if r.expected.partial && c.verb != "PATCH" {
+			return object, r.failed(c.what, namespace, c.name, errMetadataOnly)
+		}
 		if c.data, err = r.encode(c.object); err != nil {
 			return object, r.failed(c.what, namespace, c.name, err)
 		}
+	}
+	if slices.Contains(c.subresources, "scale") {
+		return object, r.failed(c.what, namespace, c.name, errScale)
 	}
 	resource, namespace, err := r.place(ctx, namespace)
 	if err != nil {
@@ -161,6 +183,16 @@ func (r *Resource[T]) object(ctx context.Context, verb, resource string, request
 		return none, r.failedOne(resource, namespace, err)
 	}
 	defer a.Close()
+	object, err = r.readObject(a, namespace, name)
+	if err != nil && verb != "GET" {
+		err = fmt.Errorf("the server accepted the request, but its answer is of no use: %w", err)
+	}
+	return object, err
+}
+
+// readObject reads a response that is one object, and checks its key.
+func (r *Resource[T]) readObject(a *stream.Response, namespace, name string) (object T, err error) {
+	var none T
 	object, key, err := r.reader().Object(a)
 	switch {
 	case err != nil:
@@ -192,20 +224,20 @@ func (r *Resource[T]) place(ctx context.Context, own string) (resource, namespac
 
 // encode returns the JSON of an object, with its kind.
 func (r *Resource[T]) encode(object T) ([]byte, error) {
-	if r.expected.partial {
-		return nil, errMetadataOnly
+	kind := kindOfObject(object)
+	if kind.GroupVersion().Empty() {
+		kind.Group, kind.Version = r.expected.version.Group, r.expected.version.Version
 	}
-	kind := r.kind
-	if stated := kindOfObject(object); !stated.Empty() {
-		if !kind.Empty() && stated != kind {
-			return nil, fmt.Errorf("its kind is %s, and that of the client %s: %w", stated, kind, ErrOtherObject)
-		}
-		kind = stated
+	if kind.Kind == "" {
+		kind.Kind = r.kind.Kind
 	}
 	if kind.Kind == "" || kind.Version == "" {
 		return nil, ErrNoKind
 	}
-	if kind.GroupVersion() != r.expected.version {
+	switch {
+	case !r.kind.Empty() && kind != r.kind:
+		return nil, fmt.Errorf("its kind is %s, and that of the client %s: %w", kind, r.kind, ErrOtherObject)
+	case kind.GroupVersion() != r.expected.version:
 		return nil, fmt.Errorf("its kind is %s, and the client is of %s: %w", kind, r.expected.version, ErrOtherObject)
 	}
 	data, err := json.Marshal(object)
@@ -215,6 +247,9 @@ func (r *Resource[T]) encode(object T) ([]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
 		return nil, err
+	}
+	if members == nil {
+		return nil, errNoFields
 	}
 	apiVersion, name := kind.ToAPIVersionAndKind()
 	for member, value := range map[string]string{"apiVersion": apiVersion, "kind": name} {

@@ -202,6 +202,8 @@ func TestObjectOfAnotherClientIsRefusedWithoutARequest(t *testing.T) {
 	metadata, err := client.ForResource[*metav1.PartialObjectMetadata](config, buckets, "ns", client.WithKind(bucketKind))
 	require.NoError(t, err)
 	partial := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	untyped, err := client.ForType[metav1.Object](config, buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind))
+	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		err  error
 		want error
@@ -213,9 +215,17 @@ func TestObjectOfAnotherClientIsRefusedWithoutARequest(t *testing.T) {
 		"no kind":                     {second(plain.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})), client.ErrNoKind},
 		"nil":                         {second(of.Create(t.Context(), nil, metav1.CreateOptions{})), nil},
 		"metadata alone":              {second(metadata.Update(t.Context(), partial, metav1.UpdateOptions{})), nil},
+		"metadata alone, new":         {second(metadata.Create(t.Context(), partial, metav1.CreateOptions{})), nil},
+		"no fields":                   {second(untyped.Create(t.Context(), &unstructured.Unstructured{}, metav1.CreateOptions{})), nil},
+		"no patch":                    {second(of.Patch(t.Context(), "b", types.MergePatchType, nil, metav1.PatchOptions{})), nil},
+		"scale by patch":              {second(of.Patch(t.Context(), "b", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}, "scale")), nil},
+		"scale by apply":              {second(of.Apply(t.Context(), named("ns", "b"), metav1.ApplyOptions{}, "scale")), nil},
 		"no name":                     {of.Delete(t.Context(), "", metav1.DeleteOptions{}), nil},
 	} {
 		require.Error(t, tc.err, name)
+		if strings.Contains(name, "by") || name == "no patch" {
+			assert.ErrorContains(t, tc.err, " ns/b: ", name)
+		}
 		if tc.want != nil {
 			assert.ErrorIs(t, tc.err, tc.want, name)
 		}
@@ -387,6 +397,35 @@ func TestRedirectToAnotherServerGetsNoWrite(t *testing.T) {
 	}
 }
 
+func TestObjectMayStateAPartOfItsKind(t *testing.T) {
+	withClients(t, func(t *testing.T, _ *reflectortest.Server, all *client.Resource[*Bucket]) {
+		for name, part := range map[string]metav1.TypeMeta{"kind": {Kind: bucketKind.Kind}, "version": {APIVersion: buckets.GroupVersion().String()}} {
+			object := named("ns", name)
+			object.TypeMeta = part
+			made, err := all.Create(t.Context(), object, metav1.CreateOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Bucket"}, made.TypeMeta)
+		}
+	})
+}
+
+// The server deletes only fields of the same manager.
+func TestMetadataIsApplied(t *testing.T) {
+	var sent []byte
+	config := &rest.Config{Host: "http://localhost", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		var err error
+		sent, err = io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		return answer(r, http.StatusOK, `{"kind":"Bucket","apiVersion":"example.com/v1","metadata":{"namespace":"ns","name":"b","labels":{"a":"b"}},"spec":{"size":1}}`), nil
+	})}
+	of, err := client.ForResource[*metav1.PartialObjectMetadata](config, buckets, "ns", client.WithKind(bucketKind))
+	require.NoError(t, err)
+	got, err := of.Apply(t.Context(), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{"a": "b"}}}, metav1.ApplyOptions{FieldManager: "me"})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"a": "b"}, got.Labels)
+	assert.JSONEq(t, `{"kind":"Bucket","apiVersion":"example.com/v1","metadata":{"name":"b","labels":{"a":"b"}}}`, string(sent))
+}
+
 // The texts have at most 1 KiB, and nothing of an object. They name the resource and the key.
 func TestErrorsOfWritesAreShortAndNameTheKey(t *testing.T) {
 	secret := strings.Repeat("s3cret", 1000)
@@ -421,6 +460,7 @@ func TestErrorsOfWritesAreShortAndNameTheKey(t *testing.T) {
 			if tc.code == 200 && !isMismatch(err) {
 				assert.NotContains(t, err.Error(), "s3cret")
 			}
+			assert.Equal(t, tc.code == 200, strings.Contains(err.Error(), "the server accepted the request, but"), "%v", err)
 			if tc.check != nil {
 				assert.True(t, tc.check(err), "%v", err)
 			}
