@@ -8,14 +8,14 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// AddAfter queues a key in a collection of keys when a delay is over; a delay of 0 or less queues it
-// at once. The event is a Modification of origin [Watch] if live is true, and else of origin
-// [Resync]. The package documentation shows a work queue with it. AddAfter is no method, because
-// only a collection of keys has no object to hand out.
+// AddAfter queues a key in a collection of keys when a delay is over. A delay of 0 or less queues the
+// key at once. The event is a Modification, of origin [Watch] if live is true and of origin [Resync]
+// otherwise. The package documentation shows a work queue. AddAfter is a function, because a method
+// would exist for collections of objects too, where an event needs an object and its prior state.
 //
-// A key waits once: of several calls, and of a back-off, the earliest end counts, and live counts if
-// any call says so. While a queue of the key is out, the key waits for it. AddAfter does not write
-// to the collection's cache. It does nothing after [Collection.Close].
+// A key waits once. The earliest end of all delays and of a back-off counts, and the key is live if
+// one of the calls says so. A key that is out waits until its queue is settled. AddAfter does not
+// write to the collection's cache, and does nothing after [Collection.Close].
 func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live bool) {
 	c.lock()
 	defer c.mu.Unlock()
