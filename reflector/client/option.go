@@ -40,8 +40,8 @@ func decoding(option decode.Option) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.decoding = append(o.decoding, option) })
 }
 
-// Intern makes the Resource decode equal values of type X once and share them between objects. By
-// default it shares labels and annotations, owner references, resource requirements, environments,
+// Intern makes the Resource decode equal values of type X once and share them between the objects of
+// lists and watches. By default it shares labels and annotations, owner references, resource requirements, environments,
 // ports, mounts, tolerations, probes, the fields of managed fields, and similar types. It also
 // shares the objects and arrays inside of an Unstructured. X must be the exact type of a struct's
 // field, or of the elements of a slice, a map or a pointer. The tables of shared values are bounded.

@@ -25,8 +25,8 @@ import (
 // If T has a generated Unmarshal, the Resource requests protobuf. Where T is an interface, this and
 // the options apply to the type of the example: see [ForType].
 //
-// Objects share equal parts, such as their labels: see [Intern]. Do not edit them in place; edit a
-// DeepCopy. If T has a metav1.TypeMeta, each object has its kind and apiVersion, both from lists
+// The objects of lists and watches share equal parts, such as their labels: see [Intern]. Do not edit
+// them in place; edit a DeepCopy. The objects of Get and of writes share nothing. If T has a metav1.TypeMeta, each object has its kind and apiVersion, both from lists
 // and from watches. The objects of generated clients do not have them.
 //
 // Create one with [For], [ForResource], [ForType], [FromRESTClient] or [FromTypedClient]. All methods
@@ -44,7 +44,10 @@ type Resource[T source.Object] struct {
 	protobuf  bool        // requested from the server
 	onlyJSON  atomic.Bool // the server refused other content types
 
-	decoders *stream.Pool[T] // of all views
+	// The pools are of all views.
+
+	decoders    *stream.Pool[T] // of lists and watches
+	oneDecoders *stream.Pool[T] // of responses with one object
 }
 
 // ResourceList is a list of the objects of a [Resource].
@@ -135,7 +138,8 @@ func FromRESTClient[T source.Object](client rest.Interface, resource, namespace 
 func newResource[T source.Object](t reflect.Type, resource schema.GroupVersionResource, namespace string, o resourceOptions) (*Resource[T], error) {
 	r := &Resource[T]{
 		resource: resource.Resource, namespace: namespace,
-		name: resource.GroupResource().String() + "/" + resource.Version, options: o, decoders: new(stream.Pool[T]),
+		name: resource.GroupResource().String() + "/" + resource.Version, options: o,
+		decoders: new(stream.Pool[T]), oneDecoders: new(stream.Pool[T]),
 	}
 	if kind, err := kindOf(t, &o); err == nil && kind.GroupVersion() == resource.GroupVersion() {
 		r.kind = kind

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/restguard"
@@ -196,21 +197,35 @@ func (r *Resource[T]) ask(ctx context.Context, verb string, request *rest.Reques
 func (r *Resource[T]) reader() *stream.Reader[T] {
 	return &stream.Reader[T]{
 		Resource: r.name, Type: r.codec.Type().String(),
-		NewDecoder: r.newDecoder, Unknown: r.options.unknown,
+		Unknown:        r.options.unknown,
+		NewDecoder:     func(report func(error)) *decode.Decoder[T] { return r.newDecoder(report) },
 		MaxObjectBytes: r.options.maxObjectBytes, Decoders: r.options.decoders, Pool: r.decoders,
 		CheckKind: r.expected.check, CheckList: r.expected.checkList, CheckNamespace: r.checkNamespace,
 	}
 }
 
-// newDecoder returns a decoder of objects. It calls report for fields that T lacks, if the options
-// ask for that.
-func (r *Resource[T]) newDecoder(report func(error)) *decode.Decoder[T] {
-	codec, options := r.codec, &r.options
-	if options.unknown != nil {
-		// The codec was made with the same options without an error.
-		opts := append(options.decoding[:len(options.decoding):len(options.decoding)], decode.ReportUnknown(report))
-		codec, _ = decode.ForType[T](codec.Type(), opts...)
+// oneReader returns the reader of responses with one object. The caller may change such an object,
+// so it shares no values with other objects.
+func (r *Resource[T]) oneReader() *stream.Reader[T] {
+	reader := r.reader()
+	reader.Pool = r.oneDecoders
+	reader.NewDecoder = func(report func(error)) *decode.Decoder[T] {
+		return r.newDecoder(report, decode.WithoutInterning())
 	}
+	return reader
+}
+
+// newDecoder returns a decoder of objects, with further options. It calls report for fields that T
+// lacks, if the options ask for that.
+func (r *Resource[T]) newDecoder(report func(error), further ...decode.Option) *decode.Decoder[T] {
+	if r.options.unknown != nil {
+		further = append(further, decode.ReportUnknown(report))
+	}
+	if len(further) == 0 {
+		return r.codec.NewDecoder()
+	}
+	// The codec was made with the same options without an error.
+	codec, _ := decode.ForType[T](r.codec.Type(), slices.Concat(r.options.decoding, further)...)
 	return codec.NewDecoder()
 }
 

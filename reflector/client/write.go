@@ -193,7 +193,7 @@ func (r *Resource[T]) object(ctx context.Context, verb, resource string, request
 // readObject reads a response that is one object, and checks its key.
 func (r *Resource[T]) readObject(a *stream.Response, namespace, name string) (object T, err error) {
 	var none T
-	object, key, err := r.reader().Object(a)
+	object, key, err := r.oneReader().Object(a)
 	switch {
 	case err != nil:
 		return none, err

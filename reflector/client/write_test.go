@@ -426,6 +426,61 @@ func TestMetadataIsApplied(t *testing.T) {
 	assert.JSONEq(t, `{"kind":"Bucket","apiVersion":"example.com/v1","metadata":{"name":"b","labels":{"a":"b"}}}`, string(sent))
 }
 
+// A caller changes the object of Get or of a write, and updates it. The cached objects stay as they are.
+func TestObjectOfGetAndOfWritesSharesNothing(t *testing.T) {
+	withClients(t, func(t *testing.T, _ *reflectortest.Server, all *client.Resource[*Bucket]) {
+		sharesNothing(t, all.In("ns"), func(name string) *Bucket {
+			object := named("ns", name)
+			object.Labels = map[string]string{"app": "shop"}
+			return object
+		})
+	})
+	synctest.Test(t, func(t *testing.T) {
+		all, err := client.ForType[metav1.Object](serveBuckets(t).Config(), buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind), client.Intern[map[string]any]())
+		require.NoError(t, err)
+		sharesNothing(t, all.In("ns"), func(name string) metav1.Object {
+			return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+				"namespace": "ns", "name": name, "labels": map[string]any{"app": "shop"}, "annotations": map[string]any{"app": "shop"},
+			}}}
+		})
+	})
+}
+
+// sharesNothing changes the labels of an object in place.
+func sharesNothing[T metav1.Object](t *testing.T, of *client.Resource[T], object func(name string) T) {
+	relabel := func(o T) {
+		if u, ok := any(o).(*unstructured.Unstructured); ok {
+			u.Object["metadata"].(map[string]any)["labels"].(map[string]any)["app"] = "stock"
+			return
+		}
+		o.GetLabels()["app"] = "stock"
+	}
+	for _, name := range []string{"a", "b"} {
+		_, err := of.Create(t.Context(), object(name), metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	var items []T
+	for range 3 { // a decoder keeps a value for others when it reads the value a second time
+		list, err := of.List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		items = append(items, list.Items...)
+	}
+	got, err := of.Get(t.Context(), "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	relabel(got)
+	patched, err := of.Patch(t.Context(), "b", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "shop", patched.GetLabels()["app"])
+	relabel(patched)
+	again, err := of.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	other, err := of.Get(t.Context(), "b", metav1.GetOptions{})
+	require.NoError(t, err)
+	for _, o := range append(append(items, again.Items...), other) {
+		assert.Equal(t, "shop", o.GetLabels()["app"], o.GetName())
+	}
+}
+
 // The texts have at most 1 KiB, and nothing of an object. They name the resource and the key.
 func TestErrorsOfWritesAreShortAndNameTheKey(t *testing.T) {
 	secret := strings.Repeat("s3cret", 1000)

@@ -1,10 +1,12 @@
 package stream
 
 import (
+	"bytes"
 	"runtime"
 	"slices"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +44,9 @@ func (r *Reader[T]) Object(from *Response) (object T, key store.Key, err error) 
 	d := r.get()
 	defer r.put(d)
 	format, _ := from.format()
+	if format == wire.JSON {
+		data = bytes.TrimRight(data, " \t\r\n") // API servers end a response with a newline, and decoders are slow with it
+	}
 	decoded, err := d.decode(format, data)
 	if err != nil {
 		return object, key, err
@@ -56,7 +61,7 @@ func (r *Reader[T]) Object(from *Response) (object T, key store.Key, err error) 
 type Pool[T Object] struct {
 	mu    sync.Mutex // protects the fields below
 	spare []*decoder[T]
-	keep  int // the largest length of spare
+	keep  int // the largest length of spare; 0 is 1
 }
 
 // get returns a decoder: a spare one, which has cached values from earlier objects, if there is one.
@@ -79,7 +84,7 @@ func (r *Reader[T]) put(d *decoder[T]) {
 	p := r.Pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.spare) < p.keep {
+	if len(p.spare) < max(p.keep, 1) {
 		p.spare = append(p.spare, d)
 	}
 }

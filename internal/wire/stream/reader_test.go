@@ -3,7 +3,9 @@ package stream
 import (
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/wire/decode"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -23,4 +25,19 @@ func TestDecodersOfAnInitialListAreNotKept(t *testing.T) {
 	assert.Equal(t, all[2:4], r.Pool.spare, "those that were used last")
 	r.put(all[5])
 	assert.Len(t, r.Pool.spare, 2)
+}
+
+// A client may only read single objects, and never list.
+func TestDecoderOfOneObjectIsKept(t *testing.T) {
+	r := configMapReader(t)
+	open, made := r.NewDecoder, 0
+	r.NewDecoder = func(report func(error)) *decode.Decoder[*corev1.ConfigMap] {
+		made++
+		return open(report)
+	}
+	for range 3 {
+		_, _, err := r.Object(&Response{ContentType: "application/json", Body: text(configMap(1, 1))})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 1, made)
 }
