@@ -33,8 +33,9 @@
 //
 // # Errors
 //
-// Errors of requests name the resource and the key, have at most 1 KiB, and quote nothing of an
-// object. apierrors.IsNotFound, IsConflict and similar functions recognize them.
+// Errors of requests name the resource and the key, have at most 1 KiB, and quote no value of an
+// object. Only the text of a panic in T's own methods, or of their errors for a few unusual types,
+// may quote one. apierrors.IsNotFound, IsConflict and similar functions recognize them.
 //
 // # Reading
 //

@@ -1,11 +1,14 @@
 package stream
 
 import (
+	gojson "encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -58,9 +61,32 @@ type DecodeError struct {
 	Err error
 }
 
-// Error names the resource, the object, the type and the cause.
+// Error names the resource, the object, the type and the cause. It quotes no value of the object.
 func (e *DecodeError) Error() string {
-	return "decode " + e.Resource + " " + Cut(e.Namespace+"/"+e.Name, MaxName) + " into " + e.Type + ": " + Cut(e.Err.Error(), MaxMessage)
+	return "decode " + e.Resource + " " + Cut(e.Namespace+"/"+e.Name, MaxName) + " into " + e.Type + ": " + Cut(withoutValues(e.Err), MaxMessage)
+}
+
+// withoutValues returns the text of an error without values of the object. The errors of the JSON
+// libraries quote numbers and short strings, and the error of a type's own method may quote more.
+func withoutValues(err error) string {
+	if old, ok := errors.AsType[*gojson.UnmarshalTypeError](err); ok {
+		text := *old
+		text.Value, _, _ = strings.Cut(old.Value, " ") // such as "number 7"
+		return text.Error()
+	}
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return err.Error()
+	}
+	text := *semantic
+	text.JSONValue = nil
+	switch semantic.Err {
+	case json.ErrUnknownName, strconv.ErrRange, strconv.ErrSyntax:
+		// These errors are constant.
+	default:
+		text.Err = nil
+	}
+	return text.Error()
 }
 
 // Unwrap returns Err.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/url"
 
@@ -95,6 +96,7 @@ func (a *Response) all(limit int) ([]byte, error) {
 	if limit == 0 {
 		limit = wire.DefaultLimit
 	}
+	limit = min(limit, math.MaxInt-1)
 	data, err := io.ReadAll(io.LimitReader(a.Body, int64(limit)+1))
 	if err == nil && len(data) > limit {
 		err = wire.ErrTooLarge
