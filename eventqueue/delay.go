@@ -26,7 +26,7 @@ func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live
 	if live {
 		origin = Watch
 	}
-	k, due := c.stateLocked(key, hashOf(key)), now()+max(delay, 0)
+	k, due := c.stateLocked(key, hashOf(key)), now()+min(max(delay, 0), maxDelay)
 	b := &k.waiting
 	if !k.waits() {
 		c.beginLocked(k, &record[store.Key]{Event: Event[store.Key]{
@@ -50,6 +50,9 @@ func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live
 	c.readyLocked(k)
 	c.signalLocked()
 }
+
+// maxDelay bounds delays, so that the sum of a time and the largest Duration is no earlier time.
+const maxDelay = 100 * 365 * 24 * time.Hour
 
 // backoff is how long a key waits after it failed.
 type backoff struct{ base, limit time.Duration }

@@ -3,6 +3,7 @@ package eventqueue
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -54,6 +55,7 @@ func TestAddAfterMakesAKeyReadyAtTheEarliestTime(t *testing.T) {
 		"later":             {[]add{{"a", 2 * time.Second}, {"b", time.Second}}, map[time.Duration]string{time.Second: "b", 2 * time.Second: "a"}},
 		"earlier than said": {[]add{{"a", time.Minute}, {"a", time.Second}, {"a", time.Hour}}, map[time.Duration]string{time.Second: "a"}},
 		"now after all":     {[]add{{"a", time.Minute}, {"a", 0}}, map[time.Duration]string{0: "a"}},
+		"never":             {[]add{{"a", math.MaxInt64}, {"b", time.Hour}}, map[time.Duration]string{time.Hour: "b"}},
 		"ready already":     {[]add{{"a", 0}, {"a", time.Minute}}, map[time.Duration]string{0: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +75,7 @@ func TestAddAfterMakesAKeyReadyAtTheEarliestTime(t *testing.T) {
 					passed = at
 					assert.Equal(t, row.want[at], readyKeys(t, c), "at %v", at)
 				}
-				assert.Zero(t, c.Len())
+				assert.Equal(t, name == "never", c.Len() == 1)
 			})
 		})
 	}
@@ -152,6 +154,19 @@ func TestDelayedKeysAreNeitherDrainedNorOld(t *testing.T) {
 		c.Close()
 		AddAfter(c, key("late"), 0, true)
 		assert.Zero(t, c.Len())
+	})
+}
+
+// A write makes a delayed key ready, and its event waits from then on.
+func TestWriteOfADelayedKeyWaitsSinceTheWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newKeys()
+		defer c.Close()
+		AddAfter(c, key("a"), time.Hour, false)
+		pass(time.Minute)
+		require.NoError(t, c.Add(key("a")))
+		pass(time.Minute)
+		assert.Equal(t, time.Minute, c.Stats().Oldest)
 	})
 }
 

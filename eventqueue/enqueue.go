@@ -29,6 +29,7 @@ func (c *Collection[T]) enqueueLocked(r *record[T], hash uint64, wanted bool, ca
 		if !c.joinLocked(k, r, wanted) {
 			return
 		}
+		k.waiting.since = min(k.waiting.since, came) // later, if AddAfter delayed the key
 	case k.out != nil && r.Origin == Resync:
 		c.counters.Merged++ // the handler is working on this very state
 		return

@@ -43,11 +43,15 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 	work = func() {
 		returned := false
 		defer func() {
-			if !returned {
-				// Goexit ended the goroutine, as FailNow of a test does in a handler. Start another
-				// worker in its place.
-				running.Go(work)
+			if returned {
+				return
 			}
+			if value := recover(); value != nil {
+				panic(value) // of an observer, or of a method of the user's error
+			}
+			// Goexit ended the goroutine, as FailNow of a test does in a handler. Start another
+			// worker in its place.
+			running.Go(work)
 		}()
 		for q := range c.handOutAll(ctx, reuse) {
 			q.process(ctx, fn, report)

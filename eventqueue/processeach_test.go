@@ -65,3 +65,24 @@ func TestProcessEachTellsEveryEventOnceInOrder(t *testing.T) {
 		})
 	}
 }
+
+// unruly is an error whose method panics.
+type unruly struct{ error }
+
+func (unruly) Is(error) bool { panic("from Is") }
+
+// A panic that leaves the loop of a single worker reaches the caller, who may recover it.
+func TestPanicOfAMethodOfAnErrorReachesTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings()
+		defer c.Close()
+		require.NoError(t, c.Add(at("a", "u", 1)))
+		ctx, cancel := context.WithCancel(t.Context())
+		assert.PanicsWithValue(t, "from Is", func() {
+			c.ProcessEach(ctx, 1, func(context.Context, Event[*thing]) error {
+				cancel()
+				return unruly{errNo}
+			}, nil)
+		})
+	})
+}

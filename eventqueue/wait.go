@@ -20,7 +20,7 @@ func (c *Collection[T]) markListedLocked() {
 	}
 	for k := range c.keys.all() {
 		if k.heapIndex >= 0 {
-			continue // the key was handed out and failed, which settles it
+			continue // the key failed, which settles it, or only AddAfter delays it
 		}
 		switch {
 		case k.waits():
