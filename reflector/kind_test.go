@@ -157,6 +157,43 @@ func TestKindThatIsNotServedIsWaitedFor(t *testing.T) {
 	}
 }
 
+// Views share discovery, and repeat it at most once in ten seconds.
+func TestViewsDoNotRepeatDiscoveryForEachRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config, install := installable(t)
+		discoveries := 0
+		config.Wrap(func(to http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/apis" {
+					discoveries++
+				}
+				return to.RoundTrip(r)
+			})
+		})
+		all, err := client.For[*Telescope](config, client.WithKind(telescopeKind))
+		require.NoError(t, err)
+		ask := func() (errs []error) {
+			for _, namespace := range []string{"a", "b", "c"} {
+				for range 3 {
+					_, err := all.In(namespace).Get(t.Context(), "hale", metav1.GetOptions{})
+					errs = append(errs, err)
+				}
+			}
+			return errs
+		}
+		for _, err := range ask() {
+			require.ErrorIs(t, err, reflector.ErrNotServed)
+		}
+		assert.Equal(t, 2, discoveries, "the first one, and one renewal")
+		install("telescopes")
+		<-time.After(10 * time.Second)
+		for _, err := range ask() {
+			assert.True(t, apierrors.IsNotFound(err), "%v", err)
+		}
+		assert.Equal(t, 3, discoveries)
+	})
+}
+
 func TestKindThatBecomesAnotherResourceIsFoundAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, install := installable(t)

@@ -14,12 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// finder finds the resource of a kind by discovery, and remembers it.
+// finder finds the resource of a kind by discovery, and remembers it. All views of a client share
+// one finder.
 type finder struct {
-	kind   schema.GroupVersionKind
-	from   directory
-	turn   chan struct{} // capacity 1: held by the goroutine that asks the directory
-	missed bool          // the last answer was that the kind does not exist
+	kind schema.GroupVersionKind
+	from directory
+	turn chan struct{} // capacity 1: held by the goroutine that asks the directory; protects missed and renewed
+
+	missed  bool      // the last answer was that the kind does not exist
+	renewed time.Time // the last renewal
 
 	mu         sync.Mutex // protects the fields below
 	found      string
@@ -60,8 +63,8 @@ func (f *finder) forget(resource string) {
 
 // find returns the name of the resource, and whether it has namespaces. Only one goroutine at a time
 // asks the directory: client-go's mapper holds a lock during discovery, and a goroutine that waits
-// for that lock does not notice the end of ctx. Callers can still wait for that lock if several
-// resources share the mapper.
+// for that lock does not notice the end of ctx. Callers can still wait for that lock if the
+// resources of several finders share the mapper.
 func (f *finder) find(ctx context.Context) (resource string, namespaced bool, err error) {
 	if found, namespaced, _ := f.known(); found != "" {
 		return found, namespaced, nil
@@ -79,7 +82,7 @@ func (f *finder) find(ctx context.Context) (resource string, namespaced bool, er
 	resource, namespaced, err = f.from.find(ctx, f.kind)
 	// Another goroutine may have renewed the directory already, so ask it first.
 	same := err == nil && resource == gone || f.missed && errors.Is(err, protocol.ErrNotServed)
-	if same && f.from.renew(ctx) {
+	if same && f.renew(ctx) {
 		resource, namespaced, err = f.from.find(ctx, f.kind)
 	}
 	f.missed = errors.Is(err, protocol.ErrNotServed)
@@ -93,6 +96,16 @@ func (f *finder) find(ctx context.Context) (resource string, namespaced bool, er
 	defer f.mu.Unlock()
 	f.found, f.namespaced, f.gone = resource, namespaced, ""
 	return resource, namespaced, nil
+}
+
+// renew renews the directory, but not within resetInterval: the requests of all views would discover
+// everything again while the server does not serve the kind.
+func (f *finder) renew(ctx context.Context) bool {
+	if !f.renewed.IsZero() && time.Since(f.renewed) < resetInterval || !f.from.renew(ctx) {
+		return false
+	}
+	f.renewed = time.Now()
+	return true
 }
 
 // mapped is a directory that uses a REST mapper.
@@ -127,8 +140,8 @@ func (m mapped) renew(ctx context.Context) bool {
 	return true
 }
 
-// resetInterval is the minimum time between resets of a mapper that resources may share. Without
-// it, a hundred kinds that are not installed would make all other users wait for discovery all the
+// resetInterval is the minimum time between renewals by one finder, and between resets of a mapper
+// that resources may share. Without it, a hundred kinds that are not installed would make all other users wait for discovery all the
 // time.
 const resetInterval = 10 * time.Second
 

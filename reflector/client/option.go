@@ -112,7 +112,8 @@ func WithScheme(scheme *runtime.Scheme) ResourceOption {
 //
 // The Resource resets a mapper that supports it in two cases: the mapper twice does not know a
 // kind, or twice names a resource that the server does not know. It does so at most once in ten
-// seconds, because all users of the mapper then wait for discovery.
+// seconds, because all users of the mapper then wait for discovery. The same holds for the mapper
+// without this option, which the views of [Resource.In] share.
 //
 // A shared deferred mapper serves one caller at a time. A caller that waits for another caller's
 // requests does not notice the end of its own context. The requests end with the other caller's
