@@ -121,11 +121,19 @@ func onlyOneWatch[T reflector.Object, L any](t *testing.T, server *reflectortest
 	reflectors.compare(t, server, "after one came back")
 }
 
+// wrappedObjects is a client whose methods the reflector must call: it may change what they return.
+type wrappedObjects struct{ *client.Resource[object] }
+
 func TestShardsShareOneWatch(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, *reflectortest.Server, *meter, store.ShardKey, ...reflector.Option){
 		"typed": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
 			resource := kubernetes.NewForConfigOrDie(m.of(server.Config())).CoreV1().ConfigMaps("")
 			onlyOneWatch[*corev1.ConfigMap, *corev1.ConfigMapList](t, server, m, resource, by, opts...)
+		},
+		"interface": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
+			resource, err := client.ForType[object](m.of(server.Config()), configMapResource, &corev1.ConfigMap{})
+			require.NoError(t, err)
+			onlyOneWatch[object, *client.ResourceList[object]](t, server, m, wrappedObjects{resource}, by, opts...)
 		},
 		"dynamic": func(t *testing.T, server *reflectortest.Server, m *meter, by store.ShardKey, opts ...reflector.Option) {
 			resource := dynamic.NewForConfigOrDie(m.of(server.Config())).Resource(configMapResource)

@@ -280,5 +280,8 @@ func (s resourceSource[T]) About() source.About {
 	if s.Resource == nil {
 		return source.About{}
 	}
-	return source.About{Resource: s.name, Namespace: s.namespace, WatchLists: s.Check() == nil && source.CanStream(s.rest)}
+	return source.About{
+		Resource: s.name, Namespace: s.namespace, Type: s.codec.Type(),
+		WatchLists: s.Check() == nil && source.CanStream(s.rest),
+	}
 }

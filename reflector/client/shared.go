@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
@@ -174,9 +175,7 @@ type clientUpstreams[T source.Object, L any] struct{ *source.ClientSource[T, L] 
 
 // shareable returns false if T is no runtime.Object: a watch.Event cannot hold such an object.
 func (s clientUpstreams[T, L]) shareable() bool {
-	var none T
-	_, ok := any(none).(runtime.Object)
-	return ok
+	return reflect.TypeFor[T]().Implements(reflect.TypeFor[runtime.Object]())
 }
 
 func (s clientUpstreams[T, L]) upstream(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {

@@ -121,6 +121,15 @@ func TestRecordingsOfAllClientsCanBeReplayed(t *testing.T) {
 				assert.Equal(t, want, fromRecording[*corev1.ConfigMap](t, recording, opts...))
 			})
 			bubble(t, func(t *testing.T, server *reflectortest.Server) {
+				resource, err := client.ForType[metav1.Object](server.Config(), configMapResource, &corev1.ConfigMap{})
+				require.NoError(t, err)
+				recording, want := recordOf(t, server, resource.In("default"), opts...)
+				require.Len(t, want, 2)
+				for i, object := range fromRecording[*corev1.ConfigMap](t, recording, opts...) {
+					assert.Equal(t, want[i], metav1.Object(object))
+				}
+			})
+			bubble(t, func(t *testing.T, server *reflectortest.Server) {
 				resource, err := dynamic.NewForConfig(server.Config())
 				require.NoError(t, err)
 				recording, want := recordOf(t, server, client.Dynamic(resource.Resource(configMapResource).Namespace("default")), opts...)

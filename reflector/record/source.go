@@ -68,9 +68,13 @@ func (r *recorded[T]) Begin(run source.Run) (end func(), err error) {
 		}
 	}
 	r.report = run.Report
+	about := r.About()
+	if about.Type == nil {
+		about.Type = reflect.TypeFor[T]()
+	}
 	stop := r.to.start(heading{
-		Format: recordingFormat, Version: recordingVersion, Type: typeName(reflect.TypeFor[T]()), Masked: !r.to.masks.ShowSecrets,
-		Reflector: run.Name, Resource: r.About().Resource, WatchList: run.WatchLists,
+		Format: recordingFormat, Version: recordingVersion, Type: typeName(about.Type), Masked: !r.to.masks.ShowSecrets,
+		Reflector: run.Name, Resource: about.Resource, WatchList: run.WatchLists,
 	})
 	r.add(frame{Kind: frameRun, ResourceVersion: run.ResourceVersion})
 	return func() {
@@ -283,7 +287,7 @@ func (r *recorded[T]) encode(object T) (data []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	masks.Object(tree, typeName(reflect.TypeFor[T]()))
+	masks.Object(tree, typeName(reflect.TypeOf(object)))
 	return json.Marshal(tree)
 }
 

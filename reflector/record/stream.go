@@ -19,7 +19,7 @@ import (
 // replayStream is an open watch of a Replay.
 type replayStream[T source.Object] struct {
 	of *Replay[T]
-	// handled is not nil while the reflector handles the events of the last call of next.
+	// handled is not nil while the reflector handles the events of the last call of Next.
 	handled func()
 }
 

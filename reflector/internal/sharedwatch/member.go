@@ -13,7 +13,7 @@ import (
 )
 
 // Member is one reflector's watch that may share a stream with others. The mutex of the Multiplexer
-// protects some fields. The goroutine that calls next owns the others.
+// protects some fields. The goroutine that calls Next owns the others.
 type Member struct {
 	multiplexer *Multiplexer
 	asks        demand

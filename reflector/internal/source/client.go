@@ -32,11 +32,12 @@ type Source[T Object] interface {
 
 // About describes a source.
 type About struct {
-	Resource   string // the name of the resource, if the client knows it
-	Namespace  string // the namespace of all objects, if the client knows it
-	WatchLists bool   // the client can ask for watch-lists
-	Replayed   bool   // the answers come from a recording, so durations are meaningless
-	Shared     bool   // several reflectors share the watches
+	Resource   string       // the name of the resource, if the client knows it
+	Namespace  string       // the namespace of all objects, if the client knows it
+	Type       reflect.Type // the Go type of all objects, if the client knows it: T may be an interface
+	WatchLists bool         // the client can ask for watch-lists
+	Replayed   bool         // the answers come from a recording, so durations are meaningless
+	Shared     bool         // several reflectors share the watches
 }
 
 // Session is a Source that follows the runs of its reflector.

@@ -11,7 +11,7 @@ import (
 )
 
 // listType extracts the objects of type T from a list of type L. Generated lists share no interface
-// for their items, so newListType finds the field by reflection, once.
+// for their items, so NewListType finds the field by reflection, once.
 type listType[T Object, L any] struct {
 	field []int // index of the field Items
 	// pointers is true if the elements of Items have type T. Otherwise T is a pointer to them.

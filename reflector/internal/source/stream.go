@@ -31,13 +31,13 @@ type Accounting interface {
 	Unhandled(events int)
 }
 
-// maxTogether is the largest number of events that a clientStream combines.
+// maxTogether is the largest number of events that a ClientStream combines.
 const maxTogether = 64
 
 // ClientStream is the stream of a client's watch. It returns all events that the client has ready.
 type ClientStream[T Object] struct {
 	Watch  watch.Interface
-	events []Event[T] // of the last call of next
+	events []Event[T] // of the last call of Next
 }
 
 func (s *ClientStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Event[T], error) {
