@@ -23,15 +23,15 @@ var ErrExample = errors.New("example of another type: pass a pointer to a struct
 //	cache := store.New(store.ObjectKey[metav1.Object]) // holds *appsv1.Deployment
 //
 // The example is a pointer to a struct like the T of [For], an Unstructured or a
-// PartialObjectMetadata. It may be nil, since only its type and the kind that it states count. Of a
+// PartialObjectMetadata. It may be a nil pointer, since only its type and the kind that it states count. Of a
 // PartialObjectMetadata the server sends only the metadata. The objects then state the kind of the
 // resource, if the client knows it, and PartialObjectMetadata otherwise.
 //
 // If resource has no name, the first request finds it by discovery, as with [For]. The kind is then
 // that of [WithKind], the one that the example states, or the one of its type.
 //
-// ForType returns [ErrExample] if the example is not a T, or states a kind of another group or
-// version than the resource. It returns the errors of [For] and [ForResource].
+// ForType returns [ErrExample] if the example is not a T, or if its kind or that of [WithKind] has
+// another group or version than the resource. It returns the errors of [For] and [ForResource].
 func ForType[T source.Object](config *rest.Config, resource schema.GroupVersionResource, example runtime.Object, opts ...ResourceOption) (*Resource[T], error) {
 	t, want := reflect.TypeOf(example), reflect.TypeFor[T]()
 	if t == nil || !t.AssignableTo(want) {

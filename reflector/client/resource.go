@@ -196,8 +196,8 @@ func hasNoMetadata[T source.Object](codec *decode.Codec[T]) (none bool) {
 	return err == nil && object.GetName() == "" && object.GetUID() == "" && object.GetResourceVersion() == ""
 }
 
-// Get returns an object. It returns a [*DecodeError] if the object does not fit T, and a
-// [*ResponseError] if the response is not an object.
+// Get returns an object. It returns a [*DecodeError] if the response does not decode into T, and a
+// [*ResponseError] if the request failed or the response is another object.
 func (r *Resource[T]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
 	var none T
 	resource, namespace, err := r.place(ctx, "")

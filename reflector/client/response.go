@@ -72,8 +72,8 @@ func newMetaScheme() *runtime.Scheme {
 	return s
 }
 
-// plural returns the resource's name in URLs, for requests in a namespace or in none. one means
-// that the request is about one object.
+// plural returns the resource's name in URLs. An empty namespace means a request for all namespaces,
+// or for a resource without namespaces. one means that the request is for one object.
 func (r *Resource[T]) plural(ctx context.Context, namespace string, one bool) (string, error) {
 	if r.finder == nil {
 		return r.resource, nil

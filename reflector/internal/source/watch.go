@@ -105,7 +105,7 @@ func watchEvent[T Object](e *Event[T]) watch.Event {
 	failure := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error(),
 	}
-	if e.Cut { // client-go marks a broken connection like this: see undecoded
+	if e.Cut { // client-go marks a broken connection like this, and package protocol recognizes it
 		failure.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "ClientWatchDecoding", Message: err.Error()}}}
 	}
 	return watch.Event{Type: watch.Error, Object: failure}
