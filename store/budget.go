@@ -23,8 +23,9 @@ type Budget[T any] struct {
 	limit int64 // 0 for none
 	bytes atomic.Int64
 
-	// pending is the bytes of the objects in pending lists. Guarded by Cache.writer.
-	pending int64
+	// pending is the bytes of the objects in pending lists. growing is the bytes of those that are
+	// new or larger than the held object. Guarded by Cache.writer.
+	pending, growing int64
 
 	// planned is the size of all objects after the staged writes. staged has the size of the object
 	// under each key that they write. Guarded by Cache.writer.
@@ -44,9 +45,10 @@ type Budget[T any] struct {
 //
 // A list may come object by object in a [Batch], as from a reflector or through a store of package
 // decorate. The cache counts such a list separately until it is complete. All pending lists
-// together may use the limit and the current size of the cache. So a list whose state fits is
-// stored whole. The cache rejects and drops objects beyond that. After more than 10,000 rejections
-// the list fails with an error that wraps [ErrOverBudget], even if the list never ends.
+// together may use the limit and the current size of the cache, and their new and larger objects
+// only the limit. So a list whose state fits is stored whole. The cache rejects and drops objects
+// beyond that. After more than 10,000 rejections the list fails with an error that wraps
+// [ErrOverBudget], even if the list never ends.
 //
 // The size function runs under the writer's lock, as index functions do. The cache may call it
 // several times for one object. It must be pure and quick. The cache rejects an object on which it
@@ -158,17 +160,31 @@ func (b *Budget[T]) committed(mutations []mutation[T]) {
 	}
 }
 
-// gather counts an object of a pending list, and returns its size. The caller holds writer.
-func (b *Budget[T]) gather(object T) (share int64, err error) {
-	n, err := b.measure(object)
+// gather counts an object of a pending list, and sets its share. held is the entry under its key,
+// or nil. The caller holds writer.
+func (b *Budget[T]) gather(w *write[T], held *entry[T]) error {
+	n, err := b.measure(w.object)
 	if err != nil {
-		return 0, nil // the commit rejects it
+		return nil // the commit rejects it
+	}
+	grows := n > b.of(held)
+	if grows && b.growing+n > b.limit {
+		return overBudget(b.growing, n, b.limit)
 	}
 	if allowed := b.limit + b.bytes.Load(); b.pending+n > allowed {
-		return 0, overBudget(b.pending, n, allowed)
+		return overBudget(b.pending, n, allowed)
 	}
+	w.share, w.grows = n, grows
+	b.count(w, n)
+	return nil
+}
+
+// count adds n bytes to the sums that the share of a write is in. The caller holds writer.
+func (b *Budget[T]) count(w *write[T], n int64) {
 	b.pending += n
-	return n, nil
+	if w.grows {
+		b.growing += n
+	}
 }
 
 // overBudget returns the error for an object of n bytes that would exceed a limit.

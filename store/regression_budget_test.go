@@ -76,6 +76,39 @@ func TestListWhoseStateFitsTheBudgetIsTaken(t *testing.T) {
 	}
 }
 
+func TestListStoresObjectsThatDoNotGrowAfterOthersFilledTheBudget(t *testing.T) {
+	c, gathered := limited(t, 100)
+	require.NoError(t, c.Replace([]*corev1.Pod{sized("z", 50, 1)}, "1"))
+	batch, err := begun(c, sized("a1", 50, 2), sized("a2", 50, 2), sized("a3", 50, 2), sized("z", 50, 2))
+	require.NoError(t, err)
+	require.ErrorIs(t, batch.Commit("9"), ErrOverBudget)
+	assert.Equal(t, []string{"a1", "z"}, namesOf(c))
+	held, _ := c.Get(Key{Namespace: "n", Name: "z"})
+	assert.Equal(t, "2", held.ResourceVersion)
+	assert.Zero(t, gathered())
+}
+
+func TestListThatFilledTheBudgetKeepsNoOtherFromItsHeldObjects(t *testing.T) {
+	c, b := budgeted(t, 100)
+	endless, other := partition(t, c, Scope{Namespace: "m"}), partition(t, c, Scope{Namespace: "n"})
+	require.NoError(t, other.Replace([]*corev1.Pod{sized("a", 40, 1), sized("b", 40, 1)}, "1"))
+	batch, _ := begun(endless)
+	for i := range 20 {
+		p := sized(strconv.Itoa(i), 20, 2)
+		p.Namespace = "m"
+		require.NoError(t, batch.Write(adding(p)))
+	}
+	assert.EqualValues(t, 100, b.pending)
+	again, err := begun(other, sized("a", 40, 3), sized("b", 30, 3))
+	require.NoError(t, err)
+	require.NoError(t, again.Commit("3"))
+	assert.Equal(t, "3", other.ResourceVersion())
+	assert.EqualValues(t, 70, b.Bytes())
+	batch.Discard()
+	assert.Zero(t, b.pending)
+	assert.Zero(t, b.growing)
+}
+
 func TestListsThatEndGiveBackTheirShareOfTheBudget(t *testing.T) {
 	c := newPods()
 	b, err := AddBudget(c, 100, sizeOfPod)

@@ -126,7 +126,7 @@ func (b *replaceBatch[T]) supersede(key Key) {
 func (b *replaceBatch[T]) release(w *write[T]) {
 	b.of.of.free(w)
 	if w.share > 0 {
-		b.of.of.budget.pending -= w.share
+		b.of.of.budget.count(w, -w.share)
 	}
 }
 
@@ -150,8 +150,8 @@ func (b *replaceBatch[T]) Discard() {
 // gather counts an object in the budget. It returns false for a rejected object, and rejects an
 // object that exceeds the budget.
 func (b *replaceBatch[T]) gather(w *write[T]) bool {
-	if w.err == nil {
-		if w.share, w.err = b.of.of.budget.gather(w.object); w.err == nil {
+	if c := b.of.of; w.err == nil {
+		if w.err = c.budget.gather(w, c.table.entry(w.key)); w.err == nil {
 			return true
 		}
 	}

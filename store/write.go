@@ -112,6 +112,7 @@ type write[T any] struct {
 
 	given      bool // the Write gives the version
 	outOfScope bool // see Write
+	grows      bool // see Budget.growing
 
 	// entry is the entry that prepare made, or the last state of a deleted object; nil for none.
 	// indexes is the number of indexes whose terms it has. Cache.writer guards the terms.
