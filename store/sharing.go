@@ -36,11 +36,15 @@ func (p *Partition[T]) normalize(key Key) (Key, error) {
 
 // checkOwner returns an error if this partition must not write the object: the object is outside of
 // the scope, or belongs to another partition. A partition cannot check the shard of an object
-// without a UID. The caller holds writer.
+// without the value that the shard hashes. The caller holds writer.
 func (p *Partition[T]) checkOwner(key Key, version Version) error {
 	if p.scope != nil || key == (Key{}) {
 		key, err := p.normalize(key)
-		if err == nil && version.UID != "" && !p.inShard(key, version) {
+		hashed := version.UID != ""
+		if p.sharded() && p.scope.Shard.By == ByNamespace {
+			hashed = key != (Key{})
+		}
+		if err == nil && hashed && !p.inShard(key, version) {
 			err = fmt.Errorf("%w: %v", ErrOutOfScope, *p.scope)
 		}
 		return err

@@ -74,6 +74,33 @@ func TestShardsOfNamespaces(t *testing.T) {
 	assert.Equal(t, []string{in[false] + "/a"}, names(c.All()))
 }
 
+func TestShardOfNamespacesNeedsNoUID(t *testing.T) {
+	c := newPods()
+	shards := Shards(ByNamespace, 2)
+	var namespaces [2]string
+	for i, shard := range shards {
+		namespaces[i] = uidIn(shard, i)
+		partition(t, c, Scope{Shard: shard})
+	}
+	for i, p := range c.Partitions() {
+		own, other := namespaces[i], namespaces[1-i]
+		require.NoError(t, p.Replace([]*corev1.Pod{pod(own, "a", "", "1")}, "1"))
+		require.ErrorIs(t, p.Add(pod(other, "b", "", "2")), ErrOutOfScope)
+		require.ErrorIs(t, p.Add(pod(other, "b", "", "")), ErrOutOfScope)
+		require.ErrorIs(t, p.Replace([]*corev1.Pod{pod(own, "a", "", "1"), pod(other, "b", "", "2")}, "3"), ErrOutOfScope)
+		require.ErrorIs(t, p.DeleteKey(Key{Namespace: other, Name: "a"}), ErrOutOfScope)
+		assert.Equal(t, "3", p.ResourceVersion())
+		assert.Equal(t, []string{own + "/a"}, names(c.All()))
+
+		require.ErrorIs(t, p.Add(nil), ErrBadKey)
+		require.NoError(t, p.Bookmark("4"))
+		assert.Equal(t, "3", p.ResourceVersion(), "an object without a namespace may belong to the shard")
+		require.NoError(t, p.DeleteKey(Key{Namespace: own, Name: "a"}))
+		assert.Zero(t, c.Len())
+	}
+	checkCache(t, c)
+}
+
 func TestShardByOwnerIsNoScope(t *testing.T) {
 	_, err := newPods().Partition(Scope{Shard: Shard{By: ByOwner}})
 	require.ErrorIs(t, err, errOwnerShard)
