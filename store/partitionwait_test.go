@@ -92,3 +92,27 @@ func TestWaitForObjectThatIsInNoPartitionFails(t *testing.T) {
 	require.NoError(t, c.View.WaitForObjectIn(t.Context(), "west", object))
 	require.ErrorIs(t, c.View.WaitForObjectIn(t.Context(), "east", object), ErrOutOfScope)
 }
+
+func TestWaitForObjectInAClusterOfACacheWithoutPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		object := pod("n", "a", "u", "5")
+		c := openWith(t, "1") // its KeyFunc knows no clusters
+		require.Error(t, apply(c, Write[*corev1.Pod]{Key: Key{Name: "b"}, Err: errUndecodable}))
+		done := waiting(func() error { return c.WaitForObjectIn(t.Context(), "west", object) })
+		require.Empty(t, done)
+		require.NoError(t, c.Add(object))
+		require.Equal(t, "1", c.ResourceVersion(), "a rejected object holds it back")
+		require.NoError(t, <-done)
+		require.NoError(t, c.WaitForObjectIn(t.Context(), "west", object))
+
+		// The wait goes on with the partition of the cluster.
+		later := pod("n", "a", "u", "6")
+		done = waiting(func() error { return c.WaitForObjectIn(t.Context(), "west", later) })
+		west := partition(t, c, Scope{Cluster: "west"})
+		synctest.Wait()
+		require.Empty(t, done)
+		require.NoError(t, west.Add(later))
+		require.NoError(t, <-done)
+		checkQuiet(t, c)
+	})
+}

@@ -112,22 +112,28 @@ func (v *View[T]) WaitForDeletion(ctx context.Context, object T) error {
 }
 
 // seen waits until the partition of an object, or the whole of a cache without partitions, has seen
-// this state of the object. It returns the partition, and the key and the version of the object.
+// this state of the object. It returns the partition, the key of the object in the cache, and the
+// version of the object. The cluster selects the partition; a cache without partitions has the key
+// of the KeyFunc.
 func (c *Cache[T]) seen(ctx context.Context, cluster string, object T) (p *Partition[T], key Key, version Version, err error) {
 	key, version, err = c.identify(object)
-	if key.Cluster == "" && err == nil {
-		key.Cluster = cluster
-	}
 	if err == nil && version.ResourceVersion == "" {
 		err = errNoVersion
 	}
 	if err != nil {
 		return nil, key, version, c.whole.waitError(key, version.ResourceVersion, err)
 	}
+	inCluster := key
+	if key.Cluster == "" {
+		inCluster.Cluster = cluster
+	}
 	for {
-		if p = c.partOf(key, version); p == nil {
+		if p = c.partOf(inCluster, version); p == nil {
 			err = fmt.Errorf("%w: no partition contains it; name its cluster, if the KeyFunc does not know it", ErrOutOfScope)
-			return nil, key, version, c.whole.waitError(key, version.ResourceVersion, err)
+			return nil, inCluster, version, c.whole.waitError(inCluster, version.ResourceVersion, err)
+		}
+		if p != c.whole {
+			key = inCluster
 		}
 		err = p.wait(ctx, key, version.ResourceVersion, func() bool {
 			held, ok := c.held(key)
