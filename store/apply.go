@@ -57,7 +57,7 @@ func (c *Cache[T]) mutate(p *Partition[T], s *txn[T]) {
 		p.lowerings++
 	}
 	if s.replaced {
-		p.complete = true
+		p.complete, p.rejected = true, s.rejected
 		c.complete = c.complete || c.allComplete(p)
 	}
 }

@@ -174,9 +174,6 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 	if b.refuse() != nil {
 		return b.ended
 	}
-	c.mu.Lock()
-	p.rejected = nil
-	c.mu.Unlock()
 	s := txn[T]{
 		origin:    List,
 		initial:   !p.complete,
@@ -192,7 +189,7 @@ func (b *replaceBatch[T]) Commit(resourceVersion string) error {
 		}
 	}
 	s.seen, s.resourceVersion = resourceVersion, resourceVersion
-	if len(p.rejected) > 0 {
+	if len(s.rejected) > 0 {
 		s.resourceVersion = p.resourceVersion
 		if s.lowered {
 			s.resourceVersion = ""

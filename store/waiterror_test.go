@@ -11,6 +11,32 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+func TestWaitErrorNamesTheRejectedKeysDuringAList(t *testing.T) {
+	c := openWith(t, "3")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	reject := func(name string) Write[*corev1.Pod] {
+		return Write[*corev1.Pod]{Key: Key{Name: name}, Err: errUndecodable}
+	}
+	require.Error(t, apply(c, reject("b"), reject("a")))
+	batch, _ := begin(c, true)
+	require.NoError(t, batch.Write(reject("0")))
+	require.NoError(t, batch.Write(adding(pod("", "a", "u", "4"))))
+
+	var during []Key
+	indexed(t, c, func(*corev1.Pod) []string { // Commit calls it, because the index is new
+		var waitError *WaitError
+		require.ErrorAs(t, c.WaitFor(ctx, "9"), &waitError)
+		during = waitError.Rejected
+		return nil
+	})
+	require.Nil(t, during)
+	require.Error(t, batch.Commit("5"))
+	assert.Equal(t, []Key{{Name: "a"}, {Name: "b"}}, during)
+	assert.Equal(t, rejectedKeys{{Name: "0"}: true}, c.whole.rejected)
+	assert.Equal(t, "3", c.ResourceVersion())
+}
+
 func TestWaitErrorNamesWhatIsLacking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()

@@ -16,7 +16,8 @@ type txn[T any] struct {
 	// the partition has received every change, rejected objects included.
 	resourceVersion string
 	seen            string
-	replaced        bool // by a list
+	replaced        bool         // by a list
+	rejected        rejectedKeys // of a list; the commit gives them to the partition
 	// lowered is true if the list has a lower version than the partition, as after a restore of the
 	// API server from a backup. The commit then takes the version of the list, or none if the list
 	// has a rejected object.
@@ -191,9 +192,13 @@ func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 		}
 	}
 	c.free(w)
-	c.mu.Lock()
-	p.rejected.add(w.key)
-	c.mu.Unlock()
+	if s.replaced {
+		s.rejected.add(w.key)
+	} else {
+		c.mu.Lock()
+		p.rejected.add(w.key)
+		c.mu.Unlock()
+	}
 	s.rejections = append(s.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
 }
 
@@ -298,8 +303,12 @@ func (c *Cache[T]) free(w *write[T]) {
 
 // advance records that the partition has received every change up to a resource version. It also
 // clears a rejected key, if key is set. An empty version changes no version, nor does any version
-// before the first Replace. A rejected key holds back resourceVersion, but not seen.
+// before the first Replace. A rejected key holds back resourceVersion, but not seen. For a list,
+// advance does nothing, because replaceBatch.Commit sets them all.
 func (p *Partition[T]) advance(s *txn[T], key Key, resourceVersion string) {
+	if s.replaced {
+		return
+	}
 	if p.rejected[key] && key != (Key{}) {
 		p.of.mu.Lock()
 		delete(p.rejected, key)
