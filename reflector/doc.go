@@ -140,9 +140,9 @@
 // list.
 //
 // A failed request of a [client.Resource] is a [*client.ResponseError] with the request, the status
-// code and the content type. Error texts have at most 1 KiB and quote no object. Errors for
-// rejected objects are combined, and after the first ten the reflector reports them at most once a
-// second. A [client.Resource] refuses a redirect to another host or scheme
+// code and the content type. Error texts have at most 1 KiB and quote no value of an object. Errors
+// for rejected objects are combined, and after the first ten the reflector reports them at most
+// once a second. A [client.Resource] refuses a redirect to another host or scheme
 // ([client.RedirectError]). The reflector resumes a watch whose connection broke. It relists after
 // any other stream that a [client.Resource] cannot read.
 //

@@ -32,7 +32,7 @@ var (
 var (
 	// errMetadataOnly protects the fields that T lacks. Create would make an object without them,
 	// and Update would delete them. Apply deletes only fields of the same manager.
-	errMetadataOnly = errors.New("T has only metadata, so the object would have no other fields: use Patch or Apply")
+	errMetadataOnly = errors.New("type has only metadata, so the object would have no other fields: use Patch or Apply")
 	errNoFields     = errors.New("object has no fields, so its JSON is null")
 	errNoPatch      = errors.New("patch has no data")
 	errScale        = errors.New("subresource scale answers a Scale instead of the object: use package scale of client-go")
