@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -83,6 +84,7 @@ func controllerRuntime(newCache crcache.NewCacheFunc, only format) builder {
 			return nil, err
 		}
 		types.AddKnownTypes(Applications.GroupVersion(), &Application{}, &ApplicationList{})
+		metav1.AddToGroupVersion(types, Applications.GroupVersion())
 		kinds, _, err := types.ObjectKinds(example)
 		if err != nil {
 			return nil, err
