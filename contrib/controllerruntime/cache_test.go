@@ -272,6 +272,27 @@ func TestRequestsUseTheHTTPClientOfTheOptions(t *testing.T) {
 	for _, r := range server.Requests() {
 		assert.Equal(t, "Bearer of the client", r.Header.Get("Authorization"))
 	}
+	assert.True(t, informerOf(t, c, &corev1.Pod{}).copies, "decoded here")
+}
+
+// informerOf returns the informer of a cache for the type of an object.
+func informerOf(t *testing.T, c cache.Cache, object client.Object) *sharedInformer {
+	t.Helper()
+	i, err := c.GetInformer(t.Context(), object)
+	require.NoError(t, err)
+	require.IsType(t, &sharedInformer{}, i)
+	return i.(*sharedInformer)
+}
+
+// All kinds of objects are decoded here, and not by controller-runtime.
+func TestCacheDecodesObjects(t *testing.T) {
+	c := started(t, newServer(t).Config(), cache.Options{})
+	whole, only := &unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}
+	whole.SetGroupVersionKind(podKind)
+	only.SetGroupVersionKind(podKind)
+	for _, object := range []client.Object{&corev1.Pod{}, &corev1.Node{}, whole, only} {
+		assert.True(t, informerOf(t, c, object).copies, "%T", object)
+	}
 }
 
 // Options that this package cannot serve are served by controller-runtime's own requests.
@@ -284,6 +305,7 @@ func TestKindsWithoutBookmarksAreDecodedByControllerRuntime(t *testing.T) {
 	watches, err := server.WaitForRequests(t.Context(), 1, reflectortest.Verb("watch"))
 	require.NoError(t, err)
 	assert.NotEqual(t, "true", watches[0].Query.Get("allowWatchBookmarks"))
+	assert.False(t, informerOf(t, c, &corev1.Pod{}).copies, "decoded by controller-runtime")
 }
 
 func TestConstructorOfTheOptionsWins(t *testing.T) {

@@ -28,7 +28,8 @@
 //	the informer stops               handlers get the queued events, for at most ten seconds;
 //	                                 there, queued events are dropped
 //	EnableWatchBookmarks is false    controller-runtime decodes the objects, as with NewInformer
-//	the server redirects             the request fails; there, the client follows
+//	the server redirects to          the request fails; there, the client follows
+//	another host
 //
 // # Shared parts
 //

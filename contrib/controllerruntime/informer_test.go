@@ -23,6 +23,7 @@ func TestNewInformerServesACache(t *testing.T) {
 	var pods corev1.PodList
 	require.NoError(t, c.List(t.Context(), &pods))
 	assert.Len(t, pods.Items, 3)
+	assert.False(t, informerOf(t, c, &corev1.Pod{}).copies, "decoded by controller-runtime")
 }
 
 // plain is a ListerWatcher whose server has no watch-lists.

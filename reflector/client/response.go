@@ -72,9 +72,9 @@ func newMetaScheme() *runtime.Scheme {
 	return s
 }
 
-// plural returns the resource's name in URLs. An empty namespace means a request for all namespaces,
-// or for a resource without namespaces. one means that the request is for one object.
-func (r *Resource[T]) plural(ctx context.Context, namespace string, one bool) (string, error) {
+// plural returns the resource's name in URLs for a request for one object, or else for a list or a
+// watch. An empty namespace means all namespaces, or a resource without namespaces.
+func (r *Resource[T]) plural(ctx context.Context, namespace string, oneObject bool) (string, error) {
 	if r.finder == nil {
 		return r.resource, nil
 	}
@@ -84,7 +84,7 @@ func (r *Resource[T]) plural(ctx context.Context, namespace string, one bool) (s
 		return "", err
 	case namespace != "" && !namespaced:
 		return "", fmt.Errorf("%s: %w", r.finder.kind, ErrClusterScoped)
-	case namespace == "" && namespaced && one:
+	case namespace == "" && namespaced && oneObject:
 		return "", ErrNoNamespace
 	}
 	return resource, nil

@@ -140,9 +140,7 @@ func (b *build) clientGo(t *testing.T) string {
 		file := name + "_test.go"
 		b.overlay[filepath.Join(folder, file)] = b.write(t, filepath.Join("clientgo", file), as.apply(t, file, content))
 	}
-	for _, name := range []string{"shim", "clientgo"} {
-		b.overlay[filepath.Join(folder, name+"_test.go")] = b.write(t, filepath.Join("clientgo", name+"_shim_test.go"), shim(t, name, clause))
-	}
+	b.overlay[filepath.Join(folder, "clientgo_test.go")] = b.write(t, filepath.Join("clientgo", "clientgo_shim_test.go"), shim(t, "clientgo", clause))
 	return "./upstream/upstreamtests"
 }
 

@@ -1,6 +1,6 @@
 // Package upstream runs the test suites of other projects on informers of this library. It has no code of its own.
 //
-//   - controller-runtime: all specs of pkg/cache, with cache.NewSharedIndexInformer replaced, on a real kube-apiserver.
+//   - controller-runtime: all specs of pkg/cache, with the constructors of contrib/controllerruntime, on a real kube-apiserver.
 //   - client-go: the tests of tools/cache that need nothing but exported names, with the constructors replaced.
 //
 // The sources are those of the versions that go.mod of internal/e2e requires. The tests copy them out of the module cache, change them in a temporary
