@@ -3,6 +3,7 @@ package controllerruntime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -203,12 +204,16 @@ func siteScheme() *runtime.Scheme {
 	return s
 }
 
+// siteCount is the number of sites of siteServer: enough for decoders to share equal labels.
+const siteCount = 20
+
 func siteServer(t *testing.T) *reflectortest.Server {
 	t.Helper()
 	server := reflectortest.Start(t, reflectortest.WithResource(reflectortest.Resource{
 		Group: siteKind.Group, Version: siteKind.Version, Kind: siteKind.Kind, Plural: "sites", Namespaced: true, Prototype: &site{},
 	}))
-	for _, name := range []string{"one", "two"} {
+	for i := range siteCount {
+		name := fmt.Sprint("site-", i)
 		s := &site{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"app": "web"}}}
 		s.TypeMeta.SetGroupVersionKind(siteKind)
 		s.Spec.Image = "web:1"
@@ -231,7 +236,7 @@ func TestTransformsChangeOneObject(t *testing.T) {
 	})
 	var sites siteList
 	require.NoError(t, c.List(t.Context(), &sites))
-	require.Len(t, sites.Items, 2)
+	require.Len(t, sites.Items, siteCount)
 	for _, s := range sites.Items {
 		assert.Equal(t, map[string]string{"app": "web", "name": s.Name}, s.Labels)
 		assert.Equal(t, "web:1", s.Spec.Image)

@@ -428,17 +428,22 @@ func TestMetadataIsApplied(t *testing.T) {
 
 // A caller changes the object of Get or of a write, and updates it. The cached objects stay as they are.
 func TestObjectOfGetAndOfWritesSharesNothing(t *testing.T) {
-	withClients(t, func(t *testing.T, _ *reflectortest.Server, all *client.Resource[*Bucket]) {
-		sharesNothing(t, all.In("ns"), func(name string) *Bucket {
+	withClients(t, func(t *testing.T, server *reflectortest.Server, all *client.Resource[*Bucket]) {
+		other, err := client.ForResource[*Bucket](server.Config(), buckets, "ns", client.WithKind(bucketKind))
+		require.NoError(t, err)
+		sharesNothing(t, other, all.In("ns"), func(name string) *Bucket {
 			object := named("ns", name)
 			object.Labels = map[string]string{"app": "shop"}
 			return object
 		})
 	})
 	synctest.Test(t, func(t *testing.T) {
-		all, err := client.ForType[metav1.Object](serveBuckets(t).Config(), buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind), client.Intern[map[string]any]())
+		config := serveBuckets(t).Config()
+		other, err := client.ForType[metav1.Object](config, buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind))
 		require.NoError(t, err)
-		sharesNothing(t, all.In("ns"), func(name string) metav1.Object {
+		all, err := client.ForType[metav1.Object](config, buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind), client.Intern[map[string]any]())
+		require.NoError(t, err)
+		sharesNothing(t, other.In("ns"), all.In("ns"), func(name string) metav1.Object {
 			return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 				"namespace": "ns", "name": name, "labels": map[string]any{"app": "shop"}, "annotations": map[string]any{"app": "shop"},
 			}}}
@@ -446,8 +451,9 @@ func TestObjectOfGetAndOfWritesSharesNothing(t *testing.T) {
 	})
 }
 
-// sharesNothing changes the labels of an object in place.
-func sharesNothing[T metav1.Object](t *testing.T, of *client.Resource[T], object func(name string) T) {
+// sharesNothing changes the labels of an object in place. Another client creates the objects, so that
+// the decoders of lists are the first ones.
+func sharesNothing[T metav1.Object](t *testing.T, other, of *client.Resource[T], object func(name string) T) {
 	relabel := func(o T) {
 		if u, ok := any(o).(*unstructured.Unstructured); ok {
 			u.Object["metadata"].(map[string]any)["labels"].(map[string]any)["app"] = "stock"
@@ -456,7 +462,7 @@ func sharesNothing[T metav1.Object](t *testing.T, of *client.Resource[T], object
 		o.GetLabels()["app"] = "stock"
 	}
 	for _, name := range []string{"a", "b"} {
-		_, err := of.Create(t.Context(), object(name), metav1.CreateOptions{})
+		_, err := other.Create(t.Context(), object(name), metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	var items []T
@@ -474,9 +480,9 @@ func sharesNothing[T metav1.Object](t *testing.T, of *client.Resource[T], object
 	relabel(patched)
 	again, err := of.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	other, err := of.Get(t.Context(), "b", metav1.GetOptions{})
+	last, err := of.Get(t.Context(), "b", metav1.GetOptions{})
 	require.NoError(t, err)
-	for _, o := range append(append(items, again.Items...), other) {
+	for _, o := range append(append(items, again.Items...), last) {
 		assert.Equal(t, "shop", o.GetLabels()["app"], o.GetName())
 	}
 }
