@@ -40,8 +40,7 @@
 //     the same priority come in the order of their first event.
 //   - queue-E2: At most one queue of a key is out at a time. Keys run in parallel; one key
 //     never does.
-//   - queue-E3: The first event of a queue starts from the object that was last acknowledged:
-//     its Prior.
+//   - queue-E3: The Prior of a queue's first event is the object that was last acknowledged.
 //   - queue-E4: Events that were not acknowledged come again, together with the events that
 //     came meanwhile.
 //   - queue-E5: The cache is never staler than the event in hand. It may be fresher.
@@ -51,17 +50,17 @@
 //   - queue-E8: [Collection.Synced] closes once every object of the first list was handed out
 //     and settled. A failure settles as well.
 //   - queue-E9: A Deletion says OutOfScope if the object still exists: its scope was dropped,
-//     or another shard owns it. For any other Deletion, the object was deleted or is not
-//     known to exist.
-//   - queue-E10: A key in back-off or with a delay waits once, until the earliest of these
-//     times, however often it fails or is added.
+//     or another shard owns it. For any other Deletion, the object was deleted, or a
+//     list lacked it.
+//   - queue-E10: A key in back-off or with a delay waits for one time, the earliest, however
+//     often it fails or is added.
 //
 // # Order
 //
 // Objects with live events come before objects that have only events of the first list or of a
-// resync. One queue in eight still belongs to the second group, so that it does not starve. Within a
-// group, objects come in the order of their first event. Under [WithPriority](false), there is only
-// one group.
+// resync. One queue in eight still belongs to the second group, so that it does not starve. Within
+// a group, objects come in the order of their first event. Under [WithPriority](false), there is
+// only one group.
 //
 // Break, return and [Queue.Requeue] put an object back in front of its group. A failed object goes
 // to the end of its group when its back-off is over. After a [Permanent] error, the remaining
@@ -69,10 +68,10 @@
 //
 // # Which events a queue keeps
 //
-// [KeepLatest], the default, merges the events of an object, so that memory depends on the number of
-// keys, however long a handler stalls. Its documentation has the table of merges. [KeepAll] keeps
-// every event until it is acknowledged, as the series' EventQueue does. [Collection.KeepIf] selects
-// single events that are not merged. A resync of an object with a waiting event is dropped.
+// [KeepLatest], the default, merges the events of an object, so that memory depends on the number
+// of keys, however long a handler stalls. Its documentation has the table of merges. [KeepAll]
+// keeps every event until it is acknowledged, as the series' EventQueue does. [Collection.KeepIf]
+// selects single events that are not merged. A resync of an object with a waiting event is dropped.
 //
 // Under every compaction, the first event of a queue starts from the object that was last
 // acknowledged, and the handler receives the last state. The handler also receives the deletion of
@@ -127,8 +126,8 @@
 //	ShutDownWithDrain          Drain, then Close
 //	metrics                    Stats and WithObserver
 //
-// A live key is one of two priorities. Its queue has an event of origin Watch, and the queue of any
-// other key has an event of origin Resync. A failed key keeps its priority. An AddAfter without a
+// Live keys come before the others. A live key has an event of origin Watch, and any other key an
+// event of origin Resync. A failed key keeps its priority. An AddAfter without a
 // delay ends a back-off. In client-go, a delayed addition comes in addition to an earlier one; here
 // a key waits once, and the earliest time counts. A handler that must not work on a key now returns
 // nil and calls AddAfter again when the key may be handled.
@@ -143,11 +142,11 @@
 // # Concurrency
 //
 // All methods are safe for concurrent use except [Queue.Each], and several goroutines may range
-// over the queues of one collection. A writer to the cache usually does not wait for consumers,
-// because the collection buffers up to 64 unmerged events. The collection holds no lock while a
-// loop's body or a handler runs. The body or handler may therefore take its time, and may write to
-// the collection. The predicates of [FollowFiltered] and [Collection.KeepIf] run under the lock of
-// the cache's writer.
+// over the queues of one collection. A writer to the cache rarely waits for consumers, because it
+// puts up to 64 events into a buffer that has no lock in common with them. The collection holds no
+// lock while a loop's body or a handler runs. The body or handler may therefore take its time, and
+// may write to the collection. The predicates of [FollowFiltered] and [Collection.KeepIf] run under
+// the lock of the cache's writer.
 //
 // # Observing
 //

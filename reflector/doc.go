@@ -19,7 +19,7 @@
 //	telescopes, err := client.For[*Telescope](config, client.WithKind(telescopeKind))
 //
 // Every typed client from Kubernetes' code generator is a [Client] as well, without an adapter. It
-// costs what it costs under client-go, where client.For needs a fraction of the CPU time for JSON.
+// uses as much CPU time as under client-go; for JSON, client.For uses a fraction of that.
 // The client determines the type of the objects: a client of Deployments with a store of Pods does
 // not compile. [client.FromRESTClient] and [client.FromTypedClient] decode straight into T through
 // the connection of a generated clientset. [client.Dynamic], [client.Metadata] and
@@ -38,10 +38,11 @@
 //     receives them as one commit. A change that arrives alone does not wait for others.
 //   - reflector-R2: A watch that ends is resumed at its last version. If it lasted as long as the
 //     reflector requested, the reflector resumes it at once. If it broke, the reflector probes
-//     first (reflector-R6). A stream that client-go cannot read counts as broken, until it breaks
-//     three times in a row at one version. The reflector relists after a rejected resource version
-//     (410), an ERROR event, a forbidden watch, a rejected object, a stream that a
-//     [client.Resource] cannot read, a [client.MismatchError] and ServerBehind.
+//     first (reflector-R6). A stream that client-go cannot read counts as broken; if it breaks
+//     three times in a row at one version, the reflector relists. It also relists after a rejected
+//     resource version (410: see the table in internal/protocol/doc.go), an ERROR event, a
+//     forbidden watch, a rejected object, a stream that a [client.Resource] cannot read, a
+//     [client.MismatchError] and ServerBehind.
 //   - reflector-R3: If the store rejects an object, the reflector reports the error, and relists
 //     after a back-off to fetch the object again. Until then the store keeps its previous object
 //     under that key, and all other objects are updated as usual. If the store fails in any other
@@ -58,20 +59,21 @@
 //   - reflector-R6: The reflector probes before it resumes, after a broken watch and after two
 //     silent minutes. The probe lists the one object that changed last, at the newest version. The
 //     reflector lists everything anew (ServerBehind) if the server is at an older version than
-//     before. It does the same if the object differs although it is no newer. So the reflector
-//     detects a server that was restored from a backup, even if that server has passed the client's
-//     version. After a broken watch, the reflector retries a failed probe twice, with back-off, and
-//     then resumes. If the server refuses the probe, it resumes at once. While the server is
-//     overloaded (429) or unreachable, it keeps retrying. A [client.SharedWatch] probes after two
-//     silent minutes only. Restored servers, below, lists the cases that no probe can detect.
+//     before. It does the same if that object is not the one that the reflector received last, and
+//     yet its version is not newer. So the reflector detects a server that was restored from a
+//     backup, even if that server has passed the client's version. After a broken watch, the
+//     reflector retries a failed probe twice, with back-off, and then resumes. If the server
+//     refuses the probe, it resumes at once. While the server is overloaded (429) or unreachable,
+//     it keeps retrying. A [client.SharedWatch] probes after two silent minutes only. Restored
+//     servers, below, lists the cases that no probe can detect.
 //   - reflector-R7: No server makes a reflector wait for ever. The reflector gives up a watch that
-//     has not ended after eleven minutes and was silent for the last two (SilentWatch). It waits
+//     is still open after eleven minutes and was silent for the last two (SilentWatch). It waits
 //     two minutes for the answer to a watch or a probe, and ten minutes for a page (NoAnswer). It
 //     gives up a list after half an hour or ten million objects (EndlessList). It waits at most ten
-//     minutes for a Retry-After. If two watches in a row end within ten seconds, the second one is
-//     a failure (ShortWatch), even if it delivered events. After three broken watch-lists, or one
-//     that the server does not support, the reflector uses lists for an hour; [State] gives the
-//     reason.
+//     minutes for a Retry-After. If two consecutive watches last less than ten seconds each, the
+//     second one is a failure (ShortWatch), even if it delivered events. After three broken
+//     watch-lists, or one that the server does not support, the reflector uses lists for an hour;
+//     [State] gives the reason.
 //   - reflector-R8: When ctx ends, Run stops waiting at once, and returns after everything that it
 //     started has ended. If a client does not end its watch when the reflector stops it, the
 //     reflector gives that watch up after five seconds. If resources share a mapper
@@ -130,9 +132,10 @@
 //
 // # Errors
 //
-// Run reports each failure as an [*Error], which names the operation and the resource version. The
-// error goes to the logger, to the function given by [WithErrorHandler] and into [State]. It ends
-// Run only if [WithRetry] calls it final.
+// Run reports each failure as an [*Error], except for a refusal that it answers with another
+// request at once, such as a 410. The Error names the operation and the resource version, and goes
+// to the logger, to the function given by [WithErrorHandler] and into [State]. It ends Run only if
+// [WithRetry] calls it final.
 //
 // If a [client.Resource] cannot decode an object, the store lacks that object, and the error is a
 // [*client.DecodeError]. It names the field that does not fit. A panic in one of T's own methods is

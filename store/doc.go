@@ -1,7 +1,7 @@
 // Package store keeps Kubernetes objects in memory, or any other values that have a key.
 //
-// A [Cache] is written by a reflector and read by many goroutines. Reads are local, allocate
-// nothing and never wait for a slow reader.
+// A [Cache] is written by a reflector and read by many goroutines. Reads are local and never wait
+// for a slow reader; Get allocates nothing.
 //
 //	pods := store.New(store.ObjectKey[*corev1.Pod])
 //	byNode, err := store.AddIndex(pods, "node", func(pod *corev1.Pod) []string {
@@ -60,29 +60,29 @@
 //   - store-S3: A resource version is never visible before the objects that it stands for.
 //   - store-S4: A write that fails changes nothing: object, indexes and resource version. In a
 //     Replace or a batch, a bad object does not stop the others: it comes back in a
-//     [RejectedError], and its key keeps the old object. The cache finds the old object of an
-//     object without a key by its UID.
-//   - store-S5: The resource version never passes a rejected object. It advances once that key is
-//     stored or deleted, or with a Replace without rejections. If a Replace lowers the resource
-//     version and has rejections, the cache has no resource version. [WaitError] names the rejected
-//     keys.
+//     [RejectedError], and its key keeps the old object. If an object has no key, the cache
+//     finds the old object by its UID.
+//   - store-S5: The resource version never passes a rejected object. It advances once the rejected
+//     key is stored or deleted, or with a Replace without rejections. If a Replace lowers the
+//     resource version and has rejections, the cache has no resource version. [WaitError] names the
+//     rejected keys.
 //   - store-S6: A follower receives the current state and then every commit, in order, without gaps
 //     or repeats.
 //   - store-S7: A new UID under an old key is a Deletion and an Addition.
 //   - store-S8: Waiting for a resource version ends when every change up to it is visible,
-//     deletions included. Partitions that are added meanwhile count, too. Waiting never ends
-//     before, so give the context a deadline.
+//     deletions included. Partitions that are added meanwhile count, too. Otherwise the wait
+//     ends only with an error, so give the context a deadline.
 //   - store-S9: Replace keeps objects with the same UID and resource version, and reports nothing
-//     for them. A list that comes object by object in a [Batch] ends as a Replace with the last
+//     for them. A list that comes object by object in a [Batch] counts as a Replace, with the last
 //     write of each key.
 //   - store-S10: A write to a partition changes nothing outside of its scope. The deletions of a
 //     dropped scope say OutOfScope.
 //   - store-S11: After every commit, a [Budget] knows the approximate memory of the objects. With a
 //     limit, no write exceeds it: the cache rejects the object with [ErrOverBudget].
-//   - store-S12: Partitions may be shards of one scope. An object that is created anew under its
-//     key may belong to another shard. A writer that lags behind neither deletes nor replaces the
-//     new object, and does not bring back the old one. This needs resource versions that are
-//     numbers.
+//   - store-S12: Partitions may be shards of one scope. An object that is created again under its
+//     key may belong to another shard. The writer of the old shard may lag behind: it neither
+//     deletes nor replaces the new object, and does not bring back the old one. This needs
+//     resource versions that are numbers.
 //
 // # Concurrency
 //
@@ -112,24 +112,28 @@
 //	ErrPanic           a function panicked; has the stack  fix the function
 //
 // A mistake in the program, such as an index name that is taken, is an error whose text says what
-// to do. Another is a list with a rejected object for a plain Store, which then stores nothing:
+// to do. A plain Store cannot take a list with a rejected object, and stores nothing of it:
 // implement [BatchStore].
 //
-// The cache compares resource versions for waiters, in a Replace, to see whether it lowers the
-// version, and between shards. Everywhere else they are opaque, and the cache stores a version that
-// is no number like any other.
+// The cache compares resource versions in three places: for waiters; in a Replace, which may lower
+// the version; and between shards. Everywhere else they are opaque, and the cache stores a version
+// that is no number like any other.
 //
 // # Code
 //
-// Read one write in this order: Cache.Add in cache.go; Partition.apply in write.go, which identifies
-// the object and stages its write as a mutation or a rejection; Cache.commit in apply.go, which
-// changes the trees and the table, makes the new state visible, wakes waiters and calls followers.
-// The parts are entry.go, table.go, postings.go for the values of indexes, and watch.go for
-// waiters. Skip sharing.go, which is about partitions, and budget.go at first.
+// Read one write in this order: Cache.Add in cache.go; Partition.apply in write.go, which
+// identifies the object and stages its write as a mutation or a rejection; Cache.commit in
+// apply.go, which changes the trees and the table, makes the new state visible, wakes waiters and
+// calls followers. The parts are entry.go, table.go, postings.go for the values of indexes,
+// watch.go for waiters, partition.go for the resource version and the rejected keys, and commit.go
+// for followers. Skip sharing.go and budget.go at first: in a cache without partitions and budget,
+// their functions do nothing.
 //
-// A Replace gathers its list in replace.go, and stages and commits it like writes of a watch. A
-// snapshot is made in view.go: it copies the roots of the trees, and the next commits copy the nodes
-// that they change.
+// A Replace gathers its list in replace.go. Its Commit stages a deletion for each missing object,
+// stages the other writes like those of a watch, and makes one commit. A snapshot is made in
+// view.go: it copies the roots of the trees, and the next commits copy the nodes that they change.
+// Cache.epoch tells a commit which entries a snapshot has: it replaces those, and changes all
+// others in place.
 //
 // # Costs
 //

@@ -7,8 +7,9 @@
 //  1. The Java program makes a map for the known objects, and an EventQueueCollection that
 //     uses the map. Here [eventqueue.New] makes both. The collection has its own cache, and
 //     readers of the cache need no lock.
-//  2. The Java program derives a class from ResourceTrackingEventQueueConsumer, which gets
-//     the same map. The class updates the map and then passes the event to its subclass.
+//  2. The Java program derives a consumer from ResourceTrackingEventQueueConsumer, which gets
+//     the same map. ResourceTrackingEventQueueConsumer updates the map and then passes the event
+//     to the derived class.
 //     Here the cache is current before an event is queued, and an event carries its prior
 //     object. A consumer is any code that ranges over the queues. The consumer below keeps
 //     its own map of received events, to show that the map matches the cache.
@@ -50,33 +51,34 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	configMaps := eventqueue.New(store.ObjectKey[*corev1.ConfigMap], eventqueue.WithCompaction(eventqueue.KeepAll))
 
 	// 2 and 3. The consumer.
-	known := tracker{out: out, known: make(map[store.Key]*corev1.ConfigMap)}
+	consumer := tracker{out: out, known: make(map[store.Key]*corev1.ConfigMap)}
 	var consuming sync.WaitGroup
 	consuming.Go(func() {
-		for queue := range configMaps.Queues(context.WithoutCancel(ctx)) {
+		for queue := range configMaps.Queues(context.WithoutCancel(ctx)) { // until Close: the consumer finishes after the reflector
 			for event := range queue.Events() {
-				known.accept(event)
+				consumer.accept(event)
 			}
 		}
 	})
 
-	// 4. The reflector.
+	// 4. The reflector: configMaps is the Store of part 1, and New makes the
+	// KubernetesResourceReflector.
 	client := c.CoreV1().ConfigMaps("default")
 	reflecting, stopReflector := context.WithCancel(ctx)
 	defer stopReflector()
 	ended := make(chan error, 1)
 	go func() { ended <- reflector.New(client, configMaps).Run(reflecting) }()
-	working := work(reflecting, c, client, configMaps)
+	workErr := work(reflecting, c, client, configMaps)
 
 	// 5. The end, in order.
 	stopReflector()
-	err := errors.Join(working, <-ended)
+	err := errors.Join(workErr, <-ended)
 	finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err = errors.Join(err, configMaps.Drain(finishing))
 	configMaps.Close()
 	consuming.Wait()
-	fmt.Fprintf(out, "tracked %d, in the cache %d\n", len(known.known), configMaps.Cache().Len())
+	fmt.Fprintf(out, "tracked %d, in the cache %d\n", len(consumer.known), configMaps.Cache().Len())
 	return err
 }
 

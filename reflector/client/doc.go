@@ -9,10 +9,10 @@
 //	r := reflector.New(telescopes.In("default"), store.New(store.ObjectKey[*Telescope]))
 //
 // [For] finds the resource of the kind by discovery. [ForResource] takes the resource instead.
-// [ForType] decodes into the type of an example, where T is an interface, for factories.
-// [FromRESTClient] takes the REST client of a generated clientset, and [FromTypedClient] one of its
-// typed clients. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients. [SharedWatch]
-// lets the reflectors of several shards share one watch.
+// [ForType] takes an interface as T, and an example object whose type it decodes into; factories
+// use it. [FromRESTClient] takes the REST client of a generated clientset, and [FromTypedClient]
+// one of its typed clients. [Dynamic], [Metadata] and [ListWatch] adapt client-go's other clients.
+// [SharedWatch] lets the reflectors of several shards share one watch.
 //
 // # Writing
 //
@@ -25,17 +25,18 @@
 //
 // The Resource adds the kind to what it sends, so an object need not state it. It refuses an object
 // of another kind or namespace with [ErrOtherObject], before any request. Package controller/write
-// stands on these methods: patches of a difference, finalizers, owners.
+// makes patches of a difference, finalizers and owners with these methods.
 //
 // The Resource sends a write once. apierrors.SuggestsClientDelay says whether and when the server
-// wants it to be tried again. A reconciler does so with its back-off. If the server accepted a write
-// and its answer is unreadable, the error says so.
+// wants it to be tried again. A reconciler does so with its back-off. If the server accepted a
+// write and its answer is unreadable, the error says so.
 //
 // # Errors
 //
 // Errors of requests name the resource and the key, have at most 1 KiB, and quote no value of an
 // object. Only the text of a panic in T's own methods, or of their errors for a few unusual types,
-// may quote one. apierrors.IsNotFound, IsConflict and similar functions recognize them.
+// may quote one. apierrors.IsNotFound, IsConflict and similar functions recognize errors of
+// requests.
 //
 // # Reading
 //

@@ -26,26 +26,30 @@
 //	OverBudget   retry       probeAgain  probeFirst    relist        retry           retry
 //	Other        retry       probeAgain  probeFirst    relist        listInstead     breakOff
 //
-// A status 410 is of the class Expired. So a watch that gets one relists at once, and backs off
-// first if the last list is less than a minute old.
+// A status 410 is of the class Expired. So a watch that gets one lists at once. If the last list is
+// less than a minute old, the reflector backs off first, and then lists at the newest version.
 //
-//   - retry: report, back off, and repeat the request.
+// In the reactions, a list is a watch-list if the server supports it:
+//
+//   - retry: report, back off, and begin this step again: a list begins with its first page.
 //   - askForLess: list without pages if the continue token is refused, and at the newest version if
 //     the version is refused. Otherwise retry.
 //   - skipProbe: watch although the probe failed.
-//   - probeAgain: retry the probe twice, then watch.
+//   - probeAgain: after a broken watch, retry the probe twice, then watch. After mere silence,
+//     watch at once.
 //   - relist: back off, then list not older than the store.
 //   - relistNow: list at once.
 //   - relistNewest: back off, then list at the newest version.
 //   - probeFirst: back off, probe, then watch.
 //   - resume: watch again from the position. The third failure in a row at one version relists.
 //   - newestStream: ask for a watch-list at the newest version. If it was for the newest version
-//     already: breakOff while streaming, and listForAnHour or listInstead while asking.
-//   - listInstead: list at once.
-//   - listForAnHour: list at once, and ask for no watch-list for an hour.
+//     already: breakOff while streaming; while asking, listForAnHour if the class is Invalid, and
+//     listInstead otherwise.
+//   - listInstead: list at once, without a watch-list.
+//   - listForAnHour: the same, and ask for no watch-list for an hour.
 //   - breakOff: back off, then ask for a watch-list again. The third one in a row that breaks, or
 //     one that falls silent, leads to listForAnHour.
 //
-// Each back-off is a random pause, whose ceiling doubles from 1.6 to 30 seconds. It heeds the
-// server's Retry-After, up to ten minutes.
+// Each back-off is a random pause of at least 0.8 seconds. Its limit doubles from 1.6 to 30
+// seconds. A Retry-After of the server makes it longer, up to ten minutes.
 package protocol
