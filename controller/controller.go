@@ -6,9 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/controller/internal/failure"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // Feed fills an event-queue collection until ctx ends. A reflector is a Feed. Run must return soon
@@ -81,7 +81,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	workers.Go(func() {
 		defer stopFeed() // the collection has no consumer any more
 		c.queues.Process(working, c.workers, c.handler, func(ctx context.Context, err *eventqueue.HandlerError) {
-			c.report(ctx, c.logger.With(zap.Stringer("key", err.Key)), "handler failed", err)
+			failure.Report(ctx, c.logger.With(zap.Stringer("key", err.Key)), "handler failed", err, c.errorHandler)
 		})
 		if working.Err() == nil {
 			closed = eventqueue.ErrClosed
@@ -105,24 +105,4 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 		left = c.queues.Drain(over)
 	}
 	return errors.Join(err, left, closed)
-}
-
-// report reports a failure of the handler. The logger's own stack trace would show this library, so
-// a line has only the stack of a panic.
-func (o *options) report(ctx context.Context, logger *zap.Logger, message string, err *eventqueue.HandlerError, more ...zap.Field) {
-	fields := append(more, zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt),
-		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
-	if panicked, ok := errors.AsType[*eventqueue.PanicError](err); ok {
-		fields = append(fields, zap.ByteString("handlerStack", panicked.Stack))
-	}
-	logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error(message, fields...)
-	defer func() {
-		// A panic of the error handler must not affect the event.
-		if value := recover(); value != nil {
-			logger.Error("error handler panicked", zap.String("resourceVersion", err.ResourceVersion), zap.Any("panic", value), zap.Stack("stack"))
-		}
-	}()
-	if o.errorHandler != nil {
-		o.errorHandler(ctx, err)
-	}
 }

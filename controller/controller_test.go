@@ -123,8 +123,8 @@ func TestFailuresAreReportedAndRetried(t *testing.T) {
 func TestPermanentErrorsAreReportedAndNotRetried(t *testing.T) {
 	never := errors.New("never")
 	for name, handler := range map[string]Handler[string]{
-		"queue": func(_ context.Context, q *eventqueue.Queue[string]) error { return Permanent(never) },
-		"event": Each(func(_ context.Context, e eventqueue.Event[string]) error { return Permanent(never) }),
+		"queue": func(_ context.Context, q *eventqueue.Queue[string]) error { return eventqueue.Permanent(never) },
+		"event": Each(func(_ context.Context, e eventqueue.Event[string]) error { return eventqueue.Permanent(never) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestEventsAfterAPermanentErrorAreHandled(t *testing.T) {
 		c := New(&feed{into: lines, lines: []string{"b"}}, lines, Each(func(_ context.Context, e eventqueue.Event[string]) error {
 			got = append(got, e.Type.String()+" "+e.Object)
 			if e.Type == eventqueue.Addition {
-				return Permanent(errors.New("never"))
+				return eventqueue.Permanent(errors.New("never"))
 			}
 			return nil
 		}), WithErrorHandler(func(context.Context, error) { reported++ }))
@@ -314,7 +314,7 @@ func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
 		core, logs := observer.New(zap.ErrorLevel)
 		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
 			calls++
-			return Permanent(errors.New("bad"))
+			return eventqueue.Permanent(errors.New("bad"))
 		}, WithLogger(zap.New(core)), WithErrorHandler(func(context.Context, error) { panic("ouch") }))
 		stop := start(t, c)
 		<-time.After(time.Minute)

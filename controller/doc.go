@@ -1,9 +1,9 @@
 // Package controller runs a handler for changes of objects. A [Controller] is a feed that fills an
 // event-queue collection, and workers that empty it. The blog series "Understanding Kubernetes'
-// tools/cache package" describes the same Controller. A [Reconciler] works with informers: it calls
-// a function for the keys of objects that changed, or whose related objects changed.
+// tools/cache package" describes the same Controller. Package reconcile works with informers: it
+// calls a function for the keys of objects that changed, or whose related objects changed.
 //
-// # Usage of a controller
+// # Usage
 //
 //	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
 //	r := reflector.New(clientset.CoreV1().Pods("default"), pods)
@@ -18,29 +18,7 @@
 // The handler gets the event queue of one object at a time. [Each] makes a handler from a function
 // for single events.
 //
-// # Usage of a reconciler
-//
-//	foos := informer.New(...)
-//	deployments := informer.New(clientset.AppsV1().Deployments(""))
-//	r := controller.NewReconciler("foos", foos,
-//		func(ctx context.Context, key store.Key) (controller.Result, error) {
-//			foo, ok := foos.Cache().Get(key)
-//			... // read caches, write what is not as it should be
-//			controller.Wrote(ctx, deployment)
-//			return controller.Result{}, nil
-//		},
-//		controller.Watch(deployments, controller.Owner[*appsv1.Deployment](fooKind)))
-//
-//	var all informer.Group
-//	all.Add(foos)
-//	all.Add(deployments)
-//	all.Add(r)
-//	err := all.Run(ctx) // until ctx ends
-//
-// A handler gets events; a reconcile function reads the current state. Use a reconciler where the
-// work depends on several kinds of objects. The example samplecontroller is a complete program.
-//
-// # Guarantees of a controller
+// # Guarantees
 //
 //   - C1. At most one worker at a time calls the handler for one object. The handler gets every
 //     event of the object since its last success on it. Package eventqueue says what else holds of
@@ -48,48 +26,14 @@
 //   - C2. If the handler returns an error or panics, the events are retried after a back-off,
 //     together with newer ones. The back-off grows with each failure of the object. Other objects
 //     are not delayed. runtime.Goexit, as in FailNow of a test, counts as a panic.
-//   - C3. An event that fails with an error made by [Permanent] is reported and not retried.
+//   - C3. An event that fails with an error made by [eventqueue.Permanent] is reported and not
+//     retried.
 //   - C4. Live events of an object go before initial additions and resyncs, except for one object
 //     in eight: see [eventqueue.WithPriority]. The events of one object keep their order.
 //   - C5. When ctx ends, the feed stops first. The handler then processes the queue until only
 //     events in back-off are left, or the drain timeout ends. Run returns after the last call has
 //     returned, and its error names the remaining events.
 //   - C6. Run may be called again: no unhandled event is lost in between.
-//
-// # Guarantees of a reconciler
-//
-//   - R1. One worker at a time reconciles a key. If the key gets an event during a call, it is
-//     reconciled once more.
-//   - R2. The reconciler makes no call before all informers have filled their caches. It then
-//     reconciles the key of every object in the primary cache, and every key that [Watch] maps to.
-//     It misses no change after that, except for changes that a predicate rejects and own writes
-//     that [WithoutOwnWrites] ignores. One call may cover many changes.
-//   - R3. If the function returns an error, panics or calls runtime.Goexit, the key is retried
-//     after a back-off, which grows with each failure. A [Permanent] error is not retried. Other
-//     keys are not delayed.
-//   - R4. If a call has reported a write with [Wrote] or [Deleted], the reconciler does not
-//     reconcile the key on a cache without that write. It waits for the cache at most as long as
-//     [WithVisibilityTimeout] says, and then reconciles the key again. This also holds for the next
-//     Run of the same reconciler.
-//   - R5. Live events go before initial additions and resyncs, except for one key in eight. A
-//     [Result] may set another priority: see [Priority].
-//   - R6. When ctx ends, the reconciler still reconciles queued keys for the time of
-//     [WithDrainTimeout]. This includes keys that wait for a cache, as long as the informers fill
-//     their caches. Run returns after the last call has returned, and its error names the remaining
-//     keys. After [ErrHalt], Run skips this drain.
-//   - R7. Run may be called again: it reconciles every key anew.
-//   - R8. A panic in a mapping or a predicate is reported once, with the key of the event's object,
-//     and drops only that event. The report goes to the logger and error handler of the reconciler, or
-//     to those of the informer if the reconciler has none.
-//   - R9. An object that leaves an informer, because a scope was dropped or the object belongs to
-//     another shard, does not count as deleted: the reconciler is not called for it. If the primary
-//     informer has scopes or shards, the reconciler is not called for a key without an object
-//     either, unless that object was deleted while the informer held it.
-//
-// None of this holds between two processes: see packages leader and shard. The caches of a process
-// that takes over are as fresh as its watches, and may not show the last writes of the other
-// process yet. A write that must not happen twice needs a name or a resource version, so that the
-// API server refuses the second one.
 //
 // # Concurrency
 //
@@ -98,15 +42,12 @@
 //
 // # Observing
 //
-// An [Observer] of a reconciler sees the events that trigger a reconcile, and each call. It may
-// replace the context of a call. Use it for metrics and traces. For a [Controller], observe its
-// collection: see [eventqueue.WithObserver].
+// For metrics and traces, observe the collection: see [eventqueue.WithObserver].
 //
 // # Errors
 //
-// An error of a handler or a reconcile function goes to the logger and to the error handler given by
-// [WithErrorHandler], as a [*eventqueue.HandlerError]. For a panic it contains a
-// [*eventqueue.PanicError], with the key and the stack. [eventqueue.Collection.Stats] counts
-// failures and shows how far the handler is behind. Run returns the error of the feed, and a
-// [*eventqueue.DrainError] if events or keys were left.
+// An error of a handler goes to the logger and to the error handler given by [WithErrorHandler], as a
+// [*eventqueue.HandlerError]. For a panic it contains a [*eventqueue.PanicError], with the key and
+// the stack. [eventqueue.Collection.Stats] counts failures and shows how far the handler is behind.
+// Run returns the error of the feed, and a [*eventqueue.DrainError] if events were left.
 package controller

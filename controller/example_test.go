@@ -50,3 +50,25 @@ func ExampleNew() {
 	// Addition shop/till at attempt 2
 	// <nil>
 }
+
+// Where retrying does not help, say so: the event is reported, and does not come again.
+func ExampleWithErrorHandler() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	_ = pods.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "till"}})
+	ctx, stop := context.WithCancel(context.Background())
+	c := controller.New(feed{}, pods, func(_ context.Context, queue *eventqueue.Queue[*corev1.Pod]) error {
+		return eventqueue.Permanent(errors.New("no such till"))
+	}, controller.WithErrorHandler(func(_ context.Context, err error) {
+		fmt.Println(err)
+		stop()
+	}))
+	fmt.Println(c.Run(ctx), pods.Len())
+	// Output:
+	// handling "shop/till" failed for good (attempt 1): no such till
+	// <nil> 0
+}
+
+// feed is one that brings nothing more.
+type feed struct{}
+
+func (feed) Run(ctx context.Context) error { <-ctx.Done(); return nil }

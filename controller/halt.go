@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// ErrHalt is a cause of a context that leaves a [Controller] or a [Reconciler] no time to finish:
+// ErrHalt is a cause of a context that leaves a [Controller] or a reconciler no time to finish:
 // it begins no further call, and the contexts of running calls end at once, with this cause.
 var ErrHalt = errors.New("there is no time to finish")
 
-// WithHalt returns a context for the Run of a [Controller] or a [Reconciler], or of a member that
+// WithHalt returns a context for the Run of a [Controller] or a reconciler, or of a member that
 // runs several of them. It also returns a function that ends the context with the cause [ErrHalt].
 // halt also reaches a Run whose context has already ended, and that is draining its queue. Use it
 // where all work must end by a given time, such as after the loss of a lease: see package leader.

@@ -7,15 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultDrainTimeout is how long a stopped controller continues with its queue. It is well below
-// the 30 seconds that Kubernetes gives a pod to end.
-const DefaultDrainTimeout = 10 * time.Second
-
-// Option configures a [Controller] or a [Reconciler].
-type Option interface {
-	ReconcilerOption
-	apply(*options)
-}
+// Option configures a [Controller].
+type Option interface{ apply(*options) }
 
 type options struct {
 	workers      int
@@ -28,18 +21,8 @@ type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-func (f optionFunc) applyToReconciler(o *reconcilerOptions) { f(&o.options) }
-
-func defaultOptions() options {
-	return options{
-		workers:      1,
-		drainTimeout: DefaultDrainTimeout,
-		logger:       zap.NewNop(),
-	}
-}
-
 func newOptions(opts []Option) options {
-	o := defaultOptions()
+	o := options{workers: 1, drainTimeout: 10 * time.Second, logger: zap.NewNop()}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
@@ -52,9 +35,9 @@ func WithWorkers(n int) Option {
 	return optionFunc(func(o *options) { o.workers = n })
 }
 
-// WithDrainTimeout sets how long Run continues with the queue after the feed has stopped or, for a
-// reconciler, after ctx has ended. The default is [DefaultDrainTimeout]; 0 or less ends the
-// handler's context at once.
+// WithDrainTimeout sets how long Run continues with the queue after the feed has stopped. The
+// default is 10 seconds, well below the 30 seconds that Kubernetes gives a pod to end. 0 or less ends
+// the handler's context at once.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drainTimeout = d })
 }

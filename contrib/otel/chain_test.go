@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/otel"
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -103,13 +103,13 @@ func TestTraceLeadsFromTheCommitToTheReconcileFunction(t *testing.T) {
 		p := newTraced(t)
 		defer otel.Add(p.tracing, p.maps, 1)()
 		painted := 0
-		r := controller.NewReconciler("painter", p.maps, func(ctx context.Context, _ store.Key) (controller.Result, error) {
+		r := reconcile.New("painter", p.maps, func(ctx context.Context, _ store.Key) (reconcile.Result, error) {
 			_, span := p.tracer.Start(ctx, "paint")
 			defer span.End()
 			if painted++; painted == 1 {
-				return controller.Result{}, errors.New("not now")
+				return reconcile.Result{}, errors.New("not now")
 			}
-			return controller.Result{RequeueAfter: time.Hour}, nil
+			return reconcile.Result{RequeueAfter: time.Hour}, nil
 		}, p.tracing.ReconcilerOptions()...)
 		stop := p.run(p.maps, r)
 		require.NoError(t, p.server.Create(named("a")))
@@ -229,12 +229,12 @@ func TestCallThatSeveralEventsMadeIsLinkedToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTraced(t)
 		first := true
-		r := controller.NewReconciler("painter", p.maps, func(context.Context, store.Key) (controller.Result, error) {
+		r := reconcile.New("painter", p.maps, func(context.Context, store.Key) (reconcile.Result, error) {
 			if first {
 				first = false
 				<-time.After(time.Hour)
 			}
-			return controller.Result{}, nil
+			return reconcile.Result{}, nil
 		}, p.tracing.ReconcilerOptions()...)
 		require.NoError(t, p.server.Create(named("a")))
 		stop := p.run(p.maps, r)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubereflector/kubereflector/contrib/otel"
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -38,11 +38,11 @@ func ExampleAdd() {
 	tracing := otel.New(provider)
 	maps := informer.New(clientset.CoreV1().ConfigMaps(""), tracing.Options("maps")...)
 	otel.Add(tracing, maps, 1) // every change; 100 would be one in a hundred
-	painter := controller.NewReconciler("painter", maps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+	painter := reconcile.New("painter", maps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 		_, span := provider.Tracer("example.com/painter").Start(ctx, "paint "+key.Name)
 		defer span.End()
 		stop()
-		return controller.Result{}, nil
+		return reconcile.Result{}, nil
 	}, tracing.ReconcilerOptions()...)
 	var program informer.Group
 	program.Add(maps)

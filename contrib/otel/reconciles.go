@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/store"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -14,8 +14,8 @@ import (
 const maxLinks = 8
 
 // ReconcilerOptions returns options that trace a reconciler.
-func (t *Tracing) ReconcilerOptions() []controller.ReconcilerOption {
-	return []controller.ReconcilerOption{controller.WithObserver(&reconciles{tracer: t.tracer, chosenOnly: t.chosenOnly})}
+func (t *Tracing) ReconcilerOptions() []reconcile.Option {
+	return []reconcile.Option{reconcile.WithObserver(&reconciles{tracer: t.tracer, chosenOnly: t.chosenOnly})}
 }
 
 // reconciles traces the calls of reconcile functions.
@@ -38,10 +38,10 @@ type triggers struct {
 	more  []trace.Link
 }
 
-var _ controller.Observer = (*reconciles)(nil)
+var _ reconcile.Observer = (*reconciles)(nil)
 
-// Triggered implements [controller.Observer].
-func (r *reconciles) Triggered(ctx context.Context, t controller.Trigger) {
+// Triggered implements [reconcile.Observer].
+func (r *reconciles) Triggered(ctx context.Context, t reconcile.Trigger) {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsSampled() {
 		return
@@ -57,8 +57,8 @@ func (r *reconciles) Triggered(ctx context.Context, t controller.Trigger) {
 	})
 }
 
-// Reconciling implements [controller.Observer].
-func (r *reconciles) Reconciling(ctx context.Context, call controller.Reconciling) (context.Context, func(controller.Result, error)) {
+// Reconciling implements [reconcile.Observer].
+func (r *reconciles) Reconciling(ctx context.Context, call reconcile.Call) (context.Context, func(reconcile.Result, error)) {
 	of, triggered := r.triggers.take(waiting{call.Reconciler, call.Key})
 	if r.chosenOnly && !triggered {
 		return ctx, nil
@@ -82,7 +82,7 @@ func (r *reconciles) Reconciling(ctx context.Context, call controller.Reconcilin
 		span.SetAttributes(append(keyAttributes(call.Key),
 			attribute.Int("kubereflector.attempt", call.Attempt), attribute.Stringer("kubereflector.priority", call.Priority))...)
 	}
-	return ctx, func(result controller.Result, err error) {
+	return ctx, func(result reconcile.Result, err error) {
 		if result.RequeueAfter > 0 && err == nil && span.IsRecording() {
 			span.SetAttributes(attribute.Stringer("kubereflector.requeue_after", result.RequeueAfter))
 		}

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/contrib/otel"
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -41,8 +41,8 @@ func TestNothingIsSaidOfAnObjectUnlessTheSpanIsRecorded(t *testing.T) {
 		sampler := &refusing{seen: map[string][]string{}}
 		p := newTracedBy(t, trace.NewTracerProvider(trace.WithSampler(sampler)))
 		defer otel.Add(p.tracing, p.maps, 1)()
-		r := controller.NewReconciler("painter", p.maps, func(context.Context, store.Key) (controller.Result, error) {
-			return controller.Result{}, eventqueue.Permanent(errors.New("no"))
+		r := reconcile.New("painter", p.maps, func(context.Context, store.Key) (reconcile.Result, error) {
+			return reconcile.Result{}, eventqueue.Permanent(errors.New("no"))
 		}, p.tracing.ReconcilerOptions()...)
 		stop := p.run(p.maps, r)
 		require.NoError(t, p.server.Create(named("a")))
@@ -64,11 +64,11 @@ func TestOnlyWhatBelongsToAChosenChangeHasSpans(t *testing.T) {
 		defer otel.Add(p.tracing, p.maps, 3)()
 		var mu sync.Mutex
 		within := map[string]bool{}
-		r := controller.NewReconciler("painter", p.maps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+		r := reconcile.New("painter", p.maps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			within[key.Name] = api.SpanContextFromContext(ctx).IsValid()
-			return controller.Result{}, nil
+			return reconcile.Result{}, nil
 		}, p.tracing.ReconcilerOptions()...)
 		stop := p.run(p.maps, r)
 		for _, name := range []string{"a", "b", "c", "d"} {

@@ -7,7 +7,7 @@
 //
 // [Metrics.Options] measures operations, so the informer needs it from its start. [Add] reads the
 // current state at each scrape. Reconcilers take [Metrics.ReconcilerOptions] and, as their work
-// queues are those of client-go, [WorkQueues] by controller.WithMetrics.
+// queues are those of client-go, [WorkQueues] by reconcile.WithMetrics.
 //
 // # Metrics
 //

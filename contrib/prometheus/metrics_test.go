@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/prometheus"
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -218,10 +218,10 @@ func TestWorkQueuesOfAReconciler(t *testing.T) {
 		var all informer.Group
 		all.Add(pods)
 		var once sync.Once
-		all.Add(controller.NewReconciler("pods", pods, func(context.Context, store.Key) (result controller.Result, err error) {
+		all.Add(reconcile.New("pods", pods, func(context.Context, store.Key) (result reconcile.Result, err error) {
 			once.Do(func() { err = errors.New("not yet") })
 			return result, err
-		}, controller.WithMetrics(queues)))
+		}, reconcile.WithMetrics(queues)))
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { assert.NoError(t, all.Run(ctx)) })

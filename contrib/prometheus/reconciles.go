@@ -5,31 +5,31 @@ import (
 	"errors"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 )
 
 // ReconcilerOptions returns options for a reconciler. They measure its calls under its name.
 // [WorkQueues] measures its work queue.
-func (m *Metrics) ReconcilerOptions() []controller.ReconcilerOption {
-	return []controller.ReconcilerOption{controller.WithObserver(reconciles{m})}
+func (m *Metrics) ReconcilerOptions() []reconcile.Option {
+	return []reconcile.Option{reconcile.WithObserver(reconciles{m})}
 }
 
 // reconciles measures the calls of reconcile functions.
 type reconciles struct{ of *Metrics }
 
-var _ controller.Observer = reconciles{}
+var _ reconcile.Observer = reconciles{}
 
-// Triggered implements [controller.Observer].
-func (reconciles) Triggered(context.Context, controller.Trigger) {}
+// Triggered implements [reconcile.Observer].
+func (reconciles) Triggered(context.Context, reconcile.Trigger) {}
 
-// Reconciling implements [controller.Observer].
-func (r reconciles) Reconciling(ctx context.Context, call controller.Reconciling) (context.Context, func(controller.Result, error)) {
+// Reconciling implements [reconcile.Observer].
+func (r reconciles) Reconciling(ctx context.Context, call reconcile.Call) (context.Context, func(reconcile.Result, error)) {
 	name := label(call.Reconciler)
 	r.begin(name)
 	began := time.Now()
-	return ctx, func(result controller.Result, err error) {
+	return ctx, func(result reconcile.Result, err error) {
 		r.of.reconciles.WithLabelValues(name, reconciledAs(result, err)).Observe(time.Since(began).Seconds())
 	}
 }
@@ -45,7 +45,7 @@ func (r reconciles) begin(name string) {
 	}
 }
 
-func reconciledAs(result controller.Result, err error) string {
+func reconciledAs(result reconcile.Result, err error) string {
 	switch {
 	case errors.Is(err, informer.ErrPanicked):
 		return "panic"

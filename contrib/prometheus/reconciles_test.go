@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/prometheus"
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -28,24 +29,24 @@ func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
 		registry := prom.NewPedanticRegistry()
 		registry.MustRegister(m)
 		maps := mapsOf(t, server, informer.WithName("maps"))
-		ends := []func() (controller.Result, error){
-			func() (controller.Result, error) { return controller.Result{}, errors.New("no") },
-			func() (controller.Result, error) { return controller.Result{RequeueAfter: time.Hour}, errors.New("no") },
-			func() (controller.Result, error) { panic("ouch") },
-			func() (controller.Result, error) { return controller.Result{RequeueAfter: time.Second}, nil },
-			func() (controller.Result, error) {
+		ends := []func() (reconcile.Result, error){
+			func() (reconcile.Result, error) { return reconcile.Result{}, errors.New("no") },
+			func() (reconcile.Result, error) { return reconcile.Result{RequeueAfter: time.Hour}, errors.New("no") },
+			func() (reconcile.Result, error) { panic("ouch") },
+			func() (reconcile.Result, error) { return reconcile.Result{RequeueAfter: time.Second}, nil },
+			func() (reconcile.Result, error) {
 				<-time.After(time.Second)
-				return controller.Result{RequeueAfter: time.Second}, nil
+				return reconcile.Result{RequeueAfter: time.Second}, nil
 			},
-			func() (controller.Result, error) { return controller.Result{RequeueAfter: time.Second}, nil },
-			func() (controller.Result, error) { return controller.Result{}, nil },
+			func() (reconcile.Result, error) { return reconcile.Result{RequeueAfter: time.Second}, nil },
+			func() (reconcile.Result, error) { return reconcile.Result{}, nil },
 		}
 		calls := 0
 		var all informer.Group
 		all.Add(maps)
-		all.Add(controller.NewReconciler("painter\xff", maps, func(context.Context, store.Key) (controller.Result, error) {
+		all.Add(reconcile.New("painter\xff", maps, func(context.Context, store.Key) (reconcile.Result, error) {
 			if calls++; calls > len(ends) {
-				return controller.Result{}, controller.Permanent(errors.New("never"))
+				return reconcile.Result{}, eventqueue.Permanent(errors.New("never"))
 			}
 			return ends[calls-1]()
 		}, m.ReconcilerOptions()...))

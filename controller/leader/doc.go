@@ -1,5 +1,5 @@
 // Package leader lets one of several processes work at a time: the process that holds a Lease. It
-// runs a member, such as a controller.Reconciler, inside client-go's leader election.
+// runs a member, such as a reconcile.Reconciler, inside client-go's leader election.
 //
 // # Usage
 //

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// work is what is led; usually it is a controller.Reconciler.
+// work is what is led; usually it is a reconcile.Reconciler.
 type work struct {
 	name string
 	stop func()

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -139,12 +139,12 @@ func TestCallThatDoesNotEndIsNotAlive(t *testing.T) {
 		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 		require.NoError(t, err)
 		release := make(chan struct{})
-		Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key) (controller.Result, error) {
+		Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key) (reconcile.Result, error) {
 			if key.Name == "a" {
 				<-release
 			}
-			return controller.Result{}, nil
-		}, controller.WithWorkers(2))
+			return reconcile.Result{}, nil
+		}, reconcile.WithWorkers(2))
 		stop := start(t, m)
 		<-time.After(59 * time.Second)
 		assert.NoError(t, m.Alive())

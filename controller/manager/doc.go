@@ -9,7 +9,7 @@
 //	deployments, err := manager.Informer[*appsv1.Deployment](m, manager.Source{})
 //	foos, err := manager.Informer[*Foo](m, manager.Source{Kind: fooKind})
 //	manager.Reconcile(m, "foos", foos, reconcile,
-//		controller.Watch(deployments, controller.Owner[*appsv1.Deployment](fooKind.GroupKind())))
+//		reconcile.Watch(deployments, reconcile.OwnerKeys[*appsv1.Deployment](fooKind.GroupKind())))
 //	err = m.Run(ctx)
 //
 // The program asks for an informer by its Go type and a [Source]. [Manager.Add] and
@@ -39,7 +39,7 @@
 //     process should run is not ready. Both pages name each member and its problem.
 //   - N7. The first SIGTERM or SIGINT ends the context of [Signals], with the signal's name in the
 //     cause. The second one ends the process.
-//   - N8. Every line that a reconciler logs, or its function by [controller.Logger], has the
+//   - N8. Every line that a reconciler logs, or its function by [reconcile.Logger], has the
 //     reconciler's name and the key. If an event fails in a mapping or a predicate, the key is the
 //     key of the event's object.
 //   - N9. Run fails, and names the informer, if a reconciler that was added before watches an

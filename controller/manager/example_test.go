@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/manager"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -47,11 +47,11 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	paint := func(ctx context.Context, key store.Key) (controller.Result, error) {
+	paint := func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 		held, ok := configMaps.Cache().Get(key)
 		namespace, known := namespaces.Cache().Get(store.Key{Name: key.Namespace})
 		if !ok || !known {
-			return controller.Result{}, nil
+			return reconcile.Result{}, nil
 		}
 		want := held.DeepCopy() // the cached one is everybody's
 		want.Data = map[string]string{"color": namespace.Labels["color"]}
@@ -59,7 +59,7 @@ func Example() {
 		if err == nil && written != held {
 			fmt.Println(key, "is", written.Data["color"])
 		}
-		return controller.Result{}, err
+		return reconcile.Result{}, err
 	}
 	ofNamespace := func(n *corev1.Namespace) (keys []store.Key) {
 		for key := range configMaps.Cache().Namespace(n.Name) {
@@ -67,8 +67,8 @@ func Example() {
 		}
 		return keys
 	}
-	manager.Reconcile(m, "painter", configMaps, paint, controller.Watch(namespaces, ofNamespace),
-		controller.WithoutOwnWrites()) // what it has painted itself is as it should be
+	manager.Reconcile(m, "painter", configMaps, paint, reconcile.Watch(namespaces, ofNamespace),
+		reconcile.IgnoreOwnWrites()) // what it has painted itself is as it should be
 
 	go func() { // somebody else
 		defer stop()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -25,10 +25,10 @@ func watchingSecrets(t *testing.T, opts ...Option) (m *Manager, secrets informer
 	configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 	require.NoError(t, err)
 	calls = &journal{}
-	Reconcile(m, "painter", configMaps, func(_ context.Context, key store.Key) (controller.Result, error) {
+	Reconcile(m, "painter", configMaps, func(_ context.Context, key store.Key) (reconcile.Result, error) {
 		calls.addf("%s", key)
-		return controller.Result{}, nil
-	}, controller.Watch(made, func(*corev1.Secret) []store.Key { return nil }))
+		return reconcile.Result{}, nil
+	}, reconcile.Watch(made, func(*corev1.Secret) []store.Key { return nil }))
 	return m, made, calls
 }
 

@@ -7,8 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/leader"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -27,7 +28,7 @@ func TestWhatIsLedFinishesWhileInformersRun(t *testing.T) {
 		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 		require.NoError(t, err)
 		begun, seen := make(chan struct{}), false
-		Reconcile(m, "test", configMaps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+		Reconcile(m, "test", configMaps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 			if key.Name == "a" {
 				close(begun)
 				<-time.After(time.Second) // Run is told to end meanwhile
@@ -35,7 +36,7 @@ func TestWhatIsLedFinishesWhileInformersRun(t *testing.T) {
 				<-time.After(time.Second)
 				_, seen = configMaps.Cache().Get(store.Key{Namespace: "ns", Name: "b"})
 			}
-			return controller.Result{}, nil
+			return reconcile.Result{}, nil
 		})
 		stop := start(t, m)
 		<-begun
@@ -173,9 +174,9 @@ func candidate(t *testing.T, server *reflectortest.Server, name string, notes *j
 	m := New(server.Config(), WithElection(newLock(t, server, name)))
 	configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 	require.NoError(t, err)
-	Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key) (controller.Result, error) {
+	Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key) (reconcile.Result, error) {
 		notes.addf("%s: %s", name, key.Name)
-		return controller.Result{}, nil
+		return reconcile.Result{}, nil
 	})
 	return m
 }
@@ -245,15 +246,15 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 		require.NoError(t, err)
 		secrets, err := Informer[*corev1.Secret](m, Source{})
 		require.NoError(t, err)
-		Reconcile(m, "painter", configMaps, func(ctx context.Context, _ store.Key) (controller.Result, error) {
-			controller.Logger(ctx).Info("hello")
+		Reconcile(m, "painter", configMaps, func(ctx context.Context, _ store.Key) (reconcile.Result, error) {
+			reconcile.Logger(ctx).Info("hello")
 			written := configMap("ns", "a")
 			written.UID, written.ResourceVersion = "u", "999999"
-			controller.Wrote(ctx, written)
-			return controller.Result{}, controller.Permanent(errors.New("ouch"))
-		}, controller.WithLogger(zap.New(core)), controller.WithVisibilityTimeout(time.Second),
-			controller.Watch(secrets, func(*corev1.Secret) []store.Key { panic("ouch") }),
-			controller.WithErrorHandler(func(context.Context, error) { panic("again") }))
+			reconcile.ExpectWrite(ctx, written)
+			return reconcile.Result{}, eventqueue.Permanent(errors.New("ouch"))
+		}, reconcile.WithLogger(zap.New(core)), reconcile.WithReadYourWritesTimeout(time.Second),
+			reconcile.Watch(secrets, func(*corev1.Secret) []store.Key { panic("ouch") }),
+			reconcile.WithErrorHandler(func(context.Context, error) { panic("again") }))
 		stop := start(t, m)
 		<-time.After(time.Minute)
 		require.NoError(t, stop())

@@ -6,26 +6,26 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Reconcile adds a reconciler with the manager's logger. Each log line, also of [controller.Logger]
+// Reconcile adds a reconciler with the manager's logger. Each log line, also of [reconcile.Logger]
 // in its function, has the reconciler's name and the key. The reconciler works while this process
 // leads. A call that takes longer than [WithStuckAfter] makes /healthz fail. See
-// [controller.NewReconciler].
-func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], reconcile controller.Reconcile, opts ...controller.ReconcilerOption) *controller.Reconciler[T] {
+// [reconcile.New].
+func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], fn reconcile.Func, opts ...reconcile.Option) *reconcile.Reconciler[T] {
 	calls := &stopwatch{limit: m.stuck, running: map[*running]struct{}{}}
-	opts = append([]controller.ReconcilerOption{controller.WithLogger(m.logger)}, opts...)
-	r := controller.NewReconciler(name, primary, calls.around(reconcile), opts...)
+	opts = append([]reconcile.Option{reconcile.WithLogger(m.logger)}, opts...)
+	r := reconcile.New(name, primary, calls.around(fn), opts...)
 	m.AddLed(&reconciling[T]{Reconciler: r, calls: calls})
 	return r
 }
 
 // reconciling is a reconciler with a stopwatch for its calls.
 type reconciling[T any] struct {
-	*controller.Reconciler[T]
+	*reconcile.Reconciler[T]
 	calls *stopwatch
 }
 
@@ -48,11 +48,11 @@ type running struct {
 }
 
 // around returns the function with a stopwatch.
-func (s *stopwatch) around(reconcile controller.Reconcile) controller.Reconcile {
-	if reconcile == nil || s.limit <= 0 {
-		return reconcile
+func (s *stopwatch) around(fn reconcile.Func) reconcile.Func {
+	if fn == nil || s.limit <= 0 {
+		return fn
 	}
-	return func(ctx context.Context, key store.Key) (controller.Result, error) {
+	return func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 		call := &running{key: key, since: time.Now()}
 		s.mu.Lock()
 		s.running[call] = struct{}{}
@@ -62,7 +62,7 @@ func (s *stopwatch) around(reconcile controller.Reconcile) controller.Reconcile 
 			defer s.mu.Unlock()
 			delete(s.running, call)
 		}()
-		return reconcile(ctx, key)
+		return fn(ctx, key)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -27,8 +27,8 @@ func TestStopWithAKeyInBackOffIsNoFailure(t *testing.T) {
 		m := New(server.Config(), WithLogger(zap.New(core)))
 		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 		require.NoError(t, err)
-		Reconcile(m, "painter", configMaps, func(context.Context, store.Key) (controller.Result, error) {
-			return controller.Result{}, errors.New("ouch")
+		Reconcile(m, "painter", configMaps, func(context.Context, store.Key) (reconcile.Result, error) {
+			return reconcile.Result{}, errors.New("ouch")
 		})
 		stop := start(t, m)
 		synctest.Wait()

@@ -8,7 +8,7 @@
 //	member, err := shard.New(clientset.CoordinationV1(), group, hostname,
 //		shard.Working(func(ctx context.Context, s shard.Shard) (shard.Work, error) {
 //			foos := informer.New(...) // of the objects in part s.Index of s.Of
-//			return shard.Work{Caches: foos, Led: controller.NewReconciler("foos", foos, reconcile)}, nil
+//			return shard.Work{Caches: foos, Led: reconcile.New("foos", foos, reconcile)}, nil
 //		}))
 //	err = member.Run(ctx) // or manager.AddLed(member)
 //

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/shard"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -41,11 +41,11 @@ func ExampleWorking() {
 	member, err := shard.New(clientset.CoordinationV1(), group, "pod-1", // usually the pod's name
 		shard.Working(func(_ context.Context, s shard.Shard) (shard.Work, error) {
 			maps := informer.New(clientset.CoreV1().ConfigMaps(namespaces[s.Index]))
-			r := controller.NewReconciler("sites", maps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+			r := reconcile.New("sites", maps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 				s, _ := shard.From(ctx)
 				fmt.Println(key, "is in shard", s)
 				sites.Done()
-				return controller.Result{}, nil
+				return reconcile.Result{}, nil
 			})
 			return shard.Work{Caches: maps, Led: r}, nil
 		}))

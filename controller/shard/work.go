@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Runner runs until ctx ends, such as an informer, an informer.Group, a controller.Reconciler or a
+// Runner runs until ctx ends, such as an informer, an informer.Group, a reconcile.Reconciler or a
 // controller.Controller.
 type Runner interface {
 	Run(ctx context.Context) error
@@ -16,7 +16,7 @@ type Work struct {
 	// Caches are the caches that Led reads, such as an informer of the shard's objects, or an
 	// informer.Group. They end after Led. Nil means none.
 	Caches Runner
-	// Led is the rest of the work, such as a controller.Reconciler.
+	// Led is the rest of the work, such as a reconcile.Reconciler.
 	Led Runner
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -70,22 +70,22 @@ func (w *world) reconciling(who string, c *calls) Hold {
 	require.NoError(w, err)
 	return Working(func(_ context.Context, s Shard) (Work, error) {
 		maps := informer.New(clientset.CoreV1().ConfigMaps("default"), informer.WithName(s.String()))
-		r := controller.NewReconciler("maps", maps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+		r := reconcile.New("maps", maps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 			if partOf(key, s.Of) != s.Index {
-				return controller.Result{}, nil
+				return reconcile.Result{}, nil
 			}
 			if got, ok := From(ctx); !ok || got != s || Valid(ctx) != nil {
-				return controller.Result{}, fmt.Errorf("the context is of %v, %v", got, Valid(ctx))
+				return reconcile.Result{}, fmt.Errorf("the context is of %v, %v", got, Valid(ctx))
 			}
 			c.begin(key, who)
 			defer c.end(key)
 			<-time.After(time.Second)
 			if _, ok := maps.Cache().Get(key); !ok {
-				return controller.Result{}, errors.New("the cache ended before")
+				return reconcile.Result{}, errors.New("the cache ended before")
 			}
-			return controller.Result{}, nil
-		}, controller.WithWorkers(3), controller.WithDrainTimeout(0),
-			controller.WithErrorHandler(func(_ context.Context, err error) { assert.NoError(w, err) }))
+			return reconcile.Result{}, nil
+		}, reconcile.WithWorkers(3), reconcile.WithDrainTimeout(0),
+			reconcile.WithErrorHandler(func(_ context.Context, err error) { assert.NoError(w, err) }))
 		return Work{Caches: maps, Led: r}, nil
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,7 +67,7 @@ func Delete[T metav1.Object](ctx context.Context, client Deleter, held T) error 
 	if err != nil && !apierrors.IsNotFound(err) && !replaced(err) {
 		return failed("delete", held, err)
 	}
-	controller.Deleted(ctx, held)
+	ownwrites.Report(ctx, held, true)
 	return nil
 }
 

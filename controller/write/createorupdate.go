@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +52,6 @@ func CreateOrUpdate[T metav1.Object](ctx context.Context, of interface {
 	if err != nil {
 		return none, failed("create", object, err)
 	}
-	controller.Wrote(ctx, created)
+	ownwrites.Report(ctx, created, false)
 	return created, nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -61,7 +61,7 @@ func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], he
 	others := slices.DeleteFunc(slices.Clone(held.GetFinalizers()), func(other string) bool { return other == finalizer })
 	current, err := setFinalizers(ctx, client, held, others)
 	if apierrors.IsNotFound(err) {
-		controller.Deleted(ctx, held)
+		ownwrites.Report(ctx, held, true)
 		return held, nil
 	}
 	return current, err

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -110,11 +110,11 @@ func (w *world) assertTold(write func(ctx context.Context)) {
 	defer w.server.Inject(reflectortest.StallAfterEvents(2, nil).On("watch", "configmaps")).Remove()
 	informed := informer.New(w.configMaps)
 	var calls atomic.Int32
-	r := controller.NewReconciler("test", informed, func(ctx context.Context, _ store.Key) (controller.Result, error) {
+	r := reconcile.New("test", informed, func(ctx context.Context, _ store.Key) (reconcile.Result, error) {
 		if calls.Add(1) == 1 {
 			write(ctx)
 		}
-		return controller.Result{RequeueAfter: time.Second}, nil
+		return reconcile.Result{RequeueAfter: time.Second}, nil
 	})
 	var all informer.Group
 	all.Add(informed)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/internal/ownwrites"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -74,6 +74,6 @@ func send[T metav1.Object](ctx context.Context, client Patcher[T], held T, patch
 	if err != nil {
 		return held, failed("patch", held, err)
 	}
-	controller.Wrote(ctx, written)
+	ownwrites.Report(ctx, written, false)
 	return written, nil
 }

@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
@@ -63,11 +63,11 @@ func control(ctx context.Context, c cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	reconciler := controller.NewReconciler("configmaps", r.configMaps, r.reconcile,
-		controller.Watch(r.configMaps, sourceOf), // a copy is its source's business
-		controller.Watch(r.namespaces, controller.Indexed(sources, func(*corev1.Namespace) []string { return []string{"true"} })),
-		controller.WithTimeout(time.Minute))
-	reconciler.Only(func(e eventqueue.Event[*corev1.ConfigMap]) bool {
+	reconciler := reconcile.New("configmaps", r.configMaps, r.reconcile,
+		reconcile.Watch(r.configMaps, sourceOf), // a copy is its source's business
+		reconcile.Watch(r.namespaces, reconcile.ByIndex(sources, func(*corev1.Namespace) []string { return []string{"true"} })),
+		reconcile.WithTimeout(time.Minute))
+	reconciler.Where(func(e eventqueue.Event[*corev1.ConfigMap]) bool {
 		return isSource(e.Object) || e.PriorKnown && isSource(e.Prior)
 	})
 	var all informer.Group
@@ -79,13 +79,13 @@ func control(ctx context.Context, c cluster.Cluster) error {
 
 // reconcile makes the copies of a source what they should be. The source has a finalizer
 // before the first copy is made, and until the last one is gone.
-func (r *replicator) reconcile(ctx context.Context, key store.Key) (controller.Result, error) {
+func (r *replicator) reconcile(ctx context.Context, key store.Key) (reconcile.Result, error) {
 	source, ok := r.configMaps.Cache().Get(key)
 	wanted, selector := ok && source.DeletionTimestamp == nil && source.Annotations[copyTo] != "", labels.Nothing()
 	if wanted {
 		var err error
 		if selector, err = labels.Parse(source.Annotations[copyTo]); err != nil {
-			return controller.Result{}, controller.Permanent(fmt.Errorf("annotation %s: %w", copyTo, err))
+			return reconcile.Result{}, eventqueue.Permanent(fmt.Errorf("annotation %s: %w", copyTo, err))
 		}
 	}
 	for _, c := range r.copies.Get(key) {
@@ -94,14 +94,14 @@ func (r *replicator) reconcile(ctx context.Context, key store.Key) (controller.R
 			continue
 		}
 		if err := write.Delete(ctx, r.client, c); err != nil {
-			return controller.Result{}, err
+			return reconcile.Result{}, err
 		}
 	}
 	if !ok {
-		return controller.Result{}, nil
+		return reconcile.Result{}, nil
 	}
 	if err := r.finalize(ctx, source, wanted); err != nil {
-		return controller.Result{}, err
+		return reconcile.Result{}, err
 	}
 	var errs []error
 	for _, namespace := range r.namespaces.Cache().All() {
@@ -109,7 +109,7 @@ func (r *replicator) reconcile(ctx context.Context, key store.Key) (controller.R
 			errs = append(errs, r.ensure(ctx, source, namespace.Name))
 		}
 	}
-	return controller.Result{}, errors.Join(errs...)
+	return reconcile.Result{}, errors.Join(errs...)
 }
 
 // finalize sees to it that a source has the finalizer, or has it not.

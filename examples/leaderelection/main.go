@@ -10,8 +10,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/leader"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
@@ -65,9 +65,9 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 // start starts a process, so to speak, and returns what stops it.
 func start(ctx context.Context, c cluster.Cluster, name string, work chan<- string) (stop func() error) {
 	configMaps := informer.New(c.CoreV1().ConfigMaps("default"))
-	reconciler := controller.NewReconciler(name, configMaps, func(_ context.Context, key store.Key) (controller.Result, error) {
+	reconciler := reconcile.New(name, configMaps, func(_ context.Context, key store.Key) (reconcile.Result, error) {
 		work <- fmt.Sprintf("%s works on %s", name, key)
-		return controller.Result{}, nil
+		return reconcile.Result{}, nil
 	})
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: "example"},

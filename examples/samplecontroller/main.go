@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -51,7 +51,7 @@ type sample struct {
 }
 
 // control runs the controller until ctx ends.
-func control(ctx context.Context, c cluster.Cluster, opts ...controller.ReconcilerOption) error {
+func control(ctx context.Context, c cluster.Cluster, opts ...reconcile.Option) error {
 	resource, err := client.ForResource[*Foo](c.Config, foos, "")
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func control(ctx context.Context, c cluster.Cluster, opts ...controller.Reconcil
 	if s.writer, err = dynamic.NewForConfig(c.Config); err != nil {
 		return err
 	}
-	owner := controller.Owner[*appsv1.Deployment](kind.GroupKind())
+	owner := reconcile.OwnerKeys[*appsv1.Deployment](kind.GroupKind())
 	if s.byFoo, err = store.AddIndexFunc(s.deployments.Cache(), "foo", owner, store.Key.Compare); err != nil {
 		return err
 	}
@@ -73,12 +73,12 @@ func control(ctx context.Context, c cluster.Cluster, opts ...controller.Reconcil
 	all.Add(s.foos)
 	all.Add(s.deployments)
 	// A server that does not answer must not keep a worker for ever.
-	all.Add(controller.NewReconciler("foos", s.foos, s.reconcile, append(opts, controller.Watch(s.deployments, owner), controller.WithTimeout(time.Minute))...))
+	all.Add(reconcile.New("foos", s.foos, s.reconcile, append(opts, reconcile.Watch(s.deployments, owner), reconcile.WithTimeout(time.Minute))...))
 	return all.Run(ctx)
 }
 
 // reconcile makes the Deployments of a Foo what they should be.
-func (s *sample) reconcile(ctx context.Context, key store.Key) (controller.Result, error) {
+func (s *sample) reconcile(ctx context.Context, key store.Key) (reconcile.Result, error) {
 	foo, ok := s.foos.Cache().Get(key)
 	for _, d := range s.byFoo.Get(key) {
 		if ok && metav1.IsControlledBy(d, foo) && d.Name == foo.Spec.DeploymentName || d.DeletionTimestamp != nil {
@@ -87,18 +87,18 @@ func (s *sample) reconcile(ctx context.Context, key store.Key) (controller.Resul
 		// The Foo is gone, or is another one, or wants another name.
 		err := s.AppsV1().Deployments(d.Namespace).Delete(ctx, d.Name, *metav1.NewPreconditionDeleteOptions(string(d.UID)))
 		if err != nil && !apierrors.IsNotFound(err) {
-			return controller.Result{}, err
+			return reconcile.Result{}, err
 		}
-		controller.Deleted(ctx, d)
+		reconcile.ExpectDelete(ctx, d)
 	}
 	if !ok || foo.DeletionTimestamp != nil {
-		return controller.Result{}, nil
+		return reconcile.Result{}, nil
 	}
 	deployment, err := s.ensure(ctx, foo)
 	if err == nil {
 		err = s.report(ctx, foo, deployment)
 	}
-	return controller.Result{}, err
+	return reconcile.Result{}, err
 }
 
 // ensure creates or repairs the Deployment of a Foo.
@@ -119,7 +119,7 @@ func (s *sample) ensure(ctx context.Context, foo *Foo) (deployment *appsv1.Deplo
 		deployment, err = resource.Update(ctx, deployment, metav1.UpdateOptions{})
 	}
 	if err == nil {
-		controller.Wrote(ctx, deployment)
+		reconcile.ExpectWrite(ctx, deployment)
 		s.recorder.Eventf(foo.reference(), corev1.EventTypeNormal, what, "Deployment %s has %d replicas", want.Name, *want.Spec.Replicas)
 	}
 	return deployment, err
@@ -143,7 +143,7 @@ func (s *sample) report(ctx context.Context, foo *Foo, deployment *appsv1.Deploy
 	if err == nil {
 		written := *foo
 		written.ResourceVersion = answer.GetResourceVersion()
-		controller.Wrote(ctx, &written)
+		reconcile.ExpectWrite(ctx, &written)
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -169,7 +169,7 @@ func start(t *testing.T) *world {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
-	go func() { result <- control(ctx, c, controller.WithWorkers(2)) }()
+	go func() { result <- control(ctx, c, reconcile.WithWorkers(2)) }()
 	return &world{t: t, server: server, stop: func() error { cancel(); return <-result }}
 }
 

@@ -17,7 +17,7 @@ var allowed = map[string][]string{
 	"store":      {},
 	"eventqueue": {"store"},
 	"reflector":  {"store", "internal/wire", "internal/wire/decode"},
-	"controller": {"store", "eventqueue", "informer", "reflector", "internal/wire", "internal/wire/decode"},
+	"controller": {"store", "eventqueue", "controller/internal/failure"},
 	"informer":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 
 	"store/compact": {"store", "store/decorate", "internal/wire", "internal/wire/decode"},
@@ -29,15 +29,22 @@ var allowed = map[string][]string{
 
 	"internal/masking": {},
 
-	"reflector/mapper":    {},
-	"reflector/client":    {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch"},
-	"reflector/record":    {"store", "reflector", "reflector/client", "internal/wire", "internal/wire/decode"},
-	"controller/leader":   {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
-	"controller/shard":    {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
+	"reflector/mapper": {},
+	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch"},
+	"reflector/record": {"store", "reflector", "reflector/client", "internal/wire", "internal/wire/decode"},
+	"controller/reconcile": {
+		"store", "eventqueue", "reflector", "informer", "controller", "controller/internal/failure", "internal/wire", "internal/wire/decode",
+	},
+	"controller/leader":   {"store", "eventqueue", "reflector", "informer", "controller", "controller/internal/failure", "internal/wire", "internal/wire/decode"},
+	"controller/shard":    {"store", "eventqueue", "reflector", "informer", "controller", "controller/internal/failure", "internal/wire", "internal/wire/decode"},
 	"controller/recorder": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
-	"controller/write":    {"store", "eventqueue", "reflector", "informer", "controller", "internal/wire", "internal/wire/decode"},
+	"controller/write": {
+		"store", "internal/wire", "internal/wire/decode", "internal/wire/stream",
+		"reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch",
+	},
 	"controller/manager": {
-		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "controller", "controller/leader", "internal/wire", "internal/wire/decode",
+		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "controller", "controller/internal/failure", "controller/reconcile", "controller/leader",
+		"internal/wire", "internal/wire/decode",
 	},
 }
 

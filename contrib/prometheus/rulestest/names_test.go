@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/prometheus"
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -49,9 +49,9 @@ func exported(t *testing.T) map[string][]string {
 		prometheus.Add(metrics, cms)
 		var program informer.Group
 		program.Add(cms)
-		program.Add(controller.NewReconciler("painter", cms, func(context.Context, store.Key) (controller.Result, error) {
-			return controller.Result{}, nil
-		}, append(metrics.ReconcilerOptions(), controller.WithMetrics(queues))...))
+		program.Add(reconcile.New("painter", cms, func(context.Context, store.Key) (reconcile.Result, error) {
+			return reconcile.Result{}, nil
+		}, append(metrics.ReconcilerOptions(), reconcile.WithMetrics(queues))...))
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = program.Run(ctx) })

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -25,17 +25,17 @@ func newOurs(config *rest.Config) (contender, error) {
 }
 
 func (o *ours) run(ctx context.Context, workers int, w *work) error {
-	reconcile := func(_ context.Context, key store.Key) (controller.Result, error) {
+	fn := func(_ context.Context, key store.Key) (reconcile.Result, error) {
 		if w.begin() {
 			if _, ok := o.applications.Cache().Get(key); !ok {
-				return controller.Result{}, fmt.Errorf("there is no application %v", key)
+				return reconcile.Result{}, fmt.Errorf("there is no application %v", key)
 			}
 		}
 		w.end()
-		return controller.Result{}, nil
+		return reconcile.Result{}, nil
 	}
 	var all informer.Group
 	all.Add(o.applications)
-	all.Add(controller.NewReconciler("applications", o.applications, reconcile, controller.WithWorkers(workers)))
+	all.Add(reconcile.New("applications", o.applications, fn, reconcile.WithWorkers(workers)))
 	return all.Run(ctx)
 }

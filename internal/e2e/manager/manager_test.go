@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/manager"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/recorder"
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/store"
@@ -48,10 +48,10 @@ func startPainter(t *testing.T, name string) *painter {
 	require.NoError(t, err)
 	events := recorder.New(clientset.EventsV1(), "painter")
 	p.Add(events)
-	manager.Reconcile(p.Manager, "painter", configMaps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+	manager.Reconcile(p.Manager, "painter", configMaps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 		held, ok := configMaps.Cache().Get(key)
 		if !ok {
-			return controller.Result{}, nil
+			return reconcile.Result{}, nil
 		}
 		want := held.DeepCopy()
 		want.Data = map[string]string{"color": "red"}
@@ -62,7 +62,7 @@ func startPainter(t *testing.T, name string) *painter {
 			p.mu.Unlock()
 			events.Eventf(written, nil, corev1.EventTypeNormal, "Painted", "Paint", "by %s", name)
 		}
-		return controller.Result{}, err
+		return reconcile.Result{}, err
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/manager"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -31,23 +31,23 @@ type sites struct {
 }
 
 // reconcile makes the Deployment of a site be as the site says.
-func (s *sites) reconcile(ctx context.Context, key store.Key) (controller.Result, error) {
+func (s *sites) reconcile(ctx context.Context, key store.Key) (reconcile.Result, error) {
 	site, ok := s.sites.Cache().Get(key)
 	if !ok || site.Labels["site"] != "yes" {
-		return controller.Result{}, nil
+		return reconcile.Result{}, nil
 	}
 	client := s.CoreV1().ConfigMaps(key.Namespace)
 	site, alive, err := write.Finalize(ctx, client, site, finalizer, func(ctx context.Context, site *corev1.ConfigMap) error {
 		return s.gone(ctx, site.Name)
 	})
 	if err != nil || !alive {
-		return controller.Result{}, err
+		return reconcile.Result{}, err
 	}
 	replicas, err := strconv.ParseInt(site.Data["replicas"], 10, 32)
 	if err != nil {
-		return controller.Result{}, controller.Permanent(err)
+		return reconcile.Result{}, eventqueue.Permanent(err)
 	}
-	return controller.Result{RequeueAfter: time.Hour}, s.ensure(ctx, site, int32(replicas))
+	return reconcile.Result{RequeueAfter: time.Hour}, s.ensure(ctx, site, int32(replicas))
 }
 
 // ensure creates or changes the Deployment of a site, if it is not as it should be.
@@ -85,9 +85,9 @@ func run(ctx context.Context, config *rest.Config, gone func(context.Context, st
 		return err
 	}
 	reconciler := manager.Reconcile(m, "sites", s.sites, s.reconcile,
-		controller.Watch(s.deployments, controller.Owner[*appsv1.Deployment](siteKind.GroupKind())),
-		controller.Watch(secrets, controller.Labelled[*corev1.Secret]("for-site")))
-	reconciler.Only(func(event eventqueue.Event[*corev1.ConfigMap]) bool {
+		reconcile.Watch(s.deployments, reconcile.OwnerKeys[*appsv1.Deployment](siteKind.GroupKind())),
+		reconcile.Watch(secrets, reconcile.ByLabel[*corev1.Secret]("for-site")))
+	reconciler.Where(func(event eventqueue.Event[*corev1.ConfigMap]) bool {
 		return event.Object.Labels["site"] == "yes"
 	})
 	return m.Run(ctx)

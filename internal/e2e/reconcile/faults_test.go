@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kubereflector/kubereflector/controller"
 )
+
+// backoff is the back-off of a reconciler after the first failure.
+const backoff = 5 * time.Millisecond
 
 // few is how many Foos there are in a test of faults.
 const few = 5
@@ -147,8 +148,8 @@ func (f *faulty) refusals() {
 	for n := range few {
 		times := hook.times(name(n))
 		// The time until the k-th attempt doubles each time. An attempt may be late by itself.
-		least := controller.DefaultBackoff << (attempts - 1)
-		assert.Greater(f, times[attempts-1].Sub(times[0]), least-controller.DefaultBackoff-100*time.Millisecond, "they come with a back-off")
+		least := backoff << (attempts - 1)
+		assert.Greater(f, times[attempts-1].Sub(times[0]), least-backoff-100*time.Millisecond, "they come with a back-off")
 	}
 	assert.Equal(f, few, f.answers(http.StatusCreated))
 }

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/controller/leader"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -110,7 +110,7 @@ func runReplica(text string) error {
 		Client:     r.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: r.Identity},
 	}
-	reconciler := controller.NewReconciler("tasks", r.tasks, r.reconcile, controller.WithWorkers(4))
+	reconciler := reconcile.New("tasks", r.tasks, r.reconcile, reconcile.WithWorkers(4))
 	// The caches outlive what reads them.
 	reading, stopReading := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -125,24 +125,24 @@ func runReplica(text string) error {
 }
 
 // reconcile does what a task wants.
-func (r *replica) reconcile(ctx context.Context, key store.Key) (controller.Result, error) {
+func (r *replica) reconcile(ctx context.Context, key store.Key) (reconcile.Result, error) {
 	task, ok := r.tasks.Cache().Get(key)
 	if !ok || task.Data[wanted] == "" || task.Data[done] == task.Data[wanted] {
-		return controller.Result{}, nil
+		return reconcile.Result{}, nil
 	}
 	if _, err := r.write(ctx, task, begun); err != nil {
-		return controller.Result{}, err
+		return reconcile.Result{}, err
 	}
 	select {
 	case <-time.After(20 * time.Millisecond): // it is work
 	case <-ctx.Done():
-		return controller.Result{}, context.Cause(ctx)
+		return reconcile.Result{}, context.Cause(ctx)
 	}
 	written, err := r.write(ctx, task, done)
 	if err == nil {
-		controller.Wrote(ctx, written)
+		reconcile.ExpectWrite(ctx, written)
 	}
-	return controller.Result{}, err
+	return reconcile.Result{}, err
 }
 
 // write says of a task what has become of it.

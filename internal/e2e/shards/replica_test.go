@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/shard"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
@@ -113,9 +113,9 @@ func (r *replica) report(member *shard.Member) report {
 func (r *replica) work(_ context.Context, s shard.Shard) (shard.Work, error) {
 	objects := informer.New(r.shared, informer.WithName(s.String()),
 		informer.WithReflector(reflector.WithShard(store.Shards(store.ByUID, s.Of)[s.Index])))
-	reconciler := controller.NewReconciler("plots "+s.String(), objects, func(ctx context.Context, key store.Key) (controller.Result, error) {
+	reconciler := reconcile.New("plots "+s.String(), objects, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 		return r.reconcile(ctx, objects, key)
-	}, controller.WithWorkers(2), controller.WithDrainTimeout(2*time.Second))
+	}, reconcile.WithWorkers(2), reconcile.WithDrainTimeout(2*time.Second))
 	return shard.Work{Caches: objects, Led: remembered{r, s.Index, objects, reconciler}}, nil
 }
 
@@ -150,19 +150,19 @@ const (
 )
 
 // reconcile does what a plot wants.
-func (r *replica) reconcile(ctx context.Context, objects *informer.Informer[*unstructured.Unstructured], key store.Key) (controller.Result, error) {
+func (r *replica) reconcile(ctx context.Context, objects *informer.Informer[*unstructured.Unstructured], key store.Key) (reconcile.Result, error) {
 	plot, ok := objects.Cache().Get(key)
 	if !ok || field(plot, done) == field(plot, wanted) {
-		return controller.Result{}, nil
+		return reconcile.Result{}, nil
 	}
 	if _, err := r.write(ctx, plot, begun); err != nil {
-		return controller.Result{}, err
+		return reconcile.Result{}, err
 	}
 	written, err := r.write(ctx, plot, done)
 	if err == nil {
-		controller.Wrote(ctx, written)
+		reconcile.ExpectWrite(ctx, written)
 	}
-	return controller.Result{}, err
+	return reconcile.Result{}, err
 }
 
 // write says of a plot what has become of it.

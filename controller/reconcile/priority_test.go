@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -114,18 +114,18 @@ func TestPriorityOfTheNextCall(t *testing.T) {
 	for name, tc := range map[string]struct {
 		result Result
 		want   string
-		opts   []ReconcilerOption
+		opts   []Option
 	}{
 		"high":                   {result: Result{RequeueAfter: time.Second, Priority: High}, want: "r123"},
 		"low":                    {result: Result{RequeueAfter: time.Second, Priority: Low}, want: "123r"},
-		"high, all events equal": {result: Result{RequeueAfter: time.Second, Priority: High}, want: "r123", opts: []ReconcilerOption{WithPriority(false)}},
+		"high, all events equal": {result: Result{RequeueAfter: time.Second, Priority: High}, want: "r123", opts: []Option{WithPriority(false)}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.create(configMap("r"))
 			var got list
 			first := true
-			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+			stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
 				if key.Name == "block" {
 					<-time.After(time.Minute)
 					return Result{}, nil
@@ -158,7 +158,7 @@ func TestFailedKeysKeepTheirPriorityUnlessTheySayOtherwise(t *testing.T) {
 			w := newWorld(t)
 			w.create(configMap("r")) // its priority is Low
 			got, failed := "", false
-			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+			stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
 				switch {
 				case key.Name == "block":
 					<-time.After(time.Minute)
@@ -184,7 +184,7 @@ func TestFailedKeysKeepTheirPriorityUnlessTheySayOtherwise(t *testing.T) {
 func TestPriorityOfALaterCallIsNotThatOfOneBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got, block := "", make(chan struct{})
-		o := newReconcilerOptions(nil)
+		o := newOptions(nil)
 		s := newShift(t.Context(), &o, "test", func(_ context.Context, key store.Key) (Result, error) {
 			if got += key.Name; key.Name == "b" {
 				<-block
@@ -207,7 +207,7 @@ func TestPriorityOfALaterCallIsNotThatOfOneBefore(t *testing.T) {
 }
 
 func TestNewsGoBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
-	for want, opts := range map[string][]ReconcilerOption{
+	for want, opts := range map[string][]Option{
 		"axbcd": nil,
 		"abcdx": {WithPriority(false)},
 	} {
@@ -215,7 +215,7 @@ func TestNewsGoBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
 			w := newWorld(t)
 			w.create(configMap("a"), configMap("b"), configMap("c"), configMap("d"))
 			got := ""
-			stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+			stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
 				<-time.After(time.Second)
 				got += key.Name
 				return Result{}, nil

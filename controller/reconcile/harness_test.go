@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type harness struct {
 	reconcile func(ctx context.Context, name string) error
 	// mapping maps a Secret to the names of ConfigMaps; nil is owners.
 	mapping func(secret *corev1.Secret) []string
-	options []ReconcilerOption
+	options []Option
 
 	calls      list // names of the keys, one for each call
 	lines      *observer.ObservedLogs
@@ -79,19 +79,19 @@ func (h *harness) build() *Reconciler[*corev1.ConfigMap] {
 			return keys
 		})
 	}
-	h.reconciler = NewReconciler("test", h.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+	h.reconciler = New("test", h.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 		h.calls.add(key.Name)
 		if h.reconcile == nil {
 			return Result{}, nil
 		}
 		return Result{}, h.reconcile(ctx, key.Name)
-	}, append([]ReconcilerOption{watch}, h.options...)...)
+	}, append([]Option{watch}, h.options...)...)
 	return h.reconciler
 }
 
 // only has ConfigMaps of one name reconciled.
 func (h *harness) only(name string) {
-	h.reconciler.Only(func(e eventqueue.Event[*corev1.ConfigMap]) bool { return e.Key.Name == name })
+	h.reconciler.Where(func(e eventqueue.Event[*corev1.ConfigMap]) bool { return e.Key.Name == name })
 }
 
 // start runs the reconciler and its informers until stop is called, which returns what
@@ -110,7 +110,7 @@ func (h *harness) lose(release <-chan struct{}) { h.deafen(release) }
 func (h *harness) write(ctx context.Context, name, owner string) error {
 	s, err := h.client.CoreV1().Secrets("ns").Create(ctx, secret(name, owner), metav1.CreateOptions{})
 	if err == nil {
-		Wrote(ctx, s)
+		ExpectWrite(ctx, s)
 	}
 	return err
 }

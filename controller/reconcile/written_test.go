@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
@@ -27,9 +28,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// securing returns a Reconcile that creates the Secret of a key, with a generated name,
+// securing returns a Func that creates the Secret of a key, with a generated name,
 // unless the cache has one, and notes how many the cache had.
-func (w *world) securing(got *list) Reconcile {
+func (w *world) securing(got *list) Func {
 	return func(ctx context.Context, key store.Key) (Result, error) {
 		held := 0
 		for _, s := range w.secrets.Cache().All() {
@@ -45,7 +46,7 @@ func (w *world) securing(got *list) Reconcile {
 		s.GenerateName = key.Name
 		s, err := w.client.CoreV1().Secrets("ns").Create(ctx, s, metav1.CreateOptions{})
 		if err == nil {
-			Wrote(ctx, s)
+			ExpectWrite(ctx, s)
 		}
 		return Result{}, err
 	}
@@ -63,7 +64,7 @@ func TestKeyWaitsUntilTheCacheShowsWhatWasWrittenForIt(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets))
+		stop := w.run(New("test", w.configMaps, w.securing(&got), w.ofSecrets))
 		synctest.Wait()
 		assert.Equal(t, []string{"a0"}, got.take())
 		w.touch("a", "1")
@@ -88,7 +89,7 @@ func TestKeyThatDoesNotWantToWaitDoesNot(t *testing.T) {
 		w.create(configMap("a"))
 		var got list
 		core, logs := observer.New(zap.WarnLevel)
-		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets, WithVisibilityTimeout(0), WithLogger(zap.New(core))))
+		stop := w.run(New("test", w.configMaps, w.securing(&got), w.ofSecrets, WithReadYourWritesTimeout(0), WithLogger(zap.New(core))))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
@@ -109,7 +110,7 @@ func TestFailuresAndTimesWaitForTheCacheAsWell(t *testing.T) {
 				w.create(configMap("a"))
 				var got list
 				secure := w.securing(&got)
-				stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 					before := w.secrets.Cache().Len()
 					_, err := secure(ctx, key)
 					if before == 0 && err == nil && name == "failure" {
@@ -137,17 +138,17 @@ func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *tes
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.secrets = informer.New(w.client.CoreV1().Secrets("other"))
-				w.ofSecrets = Watch(w.secrets, Labelled[*corev1.Secret]("nothing"))
+				w.ofSecrets = Watch(w.secrets, ByLabel[*corev1.Secret]("nothing"))
 				core, logs := observer.New(zap.WarnLevel)
 				w.create(configMap("a"))
 				var got list
 				var calls atomic.Int64
-				stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 					if calls.Add(1) == 1 {
 						return w.securing(&got)(ctx, key)
 					}
 					return Result{}, nil
-				}, w.ofSecrets, WithVisibilityTimeout(10*time.Second), WithLogger(zap.New(core))))
+				}, w.ofSecrets, WithReadYourWritesTimeout(10*time.Second), WithLogger(zap.New(core))))
 				synctest.Wait()
 				w.touch("a", "1")
 				<-time.After(9 * time.Second)
@@ -178,17 +179,17 @@ func TestWhatTheSelectorLeavesOutIsNotWaitedFor(t *testing.T) {
 		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
 		calls := 0
 		var held []int
-		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
 			held = append(held, w.secrets.Cache().Len())
 			var err error
 			var now *corev1.Secret
 			switch calls++; calls {
 			case 1:
 				now, err = w.client.CoreV1().Secrets("ns").Create(ctx, secret("t", "a"), metav1.CreateOptions{})
-				Wrote(ctx, now)
+				ExpectWrite(ctx, now)
 			case 2:
 				now, err = w.client.CoreV1().Secrets("ns").Update(ctx, secret("s", "a"), metav1.UpdateOptions{})
-				Wrote(ctx, now)
+				ExpectWrite(ctx, now)
 			}
 			return Result{}, err
 		}, w.ofSecrets, WithLogger(zap.New(core))))
@@ -220,7 +221,7 @@ func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
 		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
 		var got list
 		secure := w.securing(&got)
-		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 			assert.Equal(t, "west", key.Cluster)
 			if key.Name == "a" {
 				return secure(ctx, key)
@@ -229,10 +230,10 @@ func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
 			got.add("b " + strconv.FormatBool(ok))
 			if ok {
 				assert.NoError(t, w.client.CoreV1().Secrets("ns").Delete(ctx, "b", metav1.DeleteOptions{}))
-				Deleted(ctx, held)
+				ExpectDelete(ctx, held)
 			}
 			return Result{}, nil
-		}, Watch(w.secrets, Owner[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}))))
+		}, Watch(w.secrets, OwnerKeys[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}))))
 		synctest.Wait()
 		w.touch("a", "1")
 		w.touch("b", "1")
@@ -280,7 +281,7 @@ func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
 				release := make(chan struct{})
 				w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
 				var got list
-				stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 					held, ok := w.secrets.Cache().Get(store.Key{Namespace: "ns", Name: "s"})
 					if !ok || held.DeletionTimestamp != nil {
 						got.add("done")
@@ -288,9 +289,9 @@ func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
 					}
 					got.add("delete")
 					err := w.client.CoreV1().Secrets("ns").Delete(ctx, "s", metav1.DeleteOptions{})
-					Deleted(ctx, held)
+					ExpectDelete(ctx, held)
 					return Result{}, err
-				}, w.ofSecrets, WithVisibilityTimeout(time.Hour)))
+				}, w.ofSecrets, WithReadYourWritesTimeout(time.Hour)))
 				synctest.Wait()
 				w.touch("a", "1")
 				<-time.After(10 * time.Second)
@@ -311,13 +312,13 @@ func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"), configMap("b"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets, WithDrainTimeout(time.Second)))
+		stop := w.run(New("test", w.configMaps, w.securing(&got), w.ofSecrets, WithDrainTimeout(time.Second)))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
 		err := stop()
 		close(release)
-		assert.ErrorIs(t, err, ErrDrainTimeout)
+		assert.ErrorIs(t, err, controller.ErrDrainTimeout)
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
 		require.Len(t, left.Pending, 1, "nothing more is to be done for b")
@@ -326,8 +327,8 @@ func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 }
 
 func TestOutsideOfACallThereIsNothingToSay(t *testing.T) {
-	Wrote(t.Context(), secret("s", "a"))
-	Deleted(t.Context(), secret("s", "a"))
+	ExpectWrite(t.Context(), secret("s", "a"))
+	ExpectDelete(t.Context(), secret("s", "a"))
 	assert.NotNil(t, Logger(t.Context()))
 }
 
@@ -336,15 +337,15 @@ func TestNothingWasWrittenIfThereIsNothing(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		var got, failed list
-		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 			var none *corev1.Secret
-			Wrote(ctx, none)
-			Deleted(ctx, none)
-			Wrote[metav1.Object](ctx, nil)
-			Wrote(ctx, &corev1.Secret{})
+			ExpectWrite(ctx, none)
+			ExpectDelete(ctx, none)
+			ExpectWrite[metav1.Object](ctx, nil)
+			ExpectWrite(ctx, &corev1.Secret{})
 			got.add(key.Name)
 			return Result{}, nil
-		}, w.ofSecrets, WithoutOwnWrites(), WithErrorHandler(func(_ context.Context, err error) { failed.add(err.Error()) })))
+		}, w.ofSecrets, IgnoreOwnWrites(), WithErrorHandler(func(_ context.Context, err error) { failed.add(err.Error()) })))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
@@ -359,9 +360,9 @@ func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		core, logs := observer.New(zap.InfoLevel)
-		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
 			Logger(ctx).Info("hello")
-			return Result{}, Permanent(assert.AnError)
+			return Result{}, eventqueue.Permanent(assert.AnError)
 		}, WithLogger(zap.New(core)), WithErrorHandler(func(ctx context.Context, _ error) { Logger(ctx).Info("sorry") })))
 		synctest.Wait()
 		require.NoError(t, stop())

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/client-go/util/workqueue"
@@ -16,9 +17,9 @@ import (
 
 // shift is one run of a reconciler: its workers, and their state.
 type shift struct {
-	*reconcilerOptions
+	*options
 	name      string
-	reconcile Reconcile
+	reconcile Func
 	sources   []source
 	ready     workqueue.TypedInterface[store.Key]             // has the keys that wait for a worker
 	queue     workqueue.TypedRateLimitingInterface[store.Key] // adds to it after a time
@@ -36,9 +37,9 @@ type shift struct {
 	jobs map[store.Key]*job
 }
 
-func newShift(ctx context.Context, o *reconcilerOptions, name string, reconcile Reconcile, sources []source) *shift {
+func newShift(ctx context.Context, o *options, name string, reconcile Func, sources []source) *shift {
 	s := &shift{
-		reconcilerOptions: o, name: name, reconcile: reconcile, sources: sources,
+		options: o, name: name, reconcile: reconcile, sources: sources,
 		order: newOrdering(), jobs: map[store.Key]*job{},
 	}
 	s.working, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -54,7 +55,7 @@ func newShift(ctx context.Context, o *reconcilerOptions, name string, reconcile 
 
 // start starts the workers.
 func (s *shift) start() {
-	for range max(s.reconcilerOptions.workers, 1) {
+	for range max(s.options.workers, 1) {
 		s.workers.Go(s.work)
 	}
 }
@@ -122,7 +123,7 @@ func (s *shift) call(c *call, key store.Key, attempt int, p Priority) (result Re
 
 // drain lets the workers finish the queue, and returns the remaining keys as an error.
 func (s *shift) drain() error {
-	late := func() { s.end(ErrDrainTimeout) }
+	late := func() { s.end(controller.ErrDrainTimeout) }
 	if s.drainTimeout <= 0 {
 		late()
 	}
@@ -151,7 +152,7 @@ func (s *shift) finish() {
 			}
 		})
 	}
-	free := make(chan struct{}, max(s.reconcilerOptions.workers, 1))
+	free := make(chan struct{}, max(s.options.workers, 1))
 	for key, ready := range s.unfinished() {
 		s.workers.Go(func() {
 			select {

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Owner returns a mapping for [Watch] from an object to its controlling owner, as
+// OwnerKeys returns a mapping for [Watch] from an object to its controlling owner, as
 // [metav1.NewControllerRef] sets it, if the owner is of the given kind. The version of the kind
 // does not matter. The mapping expects the owner in the namespace of the object. For cluster-scoped
 // owners, write a function.
-func Owner[S metav1.Object](kind schema.GroupKind) func(S) []store.Key {
+func OwnerKeys[S metav1.Object](kind schema.GroupKind) func(S) []store.Key {
 	return func(object S) []store.Key {
 		ref := metav1.GetControllerOfNoCopy(object)
 		if ref == nil || ref.Kind != kind.Kind {
@@ -25,9 +25,9 @@ func Owner[S metav1.Object](kind schema.GroupKind) func(S) []store.Key {
 	}
 }
 
-// Labelled returns a mapping for [Watch] from an object to the one in its namespace that a label
+// ByLabel returns a mapping for [Watch] from an object to the one in its namespace that a label
 // names.
-func Labelled[S metav1.Object](label string) func(S) []store.Key {
+func ByLabel[S metav1.Object](label string) func(S) []store.Key {
 	return func(object S) []store.Key {
 		name := object.GetLabels()[label]
 		if name == "" {
@@ -37,11 +37,11 @@ func Labelled[S metav1.Object](label string) func(S) []store.Key {
 	}
 }
 
-// Indexed returns a mapping for [Watch] from an object to all objects of the primary cache that
+// ByIndex returns a mapping for [Watch] from an object to all objects of the primary cache that
 // share a value with it in an index, such as all objects that name it. It finds the objects that
 // are in the cache when the object changes. An object that comes later is reconciled because of its
 // own addition.
-func Indexed[S, T any, I comparable](index *store.Index[I, T], values func(S) []I) func(S) []store.Key {
+func ByIndex[S, T any, I comparable](index *store.Index[I, T], values func(S) []I) func(S) []store.Key {
 	return func(object S) []store.Key {
 		var keys []store.Key
 		for _, value := range values(object) {
@@ -53,10 +53,10 @@ func Indexed[S, T any, I comparable](index *store.Index[I, T], values func(S) []
 	}
 }
 
-// SpecChanged is a predicate for [Watch] and [Reconciler.Only]. It rejects modifications of only
+// GenerationChanged is a predicate for [Watch] and [Reconciler.Where]. It rejects modifications of only
 // the status or the metadata, which keep the generation. It accepts the beginning of a deletion,
 // and resyncs. It does not work for kinds without a generation, such as ConfigMaps.
-func SpecChanged[S metav1.Object](event eventqueue.Event[S]) bool {
+func GenerationChanged[S metav1.Object](event eventqueue.Event[S]) bool {
 	if event.Type != eventqueue.Modification || event.Origin == eventqueue.Resync {
 		return true
 	}

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func TestKeysOfChangedObjectsAndOfTheirOwnersAreReconciled(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"), secret("s", "c"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, got.noting(), w.ofSecrets))
+		stop := w.run(New("test", w.configMaps, got.noting(), w.ofSecrets))
 		synctest.Wait()
 		assert.Equal(t, []string{"a", "b", "c"}, sorted(got.take()), "all that is there, and an owner that is not")
 
@@ -56,7 +56,7 @@ func TestOwnersInBetweenAreHeardOf(t *testing.T) {
 			<-time.After(time.Second)
 			return []store.Key{{Name: s.OwnerReferences[0].Name}}
 		})
-		stop := w.run(NewReconciler("test", w.configMaps, got.noting(), slow))
+		stop := w.run(New("test", w.configMaps, got.noting(), slow))
 		<-time.After(time.Minute)
 		got.take()
 		for _, owner := range []string{"b", "c", "d"} {
@@ -75,7 +75,7 @@ func TestNobodyIsCalledBeforeAllInformersAreSynced(t *testing.T) {
 		release := make(chan struct{})
 		w.server.Inject(reflectortest.Stall(release).On("watch", "secrets"))
 		var got list
-		r := NewReconciler("test", w.configMaps, got.noting(), w.ofSecrets)
+		r := New("test", w.configMaps, got.noting(), w.ofSecrets)
 		stop := w.run(r)
 		<-time.After(5 * time.Second)
 		assert.Empty(t, got.take())
@@ -100,7 +100,7 @@ func TestNobodyIsCalledBeforeAllInformersAreSynced(t *testing.T) {
 func TestReconcilerThatNeverSyncedEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		r := NewReconciler("test", w.configMaps, (&list{}).noting())
+		r := New("test", w.configMaps, (&list{}).noting())
 		assert.ErrorContains(t, r.Ready(), "test")
 		stop := runMember(t, r)
 		synctest.Wait()
@@ -123,7 +123,7 @@ func TestFailedKeysComeAgainAndDelayNoOther(t *testing.T) {
 				var failures []*eventqueue.HandlerError // one worker, which has ended when they are read
 				var got list
 				calls := 0
-				r := NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+				r := New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
 					if key.Name == "a" {
 						if calls++; calls < 4 {
 							return Result{}, fail()
@@ -165,7 +165,7 @@ func TestBackoffBeginsAnewAfterASuccess(t *testing.T) {
 		w.create(configMap("a"))
 		var calls atomic.Int64
 		attempts := list{}
-		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
 			if n := calls.Add(1); n%4 != 0 {
 				return Result{}, fmt.Errorf("call %d", n)
 			}
@@ -190,9 +190,9 @@ func TestKeysThatFailedForGoodComeWhenSomethingHappens(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		calls, reported := 0, 0
-		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
 			calls++
-			return Result{RequeueAfter: time.Second}, Permanent(errors.New("never"))
+			return Result{RequeueAfter: time.Second}, eventqueue.Permanent(errors.New("never"))
 		}, WithErrorHandler(func(context.Context, error) { reported++ })))
 		<-time.After(time.Hour)
 		synctest.Wait()
@@ -210,7 +210,7 @@ func TestKeysAreReconciledAgainAfterTheTimeTheyAskFor(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		begin, calls := time.Now(), list{}
-		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
 			calls.add(time.Since(begin).Round(time.Second).String())
 			if time.Since(begin) > 90*time.Second {
 				return Result{}, nil
@@ -228,7 +228,7 @@ func TestEverythingIsReconciledAgainInEachPeriod(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"), secret("s", "c"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, got.noting(), w.ofSecrets, WithResync(time.Minute)))
+		stop := w.run(New("test", w.configMaps, got.noting(), w.ofSecrets, WithResync(time.Minute)))
 		synctest.Wait()
 		assert.Equal(t, []string{"a", "b", "c"}, sorted(got.take()))
 		for range 2 {
@@ -245,7 +245,7 @@ func TestCallsHaveALimitedTime(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		var causes []error
-		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
 			if len(causes) == 0 {
 				<-ctx.Done()
 				causes = append(causes, context.Cause(ctx))
@@ -265,7 +265,7 @@ func TestOneWorkerAKeyAndManyInAll(t *testing.T) {
 			w := newWorld(t)
 			w.create(configMap("a"), configMap("b"), configMap("c"))
 			release, running := make(chan struct{}), make(chan struct{}, 9)
-			stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+			stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
 				running <- struct{}{}
 				<-release
 				return Result{}, nil
@@ -285,12 +285,12 @@ func TestIncompleteReconcilersSaySo(t *testing.T) {
 	var none *informer.Informer[*corev1.ConfigMap]
 	some := informer.New(newWorld(t).client.CoreV1().ConfigMaps(""))
 	for _, r := range []*Reconciler[*corev1.ConfigMap]{
-		NewReconciler("test", none, got.noting()),
-		NewReconciler("test", some, nil),
-		NewReconciler("test", some, got.noting(), Watch(none, Labelled[*corev1.ConfigMap]("x"))),
-		NewReconciler("test", some, got.noting(), Watch(some, nil)),
+		New("test", none, got.noting()),
+		New("test", some, nil),
+		New("test", some, got.noting(), Watch(none, ByLabel[*corev1.ConfigMap]("x"))),
+		New("test", some, got.noting(), Watch(some, nil)),
 	} {
-		assert.ErrorIs(t, r.Run(t.Context()), ErrIncompleteReconciler)
+		assert.ErrorIs(t, r.Run(t.Context()), ErrIncomplete)
 		assert.Error(t, r.Ready())
 	}
 }
@@ -300,7 +300,7 @@ func TestQueueIsMeasuredUnderTheNameOfTheReconciler(t *testing.T) {
 		w := newWorld(t)
 		metrics := &metrics{}
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, got.noting(), WithMetrics(metrics)))
+		stop := w.run(New("test", w.configMaps, got.noting(), WithMetrics(metrics)))
 		synctest.Wait()
 		w.create(configMap("a"))
 		synctest.Wait()

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -15,11 +15,11 @@ func TestSeveralObserversAreAllTold(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		unheard, all := &audience{}, []*audience{{}, {}, {}}
-		opts := []ReconcilerOption{WithObserver(unheard), WithObserver(nil), WithObserver(inattentive{})}
+		opts := []Option{WithObserver(unheard), WithObserver(nil), WithObserver(inattentive{})}
 		for _, one := range all {
 			opts = append(opts, WithObserver(one))
 		}
-		stop := w.run(NewReconciler("maps", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+		stop := w.run(New("maps", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
 			assert.Equal(t, "observer", ctx.Value(contextKey{}))
 			return Result{}, nil
 		}, opts...))

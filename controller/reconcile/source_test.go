@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func TestPanickingMappingIsReportedOnceAndHarmsNothingElse(t *testing.T) {
 		w := newWorld(t)
 		w.create(secret("bad", "a"), secret("good", "b"))
 		var got, failed list
-		stop := w.run(NewReconciler("test", w.configMaps, got.noting(), Watch(w.secrets, func(s *corev1.Secret) []store.Key {
+		stop := w.run(New("test", w.configMaps, got.noting(), Watch(w.secrets, func(s *corev1.Secret) []store.Key {
 			if s.Name == "bad" && len(s.Data) == 0 {
 				panic("ouch")
 			}
@@ -43,11 +43,11 @@ func TestPredicatesHaveTheLastWord(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"), secret("s", "c"))
 		var got list
-		r := NewReconciler("test", w.configMaps, got.noting(),
-			Watch(w.secrets, Owner[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}),
+		r := New("test", w.configMaps, got.noting(),
+			Watch(w.secrets, OwnerKeys[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}),
 				func(e eventqueue.Event[*corev1.Secret]) bool { return true },
 				func(e eventqueue.Event[*corev1.Secret]) bool { return e.Type == eventqueue.Deletion }))
-		r.Only(func(e eventqueue.Event[*corev1.ConfigMap]) bool { return e.Key.Name == "a" })
+		r.Where(func(e eventqueue.Event[*corev1.ConfigMap]) bool { return e.Key.Name == "a" })
 		stop := w.run(r)
 		synctest.Wait()
 		assert.Equal(t, []string{"a"}, got.take())
@@ -58,7 +58,7 @@ func TestPredicatesHaveTheLastWord(t *testing.T) {
 	})
 }
 
-func TestOwnerIsTheControllerOfTheKind(t *testing.T) {
+func TestOwnerKeysIsTheControllerOfTheKind(t *testing.T) {
 	yes, kind := true, schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	key := []store.Key{{Namespace: "ns", Name: "d"}}
 	for name, tc := range map[string]struct {
@@ -75,19 +75,19 @@ func TestOwnerIsTheControllerOfTheKind(t *testing.T) {
 	} {
 		object := configMap("x")
 		object.OwnerReferences = tc.refs
-		assert.Equal(t, tc.want, Owner[*corev1.ConfigMap](kind)(object), name)
+		assert.Equal(t, tc.want, OwnerKeys[*corev1.ConfigMap](kind)(object), name)
 	}
 }
 
-func TestLabelledIsTheObjectThatALabelNames(t *testing.T) {
+func TestByLabelIsTheObjectThatALabelNames(t *testing.T) {
 	object := configMap("x")
-	keys := Labelled[*corev1.ConfigMap]("example.com/of")
+	keys := ByLabel[*corev1.ConfigMap]("example.com/of")
 	assert.Empty(t, keys(object))
 	object.Labels = map[string]string{"example.com/of": "y"}
 	assert.Equal(t, []store.Key{{Namespace: "ns", Name: "y"}}, keys(object))
 }
 
-func TestIndexedAreAllObjectsWithTheSameValue(t *testing.T) {
+func TestByIndexAreAllObjectsWithTheSameValue(t *testing.T) {
 	cache := store.New(store.ObjectKey[*corev1.ConfigMap])
 	index, err := store.AddIndex(cache, "uses", func(c *corev1.ConfigMap) []string { return []string{c.Data["uses"]} })
 	require.NoError(t, err)
@@ -99,12 +99,12 @@ func TestIndexedAreAllObjectsWithTheSameValue(t *testing.T) {
 		}
 		require.NoError(t, cache.Add(c))
 	}
-	keys := Indexed(index, func(s *corev1.Secret) []string { return []string{s.Name} })
+	keys := ByIndex(index, func(s *corev1.Secret) []string { return []string{s.Name} })
 	assert.Equal(t, []store.Key{{Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}}, keys(secret("sa", "")))
 	assert.Empty(t, keys(secret("sx", "")))
 }
 
-func TestSpecChanged(t *testing.T) {
+func TestGenerationChanged(t *testing.T) {
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 1}}
 	two := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 2}}
 	again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "v", Generation: 1}}
@@ -112,13 +112,13 @@ func TestSpecChanged(t *testing.T) {
 	event := func(of eventqueue.Type, origin eventqueue.Origin, prior, object *corev1.ConfigMap) eventqueue.Event[*corev1.ConfigMap] {
 		return eventqueue.Event[*corev1.ConfigMap]{Type: of, Origin: origin, Prior: prior, Object: object}
 	}
-	assert.False(t, SpecChanged(event(eventqueue.Modification, eventqueue.Watch, one, one)))
-	assert.True(t, SpecChanged(event(eventqueue.Modification, eventqueue.Watch, one, two)))
-	assert.True(t, SpecChanged(event(eventqueue.Modification, eventqueue.Watch, one, again)))
-	assert.True(t, SpecChanged(event(eventqueue.Modification, eventqueue.Watch, one, going)))
-	assert.True(t, SpecChanged(event(eventqueue.Modification, eventqueue.Resync, one, one)))
-	assert.True(t, SpecChanged(event(eventqueue.Addition, eventqueue.List, nil, one)))
-	assert.True(t, SpecChanged(event(eventqueue.Deletion, eventqueue.Watch, one, one)))
+	assert.False(t, GenerationChanged(event(eventqueue.Modification, eventqueue.Watch, one, one)))
+	assert.True(t, GenerationChanged(event(eventqueue.Modification, eventqueue.Watch, one, two)))
+	assert.True(t, GenerationChanged(event(eventqueue.Modification, eventqueue.Watch, one, again)))
+	assert.True(t, GenerationChanged(event(eventqueue.Modification, eventqueue.Watch, one, going)))
+	assert.True(t, GenerationChanged(event(eventqueue.Modification, eventqueue.Resync, one, one)))
+	assert.True(t, GenerationChanged(event(eventqueue.Addition, eventqueue.List, nil, one)))
+	assert.True(t, GenerationChanged(event(eventqueue.Deletion, eventqueue.Watch, one, one)))
 }
 
 func TestEachKeyIsToldOnceAnEvent(t *testing.T) {

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 
 func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
 	for name, tc := range map[string]struct {
-		opts []ReconcilerOption
+		opts []Option
 		want []string
 	}{
 		"counted":                  {nil, []string{"a0", "a1"}},
-		"ignored":                  {[]ReconcilerOption{WithoutOwnWrites()}, []string{"a0"}},
-		"ignored, without waiting": {[]ReconcilerOption{WithoutOwnWrites(), WithVisibilityTimeout(0)}, []string{"a0"}},
+		"ignored":                  {[]Option{IgnoreOwnWrites()}, []string{"a0"}},
+		"ignored, without waiting": {[]Option{IgnoreOwnWrites(), WithReadYourWritesTimeout(0)}, []string{"a0"}},
 	} {
 		for order, late := range map[string]bool{"the event comes late": true, "the event comes during the call": false} {
 			t.Run(name+"/"+order, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
 					}
 					w.create(configMap("a"))
 					var got list
-					stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+					stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 						result, err := w.securing(&got)(ctx, key)
 						<-time.After(time.Second)
 						return result, err
@@ -61,11 +61,11 @@ func TestWhatOthersDoDuringACallCounts(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 			result, err := w.securing(&got)(ctx, key)
 			<-time.After(time.Second)
 			return result, err
-		}, w.ofSecrets, WithoutOwnWrites()))
+		}, w.ofSecrets, IgnoreOwnWrites()))
 		synctest.Wait()
 		w.touch("a", "1")
 		<-time.After(time.Minute)
@@ -78,7 +78,7 @@ func TestNothingIsRememberedOfKeysThatAreDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var got list
-		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites()})
+		o := newOptions([]Option{w.ofSecrets, IgnoreOwnWrites()})
 		s := newShift(t.Context(), &o, "test", w.securing(&got), o.sources)
 		subscription := o.sources[0].subscribe(&o, "test", s.trigger)
 		stop := w.run(runFunc(func(ctx context.Context) error {
@@ -100,13 +100,13 @@ func TestNothingIsRememberedOfKeysThatAreDone(t *testing.T) {
 func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites(), WithVisibilityTimeout(0)})
+		o := newOptions([]Option{w.ofSecrets, IgnoreOwnWrites(), WithReadYourWritesTimeout(0)})
 		s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
 			for i := range 2 * maxOwn {
 				one := secret("s", "a")
 				one.UID, one.ResourceVersion = "u", strconv.Itoa(i+1)
-				Wrote(ctx, one)
-				Wrote(ctx, configMap("no cache of the reconciler has it"))
+				ExpectWrite(ctx, one)
+				ExpectWrite(ctx, configMap("no cache of the reconciler has it"))
 			}
 			return Result{}, nil
 		}, o.sources)
@@ -169,7 +169,7 @@ func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithoutOwnWrites(), WithVisibilityTimeout(0)})
+				o := newOptions([]Option{w.ofSecrets, IgnoreOwnWrites(), WithReadYourWritesTimeout(0)})
 				calls, release := 0, make(chan struct{})
 				s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
 					if calls++; calls > 1 {
@@ -180,7 +180,7 @@ func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 						if one.UID, one.ResourceVersion = "u", resourceVersion; resourceVersion == "-" {
 							one.UID = ""
 						}
-						Wrote(ctx, one)
+						ExpectWrite(ctx, one)
 					}
 					<-release
 					return Result{}, nil

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (o observers) Triggered(ctx context.Context, trigger Trigger) {
 }
 
 // Reconciling implements [Observer]. It calls the done functions in the opposite order.
-func (o observers) Reconciling(ctx context.Context, call Reconciling) (context.Context, func(Result, error)) {
+func (o observers) Reconciling(ctx context.Context, call Call) (context.Context, func(Result, error)) {
 	var last func(Result, error) // most calls have one at most
 	var before []func(Result, error)
 	for _, one := range o {

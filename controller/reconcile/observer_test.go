@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func (a *audience) Triggered(ctx context.Context, t Trigger) {
 	a.triggers.add(fmt.Sprintf("%s: %v by %v %v (%v), %v", t.Reconciler, t.Key, t.Type, t.Object, t.Origin, ctx.Value(contextKey{})))
 }
 
-func (a *audience) Reconciling(ctx context.Context, call Reconciling) (context.Context, func(Result, error)) {
+func (a *audience) Reconciling(ctx context.Context, call Call) (context.Context, func(Result, error)) {
 	a.calls.add(fmt.Sprintf("%s: %v, attempt %d, %v", call.Reconciler, call.Key, call.Attempt, call.Priority))
 	return context.WithValue(ctx, contextKey{}, "observer"), func(result Result, err error) {
 		a.ends.add(fmt.Sprintf("%v %v", result.RequeueAfter, err))
@@ -55,9 +55,9 @@ func TestObserverIsToldWhyAndHowKeysAreReconciled(t *testing.T) {
 			func() (Result, error) { return Result{}, nil },
 		}
 		calls := 0
-		r := NewReconciler("maps", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		r := New("maps", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 			assert.Equal(t, "observer", ctx.Value(contextKey{}))
-			Wrote(ctx, configMap("elsewhere")) // the call is still known
+			ExpectWrite(ctx, configMap("elsewhere")) // the call is still known
 			assert.NotNil(t, callOf(ctx))
 			calls++
 			return ends[calls-1]()
@@ -85,7 +85,7 @@ type inattentive struct{}
 
 func (inattentive) Triggered(context.Context, Trigger) {}
 
-func (inattentive) Reconciling(ctx context.Context, _ Reconciling) (context.Context, func(Result, error)) {
+func (inattentive) Reconciling(ctx context.Context, _ Call) (context.Context, func(Result, error)) {
 	return ctx, nil
 }
 
@@ -94,7 +94,7 @@ func TestObserverNeedNotWaitForTheEnd(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		var calls atomic.Int32
-		r := NewReconciler("maps", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		r := New("maps", w.configMaps, func(context.Context, store.Key) (Result, error) {
 			return Result{}, errors.Join(map[bool]error{true: errors.New("no")}[calls.Add(1) == 1])
 		}, WithObserver(inattentive{}))
 		stop := w.run(r)
@@ -110,19 +110,19 @@ func TestObserverHearsOfWhatOthersDidDuringACallAndNotOfOwnWrites(t *testing.T) 
 		w.create(configMap("a"))
 		heard := &audience{}
 		calls := 0
-		r := NewReconciler("maps", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		r := New("maps", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 			if calls++; calls == 2 {
 				w.touch("a", "by us")
 				ours := configMap("a")
 				require.NoError(t, w.server.Get(ours))
-				Wrote(ctx, ours)
+				ExpectWrite(ctx, ours)
 				<-time.After(time.Second)
 				w.create(secret("s", "a"))
 				<-time.After(time.Second)
 				assert.Empty(t, heard.triggers.take(), "it may be our own")
 			}
 			return Result{}, nil
-		}, w.ofSecrets, WithoutOwnWrites(), WithObserver(heard))
+		}, w.ofSecrets, IgnoreOwnWrites(), WithObserver(heard))
 		stop := w.run(r)
 		<-time.After(time.Minute)
 		heard.triggers.take()
@@ -140,7 +140,7 @@ func TestObserverOfAReconcilerIsFreeIfThereIsNone(t *testing.T) {
 	w := &watching[*corev1.ConfigMap]{}
 	event := eventqueue.Event[*corev1.ConfigMap]{Type: eventqueue.Addition, Origin: eventqueue.Watch, Object: configMap("a"), Key: store.Key{Name: "a"}}
 	told := 0
-	handler := w.handler(&reconcilerOptions{}, func(trigger trigger) { told++; assert.Nil(t, trigger.cause) })
+	handler := w.handler(&options{}, func(trigger trigger) { told++; assert.Nil(t, trigger.cause) })
 	allocated := testing.AllocsPerRun(100, func() { require.NoError(t, handler(t.Context(), event)) })
 	assert.Zero(t, allocated)
 	assert.Positive(t, told)

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type Observer interface {
 	// Reconciling is called before the reconcile function, on the same goroutine, and returns the
 	// context for it, which must derive from ctx. done may be nil. It is called with the result of
 	// the function, or [informer.ErrPanicked].
-	Reconciling(ctx context.Context, call Reconciling) (reconciles context.Context, done func(Result, error))
+	Reconciling(ctx context.Context, call Call) (reconciles context.Context, done func(Result, error))
 }
 
 // Trigger is an event that triggers a reconcile.
@@ -34,8 +34,8 @@ type Trigger struct {
 	Origin eventqueue.Origin
 }
 
-// Reconciling is a call of a reconcile function.
-type Reconciling struct {
+// Call is a call of a reconcile function.
+type Call struct {
 	// Reconciler is the reconciler's name.
 	Reconciler string
 	Key        store.Key
@@ -49,8 +49,8 @@ type Reconciling struct {
 // pointer in the interface is not none. For the handlers through which a reconciler gets events see
 // [informer.WithObserver]. If the option is given more than once, as for metrics and traces, all
 // observers are called.
-func WithObserver(observer Observer) ReconcilerOption {
-	return reconcilerOptionFunc(func(o *reconcilerOptions) { o.observer = withObserver(o.observer, observer) })
+func WithObserver(observer Observer) Option {
+	return optionFunc(func(o *options) { o.observer = withObserver(o.observer, observer) })
 }
 
 // cause is the observer's data of a trigger.
@@ -80,7 +80,7 @@ func (s *shift) tellTriggered(t trigger) {
 
 // observed calls the reconcile function between the calls of the observer.
 func (s *shift) observed(ctx context.Context, key store.Key, attempt int, p Priority) (result Result, err error) {
-	ctx, done := s.observer.Reconciling(ctx, Reconciling{Reconciler: s.name, Key: key, Attempt: attempt, Priority: p})
+	ctx, done := s.observer.Reconciling(ctx, Call{Reconciler: s.name, Key: key, Attempt: attempt, Priority: p})
 	if done == nil {
 		return s.reconcile(ctx, key)
 	}

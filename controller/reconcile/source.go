@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type source interface {
 	of() anyInformer
 	// subscribe starts to pass events of the informer to tell, beginning with the objects in its
 	// cache.
-	subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription
+	subscribe(o *options, name string, tell func(trigger)) subscription
 	// held returns the resource version of the object that the cache holds under a key;
 	// empty if it holds none.
 	held(key store.Key) string
@@ -83,7 +83,7 @@ type watching[S any] struct {
 }
 
 // Watch triggers reconciles for changes of objects of a secondary informer. keys returns the keys
-// to reconcile for an object, such as the key of its owner: see [Owner], [Labelled] and [Indexed].
+// to reconcile for an object, such as the key of its owner: see [OwnerKeys], [ByLabel] and [ByIndex].
 // A modification is mapped twice, for its prior and its new state. So an object that moves from one
 // owner to another triggers both.
 //
@@ -96,10 +96,10 @@ type watching[S any] struct {
 // key.
 //
 // Events for which one of the predicates returns false are ignored. A nil predicate accepts all
-// events. See [SpecChanged]. None of the functions may change objects. If a function panics, the
+// events. See [GenerationChanged]. None of the functions may change objects. If a function panics, the
 // event is reported and dropped, except for the keys that were found before.
-func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, only ...func(eventqueue.Event[S]) bool) ReconcilerOption {
-	return reconcilerOptionFunc(func(o *reconcilerOptions) {
+func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, only ...func(eventqueue.Event[S]) bool) Option {
+	return optionFunc(func(o *options) {
 		w := &watching[S]{informer: secondary, keys: keys, only: only}
 		if keys == nil {
 			w.informer = nil // an error of Run
@@ -127,7 +127,7 @@ func (w *watching[S]) lacks(key store.Key) bool {
 
 func (w *watching[S]) of() anyInformer { return w.informer }
 
-func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(trigger)) subscription {
+func (w *watching[S]) subscribe(o *options, name string, tell func(trigger)) subscription {
 	opts := []informer.SubscriptionOption{
 		informer.WithName(name),
 		// If two changes were merged into one, an owner in between would be missed. The handler is
@@ -141,7 +141,7 @@ func (w *watching[S]) subscribe(o *reconcilerOptions, name string, tell func(tri
 	return w.informer.Handle(w.handler(o, tell), opts...)
 }
 
-func (w *watching[S]) handler(o *reconcilerOptions, tell func(trigger)) informer.HandlerFunc[S] {
+func (w *watching[S]) handler(o *options, tell func(trigger)) informer.HandlerFunc[S] {
 	if o.observer == nil {
 		return func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) }
 	}
@@ -154,7 +154,7 @@ func (w *watching[S]) handler(o *reconcilerOptions, tell func(trigger)) informer
 func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = Permanent(&eventqueue.PanicError{Key: event.Key, Value: value, Stack: debug.Stack()})
+			err = eventqueue.Permanent(&eventqueue.PanicError{Key: event.Key, Value: value, Stack: debug.Stack()})
 		}
 	}()
 	for _, accepts := range w.only {
@@ -178,7 +178,7 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	tellOf := func(keys []store.Key) {
 		for _, t.key = range keys {
 			if t.key.Name == "" {
-				err = Permanent(fmt.Errorf("map %s: key %q: %w", event.Key, t.key, ErrUnnamedKey))
+				err = eventqueue.Permanent(fmt.Errorf("map %s: key %q: %w", event.Key, t.key, ErrUnnamedKey))
 				continue
 			}
 			if t.key.Cluster == "" {

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func TestKeyWithoutANameIsReportedAndNotReconciled(t *testing.T) {
 	})
 }
 
-func TestOnlyIsRefusedWhileTheReconcilerRuns(t *testing.T) {
+func TestWhereIsRefusedWhileTheReconcilerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t)
 		h.create(configMap("a"), configMap("b"))
@@ -62,7 +62,7 @@ func TestOnlyIsRefusedWhileTheReconcilerRuns(t *testing.T) {
 		h.only("a")
 		stop := h.start()
 		synctest.Wait()
-		assert.PanicsWithError(t, `Only of reconciler "test": reconciler runs already`, func() { h.only("b") })
+		assert.PanicsWithError(t, `Where of reconciler "test": reconciler is running already`, func() { h.only("b") })
 		require.NoError(t, stop())
 		assert.Equal(t, []string{"a"}, h.calls.take())
 		h.only("b")
@@ -75,10 +75,10 @@ func TestOnlyIsRefusedWhileTheReconcilerRuns(t *testing.T) {
 
 func TestKeyIsReconciledAgainWhenItsWriteIsNotSeenInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, options := range [][]ReconcilerOption{nil, {WithoutOwnWrites()}} {
+		for _, options := range [][]Option{nil, {IgnoreOwnWrites()}} {
 			h := open(t)
 			h.create(configMap("a"))
-			h.options = append(options, WithVisibilityTimeout(10*time.Second))
+			h.options = append(options, WithReadYourWritesTimeout(10*time.Second))
 			release := make(chan struct{})
 			h.lose(release)
 			h.reconcile = func(ctx context.Context, name string) error {
@@ -102,7 +102,7 @@ func TestReconcileFailureIsLoggedWithTheNextTryAndNoStack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, fail := range []func() error{
 			func() error { return errors.New("ouch") },
-			func() error { return Permanent(errors.New("ouch")) },
+			func() error { return eventqueue.Permanent(errors.New("ouch")) },
 			func() error { panic("ouch") },
 		} {
 			h := open(t)
@@ -126,7 +126,7 @@ func TestReconcileFailureIsLoggedWithTheNextTryAndNoStack(t *testing.T) {
 			if fields["final"] == true {
 				assert.NotContains(t, fields, "nextTry")
 			} else {
-				assert.Equal(t, DefaultBackoff, fields["nextTry"])
+				assert.Equal(t, 5*time.Millisecond, fields["nextTry"])
 			}
 			if _, panicked := fields["handlerStack"]; panicked {
 				assert.Contains(t, fields["handlerStack"], "regression_test.go")

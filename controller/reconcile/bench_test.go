@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 
 // BenchmarkKey is a key's way from a trigger to the end of a call that does nothing.
 func BenchmarkKey(b *testing.B) {
-	for name, opts := range map[string][]ReconcilerOption{"own writes count": nil, "own writes do not": {WithoutOwnWrites()}} {
+	for name, opts := range map[string][]Option{"own writes count": nil, "own writes do not": {IgnoreOwnWrites()}} {
 		b.Run(name, func(b *testing.B) {
 			var calls sync.WaitGroup
-			o := newReconcilerOptions(opts)
+			o := newOptions(opts)
 			s := newShift(b.Context(), &o, "bench", func(context.Context, store.Key) (Result, error) {
 				calls.Done()
 				return Result{}, nil

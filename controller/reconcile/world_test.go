@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type world struct {
 	client     kubernetes.Interface
 	configMaps *informer.Informer[*corev1.ConfigMap]
 	secrets    *informer.Informer[*corev1.Secret]
-	ofSecrets  ReconcilerOption
+	ofSecrets  Option
 }
 
 func newWorld(t *testing.T, ofSecrets ...informer.Option) *world {
@@ -34,7 +34,7 @@ func newWorld(t *testing.T, ofSecrets ...informer.Option) *world {
 	require.NoError(t, err)
 	w.configMaps = informer.New(w.client.CoreV1().ConfigMaps(""))
 	w.secrets = informer.New(w.client.CoreV1().Secrets(""), ofSecrets...)
-	w.ofSecrets = Watch(w.secrets, Owner[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}))
+	w.ofSecrets = Watch(w.secrets, OwnerKeys[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}))
 	return w
 }
 
@@ -129,8 +129,8 @@ func sorted(all []string) []string {
 	return all
 }
 
-// noting returns a Reconcile that notes the names of the keys.
-func (l *list) noting() Reconcile {
+// noting returns a Func that notes the names of the keys.
+func (l *list) noting() Func {
 	return func(_ context.Context, key store.Key) (Result, error) {
 		l.add(key.Name)
 		return Result{}, nil

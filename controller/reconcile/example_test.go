@@ -1,8 +1,7 @@
-package controller_test
+package reconcile_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubereflector/kubereflector/controller"
-	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -19,7 +17,7 @@ import (
 
 // A reconciler that gives each ConfigMap a Secret of its name. It looks at what is, and
 // not at what happened: whoever deletes the Secret brings it back.
-func ExampleNewReconciler() {
+func ExampleNew() {
 	server, err := reflectortest.NewServer() // in place of a cluster
 	if err != nil {
 		panic(err)
@@ -39,25 +37,25 @@ func ExampleNewReconciler() {
 	secrets := informer.New(clientset.CoreV1().Secrets(""))
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	created := make(chan *corev1.Secret)
-	reconciler := controller.NewReconciler("secrets", configMaps, func(ctx context.Context, key store.Key) (controller.Result, error) {
+	reconciler := reconcile.New("secrets", configMaps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
 		configMap, ok := configMaps.Cache().Get(key)
 		if !ok {
-			return controller.Result{}, nil // the garbage collector does the rest
+			return reconcile.Result{}, nil // the garbage collector does the rest
 		}
 		if _, ok := secrets.Cache().Get(key); ok {
-			return controller.Result{}, nil // nothing to do
+			return reconcile.Result{}, nil // nothing to do
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Name: key.Name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(configMap, kind)},
 		}}
 		secret, err := clientset.CoreV1().Secrets(key.Namespace).Create(ctx, secret, metav1.CreateOptions{})
 		if err != nil {
-			return controller.Result{}, err // the key comes again
+			return reconcile.Result{}, err // the key comes again
 		}
-		controller.Wrote(ctx, secret) // the next call sees it
+		reconcile.ExpectWrite(ctx, secret) // the next call sees it
 		created <- secret
-		return controller.Result{}, nil
-	}, controller.Watch(secrets, controller.Owner[*corev1.Secret](kind.GroupKind())))
+		return reconcile.Result{}, nil
+	}, reconcile.Watch(secrets, reconcile.OwnerKeys[*corev1.Secret](kind.GroupKind())))
 
 	var all informer.Group
 	all.Add(configMaps)
@@ -79,38 +77,16 @@ func ExampleNewReconciler() {
 	// <nil>
 }
 
-// Where retrying does not help, say so: the event is reported, and does not come again.
-func ExamplePermanent() {
-	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
-	_ = pods.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "till"}})
-	ctx, stop := context.WithCancel(context.Background())
-	c := controller.New(feed{}, pods, func(_ context.Context, queue *eventqueue.Queue[*corev1.Pod]) error {
-		return controller.Permanent(errors.New("no such till"))
-	}, controller.WithErrorHandler(func(_ context.Context, err error) {
-		fmt.Println(err)
-		stop()
-	}))
-	fmt.Println(c.Run(ctx), pods.Len())
-	// Output:
-	// handling "shop/till" failed for good (attempt 1): no such till
-	// <nil> 0
-}
-
-// feed is one that brings nothing more.
-type feed struct{}
-
-func (feed) Run(ctx context.Context) error { <-ctx.Done(); return nil }
-
 // Mappings say whose business an object is.
-func ExampleOwner() {
+func ExampleOwnerKeys() {
 	foo := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	kind := corev1.SchemeGroupVersion.WithKind("Foo")
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web-7", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, kind)},
 		Labels: map[string]string{"site": "shop"},
 	}}
-	fmt.Println(controller.Owner[*appsv1.Deployment](kind.GroupKind())(deployment))
-	fmt.Println(controller.Labelled[*appsv1.Deployment]("site")(deployment))
+	fmt.Println(reconcile.OwnerKeys[*appsv1.Deployment](kind.GroupKind())(deployment))
+	fmt.Println(reconcile.ByLabel[*appsv1.Deployment]("site")(deployment))
 	// Output:
 	// [shop/web]
 	// [shop/shop]

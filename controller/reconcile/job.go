@@ -1,10 +1,11 @@
-package controller
+package reconcile
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller/internal/failure"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
@@ -142,7 +143,7 @@ func (s *shift) settle(key store.Key, p Priority, c *call, result Result, err er
 		if !eventqueue.IsPermanent(err) {
 			fields = append(fields, zap.Duration("nextTry", nextTry))
 		}
-		s.report(c, c.log(), "reconcile failed", failed, fields...)
+		failure.Report(c, c.log(), "reconcile failed", failed, s.errorHandler, fields...)
 	}
 }
 

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -79,7 +79,7 @@ func (c *call) written() []written {
 	return slices.Clone(c.writes)
 }
 
-// Wrote reports that the reconcile function of ctx has created or changed an object. Pass the
+// ExpectWrite reports that the reconcile function of ctx has created or changed an object. Pass the
 // object as the API server returned it. The reconciler does not reconcile the key again until the
 // caches show the object in that state or a later one. So each call sees at least the writes of the
 // call before.
@@ -92,23 +92,23 @@ func (c *call) written() []written {
 //
 // A cache may leave an object out for another reason, such as an object outside of the namespace of
 // a generated client. The wait then ends when the cache has reached a later version, at the latest
-// with a bookmark, or with [WithVisibilityTimeout]. Use [informer.NewScoped] for such a namespace.
-// The wait also ends when the object is deleted. In a reconciler of several clusters, Wrote assumes
+// with a bookmark, or with [WithReadYourWritesTimeout]. Use [informer.NewScoped] for such a namespace.
+// The wait also ends when the object is deleted. In a reconciler of several clusters, ExpectWrite assumes
 // that the write went to the key's cluster.
 //
-// The functions of package write and the methods of client.Resource call Wrote by themselves, with
+// The functions of package write and the methods of client.Resource call ExpectWrite by themselves, with
 // the context that they get. Call it after a write by another client.
 //
-// Wrote does nothing outside of a reconcile function, or for a nil object. It may be called from
+// ExpectWrite does nothing outside of a reconcile function, or for a nil object. It may be called from
 // any goroutine until the function returns.
-func Wrote[S metav1.Object](ctx context.Context, object S) {
+func ExpectWrite[S metav1.Object](ctx context.Context, object S) {
 	ownwrites.Report(ctx, object, false)
 }
 
-// Deleted is [Wrote] for a deleted object. Pass its last known state. The reconciler waits until
+// ExpectDelete is [ExpectWrite] for a deleted object. Pass its last known state. The reconciler waits until
 // the caches do not hold the object any more, or show its deletion timestamp: it may have
 // finalizers.
-func Deleted[S metav1.Object](ctx context.Context, object S) {
+func ExpectDelete[S metav1.Object](ctx context.Context, object S) {
 	ownwrites.Report(ctx, object, true)
 }
 

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -24,7 +25,7 @@ func TestStopFinishesWhatWaitsAndSaysWhatIsLeft(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"), configMap("c"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 			<-time.After(time.Second)
 			got.add(key.Name)
 			if key.Name == "b" {
@@ -49,7 +50,7 @@ func TestStopHasALimitedTime(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"))
 		calls, reported := 0, 0
-		stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 			calls++
 			<-ctx.Done()
 			return Result{}, context.Cause(ctx)
@@ -62,7 +63,7 @@ func TestStopHasALimitedTime(t *testing.T) {
 		assert.Zero(t, reported, "to be told to end is no failure")
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
-		assert.ErrorIs(t, err, ErrDrainTimeout)
+		assert.ErrorIs(t, err, controller.ErrDrainTimeout)
 		assert.Len(t, left.Pending, 2)
 	})
 }
@@ -72,7 +73,7 @@ func TestHaltLeavesNoTimeToFinish(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"))
 		calls := 0
-		r := NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		r := New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 			calls++
 			<-ctx.Done()
 			return Result{}, ctx.Err()
@@ -81,10 +82,10 @@ func TestHaltLeavesNoTimeToFinish(t *testing.T) {
 		stop := w.run(runFunc(func(context.Context) error { return r.Run(halted) }))
 		synctest.Wait()
 		before := time.Now()
-		halt(ErrHalt)
+		halt(controller.ErrHalt)
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, stop(), &left)
-		assert.Equal(t, ErrHalt, left.Cause)
+		assert.Equal(t, controller.ErrHalt, left.Cause)
 		assert.Zero(t, time.Since(before))
 		assert.Len(t, left.Pending, 2)
 		assert.Equal(t, 1, calls)
@@ -96,7 +97,7 @@ func TestRunAgainReconcilesEverything(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"))
 		var got list
-		r := NewReconciler("test", w.configMaps, got.noting())
+		r := New("test", w.configMaps, got.noting())
 		var informers informer.Group
 		informers.Add(w.configMaps)
 		stopInformers := runMember(t, &informers)
@@ -125,7 +126,7 @@ func TestKeyWhoseCacheIsLateIsReconciledBeforeRunReturns(t *testing.T) {
 				w.create(configMap("a"))
 				var got list
 				secure := w.securing(&got)
-				stop := w.run(NewReconciler("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
 					if key.Name == "b" {
 						<-time.After(5 * time.Second)
 						return Result{}, nil
@@ -152,7 +153,7 @@ func TestKeyWhoseCacheIsLateIsLeftWhenItsInformerStops(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"))
 		var got list
-		r := NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets)
+		r := New("test", w.configMaps, w.securing(&got), w.ofSecrets)
 		stopConfigMaps, stopSecrets, stop := runMember(t, w.configMaps), runMember(t, w.secrets), runMember(t, r)
 		synctest.Wait()
 		w.touch("a", "1")
@@ -175,11 +176,11 @@ func TestWhatOthersDidDuringTheLastCallIsReconciled(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"))
 		var got list
-		stop := w.run(NewReconciler("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
 			<-time.After(time.Second)
 			got.add(key.Name)
 			return Result{}, nil
-		}, WithoutOwnWrites(), WithWorkers(2)))
+		}, IgnoreOwnWrites(), WithWorkers(2)))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
@@ -195,7 +196,7 @@ func TestKeyWaitsForWhatAnEarlierRunWrote(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"), configMap("b"))
 		var got list
-		r := NewReconciler("test", w.configMaps, w.securing(&got), w.ofSecrets, WithDrainTimeout(time.Millisecond))
+		r := New("test", w.configMaps, w.securing(&got), w.ofSecrets, WithDrainTimeout(time.Millisecond))
 		stop := w.run(runFunc(func(ctx context.Context) error {
 			for range 3 {
 				running, end := context.WithCancel(ctx)
@@ -253,7 +254,7 @@ func TestNothingOfTheUserIsCalledUnderALock(t *testing.T) {
 		look := &unlocked{}
 		var got list
 		secure, failures := w.securing(&got), 0
-		o := newReconcilerOptions([]ReconcilerOption{w.ofSecrets, WithRateLimiter(look), WithMetrics(look), WithoutOwnWrites()})
+		o := newOptions([]Option{w.ofSecrets, WithRateLimiter(look), WithMetrics(look), IgnoreOwnWrites()})
 		s := newShift(t.Context(), &o, "test", func(ctx context.Context, key store.Key) (Result, error) {
 			<-time.After(time.Second)
 			if failures++; failures == 1 {
@@ -291,7 +292,7 @@ func TestErrorHookThatEndsItsGoroutineChangesNothing(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		calls := 0
-		stop := w.run(NewReconciler("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
 			if calls++; calls < 3 {
 				return Result{}, errors.New("ouch")
 			}

@@ -1,4 +1,4 @@
-package controller
+package reconcile
 
 import (
 	"context"
@@ -7,19 +7,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 )
 
-// Reconcile brings the world into the state that the object of a key describes, or cleans up if the
+// Func brings the world into the state that the object of a key describes, or cleans up if the
 // object does not exist any more. It reads both from caches, not from events. One worker at a time
 // calls it for a key. It is called again and again, so it must find out the remaining work, and
 // write nothing if there is none.
 //
-// After an error it is called again with back-off, unless the error is [Permanent].
-type Reconcile func(ctx context.Context, key store.Key) (Result, error)
+// After an error it is called again with back-off, unless the error is one of [eventqueue.Permanent].
+type Func func(ctx context.Context, key store.Key) (Result, error)
 
 // Result says when to reconcile a key again without an event.
 type Result struct {
@@ -36,23 +37,22 @@ var (
 	// ErrTimeout is the cause of a call's context when the time of [WithTimeout] is over.
 	ErrTimeout = errors.New("time to reconcile is over")
 
-	// ErrReconcilerRuns means that a reconciler was changed while its Run runs.
-	ErrReconcilerRuns = errors.New("reconciler runs already")
+	// ErrRunning means that Run or Where was called while Run is already running.
+	ErrRunning = errors.New("reconciler is running already")
 
-	// ErrIncompleteReconciler means that a reconciler was made without an informer or
-	// a function.
-	ErrIncompleteReconciler = errors.New("reconciler needs a primary informer, a reconcile function and, for each Watch, an informer and a mapping")
+	// ErrIncomplete means that a reconciler was made without an informer or a function.
+	ErrIncomplete = errors.New("reconciler needs a primary informer, a reconcile function and, for each Watch, an informer and a mapping")
 )
 
 // Reconciler calls a function for the keys of objects that changed, or whose related objects
 // changed. See the package documentation for its guarantees.
 //
-// Create one with [NewReconciler], and start it with [Reconciler.Run].
+// Create one with [New], and start it with [Reconciler.Run].
 type Reconciler[T any] struct {
-	reconcilerOptions
+	options
 	name      string
 	primary   *watching[T]
-	reconcile Reconcile
+	reconcile Func
 	synced    chan struct{}
 	once      sync.Once // closes synced
 
@@ -67,31 +67,31 @@ type Reconciler[T any] struct {
 
 var _ informer.Member = (*Reconciler[any])(nil)
 
-// NewReconciler returns a reconciler for the objects of an informer, the primary one. The name is
+// New returns a reconciler for the objects of an informer, the primary one. The name is
 // for logs and metrics. [Watch] adds informers of other objects.
 //
 // The reconciler does not run its informers: run them beside it, for example all of them in an
 // [informer.Group]. Run logs a warning that names the informers that do not run 10 seconds after
 // its start.
-func NewReconciler[T any](name string, primary *informer.Informer[T], reconcile Reconcile, opts ...ReconcilerOption) *Reconciler[T] {
-	o := newReconcilerOptions(opts)
+func New[T any](name string, primary *informer.Informer[T], reconcile Func, opts ...Option) *Reconciler[T] {
+	o := newOptions(opts)
 	return &Reconciler[T]{
-		reconcilerOptions: o,
-		name:              name,
-		primary:           &watching[T]{informer: primary, resync: o.resync},
-		reconcile:         reconcile,
-		synced:            make(chan struct{}),
+		options:   o,
+		name:      name,
+		primary:   &watching[T]{informer: primary, resync: o.resync},
+		reconcile: reconcile,
+		synced:    make(chan struct{}),
 	}
 }
 
-// Only adds a predicate: if it returns false for an event of the primary informer, the event
-// triggers no reconcile. See [SpecChanged]. Only panics while Run runs. A running manager starts a
-// reconciler as soon as it is added: call Only before, and add the reconciler by AddLed.
-func (r *Reconciler[T]) Only(accepts func(eventqueue.Event[T]) bool) {
+// Where adds a predicate: if it returns false for an event of the primary informer, the event
+// triggers no reconcile. See [GenerationChanged]. Where panics while Run runs. A running manager starts a
+// reconciler as soon as it is added: call Where before, and add the reconciler by AddLed.
+func (r *Reconciler[T]) Where(accepts func(eventqueue.Event[T]) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running {
-		panic(fmt.Errorf("Only of reconciler %q: %w", r.name, ErrReconcilerRuns))
+		panic(fmt.Errorf("Where of reconciler %q: %w", r.name, ErrRunning))
 	}
 	r.primary.only = append(r.primary.only, accepts)
 }
@@ -160,7 +160,7 @@ func (r *Reconciler[T]) Ready() error {
 	var errs []error
 	for _, s := range r.all() {
 		if !s.complete() || r.reconcile == nil {
-			return fmt.Errorf("reconciler %s: %w", r.name, ErrIncompleteReconciler)
+			return fmt.Errorf("reconciler %s: %w", r.name, ErrIncomplete)
 		}
 		errs = append(errs, s.of().Ready())
 	}
@@ -194,8 +194,8 @@ func (r *Reconciler[T]) end() {
 // and then the keys of changed objects, until ctx ends. It then continues with the queued keys, for
 // the time of [WithDrainTimeout], and returns when the last call has returned. If an informer ends,
 // Run gives up the keys that wait for a cache: let the informers end after the reconciler, as a
-// group does. If the cause of ctx's end is [ErrHalt], Run begins no further call, and the contexts
-// of running calls end at once: see also [WithHalt].
+// group does. If the cause of ctx's end is [controller.ErrHalt], Run begins no further call, and the contexts
+// of running calls end at once: see also [controller.WithHalt].
 //
 // It returns nil if no work is left. It returns an [*eventqueue.DrainError] that names the keys
 // that had failed, waited for the caches or were not reached. It returns [ErrRunning] if it is
@@ -205,7 +205,7 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 	sources := r.all()
 	for _, s := range sources {
 		if !s.complete() || r.reconcile == nil {
-			return ErrIncompleteReconciler
+			return ErrIncomplete
 		}
 	}
 	if !r.begin() {
@@ -214,12 +214,12 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 	defer r.end()
 	defer time.AfterFunc(startLimit, func() { r.warn(ctx) }).Stop()
 
-	shift := newShift(ctx, &r.reconcilerOptions, r.name, r.reconcile, sources)
+	shift := newShift(ctx, &r.options, r.name, r.reconcile, sources)
 	defer shift.close()
-	defer onHalt(ctx, func() { shift.end(ErrHalt) })()
+	defer onHalt(ctx, func() { shift.end(controller.ErrHalt) })()
 	subscriptions := make([]subscription, len(sources))
 	for n, s := range sources {
-		subscriptions[n] = s.subscribe(&r.reconcilerOptions, r.name, shift.trigger)
+		subscriptions[n] = s.subscribe(&r.options, r.name, shift.trigger)
 	}
 	defer func() {
 		for _, s := range subscriptions {
@@ -244,8 +244,27 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 	for _, s := range subscriptions {
 		s.Close() // later events are for the next run
 	}
-	if errors.Is(context.Cause(ctx), ErrHalt) {
-		shift.end(ErrHalt)
+	if errors.Is(context.Cause(ctx), controller.ErrHalt) {
+		shift.end(controller.ErrHalt)
 	}
 	return shift.drain()
+}
+
+// onHalt calls a function at halt, until stop is called.
+func onHalt(ctx context.Context, halt func()) (stop func()) {
+	over := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-controller.Halted(ctx):
+			halt()
+		case <-over:
+		}
+	})
+	stopEnded := context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), controller.ErrHalt) {
+			halt()
+		}
+	})
+	return func() { stopEnded(); close(over); waiting.Wait() }
 }

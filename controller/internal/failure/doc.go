@@ -1,0 +1,2 @@
+// Package failure reports failures of handlers, for controllers and reconcilers.
+package failure

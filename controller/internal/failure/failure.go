@@ -1,0 +1,32 @@
+package failure
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Report logs a failure as one line at Error, and then calls the error handler of the user, which
+// may be nil. The logger's own stack trace would show this library, so the line has only the stack
+// of a panic.
+func Report(ctx context.Context, logger *zap.Logger, message string, err *eventqueue.HandlerError, handler func(context.Context, error), more ...zap.Field) {
+	fields := append(more, zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt),
+		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
+	if panicked, ok := errors.AsType[*eventqueue.PanicError](err); ok {
+		fields = append(fields, zap.ByteString("handlerStack", panicked.Stack))
+	}
+	logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error(message, fields...)
+	if handler == nil {
+		return
+	}
+	defer func() {
+		// A panic of the error handler must not affect the event.
+		if value := recover(); value != nil {
+			logger.Error("error handler panicked", zap.String("resourceVersion", err.ResourceVersion), zap.Any("panic", value), zap.Stack("stack"))
+		}
+	}()
+	handler(ctx, err)
+}

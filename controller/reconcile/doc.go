@@ -1,0 +1,78 @@
+// Package reconcile calls a function for the keys of objects that changed, or whose related objects
+// changed. The function reads the current state from the caches of informers, and writes what is not
+// as it should be. A [Reconciler] decides when to call it, and retries it.
+//
+// # Usage
+//
+//	foos := informer.New(...)
+//	deployments := informer.New(clientset.AppsV1().Deployments(""))
+//	r := reconcile.New("foos", foos,
+//		func(ctx context.Context, key store.Key) (reconcile.Result, error) {
+//			foo, ok := foos.Cache().Get(key)
+//			... // read caches, write what is not as it should be
+//			reconcile.ExpectWrite(ctx, deployment)
+//			return reconcile.Result{}, nil
+//		},
+//		reconcile.Watch(deployments, reconcile.OwnerKeys[*appsv1.Deployment](fooKind)))
+//
+//	var all informer.Group
+//	all.Add(foos)
+//	all.Add(deployments)
+//	all.Add(r)
+//	err := all.Run(ctx) // until ctx ends
+//
+// A handler gets events; a reconcile function reads the current state. Use a reconciler where the
+// work depends on several kinds of objects. The example samplecontroller is a complete program.
+//
+// # Guarantees
+//
+//   - R1. One worker at a time reconciles a key. If the key gets an event during a call, it is
+//     reconciled once more.
+//   - R2. The reconciler makes no call before all informers have filled their caches. It then
+//     reconciles the key of every object in the primary cache, and every key that [Watch] maps to.
+//     It misses no change after that, except for changes that a predicate rejects and own writes
+//     that [IgnoreOwnWrites] ignores. One call may cover many changes.
+//   - R3. If the function returns an error, panics or calls runtime.Goexit, the key is retried
+//     after a back-off, which grows with each failure. An error of [eventqueue.Permanent] is not
+//     retried. Other keys are not delayed.
+//   - R4. If a call has reported a write with [ExpectWrite] or [ExpectDelete], the reconciler does
+//     not reconcile the key on a cache without that write. It waits for the cache at most as long
+//     as [WithReadYourWritesTimeout] says, and then reconciles the key again. This also holds for
+//     the next Run of the same reconciler.
+//   - R5. Live events go before initial additions and resyncs, except for one key in eight. A
+//     [Result] may set another priority: see [Priority].
+//   - R6. When ctx ends, the reconciler still reconciles queued keys for the time of
+//     [WithDrainTimeout]. This includes keys that wait for a cache, as long as the informers fill
+//     their caches. Run returns after the last call has returned, and its error names the remaining
+//     keys. After [controller.ErrHalt], Run skips this drain.
+//   - R7. Run may be called again: it reconciles every key anew.
+//   - R8. A panic in a mapping or a predicate is reported once, with the key of the event's object,
+//     and drops only that event. The report goes to the logger and error handler of the reconciler, or
+//     to those of the informer if the reconciler has none.
+//   - R9. An object that leaves an informer, because a scope was dropped or the object belongs to
+//     another shard, does not count as deleted: the reconciler is not called for it. If the primary
+//     informer has scopes or shards, the reconciler is not called for a key without an object
+//     either, unless that object was deleted while the informer held it.
+//
+// None of this holds between two processes: see packages leader and shard. The caches of a process
+// that takes over are as fresh as its watches, and may not show the last writes of the other
+// process yet. A write that must not happen twice needs a name or a resource version, so that the
+// API server refuses the second one.
+//
+// # Concurrency
+//
+// The function runs on as many goroutines as there are workers. The default is one worker: see
+// [WithWorkers]. All methods may be called from any goroutine, but at most one Run at a time.
+//
+// # Observing
+//
+// An [Observer] sees the events that trigger a reconcile, and each call. It may replace the context of
+// a call. Use it for metrics and traces.
+//
+// # Errors
+//
+// An error of a reconcile function goes to the logger and to the error handler given by
+// [WithErrorHandler], as a [*eventqueue.HandlerError]. For a panic it contains a
+// [*eventqueue.PanicError], with the key and the stack. Run returns a [*eventqueue.DrainError] if keys
+// were left.
+package reconcile

@@ -1,0 +1,54 @@
+package reconcile
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestHaltEndsWhatRunsAndWhatFinishes(t *testing.T) {
+	for name, finishing := range map[string]bool{"running": false, "finishing": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.create(configMap("a"), configMap("b"))
+				var causes []error
+				r := New("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+					<-ctx.Done()
+					causes = append(causes, context.Cause(ctx))
+					return Result{}, ctx.Err()
+				}, WithDrainTimeout(time.Hour))
+				running, end := context.WithCancel(t.Context())
+				defer end()
+				outer, haltOuter := controller.WithHalt(running)
+				inner, haltInner := controller.WithHalt(outer)
+				defer haltInner()
+				stop := w.run(runFunc(func(context.Context) error { return r.Run(inner) }))
+				synctest.Wait()
+				if finishing {
+					end()
+					<-time.After(time.Minute)
+					assert.Empty(t, causes, "it has time to finish")
+				}
+				before := time.Now()
+				haltOuter()
+				var left *eventqueue.DrainError
+				require.ErrorAs(t, stop(), &left)
+				assert.Zero(t, time.Since(before))
+				assert.Equal(t, []error{controller.ErrHalt}, causes)
+				assert.Equal(t, controller.ErrHalt, left.Cause)
+				assert.Len(t, left.Pending, 2)
+			})
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Option configures a [Reconciler].
+type Option interface{ apply(*options) }
+
+type options struct {
+	workers      int
+	drainTimeout time.Duration
+	logger       *zap.Logger
+	errorHandler func(context.Context, error) // nil for none
+
+	sources    []source // the secondary ones
+	timeout    time.Duration
+	visibility time.Duration // 0 or less means no wait
+	byPriority bool          // live events go first
+	ignoreOwn  bool
+	resync     time.Duration // of the primary informer; 0 or less for none
+	limiter    workqueue.TypedRateLimiter[store.Key]
+	metrics    workqueue.MetricsProvider
+	observer   Observer // nil for none
+}
+
+type optionFunc func(*options)
+
+func (f optionFunc) apply(o *options) { f(o) }
+
+func newOptions(opts []Option) options {
+	o := options{
+		workers:      1,
+		drainTimeout: 10 * time.Second,
+		logger:       zap.NewNop(),
+		visibility:   30 * time.Second,
+		byPriority:   true,
+		limiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](5*time.Millisecond, 5*time.Minute),
+	}
+	for _, opt := range opts {
+		opt.apply(&o)
+	}
+	return o
+}
+
+// WithWorkers sets how many keys are reconciled at the same time. The default is 1; less counts as 1.
+func WithWorkers(n int) Option {
+	return optionFunc(func(o *options) { o.workers = n })
+}
+
+// WithDrainTimeout sets how long Run continues with the queued keys after ctx has ended. The
+// default is 10 seconds, well below the 30 seconds that Kubernetes gives a pod to end. 0 or less
+// ends the contexts of running calls at once.
+func WithDrainTimeout(d time.Duration) Option {
+	return optionFunc(func(o *options) { o.drainTimeout = d })
+}
+
+// WithLogger sets the logger, which gets failures of the reconcile function at Error. The default
+// logs nothing.
+func WithLogger(logger *zap.Logger) Option {
+	return optionFunc(func(o *options) {
+		if logger != nil {
+			o.logger = logger
+		}
+	})
+}
+
+// WithErrorHandler sets a function that is called with every failure of the reconcile function, as
+// a [*eventqueue.HandlerError], on the worker's goroutine. The default does nothing.
+func WithErrorHandler(handler func(context.Context, error)) Option {
+	return optionFunc(func(o *options) {
+		if handler != nil {
+			o.errorHandler = handler
+		}
+	})
+}
+
+// WithPriority sets whether keys with live events are reconciled before keys with only initial
+// additions or resyncs. The default is yes; one key in eight is then still one of the latter. It
+// does not affect the priority of a [Result]. For a controller, see [eventqueue.WithPriority].
+func WithPriority(on bool) Option {
+	return optionFunc(func(o *options) { o.byPriority = on })
+}
+
+// WithTimeout sets how long one call of the reconcile function may take. Its context then ends with
+// the cause [ErrTimeout]. The default is no limit; 0 or less means the same.
+func WithTimeout(d time.Duration) Option {
+	return optionFunc(func(o *options) { o.timeout = d })
+}
+
+// WithReadYourWritesTimeout sets how long a key waits at most, after a call with a write, until the
+// caches show the write: see [ExpectWrite]. The key is then reconciled again, since the write may have
+// been lost, unless the call returned an error of [eventqueue.Permanent]. The default is 30 seconds.
+// With 0 or less the key does not wait.
+func WithReadYourWritesTimeout(d time.Duration) Option {
+	return optionFunc(func(o *options) { o.visibility = d })
+}
+
+// IgnoreOwnWrites ignores the events of writes that calls report by [ExpectWrite]: they trigger no
+// reconcile. Each call must then leave the object in its final state, because the key is not
+// reconciled again until another writer changes something. Changes of other writers are never
+// ignored: if a list shows an own write, it may hide another change, so the key is reconciled. By
+// default a reconcile follows each own write, and ends when it finds no work.
+func IgnoreOwnWrites() Option {
+	return optionFunc(func(o *options) { o.ignoreOwn = true })
+}
+
+// WithResync queues the key of every object of the primary informer once in each period, with the
+// priority Low. It covers changes that no informer sees. It sends no request to the API server. The
+// default is never; a period that is not positive means the same. A shorter period than
+// [informer.MinResync] counts as MinResync. For single keys see [Result].
+func WithResync(period time.Duration) Option {
+	return optionFunc(func(o *options) { o.resync = period })
+}
+
+// WithRateLimiter sets the back-off of failed keys. The default is exponential for each key, from
+// 5 milliseconds to 5 minutes, without an overall limit. A limiter serves only one
+// reconciler; nil means the default.
+func WithRateLimiter(limiter workqueue.TypedRateLimiter[store.Key]) Option {
+	return optionFunc(func(o *options) {
+		if limiter != nil {
+			o.limiter = limiter
+		}
+	})
+}
+
+// WithMetrics sets the provider for metrics of the work queue, which have the reconciler's name.
+// The default is the common provider of client-go's work queues: see [workqueue.SetProvider].
+func WithMetrics(provider workqueue.MetricsProvider) Option {
+	return optionFunc(func(o *options) { o.metrics = provider })
+}
