@@ -38,9 +38,6 @@ import (
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 func main() { cluster.Main(run) }
@@ -48,13 +45,13 @@ func main() { cluster.Main(run) }
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	// 1. The collection, and the known objects in it. It keeps all events, because the
 	// EventQueue of the series does; the default merges them, which bounds memory.
-	configMaps := eventqueue.New(store.ObjectKey[*corev1.ConfigMap], eventqueue.WithCompaction(eventqueue.KeepAll))
+	configMaps := eventqueue.New(store.ObjectKey[*ConfigMap], eventqueue.WithCompaction(eventqueue.KeepAll))
 
-	// 2 and 3. The consumer.
-	consumer := tracker{out: out, known: make(map[store.Key]*corev1.ConfigMap)}
+	// 2 and 3. The consumer. It works until Close, so that it can finish after the reflector.
+	consumer := tracker{out: out, known: make(map[store.Key]*ConfigMap)}
 	var consuming sync.WaitGroup
 	consuming.Go(func() {
-		for queue := range configMaps.Queues(context.WithoutCancel(ctx)) { // until Close: the consumer finishes after the reflector
+		for queue := range configMaps.Queues(context.WithoutCancel(ctx)) {
 			for event := range queue.Events() {
 				consumer.accept(event)
 			}
@@ -66,13 +63,13 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	client := c.CoreV1().ConfigMaps("default")
 	reflecting, stopReflector := context.WithCancel(ctx)
 	defer stopReflector()
-	ended := make(chan error, 1)
-	go func() { ended <- reflector.New(client, configMaps).Run(reflecting) }()
-	workErr := work(reflecting, c, client, configMaps)
+	reflected := make(chan error, 1)
+	go func() { reflected <- reflector.New(client, configMaps).Run(reflecting) }()
+	err := change(reflecting, c, client, configMaps)
 
 	// 5. The end, in order.
 	stopReflector()
-	err := errors.Join(workErr, <-ended)
+	err = errors.Join(err, <-reflected)
 	finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err = errors.Join(err, configMaps.Drain(finishing))
@@ -80,63 +77,4 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	consuming.Wait()
 	fmt.Fprintf(out, "tracked %d, in the cache %d\n", len(consumer.known), configMaps.Cache().Len())
 	return err
-}
-
-// tracker is a consumer that keeps a map of the objects in its events.
-type tracker struct {
-	out   io.Writer
-	known map[store.Key]*corev1.ConfigMap
-}
-
-func (t *tracker) accept(event eventqueue.Event[*corev1.ConfigMap]) {
-	if event.Type == eventqueue.Deletion {
-		delete(t.known, event.Key)
-	} else {
-		t.known[event.Key] = event.Object
-	}
-	switch {
-	case event.Origin == eventqueue.Resync:
-		fmt.Fprintf(t.out, "%s is still there with %v\n", event.Key, event.Object.Data)
-	case event.PriorKnown:
-		fmt.Fprintf(t.out, "%v of %s with %v, before: %v\n", event.Type, event.Key, event.Object.Data, event.Prior.Data)
-	default:
-		fmt.Fprintf(t.out, "%v of %s with %v\n", event.Type, event.Key, event.Object.Data)
-	}
-}
-
-// work resyncs every ten seconds until ctx ends. The API server in memory is given
-// something to tell instead.
-func work(ctx context.Context, c cluster.Cluster, client corev1client.ConfigMapInterface, configMaps *eventqueue.Collection[*corev1.ConfigMap]) error {
-	if !c.Real {
-		return change(ctx, client, configMaps.Resync)
-	}
-	tick := time.NewTicker(10 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			configMaps.Resync()
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-func change(ctx context.Context, client corev1client.ConfigMapInterface, resync func()) error {
-	songs := func(name, text string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"first": text}}
-	}
-	create := func(name string) func() error {
-		return func() error {
-			_, err := client.Create(ctx, songs(name, "do"), metav1.CreateOptions{})
-			return err
-		}
-	}
-	update := func() error {
-		_, err := client.Update(ctx, songs("high", "re"), metav1.UpdateOptions{})
-		return err
-	}
-	again := func() error { resync(); return nil }
-	remove := func() error { return client.Delete(ctx, "high", metav1.DeleteOptions{}) }
-	return cluster.Steps(ctx, create("high"), update, again, create("low"), remove)
 }
