@@ -21,7 +21,8 @@ type Codec[T any] struct {
 	elem     reflect.Type // the struct
 	settings settings
 	shape    shape
-	protobuf bool
+	protobuf bool // the type has a generated Unmarshal method
+	nests    bool // its messages may contain themselves
 
 	quickly       sync.Once // makes the fields below
 	root          *reader
@@ -45,6 +46,7 @@ func ForType[T any](t reflect.Type, opts ...Option) (*Codec[T], error) {
 		opt.apply(&c.settings)
 	}
 	c.protobuf = t.Implements(messageType)
+	c.nests = c.protobuf && nests(t.Elem())
 	return c, nil
 }
 
@@ -61,6 +63,3 @@ func (c *Codec[T]) keeps(format wire.Format) bool {
 	}
 	return c.shape.keeps
 }
-
-// NewDecoder returns a decoder for one goroutine.
-func (c *Codec[T]) NewDecoder() *Decoder[T] { return newDecoder(c) }

@@ -15,15 +15,19 @@ import (
 type Decoder[T any] struct {
 	codec    *Codec[T]
 	json     *jsonDecoder
-	protobuf *protobufDecoder // nil if T has no generated methods
+	messages *quick // of protobuf; nil if quick decoding does not support the type
 	fresh    func() any
 }
 
-func newDecoder[T any](c *Codec[T]) *Decoder[T] {
+// NewDecoder returns a decoder for one goroutine.
+func (c *Codec[T]) NewDecoder() *Decoder[T] {
 	d := &Decoder[T]{codec: c, json: newJSONDecoder(&c.settings, &c.shape)}
-	d.json.quick = c.newJSONQuick(d.json)
-	if c.protobuf {
-		d.protobuf = newProtobufDecoder(&c.settings, c.elem, c.newQuick(d.json))
+	q := c.newQuick(d.json)
+	if q.root.does == trees || q.root.does == objects && c.settings.reportUnknown == nil {
+		d.json.quick = q
+	}
+	if c.protobuf && q.root.fields != nil {
+		d.messages = q
 	}
 	d.fresh = func() any { return reflect.New(c.elem).Interface() }
 	return d
@@ -51,12 +55,25 @@ func (d *Decoder[T]) decode(format wire.Format, data []byte) (any, error) {
 		data = bytes.Clone(data) // data is a pooled buffer, which later objects reuse
 	}
 	switch {
-	case format == wire.Protobuf && d.protobuf == nil:
+	case format != wire.Protobuf:
+		return d.json.decode(data, d.fresh, d.codec.settings.reportUnknown)
+	case !d.codec.protobuf:
 		return nil, ErrNoProtobuf
-	case format == wire.Protobuf:
-		return d.protobuf.decode(data, d.fresh)
+	case d.codec.nests && tooNested(data, mostNested):
+		return nil, ErrTooDeep
 	}
-	return d.json.decode(data, d.fresh, d.codec.settings.reportUnknown)
+	object := d.fresh()
+	if d.messages.open() {
+		if d.messages.decodeMessage(data, reflect.ValueOf(object).UnsafePointer()) {
+			return object, nil
+		}
+		object = d.fresh()
+	}
+	err := object.(message).Unmarshal(data)
+	if managed, ok := object.(metav1.Object); ok && d.codec.settings.skipManagedFields {
+		managed.SetManagedFields(nil)
+	}
+	return object, err
 }
 
 // Field returns the place in an object that an error of Decode, or a reported error, refers to: a

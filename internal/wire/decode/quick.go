@@ -106,9 +106,7 @@ func (q *quick) share(r *reader, table int, a answer, raw []byte, value reflect.
 	if !a.keep {
 		return
 	}
-	if r.clips {
-		clip(value)
-	}
+	clip(value)
 	kept := reflect.New(r.typ).Elem()
 	kept.Set(value)
 	q.tables[table].put(a, raw, kept)

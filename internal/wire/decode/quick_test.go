@@ -50,13 +50,13 @@ func TestProtobufOfServersIsDecodedQuickly(t *testing.T) {
 	kinds, quick := 0, 0
 	eachKind(t, func(t *testing.T, kind reflect.Type, fill func() runtime.Object) {
 		d := newErased(kind)
-		if d.protobuf == nil {
+		if !d.codec.protobuf {
 			return
 		}
 		data, err := fill().(interface{ Marshal() ([]byte, error) }).Marshal()
 		require.NoError(t, err)
 		kinds++
-		if q := d.protobuf.quick; q != nil && q.decodeMessage(data, reflect.New(kind).UnsafePointer()) {
+		if q := d.messages; q != nil && q.decodeMessage(data, reflect.New(kind).UnsafePointer()) {
 			quick++
 		}
 	})
@@ -78,8 +78,8 @@ func TestProtobufThatIsUnusualIsGivenUp(t *testing.T) {
 		"a list in two pieces":     "\x0a\x0b\x72\x01a\x0a\x01n\x72\x01b\x72\x00",
 		"a quantity that is none":  "\x12\x10\x12\x0e\x42\x0c\x0a\x0a\x0a\x01a\x12\x05\x0a\x03x_x",
 	} {
-		d.protobuf.quick.pause = 0
-		assert.False(t, d.protobuf.quick.decodeMessage([]byte(data), reflect.New(reflect.TypeFor[corev1.Pod]()).UnsafePointer()), name)
+		d.messages.pause = 0
+		assert.False(t, d.messages.decodeMessage([]byte(data), reflect.New(reflect.TypeFor[corev1.Pod]()).UnsafePointer()), name)
 		want := &corev1.Pod{}
 		bad := want.Unmarshal([]byte(data))
 		got, err := d.Decode(wire.Protobuf, []byte(data))
@@ -92,7 +92,7 @@ func TestProtobufThatIsUnusualIsGivenUp(t *testing.T) {
 		"nothing": "", "unknown fields": "\x78\x01\x0a\x03\x0a\x01n\xd2\x0f\x01x\x7d1234\x7912345678", "an empty list": "\x12\x00", "a long tag": "\x8a\x80\x00\x03\x0a\x01n",
 	} {
 		object := &corev1.Pod{}
-		require.True(t, d.protobuf.quick.decodeMessage([]byte(data), reflect.ValueOf(object).UnsafePointer()), name)
+		require.True(t, d.messages.decodeMessage([]byte(data), reflect.ValueOf(object).UnsafePointer()), name)
 		want := &corev1.Pod{}
 		require.NoError(t, want.Unmarshal([]byte(data)), name)
 		assert.Equal(t, want, object, name)

@@ -14,7 +14,6 @@ type reader struct {
 	elem    *reader  // the element of a list, a pointer or a map
 	spare   int      // for a list: the index of its reused memory
 	table   int      // for elements: the index of their table; -1 if the type is not shared
-	clips   bool     // a shared value may have slices with spare capacity
 	fields  []field  // of a protobuf message, by number; nil if its own method decodes it
 }
 
@@ -81,7 +80,6 @@ func (m *readers) reader(t reflect.Type) *reader {
 	}
 	r := &reader{typ: t, kind: t.Kind(), table: m.table(t)}
 	m.made[t] = r
-	r.clips = r.table >= 0 && hasSlices(t, nil)
 	r.elem = m.elem(t)
 	m.addFields(r)
 	switch {
@@ -231,12 +229,4 @@ func (c *Codec[T]) newQuick(d *jsonDecoder) *quick {
 	}
 	q.untyped.skipManagedFields = c.settings.skipManagedFields && c.elem == unstructuredType
 	return q
-}
-
-// newJSONQuick returns nil if quick decoding does not support the type.
-func (c *Codec[T]) newJSONQuick(d *jsonDecoder) *quick {
-	if q := c.newQuick(d); q.root.does == trees || q.root.does == objects && c.settings.reportUnknown == nil {
-		return q
-	}
-	return nil
 }

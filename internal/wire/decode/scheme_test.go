@@ -89,7 +89,7 @@ func TestJSONOfEveryKindIsDecodedAsTheIncumbentDoes(t *testing.T) {
 func TestProtobufOfEveryKindIsDecodedAsItsOwnMethodDoes(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind reflect.Type, fill func() runtime.Object) {
 		d := newErased(kind)
-		if d.protobuf == nil {
+		if !d.codec.protobuf {
 			return
 		}
 		for range rounds {

@@ -245,7 +245,7 @@ func TestSharingPausesForFieldsWhereNothingRepeats(t *testing.T) {
 		paused, asked := 0, 0
 		q := d.json.quick
 		if format == wire.Protobuf {
-			q = d.protobuf.quick
+			q = d.messages
 		}
 		for i := range q.tables {
 			if m := &q.tables[i].meter; m.pause > 0 {
