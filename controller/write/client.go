@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,5 +85,5 @@ func replaced(err error) bool {
 
 func failed(what string, object metav1.Object, err error) error {
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
-	return fmt.Errorf("%s %T %s: %w", what, object, key, err)
+	return stream.Wrap(fmt.Sprintf("%s %T %s", what, object, key), err)
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func CreateOrUpdate[T metav1.Object](ctx context.Context, of interface {
 	var none T
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return none, fmt.Errorf("create %s %s: %w", t, key, client.ErrNoStruct)
+		return none, stream.Wrap(fmt.Sprintf("create %s %s", t, key), client.ErrNoStruct)
 	}
 	object := reflect.New(t.Elem()).Interface().(T)
 	object.SetNamespace(key.Namespace)

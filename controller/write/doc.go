@@ -53,9 +53,9 @@
 //
 // # Errors
 //
-// Errors of the server are wrapped, with the key. apierrors.IsConflict and similar functions
-// recognize wrapped errors. An object of another namespace than that of a Resource is a
-// [client.ErrOtherObject]. [*OwnedError] names the owner of an object. [ErrNoVersion], [ErrSame],
+// Errors name the key, wrap the error of the server, and have at most 1 KiB. apierrors.IsConflict and
+// similar functions recognize wrapped errors. An object of another namespace than that of a Resource
+// is a [client.ErrOtherObject]. [*OwnedError] names the owner of an object. [ErrNoVersion], [ErrSame],
 // [ErrNotStatus], [ErrDeleting] and [ErrOtherNamespace] are mistakes of the caller. A redirect to
 // another server is a [client.RedirectError].
 package write

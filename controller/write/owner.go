@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +25,7 @@ type OwnedError struct {
 
 // Error names the object and its owner.
 func (e *OwnedError) Error() string {
-	return fmt.Sprintf("%s belongs to %s %s, UID %s", e.Key, e.Owner.Kind, e.Owner.Name, e.Owner.UID)
+	return stream.Cut(fmt.Sprintf("%s belongs to %s %s, UID %s", e.Key, e.Owner.Kind, e.Owner.Name, e.Owner.UID), stream.MaxText)
 }
 
 // Own makes an owner the controller of an object before it is written, as [metav1.NewControllerRef]
@@ -56,10 +57,10 @@ func Adopt[O, T metav1.Object](ctx context.Context, client Patcher[T], owner O, 
 func owned(owner metav1.Object, kind schema.GroupVersionKind, object metav1.Object) ([]metav1.OwnerReference, error) {
 	key := store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 	if owner.GetNamespace() != "" && owner.GetNamespace() != object.GetNamespace() {
-		return nil, fmt.Errorf("%s, owned by %s in %s: %w", key, owner.GetName(), owner.GetNamespace(), ErrOtherNamespace)
+		return nil, stream.Wrap(fmt.Sprintf("%s, owned by %s in %s", key, owner.GetName(), owner.GetNamespace()), ErrOtherNamespace)
 	}
 	if owner.GetUID() == "" {
-		return nil, fmt.Errorf("owner %s of %s: %w", owner.GetName(), key, ErrNoVersion)
+		return nil, stream.Wrap(fmt.Sprintf("owner %s of %s", owner.GetName(), key), ErrNoVersion)
 	}
 	if other := metav1.GetControllerOf(object); other != nil && other.UID != owner.GetUID() {
 		return nil, &OwnedError{Key: key, Owner: *other}

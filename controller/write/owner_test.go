@@ -1,9 +1,12 @@
 package write
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +49,26 @@ func TestOwnersAreOfTheSameNamespaceOrOfNone(t *testing.T) {
 	global.Namespace = ""
 	assert.NoError(t, Own(global, bucketKind, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}}))
 	assert.ErrorIs(t, Own(owner(""), bucketKind, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}), ErrNoVersion)
+}
+
+func TestErrorsHaveAtMostOneKibibyte(t *testing.T) {
+	long := strings.Repeat("x", 2000)
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: long, UID: "u", ResourceVersion: "1"}}
+	_, ofPatch := Patch(t.Context(), nil, object, object)
+	_, ofCreate := CreateOrUpdate[*corev1.ConfigMap](t.Context(), nil, nil, store.Key{Namespace: "ns", Name: long}, func(*corev1.ConfigMap) error { return errors.New(long) })
+	_, ofFinalizer := AddFinalizer(t.Context(), nil, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", DeletionTimestamp: new(metav1.Time)}}, long)
+	object.OwnerReferences = []metav1.OwnerReference{{Kind: long, Name: long, UID: "u0", Controller: new(true)}}
+	for name, err := range map[string]error{
+		"the same object": ofPatch, "a function": ofCreate, "a finalizer": ofFinalizer,
+		"another controller": Own(owner("u1"), bucketKind, object),
+		"another namespace":  Own(owner("u1"), bucketKind, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: long}}),
+	} {
+		require.Error(t, err, name)
+		assert.LessOrEqual(t, len(err.Error()), 1<<10, name)
+	}
+	assert.ErrorIs(t, ofPatch, ErrSame)
+	assert.ErrorContains(t, ofPatch, ErrSame.Error())
+	assert.ErrorIs(t, ofFinalizer, ErrDeleting)
 }
 
 func TestAdoptPatchesWhatBelongsToNobody(t *testing.T) {

@@ -270,18 +270,6 @@ func kindOfObject(object any) (kind schema.GroupVersionKind) {
 	return kind
 }
 
-// writeError names the object that a request was about.
-type writeError struct {
-	what string
-	err  error
-}
-
-// Error has at most 1 KiB.
-func (e *writeError) Error() string { return stream.Cut(e.what+": "+e.err.Error(), stream.MaxText) }
-
-// Unwrap returns the cause.
-func (e *writeError) Unwrap() error { return e.err }
-
 // failed wraps the error of a request with the resource and the key.
 func (r *Resource[T]) failed(what, namespace, name string, err error) error {
 	key := name
@@ -294,5 +282,5 @@ func (r *Resource[T]) failed(what, namespace, name string, err error) error {
 	if r != nil {
 		what += " " + r.name
 	}
-	return &writeError{what: what + " " + stream.Cut(key, stream.MaxName), err: err}
+	return stream.Wrap(what+" "+stream.Cut(key, stream.MaxName), err)
 }

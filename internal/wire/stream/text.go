@@ -35,6 +35,20 @@ func Cut(text string, n int) string {
 	return text[:n] + more
 }
 
+// Wrap returns an error with the text "what: err" of at most 1 KiB, which wraps err.
+func Wrap(what string, err error) error { return &wrapped{what, err} }
+
+type wrapped struct {
+	what string
+	err  error
+}
+
+func (e *wrapped) Error() string {
+	return Cut(Cut(e.what, MaxText-MaxMessage)+": "+e.err.Error(), MaxText)
+}
+
+func (e *wrapped) Unwrap() error { return e.err }
+
 // CheckVersion rejects a resource version that is too long. URLs and logs would contain it.
 func CheckVersion(version string) error {
 	if len(version) > MaxVersion {
