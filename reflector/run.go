@@ -105,9 +105,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	case protocol.StopWatch:
 		r.close()
 	case protocol.Latch:
-		if s, ok := r.store.(interface{ Resumed() }); ok {
-			s.Resumed()
-		}
+		decorate.Resumed(r.store)
 		if r.status.latchSynced() {
 			r.logger.Info("synced", zap.String("resourceVersion", r.store.ResourceVersion()))
 		}

@@ -85,11 +85,19 @@ func (d *decorator[T, S]) Has(key store.Key, version store.Version) bool {
 	return d.batches != nil && d.batches.Has(key, version)
 }
 
-func (d *decorator[T, S]) Resumed() { resumed(d.dst) }
+func (d *decorator[T, S]) Resumed() { Resumed(d.dst) }
 
-// resumed calls Resumed of a store that has this method.
-func resumed[T any](s store.Store[T]) {
-	if r, ok := s.(interface{ Resumed() }); ok {
+// Resumer is a store that an earlier process may have filled. Its content is stale until a reflector
+// has reached the server.
+type Resumer interface {
+	// Resumed tells the store that the server accepted a watch from the store's resource version. No
+	// list follows.
+	Resumed()
+}
+
+// Resumed calls Resumed of a [Resumer], and does nothing to other stores.
+func Resumed[T any](s store.Store[T]) {
+	if r, ok := s.(Resumer); ok {
 		r.Resumed()
 	}
 }
