@@ -135,18 +135,14 @@ func (r *run[T]) replace(version string) protocol.Input {
 	r.witness = r.staging.newest
 	r.staging.discard()
 	r.status.stored(r.store.ResourceVersion())
-	verdict := protocol.Judge(err)
-	if r.stream != nil && verdict != protocol.Broken {
+	if r.stream != nil && (err == nil || protocol.Rejected(err)) {
 		defer r.watches()
 	}
-	if verdict == protocol.Took {
-		r.rejected = nil
-	}
 	if err == nil {
-		r.observing.endList(objects, nil)
-		return protocol.Input{Kind: protocol.Stored}
+		r.rejected = nil
+	} else {
+		err = r.newError(protocol.OpStore, version, err)
 	}
-	err = r.newError(protocol.OpStore, version, err)
 	r.observing.endList(objects, err)
 	return protocol.Input{Kind: protocol.Stored, Err: err}
 }

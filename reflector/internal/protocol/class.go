@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/kubereflector/kubereflector/store"
@@ -90,54 +91,27 @@ func statusOf(err error) *metav1.Status {
 	return &s
 }
 
-// isAhead reports whether err is of the class Ahead. Servers report this in three ways.
+// isAhead reports whether err is of the class Ahead. Before Kubernetes 1.17, servers sent only words,
+// in the message or in a cause without a type.
 func isAhead(err error, status *metav1.Status) bool {
-	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
-		return true
-	}
-	if !apierrors.IsTimeout(err) || status == nil {
-		return false
-	}
-	// Before Kubernetes 1.17, servers sent only these words, without a cause type.
 	const words = "Too large resource version"
-	if status.Details != nil {
-		for _, cause := range status.Details.Causes {
-			if cause.Message == words {
-				return true
-			}
-		}
-	}
-	return strings.Contains(status.Message, words)
+	saysSo := func(cause metav1.StatusCause) bool { return cause.Message == words }
+	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || apierrors.IsTimeout(err) &&
+		(strings.Contains(status.Message, words) || status.Details != nil && slices.ContainsFunc(status.Details.Causes, saysSo))
 }
 
-// Verdict says which part of a write the store accepted.
-type Verdict uint8
-
-// The verdicts, from best to worst.
-const (
-	Took   Verdict = iota // everything
-	Lacks                 // everything except the objects that the error names
-	Broken                // an unknown part
-)
-
-// Judge returns the worst verdict in an error of a store. A Tee joins the errors of several stores.
-// If one store failed and another one rejected an object, the failure counts.
-func Judge(err error) Verdict {
+// Rejected reports whether an error of a store names all objects that the store lacks, so that the
+// store took the rest of the write. A Tee joins the errors of several stores. If one store failed and
+// another one rejected an object, the failure counts.
+func Rejected(err error) bool {
 	switch e := err.(type) {
-	case nil:
-		return Took
 	case *store.RejectedError:
-		return Lacks
+		return true
 	case interface{ Unwrap() error }:
-		if cause := e.Unwrap(); cause != nil {
-			return Judge(cause)
-		}
+		return Rejected(e.Unwrap())
 	case interface{ Unwrap() []error }:
-		worst := Took
-		for _, cause := range e.Unwrap() {
-			worst = max(worst, Judge(cause))
-		}
-		return worst
+		causes := e.Unwrap()
+		return len(causes) > 0 && !slices.ContainsFunc(causes, func(cause error) bool { return !Rejected(cause) })
 	}
-	return Broken
+	return false
 }

@@ -9,24 +9,24 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestJudgeReturnsTheWorstVerdict(t *testing.T) {
+func TestRejectedUnlessTheStoreFailed(t *testing.T) {
 	rejected := &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrBadKey}}}
 	failure := errors.New("disk full")
 	for name, tt := range map[string]struct {
 		err  error
-		want Verdict
+		want bool
 	}{
-		"nothing":                     {nil, Took},
-		"a rejection":                 {rejected, Lacks},
-		"a rejection, wrapped":        {fmt.Errorf("list: %w", fmt.Errorf("mine: %w", rejected)), Lacks},
-		"two rejections":              {errors.Join(rejected, fmt.Errorf("mine: %w", rejected)), Lacks},
-		"a failure":                   {failure, Broken},
-		"a failure, wrapped":          {fmt.Errorf("list: %w", failure), Broken},
-		"a rejection and a failure":   {errors.Join(rejected, failure), Broken},
-		"a failure in a join of join": {errors.Join(rejected, errors.Join(rejected, fmt.Errorf("mine: %w", failure))), Broken},
-		"a wrapper of nothing":        {emptyWrapper{}, Broken},
+		"a rejection":                 {rejected, true},
+		"a rejection, wrapped":        {fmt.Errorf("list: %w", fmt.Errorf("mine: %w", rejected)), true},
+		"two rejections":              {errors.Join(rejected, fmt.Errorf("mine: %w", rejected)), true},
+		"a failure":                   {failure, false},
+		"a failure, wrapped":          {fmt.Errorf("list: %w", failure), false},
+		"a rejection and a failure":   {errors.Join(rejected, failure), false},
+		"a failure in a join of join": {errors.Join(rejected, errors.Join(rejected, fmt.Errorf("mine: %w", failure))), false},
+		"a wrapper of nothing":        {emptyWrapper{}, false},
+		"a join of nothing":           {emptyJoin{}, false},
 	} {
-		assert.Equal(t, tt.want, Judge(tt.err), name)
+		assert.Equal(t, tt.want, Rejected(tt.err), name)
 	}
 }
 
@@ -35,3 +35,9 @@ type emptyWrapper struct{}
 
 func (emptyWrapper) Error() string { return "empty" }
 func (emptyWrapper) Unwrap() error { return nil }
+
+// emptyJoin joins no errors.
+type emptyJoin struct{}
+
+func (emptyJoin) Error() string   { return "empty" }
+func (emptyJoin) Unwrap() []error { return nil }

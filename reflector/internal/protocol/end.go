@@ -31,16 +31,16 @@ const (
 
 // end handles the end of a watch. err is nil if the server closed the watch, and otherwise the
 // error that broke it.
-func (p State) end(err error) (State, []Action) {
+func (p *step) end(err error) {
 	lasted := p.now.Sub(p.watching.opened)
 	if p.phase == streaming {
 		if lasted > bookmarkDeadline {
-			return p.breakOff(NoInitialEventsEnd)
-		}
-		if err == nil {
+			err = NoInitialEventsEnd
+		} else if err == nil {
 			err = StreamEnded
 		}
-		return p.breakOff(err)
+		breakOff(p, err)
+		return
 	}
 	p.suspect = !p.Shared && (p.suspect || p.Replayed || err != nil || lasted < max(ShortWatchTime, p.watching.asked-clockSlack))
 	if lasted < briefWatch && !p.Replayed && !p.Shared {
@@ -52,23 +52,19 @@ func (p State) end(err error) (State, []Action) {
 		if err == nil {
 			err = ShortWatch
 		}
-		return p.trouble(err)
+		retry(p, err)
+		return
 	}
-	stop := p.stop()
+	p.stop()
 	if err != nil {
-		stop = append(stop, Action{Do: Report, Err: err, Op: OpWatch})
+		p.do(Action{Do: Report, Err: err, Op: OpWatch})
 	}
-	return p.resume(stop)
-}
-
-// resume goes on after a watch. After a broken one it pauses first: begin will probe.
-func (p State) resume(after []Action) (State, []Action) {
 	if p.suspect && !p.Replayed && !p.relistDue() {
-		p.phase = waiting
-		return p, append(after, Action{Do: Delay, Pause: time.Duration(p.dice * float64(probeSpread))})
+		p.phase = waiting // begin will probe
+		p.do(Action{Do: Delay, Pause: time.Duration(p.dice * float64(probeSpread))})
+		return
 	}
-	p, next := p.begin()
-	return p, append(after, next...)
+	p.begin()
 }
 
 // moved reports whether the watch advanced the resource version. Replayed events with
@@ -77,47 +73,29 @@ func (p State) moved() bool {
 	return p.watching.news && p.position != p.watching.from && !behind(p.position, p.watching.from)
 }
 
-// cutOff handles a stream that client-go could not read. It resumes the watch. The third
-// failure in a row at one version causes a relist, in case one object cannot be decoded.
-func (p State) cutOff(err error) (State, []Action) {
-	if p.brief+1 < briefWatches || p.moved() || p.now.Sub(p.watching.opened) >= briefWatch {
-		return p.end(err)
-	}
-	p.brief, p.relist = 0, true
-	return p.trouble(err)
-}
-
 // elapse handles the end of a pause, or of the time until the alarm.
-func (p State) elapse() (State, []Action) {
+func (p *step) elapse() {
 	switch p.phase {
 	case streaming:
-		return p.breakOff(NoInitialEventsEnd)
+		breakOff(p, NoInitialEventsEnd)
+		return
 	case following:
-		stop := p.stop()
+		p.stop()
 		if !p.relistDue() {
-			stop = append(stop, Action{Do: Report, Err: SilentWatch, Op: OpWatch})
+			p.do(Action{Do: Report, Err: SilentWatch, Op: OpWatch})
 		}
-		p, next := p.begin()
-		return p, append(stop, next...)
 	}
-	return p.begin()
-}
-
-// probe requests the newest version of the server, and the object that changed last, before the
-// reflector resumes a watch. The server may have been restored from a snapshot during the silence.
-func (p State) probe() (State, []Action) {
-	p.phase = probing
-	return p, []Action{{Do: AskPage, Limit: 1}}
+	p.begin()
 }
 
 // probed handles the answer to a probe.
-func (p State) probed(in Input) (State, []Action) {
+func (p *step) probed(in Input) {
 	p.heard, p.suspect, p.failedProbes = p.now, false, 0
 	if in.Conflict || behind(in.Version, p.position) {
-		p.relist, p.unavailable = true, true
-		return p.trouble(ServerBehind)
+		relistNewest(p, ServerBehind)
+		return
 	}
-	return p.watch()
+	p.watch()
 }
 
 // Alarm returns the time at which the reflector must stop waiting for events: a list is due, or the

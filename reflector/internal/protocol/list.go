@@ -27,7 +27,7 @@ const (
 
 // list requests the first page of a list. Version "0" means the current content of the server's
 // watch cache. It is cheap, and sufficient for a reflector without a version.
-func (p State) list() (State, []Action) {
+func (p *step) list() {
 	version := p.known()
 	if version == "" && !p.unavailable {
 		version = "0"
@@ -39,27 +39,33 @@ func (p State) list() (State, []Action) {
 	if version != "" && version != "0" && !p.AlwaysPage && !p.listing.paged {
 		limit = 0
 	}
-	return p.ask(listing{version: version, limit: limit, paged: p.listing.paged})
+	p.ask(listing{version: version, limit: limit, paged: p.listing.paged})
 }
 
-func (p State) ask(l listing) (State, []Action) {
+func (p *step) ask(l listing) {
 	l.began = p.now
 	p.phase, p.listing = paging, l
-	return p, []Action{{Do: Discard}, {Do: AskPage, Version: l.version, Limit: l.limit}}
+	p.do(Action{Do: Discard}, Action{Do: AskPage, Version: l.version, Limit: l.limit})
 }
 
 // page handles a page of a list.
-func (p State) page(in Input) (State, []Action) {
+func (p *step) page(in Input) {
 	switch {
 	case p.phase == probing:
-		return p.probed(in)
+		p.probed(in)
 	case in.Version == "":
-		return p.trouble(NoResourceVersion)
+		retry(p, NoResourceVersion)
 	case in.Next != "" && p.listing.cycle.closes(in.Next):
-		return p.trouble(RepeatedPage)
+		retry(p, RepeatedPage)
 	case in.Next != "" && p.listing.endless(p.now):
-		return p.trouble(EndlessList)
+		retry(p, EndlessList)
+	default:
+		p.keep(in)
 	}
+}
+
+// keep stages a page, and asks for the next one or replaces the store's content.
+func (p *step) keep(in Input) {
 	p.listing.pages++
 	if p.listing.first == "" {
 		// Later pages may be newer, if the server could not keep the first state that long. The
@@ -68,11 +74,12 @@ func (p State) page(in Input) (State, []Action) {
 	}
 	if in.Next == "" {
 		p.phase = replacing
-		return p, []Action{{Do: Keep}, {Do: Replace, Version: p.listing.first}}
+		p.do(Action{Do: Keep}, Action{Do: Replace, Version: p.listing.first})
+		return
 	}
 	p.listing.next = in.Next
 	p.listing.paged = p.listing.paged || p.listing.version == "0"
-	return p, []Action{{Do: Keep}, {Do: AskPage, Next: in.Next, Limit: p.listing.limit}}
+	p.do(Action{Do: Keep}, Action{Do: AskPage, Next: in.Next, Limit: p.listing.limit})
 }
 
 // endless reports whether an unfinished list exceeds maxListTime or maxListed. A page without a

@@ -1,6 +1,9 @@
 package protocol
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+)
 
 // ErrNotServed means that the server does not serve the resource (404).
 var ErrNotServed = errors.New("server does not serve the resource: its CustomResourceDefinition or aggregated API may not be installed yet")
@@ -36,27 +39,18 @@ const (
 	ServerBehind Reason = "ServerBehind"
 )
 
-// Error returns the reason as a sentence, with a likely cause.
-func (r Reason) Error() string {
-	switch r {
-	case NoResourceVersion:
-		return "list has no resource version: the server or the client is not a Kubernetes API"
-	case RepeatedPage:
-		return "list repeats its continue token and would never end"
-	case EndlessList:
-		return "list does not end: its continue tokens may go on for ever"
-	case ShortWatch:
-		return "watch ended too soon: a proxy may not let watches through"
-	case StreamEnded:
-		return "watch-list ended before all objects had come"
-	case NoInitialEventsEnd:
-		return "watch-list fell silent before its closing bookmark"
-	case SilentWatch:
-		return "watch is overdue and silent: something may keep a dead connection open"
-	case NoAnswer:
-		return "server did not answer in time"
-	case ServerBehind:
-		return "server does not know what it sent before: it may have been restored from a backup"
-	}
-	return string(r)
+var sentences = map[Reason]string{
+	NoResourceVersion:  "list has no resource version: the server or the client is not a Kubernetes API",
+	RepeatedPage:       "list repeats its continue token and would never end",
+	EndlessList:        "list does not end: its continue tokens may go on for ever",
+	ShortWatch:         "watch ended too soon: a proxy may not let watches through",
+	StreamEnded:        "watch-list ended before all objects had come",
+	NoInitialEventsEnd: "watch-list fell silent before its closing bookmark",
+	SilentWatch:        "watch is overdue and silent: something may keep a dead connection open",
+	NoAnswer:           "server did not answer in time",
+	ServerBehind:       "server does not know what it sent before: it may have been restored from a backup",
 }
+
+// Error returns the reason as a sentence, with a likely cause. A Reason that this package does not
+// have is its own text.
+func (r Reason) Error() string { return cmp.Or(sentences[r], string(r)) }

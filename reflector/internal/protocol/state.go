@@ -153,9 +153,21 @@ func (p State) Unavailable() bool { return p.unavailable }
 // last. It shows whether the server was restored from a backup.
 func (p State) Probing() bool { return p.phase == probing }
 
+// step is one step of a conversation: the next state, and the actions so far.
+type step struct {
+	State
+	todo []Action
+}
+
 // Step returns the next state and the actions for an input. The outcome of the last action is the
 // next input.
 func (p State) Step(in Input) (State, []Action) {
+	s := step{State: p}
+	s.take(in)
+	return s.State, s.todo
+}
+
+func (p *step) take(in Input) {
 	p.now, p.dice = in.At, in.Dice
 	switch in.Kind {
 	case Started:
@@ -163,49 +175,56 @@ func (p State) Step(in Input) (State, []Action) {
 		if !p.relist && p.relistAt.IsZero() {
 			p.position = in.Version
 		}
-		return p.begin()
+		p.begin()
 	case Answered:
-		return p.page(in)
+		p.page(in)
 	case Accepted:
-		return p.accept(in)
+		p.accept(in)
 	case Changed, Marked:
-		return p.event(in)
+		p.event(in)
 	case Stored:
-		return p.store(in)
+		p.store(in)
 	case Failed:
-		return p.fail(in.Err)
+		reactions[Classify(in.Err)][p.phase](p, in.Err)
 	case Ended:
-		return p.end(in.Err)
+		p.end(in.Err)
 	case Elapsed:
-		return p.elapse()
+		p.elapse()
 	}
-	return p, nil
 }
 
-// begin starts the next request: a list, a probe or a watch.
-func (p State) begin() (State, []Action) {
-	if p.position == "" || p.relist || p.relistDue() {
+// do adds actions.
+func (p *step) do(actions ...Action) { p.todo = append(p.todo, actions...) }
+
+// begin starts the next request: a list, a probe or a watch. The probe requests the newest version
+// of the server and the object that changed last, because the server may have been restored from a
+// snapshot during the silence.
+func (p *step) begin() {
+	switch {
+	case p.position == "" || p.relist || p.relistDue():
 		p.relist = true // until it is done
-		return p.obtain()
+		p.obtain()
+	case p.suspect || p.now.Sub(p.heard) >= Silence:
+		p.phase = probing
+		p.do(Action{Do: AskPage, Limit: 1})
+	default:
+		p.watch()
 	}
-	if p.suspect || p.now.Sub(p.heard) >= Silence {
-		return p.probe()
-	}
-	return p.watch()
 }
 
-func (p State) watch() (State, []Action) {
+func (p *step) watch() {
 	p.phase = opening
-	return p, []Action{{Do: AskWatch, Version: p.position}}
+	p.do(Action{Do: AskWatch, Version: p.position})
 }
 
 // obtain starts a watch-list or a list.
-func (p State) obtain() (State, []Action) {
+func (p *step) obtain() {
 	if !p.WatchLists || p.now.Before(p.streamsAt) {
-		return p.list()
+		p.list()
+		return
 	}
 	p.phase = asking
-	return p, []Action{{Do: Discard}, {Do: AskStream, Version: p.known()}}
+	p.do(Action{Do: Discard}, Action{Do: AskStream, Version: p.known()})
 }
 
 // known returns the oldest acceptable version of a list, so that the store never goes back in time.
@@ -218,15 +237,16 @@ func (p State) known() string {
 }
 
 // accept handles the server's acceptance of a watch.
-func (p State) accept(in Input) (State, []Action) {
+func (p *step) accept(in Input) {
 	p.watching = watching{opened: p.now, asked: in.Lasts, from: p.position}
 	p.failures.healthy(p.now)
 	if p.phase == asking {
 		p.phase, p.heard = streaming, p.now
-		return p, receiveOnly
+	} else {
+		p.phase = following
+		p.do(Action{Do: Latch})
 	}
-	p.phase = following
-	return p, []Action{{Do: Latch}, {Do: Receive}}
+	p.do(Action{Do: Receive})
 }
 
 // The actions for most inputs, allocated once.
@@ -237,7 +257,7 @@ var (
 )
 
 // event handles a change or a bookmark.
-func (p State) event(in Input) (State, []Action) {
+func (p *step) event(in Input) {
 	if p.phase == following || in.Added || in.Kind == Marked {
 		// A server without watch-lists opens a plain watch, which may deliver changes for ever. The
 		// first objects are complete when no more additions come.
@@ -245,7 +265,7 @@ func (p State) event(in Input) (State, []Action) {
 	}
 	switch {
 	case p.phase == following && in.Kind == Marked && behind(in.Version, p.position):
-		return p.relistNewest(ServerBehind)
+		relistNewest(p, ServerBehind)
 	case p.phase == following:
 		if in.Version != "" && in.Version != p.position {
 			// Objects of client-go's fake clientset have no version. position then stays, and the
@@ -254,70 +274,70 @@ func (p State) event(in Input) (State, []Action) {
 			p.watching.news = p.watching.news || in.Kind == Changed
 		}
 		p.phase = applying
-		return p, applyOnly
+		p.todo = applyOnly
 	case in.Kind == Changed:
-		return p, stageAndReceive
+		p.todo = stageAndReceive
 	case !in.Closing:
-		return p, receiveOnly
+		p.todo = receiveOnly
 	case in.Version == "":
-		return p.breakOff(NoResourceVersion)
+		breakOff(p, NoResourceVersion)
+	default:
+		p.phase = replaced
+		p.listing.first = in.Version
+		p.do(Action{Do: Replace, Version: in.Version})
 	}
-	p.phase = replaced
-	p.listing.first = in.Version
-	return p, []Action{{Do: Replace, Version: in.Version}}
 }
 
 // store handles the store's result for a change or a list.
-func (p State) store(in Input) (State, []Action) {
-	verdict := Judge(in.Err)
-	if err := in.Err; err != nil && verdict == Took {
-		in.Err = nil
-		p, next := p.store(in)
-		return p, append([]Action{{Do: Report, Err: err, Op: OpStore}}, next...)
-	}
-	if verdict == Broken {
+func (p *step) store(in Input) {
+	switch {
+	case in.Err != nil && !Rejected(in.Err):
 		// The store failed as a whole. Continuing would move its version past changes that it
 		// lacks.
-		p.relist = true
-		return p.trouble(in.Err)
-	}
-	if p.phase == applying {
+		relist(p, in.Err)
+	case p.phase != applying:
+		p.stored(in.Err)
+	case in.Err == nil:
+		p.phase, p.todo = following, receiveOnly
+	default:
 		p.phase = following
-		if in.Err == nil {
-			return p, receiveOnly
-		}
-		return p, []Action{p.reject(in.Err), {Do: Receive}}
+		p.reject(in.Err)
+		p.do(Action{Do: Receive})
 	}
+}
+
+// stored handles a list that the store has, except for the objects that err names.
+func (p *step) stored(err error) {
 	open := p.phase == replaced
-	actions := []Action{{Do: Latch}}
+	p.do(Action{Do: Latch})
 	p.relistAt = time.Time{}
-	if in.Err != nil {
-		actions = append(actions, p.reject(in.Err))
+	if err != nil {
+		p.reject(err)
 	} else {
 		p.rejections.healthy(p.now)
 	}
 	p.position, p.relist, p.unavailable, p.suspect = p.listing.first, false, false, false
 	p.listed, p.heard = p.now, p.now
-	if open {
-		p.phase, p.brokenStreams = following, 0
-		p.watching.news, p.watching.from = true, "" // the objects of a watch-list count as news
-		if !p.streamsAt.IsZero() {
-			p.streamsAt = time.Time{}
-			actions = append(actions, Action{Do: StreamsBack})
-		}
-		return p, append(actions, Action{Do: Receive})
+	if !open {
+		p.begin()
+		return
 	}
-	p, next := p.begin()
-	return p, append(actions, next...)
+	p.phase, p.brokenStreams = following, 0
+	p.watching.news, p.watching.from = true, "" // the objects of a watch-list count as news
+	if !p.streamsAt.IsZero() {
+		p.streamsAt = time.Time{}
+		p.do(Action{Do: StreamsBack})
+	}
+	p.do(Action{Do: Receive})
 }
 
 // reject records that the store rejected an object. The reflector fetches the object again with a
 // list, after a back-off.
-func (p *State) reject(err error) Action {
+func (p *step) reject(err error) {
 	if p.relistAt.IsZero() {
 		p.relistAt = p.now.Add(p.rejections.next(p.now, p.dice))
 	}
-	return Action{Do: ReportRejected, Err: err, Op: OpStore}
+	p.do(Action{Do: ReportRejected, Err: err, Op: OpStore})
 }
 
 func (p State) relistDue() bool { return !p.relistAt.IsZero() && !p.now.Before(p.relistAt) }
