@@ -18,7 +18,7 @@ func (r *run[T]) apply() protocol.Input {
 	last := &r.events[len(r.events)-1]
 	failure := r.newError(protocol.OpStore, last.ResourceVersion, err)
 	if len(r.events) == 1 && last.Type != watch.Bookmark && last.Rejection == nil && last.OutOfShard == 0 && failure.Key == (store.Key{}) && last.Object.GetName() != "" {
-		failure.Key = store.Key{Namespace: last.Object.GetNamespace(), Name: last.Object.GetName()}
+		failure.Key = keyOf(last.Object)
 	}
 	return protocol.Input{Kind: protocol.Stored, Err: failure}
 }

@@ -60,24 +60,22 @@ type WatchDone struct {
 func WithObserver(observer Observer) Option {
 	return optionFunc(func(o *options) {
 		if !source.IsNil(observer) {
-			o.observer = withObserver(o.observer, observer)
+			o.observers = append(o.observers, observer)
 		}
 	})
 }
 
-// observing collects data for an observer. Its methods do nothing without one.
+// observing collects data for the observers. Its methods do nothing without one.
 type observing struct {
-	observer Observer
-	list     ListDone
-	watch    WatchDone
-	listing  bool
-	watching bool
-	ended    error // the error that ended the watch
+	observers []Observer
+	list      *ListDone  // the current list; nil without one
+	watch     *WatchDone // the current watch; nil without one
+	ended     error      // the error that ended the watch
 }
 
 func (o *observing) beginList(name string, streamed bool) {
-	if o.observer != nil {
-		o.list, o.listing = ListDone{Reflector: name, Began: time.Now(), Streamed: streamed}, true
+	if len(o.observers) > 0 {
+		o.list = &ListDone{Reflector: name, Began: time.Now(), Streamed: streamed}
 	}
 }
 
@@ -90,17 +88,20 @@ func (o *observing) failList(run context.Context, err error) {
 }
 
 func (o *observing) endList(objects int, err error) {
-	if !o.listing {
+	list := o.list
+	if list == nil {
 		return
 	}
-	o.listing = false
-	o.list.Objects, o.list.Err, o.list.Took = objects, err, time.Since(o.list.Began)
-	o.observer.Listed(o.list)
+	o.list = nil
+	list.Objects, list.Err, list.Took = objects, err, time.Since(list.Began)
+	for _, observer := range o.observers {
+		observer.Listed(*list)
+	}
 }
 
 func (o *observing) beginWatch(name string) {
-	if o.observer != nil {
-		o.watch, o.watching, o.ended = WatchDone{Reflector: name, Began: time.Now()}, true, nil
+	if len(o.observers) > 0 {
+		o.watch, o.ended = &WatchDone{Reflector: name, Began: time.Now()}, nil
 	}
 }
 
@@ -119,7 +120,7 @@ func received[T Object](o *observing, in protocol.Input, events []source.Event[T
 // decided records the error for which the protocol closes a watch or aborts a list. A watch keeps
 // an earlier error of its own. wrap makes the error that the observer receives.
 func (o *observing) decided(todo []protocol.Action, wrap func(protocol.Action) error) {
-	if o.observer == nil {
+	if len(o.observers) == 0 {
 		return
 	}
 	why := slices.IndexFunc(todo, func(a protocol.Action) bool { return a.Err != nil })
@@ -128,9 +129,9 @@ func (o *observing) decided(todo []protocol.Action, wrap func(protocol.Action) e
 	}
 	closes := slices.ContainsFunc(todo, func(a protocol.Action) bool { return a.Do == protocol.StopWatch })
 	switch {
-	case o.watching && closes && o.ended == nil:
+	case o.watch != nil && closes && o.ended == nil:
 		o.ended = wrap(todo[why])
-	case o.listing && !o.watching && todo[why].Do == protocol.Wait:
+	case o.list != nil && o.watch == nil && todo[why].Do == protocol.Wait:
 		o.endList(0, wrap(todo[why]))
 	}
 }
@@ -139,10 +140,12 @@ func (o *observing) endWatch() {
 	if o.ended != nil {
 		o.endList(0, o.ended) // an incomplete watch-list
 	}
-	o.listing = false
-	if o.watching {
-		o.watching = false
-		o.watch.Err, o.watch.Lasted = o.ended, time.Since(o.watch.Began)
-		o.observer.Watched(o.watch)
+	o.list = nil
+	if watch := o.watch; watch != nil {
+		o.watch = nil
+		watch.Err, watch.Lasted = o.ended, time.Since(watch.Began)
+		for _, observer := range o.observers {
+			observer.Watched(*watch)
+		}
 	}
 }

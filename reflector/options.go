@@ -30,8 +30,8 @@ type options struct {
 	shards        *source.Shards  // nil selects everything
 	errorHandler  func(context.Context, error)
 	retry         func(error) bool
-	observer      Observer // may be nil
-	err           error    // joined errors of invalid options
+	observers     []Observer
+	err           error // joined errors of invalid options
 }
 
 type optionFunc func(*options)

@@ -21,23 +21,33 @@ func (r *run[T]) receive(ctx context.Context) protocol.Input {
 		if len(r.pending) > 0 {
 			return r.takePending()
 		}
-		events, err := r.stream.Next(ctx, r.alarm.at(r.protocol.Alarm()))
+		events, err := r.stream.Next(ctx, r.wake())
 		switch {
 		case err == stream.ErrAwake:
-			r.alarm.rang()
-			if !time.Now().Before(r.protocol.Alarm()) {
-				return protocol.Input{Kind: protocol.Elapsed}
-			}
+			r.due = time.Time{}
+			return protocol.Input{Kind: protocol.Elapsed}
 		case err == io.EOF:
 			return protocol.Input{Kind: protocol.Ended}
 		case err == nil:
 			if len(events) == 0 || !events[0].Cut && protocol.Classify(events[0].Err) != protocol.Unreadable {
 				r.status.contact() // otherwise the connection failed
 			}
+			for i := range events {
+				events[i].Filter(r.shards)
+			}
 			r.pending = events
 		}
 	}
 	return protocol.Input{}
+}
+
+// wake returns a channel that delivers a value at the protocol's alarm, which seldom changes.
+func (r *run[T]) wake() <-chan time.Time {
+	if due := r.protocol.Alarm(); due != r.due {
+		r.due = due
+		r.alarm.Reset(time.Until(due))
+	}
+	return r.alarm.C
 }
 
 // takePending takes the pending changes up to the first event of another kind, or that event alone.

@@ -34,11 +34,7 @@ type KubernetesResourceReflector[T Object] struct {
 // New returns a reflector that fills a store from a client. The reflector does nothing until Run is
 // called. Run also reports a nil client or store.
 func New[T Object, L any](client Client[T, L], s store.Store[T], opts ...Option) *KubernetesResourceReflector[T] {
-	return newReflector(source.Of(client), s, opts)
-}
-
-func newReflector[T Object](from source.Source[T], s store.Store[T], opts []Option) *KubernetesResourceReflector[T] {
-	o := newOptions(reflect.TypeFor[T]().String(), opts)
+	from, o := source.Of(client), newOptions(reflect.TypeFor[T]().String(), opts)
 	of := from.About()
 	return &KubernetesResourceReflector[T]{
 		options: o,
@@ -75,23 +71,18 @@ func (r *KubernetesResourceReflector[T]) Run(ctx context.Context) error {
 	end := func() {}
 	if session, ok := r.source.(source.Session); ok {
 		var err error
-		if end, err = session.Begin(r.session(ctx)); err != nil {
+		if end, err = session.Begin(source.Run{
+			Reflector: r, Name: r.name, ResourceVersion: r.store.ResourceVersion(), WatchLists: r.protocol.WatchLists,
+			Report: func(err error) { r.report(ctx, r.newError("record", "", err)) },
+		}); err != nil {
 			return err
 		}
 	}
-	defer r.status.stop()
+	defer r.status.enter(Stopped)
 	defer end()
-	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observer: r.observer}}
+	work := &run[T]{KubernetesResourceReflector: r, observing: observing{observers: r.observers}}
 	defer work.close()
 	return work.loop(ctx)
-}
-
-// session describes this run for a source that records it.
-func (r *KubernetesResourceReflector[T]) session(ctx context.Context) source.Run {
-	return source.Run{
-		Reflector: r, Name: r.name, ResourceVersion: r.store.ResourceVersion(), WatchLists: r.protocol.WatchLists,
-		Report: func(err error) { r.report(ctx, r.newError("record", "", err)) },
-	}
 }
 
 // State returns the current state of the reflector.

@@ -61,7 +61,7 @@ func TestDeletionWithinAWatchListIsNoRestore(t *testing.T) {
 func TestProbeOfAnUndecodableObjectFindsIt(t *testing.T) {
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, nil)}
 	r.protocol, _ = r.protocol.Step(protocol.Input{Kind: protocol.Started, Version: "5"})
-	r.witness.set("ns", "x", "u", "5", false)
+	r.witness.set(store.Key{Namespace: "ns", Name: "x"}, store.Version{UID: "u", ResourceVersion: "5"}, false)
 	assert.True(t, r.contradicted(source.Page[*corev1.ConfigMap]{ResourceVersion: "5"}))
 	assert.False(t, r.contradicted(source.Page[*corev1.ConfigMap]{ResourceVersion: "5", Rejections: []store.Rejection{{}}}))
 	assert.False(t, r.contradicted(source.Page[*corev1.ConfigMap]{ResourceVersion: "5", Continue: "more"}))

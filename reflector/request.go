@@ -35,7 +35,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	case a.Next != "" && r.staging.over != nil:
 		return r.endList(ctx, a.Version)
 	case a.Next == "":
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = Listing, 0, time.Time{} })
+		r.status.enter(Listing)
 		r.observing.beginList(r.name, false)
 		r.evidence.anew()
 	}
@@ -74,7 +74,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 // askProbe requests the object that changed last, at the newest version of the server: see
 // reflector-R6.
 func (r *run[T]) askProbe(ctx context.Context, a protocol.Action) protocol.Input {
-	r.opens()
+	r.status.enter(Opening)
 	limited, cancel := context.WithTimeoutCause(ctx, openTimeout, protocol.NoAnswer)
 	defer cancel()
 	opts := r.pageOptions(a)
@@ -124,9 +124,9 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 		all := true
 		opts.SendInitialEvents = &all
 		opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = Listing, 0, time.Time{} })
+		r.status.enter(Listing)
 	} else {
-		r.opens()
+		r.status.enter(Opening)
 	}
 	limited, cancel := context.WithCancelCause(ctx)
 	unanswered := time.AfterFunc(openTimeout, func() { cancel(protocol.NoAnswer) })
@@ -157,13 +157,6 @@ func withCause(ctx context.Context, err error) error {
 		return &ProtocolError{Reason: string(protocol.NoAnswer), Err: err}
 	}
 	return err
-}
-
-// opens sets the phase to Opening until the server accepts the next watch.
-func (r *run[T]) opens() {
-	if r.status.get().Phase != Opening {
-		r.status.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = Opening, 0, time.Time{} })
-	}
 }
 
 // watches sets the phase to Watching. The error of rejected objects stays in the state.

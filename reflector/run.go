@@ -12,6 +12,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"go.uber.org/zap"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // run is one call of Run. It executes the protocol's actions and returns their outcomes to the
@@ -28,9 +29,11 @@ type run[T Object] struct {
 	events      []source.Event[T] // the events of the last input: changes, or a single event of any type
 	batch       store.Batch[T]    // of events; empty between commits
 	batching    bool              // the store is a BatchStore
-	alarm       alarm
-	// rejections bounds the reports of rejected objects.
-	rejections reportRate
+	alarm       *time.Timer       // fires at due
+	due         time.Time         // zero after alarm fired
+	// rejections bounds the rate of reported rejections: a server may send thousands of undecodable
+	// objects a second. State still has the last rejection.
+	rejections flowcontrol.PassiveRateLimiter
 
 	evidence evidence // of whether the server filters by shard
 	sharding Sharding // as in the state
@@ -39,8 +42,15 @@ type run[T Object] struct {
 	witness   witness
 }
 
+// reportBurst is the number of rejections that may be reported at once. After that, the reflector
+// may report one more every second.
+const reportBurst = 10
+
 // loop runs until ctx ends or a failure is final.
 func (r *run[T]) loop(ctx context.Context) error {
+	r.alarm = time.NewTimer(0)
+	defer r.alarm.Stop()
+	r.rejections = flowcontrol.NewTokenBucketPassiveRateLimiter(1, reportBurst)
 	r.batch, r.batching = decorate.Begin(r.store, false)
 	version := r.store.ResourceVersion()
 	r.staging.to = r.store
@@ -75,7 +85,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		return r.askWatch(ctx, a), nil
 	case protocol.Receive:
 		in := r.receive(ctx)
-		if r.observing.watching && ctx.Err() == nil {
+		if r.observing.watch != nil && ctx.Err() == nil {
 			received(&r.observing, in, r.events)
 		}
 		return in, nil
@@ -90,7 +100,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	case protocol.Wait:
 		return r.wait(ctx, a)
 	case protocol.Delay:
-		r.opens()
+		r.status.enter(Opening)
 		pause(ctx, a.Pause)
 		return protocol.Input{Kind: protocol.Elapsed}, nil
 	case protocol.Discard:
@@ -117,7 +127,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		r.status.set(func(s *State) { s.WatchListErr = nil })
 	case protocol.ReportRejected:
 		r.rejected = a.Err
-		if r.rejections.due(time.Now()) {
+		if r.rejections.TryAccept() {
 			r.report(ctx, a.Err)
 		}
 		r.status.set(func(s *State) { s.Err = a.Err })
@@ -207,12 +217,8 @@ func (r *KubernetesResourceReflector[T]) report(ctx context.Context, err error) 
 		}
 	}
 	r.logger.Warn("reflecting failed", append(fields, zap.String("resourceVersion", version))...)
-	r.tellHook(ctx, err)
-}
-
-// tellHook calls the error handler. A panic in the hook must not end the reflector.
-func (r *KubernetesResourceReflector[T]) tellHook(ctx context.Context, err error) {
 	defer func() {
+		// A panic in the error handler must not end the reflector.
 		if value := recover(); value != nil {
 			r.logger.Error("error handler panicked", zap.Any("panic", value), zap.Stack("stack"))
 		}
@@ -222,7 +228,6 @@ func (r *KubernetesResourceReflector[T]) tellHook(ctx context.Context, err error
 
 // close ends the watch and waits for its end.
 func (r *run[T]) close() {
-	r.alarm.stop()
 	unhandled := len(r.events) + len(r.pending)
 	r.pending, r.events = nil, nil
 	if r.stream == nil {

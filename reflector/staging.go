@@ -86,7 +86,7 @@ func (s *staging[T]) keep(p source.Page[T]) {
 func (s *staging[T]) take(e *source.Event[T]) {
 	s.hold(e.Held)
 	if e.Rejection != nil || e.Left != nil || e.Type == watch.Deleted {
-		s.newest.clear() // the event may be about the same object
+		s.newest = witness{} // the event may be about the same object
 	}
 	if w, ok := writeOf(e); ok {
 		s.write(w)

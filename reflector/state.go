@@ -89,9 +89,11 @@ func (s *status) set(change func(*State)) {
 	}
 }
 
-// stop records that Run has returned. Err keeps the last failure.
-func (s *status) stop() {
-	s.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = Stopped, 0, time.Time{} })
+// enter begins a phase other than BackingOff. Err keeps the last failure.
+func (s *status) enter(phase Phase) {
+	if s.get().Phase != phase {
+		s.set(func(s *State) { s.Phase, s.Attempt, s.NextRetry = phase, 0, time.Time{} })
+	}
 }
 
 // contact records that the server has just sent something.

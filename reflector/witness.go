@@ -4,55 +4,49 @@ import (
 	"slices"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
+	"github.com/kubereflector/kubereflector/store"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 // witness is the object that changed last, as the server sent it. A server that is restored from a
-// snapshot loses that change first and reuses its version. The fields are byte copies: a string
-// could keep the memory of a deleted object in use.
+// snapshot loses that change first and reuses its version.
 type witness struct {
-	namespace, name, uid, version []byte
-	deleted                       bool
+	key     store.Key // without a name if the object is not known
+	version store.Version
+	deleted bool
 }
 
-func (w *witness) set(namespace, name, uid, version string, deleted bool) {
-	if _, ok := source.RevisionOf(version); !ok || name == "" {
-		w.clear()
+func (w *witness) set(key store.Key, version store.Version, deleted bool) {
+	if _, ok := source.RevisionOf(version.ResourceVersion); !ok || key.Name == "" {
+		*w = witness{}
 		return
 	}
-	w.namespace, w.name = append(w.namespace[:0], namespace...), append(w.name[:0], name...)
-	w.uid, w.version = append(w.uid[:0], uid...), append(w.version[:0], version...)
-	w.deleted = deleted
+	*w = witness{key, version, deleted}
 }
 
-func (w *witness) clear() { w.name = w.name[:0] }
-
 func (w *witness) note(object metav1.Object, deleted bool) {
-	w.set(object.GetNamespace(), object.GetName(), string(object.GetUID()), object.GetResourceVersion(), deleted)
+	w.set(keyOf(object), store.VersionOf(object), deleted)
 }
 
 // list records an object of a list if no earlier object of the list is newer.
 func (w *witness) list(object metav1.Object) {
-	version := object.GetResourceVersion()
-	if len(w.name) == 0 || len(version) > len(w.version) || len(version) == len(w.version) && version > string(w.version) {
+	version, newest := object.GetResourceVersion(), w.version.ResourceVersion
+	if w.key.Name == "" || len(version) > len(newest) || len(version) == len(newest) && version > newest {
 		w.note(object, false)
 	}
 }
 
-// exists reports whether the last change left an object.
-func (w *witness) exists() bool { return len(w.name) > 0 && !w.deleted }
-
 // selector adds the object to a field selector. The API server then reads a single key, also in a
 // request for all namespaces.
 func (w *witness) selector(own string) string {
-	if len(w.name) == 0 {
+	if w.key.Name == "" {
 		return own
 	}
-	only := fields.Set{"metadata.name": string(w.name)}
-	if len(w.namespace) > 0 {
-		only["metadata.namespace"] = string(w.namespace)
+	only := fields.Set{"metadata.name": w.key.Name}
+	if w.key.Namespace != "" {
+		only["metadata.namespace"] = w.key.Namespace
 	}
 	if own != "" {
 		own += ","
@@ -63,27 +57,28 @@ func (w *witness) selector(own string) string {
 // contradicts reports whether a listed object proves that the server lost the last change. It
 // ignores objects newer than position.
 func (w *witness) contradicts(object metav1.Object, position string) bool {
-	if len(w.name) == 0 || object.GetName() != string(w.name) || object.GetNamespace() != string(w.namespace) {
-		return false
-	}
 	at, ok := source.RevisionOf(object.GetResourceVersion())
 	until, known := source.RevisionOf(position)
-	if !ok || !known || at > until {
-		return false
-	}
-	return w.deleted || string(object.GetUID()) != string(w.uid) || object.GetResourceVersion() != string(w.version)
+	return w.key == keyOf(object) && ok && known && at <= until && (w.deleted || store.VersionOf(object) != w.version)
 }
 
 // contradicted reports whether the answer to a probe contradicts the last change. A replay uses the
 // recorded result, because the last change may belong to another shard.
 func (r *run[T]) contradicted(p source.Page[T]) bool {
-	if r.protocol.Replayed {
+	switch position := r.protocol.Position(); {
+	case r.protocol.Replayed:
 		return p.Conflict
-	}
-	if len(p.Items)+len(p.Rejections) == 0 && p.Continue == "" && p.ResourceVersion == r.protocol.Position() && r.witness.exists() {
+	case r.witness.key.Name == "":
+		return false
+	case len(p.Items)+len(p.Rejections) == 0 && p.Continue == "" && p.ResourceVersion == position && !r.witness.deleted:
 		return true // the server can only have deleted it later
+	default:
+		return slices.ContainsFunc(p.Items, func(object T) bool { return r.witness.contradicts(object, position) })
 	}
-	return slices.ContainsFunc(p.Items, func(object T) bool { return r.witness.contradicts(object, r.protocol.Position()) })
+}
+
+func keyOf(object metav1.Object) store.Key {
+	return store.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // witnessed records the last object of the last events.
@@ -92,11 +87,10 @@ func (r *run[T]) witnessed() {
 		switch e := &r.events[i]; {
 		case e.Type == watch.Bookmark:
 		case e.Left != nil:
-			r.witness.clear()
+			r.witness = witness{}
 			return
 		case e.Rejection != nil:
-			bad := e.Rejection
-			r.witness.set(bad.Key.Namespace, bad.Key.Name, string(bad.Version.UID), bad.Version.ResourceVersion, e.Type == watch.Deleted)
+			r.witness.set(e.Rejection.Key, e.Rejection.Version, e.Type == watch.Deleted)
 			return
 		case e.OutOfShard == 0 && e.Held == nil:
 			r.witness.note(e.Object, e.Type == watch.Deleted)
