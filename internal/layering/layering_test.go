@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"internal/masking": {},
 
 	"reflector/mapper": {},
-	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch"},
+	"reflector/client": {"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source", "reflector/client/internal/sharedwatch"},
 	"reflector/record": {"store", "reflector", "reflector/client", "internal/wire", "internal/wire/decode"},
 	"controller/reconcile": {
 		"store", "eventqueue", "reflector", "informer", "controller", "controller/internal/failure", "internal/wire", "internal/wire/decode",
@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"controller/recorder": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 	"controller/write": {
 		"store", "internal/wire", "internal/wire/decode", "internal/wire/stream",
-		"reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch",
+		"reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/client/internal/sharedwatch",
 	},
 	"controller/manager": {
 		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "controller", "controller/internal/failure", "controller/reconcile", "controller/leader",
@@ -59,10 +59,10 @@ func init() {
 	allowed["reflector/internal/protocol"] = []string{"store"}
 	allowed["internal/wire/stream"] = []string{"store", "internal/wire", "internal/wire/decode"}
 	allowed["reflector/internal/source"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream"}
-	allowed["reflector/internal/sharedwatch"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source"}
+	allowed["reflector/client/internal/sharedwatch"] = []string{"store", "internal/wire", "internal/wire/decode", "internal/wire/stream", "reflector/internal/protocol", "reflector/internal/source"}
 	for name, below := range allowed {
 		if name == "reflector" || slices.Contains(below, "reflector") {
-			below = append(below, "store/decorate", "internal/wire/stream", "reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/internal/sharedwatch")
+			below = append(below, "store/decorate", "internal/wire/stream", "reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/client/internal/sharedwatch")
 			allowed[name] = below
 		}
 		// Packages with informers have guards.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
-	"github.com/kubereflector/kubereflector/reflector/internal/sharedwatch"
+	"github.com/kubereflector/kubereflector/reflector/client/internal/sharedwatch"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,9 +46,9 @@ func SharedWatch[T source.Object, L any](client source.Client[T, L]) source.Clie
 	c.source.Source = source.Of(client)
 	from, ok := c.source.Source.(upstreams[T])
 	if plain, is := c.source.Source.(*source.ClientSource[T, L]); is {
-		from, ok = clientUpstreams[T, L]{plain}, true
+		from, ok = clientUpstreams[T, L]{plain}, reflect.TypeFor[T]().Implements(reflect.TypeFor[runtime.Object]()) // for a watch.Event
 	}
-	if ok && from.shareable() {
+	if ok {
 		c.source.from, c.source.shared = from, sharedwatch.NewMultiplexer(from.upstream)
 	}
 	return c
@@ -77,8 +77,6 @@ func (c *sharedClient[T, L]) Source(self any) source.Source[T] {
 
 // upstreams is a source whose watches can be shared.
 type upstreams[T source.Object] interface {
-	// shareable reports whether several reflectors can read one watch.
-	shareable() bool
 	// upstream opens a watch.
 	upstream(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error)
 	// share returns a stream of the events of a member.
@@ -119,28 +117,13 @@ func (s *sharedSource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w 
 	return s.from.share(ctx, cancel, m, opts, w), nil
 }
 
-// ending is an Upstream that calls cancel when it is closed.
-type ending struct {
-	sharedwatch.Upstream
-	cancel context.CancelFunc
-}
-
-func (e ending) Close() {
-	e.cancel()
-	e.Upstream.Close()
-}
-
-func (s resourceSource[T]) shareable() bool { return true }
-
 func (s resourceSource[T]) upstream(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
 	opts.Watch = true
-	ctx, cancel := context.WithCancel(ctx)
 	a, err := s.open(ctx, &opts)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	return ending{responseUpstream{s.reader().Frames(a)}, cancel}, nil
+	return responseUpstream{s.reader().Frames(a)}, nil
 }
 
 func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, opts metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
@@ -150,7 +133,7 @@ func (s resourceSource[T]) share(ctx context.Context, cancel context.CancelFunc,
 // responseUpstream shares the frames of a response.
 type responseUpstream struct{ *stream.ResponseFrames }
 
-func (u responseUpstream) Next(ctx context.Context) (sharedwatch.Batch, error) {
+func (u responseUpstream) Next(ctx context.Context, _ <-chan time.Time) (sharedwatch.Batch, error) {
 	frames, _, err := u.ResponseFrames.Next(ctx)
 	return sharedwatch.Batch{Frames: frames}, err
 }
@@ -161,7 +144,7 @@ func (u responseUpstream) Response() any { return u.ResponseFrames.Response() }
 type memberFrames struct{ *sharedwatch.Member }
 
 func (f memberFrames) Next(ctx context.Context) (*wire.Batch, stream.Others, error) {
-	came, err := f.Member.Next(ctx)
+	came, err := f.Member.Next(ctx, nil)
 	return came.Frames, others(came), err
 }
 
@@ -173,78 +156,48 @@ func others(of sharedwatch.Batch) stream.Others {
 // clientUpstreams shares the watches of a client that decodes the objects.
 type clientUpstreams[T source.Object, L any] struct{ *source.ClientSource[T, L] }
 
-// shareable returns false if T is no runtime.Object: a watch.Event cannot hold such an object.
-func (s clientUpstreams[T, L]) shareable() bool {
-	return reflect.TypeFor[T]().Implements(reflect.TypeFor[runtime.Object]())
-}
-
 func (s clientUpstreams[T, L]) upstream(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
-	ctx, cancel := context.WithCancel(ctx)
 	w, err := s.Open(ctx, opts)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	return ending{&sharedwatch.ClientEvents{Watch: w}, cancel}, nil
+	return &sharedwatch.ClientEvents{Watch: w}, nil
 }
 
-func (s clientUpstreams[T, L]) share(ctx context.Context, cancel context.CancelFunc, m *sharedwatch.Member, _ metav1.ListOptions, w source.Wants[T]) source.Stream[T] {
-	open := &memberStream[T]{member: m, batches: make(chan []source.Event[T]), cancel: cancel}
-	go open.run(ctx)
-	return source.FilterStream[T](open, w.Shards)
+func (s clientUpstreams[T, L]) share(_ context.Context, cancel context.CancelFunc, m *sharedwatch.Member, _ metav1.ListOptions, _ source.Wants[T]) source.Stream[T] {
+	return memberStream[T]{m, cancel}
 }
 
 // memberStream is the stream of a member whose client decodes the objects.
 type memberStream[T source.Object] struct {
-	member  *sharedwatch.Member
-	batches chan []source.Event[T]
-	cancel  context.CancelFunc
+	member *sharedwatch.Member
+	cancel context.CancelFunc
 }
 
-func (s *memberStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]source.Event[T], error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-wake:
-		return nil, stream.ErrAwake
-	case events, open := <-s.batches:
-		if !open {
-			return nil, io.EOF
-		}
-		return events, nil
+func (s memberStream[T]) Next(ctx context.Context, wake <-chan time.Time) (events []source.Event[T], err error) {
+	came, err := s.member.Next(ctx, wake)
+	if err != nil && err != stream.ErrAwake && ctx.Err() == nil {
+		return nil, io.EOF
 	}
+	for _, e := range came.Events {
+		events = append(events, source.ReadEvent[T](e))
+	}
+	if e, ok := stream.OthersEvent[T](others(came)); ok {
+		events = append(events, e)
+	}
+	return events, err
 }
 
-func (s *memberStream[T]) Live() {
+func (s memberStream[T]) Live() {
 	// The client decodes all objects.
 }
 
-func (s *memberStream[T]) Close() error {
+func (s memberStream[T]) Close() error {
 	s.cancel()
-	return stream.Drain(s.batches)
-}
-
-func (s *memberStream[T]) run(ctx context.Context) {
-	defer close(s.batches)
-	defer s.member.Close()
-	for {
-		came, err := s.member.Next(ctx)
-		var events []source.Event[T]
-		for _, e := range came.Events {
-			events = append(events, source.ReadEvent[T](e))
-		}
-		if e, ok := stream.OthersEvent[T](others(came)); ok {
-			events = append(events, e)
-		}
-		if len(events) > 0 {
-			select {
-			case s.batches <- events:
-			case <-ctx.Done():
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.member.Close()
+	}()
+	return stream.Drain(closed)
 }

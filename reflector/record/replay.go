@@ -333,12 +333,12 @@ func (s replaySource[T]) List(ctx context.Context, opts metav1.ListOptions, w so
 	return p, err
 }
 
-func (s replaySource[T]) Watch(ctx context.Context, opts metav1.ListOptions, w source.Wants[T]) (source.Stream[T], error) {
+func (s replaySource[T]) Watch(ctx context.Context, opts metav1.ListOptions, _ source.Wants[T]) (source.Stream[T], error) {
 	open, err := s.Replay.watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	return source.FilterStream[T](open, w.Shards), nil
+	return open, nil
 }
 
 func (s replaySource[T]) About() source.About {

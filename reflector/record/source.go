@@ -137,7 +137,7 @@ func (r *recorded[T]) Watch(ctx context.Context, opts metav1.ListOptions, w sour
 		return nil, err
 	}
 	r.add(frame{Kind: frameOpened})
-	return &recordedStream[T]{Stream: open, of: r}, nil
+	return &recordedStream[T]{Stream: open, of: r, shards: w.Shards}, nil
 }
 
 // failed records the failure of a request, unless the run has ended.
@@ -174,7 +174,8 @@ func (r *recorded[T]) page(p source.Page[T]) {
 // recordedStream records the events of a watch.
 type recordedStream[T source.Object] struct {
 	source.Stream[T]
-	of *recorded[T]
+	of     *recorded[T]
+	shards *source.Shards // of the reflector, so that the objects of others are not recorded
 	// frames are events that the reflector may not have handled yet. If its run ends before it
 	// handles them, they are not recorded.
 	frames []frame
@@ -191,6 +192,9 @@ func (s *recordedStream[T]) Next(ctx context.Context, wake <-chan time.Time) ([]
 	case err == io.EOF:
 		s.of.add(frame{Kind: frameEnded})
 	case err == nil:
+		for i := range events {
+			events[i].Filter(s.shards)
+		}
 		s.frames = s.of.received(events)
 	}
 	return events, err

@@ -25,7 +25,8 @@ type Source[T Object] interface {
 	// Check returns an error if the source cannot work.
 	Check() error
 	About() About
-	// List and Watch may leave out objects that the reflector does not want.
+	// List and Watch may leave out objects that the reflector does not want. The reflector itself
+	// leaves out the events of other shards.
 	List(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Page[T], error)
 	Watch(ctx context.Context, opts metav1.ListOptions, w Wants[T]) (Stream[T], error)
 }
@@ -130,17 +131,17 @@ type probeKey struct{}
 // IsProbe reports whether a list is a probe.
 func IsProbe(ctx context.Context) bool { return ctx.Value(probeKey{}) != nil }
 
-func (s *ClientSource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, wanted Wants[T]) (Stream[T], error) {
+func (s *ClientSource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions, _ Wants[T]) (Stream[T], error) {
 	w, err := s.Open(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
 	if of, ok := w.(interface{ Stream(self any) Stream[T] }); ok {
 		if own := of.Stream(w); own != nil {
-			return FilterStream(own, wanted.Shards), nil
+			return own, nil
 		}
 	}
-	return FilterStream[T](&ClientStream[T]{Watch: w}, wanted.Shards), nil
+	return &ClientStream[T]{Watch: w}, nil
 }
 
 func (s *ClientSource[T, L]) Open(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {

@@ -76,25 +76,3 @@ func (s *ClientStream[T]) Close() error {
 	s.Watch.Stop()
 	return stream.Drain(s.Watch.ResultChan())
 }
-
-// filtered is a stream that replaces the events of objects outside some shards.
-type filtered[T Object] struct {
-	Stream[T]
-	shards *Shards
-}
-
-// FilterStream returns a stream that replaces the events of objects outside the shards.
-func FilterStream[T Object](s Stream[T], shards *Shards) Stream[T] {
-	if shards == nil {
-		return s
-	}
-	return filtered[T]{s, shards}
-}
-
-func (s filtered[T]) Next(ctx context.Context, wake <-chan time.Time) ([]Event[T], error) {
-	events, err := s.Stream.Next(ctx, wake)
-	for i := range events {
-		events[i].Filter(s.shards)
-	}
-	return events, err
-}

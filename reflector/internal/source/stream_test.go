@@ -57,7 +57,7 @@ func TestClientStreamOfAWatchThatDoesNotEnd(t *testing.T) {
 	})
 }
 
-func TestFilterStreamReplacesObjectsOfOtherShards(t *testing.T) {
+func TestFilterReplacesObjectsOfOtherShards(t *testing.T) {
 	from := watch.NewFakeWithChanSize(4, false)
 	object := configMap("a")
 	from.Add(object)
@@ -68,8 +68,11 @@ func TestFilterStreamReplacesObjectsOfOtherShards(t *testing.T) {
 		if shards.Has(object) {
 			continue
 		}
-		events, err := FilterStream[*corev1.ConfigMap](&ClientStream[*corev1.ConfigMap]{Watch: from}, shards).Next(t.Context(), nil)
+		events, err := (&ClientStream[*corev1.ConfigMap]{Watch: from}).Next(t.Context(), nil)
 		require.NoError(t, err)
+		for i := range events {
+			events[i].Filter(shards)
+		}
 		require.Len(t, events, 3, "shard %d", i)
 		assert.Equal(t, []int{1, 0, 1}, []int{events[0].OutOfShard, events[1].OutOfShard, events[2].OutOfShard})
 		assert.Equal(t, "1", events[0].ResourceVersion, "the version still counts")

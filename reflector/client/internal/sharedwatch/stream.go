@@ -113,7 +113,7 @@ func (s *sharedStream) answer(source Upstream, err error) {
 // read delivers data until the watch ends, and returns the reason.
 func (s *sharedStream) read(ctx context.Context) error {
 	for {
-		came, err := s.source.Next(ctx)
+		came, err := s.source.Next(ctx, nil)
 		if err != nil {
 			return err
 		}

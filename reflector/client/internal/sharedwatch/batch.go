@@ -3,6 +3,7 @@ package sharedwatch
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
@@ -27,8 +28,9 @@ type Batch struct {
 
 // Upstream is an open watch whose events are not yet split by shard.
 type Upstream interface {
-	// Next waits for more. It returns io.EOF when there is no more.
-	Next(ctx context.Context) (Batch, error)
+	// Next waits for more. It returns io.EOF when there is no more. If a client decodes the events,
+	// it returns stream.ErrAwake if wake delivers a value first.
+	Next(ctx context.Context, wake <-chan time.Time) (Batch, error)
 	// Response returns the response that the frames come from, for errors that quote it. It returns
 	// nil if a client decodes the events.
 	Response() any
@@ -41,8 +43,10 @@ type ClientEvents struct {
 	one   [1]watch.Event // the last event
 }
 
-func (c *ClientEvents) Next(ctx context.Context) (Batch, error) {
+func (c *ClientEvents) Next(ctx context.Context, wake <-chan time.Time) (Batch, error) {
 	select {
+	case <-wake:
+		return Batch{}, stream.ErrAwake
 	case e, open := <-c.Watch.ResultChan():
 		if !open {
 			return Batch{}, io.EOF

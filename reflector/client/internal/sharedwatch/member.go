@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/internal/wire"
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,12 +64,12 @@ func (m *Member) Answer() any {
 	return m.stream.source.Response()
 }
 
-// Next waits for the next batch. It returns io.EOF at the end.
-func (m *Member) Next(ctx context.Context) (Batch, error) {
+// Next waits for the next batch, as an [Upstream] does.
+func (m *Member) Next(ctx context.Context, wake <-chan time.Time) (Batch, error) {
 	if m.own == nil {
-		return m.take(ctx)
+		return m.take(ctx, wake)
 	}
-	came, err := m.own.Next(ctx)
+	came, err := m.own.Next(ctx, wake)
 	if err != nil {
 		return came, err
 	}
@@ -155,7 +156,7 @@ func (m *Member) skipLocked() {
 }
 
 // take waits for the next batch in the inbox.
-func (m *Member) take(ctx context.Context) (Batch, error) {
+func (m *Member) take(ctx context.Context, wake <-chan time.Time) (Batch, error) {
 	for {
 		m.multiplexer.mu.Lock()
 		s := m.stream
@@ -178,6 +179,8 @@ func (m *Member) take(ctx context.Context) (Batch, error) {
 		}
 		select {
 		case <-m.wake:
+		case <-wake:
+			return Batch{}, stream.ErrAwake
 		case <-ctx.Done():
 			return Batch{}, ctx.Err()
 		}

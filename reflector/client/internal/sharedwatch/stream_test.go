@@ -64,7 +64,7 @@ func TestHandingOutCostsNoMemory(t *testing.T) {
 		for _, m := range members {
 			frames := 0
 			for len(m.inbox) > 0 {
-				got, err := m.take(t.Context())
+				got, err := m.take(t.Context(), nil)
 				require.NoError(t, err)
 				if got.Frames != nil {
 					frames += len(got.Frames.Frames)
@@ -95,7 +95,7 @@ func TestWhatWasKeptIsSkippedUpToWhereSomebodyIs(t *testing.T) {
 	var versions []source.Revision
 	passed := 0
 	for len(late.inbox) > 0 {
-		got, err := late.take(t.Context())
+		got, err := late.take(t.Context(), nil)
 		require.NoError(t, err)
 		for i := range got.Size() {
 			n := got.notice(i, store.ByUID)
@@ -126,7 +126,7 @@ func TestWhoDoesNotCatchUpBeginsAnew(t *testing.T) {
 		_, err := stream.deliver(t.Context(), &came)
 		require.NoError(t, err)
 		for len(members[1].inbox) > 0 {
-			_, err = members[1].take(t.Context())
+			_, err = members[1].take(t.Context(), nil)
 			require.NoError(t, err)
 		}
 		require.LessOrEqual(t, len(late.inbox), inboxSize)
@@ -240,9 +240,9 @@ func TestWhatFollowsWhatWasSkippedIsWhole(t *testing.T) {
 	came.Frames.Append(&wire.Frame{Type: string(watch.Modified), Object: object})
 	_, err = stream.deliver(t.Context(), &came)
 	require.NoError(t, err)
-	got, err := late.take(t.Context())
+	got, err := late.take(t.Context(), nil)
 	for err == nil && got.Size() == 0 {
-		got, err = late.take(t.Context())
+		got, err = late.take(t.Context(), nil)
 	}
 	require.NoError(t, err)
 	assert.Equal(t, string(object), string(got.Frames.Frames[0].Object))
@@ -260,9 +260,9 @@ func TestLineOfTwoEventsStaysOne(t *testing.T) {
 	_, err = stream.deliver(t.Context(), &Batch{Frames: batch})
 	require.ErrorIs(t, err, io.EOF)
 	for _, m := range members {
-		got, err := m.take(t.Context())
+		got, err := m.take(t.Context(), nil)
 		for err == nil && got.Frames == nil {
-			got, err = m.take(t.Context())
+			got, err = m.take(t.Context(), nil)
 		}
 		require.NoError(t, err)
 		frame := &got.Frames.Frames[len(got.Frames.Frames)-1]
@@ -294,7 +294,7 @@ func TestNobodyIsLeftBehindForWhomNobodyWaits(t *testing.T) {
 		<-time.After(time.Minute)
 		synctest.Wait()
 		for range 10 {
-			got, err := members[0].take(t.Context())
+			got, err := members[0].take(t.Context(), nil)
 			require.NoError(t, err)
 			assert.Equal(t, 1, got.Size())
 		}
@@ -312,7 +312,7 @@ func TestOthersWaitFiveSecondsInAllForWhoTakesALittle(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() { // takes what there is at once
 			for {
-				if _, err := members[1].take(ctx); err != nil {
+				if _, err := members[1].take(ctx, nil); err != nil {
 					return
 				}
 			}
@@ -321,7 +321,7 @@ func TestOthersWaitFiveSecondsInAllForWhoTakesALittle(t *testing.T) {
 			for ctx.Err() == nil {
 				select {
 				case <-time.After(memberPatience - time.Second):
-					_, _ = members[0].take(ctx)
+					_, _ = members[0].take(ctx, nil)
 				case <-ctx.Done():
 				}
 			}
@@ -347,10 +347,10 @@ func TestWhoHasTakenAllIsNotBehind(t *testing.T) {
 	_, members := testStream()
 	m := members[0]
 	m.inbox, m.delay = make([]Batch, 2), time.Second
-	_, err := m.take(t.Context())
+	_, err := m.take(t.Context(), nil)
 	require.NoError(t, err)
 	assert.Equal(t, time.Second, m.delay)
-	_, err = m.take(t.Context())
+	_, err = m.take(t.Context(), nil)
 	require.NoError(t, err)
 	assert.Zero(t, m.delay)
 }
@@ -361,7 +361,7 @@ type still struct {
 	batches []Batch
 }
 
-func (s *still) Next(ctx context.Context) (Batch, error) {
+func (s *still) Next(ctx context.Context, _ <-chan time.Time) (Batch, error) {
 	if len(s.batches) > 0 {
 		next := s.batches[0]
 		s.batches = s.batches[1:]
@@ -404,7 +404,7 @@ func TestWhatHasNoOrderIsNotJoined(t *testing.T) {
 			late := members[0]
 			stream.multiplexer.leave(late)
 			late.begun, late.own = true, &still{batches: []Batch{{Frames: framesOf(here, there, versions...)}}}
-			_, err := late.Next(t.Context())
+			_, err := late.Next(t.Context(), nil)
 			require.NoError(t, err)
 			assert.Equal(t, name == "in order", late.joined)
 		})
@@ -423,7 +423,7 @@ func TestEndIsPutOffForWhoCameLate(t *testing.T) {
 				stream.multiplexer.mu.Lock()
 				stream.endLocked(io.EOF)
 				stream.multiplexer.mu.Unlock()
-				_, err := late.take(t.Context())
+				_, err := late.take(t.Context(), nil)
 				assert.Equal(t, io.EOF, err)
 				assert.Equal(t, map[string]time.Duration{"old": protocol.ShortWatchTime, "new": 0}[name], time.Since(late.began))
 			})
