@@ -1,6 +1,7 @@
 package restguard
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -48,15 +49,18 @@ func Copy(client rest.Interface, wrap func(http.RoundTripper) http.RoundTripper)
 	own := reflect.New(reflect.TypeFor[rest.RESTClient]())
 	own.Elem().Set(reflect.ValueOf(of).Elem())
 	guarded := own.Interface().(*rest.RESTClient)
-	guarded.Client = &http.Client{}
-	if of.Client != nil {
-		*guarded.Client = *of.Client
-	}
-	if guarded.Client.Transport == nil {
-		guarded.Client.Transport = http.DefaultTransport
-	}
-	guarded.Client.Transport = wrap(guarded.Client.Transport)
+	guarded.Client = Client(cmp.Or(of.Client, &http.Client{}), wrap)
 	return guarded
+}
+
+// Client returns a copy of an HTTP client, with a transport of its own.
+func Client(client *http.Client, wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
+	own := *client
+	if own.Transport == nil {
+		own.Transport = http.DefaultTransport
+	}
+	own.Transport = wrap(own.Transport)
+	return &own
 }
 
 type transport struct{ http.RoundTripper }

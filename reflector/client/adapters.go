@@ -27,16 +27,7 @@ func Dynamic(client dynamic.ResourceInterface) source.Client[*unstructured.Unstr
 	if source.IsNil(client) {
 		return nil
 	}
-	return dynamicClient{adapted[*unstructured.UnstructuredList]{client}, client}
-}
-
-type dynamicClient struct {
-	adapted[*unstructured.UnstructuredList]
-	client dynamic.ResourceInterface
-}
-
-func (c dynamicClient) Get(ctx context.Context, name string, opts metav1.GetOptions) (*unstructured.Unstructured, error) {
-	return c.client.Get(ctx, name, opts)
+	return adapted[*unstructured.Unstructured, *unstructured.UnstructuredList]{client, client}
 }
 
 // Metadata adapts a client of client-go's metadata package to a [reflector.Client]. It works with
@@ -49,16 +40,7 @@ func Metadata(client metadata.ResourceInterface) source.Client[*metav1.PartialOb
 	if source.IsNil(client) {
 		return nil
 	}
-	return metadataClient{adapted[*metav1.PartialObjectMetadataList]{client}, client}
-}
-
-type metadataClient struct {
-	adapted[*metav1.PartialObjectMetadataList]
-	client metadata.ResourceInterface
-}
-
-func (c metadataClient) Get(ctx context.Context, name string, opts metav1.GetOptions) (*metav1.PartialObjectMetadata, error) {
-	return c.client.Get(ctx, name, opts)
+	return adapted[*metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList]{client, client}
 }
 
 // ListWatch adapts a client without a Get method to a [reflector.Client]. Such a client does not
@@ -72,18 +54,28 @@ func ListWatch[T source.Object, L any](client ListWatcher[L]) source.Client[T, L
 	if source.IsNil(client) {
 		return nil
 	}
-	return listingClient[T, L]{adapted[L]{client}}
+	return adapted[T, L]{client, nil}
 }
 
-type listingClient[T source.Object, L any] struct{ adapted[L] }
-
-// Get is never called: see Client.
-func (c listingClient[T, L]) Get(context.Context, string, metav1.GetOptions) (object T, err error) {
-	return object, source.ErrNoGet
+// getter is the Get of client-go's dynamic and metadata clients.
+type getter[T any] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions, subresources ...string) (T, error)
 }
 
-// adapted is the part of an adapter that passes List and Watch on to the client.
-type adapted[L any] struct{ ListWatcher[L] }
+// adapted is a client of client-go with the methods of a [reflector.Client].
+type adapted[T source.Object, L any] struct {
+	ListWatcher[L]
+	of getter[T] // nil if the client has no Get, which a reflector never calls
+}
+
+func (a adapted[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (object T, err error) {
+	if a.of == nil {
+		return object, source.ErrNoGet
+	}
+	return a.of.Get(ctx, name, opts)
+}
 
 // IsWatchListSemanticsUnSupported returns the answer of the adapted client.
-func (a adapted[L]) IsWatchListSemanticsUnSupported() bool { return !source.CanStream(a.ListWatcher) }
+func (a adapted[T, L]) IsWatchListSemanticsUnSupported() bool {
+	return !source.CanStream(a.ListWatcher)
+}

@@ -60,7 +60,7 @@ func forKind[T source.Object](config *rest.Config, t reflect.Type, kind schema.G
 	if source.IsNil(o.mapper) {
 		var client *discovery.DiscoveryClient
 		if o.http != nil {
-			client, err = discovery.NewDiscoveryClientForConfigAndClient(config, protected(o.http, restguard.Transport))
+			client, err = discovery.NewDiscoveryClientForConfigAndClient(config, restguard.Client(o.http, restguard.Transport))
 		} else {
 			client, err = discovery.NewDiscoveryClientForConfig(restguard.Config(config))
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -94,7 +93,7 @@ func connect[T source.Object](config *rest.Config, t reflect.Type, resource sche
 		own.QPS = -1 // the default of client-go is 5 requests a second
 	}
 	if o.http != nil {
-		r.rest, err = rest.RESTClientForConfigAndClient(own, protected(o.http, guarded))
+		r.rest, err = rest.RESTClientForConfigAndClient(own, restguard.Client(o.http, guarded))
 	} else {
 		own.Wrap(guarded)
 		r.rest, err = rest.RESTClientFor(own)
@@ -103,16 +102,6 @@ func connect[T source.Object](config *rest.Config, t reflect.Type, resource sche
 		return nil, fmt.Errorf("client of %s: %w", r.name, err)
 	}
 	return r, nil
-}
-
-// protected returns a copy of an HTTP client with a wrapped transport.
-func protected(client *http.Client, wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
-	own := *client
-	if own.Transport == nil {
-		own.Transport = http.DefaultTransport
-	}
-	own.Transport = wrap(own.Transport)
-	return &own
 }
 
 // FromRESTClient is [ForResource] over a REST client of one API group and version, such as a

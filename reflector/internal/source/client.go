@@ -2,11 +2,13 @@ package source
 
 import (
 	"context"
+	"path"
 	"reflect"
 
 	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/watchlist"
 )
 
 // Client lists and watches one resource. Every typed client from Kubernetes' code generator is a
@@ -92,17 +94,13 @@ func Of[T Object, L any](client Client[T, L]) Source[T] {
 			return own
 		}
 	}
-	return newClientSource(client)
+	return &ClientSource[T, L]{client: client, lists: NewListType[T, L]()}
 }
 
 // ClientSource is the source for a Client of any other type.
 type ClientSource[T Object, L any] struct {
 	client Client[T, L]
 	lists  listType[T, L]
-}
-
-func newClientSource[T Object, L any](client Client[T, L]) *ClientSource[T, L] {
-	return &ClientSource[T, L]{client: client, lists: NewListType[T, L]()}
 }
 
 func (s *ClientSource[T, L]) Check() error {
@@ -162,3 +160,20 @@ func IsNil(value any) bool {
 }
 
 func (s *ClientSource[T, L]) About() About { return About{WatchLists: CanStream(s.client)} }
+
+// CanStream reports whether a client can serve watch-lists. Test doubles over an object tracker
+// cannot: they send no closing bookmark. client-go's fake clientsets declare this, but their typed
+// clients do not. CanStream recognizes the typed clients by their package name, fake.
+func CanStream(client any) bool {
+	if IsNil(client) {
+		return false // Run reports the missing client
+	}
+	if watchlist.DoesClientNotSupportWatchListSemantics(client) {
+		return false
+	}
+	t := reflect.TypeOf(client)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return path.Base(t.PkgPath()) != "fake"
+}

@@ -50,7 +50,7 @@ func (h *Multiplexer) gather(ctx context.Context, m *Member) (Upstream, error) {
 	if g == nil {
 		h.gatherings[key] = &gathering{}
 		h.mu.Unlock()
-		defer h.gathered(key)
+		defer h.gathered(key, nil)
 		return h.open(ctx, m.opts)
 	}
 	if g.next != nil && len(g.next.wanted())+len(m.shards.All) > gatherMost {
@@ -82,25 +82,20 @@ func (h *Multiplexer) await(ctx context.Context, s *sharedStream) error {
 		case <-s.answered:
 			return s.refusal
 		case <-patience.C:
-			h.mu.Lock()
-			late := h.gatherings[*s.key]
-			waits := late != nil && late.next == s
-			h.mu.Unlock()
-			if waits {
-				h.gathered(*s.key)
-			}
+			h.gathered(*s.key, s)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// gathered begins the next watch-list if members wait for it.
-func (h *Multiplexer) gathered(key listKey) {
+// gathered begins the next watch-list if members wait for it. If only is not nil, gathered does so
+// only if that is the next one.
+func (h *Multiplexer) gathered(key listKey, only *sharedStream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g := h.gatherings[key]
-	if g == nil {
+	if g == nil || only != nil && g.next != only {
 		return
 	}
 	if g.next == nil || len(g.next.members) == 0 {
@@ -152,7 +147,7 @@ func (s *sharedStream) placeListedLocked(came *Batch, i int, n notice) bool {
 				m.passLocked(n.version)
 			}
 			if n.added && s.beats {
-				m.heartbeatLocked()
+				m.tailLocked(false).Added = true // without its version
 			}
 		}
 		s.ignored = s.ignored || !wanted

@@ -166,7 +166,7 @@ func (m *Member) take(ctx context.Context, wake <-chan time.Time) (Batch, error)
 				m.delay = 0
 			}
 			m.multiplexer.mu.Unlock()
-			s.makeRoom()
+			signal(s.room)
 			return next, nil
 		}
 		evicted, ended, err := m.evicted, s.ended, s.err
@@ -207,67 +207,48 @@ func (m *Member) last(ctx context.Context, err error) error {
 // putLocked adds an event to the inbox. If taken is true, another member has the event, and
 // putLocked adds a copy.
 func (m *Member) putLocked(came *Batch, i int, taken bool) {
-	tail := m.tailLocked()
-	if tail != nil && tail.OutOfShard > 0 && !m.reports {
-		m.reports, tail = true, nil // keep one batch that reports objects of other shards
+	tail := m.tailLocked(false)
+	if tail.OutOfShard > 0 && !m.reports {
+		m.reports, tail = true, m.tailLocked(true) // keep one batch that reports objects of other shards
 	}
 	if came.Frames != nil {
 		frame := &came.Frames.Frames[i]
-		if tail == nil || tail.Frames != nil && !tail.Frames.Append(frame) {
-			m.inbox = append(m.inbox, Batch{})
-			tail = m.tailLocked()
-		} else if tail.Frames != nil {
-			tail.OutOfShard = 0
-			return
+		if tail.Frames != nil && !tail.Frames.Append(frame) {
+			tail = m.tailLocked(true)
 		}
-		tail.Frames, tail.OutOfShard = wire.NewBatch(), 0
-		tail.Frames.Format = came.Frames.Format
-		tail.Frames.Append(frame)
-		return
+		if tail.Frames == nil {
+			tail.Frames = wire.NewBatch()
+			tail.Frames.Format = came.Frames.Format
+			tail.Frames.Append(frame)
+		}
+	} else {
+		if len(tail.Events) >= batchEvents {
+			tail = m.tailLocked(true)
+		}
+		e := came.Events[i]
+		if taken {
+			e = copyOf(e)
+		}
+		tail.Events = append(tail.Events, e)
 	}
-	if tail == nil || len(tail.Events) >= batchEvents {
-		m.inbox = append(m.inbox, Batch{})
-		tail = m.tailLocked()
-	}
-	e := came.Events[i]
-	if taken {
-		e = copyOf(e)
-	}
-	tail.Events, tail.OutOfShard = append(tail.Events, e), 0
+	tail.OutOfShard = 0
 }
 
 // passLocked records a change of an object of another shard. A later event for the member usually
 // clears the count in putLocked, because that event has a newer version.
 func (m *Member) passLocked(version source.Revision) {
-	if m.tailLocked() == nil {
-		m.inbox = append(m.inbox, Batch{})
-	}
-	tail := m.tailLocked()
+	tail := m.tailLocked(false)
 	tail.OutOfShard++
 	tail.Version = version
 }
 
-// heartbeatLocked records the addition of an object of another shard, without its version.
-func (m *Member) heartbeatLocked() {
-	if m.tailLocked() == nil {
+// tailLocked returns the last batch in the inbox. It appends a batch first if the inbox is empty, or
+// if fresh is true.
+func (m *Member) tailLocked(fresh bool) *Batch {
+	if fresh || len(m.inbox) == 0 {
 		m.inbox = append(m.inbox, Batch{})
 	}
-	m.tailLocked().Added = true
-}
-
-// tailLocked returns the last batch in the inbox; nil if the inbox is empty.
-func (m *Member) tailLocked() *Batch {
-	if len(m.inbox) == 0 {
-		return nil
-	}
 	return &m.inbox[len(m.inbox)-1]
-}
-
-func (m *Member) wakeUp() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Close ends the member's own watch. It also ends the stream if this was the stream's last member.

@@ -52,8 +52,8 @@ type sharedStream struct {
 	union    *source.Shards
 	listed   bool      // the initial events are complete
 	ignored  bool      // the server sent objects outside union, so it does not filter
-	lastBeat time.Time // the time of the last heartbeatLocked for all members
-	beats    bool      // the current place calls heartbeatLocked
+	lastBeat time.Time // the time of the last heartbeat for all members
+	beats    bool      // the current place is a heartbeat
 }
 
 // memberPatience is how long other members wait in total for one member, until it has emptied its
@@ -88,7 +88,7 @@ func (s *sharedStream) ask(opts metav1.ListOptions) error {
 	defer func() {
 		s.answer(opened, err)
 		if s.key != nil {
-			s.multiplexer.gathered(*s.key)
+			s.multiplexer.gathered(*s.key, nil)
 		}
 	}()
 	opened, err = s.multiplexer.open(s.ctx, opts)
@@ -281,7 +281,7 @@ func (s *sharedStream) registerLocked(m *Member) {
 // full, it delays the stream from now on. Before, the stream may have had no member that waits.
 func (s *sharedStream) joinLocked(m *Member) {
 	m.joined, m.floor = true, m.at
-	s.makeRoom()
+	signal(s.room)
 }
 
 // dropLocked removes a member. It cancels the stream and returns true if no member is left.
@@ -297,13 +297,13 @@ func (s *sharedStream) dropLocked(m *Member) bool {
 
 func (s *sharedStream) removeLocked(m *Member) {
 	s.members = slices.DeleteFunc(s.members, func(other *Member) bool { return other == m })
-	s.makeRoom()
+	signal(s.room)
 }
 
-// makeRoom wakes the goroutine that reads.
-func (s *sharedStream) makeRoom() {
+// signal wakes the goroutine that receives from a channel of capacity 1.
+func signal(c chan<- struct{}) {
 	select {
-	case s.room <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -317,7 +317,7 @@ func (s *sharedStream) endLocked(err error) {
 func (s *sharedStream) wakeLocked() {
 	for _, m := range s.members {
 		if m.joined {
-			m.wakeUp()
+			signal(m.wake)
 		}
 	}
 }
