@@ -122,8 +122,8 @@
 // # How it works
 //
 // The conversation with the server is a state machine without goroutines, clock or I/O, in
-// internal/protocol. Its documentation has the reaction to each failure in one table, and its
-// scripts show whole conversations. run.go executes the actions.
+// internal/protocol. Its documentation has the reaction to each failure in one table, with a 410 as
+// the example, and its scripts show whole conversations. run.go executes the actions.
 //
 // # Concurrency
 //

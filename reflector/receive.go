@@ -15,7 +15,7 @@ import (
 // receive waits for an event, for the end of the watch, or for the alarm.
 func (r *run[T]) receive(ctx context.Context) protocol.Input {
 	if r.staging.over != nil {
-		return r.endList(ctx, r.protocol.Position())
+		return r.failed(ctx, protocol.OpStore, r.protocol.Position(), r.staging.over)
 	}
 	for ctx.Err() == nil {
 		if len(r.pending) > 0 {

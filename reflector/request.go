@@ -33,7 +33,7 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 	case r.protocol.Probing():
 		return r.askProbe(ctx, a)
 	case a.Next != "" && r.staging.over != nil:
-		return r.endList(ctx, a.Version)
+		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.over)
 	case a.Next == "":
 		r.status.enter(Listing)
 		r.observing.beginList(r.name, false)
@@ -57,13 +57,10 @@ func (r *run[T]) askPage(ctx context.Context, a protocol.Action) protocol.Input 
 		err = r.learnPage(&p)
 	}
 	if r.staging.over != nil {
-		return r.endList(ctx, a.Version)
+		return r.failed(ctx, protocol.OpStore, a.Version, r.staging.over)
 	}
 	if err != nil {
-		r.staging.discard() // no list goes on after a failure
-		err = r.newError(protocol.OpList, a.Version, withCause(limited, err))
-		r.observing.failList(ctx, err)
-		return protocol.Input{Kind: protocol.Failed, Err: err}
+		return r.failed(ctx, protocol.OpList, a.Version, withCause(limited, err))
 	}
 	r.status.contact()
 	r.logger.Debug("listed", zap.Int("objects", len(p.Items)+p.Taken), zap.String("resourceVersion", p.ResourceVersion))
@@ -81,7 +78,7 @@ func (r *run[T]) askProbe(ctx context.Context, a protocol.Action) protocol.Input
 	opts.ShardSelector, opts.FieldSelector = "", r.witness.selector(opts.FieldSelector)
 	p, err := r.source.List(limited, opts, source.Wants[T]{Shards: r.shards, Probe: r.contradicted})
 	if err != nil {
-		return protocol.Input{Kind: protocol.Failed, Err: r.newError(protocol.OpList, a.Version, withCause(limited, err))}
+		return r.failed(ctx, protocol.OpList, a.Version, withCause(limited, err))
 	}
 	r.status.contact()
 	return protocol.Input{Kind: protocol.Answered, Version: p.ResourceVersion, Conflict: r.contradicted(p)}
@@ -99,12 +96,13 @@ func (r *run[T]) pageOptions(a protocol.Action) metav1.ListOptions {
 	return opts
 }
 
-// endList handles the store's end of the list.
-func (r *run[T]) endList(ctx context.Context, version string) protocol.Input {
-	err := r.newError(protocol.OpStore, version, r.staging.over)
+// failed returns the input for a failed request, or for a list that the store ended. No list goes on
+// after a failure.
+func (r *run[T]) failed(ctx context.Context, op protocol.Op, version string, err error) protocol.Input {
+	failure := r.newError(op, version, err)
 	r.staging.discard()
-	r.observing.failList(ctx, err)
-	return protocol.Input{Kind: protocol.Failed, Err: err}
+	r.observing.failList(ctx, failure)
+	return protocol.Input{Kind: protocol.Failed, Err: failure}
 }
 
 func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input {
@@ -136,10 +134,8 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	}
 	unanswered.Stop()
 	if err != nil {
-		err = r.newError(protocol.OpWatch, a.Version, withCause(limited, err))
 		cancel(nil)
-		r.observing.failList(ctx, err)
-		return protocol.Input{Kind: protocol.Failed, Err: err}
+		return r.failed(ctx, protocol.OpWatch, a.Version, withCause(limited, err))
 	}
 	r.stream, r.cancelWatch = open, cancel
 	r.observing.beginWatch(r.name)

@@ -90,9 +90,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		}
 		return in, nil
 	case protocol.Replace:
-		in := r.replace(a.Version)
-		r.events = nil // handled
-		return in, nil
+		return r.replace(a.Version), nil
 	case protocol.Apply:
 		in := r.apply()
 		r.events = nil // handled
@@ -122,7 +120,11 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 	case protocol.Report:
 		r.report(ctx, r.wrap(a))
 	case protocol.StreamsOff:
-		r.streamsOff(r.wrap(a))
+		err := r.wrap(a)
+		if r.status.get().WatchListErr == nil {
+			r.logger.Warn("watch-lists do not work, lists are used instead", zap.Duration("tryAgainIn", protocol.StreamsRest), zap.Error(err))
+		}
+		r.status.set(func(s *State) { s.WatchListErr = err })
 	case protocol.StreamsBack:
 		r.status.set(func(s *State) { s.WatchListErr = nil })
 	case protocol.ReportRejected:
@@ -154,6 +156,7 @@ func (r *run[T]) replace(version string) protocol.Input {
 		err = r.newError(protocol.OpStore, version, err)
 	}
 	r.observing.endList(objects, err)
+	r.events = nil // handled
 	return protocol.Input{Kind: protocol.Stored, Err: err}
 }
 
@@ -183,15 +186,6 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-// streamsOff records the reason why the reflector lists instead of requesting watch-lists. It logs
-// the first reason.
-func (r *run[T]) streamsOff(err error) {
-	if r.status.get().WatchListErr == nil {
-		r.logger.Warn("watch-lists do not work, lists are used instead", zap.Duration("tryAgainIn", protocol.StreamsRest), zap.Error(err))
-	}
-	r.status.set(func(s *State) { s.WatchListErr = err })
 }
 
 // wrap returns the error of an action as an [*Error]. Errors that the protocol created are not

@@ -8,8 +8,8 @@
 //
 // # Failures
 //
-// [Classify] gives each failure a class. The class and the phase decide the reaction; [reactions]
-// is this table:
+// [Classify] gives each failure a class. The class and the phase decide the reaction. This table is
+// the variable reactions in reactions.go, where each reaction is a function:
 //
 //	             list        probe       watch:        watch:        watch-list:     watch-list:
 //	                                     opening       following     asking          streaming
@@ -26,10 +26,15 @@
 //	OverBudget   retry       probeAgain  probeFirst    relist        retry           retry
 //	Other        retry       probeAgain  probeFirst    relist        listInstead     breakOff
 //
-// A status 410 is of the class Expired. So a watch that gets one lists at once. If the last list is
-// less than a minute old, the reflector backs off first, and then lists at the newest version.
+// For example, a status 410 is of the class Expired. What happens depends on the request:
 //
-// In the reactions, a list is a watch-list if the server supports it:
+//   - A watch, refused or open: the reflector lists at once, not older than the store. If the last
+//     list is less than a minute old, the reflector backs off and lists at the newest version.
+//   - A page of a list: the reflector lists anew, without pages.
+//   - A list or a watch-list at a version: the reflector asks for the newest version.
+//   - A probe: the reflector watches, and the answer to the watch decides.
+//
+// These are the reactions. A list in them is a watch-list if the server supports it:
 //
 //   - retry: report, back off, and begin this step again: a list begins with its first page.
 //   - askForLess: list without pages if the continue token is refused, and at the newest version if
