@@ -141,8 +141,8 @@ func (m mapped) renew(ctx context.Context) bool {
 }
 
 // resetInterval is the minimum time between renewals by one finder, and between resets of a mapper
-// that resources may share. Without it, a hundred kinds that are not installed would make all other users wait for discovery all the
-// time.
+// that resources may share. Without it, a hundred kinds that are not installed would make all other
+// users wait for discovery all the time.
 const resetInterval = 10 * time.Second
 
 // resets records when mappers were reset, for resetInterval.

@@ -162,13 +162,18 @@ type step struct {
 // Step returns the next state and the actions for an input. The outcome of the last action is the
 // next input.
 func (p State) Step(in Input) (State, []Action) {
+	p.now, p.dice = in.At, in.Dice
+	if in.Kind == Failed { // apart, because a call through a table moves the step to the heap
+		s := &step{State: p}
+		reactions[Classify(in.Err)][p.phase](s, in.Err)
+		return s.State, s.todo
+	}
 	s := step{State: p}
 	s.take(in)
 	return s.State, s.todo
 }
 
 func (p *step) take(in Input) {
-	p.now, p.dice = in.At, in.Dice
 	switch in.Kind {
 	case Started:
 		p.heard = p.now
@@ -184,8 +189,6 @@ func (p *step) take(in Input) {
 		p.event(in)
 	case Stored:
 		p.store(in)
-	case Failed:
-		reactions[Classify(in.Err)][p.phase](p, in.Err)
 	case Ended:
 		p.end(in.Err)
 	case Elapsed:

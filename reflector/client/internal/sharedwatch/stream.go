@@ -134,15 +134,15 @@ func (s *sharedStream) deliver(ctx context.Context, came *Batch) (bool, error) {
 		s.notices = append(s.notices, came.notice(i, s.asks.by))
 	}
 	for {
-		full, more := s.place(came)
-		if !full && !more {
+		wait, more := s.place(came)
+		switch {
+		case !more:
 			return false, io.EOF
-		}
-		if !full {
+		case wait == 0:
 			return true, nil
 		}
 		began := time.Now()
-		timer := time.NewTimer(s.patience())
+		timer := time.NewTimer(wait)
 		select {
 		case <-s.room:
 		case <-timer.C:
@@ -155,20 +155,33 @@ func (s *sharedStream) deliver(ctx context.Context, came *Batch) (bool, error) {
 	}
 }
 
-// place adds a batch to the inboxes of all members. If a joined member's inbox is full, it adds
-// nothing and returns true for full. It returns false for more if the events have no order, so that
-// no member could join.
-func (s *sharedStream) place(came *Batch) (full, more bool) {
+// place adds a batch to the inboxes of all members. If the inboxes of joined members are full, it adds
+// nothing and returns how long to wait for these members. It returns false for more if the events have
+// no order, so that no member could join.
+func (s *sharedStream) place(came *Batch) (wait time.Duration, more bool) {
 	s.multiplexer.mu.Lock()
 	defer s.multiplexer.mu.Unlock()
+	clear(s.slow)
+	s.slow = s.slow[:0]
+	full, others, least := false, false, memberPatience
 	for _, m := range s.members {
 		switch {
 		case len(m.inbox) < inboxSize:
+			others = others || m.joined
 		case m.joined:
-			return true, true
+			full = true
+			s.slow = append(s.slow, m)
+			least = min(least, memberPatience-m.delay)
 		default: // its own watch must now catch up to this position
 			m.inbox, m.since = nil, s.position
 		}
+	}
+	if full && others {
+		return least, true
+	}
+	s.slow = s.slow[:0] // no member waits for them
+	if full {
+		return memberPatience, true
 	}
 	defer s.wakeLocked()
 	s.heard = time.Now()
@@ -178,10 +191,10 @@ func (s *sharedStream) place(came *Batch) (full, more bool) {
 	for i, n := range s.notices {
 		if !s.placeLocked(came, i, n) {
 			s.multiplexer.forgetLocked(s)
-			return false, false
+			return 0, false
 		}
 	}
-	return false, true
+	return 0, true
 }
 
 // placeLocked delivers one event to the members. It returns false if the order of later events is
@@ -225,30 +238,6 @@ func (s *sharedStream) placeLocked(came *Batch, i int, n notice) bool {
 	return false
 }
 
-// patience collects the members that others wait for, and returns the remaining time to wait.
-func (s *sharedStream) patience() time.Duration {
-	s.multiplexer.mu.Lock()
-	defer s.multiplexer.mu.Unlock()
-	s.slow = s.slow[:0]
-	least, others := memberPatience, false
-	for _, m := range s.members {
-		switch {
-		case !m.joined:
-		case len(m.inbox) < inboxSize:
-			others = true
-		default:
-			s.slow = append(s.slow, m)
-			least = min(least, memberPatience-m.delay)
-		}
-	}
-	if !others {
-		clear(s.slow) // no member waits for them
-		s.slow = s.slow[:0]
-		return memberPatience
-	}
-	return least
-}
-
 // evict removes members that the others have waited for long enough.
 func (s *sharedStream) evict(waited time.Duration) {
 	s.multiplexer.mu.Lock()
@@ -262,7 +251,6 @@ func (s *sharedStream) evict(waited time.Duration) {
 			s.removeLocked(m)
 		}
 	}
-	clear(s.slow)
 }
 
 // joinableLocked reports whether a member may still join. A silent stream may have stalled, because
