@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
@@ -114,25 +113,6 @@ func received[T Object](o *observing, in protocol.Input, events []source.Event[T
 		for i := range events {
 			o.watch.Events += max(len(events[i].Held), events[i].OutOfShard, 1)
 		}
-	}
-}
-
-// decided records the error for which the protocol closes a watch or aborts a list. A watch keeps
-// an earlier error of its own. wrap makes the error that the observer receives.
-func (o *observing) decided(todo []protocol.Action, wrap func(protocol.Action) error) {
-	if len(o.observers) == 0 {
-		return
-	}
-	why := slices.IndexFunc(todo, func(a protocol.Action) bool { return a.Err != nil })
-	if why < 0 {
-		return
-	}
-	closes := slices.ContainsFunc(todo, func(a protocol.Action) bool { return a.Do == protocol.StopWatch })
-	switch {
-	case o.watch != nil && closes && o.ended == nil:
-		o.ended = wrap(todo[why])
-	case o.list != nil && o.watch == nil && todo[why].Do == protocol.Wait:
-		o.endList(0, wrap(todo[why]))
 	}
 }
 

@@ -62,7 +62,6 @@ func (r *run[T]) loop(ctx context.Context) error {
 		in.At, in.Dice = time.Now(), rand.Float64()
 		var todo []protocol.Action
 		r.protocol, todo = r.protocol.Step(in)
-		r.observing.decided(todo, r.wrap)
 		for _, a := range todo {
 			if ctx.Err() != nil && (a.Do <= protocol.Receive || a.Do == protocol.Wait || a.Do == protocol.Delay) {
 				return nil
@@ -111,6 +110,9 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 			r.staging.take(&r.events[i])
 		}
 	case protocol.StopWatch:
+		if a.Err != nil && r.observing.ended == nil { // a watch keeps an error of its own
+			r.observing.ended = r.wrap(a)
+		}
 		r.close()
 	case protocol.Latch:
 		decorate.Resumed(r.store)
@@ -166,6 +168,7 @@ func (r *run[T]) wait(ctx context.Context, a protocol.Action) (protocol.Input, e
 	r.staging.discard()
 	r.page = source.Page[T]{}
 	err := r.wrap(a)
+	r.observing.endList(0, err) // if the protocol aborts it
 	if !r.retry(err) {
 		r.status.set(func(s *State) { s.Err = err })
 		return protocol.Input{}, err

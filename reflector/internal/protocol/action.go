@@ -31,7 +31,7 @@ const (
 	Discard        // empty the staging area
 	Keep           // stage the objects of the page
 	Stage          // stage the object of the event, or its deletion
-	StopWatch      // close the watch
+	StopWatch      // close the watch, because of Err if that is not nil
 	Latch          // record that the store has been filled
 	Report         // report Err
 	ReportRejected // report Err, which means that the store lacks an object

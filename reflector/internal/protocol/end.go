@@ -55,7 +55,7 @@ func (p *step) end(err error) {
 		retry(p, err)
 		return
 	}
-	p.stop()
+	p.stop(err)
 	if err != nil {
 		p.do(Action{Do: Report, Err: err, Op: OpWatch})
 	}
@@ -80,10 +80,12 @@ func (p *step) elapse() {
 		breakOff(p, NoInitialEventsEnd)
 		return
 	case following:
-		p.stop()
-		if !p.relistDue() {
-			p.do(Action{Do: Report, Err: SilentWatch, Op: OpWatch})
+		if p.relistDue() {
+			p.stop(nil)
+			break
 		}
+		p.stop(SilentWatch)
+		p.do(Action{Do: Report, Err: SilentWatch, Op: OpWatch})
 	}
 	p.begin()
 }

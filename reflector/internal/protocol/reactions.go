@@ -31,7 +31,7 @@ var reactions = [classes][phases]reaction{
 // retry ends the watch, if there is one, reports the failure, and waits before the next attempt.
 func retry(p *step, err error) {
 	op := p.op()
-	p.stop()
+	p.stop(err)
 	p.phase = waiting
 	pause := p.failures.next(p.now, p.dice)
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
@@ -84,7 +84,7 @@ func relistNow(p *step, err error) {
 		relistNewest(p, err)
 		return
 	}
-	p.stop()
+	p.stop(err)
 	p.relist = true
 	p.begin()
 }
@@ -115,7 +115,7 @@ func resume(p *step, err error) {
 func newestStream(p *step, err error) {
 	switch {
 	case p.known() != "":
-		p.stop()
+		p.stop(err)
 		p.unavailable = true
 		p.obtain()
 	case p.phase == streaming:
@@ -128,7 +128,7 @@ func newestStream(p *step, err error) {
 }
 
 func listInstead(p *step, err error) {
-	p.stop()
+	p.stop(err)
 	p.do(Action{Do: Report, Err: err, Op: OpWatch})
 	p.list()
 }
@@ -146,7 +146,7 @@ func breakOff(p *step, err error) {
 		retry(p, err)
 		return
 	}
-	p.stop()
+	p.stop(err)
 	p.do(Action{Do: Report, Err: err, Op: OpWatch})
 	p.restStreams(err)
 }
@@ -160,11 +160,11 @@ func (p *step) restStreams(err error) {
 	p.list()
 }
 
-// stop ends the watch, if there is one.
-func (p *step) stop() {
+// stop ends the watch, if there is one. err is the reason, or nil.
+func (p *step) stop(err error) {
 	switch p.phase {
 	case following, applying, streaming, replaced:
-		p.do(Action{Do: StopWatch})
+		p.do(Action{Do: StopWatch, Err: err, Op: OpWatch})
 	}
 }
 
