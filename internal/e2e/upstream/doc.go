@@ -1,10 +1,14 @@
-// Package upstream runs the test suites of other projects on informers of this library. It has no code of its own.
+// Package upstream runs the test suites of other projects on informers of this library, and builds public operators with its caches. It has no code of
+// its own.
 //
 //   - controller-runtime: all specs of pkg/cache, with the constructors of contrib/controllerruntime, on a real kube-apiserver.
 //   - client-go: the tests of tools/cache that need nothing but exported names, with the constructors replaced.
+//   - trust-manager, an operator of ConfigMaps and Secrets, and cluster-api, an operator of many kinds: their managers get the line
+//     NewCache: controllerruntime.NewCache. The programs build, and tests of theirs that need no cluster pass.
 //
-// The sources are those of the versions that go.mod of internal/e2e requires. The tests copy them out of the module cache, change them in a temporary
-// folder and build them there with the sums of internal/e2e/go.sum. Nothing of them is in this repository.
+// The suites are those of the versions that go.mod of internal/e2e requires. The tests copy them out of the module cache, change them in a temporary
+// folder and build them there with the sums of internal/e2e/go.sum. Operators have their own go.mod, whose versions rise to those that
+// contrib/controllerruntime requires. Nothing of other projects is in this repository.
 //
 // Each suite has a list of what must pass, and of what differs with the reason. A test that is not in a list fails, as does one that is in a list and
 // does not run. Under the race detector the tests are skipped: the build would take minutes.
