@@ -43,17 +43,22 @@ func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.Scheme
 	}
-	k := &kinds{config: config, http: opts.HTTPClient, scheme: opts.Scheme}
+	k := &kinds{config: config, http: opts.HTTPClient, scheme: opts.Scheme, readers: newReaders(opts)}
 	opts.HTTPClient = capturing(opts.HTTPClient)
 	opts.NewInformer = k.informer
-	return cache.New(config, opts)
+	c, err := cache.New(config, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &readCache{c, k.readers}, nil
 }
 
 // kinds makes the informers of a cache.
 type kinds struct {
-	config *rest.Config
-	http   *http.Client
-	scheme *runtime.Scheme
+	config  *rest.Config
+	http    *http.Client
+	scheme  *runtime.Scheme
+	readers *readers
 }
 
 // informer is a cache.Options.NewInformer. Kinds that the library cannot serve are served as by
@@ -67,7 +72,9 @@ func (k *kinds) informer(lw toolscache.ListerWatcher, example runtime.Object, re
 		log.Log.WithName("cache").Info("Objects are decoded by controller-runtime", "type", fmt.Sprintf("%T", example), "reason", err.Error())
 		return NewInformer(lw, example, resync, indexers)
 	}
-	return i.with(indexers)
+	i.with(indexers)
+	k.readers.add(example, i)
+	return i
 }
 
 // decoding returns an informer whose objects are decoded by this library.

@@ -31,6 +31,13 @@
 //	the server redirects to          the request fails; there, the client follows
 //	another host
 //
+// # Reads
+//
+// With [NewCache], Get and List of Go types read the store of the informer, without a lookup of the
+// kind. They copy an object into the caller's by its DeepCopyInto, or by its DeepCopyObject if it
+// has no such method. Reads of unstructured objects, of metadata, and of kinds with namespaces in the
+// options are those of controller-runtime.
+//
 // # Shared parts
 //
 // With [NewCache], objects share equal parts, such as labels. Get and List return copies, so a
