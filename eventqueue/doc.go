@@ -129,8 +129,8 @@
 // Live keys come before the others. A live key has an event of origin Watch, and any other key an
 // event of origin Resync. A failed key keeps its priority. An AddAfter without a
 // delay ends a back-off. In client-go, a delayed addition comes in addition to an earlier one; here
-// a key waits once, and the earliest time counts. A handler that must not work on a key now returns
-// nil and calls AddAfter again when the key may be handled.
+// a key waits once, and the earliest time counts. A handler that must not work on a key now calls
+// [Queue.Hold].
 //
 // # Closing and draining
 //

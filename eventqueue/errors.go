@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -60,6 +61,9 @@ type HandlerError struct {
 	// that was not acknowledged. From a reconciler, it comes from the object in the cache. It is
 	// empty if there is none.
 	ResourceVersion string
+	// RetryIn is the back-off before the next attempt, or 0 if Err is [Permanent]. A new event of the
+	// object ends the back-off.
+	RetryIn time.Duration
 	// Err is the handler's error, or a [*PanicError].
 	Err error
 }

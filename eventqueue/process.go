@@ -15,7 +15,8 @@ import (
 // If fn returns nil, Process acknowledges the queue, unless fn settled it. If fn returns an error,
 // Process calls report, and then [Queue.Fail]. A panic in fn counts as an error, a [*PanicError]; so
 // does [runtime.Goexit]. If ctx has ended and the error is the error of ctx, Process calls
-// [Queue.Requeue] instead and reports nothing. A nil report ignores the failures. A panic or Goexit
+// [Queue.Requeue] instead and reports nothing. [Queue.Hold] postpones the end of a call without an
+// error. A nil report ignores the failures. A panic or Goexit
 // in report fails the queue too, and is not reported.
 //
 // The function fn gets ctx. Process never calls it concurrently for one key. It may call every
@@ -55,6 +56,9 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 		}()
 		for q := range c.handOutAll(ctx, reuse) {
 			q.process(ctx, fn, report)
+			if q.held {
+				running.Go(func() { q.waitForHold(ctx) })
+			}
 		}
 		returned = true
 	}
@@ -67,11 +71,21 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 	}
 }
 
+// waitForHold puts the queue back when its hold ends, or when ctx has ended.
+func (q *Queue[T]) waitForHold(ctx context.Context) {
+	select {
+	case <-q.until:
+	case <-ctx.Done():
+	}
+	q.Requeue()
+}
+
 // process calls fn, reports its failure and settles the queue.
 func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[T]) error, report func(context.Context, *HandlerError)) {
 	settle := func(err error) {
 		switch {
-		case err == nil: // the end of the loop's body acknowledges
+		case err == nil: // without a hold, the end of the loop's body acknowledges
+			q.held = q.until != nil
 		case q.interrupted(ctx, err):
 			q.Requeue()
 		default:
@@ -84,7 +98,12 @@ func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[
 			return
 		}
 		finally(q.Key(), func() error {
-			report(ctx, &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err})
+			failure := &HandlerError{Key: q.Key(), Attempt: q.Attempt(), ResourceVersion: q.resourceVersion(), Err: err}
+			if !IsPermanent(err) {
+				q.retryIn = q.of.backoff.delay(failure.Attempt)
+				failure.RetryIn = q.retryIn
+			}
+			report(ctx, failure)
 			return err
 		}, settle)
 	})

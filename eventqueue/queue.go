@@ -3,6 +3,7 @@ package eventqueue
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -26,6 +27,12 @@ type Queue[T any] struct {
 
 	// settled is true once the queue is back. Guarded by of.mu.
 	settled bool
+
+	// until is the end that Hold was given, or nil. held is true once the handler has returned.
+	until <-chan struct{}
+	held  bool
+	// retryIn is the back-off after a failure, if Process reported it; else 0.
+	retryIn time.Duration
 }
 
 // Key returns the key of the object.
@@ -52,6 +59,10 @@ func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].handOver
 // acknowledged: 1 if the key has not failed since then.
 func (q *Queue[T]) Attempt() int { return int(q.attempt) }
 
+// Waited returns the time since the oldest event came, or since the end of the delay of [AddAfter]. A
+// failure does not begin it anew.
+func (q *Queue[T]) Waited() time.Duration { return now() - q.since }
+
 // Done acknowledges the queue. The end of a loop's body does it as well.
 func (q *Queue[T]) Done() { q.of.settle(q, outcome{how: done}) }
 
@@ -66,13 +77,19 @@ func (q *Queue[T]) Fail(err error) {
 	if IsPermanent(err) {
 		how = gaveUp
 	}
-	q.of.settle(q, outcome{how: how, err: err, panicked: isPanic(err)})
+	q.of.settle(q, outcome{how: how, err: err, panicked: isPanic(err), wait: q.retryIn})
 }
 
 // Requeue puts the queue back in front of its group, as if it had not been handed out. It does not
 // count as a failure. Break and return in a loop's body have the same effect. Events that
 // [Queue.Each] completed do not come again.
 func (q *Queue[T]) Requeue() { q.of.settle(q, outcome{}) }
+
+// Hold makes [Collection.Process] keep the queue out after the handler has returned nil, until a
+// channel is closed or the context of Process ends. Process then calls [Queue.Requeue]. Use it for a
+// key that must not be handled yet, such as one that waits for a cache. The worker handles other keys
+// in the meantime, and [Collection.Drain] waits for the queue. Without Process, Hold has no effect.
+func (q *Queue[T]) Hold(until <-chan struct{}) { q.until = until }
 
 // Each calls fn for each event, oldest first, and acknowledges the event when fn returns nil. It
 // stops at the first error and returns it. Pass that error to Fail, or return it from a handler:

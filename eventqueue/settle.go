@@ -3,13 +3,15 @@ package eventqueue
 import (
 	"errors"
 	"slices"
+	"time"
 )
 
 // outcome is the way in which a queue was settled. The zero outcome puts it back in front.
 type outcome struct {
 	how      way
 	err      error
-	panicked bool // err comes from a panic or Goexit
+	panicked bool          // err comes from a panic or Goexit
+	wait     time.Duration // the back-off, if it was reported; else 0
 }
 
 type way uint8
@@ -117,8 +119,10 @@ func (c *Collection[T]) queueUpLocked(k *keyState[T], o outcome) {
 	case o.how == failed:
 		k.failures++
 		k.err = o.err
-		// No wait if a live event made the key ready.
-		c.delayLocked(k, now()+c.backoff.delay(int(k.failures)))
+		if o.wait == 0 {
+			o.wait = c.backoff.delay(int(k.failures))
+		}
+		c.delayLocked(k, now()+o.wait) // no wait if a live event made the key ready
 	case o.how == done || o.how == gaveUp:
 		if k.heapIndex < 0 { // else AddAfter delayed the key
 			c.readyLocked(k) // behind the others, like a failed key

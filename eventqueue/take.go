@@ -72,7 +72,7 @@ func handOut[T any](q *Queue[T], yield func(*Queue[T]) bool) (more bool) {
 			q.Fail(ErrAbandoned)
 		case !more:
 			q.Requeue()
-		default:
+		case !q.held:
 			q.Done()
 		}
 	}()

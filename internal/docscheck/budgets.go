@@ -26,7 +26,7 @@ var budgets = map[string]exports{
 	"controller/recorder":                 {10, 5},
 	"controller/shard":                    {34, 11},
 	"controller/write":                    {19, 1},
-	"eventqueue":                          {34, 40},
+	"eventqueue":                          {34, 42},
 	"eventqueue/eventqueuetest":           {9, 3},
 	"informer":                            {56, 50},
 	"informer/clientgo":                   {22, 41},
