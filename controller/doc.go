@@ -16,7 +16,7 @@
 //
 // The feed is usually a reflector, but anything with a Run method that fills the collection works.
 // The handler gets the event queue of one object at a time. [Each] makes a handler from a function
-// for single events.
+// for single events. A collection of keys makes a controller a work queue: package reconcile is one.
 //
 // # Guarantees
 //

@@ -32,7 +32,7 @@
 // Their attributes are kubereflector.informer, kubereflector.subscriber, kubereflector.reconciler,
 // kubereflector.event.type, kubereflector.event.origin, kubereflector.resource_version,
 // kubereflector.objects, kubereflector.events, kubereflector.streamed, kubereflector.attempt,
-// kubereflector.priority and kubereflector.requeue_after, and the object's k8s.namespace.name,
+// kubereflector.requeue_after, and the object's k8s.namespace.name,
 // k8s.cluster.name and kubereflector.object.name. A failure is recorded and sets the span's status.
 // The names of spans contain no keys. The attributes of an object are set after a span has begun,
 // and only if it is recorded. A sampler sees only the names of informer, subscriber and reconciler.

@@ -79,8 +79,7 @@ func (r *reconciles) Reconciling(ctx context.Context, call reconcile.Call) (cont
 	}
 	ctx, span := r.tracer.Start(ctx, "reconcile "+call.Reconciler, options...)
 	if span.IsRecording() {
-		span.SetAttributes(append(keyAttributes(call.Key),
-			attribute.Int("kubereflector.attempt", call.Attempt), attribute.Stringer("kubereflector.priority", call.Priority))...)
+		span.SetAttributes(append(keyAttributes(call.Key), attribute.Int("kubereflector.attempt", call.Attempt))...)
 	}
 	return ctx, func(result reconcile.Result, err error) {
 		if result.RequeueAfter > 0 && err == nil && span.IsRecording() {

@@ -6,8 +6,7 @@
 //	prometheus.Add(metrics, pods)
 //
 // [Metrics.Options] measures operations, so the informer needs it from its start. [Add] reads the
-// current state at each scrape. Reconcilers take [Metrics.ReconcilerOptions] and, as their work
-// queues are those of client-go, [WorkQueues] by reconcile.WithMetrics.
+// current state at each scrape. For reconcilers, use [Metrics.ReconcilerOptions] and [AddReconciler].
 //
 // # Metrics
 //
@@ -41,11 +40,13 @@
 //	                                          object
 //	handler_duration_seconds{result}          histogram of calls: ok, error, permanent or panic
 //	reconcile_duration_seconds{result}        histogram of calls: ok, requeue_after, error, permanent or panic
+//	reconcile_wait_seconds                    histogram: from an event to the call
+//	reconcile_queue_keys, ...                 the state of a reconciler's queue, as queue_keys and the other
+//	                                          metrics of a subscriber's queues. A key that waits for its own
+//	                                          writes to be seen counts as out
 //
 // The label reason is ok or the kind of failure: expired, throttled, forbidden, not_found,
 // unauthorized, timeout, connection, malformed, cut_off, server or other.
-//
-// Work queues have client-go's own metrics, such as workqueue_depth, with the label name.
 //
 // # Concurrency
 //

@@ -31,6 +31,7 @@ type Metrics struct {
 	waits      *prom.HistogramVec
 	handlers   *prom.HistogramVec
 	reconciles *prom.HistogramVec
+	keyWaits   *prom.HistogramVec
 	own        []prom.Collector
 
 	subscribers subscribers
@@ -39,6 +40,7 @@ type Metrics struct {
 	// mu protects the fields below it.
 	mu      sync.Mutex
 	sources []*source
+	queues  []*queue
 }
 
 var (
@@ -88,8 +90,12 @@ func New() *Metrics {
 			Namespace: namespace, Name: "reconcile_duration_seconds", Help: "How long calls of reconcile functions took.",
 			Buckets: prom.ExponentialBuckets(0.001, 4, 10),
 		}, []string{"reconciler", "result"}),
+		keyWaits: prom.NewHistogramVec(prom.HistogramOpts{
+			Namespace: namespace, Name: "reconcile_wait_seconds", Help: "How long keys waited for a call of the reconcile function.",
+			Buckets: prom.ExponentialBuckets(0.0001, 10, 8),
+		}, []string{"reconciler"}),
 	}
-	m.own = []prom.Collector{m.lists, m.listed, m.watches, m.events, m.lag, m.waits, m.handlers, m.reconciles}
+	m.own = []prom.Collector{m.lists, m.listed, m.watches, m.events, m.lag, m.waits, m.handlers, m.reconciles, m.keyWaits}
 	return m
 }
 
@@ -104,7 +110,7 @@ func (m *Metrics) Describe(to chan<- *prom.Desc) {
 // Collect implements [prom.Collector].
 func (m *Metrics) Collect(to chan<- prom.Metric) {
 	m.mu.Lock()
-	sources := m.sources
+	sources, queues := m.sources, m.queues
 	m.mu.Unlock()
 	m.tidy(sources)
 	for _, c := range m.own {
@@ -112,6 +118,9 @@ func (m *Metrics) Collect(to chan<- prom.Metric) {
 	}
 	for _, s := range sources {
 		s.collect(to)
+	}
+	for _, q := range queues {
+		q.collect(to)
 	}
 }
 

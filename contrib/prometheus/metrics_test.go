@@ -172,7 +172,7 @@ func TestNamesThatAreNoLabelsDoNotSpoilTheRest(t *testing.T) {
 		pods.Handle(informer.HandlerFunc[*corev1.ConfigMap](handler), informer.WithName("one\xff"))
 		pods.Subscribe(informer.WithName("one\xfe"))
 		prometheus.Add(m, pods)
-		prometheus.NewWorkQueues().NewDepthMetric("queue\xff")
+		prometheus.AddReconciler(m, reconcile.New("keys\xff", pods, nil))
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		_ = pods.Run(ctx) // nobody pulls
@@ -206,28 +206,34 @@ func TestSubscribersKeepTheirNames(t *testing.T) {
 	})
 }
 
-func TestWorkQueuesOfAReconciler(t *testing.T) {
+func TestQueuesOfReconcilers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(configMap("a")))
 		require.NoError(t, server.Create(configMap("b")))
-		queues := prometheus.NewWorkQueues()
+		m := prometheus.New()
 		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(queues)
+		registry.MustRegister(m)
 		pods := mapsOf(t, server)
 		var all informer.Group
 		all.Add(pods)
 		var once sync.Once
-		all.Add(reconcile.New("pods", pods, func(context.Context, store.Key) (result reconcile.Result, err error) {
+		r := reconcile.New("pods", pods, func(context.Context, store.Key) (result reconcile.Result, err error) {
 			once.Do(func() { err = errors.New("not yet") })
-			return result, err
-		}, reconcile.WithMetrics(queues)))
+			return reconcile.Result{RequeueAfter: time.Hour}, err
+		}, m.ReconcilerOptions()...)
+		all.Add(r)
+		prometheus.AddReconciler(m, r)
+		remove := prometheus.AddReconciler(m, reconcile.New("pods", pods, nil))
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { assert.NoError(t, all.Run(ctx)) })
 		<-time.After(time.Minute)
-		assert.Equal(t, "workqueue_adds_total name=pods 3\nworkqueue_depth name=pods 0\nworkqueue_retries_total name=pods 1\nworkqueue_work_duration_seconds name=pods 3",
-			values(t, registry, "workqueue_adds_total", "workqueue_depth", "workqueue_retries_total", "workqueue_work_duration_seconds"))
+		delayed := "kubereflector_reconcile_queue_delayed"
+		assert.Equal(t, "reconcile_queue_delayed reconciler=pods 2\nreconcile_queue_delayed reconciler=pods#2 0", values(t, registry, delayed))
+		remove()
+		assert.Equal(t, "reconcile_queue_delayed reconciler=pods 2\nreconcile_queue_retries_total reconciler=pods 1\nreconcile_wait_seconds reconciler=pods 3",
+			values(t, registry, delayed, "kubereflector_reconcile_queue_retries_total", "kubereflector_reconcile_wait_seconds"))
 		stop()
 		running.Wait()
 	})

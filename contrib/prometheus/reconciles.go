@@ -3,17 +3,50 @@ package prometheus
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	prom "github.com/prometheus/client_golang/prometheus"
 )
 
-// ReconcilerOptions returns options for a reconciler. They measure its calls under its name.
-// [WorkQueues] measures its work queue.
+// ReconcilerOptions returns options for a reconciler. They measure its calls, and how long its keys
+// wait, under its name.
 func (m *Metrics) ReconcilerOptions() []reconcile.Option {
 	return []reconcile.Option{reconcile.WithObserver(reconciles{m})}
+}
+
+// AddReconciler shows the queue of a [reconcile.Reconciler] until remove is called. If another
+// reconciler has the same name, this one is shown as name#2, and so on.
+func AddReconciler(m *Metrics, r interface {
+	Name() string
+	Stats() eventqueue.Stats
+}) (remove func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := unique(label(r.Name()), func(name string) bool {
+		return slices.ContainsFunc(m.queues, func(q *queue) bool { return q.name == name })
+	})
+	added := &queue{name, r.Stats}
+	m.queues = append(slices.Clone(m.queues), added)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.queues = slices.DeleteFunc(slices.Clone(m.queues), func(q *queue) bool { return q == added })
+	}
+}
+
+// queue is the queue of a reconciler in the metrics.
+type queue struct {
+	name  string
+	stats func() eventqueue.Stats
+}
+
+func (q *queue) collect(to chan<- prom.Metric) {
+	stats := q.stats()
+	collect(to, &stats, func(m *queueMetric) *prom.Desc { return m.reconciler }, q.name)
 }
 
 // reconciles measures the calls of reconcile functions.
@@ -28,6 +61,7 @@ func (reconciles) Triggered(context.Context, reconcile.Trigger) {}
 func (r reconciles) Reconciling(ctx context.Context, call reconcile.Call) (context.Context, func(reconcile.Result, error)) {
 	name := label(call.Reconciler)
 	r.begin(name)
+	r.of.keyWaits.WithLabelValues(name).Observe(call.Waited.Seconds())
 	began := time.Now()
 	return ctx, func(result reconcile.Result, err error) {
 		r.of.reconciles.WithLabelValues(name, reconciledAs(result, err)).Observe(time.Since(began).Seconds())

@@ -30,15 +30,24 @@ var (
 // phases are all phases of a reflector. A phase without a reflector has the value 0.
 var phases = []reflector.Phase{reflector.Stopped, reflector.Listing, reflector.Opening, reflector.Watching, reflector.BackingOff}
 
-// queueMetric is a metric of a subscriber's event queues.
+// queueMetric is a metric of the event queues of a subscriber or of a reconciler.
 type queueMetric struct {
-	desc  *prom.Desc
-	kind  prom.ValueType
-	value func(*eventqueue.Stats) float64
+	subscriber, reconciler *prom.Desc
+	kind                   prom.ValueType
+	value                  func(*eventqueue.Stats) float64
 }
 
 func newQueueMetric(name, help string, kind prom.ValueType, value func(*eventqueue.Stats) float64) queueMetric {
-	return queueMetric{newDesc("queue_"+name, help, "subscriber"), kind, value}
+	reconciler := prom.NewDesc(prom.BuildFQName(namespace, "reconcile_queue", name), help, []string{"reconciler"}, nil)
+	return queueMetric{newDesc("queue_"+name, help, "subscriber"), reconciler, kind, value}
+}
+
+// collect sends the metrics of event queues.
+func collect(to chan<- prom.Metric, stats *eventqueue.Stats, desc func(*queueMetric) *prom.Desc, labels ...string) {
+	for i := range queueMetrics {
+		q := &queueMetrics[i]
+		to <- prom.MustNewConstMetric(desc(q), q.kind, q.value(stats), labels...)
+	}
 }
 
 var queueMetrics = []queueMetric{
@@ -60,7 +69,8 @@ func describe(to chan<- *prom.Desc) {
 		to <- d
 	}
 	for _, q := range queueMetrics {
-		to <- q.desc
+		to <- q.subscriber
+		to <- q.reconciler
 	}
 }
 
@@ -118,9 +128,7 @@ func (s *shown[T]) collect(to chan<- prom.Metric) {
 	gauge(broken, without.Seconds())
 	for subscription, name := range s.subscribers() {
 		stats := subscription.Stats()
-		for _, q := range queueMetrics {
-			to <- prom.MustNewConstMetric(q.desc, q.kind, q.value(&stats), s.name, name)
-		}
+		collect(to, &stats, func(q *queueMetric) *prom.Desc { return q.subscriber }, s.name, name)
 	}
 }
 

@@ -15,12 +15,14 @@ func BenchmarkKey(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var calls sync.WaitGroup
 			o := newOptions(opts)
-			s := newShift(b.Context(), &o, "bench", func(context.Context, store.Key) (Result, error) {
+			r := newRun(b.Context(), &o, "bench", func(context.Context, store.Key) (Result, error) {
 				calls.Done()
 				return Result{}, nil
 			}, nil)
-			defer s.close()
-			s.start()
+			ctx, stop := context.WithCancel(b.Context())
+			var working sync.WaitGroup
+			working.Go(func() { _ = r.work(ctx, func() {}) })
+			defer func() { stop(); working.Wait(); r.close() }()
 			keys := make([]store.Key, 1000)
 			for i := range keys {
 				keys[i] = store.Key{Namespace: "ns", Name: strconv.Itoa(i)}
@@ -30,7 +32,7 @@ func BenchmarkKey(b *testing.B) {
 			for n := 0; n < b.N; n += len(keys) {
 				calls.Add(len(keys))
 				for _, key := range keys {
-					s.trigger(trigger{key: key})
+					r.trigger(trigger{key: key})
 				}
 				calls.Wait()
 			}

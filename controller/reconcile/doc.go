@@ -1,6 +1,8 @@
 // Package reconcile calls a function for the keys of objects that changed, or whose related objects
 // changed. The function reads the current state from the caches of informers, and writes what is not
-// as it should be. A [Reconciler] decides when to call it, and retries it.
+// as it should be. A [Reconciler] is a [controller.Controller] whose feed are informers, and whose
+// event-queue collection holds keys: the order, delays, back-off and drain of the calls are those of
+// package eventqueue.
 //
 // # Usage
 //
@@ -39,8 +41,8 @@
 //     not reconcile the key on a cache without that write. It waits for the cache at most as long
 //     as [WithReadYourWritesTimeout] says, and then reconciles the key again. This also holds for
 //     the next Run of the same reconciler.
-//   - R5. Live events go before initial additions and resyncs, except for one key in eight. A
-//     [Result] may set another priority: see [Priority].
+//   - R5. Keys with live events, and keys that a [Result] asked for, go before keys with only initial
+//     additions or resyncs, except for one key in eight. A failed key keeps its place among them.
 //   - R6. When ctx ends, the reconciler still reconciles queued keys for the time of
 //     [WithDrainTimeout]. This includes keys that wait for a cache, as long as the informers fill
 //     their caches. Run returns after the last call has returned, and its error names the remaining
@@ -67,7 +69,7 @@
 // # Observing
 //
 // An [Observer] sees the events that trigger a reconcile, and each call. It may replace the context of
-// a call. Use it for metrics and traces.
+// a call. Use it for metrics and traces. [Reconciler.Stats] returns the state of the queue.
 //
 // # Errors
 //

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -41,8 +42,9 @@ type Call struct {
 	Key        store.Key
 	// Attempt is one more than the number of failures of the key since its last success.
 	Attempt int
-	// Priority is the priority with which the key left the queue.
-	Priority Priority
+	// Waited is the time since the oldest event that triggered the call, or since the end of the
+	// delay that did.
+	Waited time.Duration
 }
 
 // WithObserver sets an observer of triggers and calls. The default is nil: none, at no cost. A nil
@@ -69,23 +71,24 @@ func withCause[S any](ctx context.Context, event eventqueue.Event[S], tell func(
 }
 
 // tellTriggered calls the observer, if there is one, for a trigger.
-func (s *shift) tellTriggered(t trigger) {
-	if s.observer == nil || t.cause == nil {
+func (r *run) tellTriggered(t trigger) {
+	if r.observer == nil || t.cause == nil {
 		return
 	}
 	event := t.cause.event
-	event.Reconciler, event.Key = s.name, t.key
-	s.observer.Triggered(t.cause.ctx, event)
+	event.Reconciler, event.Key = r.name, t.key
+	r.observer.Triggered(t.cause.ctx, event)
 }
 
 // observed calls the reconcile function between the calls of the observer.
-func (s *shift) observed(ctx context.Context, key store.Key, attempt int, p Priority) (result Result, err error) {
-	ctx, done := s.observer.Reconciling(ctx, Call{Reconciler: s.name, Key: key, Attempt: attempt, Priority: p})
+func (r *run) observed(ctx context.Context, queue *eventqueue.Queue[store.Key]) (result Result, err error) {
+	key := queue.Key()
+	ctx, done := r.observer.Reconciling(ctx, Call{Reconciler: r.name, Key: key, Attempt: queue.Attempt(), Waited: queue.Waited()})
 	if done == nil {
-		return s.reconcile(ctx, key)
+		return r.reconcile(ctx, key)
 	}
 	err = informer.ErrPanicked
 	defer func() { done(result, err) }()
-	result, err = s.reconcile(ctx, key)
+	result, err = r.reconcile(ctx, key)
 	return result, err
 }

@@ -28,7 +28,7 @@ func (a *audience) Triggered(ctx context.Context, t Trigger) {
 }
 
 func (a *audience) Reconciling(ctx context.Context, call Call) (context.Context, func(Result, error)) {
-	a.calls.add(fmt.Sprintf("%s: %v, attempt %d, %v", call.Reconciler, call.Key, call.Attempt, call.Priority))
+	a.calls.add(fmt.Sprintf("%s: %v, attempt %d", call.Reconciler, call.Key, call.Attempt))
 	return context.WithValue(ctx, contextKey{}, "observer"), func(result Result, err error) {
 		a.ends.add(fmt.Sprintf("%v %v", result.RequeueAfter, err))
 	}
@@ -66,8 +66,7 @@ func TestObserverIsToldWhyAndHowKeysAreReconciled(t *testing.T) {
 		<-time.After(time.Minute)
 		assert.Equal(t, []string{"maps: ns/a by Addition ns/a (List), <nil>"}, heard.triggers.take())
 		assert.Equal(t, []string{
-			"maps: ns/a, attempt 1, Low", "maps: ns/a, attempt 2, Low", "maps: ns/a, attempt 3, Low",
-			"maps: ns/a, attempt 4, Low", "maps: ns/a, attempt 1, Normal",
+			"maps: ns/a, attempt 1", "maps: ns/a, attempt 2", "maps: ns/a, attempt 3", "maps: ns/a, attempt 4", "maps: ns/a, attempt 1",
 		}, heard.calls.take())
 		assert.Equal(t, []string{
 			"0s not now", "0s handler panicked", "0s handler panicked", "1s <nil>", "0s <nil>",

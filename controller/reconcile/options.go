@@ -4,9 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
-	"k8s.io/client-go/util/workqueue"
 )
 
 // Option configures a [Reconciler].
@@ -18,15 +16,14 @@ type options struct {
 	logger       *zap.Logger
 	errorHandler func(context.Context, error) // nil for none
 
-	sources    []source // the secondary ones
-	timeout    time.Duration
-	visibility time.Duration // 0 or less means no wait
-	byPriority bool          // live events go first
-	ignoreOwn  bool
-	resync     time.Duration // of the primary informer; 0 or less for none
-	limiter    workqueue.TypedRateLimiter[store.Key]
-	metrics    workqueue.MetricsProvider
-	observer   Observer // nil for none
+	sources               []source // the secondary ones
+	timeout               time.Duration
+	backoff, backoffLimit time.Duration
+	visibility            time.Duration // 0 or less means no wait
+	byPriority            bool          // live events go first
+	ignoreOwn             bool
+	resync                time.Duration // of the primary informer; 0 or less for none
+	observer              Observer      // nil for none
 }
 
 type optionFunc func(*options)
@@ -40,7 +37,8 @@ func newOptions(opts []Option) options {
 		logger:       zap.NewNop(),
 		visibility:   30 * time.Second,
 		byPriority:   true,
-		limiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](5*time.Millisecond, 5*time.Minute),
+		backoff:      5 * time.Millisecond,
+		backoffLimit: 5 * time.Minute,
 	}
 	for _, opt := range opts {
 		opt.apply(&o)
@@ -81,8 +79,8 @@ func WithErrorHandler(handler func(context.Context, error)) Option {
 }
 
 // WithPriority sets whether keys with live events are reconciled before keys with only initial
-// additions or resyncs. The default is yes; one key in eight is then still one of the latter. It
-// does not affect the priority of a [Result]. For a controller, see [eventqueue.WithPriority].
+// additions or resyncs. The default is yes; one key in eight is then still one of the latter. The
+// option is [eventqueue.WithPriority] of the queue.
 func WithPriority(on bool) Option {
 	return optionFunc(func(o *options) { o.byPriority = on })
 }
@@ -110,27 +108,24 @@ func IgnoreOwnWrites() Option {
 	return optionFunc(func(o *options) { o.ignoreOwn = true })
 }
 
-// WithResync queues the key of every object of the primary informer once in each period, with the
-// priority Low. It covers changes that no informer sees. It sends no request to the API server. The
-// default is never; a period that is not positive means the same. A shorter period than
+// WithResync queues the key of every object of the primary informer once in each period, behind the
+// keys with live events. It covers changes that no informer sees. It sends no request to the API
+// server. The default is never; a period that is not positive means the same. A shorter period than
 // [informer.MinResync] counts as MinResync. For single keys see [Result].
 func WithResync(period time.Duration) Option {
 	return optionFunc(func(o *options) { o.resync = period })
 }
 
-// WithRateLimiter sets the back-off of failed keys. The default is exponential for each key, from
-// 5 milliseconds to 5 minutes, without an overall limit. A limiter serves only one
-// reconciler; nil means the default.
-func WithRateLimiter(limiter workqueue.TypedRateLimiter[store.Key]) Option {
+// WithBackoff sets the back-off of failed keys. A key waits about base after the first failure, and
+// twice as long after each further one, but never more than limit. The defaults are 5 milliseconds
+// and 5 minutes; values that are not positive leave them. See [eventqueue.WithBackoff].
+func WithBackoff(base, limit time.Duration) Option {
 	return optionFunc(func(o *options) {
-		if limiter != nil {
-			o.limiter = limiter
+		if base > 0 {
+			o.backoff = base
+		}
+		if limit > 0 {
+			o.backoffLimit = limit
 		}
 	})
-}
-
-// WithMetrics sets the provider for metrics of the work queue, which have the reconciler's name.
-// The default is the common provider of client-go's work queues: see [workqueue.SetProvider].
-func WithMetrics(provider workqueue.MetricsProvider) Option {
-	return optionFunc(func(o *options) { o.metrics = provider })
 }

@@ -79,21 +79,20 @@ func TestNothingIsRememberedOfKeysThatAreDone(t *testing.T) {
 		w := newWorld(t)
 		var got list
 		o := newOptions([]Option{w.ofSecrets, IgnoreOwnWrites()})
-		s := newShift(t.Context(), &o, "test", w.securing(&got), o.sources)
-		subscription := o.sources[0].subscribe(&o, "test", s.trigger)
+		r := newRun(t.Context(), &o, "test", w.securing(&got), o.sources)
+		defer r.close()
+		subscription := o.sources[0].subscribe(&o, "test", r.trigger)
 		stop := w.run(runFunc(func(ctx context.Context) error {
 			<-subscription.Synced()
-			s.start()
-			<-ctx.Done()
-			return s.drain()
+			return r.work(ctx, subscription.Close)
 		}))
-		s.trigger(trigger{key: store.Key{Namespace: "ns", Name: "a"}})
-		s.trigger(trigger{})
+		r.trigger(trigger{key: store.Key{Namespace: "ns", Name: "a"}})
+		r.trigger(trigger{})
 		synctest.Wait()
 		assert.Equal(t, []string{"a0"}, got.take())
-		subscription.Close()
 		require.NoError(t, stop())
-		assert.Empty(t, s.jobs)
+		assert.Empty(t, r.states)
+		assert.Zero(t, r.keys.Len())
 	})
 }
 
@@ -101,7 +100,7 @@ func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		o := newOptions([]Option{w.ofSecrets, IgnoreOwnWrites(), WithReadYourWritesTimeout(0)})
-		s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+		r := newRun(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
 			for i := range 2 * maxOwn {
 				one := secret("s", "a")
 				one.UID, one.ResourceVersion = "u", strconv.Itoa(i+1)
@@ -111,23 +110,19 @@ func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
 			return Result{}, nil
 		}, o.sources)
 		key := store.Key{Name: "a"}
-		s.trigger(trigger{key: key})
-		s.start()
+		r.trigger(trigger{key: key})
+		stop := working(t, r)
 		synctest.Wait()
-		s.mu.Lock()
-		require.Contains(t, s.jobs, key)
-		assert.Len(t, s.jobs[key].own, maxOwn)
-		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, s.jobs[key].own[maxOwn-1])
-		s.mu.Unlock()
-		s.trigger(trigger{key: key, of: version{uid: "other"}, gone: true})
+		r.mu.Lock()
+		require.Contains(t, r.states, key)
+		assert.Len(t, r.states[key].own, maxOwn)
+		assert.Equal(t, version{"u", strconv.Itoa(2 * maxOwn)}, r.states[key].own[maxOwn-1])
+		r.mu.Unlock()
+		r.trigger(trigger{key: key, of: version{uid: "other"}, gone: true})
 		synctest.Wait()
-		s.queue.ShutDown()
-		s.workers.Wait()
-		s.trigger(trigger{key: key, of: version{uid: "u", resourceVersion: "99"}, gone: true})
-		s.mu.Lock()
-		assert.Empty(t, s.jobs, "the object is gone")
-		s.mu.Unlock()
-		require.NoError(t, s.drain())
+		require.NoError(t, stop())
+		r.trigger(trigger{key: key, of: version{uid: "u", resourceVersion: "99"}, gone: true})
+		assert.Empty(t, r.states, "the object is gone")
 	})
 }
 
@@ -171,7 +166,7 @@ func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 				w := newWorld(t)
 				o := newOptions([]Option{w.ofSecrets, IgnoreOwnWrites(), WithReadYourWritesTimeout(0)})
 				calls, release := 0, make(chan struct{})
-				s := newShift(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+				r := newRun(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
 					if calls++; calls > 1 {
 						return Result{}, nil
 					}
@@ -185,28 +180,28 @@ func TestOnlyEventsOfOwnWritesAreNoReason(t *testing.T) {
 					<-release
 					return Result{}, nil
 				}, o.sources)
-				s.start()
-				s.trigger(trigger{key: key})
+				stop := working(t, r)
+				r.trigger(trigger{key: key})
 				synctest.Wait()
 				for _, event := range tc.during {
-					s.trigger(event)
+					r.trigger(event)
 				}
-				s.mu.Lock()
-				assert.LessOrEqual(t, len(s.jobs[key].during), maxOwn)
-				s.mu.Unlock()
+				r.mu.Lock()
+				assert.LessOrEqual(t, len(r.states[key].during), maxOwn)
+				r.mu.Unlock()
 				close(release)
 				for _, event := range tc.after {
 					synctest.Wait()
-					s.trigger(event)
+					r.trigger(event)
 				}
 				synctest.Wait()
 				assert.Equal(t, tc.calls, calls-1)
 				remembered := 0
-				if j := s.jobs[key]; j != nil {
-					remembered = len(j.own)
+				if s := r.states[key]; s != nil {
+					remembered = len(s.own)
 				}
 				assert.Equal(t, tc.remembered, remembered)
-				assert.NoError(t, s.drain())
+				assert.NoError(t, stop())
 			})
 		})
 	}

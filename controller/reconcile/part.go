@@ -6,50 +6,48 @@ import "github.com/kubereflector/kubereflector/store"
 // then reconciled. A key whose object belongs, or now belongs, to another process is not.
 
 // noteEnd records whether the object of a key was deleted.
-func (s *shift) noteEnd(t trigger) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.jobs[t.key]
-	switch {
-	case t.gone:
-		s.jobLocked(t.key).gone = true
-	case j != nil:
-		j.gone, j.ending = false, false
-		s.tidyLocked(t.key, j)
+func (r *run) noteEnd(t trigger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.gone {
+		r.stateLocked(t.key).gone = true
+	} else if s := r.states[t.key]; s != nil {
+		s.gone = false
+		r.tidyLocked(t.key, s)
 	}
 }
 
 // part drops the state of an object that left. No call follows.
-func (s *shift) part(t trigger) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.jobs[t.key]
-	if j == nil {
+func (r *run) part(t trigger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.states[t.key]
+	if s == nil {
 		return
 	}
 	if t.primary {
-		j.gone, j.ending = false, false
+		s.gone = false
 	}
-	j.shows(t)
-	s.tidyLocked(t.key, j)
+	s.shows(t)
+	r.tidyLocked(t.key, s)
 }
 
 // abandons reports whether the primary cache has no object for a key that another process may be
 // responsible for. It then drops the state of the key.
-func (s *shift) abandons(key store.Key) bool {
-	if len(s.sources) == 0 || !s.sources[0].lacks(key) || s.sources[0].covers(key) {
+func (r *run) abandons(key store.Key) bool {
+	if len(r.sources) == 0 || !r.sources[0].lacks(key) || r.sources[0].covers(key) {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.jobs[key]
-	if j == nil {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.states[key]
+	if s == nil {
 		return true
 	}
-	if j.gone {
+	if s.gone {
 		return false
 	}
-	j.due, j.parked, j.err, j.failures, j.during = false, false, nil, 0, nil
-	s.tidyLocked(key, j)
+	s.during = nil
+	r.tidyLocked(key, s)
 	return true
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
@@ -24,13 +23,10 @@ type Func func(ctx context.Context, key store.Key) (Result, error)
 
 // Result says when to reconcile a key again without an event.
 type Result struct {
-	// RequeueAfter is the delay until the key is reconciled again. 0 or less means never. Of
-	// several delays the shortest takes effect. It is ignored if there is an error.
+	// RequeueAfter is the delay until the key is reconciled again. 0 or less means never. It is
+	// ignored if there is an error. If the key is reconciled earlier because of an event, the result
+	// of that call replaces it.
 	RequeueAfter time.Duration
-	// Priority is the priority of the next call that follows from RequeueAfter or an error. If the
-	// key has another reason to be reconciled by then, the higher priority takes effect. After an
-	// error the zero value, which is [Normal], keeps the priority of this call.
-	Priority Priority
 }
 
 var (
@@ -56,9 +52,10 @@ type Reconciler[T any] struct {
 	synced    chan struct{}
 	once      sync.Once // closes synced
 
-	// mu protects running, and primary.only while running is false.
+	// mu protects the fields below it, and primary.only while running is false.
 	mu      sync.Mutex
 	running bool
+	queue   *eventqueue.Collection[store.Key] // of the last run
 
 	// unseen holds the waits for writes of earlier runs that the caches did not show when those
 	// runs ended. Only Run uses it.
@@ -175,6 +172,23 @@ func (r *Reconciler[T]) Ready() error {
 	}
 }
 
+// Stats returns the state of the queue of keys. Its counters begin at zero in each Run.
+func (r *Reconciler[T]) Stats() eventqueue.Stats {
+	r.mu.Lock()
+	queue := r.queue
+	r.mu.Unlock()
+	if queue == nil {
+		return eventqueue.Stats{}
+	}
+	return queue.Stats()
+}
+
+func (r *Reconciler[T]) setQueue(queue *eventqueue.Collection[store.Key]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = queue
+}
+
 // begin marks the reconciler as running, and reports false if it already was.
 func (r *Reconciler[T]) begin() bool {
 	r.mu.Lock()
@@ -214,17 +228,20 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 	defer r.end()
 	defer time.AfterFunc(startLimit, func() { r.warn(ctx) }).Stop()
 
-	shift := newShift(ctx, &r.options, r.name, r.reconcile, sources)
-	defer shift.close()
-	defer onHalt(ctx, func() { shift.end(controller.ErrHalt) })()
+	run := newRun(ctx, &r.options, r.name, r.reconcile, sources)
+	defer run.close()
+	r.setQueue(run.keys)
 	subscriptions := make([]subscription, len(sources))
 	for n, s := range sources {
-		subscriptions[n] = s.subscribe(&r.options, r.name, shift.trigger)
+		subscriptions[n] = s.subscribe(&r.options, r.name, run.trigger)
 	}
-	defer func() {
+	stop := func() { // later events are for the next run
 		for _, s := range subscriptions {
 			s.Close()
 		}
+	}
+	defer func() {
+		stop()
 		for _, s := range subscriptions {
 			<-s.Done()
 		}
@@ -236,35 +253,8 @@ func (r *Reconciler[T]) Run(ctx context.Context) error {
 			return nil // no call was made
 		}
 	}
-	shift.resume(r.unseen)
-	defer func() { r.unseen = shift.leftUnseen() }()
-	shift.start()
+	run.resume(r.unseen)
+	defer func() { r.unseen = run.leftUnseen() }()
 	r.once.Do(func() { close(r.synced) })
-	<-ctx.Done()
-	for _, s := range subscriptions {
-		s.Close() // later events are for the next run
-	}
-	if errors.Is(context.Cause(ctx), controller.ErrHalt) {
-		shift.end(controller.ErrHalt)
-	}
-	return shift.drain()
-}
-
-// onHalt calls a function at halt, until stop is called.
-func onHalt(ctx context.Context, halt func()) (stop func()) {
-	over := make(chan struct{})
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		select {
-		case <-controller.Halted(ctx):
-			halt()
-		case <-over:
-		}
-	})
-	stopEnded := context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), controller.ErrHalt) {
-			halt()
-		}
-	})
-	return func() { stopEnded(); close(over); waiting.Wait() }
+	return run.work(ctx, stop)
 }

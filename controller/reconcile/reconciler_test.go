@@ -19,7 +19,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 )
 
 func TestKeysOfChangedObjectsAndOfTheirOwnersAreReconciled(t *testing.T) {
@@ -136,17 +135,18 @@ func TestFailedKeysComeAgainAndDelayNoOther(t *testing.T) {
 					if errors.As(err, &failure) {
 						failures = append(failures, failure)
 					}
-				}), WithRateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](time.Second, time.Minute)))
+				}), WithBackoff(time.Second, time.Minute))
 				stop := w.run(r)
 				synctest.Wait()
 				assert.Equal(t, []string{"b"}, got.take())
-				<-time.After(6900 * time.Millisecond)
-				assert.Empty(t, got.take(), "1 s, 2 s and 4 s")
-				<-time.After(200 * time.Millisecond)
+				<-time.After(3400 * time.Millisecond)
+				assert.Empty(t, got.take(), "at least the halves of 1 s, 2 s and 4 s")
+				<-time.After(3700 * time.Millisecond)
 				assert.Equal(t, []string{"a"}, got.take())
 				require.NoError(t, stop())
 				require.Len(t, failures, 3)
 				assert.Equal(t, 3, failures[2].Attempt)
+				assert.InDelta(t, 3*time.Second, failures[2].RetryIn, float64(time.Second))
 				assert.Equal(t, "ns/a", failures[2].Key.String())
 				assert.Equal(t, name == "exit", errors.Is(failures[0], eventqueue.ErrAbandoned))
 				if name != "error" {
@@ -171,7 +171,7 @@ func TestBackoffBeginsAnewAfterASuccess(t *testing.T) {
 			}
 			return Result{}, nil
 		}, WithErrorHandler(func(_ context.Context, err error) { attempts.add(err.Error()) }),
-			WithRateLimiter(workqueue.NewTypedItemExponentialFailureRateLimiter[store.Key](time.Second, time.Hour))))
+			WithBackoff(time.Second, time.Hour)))
 		for range 2 {
 			<-time.After(7100 * time.Millisecond) // 1 s, 2 s and 4 s
 			got := attempts.take()
@@ -295,44 +295,26 @@ func TestIncompleteReconcilersSaySo(t *testing.T) {
 	}
 }
 
-func TestQueueIsMeasuredUnderTheNameOfTheReconciler(t *testing.T) {
+func TestStatsOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		metrics := &metrics{}
-		var got list
-		stop := w.run(New("test", w.configMaps, got.noting(), WithMetrics(metrics)))
+		w.create(configMap("a"), configMap("b"), configMap("c"))
+		r := New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+			switch key.Name {
+			case "a":
+				return Result{RequeueAfter: time.Hour}, nil
+			case "b":
+				<-time.After(time.Second)
+			}
+			return Result{}, nil
+		})
+		assert.Zero(t, r.Stats())
+		stop := w.run(r)
 		synctest.Wait()
-		w.create(configMap("a"))
-		synctest.Wait()
+		stats := r.Stats()
+		assert.Equal(t, 3, stats.Keys)
+		assert.Equal(t, 1, stats.InFlight)
+		assert.Equal(t, 1, stats.Delayed)
 		require.NoError(t, stop())
-		assert.Equal(t, []string{"test"}, metrics.names.take())
 	})
-}
-
-// metrics notes for whom somebody counts what is added.
-type metrics struct {
-	workqueue.MetricsProvider
-	names list
-}
-
-type noMetric struct{}
-
-func (noMetric) Inc()            {}
-func (noMetric) Dec()            {}
-func (noMetric) Set(float64)     {}
-func (noMetric) Observe(float64) {}
-
-func (m *metrics) NewAddsMetric(name string) workqueue.CounterMetric {
-	m.names.add(name)
-	return noMetric{}
-}
-func (*metrics) NewDepthMetric(string) workqueue.GaugeMetric            { return noMetric{} }
-func (*metrics) NewLatencyMetric(string) workqueue.HistogramMetric      { return noMetric{} }
-func (*metrics) NewWorkDurationMetric(string) workqueue.HistogramMetric { return noMetric{} }
-func (*metrics) NewRetriesMetric(string) workqueue.CounterMetric        { return noMetric{} }
-func (*metrics) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
-	return noMetric{}
-}
-func (*metrics) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
-	return noMetric{}
 }

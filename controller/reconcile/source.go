@@ -53,14 +53,14 @@ type subscription interface {
 
 // trigger is the reason to reconcile a key.
 type trigger struct {
-	key      store.Key
-	priority Priority
-	of       version // the version of the object that changed
-	gone     bool    // the object was deleted
-	left     bool    // the object left the informer but still exists: another process is responsible for it now
-	primary  bool    // the event's object is the object of the key
-	listed   bool    // the event comes from a list: earlier changes may be missing
-	cause    *cause  // nil without an observer
+	key     store.Key
+	live    bool    // the event is neither an initial addition nor a resync
+	of      version // the version of the object that changed
+	gone    bool    // the object was deleted
+	left    bool    // the object left the informer but still exists: another process is responsible for it now
+	primary bool    // the event's object is the object of the key
+	listed  bool    // the event comes from a list: earlier changes may be missing
+	cause   *cause  // nil without an observer
 }
 
 func versionOf(object any) version {
@@ -165,9 +165,7 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	t := trigger{
 		of: versionOf(event.Object), gone: event.Type == eventqueue.Deletion, left: event.OutOfScope,
 		listed: event.Origin != eventqueue.Watch, primary: w.keys == nil,
-	}
-	if event.Initial || event.Origin == eventqueue.Resync {
-		t.priority = Low
+		live: !event.Initial && event.Origin != eventqueue.Resync,
 	}
 	if w.keys == nil {
 		t.key = event.Key

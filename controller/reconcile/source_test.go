@@ -134,17 +134,17 @@ func TestTriggersSayWhereTheyComeFrom(t *testing.T) {
 	of.UID, of.ResourceVersion = "u", "5"
 	in := store.Key{Cluster: "west", Namespace: "ns", Name: "s"}
 	mapping := func(*corev1.Secret) []store.Key { return []store.Key{{Name: "a"}, {Cluster: "east", Name: "a"}} }
-	base := trigger{of: version{"u", "5"}}
+	base := trigger{of: version{"u", "5"}, live: true}
 	for name, tc := range map[string]struct {
 		event eventqueue.Event[*corev1.Secret]
 		want  trigger
 	}{
 		"news":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.Watch}, base},
-		"first":    {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.List, Initial: true}, trigger{of: base.of, listed: true, priority: Low}},
-		"relisted": {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.List, Prior: of}, trigger{of: base.of, listed: true}},
-		"resync":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Resync, Prior: of}, trigger{of: base.of, listed: true, priority: Low}},
-		"left":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch, OutOfScope: true}, trigger{of: base.of, gone: true, left: true}},
-		"gone":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch}, trigger{of: base.of, gone: true}},
+		"first":    {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Addition, Origin: eventqueue.List, Initial: true}, trigger{of: base.of, listed: true}},
+		"relisted": {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.List, Prior: of}, trigger{of: base.of, listed: true, live: true}},
+		"resync":   {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Modification, Origin: eventqueue.Resync, Prior: of}, trigger{of: base.of, listed: true}},
+		"left":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch, OutOfScope: true}, trigger{of: base.of, gone: true, left: true, live: true}},
+		"gone":     {eventqueue.Event[*corev1.Secret]{Type: eventqueue.Deletion, Origin: eventqueue.Watch}, trigger{of: base.of, gone: true, live: true}},
 	} {
 		tc.event.Key, tc.event.Object = in, of
 		for kind, keys := range map[string]func(*corev1.Secret) []store.Key{"own": nil, "mapped": mapping} {

@@ -137,6 +137,12 @@ func (l *list) noting() Func {
 	}
 }
 
+// working has a run make calls until stop is called, which returns what is left.
+func working(t *testing.T, r *run) (stop func() error) {
+	end := runMember(t, runFunc(func(ctx context.Context) error { return r.work(ctx, func() {}) }))
+	return func() error { defer r.close(); return end() }
+}
+
 type runFunc func(context.Context) error
 
 func (f runFunc) Run(ctx context.Context) error { return f(ctx) }

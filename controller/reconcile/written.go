@@ -22,8 +22,8 @@ type written struct {
 // call is one call of the reconcile function, and its context.
 type call struct {
 	context.Context
-	shift *shift
-	key   store.Key
+	run *run
+	key store.Key
 
 	// mu protects the fields below it.
 	mu     sync.Mutex
@@ -49,7 +49,7 @@ func (c *call) log() *zap.Logger {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.logger == nil {
-		c.logger = c.shift.logger.With(zap.String("reconciler", c.shift.name), zap.Stringer("key", c.key))
+		c.logger = c.run.logger.With(zap.String("reconciler", c.run.name), zap.Stringer("key", c.key))
 	}
 	return c.logger
 }

@@ -39,9 +39,9 @@ func exported(t *testing.T) map[string][]string {
 		require.NoError(t, server.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}))
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)
-		metrics, queues := prometheus.New(), prometheus.NewWorkQueues()
+		metrics := prometheus.New()
 		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(metrics, queues)
+		registry.MustRegister(metrics)
 		cms := informer.New(clientset.CoreV1().ConfigMaps("default"), metrics.Options("maps")...)
 		cms.Handle(informer.HandlerFunc[*corev1.ConfigMap](func(context.Context, eventqueue.Event[*corev1.ConfigMap]) error {
 			return errors.New("no")
@@ -49,9 +49,11 @@ func exported(t *testing.T) map[string][]string {
 		prometheus.Add(metrics, cms)
 		var program informer.Group
 		program.Add(cms)
-		program.Add(reconcile.New("painter", cms, func(context.Context, store.Key) (reconcile.Result, error) {
+		painter := reconcile.New("painter", cms, func(context.Context, store.Key) (reconcile.Result, error) {
 			return reconcile.Result{}, nil
-		}, append(metrics.ReconcilerOptions(), reconcile.WithMetrics(queues))...))
+		}, metrics.ReconcilerOptions()...)
+		prometheus.AddReconciler(metrics, painter)
+		program.Add(painter)
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = program.Run(ctx) })

@@ -12,9 +12,14 @@ import (
 // Report logs a failure as one line at Error, and then calls the error handler of the user, which
 // may be nil. The logger's own stack trace would show this library, so the line has only the stack
 // of a panic.
-func Report(ctx context.Context, logger *zap.Logger, message string, err *eventqueue.HandlerError, handler func(context.Context, error), more ...zap.Field) {
-	fields := append(more, zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt),
-		zap.Bool("final", eventqueue.IsPermanent(err.Err)), zap.Error(err.Err))
+func Report(ctx context.Context, logger *zap.Logger, message string, err *eventqueue.HandlerError, handler func(context.Context, error)) {
+	final := eventqueue.IsPermanent(err.Err)
+	fields := []zap.Field{
+		zap.String("resourceVersion", err.ResourceVersion), zap.Int("attempt", err.Attempt), zap.Bool("final", final), zap.Error(err.Err),
+	}
+	if !final {
+		fields = append(fields, zap.Duration("nextTry", err.RetryIn))
+	}
 	if panicked, ok := errors.AsType[*eventqueue.PanicError](err); ok {
 		fields = append(fields, zap.ByteString("handlerStack", panicked.Stack))
 	}

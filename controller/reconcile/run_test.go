@@ -17,7 +17,6 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/util/workqueue"
 )
 
 func TestStopFinishesWhatWaitsAndSaysWhatIsLeft(t *testing.T) {
@@ -35,7 +34,7 @@ func TestStopFinishesWhatWaitsAndSaysWhatIsLeft(t *testing.T) {
 		}))
 		synctest.Wait()
 		err := stop()
-		assert.Len(t, got.take(), 3)
+		assert.Equal(t, []string{"a", "b", "c", "b"}, got.take(), "the back-off of b is over while c is reconciled")
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
 		require.Len(t, left.Pending, 1)
@@ -216,73 +215,68 @@ func TestKeyWaitsForWhatAnEarlierRunWrote(t *testing.T) {
 	})
 }
 
-// unlocked is a rate limiter and metrics that look whether a lock is held.
-type unlocked struct {
-	workqueue.TypedRateLimiter[store.Key]
-	metrics
-	shift *shift
+// looking is an observer and an error handler that look whether a lock is held.
+type looking struct {
+	run   *run
 	asked atomic.Int64
 	held  atomic.Int64
 }
 
-func (u *unlocked) look() {
-	u.asked.Add(1)
-	if u.shift != nil && !u.shift.mu.TryLock() {
-		u.held.Add(1)
+func (l *looking) look() {
+	l.asked.Add(1)
+	if l.run != nil && !l.run.mu.TryLock() {
+		l.held.Add(1)
 		return
 	}
-	if u.shift != nil {
-		u.shift.mu.Unlock()
+	if l.run != nil {
+		l.run.mu.Unlock()
 	}
 }
 
-func (u *unlocked) When(key store.Key) time.Duration { u.look(); return time.Second }
+func (l *looking) Triggered(context.Context, Trigger) { l.look() }
 
-func (u *unlocked) Forget(store.Key) { u.look() }
-
-func (u *unlocked) Inc() { u.look() }
-
-func (u *unlocked) NewAddsMetric(string) workqueue.CounterMetric { return u }
-
-func (u *unlocked) NewRetriesMetric(string) workqueue.CounterMetric { return u }
+func (l *looking) Reconciling(ctx context.Context, _ Call) (context.Context, func(Result, error)) {
+	l.look()
+	return ctx, func(Result, error) { l.look() }
+}
 
 func TestNothingOfTheUserIsCalledUnderALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		release := make(chan struct{})
 		w.deafen(release)
-		look := &unlocked{}
+		look := &looking{}
 		var got list
 		secure, failures := w.securing(&got), 0
-		o := newOptions([]Option{w.ofSecrets, WithRateLimiter(look), WithMetrics(look), IgnoreOwnWrites()})
-		s := newShift(t.Context(), &o, "test", func(ctx context.Context, key store.Key) (Result, error) {
+		o := newOptions([]Option{w.ofSecrets, WithObserver(look), WithErrorHandler(func(context.Context, error) { look.look() }), IgnoreOwnWrites()})
+		r := newRun(t.Context(), &o, "test", func(ctx context.Context, key store.Key) (Result, error) {
 			<-time.After(time.Second)
+			look.look()
 			if failures++; failures == 1 {
 				return Result{}, errors.New("ouch")
 			}
 			_, err := secure(ctx, key)
 			return Result{RequeueAfter: time.Hour}, err
 		}, o.sources)
-		look.shift = s
+		defer r.close()
+		look.run = r
 		stop := w.run(runFunc(func(ctx context.Context) error {
 			<-w.secrets.Synced()
-			s.start()
-			<-ctx.Done()
-			_ = s.drain()
+			_ = r.work(ctx, func() {})
 			return nil
 		}))
-		a := store.Key{Namespace: "ns", Name: "a"}
-		s.trigger(trigger{key: a})
+		a := trigger{key: store.Key{Namespace: "ns", Name: "a"}, cause: &cause{ctx: t.Context()}}
+		r.trigger(a)
 		<-time.After(time.Second / 2)
-		s.trigger(trigger{key: a}) // during the call
+		r.trigger(a) // during the call
 		<-time.After(10 * time.Second)
-		s.trigger(trigger{key: a}) // it is parked
+		r.trigger(a) // it is held
 		<-time.After(10 * time.Second)
 		close(release)
 		<-time.After(10 * time.Second)
 		require.NoError(t, stop())
 		assert.Equal(t, []string{"a0", "a1"}, got.take())
-		assert.GreaterOrEqual(t, look.asked.Load(), int64(8))
+		assert.GreaterOrEqual(t, look.asked.Load(), int64(12))
 		assert.Zero(t, look.held.Load())
 	})
 }

@@ -1,0 +1,233 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/controller/internal/failure"
+	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/store"
+)
+
+// run is one run of a reconciler: a controller of keys, and the state of the keys.
+type run struct {
+	*options
+	name      string
+	reconcile Func
+	sources   []source
+	keys      *eventqueue.Collection[store.Key]
+
+	// filled ends when the caches may not show writes any more: an informer has stopped after the
+	// context of Run ended, or the run is over. The waiters end with it.
+	filled  context.Context
+	end     context.CancelFunc
+	waiters sync.WaitGroup
+
+	// mu protects states. It is held briefly, and never while a function of the user runs.
+	mu     sync.Mutex
+	states map[store.Key]*state
+}
+
+// state is the state of a key, except for its place in the queue. A key without any has none.
+// Guarded by run.mu.
+type state struct {
+	hold *hold // nil if the caches show the writes of the key
+	// gone is true if the key's object was deleted, and no call has begun for that.
+	gone bool
+
+	running bool      // a call is running, if own writes are ignored
+	own     []version // writes of calls without an event yet, if own writes are ignored
+	during  []trigger // events during the call, if own writes are ignored
+}
+
+func newRun(ctx context.Context, o *options, name string, reconcile Func, sources []source) *run {
+	r := &run{options: o, name: name, reconcile: reconcile, sources: sources, states: map[store.Key]*state{}}
+	r.filled, r.end = context.WithCancel(context.WithoutCancel(ctx))
+	r.keys = eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil },
+		eventqueue.WithBackoff(o.backoff, o.backoffLimit), eventqueue.WithPriority(o.byPriority))
+	return r
+}
+
+// work makes calls until ctx ends and the queue is empty. It then returns the remaining keys as an
+// error. The function stop ends the triggers.
+func (r *run) work(ctx context.Context, stop func()) error {
+	triggers := feed(func(ctx context.Context) error {
+		<-ctx.Done()
+		stop()
+		r.watchInformers()
+		return nil
+	})
+	return controller.New(triggers, r.keys, r.handle, controller.WithWorkers(r.workers),
+		controller.WithDrainTimeout(r.drainTimeout), controller.WithErrorHandler(r.failed)).Run(ctx)
+}
+
+// feed is the [controller.Feed] of a run. The subscriptions add keys by themselves.
+type feed func(context.Context) error
+
+func (f feed) Run(ctx context.Context) error { return f(ctx) }
+
+// watchInformers gives up the keys that wait for a cache when an informer stops.
+func (r *run) watchInformers() {
+	for _, source := range r.sources {
+		r.waiters.Go(func() {
+			select {
+			case <-source.of().Stopped():
+				r.end()
+			case <-r.filled.Done():
+			}
+		})
+	}
+}
+
+// close ends all goroutines of the run.
+func (r *run) close() {
+	r.end()
+	r.keys.Close()
+	r.waiters.Wait()
+}
+
+// trigger queues a key because of an event of a source.
+func (r *run) trigger(t trigger) {
+	if t.key == (store.Key{}) { // no object has this key
+		return
+	}
+	if t.left {
+		r.part(t)
+		return
+	}
+	if t.primary {
+		r.noteEnd(t)
+	}
+	if r.ignoreOwn && r.keep(t) {
+		return
+	}
+	r.tellTriggered(t)
+	eventqueue.AddAfter(r.keys, t.key, 0, t.live)
+}
+
+// handle is the handler of the controller. It makes the call for a key, unless the key is held or
+// belongs to another process.
+func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (err error) {
+	key := queue.Key()
+	if r.abandons(key) {
+		return nil
+	}
+	held, ended := r.begin(key)
+	if held != nil {
+		if r.filled.Err() != nil {
+			queue.Fail(errUnseen) // the error of Run names the key
+		} else {
+			queue.Hold(held.over)
+		}
+		return nil
+	}
+	c := &call{Context: ctx, run: r, key: key}
+	var result Result
+	err = eventqueue.ErrAbandoned // if the function panics or calls runtime.Goexit
+	defer func() { r.settle(c, ended, result, err) }()
+	result, err = r.call(c, queue)
+	return err
+}
+
+// begin begins a call for a key, unless the key is held. It reports whether the key's object was
+// deleted since the last call.
+func (r *run) begin(key store.Key) (held *hold, ended bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.states[key]
+	switch {
+	case s == nil && !r.ignoreOwn:
+		return nil, false
+	case s == nil:
+		s = r.stateLocked(key)
+	case s.hold != nil:
+		return s.hold, false
+	}
+	ended, s.gone, s.running = s.gone, false, r.ignoreOwn
+	r.tidyLocked(key, s)
+	return nil, ended
+}
+
+// call calls the reconcile function.
+func (r *run) call(c *call, queue *eventqueue.Queue[store.Key]) (Result, error) {
+	ctx := context.Context(c)
+	if r.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, ErrTimeout)
+		defer cancel()
+	}
+	if r.observer != nil {
+		return r.observed(ctx, queue)
+	}
+	return r.reconcile(ctx, c.key)
+}
+
+// settle records the result of a call, and schedules the next one. The controller takes the key back
+// after that. No lock is held while functions of the user are called.
+func (r *run) settle(c *call, ended bool, result Result, err error) {
+	writes, repeat := c.written(), !eventqueue.IsPermanent(err)
+	for _, t := range r.note(c.key, writes, r.unseen(c.key, writes), repeat, ended && err != nil && repeat) {
+		r.tellTriggered(t)
+		eventqueue.AddAfter(r.keys, c.key, 0, t.live)
+	}
+	if err == nil && result.RequeueAfter > 0 {
+		eventqueue.AddAfter(r.keys, c.key, result.RequeueAfter, true)
+	}
+}
+
+// note records the end of a call and the writes that the caches do not show yet. If repeat is true,
+// the key is reconciled again when they do not show them in time. If gone is true, the key is
+// reconciled again although its object was deleted. note returns the events of other writers during
+// the call.
+func (r *run) note(key store.Key, writes []written, unseen []wait, repeat, gone bool) (during []trigger) {
+	if len(unseen) == 0 && !gone && !r.ignoreOwn {
+		return nil
+	}
+	var heard []version
+	if r.ignoreOwn {
+		heard = r.heardOf(writes)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.stateLocked(key)
+	s.running = false
+	s.gone = s.gone || gone
+	if r.ignoreOwn {
+		during = s.foreign(heard)
+	}
+	r.holdLocked(key, s, unseen, repeat)
+	r.tidyLocked(key, s)
+	return during
+}
+
+// failed logs a failure of the reconcile function and calls the user's error handler.
+func (r *run) failed(ctx context.Context, err error) {
+	of, ok := errors.AsType[*eventqueue.HandlerError](err)
+	if !ok {
+		return
+	}
+	if len(r.sources) > 0 {
+		of.ResourceVersion = r.sources[0].held(of.Key)
+	}
+	c := &call{Context: ctx, run: r, key: of.Key}
+	failure.Report(c, c.log(), "reconcile failed", of, r.errorHandler)
+}
+
+// stateLocked returns the state of a key, and creates it if necessary.
+func (r *run) stateLocked(key store.Key) *state {
+	s := r.states[key]
+	if s == nil {
+		s = &state{}
+		r.states[key] = s
+	}
+	return s
+}
+
+// tidyLocked deletes the state of a key if there is nothing to remember.
+func (r *run) tidyLocked(key store.Key, s *state) {
+	if s.hold == nil && !s.gone && !s.running && len(s.own) == 0 {
+		delete(r.states, key)
+	}
+}
