@@ -13,58 +13,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// NewCache returns a cache of controller-runtime whose informers are those of this library. Pass it
-// as ctrl.Options.NewCache or cluster.Options.NewCache. It accepts the options of cache.New. An
-// error is one of cache.New, or of the config.
-//
-// If the options have a NewInformer, the cache uses that function and nothing of this package.
-func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
-	if opts.NewInformer != nil {
-		return cache.New(config, opts)
-	}
-	config = rest.CopyConfig(config)
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
-	if opts.HTTPClient == nil {
-		var err error
-		if opts.HTTPClient, err = rest.HTTPClientFor(config); err != nil {
-			return nil, fmt.Errorf("HTTP client of the cache: %w", err)
-		}
-	}
-	if opts.Scheme == nil {
-		opts.Scheme = scheme.Scheme
-	}
-	k := &kinds{config: config, http: opts.HTTPClient, scheme: opts.Scheme, readers: newReaders(opts)}
-	opts.HTTPClient = capturing(opts.HTTPClient)
-	opts.NewInformer = k.informer
-	c, err := cache.New(config, opts)
-	if err != nil {
-		return nil, err
-	}
-	return &readCache{c, k.readers}, nil
-}
-
 // kinds makes the informers of a cache.
 type kinds struct {
-	config  *rest.Config
-	http    *http.Client
-	scheme  *runtime.Scheme
-	readers *readers
+	config     *rest.Config
+	http       *http.Client
+	scheme     *runtime.Scheme
+	references map[schema.GroupVersionKind]Reference
+	readers    *readers
 }
 
 // informer is a cache.Options.NewInformer. Kinds that the library cannot serve are served as by
 // [NewInformer].
 func (k *kinds) informer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	i, err := k.decoding(lw, example, resync)
+	t, err := k.target(lw, example, resync)
+	if reference, ok := k.reference(t.kind, example); ok {
+		return k.referring(t, err, reference, indexers)
+	}
+	var i *sharedInformer
+	if err == nil {
+		i, err = k.decoding(t)
+	}
 	if errors.Is(err, errNoBookmarks) {
 		return newInformer(lw, example, resync, indexers, reflector.WithoutWatchList()) // a watch-list ends with a bookmark
 	}
@@ -77,35 +51,46 @@ func (k *kinds) informer(lw toolscache.ListerWatcher, example runtime.Object, re
 	return i
 }
 
-// decoding returns an informer whose objects are decoded by this library.
-func (k *kinds) decoding(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration) (*sharedInformer, error) {
-	wanted, err := requested(lw)
-	if err != nil {
-		return nil, err
+// target says which objects an informer is for.
+type target struct {
+	request
+	kind    schema.GroupVersionKind
+	example runtime.Object
+	resync  time.Duration
+}
+
+func (k *kinds) target(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration) (t target, err error) {
+	t.example, t.resync = example, resync
+	if t.request, err = requested(lw); err != nil {
+		return t, err
 	}
-	kind, err := k.kind(example, wanted.resource.GroupVersion())
-	if err != nil {
-		return nil, err
-	}
-	options := []kubeclient.ResourceOption{kubeclient.WithHTTPClient(k.http), kubeclient.WithKind(kind)}
+	t.kind, err = k.kind(example, t.resource.GroupVersion())
+	return t, err
+}
+
+// client returns a client whose objects have the type of the example.
+func (k *kinds) client(t target) (*kubeclient.Resource[client.Object], error) {
+	options := []kubeclient.ResourceOption{kubeclient.WithHTTPClient(k.http), kubeclient.WithKind(t.kind)}
 	if k.config.ContentType != "" && k.config.ContentType != runtime.ContentTypeProtobuf {
 		options = append(options, kubeclient.WithoutProtobuf())
 	}
-	resource, err := kubeclient.ForType[client.Object](k.config, wanted.resource, example, options...)
+	return kubeclient.ForType[client.Object](k.config, t.resource, t.example, options...)
+}
+
+// decoding returns an informer whose objects are decoded by this library.
+func (k *kinds) decoding(t target) (*sharedInformer, error) {
+	from, err := k.client(t)
 	if err != nil {
 		return nil, err
 	}
-	i := &sharedInformer{copies: true, SharedIndexInformer: clientgo.NewSharedIndexInformer(resource.In(wanted.namespace), clientgo.WithResync(resync),
-		clientgo.WithInformer(informer.WithName(wanted.name(example)), informer.WithReflector(
-			reflector.WithLabelSelector(wanted.labels), reflector.WithFieldSelector(wanted.fields))))}
-	switch example.(type) {
-	case runtime.Unstructured:
-	case *metav1.PartialObjectMetadata:
-		i.prepare = stating(kind)
-	default:
-		i.prepare = stating(schema.GroupVersionKind{}) // as generated clients leave it
-	}
-	return i, nil
+	return t.informer(from, stating(t.kind)), nil
+}
+
+// informer returns an informer of the objects of a client.
+func (t target) informer(from *kubeclient.Resource[client.Object], prepare func(client.Object) (client.Object, error)) *sharedInformer {
+	return &sharedInformer{copies: true, prepare: prepare, SharedIndexInformer: clientgo.NewSharedIndexInformer(from.In(t.namespace), clientgo.WithResync(t.resync),
+		clientgo.WithInformer(informer.WithName(t.name(t.example)), informer.WithReflector(
+			reflector.WithLabelSelector(t.labels), reflector.WithFieldSelector(t.fields))))}
 }
 
 // kind returns the kind of an example in an API group and version. A type of the scheme may have
@@ -126,10 +111,17 @@ func (k *kinds) kind(example runtime.Object, in schema.GroupVersion) (schema.Gro
 	return schema.GroupVersionKind{}, fmt.Errorf("%T has no kind in %s", example, in)
 }
 
-// stating returns a function that sets which kind an object states.
-func stating(kind schema.GroupVersionKind) func(client.Object) error {
-	return func(object client.Object) error {
-		object.GetObjectKind().SetGroupVersionKind(kind)
-		return nil
+// stating returns a function that sets which kind an object states. Typed objects state none, as
+// generated clients leave it.
+func stating(kind schema.GroupVersionKind) func(client.Object) (client.Object, error) {
+	return func(object client.Object) (client.Object, error) {
+		switch object.(type) {
+		case runtime.Unstructured:
+		case *metav1.PartialObjectMetadata:
+			object.GetObjectKind().SetGroupVersionKind(kind)
+		default:
+			object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		}
+		return object, nil
 	}
 }

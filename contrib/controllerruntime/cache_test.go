@@ -26,8 +26,9 @@ import (
 )
 
 var (
-	podKind  = corev1.SchemeGroupVersion.WithKind("Pod")
-	siteKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}
+	podKind    = corev1.SchemeGroupVersion.WithKind("Pod")
+	secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
+	siteKind   = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}
 )
 
 // mapper knows the kinds of the tests.
@@ -36,6 +37,8 @@ func mapper() meta.RESTMapper {
 	m.Add(podKind, meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("PodList"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	m.Add(secretKind, meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("SecretList"), meta.RESTScopeNamespace)
 	m.Add(siteKind, meta.RESTScopeNamespace)
 	return m
 }
@@ -60,10 +63,15 @@ func newServer(t *testing.T, opts ...reflectortest.Option) *reflectortest.Server
 // started makes a cache with NewCache and starts it until the test ends.
 func started(t *testing.T, config *rest.Config, opts cache.Options) cache.Cache {
 	t.Helper()
+	return startedWith(t, Options{}, config, opts)
+}
+
+func startedWith(t *testing.T, with Options, config *rest.Config, opts cache.Options) cache.Cache {
+	t.Helper()
 	if opts.Mapper == nil {
 		opts.Mapper = mapper()
 	}
-	c, err := NewCache(config, opts)
+	c, err := with.NewCache(config, opts)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -51,11 +51,11 @@ func newInformer(lw toolscache.ListerWatcher, example runtime.Object, resync tim
 	i := &sharedInformer{SharedIndexInformer: clientgo.NewSharedIndexInformer(kubeclient.ListWatch[client.Object](from),
 		clientgo.WithResync(resync), clientgo.WithInformer(informer.WithName(nameOf(example)), informer.WithReflector(opts...)))}
 	if want := reflect.TypeOf(example); want != nil {
-		i.prepare = func(object client.Object) error {
+		i.prepare = func(object client.Object) (client.Object, error) {
 			if got := reflect.TypeOf(object); got != want {
-				return &TypeError{Want: want, Got: got}
+				return nil, &TypeError{Want: want, Got: got}
 			}
-			return nil
+			return object, nil
 		}
 	}
 	return i.with(indexers)
@@ -76,8 +76,8 @@ func nameOf(example runtime.Object) string {
 // one compiled informer.
 type sharedInformer struct {
 	*clientgo.SharedIndexInformer[client.Object]
-	prepare func(client.Object) error // before the transform; may be nil
-	copies  bool                      // objects share parts: a transform needs a copy
+	prepare func(client.Object) (client.Object, error) // before the transform; may be nil
+	copies  bool                                       // objects share parts: a transform needs a copy
 }
 
 func (i *sharedInformer) with(indexers toolscache.Indexers) *sharedInformer {
@@ -97,20 +97,25 @@ func (i *sharedInformer) SetTransform(transform toolscache.TransformFunc) error 
 		return i.SharedIndexInformer.SetTransform(transform)
 	}
 	return i.SharedIndexInformer.SetTransform(func(in any) (any, error) {
-		object := in.(client.Object)
-		if i.prepare != nil {
-			if err := i.prepare(object); err != nil {
-				return nil, err
-			}
-		}
-		if transform == nil {
-			return object, nil
-		}
-		if i.copies {
-			object = object.DeepCopyObject().(client.Object)
-		}
-		return transform(object)
+		return finished(in.(client.Object), i.prepare, transform, i.copies)
 	})
+}
+
+// finished returns an object as the cache stores it.
+func finished(object client.Object, prepare func(client.Object) (client.Object, error), transform toolscache.TransformFunc, copied bool) (any, error) {
+	if prepare != nil {
+		var err error
+		if object, err = prepare(object); err != nil {
+			return nil, err
+		}
+	}
+	if transform == nil {
+		return object, nil
+	}
+	if copied {
+		object = object.DeepCopyObject().(client.Object)
+	}
+	return transform(object)
 }
 
 // listerWatcher is a ListerWatcher as a client of objects of any type.

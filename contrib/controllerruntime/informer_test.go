@@ -76,11 +76,12 @@ func TestListerWatchersThatReturnNoList(t *testing.T) {
 
 func TestObjectsOfAnotherTypeThanTheExampleAreRejected(t *testing.T) {
 	i := NewInformer(&toolscache.ListWatch{}, &corev1.Node{}, 0, nil).(*sharedInformer)
-	err := i.prepare(&corev1.Pod{})
+	_, err := i.prepare(&corev1.Pod{})
 	wrong, ok := errors.AsType[*TypeError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, "ListerWatcher of an informer of *v1.Node returned a *v1.Pod", wrong.Error())
-	assert.NoError(t, i.prepare(&corev1.Node{}))
+	_, err = i.prepare(&corev1.Node{})
+	assert.NoError(t, err)
 }
 
 func TestIndexersAreAdded(t *testing.T) {

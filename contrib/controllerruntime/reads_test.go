@@ -220,5 +220,8 @@ func TestManagersTreatTheCacheLikeControllerRuntimes(t *testing.T) {
 		c, err := NewCache(server.Config(), opts)
 		require.NoError(t, err)
 		assert.Equal(t, want, c.(*readCache).NeedLeaderElection(), name)
+		c, err = Options{ByReference: map[client.Object]Reference{&corev1.Secret{}: {}}}.NewCache(server.Config(), opts)
+		require.NoError(t, err)
+		assert.Equal(t, want, c.(*referringCache).NeedLeaderElection(), name)
 	}
 }

@@ -11,7 +11,8 @@
 //	...
 //	secret, err := whole.Get(ctx, key)
 //
-// Resources without namespaces have one client for all objects: see [Cluster].
+// Resources without namespaces have one client for all objects: see [Cluster]. If an informer holds
+// some of the objects whole, [NewOwned] reads them there.
 //
 // Use it for many large objects if the program reads few of them. An example is a controller that
 // needs only the Secrets that Ingresses name. Use an informer instead if the program reads most of
@@ -33,6 +34,9 @@
 //   - D4. [Objects] keeps at most [WithMaxObjects] objects and [WithMaxBytes] bytes. It evicts the
 //     least recently used objects first.
 //   - D5. A kept object costs no request as long as its metadata does not change.
+//   - D6. With [NewOwned], objects of the second cache cost no request. Reads of an object never go
+//     back, also while one of the two watches is behind and while an object begins or ceases to
+//     belong to the second cache.
 //
 // # Concurrency
 //

@@ -104,6 +104,9 @@ func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.forgetLocked(key, f)
+	if f.err == nil {
+		o.raiseTo(key, f.object)
+	}
 	if f.err == nil && !o.closed && o.current(key, f.object) == nil {
 		o.recent.put(key, f.object, size)
 	}

@@ -12,6 +12,11 @@ func (*follower[T, M]) Start(*store.Snapshot[M]) {}
 // belong to a lost history, because the server was restored from a backup.
 func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o := f.of
+	upTo := commit.ResourceVersion
+	o.floors.end(func(one floor) bool {
+		// After a list, see above.
+		return !newer(one.until, upTo) || commit.Origin == store.List && one.read
+	})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range commit.Changes {
@@ -22,8 +27,7 @@ func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	}
 	if commit.Origin == store.List {
 		o.recent.dropUnless(func(key store.Key, object T) bool {
-			wanted, ok := o.meta(key)
-			return ok && versionOf(object).Equal(wanted)
+			return versionOf(object).Equal(o.meta(key).version)
 		})
 	}
 }

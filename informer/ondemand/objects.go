@@ -38,11 +38,12 @@ func Cluster[C any](client C) func(namespace string) C { return func(string) C {
 type Objects[T Object] struct {
 	limits  options
 	clients func(namespace string) Client[T]
-	// meta returns the version of an object in the cache of the metadata.
-	meta     func(store.Key) (store.Version, bool)
-	complete func() bool
-	stop     func()
-	running  sync.WaitGroup
+	meta    func(store.Key) meta // reads the cache of the metadata
+	upTo    func() string        // returns the resource version of the cache of the metadata
+	owned   *store.View[T]       // nil without [NewOwned]
+	floors  floors               // none without owned
+	stops   []func()             // end the followers
+	running sync.WaitGroup
 
 	// mu protects the fields below it. The writer of the metadata takes it inside its own lock. A
 	// holder of mu may read the metadata.
@@ -59,6 +60,10 @@ type Objects[T Object] struct {
 // clusters: use one Objects for each cluster. Objects follows the cache until it is closed. An
 // error is [ErrNoClient] or [ErrNoMetadata].
 func New[T Object, C Client[T], M Object](clients func(namespace string) C, metadata *store.View[M], opts ...Option) (*Objects[T], error) {
+	return NewOwned[T](clients, metadata, nil, opts...)
+}
+
+func newObjects[T Object, C Client[T], M Object](clients func(namespace string) C, metadata *store.View[M], opts []Option) (*Objects[T], error) {
 	if clients == nil {
 		return nil, ErrNoClient
 	}
@@ -69,22 +74,60 @@ func New[T Object, C Client[T], M Object](clients func(namespace string) C, meta
 	for _, opt := range opts {
 		opt.apply(&limits)
 	}
-	o := &Objects[T]{
+	return &Objects[T]{
 		limits:  limits,
 		clients: func(namespace string) Client[T] { return clients(namespace) },
-		meta: func(key store.Key) (store.Version, bool) {
-			m, ok := metadata.Get(key)
-			if !ok {
-				return store.Version{}, false
-			}
-			return versionOf(m), true
-		},
-		complete: func() bool { return metadata.Snapshot().Synced() },
-		recent:   newRecent[T](limits),
-		flights:  map[store.Key]*flight[T]{},
+		meta:    func(key store.Key) meta { return metaOf(metadata, key) },
+		upTo:    metadata.ResourceVersion,
+		recent:  newRecent[T](limits),
+		flights: map[store.Key]*flight[T]{},
+	}, nil
+}
+
+// meta is what the cache of the metadata shows of one object.
+type meta struct {
+	version store.Version
+	known   bool // false if the cache has no such object
+	// synced and upTo are set only if the object is not known. upTo is the resource version of the
+	// cache.
+	synced bool
+	upTo   string
+}
+
+func metaOf[M Object](metadata *store.View[M], key store.Key) meta {
+	m, ok := metadata.Get(key)
+	if ok {
+		return meta{version: versionOf(m), known: true}
 	}
-	o.stop = metadata.Follow(&follower[T, M]{of: o})
-	return o, nil
+	// The version must be that of a state without the object.
+	state := metadata.Snapshot()
+	if m, ok = state.Get(key); ok {
+		return meta{version: versionOf(m), known: true}
+	}
+	return meta{synced: state.Synced(), upTo: state.ResourceVersion()}
+}
+
+// demand is what an object must satisfy to be current.
+type demand struct {
+	meta  store.Version // of the metadata; zero if the metadata is behind
+	floor floor
+}
+
+func (d demand) metBy(version store.Version) bool {
+	return (d.meta == (store.Version{}) || covers(version, d.meta)) && d.floor.metBy(version.ResourceVersion)
+}
+
+// demand returns what the current state of an object must satisfy, or why there is no object.
+func (o *Objects[T]) demand(key store.Key) (demand, error) {
+	m := o.meta(key)
+	d := demand{meta: m.version, floor: o.floors.of(key)}
+	switch {
+	case m.known, d.floor.version != "" && newer(d.floor.version, m.upTo):
+		return d, nil
+	case m.synced:
+		return demand{}, &NotFoundError{Key: key}
+	}
+	return demand{}, ErrNotSynced
 }
 
 // attempts bounds how often Get fetches an object whose metadata changes meanwhile.
@@ -98,15 +141,12 @@ const attempts = 4
 // It returns a [*NotFoundError], [ErrNotSynced], [ErrClosed], a [*FetchError], or the cause of ctx.
 func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err error) {
 	none := object
-	wanted, ok := o.meta(key)
-	if !ok {
-		if !o.complete() {
-			return none, ErrNotSynced
-		}
-		return none, &NotFoundError{Key: key}
-	}
-	if object, ok := o.hit(key); ok {
+	if object, ok := o.Cached(key); ok {
 		return object, nil
+	}
+	wanted, err := o.demand(key)
+	if err != nil {
+		return none, err
 	}
 	for attempt := range attempts {
 		var own bool
@@ -115,7 +155,7 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 		case apierrors.IsNotFound(err):
 			// A request that began before this call may have been answered between the deletion of
 			// one object and the creation of the next.
-			if _, ok := o.meta(key); ok && !own && attempt == 0 {
+			if o.meta(key).known && !own && attempt == 0 {
 				continue
 			}
 			return none, &NotFoundError{Key: key, Err: err}
@@ -130,10 +170,25 @@ func (o *Objects[T]) Get(ctx context.Context, key store.Key) (object T, err erro
 			return object, nil
 		}
 	}
-	if !covers(versionOf(object), wanted) {
+	if !wanted.metBy(versionOf(object)) {
 		return none, &FetchError{Key: key, Err: err}
 	}
 	return object, nil
+}
+
+// Cached returns an object that Get would return without a request. It counts as a use of the
+// object.
+func (o *Objects[T]) Cached(key store.Key) (object T, ok bool) {
+	if object, ok = o.ownedObject(key); ok {
+		return object, true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if object, ok = o.peekLocked(key); ok {
+		o.recent.use(key)
+		o.hits++
+	}
+	return object, ok
 }
 
 // failed returns the error for a failed request.
@@ -150,17 +205,7 @@ func (o *Objects[T]) failed(ctx context.Context, key store.Key, err error) error
 	return &FetchError{Key: key, Err: err}
 }
 
-// hit returns a kept object that is not older than its metadata.
-func (o *Objects[T]) hit(key store.Key) (object T, ok bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if object, ok = o.peekLocked(key); ok {
-		o.recent.use(key)
-		o.hits++
-	}
-	return object, ok
-}
-
+// peekLocked returns a kept object that is not older than its metadata.
 func (o *Objects[T]) peekLocked(key store.Key) (object T, ok bool) {
 	object, ok = o.recent.get(key)
 	if !ok || o.current(key, object) != nil {
@@ -170,16 +215,13 @@ func (o *Objects[T]) peekLocked(key store.Key) (object T, ok bool) {
 	return object, true
 }
 
-// current returns why an object does not match its metadata, or nil.
+// current returns why an object is not current, or nil.
 func (o *Objects[T]) current(key store.Key, object T) error {
-	wanted, ok := o.meta(key)
-	if !ok {
-		return &NotFoundError{Key: key}
+	wanted, err := o.demand(key)
+	if err == nil && !wanted.metBy(versionOf(object)) {
+		err = ErrStale
 	}
-	if !covers(versionOf(object), wanted) {
-		return ErrStale
-	}
-	return nil
+	return err
 }
 
 // covers reports whether a version is the wanted version or a later one.
@@ -199,18 +241,13 @@ func versionOf(object Object) store.Version {
 	return store.Version{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}
 }
 
-// Peek returns a kept object that is not older than its metadata. It sends no request, and does not
-// count as a use of the object.
-func (o *Objects[T]) Peek(key store.Key) (object T, ok bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.peekLocked(key)
-}
-
-// Close stops following the metadata, ends all requests, and drops all objects. It returns when the
-// requests have ended. It may be called more than once, but not from a follower of the metadata.
+// Close stops following the caches, ends all requests, and drops all fetched objects. It returns
+// when the requests have ended. It may be called more than once, but not from a follower of the
+// caches.
 func (o *Objects[T]) Close() {
-	o.stop()
+	for _, stop := range o.stops {
+		stop()
+	}
 	o.mu.Lock()
 	o.closed = true
 	for _, f := range o.flights {

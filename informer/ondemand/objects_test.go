@@ -66,17 +66,17 @@ func on(t *testing.T, b *backend, metas []*object, opts ...Option) (*Objects[*ob
 func TestObjectIsFetchedOnceAndKept(t *testing.T) {
 	b := always(at("u", "5"))
 	o, _ := on(t, b, []*object{at("u", "5")})
-	_, ok := o.Peek(aKey)
+	_, ok := o.Cached(aKey)
 	assert.False(t, ok)
 	for range 3 {
 		got, err := o.Get(t.Context(), aKey)
 		require.NoError(t, err)
 		assert.Equal(t, at("u", "5"), got)
 	}
-	_, ok = o.Peek(aKey)
+	_, ok = o.Cached(aKey)
 	assert.True(t, ok)
 	assert.Equal(t, 1, b.asked())
-	assert.Equal(t, Stats{Kept: 1, Hits: 2, Requests: 1}, o.Stats())
+	assert.Equal(t, Stats{Kept: 1, Hits: 3, Requests: 1}, o.Stats())
 }
 
 // The request of another caller may be answered after one found nothing, and before it asks.
@@ -98,7 +98,7 @@ func TestObjectIsNeverOlderThanItsMetadata(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cache.Update(at("u", "7")))
 	assert.Zero(t, o.Stats().Kept, "what is old is not kept")
-	_, ok := o.Peek(aKey)
+	_, ok := o.Cached(aKey)
 	assert.False(t, ok)
 
 	_, err = o.Get(t.Context(), aKey)
@@ -418,9 +418,9 @@ func TestNoMoreIsKeptThanAllowed(t *testing.T) {
 			}
 			assert.Equal(t, test.most, o.Stats().Kept)
 			assert.Equal(t, 9, b.asked()-before, "each one once")
-			_, ok := o.Peek(key(0))
+			_, ok := o.Cached(key(0))
 			assert.Equal(t, test.most > 0, ok)
-			_, ok = o.Peek(key(2))
+			_, ok = o.Cached(key(2))
 			assert.False(t, ok, "it was used least recently")
 			if name == "bytes" {
 				assert.LessOrEqual(t, o.Stats().Bytes, int64(4500))

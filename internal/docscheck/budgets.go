@@ -15,7 +15,7 @@ type exports struct{ names, methods int }
 // budgets holds the allowed exports of each package. Lower a number when a package exports less.
 // Raise one only with a reason in the commit.
 var budgets = map[string]exports{
-	"contrib/controllerruntime":           {4, 1},
+	"contrib/controllerruntime":           {8, 2},
 	"contrib/otel":                        {5, 2},
 	"contrib/prometheus":                  {6, 6},
 	"contrib/prometheus/rulestest":        {0, 0},
@@ -31,7 +31,7 @@ var budgets = map[string]exports{
 	"informer":                            {56, 50},
 	"informer/clientgo":                   {22, 41},
 	"informer/inspect":                    {17, 4},
-	"informer/ondemand":                   {17, 8},
+	"informer/ondemand":                   {18, 8},
 	"reflector":                           {40, 10},
 	"reflector/mapper":                    {8, 16},
 	"reflector/reflectortest":             {36, 26},

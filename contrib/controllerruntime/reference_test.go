@@ -1,0 +1,382 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer/ondemand"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var mine = labels.SelectorFromSet(labels.Set{"app": "mine"})
+
+// byReference caches Secrets by reference.
+func byReference(r Reference) Options {
+	return Options{ByReference: map[client.Object]Reference{&corev1.Secret{}: r}}
+}
+
+func secret(namespace, name, app, token string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": app}},
+		Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{"token": []byte(token)},
+	}
+}
+
+// secretServer has an owned secret and another one in each of two namespaces.
+func secretServer(t *testing.T) *reflectortest.Server {
+	t.Helper()
+	server := reflectortest.Start(t)
+	for _, namespace := range []string{"a", "b"} {
+		require.NoError(t, server.Create(secret(namespace, "owned", "mine", "1")))
+		require.NoError(t, server.Create(secret(namespace, "other", "theirs", "1")))
+	}
+	return server
+}
+
+func gets(server *reflectortest.Server) int { return len(server.Requests(reflectortest.Verb("get"))) }
+
+// token reads the token of a secret.
+func token(t *testing.T, c client.Reader, namespace, name string) string {
+	t.Helper()
+	var got corev1.Secret
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &got))
+	assert.Equal(t, secretKind, got.GroupVersionKind())
+	return string(got.Data["token"])
+}
+
+func TestByReferenceRequestsOnlyUsedObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := secretServer(t)
+		c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{})
+		assert.Equal(t, "1", token(t, c, "a", "owned"))
+		assert.Zero(t, gets(server), "owned objects are cached")
+		for range 3 {
+			assert.Equal(t, "1", token(t, c, "a", "other"))
+		}
+		assert.Equal(t, 1, gets(server), "one request for three reads")
+
+		for _, r := range server.Requests(reflectortest.Verb("watch")) {
+			metadata := strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata")
+			assert.Equal(t, metadata, r.Query.Get("labelSelector") == "", "whole objects are watched by label: %v", r.Query)
+		}
+
+		require.NoError(t, server.Update(secret("a", "other", "theirs", "2")))
+		synctest.Wait()
+		assert.Equal(t, "2", token(t, c, "a", "other"))
+		assert.Equal(t, 2, gets(server))
+		require.NoError(t, server.Delete(secret("a", "other", "", "")))
+		synctest.Wait()
+		err := c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "other"}, &corev1.Secret{})
+		assert.True(t, apierrors.IsNotFound(err), "%v", err)
+		assert.Equal(t, 2, gets(server))
+	})
+}
+
+func TestReadersOfARequestedObjectGetCopies(t *testing.T) {
+	c := startedWith(t, byReference(Reference{}), secretServer(t).Config(), cache.Options{})
+	read := func(opts ...client.GetOption) (got corev1.Secret) {
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "owned"}, &got, opts...))
+		return got
+	}
+	for range 2 { // requested, and kept
+		got := read()
+		got.Data["token"][0] = 'x'
+	}
+	assert.Equal(t, "1", string(read().Data["token"]))
+	shared, again := read(client.UnsafeDisableDeepCopy), read(client.UnsafeDisableDeepCopy)
+	assert.Same(t, &shared.Data["token"][0], &again.Data["token"][0])
+}
+
+func TestByReferenceHoldsUnstructuredObjectsToo(t *testing.T) {
+	server := secretServer(t)
+	c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{})
+	got := &unstructured.Unstructured{}
+	got.SetGroupVersionKind(secretKind)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "other"}, got))
+	assert.Equal(t, map[string]any{"token": "MQ=="}, got.Object["data"])
+	assert.Equal(t, secretKind, got.GroupVersionKind())
+	assert.Equal(t, 1, gets(server))
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	require.ErrorIs(t, c.List(t.Context(), list), ErrNotOwned)
+	require.NoError(t, c.List(t.Context(), list, client.MatchingLabels{"app": "mine"}))
+	assert.Len(t, list.Items, 2)
+}
+
+func TestListOfObjectsThatAreNotOwned(t *testing.T) {
+	c := startedWith(t, byReference(Reference{Owned: mine}), secretServer(t).Config(), cache.Options{})
+	require.NoError(t, c.IndexField(t.Context(), &corev1.Secret{}, "type", func(object client.Object) []string {
+		return []string{string(object.(*corev1.Secret).Type)}
+	}))
+	var list corev1.SecretList
+	owned := client.MatchingLabels{"app": "mine"}
+	for _, opts := range [][]client.ListOption{
+		nil, {client.InNamespace("a")}, {client.MatchingLabels{"app": "theirs"}}, {client.MatchingLabels{"tier": "mine"}},
+		{client.MatchingFields{"type": string(corev1.SecretTypeOpaque)}},
+	} {
+		err := c.List(t.Context(), &list, opts...)
+		require.ErrorIs(t, err, ErrNotOwned, "%v", opts)
+		assert.ErrorContains(t, err, `/v1, Kind=Secret with labels "`)
+		assert.ErrorContains(t, err, `owned are "app=mine"`)
+	}
+	require.NoError(t, c.List(t.Context(), &list, owned))
+	assert.Len(t, list.Items, 2)
+	require.NoError(t, c.List(t.Context(), &list, owned, client.InNamespace("a")))
+	assert.Len(t, list.Items, 1)
+	assert.Equal(t, "1", string(list.Items[0].Data["token"]))
+	for value, want := range map[corev1.SecretType]int{corev1.SecretTypeOpaque: 2, "other": 0} {
+		require.NoError(t, c.List(t.Context(), &list, owned, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("type", string(value))}))
+		assert.Len(t, list.Items, want)
+	}
+	only := &metav1.PartialObjectMetadataList{}
+	only.SetGroupVersionKind(secretKind)
+	require.NoError(t, c.List(t.Context(), only))
+	assert.Len(t, only.Items, 4, "metadata may be listed")
+}
+
+// follow returns the events of secrets, as text.
+func follow(t *testing.T, c cache.Cache) <-chan string {
+	t.Helper()
+	i, err := c.GetInformer(t.Context(), &corev1.Secret{})
+	require.NoError(t, err)
+	events := make(chan string, 20)
+	text := func(object any) string {
+		if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
+		}
+		s := object.(*corev1.Secret)
+		return fmt.Sprintf("%s=%s %s%s", s.Name, s.Labels["app"], s.Kind, s.Data["token"])
+	}
+	_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { events <- "add " + text(object) },
+		UpdateFunc: func(old, object any) { events <- "update " + text(old) + " to " + text(object) },
+		DeleteFunc: func(object any) { events <- "delete " + text(object) },
+	})
+	require.NoError(t, err)
+	return events
+}
+
+// A handler gets the owned objects whole, and others without their data.
+func TestEventsByReference(t *testing.T) {
+	server := reflectortest.Start(t)
+	require.NoError(t, server.Create(secret("a", "one", "mine", "1")))
+	require.NoError(t, server.Create(secret("a", "two", "theirs", "1")))
+	c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{})
+	events := follow(t, c)
+	assert.ElementsMatch(t, []string{"add one=mine 1", "add two=theirs "}, []string{<-events, <-events})
+	step := func(change func(metav1.Object) error, object metav1.Object, want string) {
+		t.Helper()
+		require.NoError(t, change(object))
+		require.Equal(t, want, <-events)
+	}
+	step(server.Update, secret("a", "one", "mine", "2"), "update one=mine 1 to one=mine 2")
+	step(server.Update, secret("a", "one", "theirs", "3"), "update one=mine 2 to one=theirs ")
+	assert.Equal(t, "3", token(t, c, "a", "one"))
+	step(server.Update, secret("a", "one", "mine", "4"), "update one=theirs  to one=mine 4")
+	assert.Equal(t, "4", token(t, c, "a", "one"))
+	step(server.Delete, secret("a", "one", "", ""), "delete one=mine 4")
+	step(server.Create, secret("a", "three", "mine", "5"), "add three=mine 5")
+	step(server.Delete, secret("a", "two", "", ""), "delete two=theirs ")
+	assert.Empty(t, events)
+}
+
+func TestRequestsThatFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault reflectortest.Fault
+		is    func(error) bool
+	}{
+		"RBAC without get":  {reflectortest.Answer(403), apierrors.IsForbidden},
+		"an object is gone": {reflectortest.Answer(404), apierrors.IsNotFound},
+		"a refused connection": {reflectortest.Refuse(), func(err error) bool {
+			_, ok := errors.AsType[*ondemand.FetchError](err)
+			return ok
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := secretServer(t)
+			server.Inject(test.fault.On("get", "secrets"))
+			c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{})
+			err := c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "other"}, &corev1.Secret{})
+			assert.True(t, test.is(err), "%v", err)
+			assert.Equal(t, "1", token(t, c, "a", "owned"))
+			server.ClearFaults()
+			assert.Equal(t, "1", token(t, c, "a", "other"), "a failure is not kept")
+		})
+	}
+	t.Run("a context that ends", func(t *testing.T) {
+		server := secretServer(t)
+		server.Inject(reflectortest.Stall(nil).On("get", "secrets"))
+		c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			_, err := server.WaitForRequests(t.Context(), 1, reflectortest.Verb("get"))
+			cancel(errors.Join(assert.AnError, err))
+		}()
+		err := c.Get(ctx, client.ObjectKey{Namespace: "a", Name: "other"}, &corev1.Secret{})
+		assert.ErrorIs(t, err, assert.AnError)
+	})
+}
+
+func TestByReferenceWithNamespacesAndSelectors(t *testing.T) {
+	server := secretServer(t)
+	require.NoError(t, server.Create(secret("b", "excluded", "none", "1")))
+	c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{
+		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
+			Namespaces: map[string]cache.Config{"b": {FieldSelector: fields.OneTermNotEqualSelector("metadata.name", "excluded")}},
+		}},
+	})
+	assert.Equal(t, "1", token(t, c, "b", "owned"))
+	assert.Equal(t, "1", token(t, c, "b", "other"))
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: "b", Name: "excluded"}, &corev1.Secret{})
+	assert.True(t, apierrors.IsNotFound(err), "%v", err)
+	assert.ErrorContains(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "owned"}, &corev1.Secret{}), "unknown namespace")
+	for _, r := range server.Requests(reflectortest.Verb("watch")) {
+		assert.Equal(t, "b", r.Namespace)
+		assert.Equal(t, "metadata.name!=excluded", r.Query.Get("fieldSelector"))
+	}
+	var list corev1.SecretList
+	require.NoError(t, c.List(t.Context(), &list, client.MatchingLabels{"app": "mine"}))
+	assert.Len(t, list.Items, 1)
+}
+
+func TestByReferenceObjectsAreTransformed(t *testing.T) {
+	c := startedWith(t, byReference(Reference{Owned: mine}), secretServer(t).Config(), cache.Options{
+		DefaultTransform: func(in any) (any, error) {
+			s := in.(*corev1.Secret)
+			s.Annotations = map[string]string{"seen": "yes"}
+			return s, nil
+		},
+	})
+	events := make(chan string, 4)
+	i, err := c.GetInformer(t.Context(), &corev1.Secret{})
+	require.NoError(t, err)
+	_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(object any) { events <- object.(client.Object).GetAnnotations()["seen"] }})
+	require.NoError(t, err)
+	for range cap(events) {
+		assert.Equal(t, "yes", <-events)
+	}
+	for _, name := range []string{"owned", "other"} {
+		var got corev1.Secret
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: name}, &got))
+		assert.Equal(t, "yes", got.Annotations["seen"], name)
+	}
+}
+
+func TestByReferenceKeepsNoMoreThanAllowed(t *testing.T) {
+	for name, limit := range map[string]Reference{"none": {MaxObjects: -1}, "one": {MaxObjects: 1}, "no bytes": {MaxBytes: 1}} {
+		t.Run(name, func(t *testing.T) {
+			server := secretServer(t)
+			c := startedWith(t, byReference(limit), server.Config(), cache.Options{})
+			for range 2 {
+				for _, namespace := range []string{"a", "b"} {
+					assert.Equal(t, "1", token(t, c, namespace, "other"))
+				}
+			}
+			assert.Equal(t, 4, gets(server))
+		})
+	}
+}
+
+func TestByReferenceInformersAreRemoved(t *testing.T) {
+	server := secretServer(t)
+	c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{ReaderFailOnMissingInformer: true})
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "other"}, &corev1.Secret{})
+	var notCached *cache.ErrResourceNotCached
+	require.ErrorAs(t, err, &notCached)
+	i, err := c.GetInformer(t.Context(), &corev1.Secret{})
+	require.NoError(t, err)
+	assert.Equal(t, "1", token(t, c, "a", "other"))
+	require.NoError(t, c.RemoveInformer(t.Context(), &corev1.Secret{}))
+	err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "other"}, &corev1.Secret{})
+	require.ErrorAs(t, err, &notCached)
+	require.Eventually(t, i.IsStopped, 10*time.Second, time.Millisecond)
+}
+
+func TestByReferenceBeforeTheStart(t *testing.T) {
+	server := secretServer(t)
+	c, err := byReference(Reference{Owned: mine}).NewCache(server.Config(), cache.Options{Mapper: mapper()})
+	require.NoError(t, err)
+	err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "other"}, &corev1.Secret{})
+	var notStarted *cache.ErrCacheNotStarted
+	require.ErrorAs(t, err, &notStarted)
+	assert.Empty(t, server.Requests())
+}
+
+func TestReferencesThatCannotBe(t *testing.T) {
+	server := secretServer(t)
+	_, err := Options{ByReference: map[client.Object]Reference{&site{}: {}}}.NewCache(server.Config(), cache.Options{})
+	assert.True(t, runtime.IsNotRegisteredError(errors.Unwrap(err)), "%v", err)
+	_, err = byReference(Reference{Owned: labels.Everything()}).NewCache(server.Config(), cache.Options{})
+	assert.ErrorIs(t, err, ErrReference)
+	_, err = byReference(Reference{}).NewCache(server.Config(), cache.Options{NewInformer: NewInformer})
+	assert.ErrorIs(t, err, ErrReference)
+	whole := &unstructured.Unstructured{}
+	whole.SetGroupVersionKind(secretKind)
+	_, err = Options{ByReference: map[client.Object]Reference{&corev1.Secret{}: {}, whole: {}}}.NewCache(server.Config(), cache.Options{})
+	assert.ErrorIs(t, err, ErrReference)
+
+	c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{DefaultEnableWatchBookmarks: new(false)})
+	err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "other"}, &corev1.Secret{})
+	assert.ErrorIs(t, err, ErrReference)
+	assert.ErrorContains(t, err, "bookmarks")
+	assert.Empty(t, server.Requests(), "nothing is cached whole instead")
+}
+
+// A server that is restored from a backup has lost objects and states that the cache has.
+func TestByReferenceAfterARestoreOfTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(secret("a", "old", "mine", "1")))
+		require.NoError(t, server.Create(secret("a", "changed", "theirs", "1")))
+		backup := server.ResourceVersion()
+		failures := make(chan error, 10)
+		c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{
+			DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) { failures <- err },
+		})
+		events := follow(t, c)
+		require.NoError(t, server.Create(secret("a", "lost", "mine", "2")))
+		require.NoError(t, server.Create(secret("a", "too", "theirs", "2")))
+		require.NoError(t, server.Update(secret("a", "changed", "mine", "2")))
+		synctest.Wait()
+		assert.Equal(t, "2", token(t, c, "a", "changed"))
+		for len(events) > 0 {
+			<-events
+		}
+		require.NoError(t, server.Restore(backup))
+		<-time.After(time.Hour)
+		synctest.Wait()
+		var got []string
+		for len(events) > 0 {
+			got = append(got, <-events)
+		}
+		assert.ElementsMatch(t, []string{"delete lost=mine 2", "delete too=theirs ", "update changed=mine 2 to changed=theirs "}, got)
+		assert.Equal(t, "1", token(t, c, "a", "changed"))
+		assert.Equal(t, "1", token(t, c, "a", "old"))
+		close(failures)
+		watches := map[string]bool{}
+		for err := range failures {
+			failure, ok := errors.AsType[*reflector.Error](err)
+			require.True(t, ok, "%v", err)
+			watches[failure.Reflector] = true
+		}
+		assert.Len(t, watches, 2, "both watches report")
+	})
+}
