@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -39,15 +40,19 @@ func (k *kinds) informer(lw toolscache.ListerWatcher, example runtime.Object, re
 	if err == nil {
 		i, err = k.decoding(t)
 	}
-	if errors.Is(err, errNoBookmarks) {
-		return newInformer(lw, example, resync, indexers, reflector.WithoutWatchList()) // a watch-list ends with a bookmark
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		i.with(indexers)
+		k.readers.add(example, i)
+	case errors.Is(err, errNoBookmarks):
+		i = newInformer(lw, example, resync, indexers, reflector.WithoutWatchList()) // a watch-list ends with a bookmark
+	default:
 		log.Log.WithName("cache").Info("Objects are decoded by controller-runtime", "type", fmt.Sprintf("%T", example), "reason", err.Error())
-		return NewInformer(lw, example, resync, indexers)
+		i = newInformer(lw, example, resync, indexers)
 	}
-	i.with(indexers)
-	k.readers.add(example, i)
+	if kind, err := apiutil.GVKForObject(example, k.scheme); err == nil {
+		i.series = seriesOf(example, kind)
+	}
 	return i
 }
 

@@ -57,6 +57,23 @@
 // has no such method. Reads of unstructured objects, of metadata, and of kinds with namespaces in the
 // options are those of controller-runtime.
 //
+// # Metrics
+//
+// Each cache of [NewCache] adds metrics of its kinds to controller-runtime's registry, which a
+// manager serves. Their labels are group, version, kind, and form: typed, unstructured, metadata or
+// reference. Caches and namespaces of a kind share a series: sizes are sums, lags are the longest. A
+// series exists as long as an informer of the kind runs. Of a kind by reference, requested objects
+// count only in bytes, and only if MaxBytes is set.
+//
+//	kubereflector_kind_objects              objects in the caches
+//	kubereflector_kind_bytes                estimated memory of the objects, as if objects shared nothing
+//	kubereflector_kind_cache_lag_seconds    how long a cache has had no watch; 0 while it has one
+//	kubereflector_kind_handler_lag_seconds  age of the oldest event that a handler has not handled
+//
+// The package measures only while it is scraped. A scrape computes the sizes of at most 500 objects
+// of an informer, which takes some milliseconds. It takes the sizes of other objects from earlier
+// scrapes, or from the average.
+//
 // # Shared parts
 //
 // With [NewCache], objects share equal parts, such as labels. Get and List return copies, so a

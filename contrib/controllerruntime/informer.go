@@ -46,7 +46,7 @@ func NewInformer(lw toolscache.ListerWatcher, example runtime.Object, resync tim
 	return newInformer(lw, example, resync, indexers)
 }
 
-func newInformer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers, opts ...reflector.Option) toolscache.SharedIndexInformer {
+func newInformer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers, opts ...reflector.Option) *sharedInformer {
 	from := listerWatcher{toolscache.ToListerWatcherWithContext(lw), lw}
 	i := &sharedInformer{SharedIndexInformer: clientgo.NewSharedIndexInformer(kubeclient.ListWatch[client.Object](from),
 		clientgo.WithResync(resync), clientgo.WithInformer(informer.WithName(nameOf(example)), informer.WithReflector(opts...)))}
@@ -78,6 +78,7 @@ type sharedInformer struct {
 	*clientgo.SharedIndexInformer[client.Object]
 	prepare func(client.Object) (client.Object, error) // before the transform; may be nil
 	copies  bool                                       // objects share parts: a transform needs a copy
+	series  series                                     // of its metrics; empty for an informer without them
 }
 
 func (i *sharedInformer) with(indexers toolscache.Indexers) *sharedInformer {

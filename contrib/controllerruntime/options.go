@@ -90,6 +90,7 @@ func (o Options) NewCache(config *rest.Config, opts cache.Options) (cache.Cache,
 	if err != nil {
 		return nil, err
 	}
+	registerSizes()
 	reads := &readCache{made, k.readers}
 	if len(references) == 0 {
 		return reads, nil

@@ -165,6 +165,7 @@ func (r requester) Get(ctx context.Context, name string, opts metav1.GetOptions)
 // RunWithContext runs the informers until ctx ends.
 func (i *referenceInformer) RunWithContext(ctx context.Context) {
 	defer i.whole.Close()
+	defer sizes.add(i)()
 	i.SharedIndexInformer.RunWithContext(ctx)
 }
 
