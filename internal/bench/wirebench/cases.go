@@ -106,16 +106,18 @@ var customPairings = []pairing{
 // runtimePairings are caches of controller-runtime, with its informers and with ours. Pods come as
 // protobuf, custom resources as JSON.
 var runtimePairings = []pairing{
-	{"controller-runtime/custom", "custom", streams, "ours-in-runtime", "controller-runtime", []line{
+	{"controller-runtime/custom", "custom", streams, "ours-in-runtime", "controller-runtime", slices.Concat([]line{
 		atMost(listCPU, 0.25), atMost(listRSS, 0.55), atMost(eventCPU, 0.25), {metric: listLive},
-	}},
-	{"controller-runtime/field", "field", streams, "ours-in-runtime", "controller-runtime", []line{
+	}, readLines)},
+	{"controller-runtime/field", "field", streams, "ours-in-runtime", "controller-runtime", slices.Concat([]line{
 		atMost(listCPU, 0.6), atMost(listRSS, 0.65), atMost(eventCPU, 0.65), {metric: listLive},
-	}},
+	}, readLines)},
 	{"controller-runtime/unlike", "unlike", streams, "ours-in-runtime", "controller-runtime", []line{
 		atMost(listCPU, 0.8), atMost(listRSS, 0.9), atMost(eventCPU, 0.9), {metric: listLive},
 	}},
 }
+
+var readLines = []line{atMost(getCPU, 0.9), atMost(getSharedCPU, 0.9), atMost(listCopyCPU, 0.9), atMost(listSharedCPU, 0.9)}
 
 // unlikeTurns is how often each side of such a pairing is measured by a thorough run.
 const unlikeTurns = 11

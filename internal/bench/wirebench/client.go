@@ -61,6 +61,11 @@ func measureClient(a assignment) (s sample, err error) {
 	if s.Alone, err = c.alone(a.Alone); err != nil {
 		return s, fmt.Errorf("lone changes: %w", err)
 	}
+	if a.Reads {
+		if s.Reads, err = c.reads(made.(readable)); err != nil {
+			return s, fmt.Errorf("reads: %w", err)
+		}
+	}
 	if a.Relist {
 		if err := c.relist(&s); err != nil {
 			return s, fmt.Errorf("relist: %w", err)

@@ -68,35 +68,36 @@ func counting(handled func()) cache.ResourceEventHandler {
 type runtimeCache struct {
 	cache    crcache.Cache
 	informer crcache.Informer
+	example  crclient.Object
+	lists    crclient.ObjectList
 }
 
 // controllerRuntime is a cache of controller-runtime with its default content type, or with JSON
 // only.
 func controllerRuntime(newCache crcache.NewCacheFunc, only format) builder {
-	examples := map[string]crclient.Object{
-		"pods": &corev1.Pod{}, "secrets": &corev1.Secret{}, "configmaps": &corev1.ConfigMap{}, Applications.Resource: &Application{},
+	examples := map[string]runtimeCache{
+		"pods": {example: &corev1.Pod{}, lists: &corev1.PodList{}}, Applications.Resource: {example: &Application{}, lists: &ApplicationList{}},
 	}
 	return func(config *rest.Config, d dataset) (contender, error) {
 		config.ContentType = string(only)
-		example := examples[d.resource.Resource]
+		r := examples[d.resource.Resource]
 		types := runtime.NewScheme()
 		if err := scheme.AddToScheme(types); err != nil {
 			return nil, err
 		}
 		types.AddKnownTypes(Applications.GroupVersion(), &Application{}, &ApplicationList{})
 		metav1.AddToGroupVersion(types, Applications.GroupVersion())
-		kinds, _, err := types.ObjectKinds(example)
+		kinds, _, err := types.ObjectKinds(r.example)
 		if err != nil {
 			return nil, err
 		}
 		mapper := meta.NewDefaultRESTMapper(nil) // the default mapper would ask the server for its resources
 		mapper.AddSpecific(kinds[0], d.resource, d.resource, meta.RESTScopeNamespace)
-		c, err := newCache(config, crcache.Options{Scheme: types, Mapper: mapper})
-		if err != nil {
+		if r.cache, err = newCache(config, crcache.Options{Scheme: types, Mapper: mapper}); err != nil {
 			return nil, err
 		}
-		informer, err := c.GetInformer(context.Background(), example, crcache.BlockUntilSynced(false))
-		return &runtimeCache{c, informer}, err
+		r.informer, err = r.cache.GetInformer(context.Background(), r.example, crcache.BlockUntilSynced(false))
+		return &r, err
 	}
 }
 

@@ -25,11 +25,12 @@ var (
 // DeepCopyObject implements [runtime.Object].
 func (a *Application) DeepCopyObject() runtime.Object {
 	c := new(Application)
-	a.deepCopyInto(c)
+	a.DeepCopyInto(c)
 	return c
 }
 
-func (a *Application) deepCopyInto(c *Application) {
+// DeepCopyInto copies the application into another one.
+func (a *Application) DeepCopyInto(c *Application) {
 	*c = *a
 	a.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
 	c.Spec.Components = slices.Clone(a.Spec.Components)
@@ -61,7 +62,7 @@ func (l *ApplicationList) DeepCopyObject() runtime.Object {
 	l.ListMeta.DeepCopyInto(&c.ListMeta)
 	c.Items = make([]Application, len(l.Items))
 	for i := range l.Items {
-		l.Items[i].deepCopyInto(&c.Items[i])
+		l.Items[i].DeepCopyInto(&c.Items[i])
 	}
 	return c
 }

@@ -36,7 +36,21 @@ var (
 	relistGrowth = metric{"relist/heap-growth", "bytes/object", func(s sample) float64 { return s.Growth }, "objects that changed, and garbage"}
 )
 
+const omitsIndex = "the upkeep of the index, and the work on what was read"
+
+var (
+	getCPU        = metric{"get/cpu", "µs", func(s sample) float64 { return s.Reads.Get.CPU }, omitsIndex}
+	getSharedCPU  = metric{"get-shared/cpu", "µs", func(s sample) float64 { return s.Reads.GetShared.CPU }, omitsIndex}
+	listCopyCPU   = metric{"list/cpu", perObject, func(s sample) float64 { return s.Reads.List.CPU }, omitsIndex}
+	listSharedCPU = metric{"list-shared/cpu", perObject, func(s sample) float64 { return s.Reads.ListShared.CPU }, omitsIndex}
+)
+
 // relists reports whether a relist has to be measured for it.
 func (m metric) relists() bool {
 	return m.name == relistCPU.name || m.name == relistAllocs.name || m.name == relistGrowth.name
+}
+
+// reads reports whether reads have to be measured for it.
+func (m metric) reads() bool {
+	return m.name == getCPU.name || m.name == getSharedCPU.name || m.name == listCopyCPU.name || m.name == listSharedCPU.name
 }

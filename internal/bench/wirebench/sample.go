@@ -7,6 +7,7 @@ type sample struct {
 	List   measure.Usage `json:"list"`   // from nothing to a handler that knows all objects
 	Events measure.Usage `json:"events"` // one change of each object
 	Relist measure.Usage `json:"relist"` // of objects that did not change
+	Reads  reads         `json:"reads"`
 
 	Live float64 `json:"live"` // heap after the first list, in bytes an object
 	Peak float64 `json:"peak"` // heap until then, in bytes
@@ -24,6 +25,7 @@ type assignment struct {
 	Host      string           `json:"host"` // the root of the API server
 	Objects   int              `json:"objects"`
 	Relist    bool             `json:"relist"`
+	Reads     bool             `json:"reads"`
 	Alone     int              `json:"alone"`    // changes that come one by one
 	Profiles  measure.Profiles `json:"profiles"` // how the files begin that profiles go to; empty for none
 }

@@ -32,15 +32,17 @@ type world struct {
 	server   *Server
 	samples  measure.Samples[entry, sample]
 	relists  map[entry]bool // the entries for which a case needs relists
+	reads    map[entry]bool // the entries for which a case needs reads
 }
 
 func newWorld(ctx context.Context, s scale, profiles string) *world {
-	w := &world{scale: s, ctx: ctx, profiles: profiles, samples: measure.Samples[entry, sample]{}, relists: map[entry]bool{}}
+	w := &world{scale: s, ctx: ctx, profiles: profiles, samples: measure.Samples[entry, sample]{}, relists: map[entry]bool{}, reads: map[entry]bool{}}
 	for _, p := range pairings {
 		for _, l := range p.lines {
-			if l.relists() {
-				w.relists[entry{p.ours, p.dataset, p.mode}] = true
-				w.relists[entry{p.peer, p.dataset, p.mode}] = true
+			for _, name := range []string{p.ours, p.peer} {
+				e := entry{name, p.dataset, p.mode}
+				w.relists[e] = w.relists[e] || l.relists()
+				w.reads[e] = w.reads[e] || l.reads()
 			}
 		}
 	}
@@ -69,7 +71,7 @@ func (w *world) side(e entry, m metric) measure.Round { return w.samples.Side(e,
 
 // measure measures an entry once.
 func (w *world) measure(e entry) (sample, error) {
-	a := assignment{Contender: e.contender, Dataset: e.dataset, Objects: w.objects, Relist: w.relists[e], Alone: w.alone}
+	a := assignment{Contender: e.contender, Dataset: e.dataset, Objects: w.objects, Relist: w.relists[e], Reads: w.reads[e], Alone: w.alone}
 	if w.profiles != "" {
 		a.Profiles = measure.Profiles(filepath.Join(w.profiles, fmt.Sprintf("%s.%s.%s", e.contender, e.dataset, e.mode)))
 	}

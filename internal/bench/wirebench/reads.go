@@ -1,0 +1,140 @@
+package wirebench
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	crclient "sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// reads is what reads of a cache take: for each call of Get, and for each object of a List.
+type reads struct {
+	Get        measure.Usage `json:"get"`
+	GetShared  measure.Usage `json:"getShared"` // without a copy
+	List       measure.Usage `json:"list"`
+	ListShared measure.Usage `json:"listShared"`
+}
+
+// readable is a contender whose cache is read as controllers do.
+type readable interface {
+	get(ctx context.Context, key crclient.ObjectKey, shared bool) error
+	// list lists the objects with a value of the index, or all for the empty value.
+	list(ctx context.Context, value string, shared bool) (crclient.ObjectList, error)
+	// index adds an index.
+	index(ctx context.Context, value func(name string) string) error
+}
+
+// parts is how many parts the lists divide all objects into.
+const parts = 20
+
+// part returns the part of an object, which has nothing to do with the order of names.
+func part(name string) string {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return strconv.Itoa(int(h.Sum32() % parts))
+}
+
+// reads reads each object by each of the ways.
+func (c *contenderProcess) reads(from readable) (r reads, err error) {
+	ctx := context.Background()
+	if err := from.index(ctx, part); err != nil {
+		return r, err
+	}
+	keys, err := keysOf(ctx, from)
+	if err != nil {
+		return r, err
+	}
+	if len(keys) != c.Objects {
+		return r, fmt.Errorf("%d objects are in the cache, want %d", len(keys), c.Objects)
+	}
+	for _, way := range []struct {
+		name   string
+		to     *measure.Usage
+		shared bool
+		list   bool
+	}{{"get", &r.Get, false, false}, {"get-shared", &r.GetShared, true, false}, {"list", &r.List, false, true}, {"list-shared", &r.ListShared, true, true}} {
+		measure.LiveHeap() // collects the garbage of others
+		*way.to, err = c.Profiles.Phase(way.name, c.Objects*readTurns, func() error {
+			for range readTurns {
+				if err := c.read(ctx, from, keys, way.list, way.shared); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", way.name, err)
+		}
+	}
+	return r, nil
+}
+
+func keysOf(ctx context.Context, from readable) (keys []crclient.ObjectKey, err error) {
+	all, err := from.list(ctx, "", true)
+	if err != nil {
+		return nil, err
+	}
+	err = meta.EachListItem(all, func(object runtime.Object) error {
+		keys = append(keys, crclient.ObjectKeyFromObject(object.(crclient.Object)))
+		return nil
+	})
+	return keys, err
+}
+
+// readTurns is how often each object is read, so that a phase has some cycles of the garbage collector.
+const readTurns = 5
+
+// read reads each object once.
+func (c *contenderProcess) read(ctx context.Context, from readable, keys []crclient.ObjectKey, lists, shared bool) error {
+	if !lists {
+		for i := range keys {
+			if err := from.get(ctx, keys[i*stride%len(keys)], shared); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	read := 0
+	for i := range parts {
+		list, err := from.list(ctx, strconv.Itoa(i), shared)
+		if err != nil {
+			return err
+		}
+		read += meta.LenList(list)
+	}
+	if read != len(keys) {
+		return fmt.Errorf("%d objects were listed, want %d", read, len(keys))
+	}
+	return nil
+}
+
+const partField = "part"
+
+func (r *runtimeCache) index(ctx context.Context, value func(name string) string) error {
+	return r.cache.IndexField(ctx, r.example, partField, func(object crclient.Object) []string { return []string{value(object.GetName())} })
+}
+
+func (r *runtimeCache) get(ctx context.Context, key crclient.ObjectKey, shared bool) error {
+	out := r.example.DeepCopyObject().(crclient.Object) // an empty object
+	if shared {
+		return r.cache.Get(ctx, key, out, crclient.UnsafeDisableDeepCopy)
+	}
+	return r.cache.Get(ctx, key, out)
+}
+
+func (r *runtimeCache) list(ctx context.Context, value string, shared bool) (crclient.ObjectList, error) {
+	var opts []crclient.ListOption
+	if value != "" {
+		opts = append(opts, crclient.MatchingFields{partField: value})
+	}
+	if shared {
+		opts = append(opts, crclient.UnsafeDisableDeepCopy)
+	}
+	out := r.lists.DeepCopyObject().(crclient.ObjectList)
+	return out, r.cache.List(ctx, out, opts...)
+}
