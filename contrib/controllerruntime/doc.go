@@ -34,21 +34,23 @@
 // # By reference
 //
 // [Options] can cache a kind by reference: see [Reference]. The cache then watches the metadata of
-// all objects, and holds whole only the owned objects and the most recently used others. Get answers
-// as with any other kind; an object that the cache does not hold costs one request, which concurrent
-// callers share. The result is never older than the metadata in the cache, and reads of an object
-// never go back. So a Get may also fail as a request does, for example if RBAC allows list and watch
-// but not get.
+// all objects, and holds whole only the owned objects and the most recently used others. Get of
+// another object is a request, and fails as a request does, for example if RBAC allows list and
+// watch but not get.
 //
-//   - List returns only owned objects. Its labels must imply Owned; otherwise it returns
-//     [ErrNotOwned]. Field indexes have only the owned objects.
-//   - Handlers, sources and predicates get the owned objects whole. Of others they get an object of
-//     the kind that has only metadata: read the whole object by Get, and never write such an object
-//     back. A change of the labels from owned to not owned, or back, is an update.
-//   - A transform runs for owned objects, for requested ones, and for those that have only metadata.
-//   - Objects of the kind as PartialObjectMetadata are cached as usual, by an informer of their own.
-//   - EnableReadYourWritesConsistency of the client covers Get, but not List: it assumes one watch.
-//   - Bookmarks must be on, and cache.Options.NewInformer must not be set.
+//   - cr-R1: Get returns an object that is at least as new as the metadata in the cache, and never
+//     an older state than an earlier Get of it returned. Concurrent callers share one request.
+//   - cr-R2: A handler gets the states of each object in their order, and the last one in the end.
+//     It gets a deletion only if the object was deleted. A change of the labels from owned to not
+//     owned, or back, is an update.
+//   - cr-R3: A List returns only owned objects, in a state that handlers got or are about to get.
+//     Its labels must imply those of the owned objects; otherwise it returns [ErrNotOwned].
+//
+// Handlers, sources and predicates get the owned objects whole. Of others they get an object of the
+// kind that has only metadata: read the whole object by Get, and never write such an object back. A
+// transform also runs for these objects, and for requested ones. Field indexes have only the owned
+// objects. PartialObjectMetadata of the kind has an informer of its own, as usual.
+// docs/from-controller-runtime.md says what is not supported.
 //
 // # Reads
 //

@@ -85,10 +85,12 @@ func (m *merged) choose(key store.Key) (client.Object, bool) {
 		return nil, false // it is not owned any more, and the metadata is behind
 	case !exists:
 		return nil, true
-	case m.selector.Matches(labels.Set(meta.GetLabels())):
-		return nil, false // the watch of the owned objects did not deliver this state yet
+	case !m.selector.Matches(labels.Set(meta.GetLabels())):
+		return meta, true
+	case isOwned && owned.GetUID() == meta.GetUID() && (!is || !newer(last.GetResourceVersion(), owned.GetResourceVersion())):
+		return owned, true // the watch of the owned objects is behind, but goes on
 	}
-	return meta, true
+	return nil, false // that watch did not deliver this state yet
 }
 
 // newer reports whether a resource version is known to be later than another.

@@ -179,6 +179,13 @@ func TestEventsByReferenceAgainstAModel(t *testing.T) {
 			h.list(1 - first)
 			for range 200 {
 				h.step()
+				var all []any
+				for _, o := range h.caches[1].All() {
+					all = append(all, o)
+				}
+				for _, o := range m.current(all) { // a List
+					require.Same(t, e.last[o.(client.Object).GetName()], o, "the handler knows it in this state")
+				}
 			}
 			for to := range h.caches {
 				for range h.changes {

@@ -96,20 +96,20 @@ func (x referenceIndexer) GetByKey(text string) (any, bool, error) {
 }
 
 // List returns the owned objects.
-func (x referenceIndexer) List() []any { return x.of.current(x.Indexer.List()) }
+func (x referenceIndexer) List() []any { return x.of.merged.current(x.Indexer.List()) }
 
 // ByIndex returns the owned objects with a value.
 func (x referenceIndexer) ByIndex(name, value string) ([]any, error) {
 	objects, err := x.Indexer.ByIndex(name, value)
-	return x.of.current(objects), err
+	return x.of.merged.current(objects), err
 }
 
 // current leaves out the objects of which handlers know already that they are deleted or not owned.
-func (i *referenceInformer) current(objects []any) []any {
+func (m *merged) current(objects []any) []any {
 	kept := objects[:0]
 	for _, object := range objects {
 		o := object.(client.Object)
-		if shown, ok := i.merged.choose(store.Key{Namespace: o.GetNamespace(), Name: o.GetName()}); !ok || shown == o {
+		if shown, ok := m.choose(store.Key{Namespace: o.GetNamespace(), Name: o.GetName()}); ok && shown == o {
 			kept = append(kept, object)
 		}
 	}

@@ -6,9 +6,11 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/ondemand"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 )
@@ -58,4 +60,55 @@ func Example() {
 	// token of b
 	// token of b
 	// 3 in the cache, 1 whole, 1 request
+}
+
+// The program's own Secrets are cached whole. Of all others it caches the metadata, and fetches the
+// Secrets that it needs.
+func ExampleNewOwned() {
+	server, err := reflectortest.NewServer()
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	own := secret("own", "mine")
+	own.Labels = map[string]string{"app": "shop"}
+	for _, s := range []*corev1.Secret{own, secret("tls", "theirs")} {
+		if err := server.Create(s); err != nil {
+			panic(err)
+		}
+	}
+	clients := kubernetes.NewForConfigOrDie(server.Config())
+	metas := informer.NewMetadata[corev1.Secret](
+		metadata.NewForConfigOrDie(server.Config()).Resource(corev1.SchemeGroupVersion.WithResource("secrets")))
+	owned := informer.New(clients.CoreV1().Secrets(""),
+		informer.WithReflector(reflector.WithLabelSelector(labels.SelectorFromSet(own.Labels))))
+	secrets, err := ondemand.NewOwned(clients.CoreV1().Secrets, metas.Cache(), owned.Cache())
+	if err != nil {
+		panic(err)
+	}
+	defer secrets.Close()
+
+	var group informer.Group
+	group.Add(metas)
+	group.Add(owned)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- group.Run(ctx) }()
+	if err := group.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	for _, name := range []string{"own", "tls"} {
+		got, err := secrets.Get(ctx, store.Key{Namespace: "default", Name: name})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(string(got.Data["token"]), "after", secrets.Stats().Requests, "request(s)")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		panic(err)
+	}
+	// Output:
+	// mine after 0 request(s)
+	// theirs after 1 request(s)
 }
