@@ -233,22 +233,23 @@ func TestQueueThatIsHeldStaysAsItIs(t *testing.T) {
 	assert.Equal(t, []string{"1>2"}, words(collect(held)))
 }
 
-// TestCollectionsShareTheEventsOfACommit has two collections that see all objects, and one that
-// sees some.
+// TestCollectionsShareTheEventsOfACommit has two collections that share the events, and two with
+// predicates, which do not.
 func TestCollectionsShareTheEventsOfACommit(t *testing.T) {
 	cache := store.New(store.ObjectKey[*thing])
 	require.NoError(t, cache.Replace(nil, "1"))
-	first, second := Follow(cache), Follow(cache)
+	first, second, third := Follow(cache), Follow(cache), Follow(cache)
 	defer first.Close()
 	defer second.Close()
+	defer third.Close()
 	filtered := FollowFiltered(cache, func(o *thing) bool { return o.version != "2" })
 	defer filtered.Close()
 	second.KeepIf(func(Event[*thing]) bool { return true })
 	require.NoError(t, cache.Add(at("a", "u", 2)))
 	require.NoError(t, cache.Add(at("b", "v", 3)))
-	assert.Same(t, first.buffer.ring[0].news, second.buffer.ring[0].news)
-	assert.False(t, first.buffer.ring[0].wanted)
-	assert.True(t, second.buffer.ring[0].wanted)
+	assert.Same(t, first.buffer.ring[0], third.buffer.ring[0])
+	assert.False(t, first.buffer.ring[0].record.wanted)
+	assert.True(t, second.buffer.ring[0].record.wanted)
 	require.NoError(t, cache.Update(at("a", "u", 4)))
 	assert.Equal(t, []string{"+4"}, words(collect(take(t, first))))
 	assert.Equal(t, []string{"+2", "2>4"}, words(collect(take(t, second))))

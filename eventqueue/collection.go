@@ -89,10 +89,7 @@ func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Opt
 	c.wake.L = &c.mu
 	c.eager.Store(1) // until Synced
 	c.emptyRings()
-	c.follower.of = c
-	if keep != nil {
-		c.follower.filter = &filter[T]{keep: keep, failures: &c.follower.failures}
-	}
+	c.follower = follower[T]{of: c, keep: keep}
 	c.unfollow = cache.Follow(&c.follower)
 	return c
 }
@@ -108,8 +105,8 @@ func (c *Collection[T]) Len() int {
 }
 
 // Resync queues a Modification of origin Resync for every object of the cache that has no waiting
-// events. Its Prior and its Object are the same.
-func (c *Collection[T]) Resync() { c.cache.Resync(&c.follower) }
+// events. Its Prior and its Object are the same. Writers of the cache wait meanwhile.
+func (c *Collection[T]) Resync() { c.cache.Follow(resync[T]{&c.follower})() }
 
 // Close ends the collection for good: it queues no more events, and callers that wait for a queue
 // get [ErrClosed]. Close does not wait for a running commit. The collection ignores that commit,

@@ -29,7 +29,7 @@ func AddAfter(c *Collection[store.Key], key store.Key, delay time.Duration, live
 	k, due := c.stateLocked(key, hashOf(key)), now()+min(max(delay, 0), maxDelay)
 	b := &k.waiting
 	if !k.waits() {
-		c.beginLocked(k, &record[store.Key]{Event: Event[store.Key]{
+		c.joinLocked(k, &record[store.Key]{Event: Event[store.Key]{
 			Type: Modification, Origin: origin, Key: key, Prior: key, PriorKnown: true, Object: key,
 		}}, due)
 	} else {

@@ -15,27 +15,22 @@ func (c *Collection[T]) lock() {
 // queueBufferedLocked queues the events in the buffer.
 func (c *Collection[T]) queueBufferedLocked() {
 	for !c.buffer.empty() {
-		if a := c.buffer.take(); !c.isClosed() {
-			c.enqueueLocked(&a.record, a.hash, a.wanted, a.came)
+		if n := c.buffer.take(); !c.isClosed() {
+			c.enqueueLocked(n)
 		}
 	}
 }
 
-// enqueueLocked adds an event that came at the given time, and whose key has the given hash.
-func (c *Collection[T]) enqueueLocked(r *record[T], hash uint64, wanted bool, came time.Duration) {
-	k := c.stateLocked(r.Key, hash)
-	switch {
-	case k.waits():
-		if !c.joinLocked(k, r, wanted) {
-			return
-		}
-		k.waiting.since = min(k.waiting.since, came) // later, if AddAfter delayed the key
-	case k.out != nil && r.Origin == Resync:
+// enqueueLocked makes an event wait.
+func (c *Collection[T]) enqueueLocked(n *news[T]) {
+	r := &n.record
+	k := c.stateLocked(r.Key, n.hash)
+	if k.out != nil && !k.waits() && r.Origin == Resync {
 		c.counters.Merged++ // the handler is working on this very state
 		return
-	default:
-		c.beginLocked(k, r, came)
-		k.waiting.first[0].wanted = wanted
+	}
+	if !c.joinLocked(k, r, n.came) {
+		return
 	}
 	if r.Origin != Resync {
 		c.delayed.remove(k)
@@ -56,26 +51,21 @@ func (c *Collection[T]) stateLocked(key store.Key, hash uint64) *keyState[T] {
 	return k
 }
 
-// beginLocked makes an event wait for a key that has no waiting event.
-func (c *Collection[T]) beginLocked(k *keyState[T], r *record[T], came time.Duration) {
+// joinLocked adds an event that came at the given time to the waiting events of a key, and reports
+// whether any remains.
+func (c *Collection[T]) joinLocked(k *keyState[T], r *record[T], came time.Duration) bool {
 	b := &k.waiting
-	b.first[0] = *r
-	b.events, b.since, b.live = b.first[:], came, r.live()
-	c.counters.Waiting++
-	c.counters.Events++
-}
-
-// joinLocked adds an event to the waiting events of a key, and reports whether any remains.
-func (c *Collection[T]) joinLocked(k *keyState[T], r *record[T], wanted bool) bool {
-	b := &k.waiting
+	if !k.waits() {
+		b.events, b.since = b.first[:0], came
+		c.counters.Waiting++
+	}
+	b.since = min(b.since, came) // AddAfter may have delayed the key
 	if !b.live && r.live() {
 		b.live = true
 		c.reclassLocked(k)
 	}
-	next := *r
-	next.wanted = wanted
 	before := len(b.events)
-	events, dropped := add(c.policy(), b.events, next)
+	events, dropped := add(c.policy(), b.events, *r)
 	return c.resizedLocked(k, events, before, before+1, dropped)
 }
 

@@ -7,51 +7,16 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// filter is the predicate of a follower; a nil filter keeps all objects. The lock of the cache's
-// writer guards it.
-type filter[T any] struct {
-	keep func(T) bool
-
-	changes  []store.Change[T] // memory for the next commit
-	failures *predicateFailures
-}
-
-// of translates changes for a consumer that sees only the kept objects. The result is valid until
-// the next call.
-func (f *filter[T]) of(changes []store.Change[T], origin Origin) []store.Change[T] {
-	if f == nil {
-		return changes
-	}
-	kept := f.changes[:0]
-	for i := range changes {
-		if seen, ok := f.see(&changes[i], origin); ok {
-			kept = append(kept, seen)
-		}
-	}
-	f.changes = kept
-	return kept
-}
-
-// done releases the objects of the last commit.
-func (f *filter[T]) done() {
-	if f == nil {
-		return
-	}
-	const most = 1024
-	if cap(f.changes) > most {
-		f.changes = nil
-		return
-	}
-	clear(f.changes)
-}
-
-// see translates one change. It returns false if the change concerns no kept object.
-func (f *filter[T]) see(c *store.Change[T], origin Origin) (seen store.Change[T], ok bool) {
+// see translates a change for a consumer that sees only the objects that the predicate keeps. It
+// returns false if the change concerns no such object.
+func (f *follower[T]) see(c *store.Change[T], origin Origin) (seen store.Change[T], ok bool) {
 	seen = *c
-	switch c.Type {
-	case Addition:
+	switch {
+	case f.keep == nil:
+		return seen, true
+	case c.Type == Addition:
 		return seen, f.keeps(c.Key, c.Object)
-	case Deletion:
+	case c.Type == Deletion:
 		return seen, f.keeps(c.Key, c.Prior)
 	}
 	is := f.keeps(c.Key, c.Object)
@@ -71,12 +36,9 @@ func (f *filter[T]) see(c *store.Change[T], origin Origin) (seen store.Change[T]
 	return seen, is || was
 }
 
-// keeps runs the user's function.
-func (f *filter[T]) keeps(key store.Key, object T) (kept bool) {
-	if f == nil {
-		return true
-	}
-	defer f.failures.catch(key, &kept)
+// keeps runs the predicate of FollowFiltered.
+func (f *follower[T]) keeps(key store.Key, object T) (kept bool) {
+	defer f.of.catch(key, &kept)
 	return f.keep(object)
 }
 
@@ -103,48 +65,29 @@ func (c *Collection[T]) policy() Compaction {
 	return c.compaction
 }
 
-// selectWanted asks the predicate of KeepIf about each change.
-func (f *follower[T]) selectWanted(commit *store.Commit[T], changes []store.Change[T]) {
-	f.wanted = f.wanted[:0]
-	keep := f.of.keep.Load()
-	if keep == nil {
-		return
-	}
-	for i := range changes {
+// selectWanted asks the predicate of KeepIf about each event.
+func (f *follower[T]) selectWanted(all []news[T], keep func(Event[T]) bool) {
+	for i := range all {
 		if f.of.isClosed() {
 			return // keep may close the collection
 		}
-		r := newRecord(&changes[i], commit.Origin, commit.Initial)
-		f.wanted = append(f.wanted, f.wants(*keep, r.Event))
+		f.selectOne(&all[i].record, keep)
 	}
 }
 
-func (f *follower[T]) wants(keep func(Event[T]) bool, event Event[T]) (wanted bool) {
-	defer f.failures.catch(event.Key, &wanted)
-	return keep(event)
+func (f *follower[T]) selectOne(r *record[T], keep func(Event[T]) bool) {
+	defer f.of.catch(r.Key, &r.wanted)
+	r.wanted = keep(r.Event)
 }
 
-// predicateFailures counts the panics of predicates until the collection adds them to its
-// statistics. The lock of the cache's writer guards it.
-type predicateFailures struct {
-	n   uint64
-	err error
-}
-
-// catch recovers a panic of a predicate and sets its result to false. Call it by defer.
-func (p *predicateFailures) catch(key store.Key, result *bool) {
+// catch recovers a panic of a predicate, counts it, and sets the result of the predicate to false.
+// Call it by defer, without a lock.
+func (c *Collection[T]) catch(key store.Key, result *bool) {
 	if value := recover(); value != nil {
 		*result = false
-		p.n++
-		p.err = fmt.Errorf("predicate: %w", &PanicError{Key: key, Value: value, Stack: debug.Stack()})
-	}
-}
-
-// count adds the failures to the statistics.
-func (p *predicateFailures) count(s *Stats) {
-	if p.n > 0 {
-		s.PredicateFailures += p.n
-		s.PredicateErr = p.err
-		p.n = 0
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.counters.PredicateFailures++
+		c.counters.PredicateErr = fmt.Errorf("predicate: %w", &PanicError{Key: key, Value: value, Stack: debug.Stack()})
 	}
 }

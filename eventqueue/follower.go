@@ -11,94 +11,123 @@ import (
 // follower turns the commits of a cache into events. The lock of the cache's writer guards it.
 type follower[T any] struct {
 	of     *Collection[T]
-	filter *filter[T] // nil if everything is kept
-	listed bool       // the first list is known
-
-	failures predicateFailures
-	wanted   []bool // memory for the next commit
+	keep   func(T) bool // the predicate of FollowFiltered; nil keeps all objects
+	listed bool         // the first list is known
 }
 
 var _ store.Follower[any] = (*follower[any])(nil)
 
 // Start implements [store.Follower].
 func (f *follower[T]) Start(state *store.Snapshot[T]) {
-	c := f.of
-	// No other goroutine has the collection yet, so the predicate may run under its lock.
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	came := now()
+	f.deliver(state, &store.Commit[T]{Origin: List, Initial: true})
+}
+
+// resync is a follower that delivers the objects of a cache to another follower once more. Between
+// Start and the end of following it ignores commits, which the other follower receives itself.
+type resync[T any] struct{ to *follower[T] }
+
+func (r resync[T]) Start(state *store.Snapshot[T]) {
+	r.to.deliver(state, &store.Commit[T]{Origin: Resync})
+}
+
+func (resync[T]) Commit(*store.Commit[T]) {}
+
+// deliver passes the objects of a state on as commits of at most 1,024 changes, which bounds their
+// memory. The changes of a resync are Modifications.
+func (f *follower[T]) deliver(state *store.Snapshot[T], commit *store.Commit[T]) {
+	const most = 1024
 	for change := range state.Changes() {
-		if f.filter.keeps(change.Key, change.Object) {
-			r := newRecord(&change, List, true)
-			c.enqueueLocked(&r, hashOf(r.Key), false, came)
+		if len(commit.Changes) == most {
+			f.Commit(commit)
+			commit.Changes, commit.Shared = commit.Changes[:0], nil
 		}
+		if commit.Origin == Resync {
+			change.Type, change.Prior = Modification, change.Object
+		}
+		commit.Changes = append(commit.Changes, change)
 	}
-	f.failures.count(&c.counters)
-	f.listed = state.Synced()
-	if f.listed {
-		c.markListedLocked()
-	}
+	commit.Synced = state.Synced()
+	f.Commit(commit)
 }
 
 // Commit implements [store.Follower]. It keeps nothing of the commit.
 func (f *follower[T]) Commit(commit *store.Commit[T]) {
-	c := f.of
-	if c.isClosed() {
+	if f.of.isClosed() {
 		return
 	}
-	changes := f.filter.of(commit.Changes, commit.Origin)
-	defer f.filter.done()
-	defer f.queue(commit, changes) // also if the predicate of KeepIf ends the goroutine
-	f.selectWanted(commit, changes)
+	wanted := f.of.keep.Load()
+	all := f.news(commit, wanted == nil && f.keep == nil)
+	defer f.queue(all, commit.Synced) // also if the predicate of KeepIf ends the goroutine
+	if wanted != nil {
+		f.selectWanted(all, *wanted)
+	}
+}
+
+// news returns the events of a commit. Collections without predicates share them.
+func (f *follower[T]) news(commit *store.Commit[T], shared bool) (all []news[T]) {
+	if shared {
+		if first, ok := commit.Shared.(*news[T]); ok {
+			return first.all
+		}
+		all = make([]news[T], 0, len(commit.Changes))
+	}
+	came := now()
+	for i := range commit.Changes {
+		if change, ok := f.see(&commit.Changes[i], commit.Origin); ok {
+			all = append(all, news[T]{
+				record: newRecord(&change, commit.Origin, commit.Initial), hash: hashOf(change.Key), came: came,
+			})
+		}
+	}
+	if shared && len(all) > 0 {
+		all[0].all = all
+		commit.Shared = &all[0]
+	}
+	return all
 }
 
 // queue buffers the events of a commit, or queues them.
-func (f *follower[T]) queue(commit *store.Commit[T], changes []store.Change[T]) {
+func (f *follower[T]) queue(all []news[T], synced bool) {
 	c := f.of
-	synced := commit.Synced && !f.listed
+	synced = synced && !f.listed
 	f.listed = f.listed || synced
-	if !synced && f.failures.n == 0 && (len(changes) == 0 || f.buffer(commit, changes)) {
+	if !synced && (len(all) == 0 || c.bufferNews(all)) {
 		return
 	}
 	c.lock()
 	defer c.mu.Unlock()
-	if c.isClosed() {
-		return
-	}
-	f.failures.count(&c.counters)
-	came := now()
-	for i := range changes {
+	for i := range all {
 		if c.isClosed() {
 			return // Close waits for mu
 		}
-		r := newRecord(&changes[i], commit.Origin, commit.Initial)
-		c.enqueueLocked(&r, hashOf(r.Key), i < len(f.wanted) && f.wanted[i], came)
+		c.enqueueLocked(&all[i])
 	}
-	if synced {
+	if synced && !c.isClosed() {
 		c.markListedLocked()
 	}
 	c.signalLocked()
 }
 
-// buffer adds the events of a commit to the buffer. It returns false if the caller must queue them:
-// because there is no room, or because the last event has the same key and merges with the next one.
-func (f *follower[T]) buffer(commit *store.Commit[T], changes []store.Change[T]) bool {
-	c, b := f.of, &f.of.buffer
-	if len(changes) > bufferSize || c.eager.Load() > 0 {
+// bufferNews adds the events of a commit to the buffer. It returns false if the caller must queue
+// them: because there is no room, or because the last event has the same key and merges with the
+// next one.
+func (c *Collection[T]) bufferNews(all []news[T]) bool {
+	b := &c.buffer
+	if len(all) > bufferSize || c.eager.Load() > 0 {
 		return false
 	}
-	if b.room() < len(changes) {
+	if b.room() < len(all) {
 		// Let consumers run. Otherwise a writer runs ahead of many handlers until a million events
 		// wait, and the garbage collector and the CPU's caches cost more than the handlers.
 		runtime.Gosched()
-		if b.room() < len(changes) {
+		if b.room() < len(all) {
 			return false
 		}
 	}
-	if b.last == changes[0].Key && !b.empty() && c.policy() != KeepAll {
+	if b.last == all[0].record.Key && !b.empty() && c.policy() != KeepAll {
 		return false
 	}
-	b.append(f.news(commit, changes), f.wanted)
+	b.append(all)
 	if c.eager.Load() > 0 { // since the check above; Close counts too
 		c.lock()
 		c.mu.Unlock()
@@ -111,35 +140,6 @@ func (f *follower[T]) buffer(commit *store.Commit[T], changes []store.Change[T])
 	return true
 }
 
-// news returns the events of a commit. Followers without a predicate share them.
-func (f *follower[T]) news(commit *store.Commit[T], changes []store.Change[T]) []news[T] {
-	if f.filter == nil {
-		switch shared := commit.Shared.(type) {
-		case *[1]news[T]:
-			return shared[:]
-		case []news[T]:
-			return shared
-		}
-	}
-	var all []news[T]
-	var shared any
-	if len(changes) == 1 { // the usual commit is one small allocation
-		one := new([1]news[T])
-		all, shared = one[:], one
-	} else {
-		all = make([]news[T], len(changes))
-		shared = all
-	}
-	came := now()
-	for i := range changes {
-		all[i] = news[T]{newRecord(&changes[i], commit.Origin, commit.Initial), hashOf(changes[i].Key), came}
-	}
-	if f.filter == nil {
-		commit.Shared = shared
-	}
-	return all
-}
-
 // buffer holds events that the collection has not queued yet, in the order in which they came. A
 // writer only leaves pointers in it, so that it does not wait for consumers and does not load the
 // key states of many handlers into the CPU's caches. A goroutine that locks the collection queues
@@ -148,19 +148,13 @@ func (f *follower[T]) news(commit *store.Commit[T], changes []store.Change[T]) [
 //
 // The lock of the cache's writer guards the writing end, and Collection.mu the reading end.
 type buffer[T any] struct {
-	ring           *[bufferSize]arrival[T] // nil before the first event
-	written, taken atomic.Uint32           // numbers of events since the beginning
-	last           store.Key               // of the last event; belongs to the writer
+	ring           *[bufferSize]*news[T] // nil before the first event
+	written, taken atomic.Uint32         // numbers of events since the beginning
+	last           store.Key             // of the last event; belongs to the writer
 }
 
 // bufferSize is the largest number of events in a buffer.
 const bufferSize = 64
-
-// arrival is an event in a buffer.
-type arrival[T any] struct {
-	*news[T]
-	wanted bool // the predicate of KeepIf selected the event
-}
 
 // news is an event of a commit and the time at which it came: see now. All collections that follow
 // a cache share it, because 1,000 copies of each event cost more than all the rest. It never
@@ -169,6 +163,7 @@ type news[T any] struct {
 	record record[T]
 	hash   uint64 // of the key
 	came   time.Duration
+	all    []news[T] // in the first event of a commit: all events
 }
 
 func (b *buffer[T]) empty() bool { return b.written.Load() == b.taken.Load() }
@@ -177,23 +172,22 @@ func (b *buffer[T]) empty() bool { return b.written.Load() == b.taken.Load() }
 func (b *buffer[T]) room() int { return bufferSize - int(b.written.Load()-b.taken.Load()) }
 
 // append adds events. There must be room for them.
-func (b *buffer[T]) append(all []news[T], wanted []bool) {
+func (b *buffer[T]) append(all []news[T]) {
 	if b.ring == nil {
-		b.ring = new([bufferSize]arrival[T])
+		b.ring = new([bufferSize]*news[T])
 	}
 	n := b.written.Load()
 	for i := range all {
-		b.ring[(n+uint32(i))%bufferSize] = arrival[T]{&all[i], i < len(wanted) && wanted[i]}
+		b.ring[(n+uint32(i))%bufferSize] = &all[i]
 	}
 	b.last = all[len(all)-1].record.Key
 	b.written.Add(uint32(len(all)))
 }
 
 // take removes and returns the oldest event. The buffer must not be empty.
-func (b *buffer[T]) take() arrival[T] {
-	a := &b.ring[b.taken.Load()%bufferSize]
-	first := *a
-	*a = arrival[T]{}
+func (b *buffer[T]) take() (first *news[T]) {
+	place := &b.ring[b.taken.Load()%bufferSize]
+	first, *place = *place, nil
 	b.taken.Add(1)
 	return first
 }

@@ -2,6 +2,7 @@ package eventqueue
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"runtime"
 )
@@ -30,20 +31,22 @@ func (c *Collection[T]) Queues(ctx context.Context) iter.Seq[*Queue[T]] {
 // again, together with the later events of its key.
 func (c *Collection[T]) Events(ctx context.Context) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
-		for q := range c.handOutAll(ctx, true) {
-			q.each = begun
-			for ctx.Err() == nil && int(q.acknowledged) < len(q.events) && !c.isClosed() {
-				if !yield(q.events[q.acknowledged].handOver()) {
-					return
-				}
-				q.acknowledged++
+		one := func(event Event[T]) error {
+			if !yield(event) {
+				return errBroken
 			}
-			if int(q.acknowledged) < len(q.events) {
+			return nil
+		}
+		for q := range c.handOutAll(ctx, true) {
+			if q.Each(ctx, one) != nil {
 				return // this puts the rest back
 			}
 		}
 	}
 }
+
+// errBroken is the error of an event at which a loop ended.
+var errBroken = errors.New("loop ended")
 
 // handOutAll implements Queues. If reuse is true, the body keeps no queue, and each queue has the
 // memory of the queue before it.

@@ -84,37 +84,6 @@ func (c *Cache[T]) resourceVersionLocked() string {
 	return c.whole.resourceVersion
 }
 
-// resyncChunk is the largest number of changes in one commit of a resync.
-const resyncChunk = 1024
-
-// Resync delivers every object to one follower again, as a Modification of origin [Resync] whose
-// Prior and Object are the same. Other followers receive nothing. The commits of a resync come
-// between two commits of the cache, so no change overtakes them; writers wait meanwhile. Package
-// eventqueue calls Resync.
-func (c *Cache[T]) Resync(follower Follower[T]) {
-	c.writer.Lock()
-	defer c.writer.Unlock()
-	state := c.Snapshot()
-	changes := make([]Change[T], 0, min(resyncChunk, state.Len()))
-	hand := func() {
-		follower.Commit(&Commit[T]{
-			Origin:          Resync,
-			Synced:          state.complete,
-			ResourceVersion: state.resourceVersion,
-			Changes:         changes,
-		})
-		changes = changes[:0]
-	}
-	for change := range state.Changes() {
-		if len(changes) == resyncChunk {
-			hand()
-		}
-		change.Type, change.Prior = Modification, change.Object
-		changes = append(changes, change)
-	}
-	hand()
-}
-
 // registration gives each call of Follow an identity: followers need not be comparable, and a
 // caller may register one twice.
 type registration[T any] struct{ follower Follower[T] }

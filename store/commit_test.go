@@ -140,17 +140,6 @@ func TestStoppedFollowerHearsNothingMore(t *testing.T) {
 	assert.Len(t, c.followers, 2)
 }
 
-func TestResyncReachesOneFollowerAndChangesNothing(t *testing.T) {
-	c := newPods()
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "b", "u1", "1"), pod("", "a", "u2", "2")}, "2"))
-	one, other := follow(c), follow(c)
-	c.Resync(one)
-	assert.Equal(t, []string{"Modification a 2->2", "Modification b 1->1"}, one.changes())
-	assert.Equal(t, Resync, one.commits[0].Origin)
-	assert.Empty(t, other.all)
-	assert.Equal(t, "2", c.ResourceVersion())
-}
-
 func TestLateFollowersHaveNoGapAndNoRepeat(t *testing.T) {
 	// Under a writer at full speed, a follower that joins at any moment and
 	// applies what it hears ends with the state of the cache.

@@ -45,7 +45,7 @@
 //	Get(obj)          Reader.Get, View.KeyOf     the key of an object is asked for by name
 //	GetByKey          Reader.Get                 keys are values with fields, not text
 //	Replace           Store.Replace              the same
-//	Resync            Cache.Resync               package eventqueue calls it for one consumer
+//	Resync            Collection.Resync          in package eventqueue, for one consumer
 //	KeyFunc           KeyFunc                    typed; ObjectKey is MetaNamespaceKeyFunc
 //
 // Store.Bookmark and Store.ResourceVersion are new: a reflector resumes at the version of its

@@ -36,7 +36,7 @@ var budgets = map[string]exports{
 	"reflector/mapper":                    {8, 16},
 	"reflector/reflectortest":             {36, 26},
 	"reflector/reflectortest/conformance": {4, 0},
-	"store":                               {48, 69},
+	"store":                               {48, 68},
 	"store/compact":                       {12, 27},
 	"store/guard":                         {9, 8},
 	"store/overlay":                       {8, 10},
