@@ -13,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,7 +115,7 @@ func BenchmarkWatch(b *testing.B) {
 	s := store.New(store.ObjectKey[*corev1.Pod])
 	b.ReportAllocs()
 	runBench(b, server.client(b), s, func(ctx context.Context) {
-		require.NoError(b, s.WaitFor(ctx, fmt.Sprint(b.N+5)))
+		require.NoError(b, await.Version(ctx, s, fmt.Sprint(b.N+5)))
 	})
 }
 
@@ -135,7 +136,7 @@ func BenchmarkEvent(b *testing.B) {
 			text := bytes.Replace(texts[i%len(texts)], []byte("1234567"), []byte(version), 1)
 			_, err := io.WriteString(w, jsonEvent(watch.Modified, string(text)))
 			require.NoError(b, err)
-			require.NoError(b, s.WaitFor(ctx, version))
+			require.NoError(b, await.Version(ctx, s, version))
 		}
 		require.NoError(b, w.Close())
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 )
 
 // A reflector keeps a store equal to what the API server holds.
@@ -41,7 +42,7 @@ func ExampleNew() {
 	if err := server.Create(stock); err != nil {
 		panic(err)
 	}
-	if err := pods.WaitForObject(ctx, stock); err != nil {
+	if err := await.Object(ctx, pods, stock); err != nil {
 		panic(err)
 	}
 	for key := range pods.All() {

@@ -7,14 +7,14 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// commit commits a txn. Readers see the new state first, then commit wakes waiters and calls
+// commit commits a txn. Readers see the new state first, then commit wakes watches and calls
 // followers. The caller holds writer.
 func (c *Cache[T]) commit(p *Partition[T], s *txn[T]) {
 	c.mutate(p, s)
 	defer c.reuse(s.mutations) // also if a follower panics: the panic goes on to the writer
 	c.budget.committed(s.mutations)
 	p.settle(s.mutations)
-	c.wake(p, s)
+	c.wake(s.mutations)
 	if len(c.followers) > 0 {
 		c.tell(p, s)
 	}
@@ -53,9 +53,6 @@ func (c *Cache[T]) mutate(p *Partition[T], s *txn[T]) {
 	c.published.Store(nil)
 	c.generation++
 	p.resourceVersion = s.resourceVersion
-	if s.lowered {
-		p.lowerings++
-	}
 	if s.replaced {
 		p.complete, p.rejected = true, s.rejected
 		c.complete = c.complete || c.allComplete(p)

@@ -112,6 +112,7 @@ func (p *Partition[T]) Has(key Key, version Version) bool {
 	if err != nil {
 		return false
 	}
-	held, ok := p.of.held(key)
-	return ok && held.Equal(version)
+	p.of.trees.Lock() // because a commit changes entries under this lock
+	defer p.of.trees.Unlock()
+	return p.of.table.entry(key).is(version)
 }

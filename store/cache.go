@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Cache is a [Store] in memory. Its [View] has the methods that read it: Get, All, Snapshot, Follow,
-// WaitFor and the others. Pass &cache.View to code that may only read. The package documentation
+// Cache is a [Store] in memory. Its [View] has the methods that read it: Get, All, Snapshot, Follow
+// and the others. Pass &cache.View to code that may only read. The package documentation
 // says what a Cache guarantees.
 //
 // Create one with [New]. All methods are safe for concurrent use.
@@ -67,14 +67,6 @@ func New[T any](keyOf KeyFunc[T]) *Cache[T] {
 	c.View.of = c
 	c.whole = &Partition[T]{of: c}
 	return c
-}
-
-// held returns the known version of the object under a key, and whether the cache holds one. The
-// writer calls table.entry instead.
-func (c *Cache[T]) held(key Key) (Version, bool) {
-	c.trees.Lock() // because a commit changes entries under this lock
-	defer c.trees.Unlock()
-	return c.table.entry(key).held()
 }
 
 func (c *Cache[T]) resourceVersionLocked() string {

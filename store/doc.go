@@ -28,9 +28,8 @@
 //     cluster or a [Shard]. [Cache.Drop] deletes a scope.
 //   - [Budget] measures the memory of the objects, and bounds it.
 //
-// To wait instead of polling, use [View.WaitFor] for a resource version, [View.WaitForObject] and
-// [View.WaitForDeletion] for your own writes, and [View.WatchKey] and [View.WatchNamespace] for any
-// change.
+// To wait instead of polling, use [View.WatchKey] and [View.WatchNamespace] for any change. Package
+// await waits for a resource version and for your own writes.
 //
 // # The series
 //
@@ -64,14 +63,15 @@
 //     finds the old object by its UID.
 //   - store-S5: The resource version never passes a rejected object. It advances once the rejected
 //     key is stored or deleted, or with a Replace without rejections. If a Replace lowers the
-//     resource version and has rejections, the cache has no resource version. [WaitError] names the
+//     resource version and has rejections, the cache has no resource version. Rejected returns the
 //     rejected keys.
 //   - store-S6: A follower receives the current state and then every commit, in order, without gaps
 //     or repeats.
 //   - store-S7: A new UID under an old key is a Deletion and an Addition.
-//   - store-S8: Waiting for a resource version ends when every change up to it is visible,
-//     deletions included. Partitions that are added meanwhile count, too. Otherwise the wait
-//     ends only with an error, so give the context a deadline.
+//   - store-S8: Partitions may be shards of one scope. An object that is created again under its
+//     key may belong to another shard. The writer of the old shard may lag behind: it neither
+//     deletes nor replaces the new object, and does not bring back the old one. This needs
+//     resource versions that are numbers.
 //   - store-S9: Replace keeps objects with the same UID and resource version, and reports nothing
 //     for them. A list that comes object by object in a [Batch] counts as a Replace, with the last
 //     write of each key.
@@ -79,10 +79,6 @@
 //     dropped scope say OutOfScope.
 //   - store-S11: After every commit, a [Budget] knows the approximate memory of the objects. With a
 //     limit, no write exceeds it: the cache rejects the object with [ErrOverBudget].
-//   - store-S12: Partitions may be shards of one scope. An object that is created again under its
-//     key may belong to another shard. The writer of the old shard may lag behind: it neither
-//     deletes nor replaces the new object, and does not bring back the old one. This needs
-//     resource versions that are numbers.
 //
 // # Concurrency
 //
@@ -101,8 +97,6 @@
 //	error              when                                what to do
 //	*RejectedError     the store did not store some        fix the object or the function;
 //	                   objects, each a Rejection           a reflector reports it and goes on
-//	*WaitError         waiting ended too early: the        read the keys that it names,
-//	                   context, or a restored server       or the object from the server
 //	ErrBadKey          nil, no name, or another key        fix the object or the KeyFunc
 //	                   than its Write says
 //	ErrNotHeld         listed as unchanged, but not held   list the object again
@@ -123,9 +117,9 @@
 //
 // Read one write in this order: Cache.Add in cache.go; Partition.apply in write.go, which
 // identifies the object and stages its write as a mutation or a rejection; Cache.commit in
-// apply.go, which changes the trees and the table, makes the new state visible, wakes waiters and
+// apply.go, which changes the trees and the table, makes the new state visible, wakes watches and
 // calls followers. The parts are entry.go, table.go, postings.go for the values of indexes,
-// watch.go for waiters, partition.go for the resource version and the rejected keys, and commit.go
+// watch.go for watches, partition.go for the resource version and the rejected keys, and commit.go
 // for followers. Skip sharing.go and budget.go at first: in a cache without partitions and budget,
 // their functions do nothing.
 //

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -65,7 +63,6 @@ func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 			"Add":     func() error { return p.Add(pod("n1", "a", "u1", "2")) },
 			"Replace": func() error { return p.Replace(nil, "2") },
 			"Batch":   func() error { return apply(p) },
-			"WaitFor": func() error { return p.WaitFor(t.Context(), "1") },
 		} {
 			require.ErrorIs(t, write(), errDropped, name)
 		}
@@ -80,38 +77,6 @@ func TestDropDeletesTheScopeInOneCommit(t *testing.T) {
 	require.NoError(t, again.Replace([]*corev1.Pod{pod("n1", "a", "u1", "1")}, "1"))
 	require.ErrorIs(t, one.Replace(nil, "3"), errDropped, "the old door stays shut")
 	assert.Equal(t, 3, c.Len())
-}
-
-func TestDropReleasesThoseWhoWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newPods()
-		one, two := partition(t, c, Scope{Namespace: "n1"}), partition(t, c, Scope{Namespace: "n2"})
-		require.NoError(t, one.Replace([]*corev1.Pod{pod("n1", "a", "u", "1")}, "1"))
-		errs, gone := make(chan error, 2), make(chan error, 1)
-		go func() { errs <- one.WaitFor(t.Context(), "5") }()
-		go func() { errs <- one.WaitFor(t.Context(), "6") }()
-		go func() { gone <- c.WaitForDeletion(t.Context(), pod("n1", "a", "u", "1")) }()
-		ctx, cancel := context.WithCancel(t.Context())
-		other := make(chan error, 1)
-		go func() { other <- two.WaitFor(ctx, "5") }()
-		synctest.Wait()
-
-		dropped(t, c, Scope{Namespace: "n1"})
-
-		for range 2 {
-			err := <-errs
-			require.ErrorIs(t, err, errDropped)
-			var waitError *WaitError
-			require.ErrorAs(t, err, &waitError)
-			assert.Equal(t, "1", waitError.Reached)
-		}
-		require.NoError(t, <-gone, "the object is held no more")
-		synctest.Wait()
-		assert.Empty(t, other, "the others wait on")
-		cancel()
-		require.ErrorIs(t, <-other, context.Canceled)
-		checkQuiet(t, c)
-	})
 }
 
 func TestDropInACacheWithoutPartitionsForgetsTheResourceVersion(t *testing.T) {

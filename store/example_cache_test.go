@@ -1,9 +1,7 @@
 package store_test
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -65,19 +63,4 @@ func ExampleCache_Snapshot() {
 	// Output:
 	// then 1 at 41
 	// now 2 at 42
-}
-
-// What was written to the server is in the cache a little later: wait for it, and read it.
-func ExampleCache_WaitForObject() {
-	pods := store.New(store.ObjectKey[*corev1.Pod])
-	_ = pods.Replace(nil, "41")
-	written := newPod("till", "node-1", "42") // as the server returned it from a create
-	go func() { _ = pods.Add(written) }()     // a reflector, on its own goroutine
-
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	err := pods.WaitForObject(ctx, written)
-	pod, found := pods.Get(store.Key{Namespace: "shop", Name: "till"})
-	fmt.Println(err, found, pod.Spec.NodeName)
-	// Output: <nil> true node-1
 }

@@ -40,7 +40,6 @@ type Partition[T any] struct {
 	rejected        rejectedKeys
 	resourceVersion string
 	complete        bool
-	lowerings       int // how often a Replace lowered the resource version
 
 	// takenOver has the keys of this shard's objects that objects of another shard took over, with
 	// the resource versions of the new objects: see Partition.outdated. Guarded by Cache.writer.
@@ -89,15 +88,14 @@ func (c *Cache[T]) Partition(scope Scope) (*Partition[T], error) {
 	c.partitions = append(c.partitions, p)
 	c.whole.forgetLocked()
 	c.mu.Unlock()
-	c.watches.partitionsChanged()
 	return p, nil
 }
 
 // Partitions returns the partitions of the cache, the oldest first. A follower may call it.
-func (c *Cache[T]) Partitions() []*Partition[T] {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return slices.Clone(c.partitions)
+func (v *View[T]) Partitions() []*Partition[T] {
+	v.of.mu.RLock()
+	defer v.of.mu.RUnlock()
+	return slices.Clone(v.of.partitions)
 }
 
 // Drop deletes all objects in a scope in one commit. Its deletions say OutOfScope. Drop also drops
@@ -146,7 +144,6 @@ func (c *Cache[T]) Drop(scope Scope) error {
 	// The dropped partition may have been the last one without a Replace.
 	c.complete = c.complete || len(rest) > 0 && c.allComplete(nil)
 	c.mu.Unlock()
-	c.watches.partitionsChanged()
 
 	s := txn[T]{origin: Watch, mutations: gone, resourceVersion: c.whole.resourceVersion}
 	c.commit(c.whole, &s)

@@ -3,7 +3,9 @@ package store
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -101,6 +103,25 @@ func (r *rejectedKeys) add(key Key) {
 	}
 	(*r)[key] = true
 }
+
+// Rejected returns, in order, the keys that hold back the resource version of the partition. The
+// cache rejected an object under each key, and has not stored or deleted it since (store-S5). The
+// zero Key stands for objects without a key.
+func (p *Partition[T]) Rejected() []Key {
+	p.of.mu.RLock()
+	keys := slices.Collect(maps.Keys(p.rejected))
+	p.of.mu.RUnlock()
+	sortKeys(keys)
+	return keys
+}
+
+// Rejected is [Partition.Rejected] for the cache itself.
+func (v *View[T]) Rejected() []Key { return v.of.whole.Rejected() }
+
+// sortKeys is not inlined, so that packages with a cache do not compile the sort again.
+//
+//go:noinline
+func sortKeys(keys []Key) { slices.SortFunc(keys, Key.Compare) }
 
 // in returns the keys in a scope.
 func (r rejectedKeys) in(scope Scope) (keys []Key) {

@@ -6,7 +6,7 @@ import (
 )
 
 // This file decides which partition an object belongs to. It has the rules for partitions that are
-// shards of one namespace or cluster (store-S12).
+// shards of one namespace or cluster (store-S8).
 // An object that is created anew under its key has another UID, so it may belong to another shard.
 // The writers of the two shards receive the change at different times.
 

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// These tests hold store-S12.
+// These tests hold store-S8.
 
 // halves returns a cache with two shards, and a function that makes a UID of the first or the
 // second one.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -36,7 +37,7 @@ func (w *watching[S]) visible(of store.Key, what written) wait {
 	if key.Cluster == "" {
 		key.Cluster = of.Cluster // a write for a key goes to the key's cluster
 	}
-	seen := func(ctx context.Context) error { return cache.WaitForObjectIn(ctx, key.Cluster, object) }
+	seen := func(ctx context.Context) error { return await.ObjectIn(ctx, cache, key.Cluster, object) }
 	switch {
 	case what.deleted:
 		return func(ctx context.Context) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -78,12 +79,12 @@ func run(ctx context.Context, out io.Writer, server *reflectortest.Server) error
 	// Waiting has a limit, and says how far the cache has come.
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	var behind *store.WaitError
-	if errors.As(lamps.Cache().WaitForObject(short, lamp), &behind) {
+	var behind *await.Error
+	if errors.As(await.Object(short, lamps.Cache(), lamp), &behind) {
 		fmt.Fprintf(out, "Waited in vain for version %s of %s: the cache is at %s\n", behind.Wanted, behind.Key, behind.Reached)
 	}
 	close(release)
-	if err := lamps.Cache().WaitForObject(ctx, lamp); err != nil {
+	if err := await.Object(ctx, lamps.Cache(), lamp); err != nil {
 		return err
 	}
 	look("Waited for it:")
@@ -93,7 +94,7 @@ func run(ctx context.Context, out io.Writer, server *reflectortest.Server) error
 	if err != nil {
 		return err
 	}
-	if err := lamps.Cache().WaitForObject(ctx, other); err != nil {
+	if err := await.Object(ctx, lamps.Cache(), other); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Waited for one in the kitchen: the cache has %d lamp\n", lamps.Cache().Len())
@@ -101,7 +102,7 @@ func run(ctx context.Context, out io.Writer, server *reflectortest.Server) error
 	if err := client.Delete(ctx, lamp.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	if err := lamps.Cache().WaitForDeletion(ctx, lamp); err != nil {
+	if err := await.Deletion(ctx, lamps.Cache(), lamp); err != nil {
 		return err
 	}
 	look("Waited for the deletion:")

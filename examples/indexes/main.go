@@ -14,6 +14,7 @@ import (
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -114,5 +115,5 @@ func remove(ctx context.Context, client corev1client.PodInterface, pods *store.V
 	if err := client.Delete(ctx, name, *metav1.NewDeleteOptions(0)); err != nil {
 		return err
 	}
-	return pods.WaitForDeletion(ctx, pod)
+	return await.Deletion(ctx, pods, pod)
 }

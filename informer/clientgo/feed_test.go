@@ -21,6 +21,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	"github.com/kubereflector/kubereflector/store/decorate"
 )
 
@@ -86,7 +87,7 @@ func TestSharedInformerFeedsOurs(t *testing.T) {
 				create(t, server, named("c"))
 				require.NoError(t, server.Delete(named("b")))
 				synctest.Wait() // client-go is synced before it says at which version
-				require.NoError(t, i.Cache().WaitFor(t.Context(), from.LastSyncResourceVersion()))
+				require.NoError(t, await.Version(t.Context(), i.Cache(), from.LastSyncResourceVersion()))
 				synctest.Wait()
 				assert.Equal(t, []string{"initial a:x", "initial b", "update a:x>a:y", "add c", "delete b"}, d.read())
 				held, _ := i.Cache().Get(store.Key{Namespace: "default", Name: "a"})

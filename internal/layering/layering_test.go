@@ -54,7 +54,8 @@ var anybody = []string{"store/memsize", "internal/klogging", "internal/masking",
 func init() {
 	allowed["store/guard"] = []string{"store"}
 	allowed["store/decorate"] = []string{"store"}
-	allowed["store/overlay"] = []string{"store"}
+	allowed["store/await"] = []string{"store"}
+	allowed["store/overlay"] = []string{"store", "store/await"}
 	allowed["informer/ondemand"] = []string{"store"}
 	allowed["reflector/internal/protocol"] = []string{"store"}
 	allowed["internal/wire/stream"] = []string{"store", "internal/wire", "internal/wire/decode"}
@@ -63,6 +64,11 @@ func init() {
 	for name, below := range allowed {
 		if name == "reflector" || slices.Contains(below, "reflector") {
 			below = append(below, "store/decorate", "internal/wire/stream", "reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/client/internal/sharedwatch")
+			allowed[name] = below
+		}
+		// Reconcilers wait for their own writes.
+		if name == "controller" || slices.Contains(below, "controller") {
+			below = append(below, "store/await")
 			allowed[name] = below
 		}
 		// Packages with informers have guards.

@@ -14,7 +14,7 @@
 //
 // An [Overlay] is a [store.Reader]. Use [AddIndex] for an index that also shows the writes.
 //
-// If your code can wait, wait for the cache instead: [store.View.WaitForObject] needs no second
+// If your code can wait, wait for the cache instead: await.Object needs no second
 // reader, and the reconcilers of package controller wait by themselves. An overlay is for code that
 // must go on at once, such as an allocator that reads its earlier allocations.
 //
@@ -58,5 +58,5 @@
 // # Errors
 //
 // [Overlay.Wrote] returns an error for an object that it cannot compare with the cached one, and
-// does not show it: a [*store.WaitError], or [ErrNoUID].
+// does not show it: a *await.Error, or [ErrNoUID].
 package overlay

@@ -1,7 +1,6 @@
 package overlay
 
 import (
-	"context"
 	"errors"
 	"iter"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -31,10 +31,8 @@ type Object interface {
 type Source[T any] interface {
 	store.Reader[T]
 	store.Indexable[T]
-	KeyOf(object T) (store.Key, error)
+	await.Cache[T]
 	Snapshot() *store.Snapshot[T]
-	Follow(follower store.Follower[T]) (stop func())
-	WaitForObjectIn(ctx context.Context, cluster string, object T) error
 }
 
 var (
@@ -102,7 +100,7 @@ func (o *Overlay[T]) Close() {
 // state.
 //
 // It returns an error, and does not show the object, if it cannot compare the object. The error is
-// a [*store.WaitError] if the object has no key, no resource version that is a number, or no
+// a [*await.Error] if the object has no key, no resource version that is a number, or no
 // partition in a cache with partitions. It is [ErrNoUID] if the object has no UID.
 func (o *Overlay[T]) Wrote(object T) error { return o.WroteIn("", object) }
 
@@ -148,25 +146,10 @@ func (o *Overlay[T]) Pending() int {
 	return len(o.writes)
 }
 
-// ended is a context that has ended. A wait with it does not block, and reports whether the cache
-// has reached the version.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // seen reports whether the cache has received every change up to a write, in the partition of its
 // object.
 func (o *Overlay[T]) seen(w *write[T]) (bool, error) {
-	switch err := o.of.WaitForObjectIn(ended, w.key.Cluster, w.object); {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, context.Canceled):
-		return false, nil
-	default:
-		return false, err
-	}
+	return await.Shown(o.of, w.key.Cluster, w.object)
 }
 
 // newerLocked reports whether a write is newer than the object of a state of the cache, or a

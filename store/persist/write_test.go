@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,7 +133,9 @@ func TestFlushWritesWhatCanBeRead(t *testing.T) {
 	s.stop = s.cache.Follow(late{follower[*object]{s}})
 	added := make(chan error, 1)
 	go func() { added <- s.Add(storetest.New("n", "a", "1", "5")) }()
-	require.NoError(t, s.WaitFor(t.Context(), "5"))
+	for s.ResourceVersion() != "5" { // visible before the followers receive the commit
+		runtime.Gosched()
+	}
 	require.NoError(t, s.Flush())
 	assert.Equal(t, "5", s.saved.Version)
 	require.NoError(t, <-added)

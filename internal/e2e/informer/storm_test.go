@@ -25,6 +25,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/e2e/apiserver"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 )
 
 // writers is how many goroutines write to the server.
@@ -248,7 +249,7 @@ func TestEverySubscriberOutlivesAStorm(t *testing.T) {
 	took(fmt.Sprintf("make %d changes, kill the server %d times", s.changes, kills))
 
 	held, version := s.held()
-	require.NoError(t, i.Cache().WaitFor(within(t, patience), version))
+	require.NoError(t, await.Version(within(t, patience), i.Cache(), version))
 	took("the cache is where the server is")
 	quick = append(quick, late)
 	for _, l := range quick {

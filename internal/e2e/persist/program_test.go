@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 	"github.com/kubereflector/kubereflector/store/persist"
 )
 
@@ -89,7 +90,7 @@ func follow(path string) error {
 		return err
 	}
 	fmt.Println("synced in", time.Since(begin), "stale:", s.State().Stale)
-	if err := i.Cache().WaitFor(ctx, os.Getenv(versionEnv)); err != nil {
+	if err := await.Version(ctx, i.Cache(), os.Getenv(versionEnv)); err != nil {
 		return err
 	}
 	unfollow() // it returns when all have been told of what can be read

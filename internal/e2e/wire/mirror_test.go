@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/await"
 )
 
 // objects is what a resource holds, in a form that can be compared.
@@ -86,7 +87,7 @@ func (m *mirrorOf[T]) await(w *world, version string) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
-	err := m.cache.WaitFor(ctx, version)
+	err := await.Version(ctx, m.cache, version)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	require.NoError(w, err, "the reflector: %+v; its errors: %v", m.reflector.State(), m.errs)

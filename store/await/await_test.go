@@ -1,4 +1,4 @@
-package store
+package await
 
 import (
 	"context"
@@ -9,37 +9,29 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// These tests hold store-S8.
-
-// waiting starts to wait and returns where the result will be. It must run in a
-// bubble.
-func waiting(wait func() error) <-chan error {
-	done := make(chan error, 1)
-	go func() { done <- wait() }()
-	synctest.Wait()
-	return done
-}
+// These tests hold await-A1.
 
 func TestWaitForIsWokenByWhateverReachesTheVersion(t *testing.T) {
-	for name, reach := range map[string]func(*Cache[*corev1.Pod]) error{
-		"object":   func(c *Cache[*corev1.Pod]) error { return c.Add(pod("", "a", "u1", "5")) },
-		"later":    func(c *Cache[*corev1.Pod]) error { return c.Update(pod("", "a", "u1", "10")) },
-		"deletion": func(c *Cache[*corev1.Pod]) error { return c.Delete(pod("", "none", "u1", "5")) },
-		"bookmark": func(c *Cache[*corev1.Pod]) error { return c.Bookmark("5") },
-		"replace":  func(c *Cache[*corev1.Pod]) error { return c.Replace(nil, "6") },
+	for name, reach := range map[string]func(*podCache) error{
+		"object":   func(c *podCache) error { return c.Add(pod("", "a", "u1", "5")) },
+		"later":    func(c *podCache) error { return c.Update(pod("", "a", "u1", "10")) },
+		"deletion": func(c *podCache) error { return c.Delete(pod("", "none", "u1", "5")) },
+		"bookmark": func(c *podCache) error { return c.Bookmark("5") },
+		"replace":  func(c *podCache) error { return c.Replace(nil, "6") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newPods()
 				require.NoError(t, c.Replace(nil, "3"))
-				require.NoError(t, c.WaitFor(t.Context(), "3"), "at once")
-				done := waiting(func() error { return c.WaitFor(t.Context(), "5") })
+				require.NoError(t, Version(t.Context(), c, "3"), "at once")
+				done := waiting(func() error { return Version(t.Context(), c, "5") })
 				require.NoError(t, c.Bookmark("4"))
 				synctest.Wait()
 				require.Empty(t, done, "not yet")
@@ -54,7 +46,7 @@ func TestWaitForIsWokenByWhateverReachesTheVersion(t *testing.T) {
 func TestWaitForWaitsForTheFirstReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()
-		done := waiting(func() error { return c.WaitFor(t.Context(), "5") })
+		done := waiting(func() error { return Version(t.Context(), c, "5") })
 		require.NoError(t, c.Add(pod("", "a", "u1", "9")))
 		synctest.Wait()
 		require.Empty(t, done, "nobody knows what is missing")
@@ -67,10 +59,8 @@ func TestWaitForStaysBeforeWhatIsLacking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()
 		require.NoError(t, c.Replace(nil, "3"))
-		var batch writes[*corev1.Pod]
-		batch.Fail(Rejection{Key: Key{Name: "a"}, Err: errUndecodable})
-		require.Error(t, batch.to(c))
-		done := waiting(func() error { return c.WaitFor(t.Context(), "5") })
+		require.Error(t, reject(c.Cache, "a"))
+		done := waiting(func() error { return Version(t.Context(), c, "5") })
 		require.NoError(t, c.Bookmark("6"))
 		synctest.Wait()
 		require.Empty(t, done)
@@ -87,10 +77,10 @@ func TestWaitForEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var all []<-chan error
 		for _, wanted := range []string{"5", "7", "6", "5"} {
-			all = append(all, waiting(func() error { return c.WaitFor(ctx, wanted) }))
+			all = append(all, waiting(func() error { return Version(ctx, c, wanted) }))
 		}
-		stays := waiting(func() error { return c.WaitFor(t.Context(), "6") })
-		assert.Len(t, c.watches.all[topic{kind: ofVersion}], 5)
+		stays := waiting(func() error { return Version(t.Context(), c, "6") })
+		assert.EqualValues(t, 5, c.following.Load())
 		cancel(reason)
 		for i, done := range all {
 			err := <-done
@@ -100,15 +90,15 @@ func TestWaitForEndsWithItsContext(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		assert.Len(t, c.watches.all[topic{kind: ofVersion}], 1, "a call that ended is forgotten")
+		assert.EqualValues(t, 1, c.following.Load(), "a call that ended is forgotten")
 		require.NoError(t, c.Bookmark("6"))
 		require.NoError(t, <-stays)
 		checkQuiet(t, c)
 
 		for range 100 { // of two reasons to return, select takes any
-			require.NoError(t, c.WaitFor(ctx, "6"), "reached is reached")
+			require.NoError(t, Version(ctx, c, "6"), "reached is reached")
 		}
-		require.ErrorIs(t, c.WaitFor(ctx, "8"), reason)
+		require.ErrorIs(t, Version(ctx, c, "8"), reason)
 		checkQuiet(t, c)
 	})
 }
@@ -117,8 +107,8 @@ func TestWaitForFailsWhenTheVersionIsLowered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()
 		require.NoError(t, c.Replace(nil, "100"))
-		done := waiting(func() error { return c.WaitFor(t.Context(), "150") })
-		object := waiting(func() error { return c.WaitForObject(t.Context(), pod("", "a", "u1", "150")) })
+		done := waiting(func() error { return Version(t.Context(), c, "150") })
+		object := waiting(func() error { return Object(t.Context(), c, pod("", "a", "u1", "150")) })
 		require.NoError(t, c.Replace(nil, "100"))
 		synctest.Wait()
 		require.Empty(t, done, "the same is not lower")
@@ -128,7 +118,7 @@ func TestWaitForFailsWhenTheVersionIsLowered(t *testing.T) {
 		require.ErrorIs(t, err, errVersionLowered)
 		assert.EqualError(t, err, `waiting for resource version "150" of "a", reached "20": `+errVersionLowered.Error())
 
-		again := waiting(func() error { return c.WaitFor(t.Context(), "30") })
+		again := waiting(func() error { return Version(t.Context(), c, "30") })
 		require.NoError(t, c.Bookmark("30"))
 		require.NoError(t, <-again, "from there on it goes on")
 	})
@@ -138,12 +128,12 @@ func TestALoweredVersionIsForgottenAlsoIfSomethingIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()
 		require.NoError(t, c.Replace(nil, "100"))
-		above := waiting(func() error { return c.WaitFor(t.Context(), "150") })
+		above := waiting(func() error { return Version(t.Context(), c, "150") })
 		require.Error(t, c.Replace([]*corev1.Pod{nil}, "20"))
 		require.ErrorIs(t, <-above, errVersionLowered)
 		assert.Empty(t, c.ResourceVersion(), "a watch from 100 would miss what comes after 20")
 
-		below := waiting(func() error { return c.WaitFor(t.Context(), "50") })
+		below := waiting(func() error { return Version(t.Context(), c, "50") })
 		require.NoError(t, c.Bookmark("60"))
 		synctest.Wait()
 		require.Empty(t, below, "50 is of a history that was lost; the new one is not seen yet")
@@ -162,17 +152,17 @@ func TestWaitForRefusesWhatIsNoNumber(t *testing.T) {
 		require.NoError(t, c.Replace(nil, "3"))
 		var invalid resourceversion.InvalidResourceVersion
 		for _, wanted := range []string{"", "0", "x", "-1"} {
-			var waitError *WaitError
-			err := c.WaitFor(t.Context(), wanted)
+			var waitError *Error
+			err := Version(t.Context(), c, wanted)
 			require.ErrorAs(t, err, &waitError, wanted)
 			require.ErrorAs(t, err, &invalid, wanted)
 		}
-		done := waiting(func() error { return c.WaitFor(t.Context(), "5") })
+		done := waiting(func() error { return Version(t.Context(), c, "5") })
 		require.NoError(t, c.Bookmark("abc"))
 		require.ErrorAs(t, <-done, &invalid)
-		require.ErrorAs(t, c.WaitFor(t.Context(), "5"), &invalid, "the cache is at one")
+		require.ErrorAs(t, Version(t.Context(), c, "5"), &invalid, "the cache is at one")
 		require.NoError(t, c.Bookmark("5"))
-		require.NoError(t, c.WaitFor(t.Context(), "5"))
+		require.NoError(t, Version(t.Context(), c, "5"))
 	})
 }
 
@@ -183,7 +173,7 @@ func TestAVersionThatIsSeenHasItsObjects(t *testing.T) {
 	const last = 3000
 	visible := func(version int) {
 		for v := max(2, version-3); v <= version; v++ {
-			key := Key{Name: strconv.Itoa(v % 50)}
+			key := store.Key{Name: strconv.Itoa(v % 50)}
 			p, ok := c.Get(key)
 			if held := 0; ok {
 				held, _ = strconv.Atoi(p.ResourceVersion)
@@ -198,10 +188,10 @@ func TestAVersionThatIsSeenHasItsObjects(t *testing.T) {
 	all.Go(func() {
 		for i := 2; i <= last; i++ {
 			if i%10 == 0 && i < last {
-				var batch writes[*corev1.Pod]
-				batch.Fail(Rejection{Key: Key{Name: strconv.Itoa(i % 50)}, Err: errUndecodable})
-				batch.Update(pod("", strconv.Itoa((i+1)%50), "u", strconv.Itoa(i+1)))
-				_ = batch.to(c)
+				batch := c.BeginBatch(c.Cache, false)
+				_ = batch.Write(store.Write[*corev1.Pod]{Key: store.Key{Name: strconv.Itoa(i % 50)}, Err: errUndecodable})
+				_ = batch.Write(store.Write[*corev1.Pod]{Type: store.Modification, Object: pod("", strconv.Itoa((i+1)%50), "u", strconv.Itoa(i+1))})
+				_ = batch.Commit("")
 				_ = c.Add(pod("", strconv.Itoa(i%50), "u", strconv.Itoa(i+1)))
 				i++
 				continue
@@ -212,7 +202,7 @@ func TestAVersionThatIsSeenHasItsObjects(t *testing.T) {
 	for waiter := range 3 {
 		all.Go(func() {
 			for v := 2 + waiter; v <= last; v += 7 {
-				if err := c.WaitFor(t.Context(), strconv.Itoa(v)); err != nil {
+				if err := Version(t.Context(), c, strconv.Itoa(v)); err != nil {
 					t.Error(err)
 				}
 				visible(v)
@@ -230,45 +220,27 @@ func TestAVersionThatIsSeenHasItsObjects(t *testing.T) {
 	checkQuiet(t, c)
 }
 
-func TestCommitWakesOnlyTheWaitersWhoseVersionIsReached(t *testing.T) {
-	c := newPods()
-	require.NoError(t, c.Replace(nil, "1"))
-	var waiters []*watch
-	for i := range 1000 {
-		w := newWatch(strconv.Itoa(2 + i*7919%1000))
-		defer c.watches.add(w, topic{kind: ofVersion})()
-		waiters = append(waiters, w)
-	}
-	for _, version := range []int{2, 10, 500, 1001} {
-		require.NoError(t, c.Bookmark(strconv.Itoa(version)))
-		for _, w := range waiters {
-			wanted, _ := strconv.Atoi(w.wanted)
-			require.Equal(t, wanted <= version, len(w.changed) == 1)
-		}
-	}
-}
-
 func TestWaitForObject(t *testing.T) {
 	mine := func() *corev1.Pod { return pod("", "a", "u1", "5") }
 	for name, tt := range map[string]struct {
-		before, after func(*Cache[*corev1.Pod]) error
+		before, after func(*podCache) error
 	}{
-		"created": {nil, func(c *Cache[*corev1.Pod]) error { return c.Add(mine()) }},
-		"updated": {func(c *Cache[*corev1.Pod]) error { return c.Add(pod("", "a", "u1", "4")) },
-			func(c *Cache[*corev1.Pod]) error { return c.Update(mine()) }},
-		"newer":            {nil, func(c *Cache[*corev1.Pod]) error { return c.Update(pod("", "a", "u1", "8")) }},
-		"filtered out":     {nil, func(c *Cache[*corev1.Pod]) error { return c.Bookmark("5") }},
-		"deleted meantime": {nil, func(c *Cache[*corev1.Pod]) error { return c.Delete(pod("", "a", "u1", "6")) }},
-		"another one": {func(c *Cache[*corev1.Pod]) error { return c.Add(pod("", "a", "u0", "4")) },
-			func(c *Cache[*corev1.Pod]) error { return c.Add(pod("", "a", "u2", "7")) }},
+		"created": {nil, func(c *podCache) error { return c.Add(mine()) }},
+		"updated": {func(c *podCache) error { return c.Add(pod("", "a", "u1", "4")) },
+			func(c *podCache) error { return c.Update(mine()) }},
+		"newer":            {nil, func(c *podCache) error { return c.Update(pod("", "a", "u1", "8")) }},
+		"filtered out":     {nil, func(c *podCache) error { return c.Bookmark("5") }},
+		"deleted meantime": {nil, func(c *podCache) error { return c.Delete(pod("", "a", "u1", "6")) }},
+		"another one": {func(c *podCache) error { return c.Add(pod("", "a", "u0", "4")) },
+			func(c *podCache) error { return c.Add(pod("", "a", "u2", "7")) }},
 		"held, though something else is lacking": {
-			func(c *Cache[*corev1.Pod]) error {
+			func(c *podCache) error {
 				if err := c.Add(nil); err == nil {
 					return errors.New("no error")
 				}
 				return c.Add(pod("", "b", "u5", "4"))
 			},
-			func(c *Cache[*corev1.Pod]) error { return c.Add(mine()) }},
+			func(c *podCache) error { return c.Add(mine()) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -277,11 +249,11 @@ func TestWaitForObject(t *testing.T) {
 				if tt.before != nil {
 					require.NoError(t, tt.before(c))
 				}
-				done := waiting(func() error { return c.WaitForObject(t.Context(), mine()) })
+				done := waiting(func() error { return Object(t.Context(), c, mine()) })
 				require.Empty(t, done, "not yet")
 				require.NoError(t, tt.after(c))
 				require.NoError(t, <-done)
-				require.NoError(t, c.WaitForObject(t.Context(), mine()), "at once")
+				require.NoError(t, Object(t.Context(), c, mine()), "at once")
 				checkQuiet(t, c)
 			})
 		})
@@ -294,7 +266,7 @@ func TestWaitForObjectIsNotWokenByALesserState(t *testing.T) {
 		require.NoError(t, c.Replace(nil, "3"))
 		require.Error(t, c.Add(nil)) // so that the version of the cache stays where it is
 		ctx, cancel := context.WithCancel(t.Context())
-		done := waiting(func() error { return c.WaitForObject(ctx, pod("", "a", "u1", "50")) })
+		done := waiting(func() error { return Object(ctx, c, pod("", "a", "u1", "50")) })
 		for _, p := range []*corev1.Pod{pod("", "a", "u1", "6"), pod("", "a", "u2", "60"), pod("", "b", "u1", "60"), pod("", "a", "u1", "49")} {
 			require.NoError(t, c.Update(p))
 			synctest.Wait()
@@ -310,45 +282,51 @@ func TestWaitForObjectIsNotWokenByALesserState(t *testing.T) {
 
 func TestWaitForObjectRefusesWhatCannotBeWaitedFor(t *testing.T) {
 	c := newPods()
-	for _, wait := range []func(context.Context, *corev1.Pod) error{c.WaitForObject, c.WaitForDeletion} {
-		for err, object := range map[error]*corev1.Pod{errNilObject: nil, errNoName: pod("", "", "u1", "1"), errNoVersion: pod("", "a", "u1", "")} {
-			failure := wait(t.Context(), object)
-			require.ErrorIs(t, failure, err)
-			var waitError *WaitError
+	for _, wait := range []waitForObject{Object[*corev1.Pod], Deletion[*corev1.Pod]} {
+		for name, row := range map[string]struct {
+			err    error
+			object *corev1.Pod
+		}{
+			"nil":        {store.ErrBadKey, nil},
+			"no name":    {store.ErrBadKey, pod("", "", "u1", "1")},
+			"no version": {errNoVersion, pod("", "a", "u1", "")},
+		} {
+			failure := wait(t.Context(), c, row.object)
+			require.ErrorIs(t, failure, row.err, name)
+			var waitError *Error
 			require.ErrorAs(t, failure, &waitError)
-			if object != nil {
-				require.Equal(t, Key{Name: object.Name}, waitError.Key)
-				require.Equal(t, object.ResourceVersion, waitError.Wanted)
+			if row.object != nil {
+				require.Equal(t, store.Key{Name: row.object.Name}, waitError.Key)
 			}
 		}
 	}
-	partition(t, c, Scope{Namespace: "n"})
-	require.ErrorIs(t, c.WaitForObject(t.Context(), pod("m", "a", "u1", "1")), ErrOutOfScope)
+	partition(t, c, store.Scope{Namespace: "n"})
+	require.ErrorIs(t, Object(t.Context(), c, pod("m", "a", "u1", "1")), store.ErrOutOfScope)
 	checkQuiet(t, c)
 }
 
 func TestWaitForDeletion(t *testing.T) {
 	mine := func() *corev1.Pod { return pod("", "a", "u1", "5") }
-	type step = func(*Cache[*corev1.Pod]) error
+	type step = func(*podCache) error
 	add := func(uid, version string) step {
-		return func(c *Cache[*corev1.Pod]) error { return c.Update(pod("", "a", uid, version)) }
+		return func(c *podCache) error { return c.Update(pod("", "a", uid, version)) }
 	}
 	for name, tt := range map[string]struct {
 		steps []step // the last one ends it
 	}{
-		"deleted":           {[]step{add("u1", "5"), func(c *Cache[*corev1.Pod]) error { return c.Delete(pod("", "a", "u1", "6")) }}},
-		"deleted by key":    {[]step{add("u1", "5"), func(c *Cache[*corev1.Pod]) error { return c.DeleteKey(Key{Name: "a"}) }}},
-		"missing in a list": {[]step{add("u1", "5"), func(c *Cache[*corev1.Pod]) error { return c.Replace(nil, "9") }}},
-		"not seen yet":      {[]step{add("u1", "4"), add("u1", "5"), add("u1", "7"), func(c *Cache[*corev1.Pod]) error { return c.Delete(mine()) }}},
+		"deleted":           {[]step{add("u1", "5"), func(c *podCache) error { return c.Delete(pod("", "a", "u1", "6")) }}},
+		"deleted by key":    {[]step{add("u1", "5"), func(c *podCache) error { return c.DeleteKey(store.Key{Name: "a"}) }}},
+		"missing in a list": {[]step{add("u1", "5"), func(c *podCache) error { return c.Replace(nil, "9") }}},
+		"not seen yet":      {[]step{add("u1", "4"), add("u1", "5"), add("u1", "7"), func(c *podCache) error { return c.Delete(mine()) }}},
 		"recreated":         {[]step{add("u1", "5"), add("u2", "9")}},
 		"recreated, and the old one not seen yet": {[]step{add("u0", "4"), add("u1", "5"), add("u2", "9")}},
-		"never selected": {[]step{func(c *Cache[*corev1.Pod]) error { return c.Bookmark("4") }, func(c *Cache[*corev1.Pod]) error { return c.Bookmark("5") }}},
+		"never selected": {[]step{func(c *podCache) error { return c.Bookmark("4") }, func(c *podCache) error { return c.Bookmark("5") }}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newPods()
 				require.NoError(t, c.Replace(nil, "3"))
-				done := waiting(func() error { return c.WaitForDeletion(t.Context(), mine()) })
+				done := waiting(func() error { return Deletion(t.Context(), c, mine()) })
 				for i, step := range tt.steps {
 					require.Empty(t, done, "before step %d", i)
 					require.NoError(t, step(c))
@@ -366,7 +344,7 @@ func TestWaitForDeletionEndsWithItsContext(t *testing.T) {
 		c := newPods()
 		require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "3")}, "3"))
 		ctx, cancel := context.WithCancel(t.Context())
-		done := waiting(func() error { return c.WaitForDeletion(ctx, pod("", "a", "u1", "3")) })
+		done := waiting(func() error { return Deletion(ctx, c, pod("", "a", "u1", "3")) })
 		cancel()
 		err := <-done
 		require.ErrorIs(t, err, context.Canceled)

@@ -1,0 +1,29 @@
+// Package await waits until a cache shows a change, such as a write of your program.
+//
+//	pod, err := client.CoreV1().Pods("shop").Create(ctx, pod, metav1.CreateOptions{})
+//	...
+//	if err := await.Object(ctx, pods, pod); err != nil {
+//		return err
+//	}
+//	// pods shows this state of the pod, or a later one.
+//
+// [Version] waits for a resource version, [Object] and [Deletion] wait for a write, and [Shown]
+// only asks. To wait for any change of an object, use [store.View.WatchKey].
+//
+// # Guarantees
+//
+//   - await-A1: Waiting for a resource version ends when every change up to it is visible,
+//     deletions included. Partitions that are added meanwhile count, too. Waiting never ends
+//     before, so give the context a deadline.
+//
+// # Concurrency
+//
+// Every function is safe for concurrent use. A wait follows the cache: see [store.View.Follow]. It
+// checks after each commit, under the lock of the cache's writer. A follower, a KeyFunc or an index
+// function must not wait; they may call [Shown].
+//
+// # Errors
+//
+// A wait that ends too early returns an [*Error]. It names the version that the cache has reached,
+// and the rejected objects that hold the version back.
+package await

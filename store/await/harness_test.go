@@ -1,0 +1,82 @@
+package await
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// podCache counts its followers.
+type podCache struct {
+	*store.Cache[*corev1.Pod]
+	following atomic.Int64
+}
+
+func (c *podCache) Follow(follower store.Follower[*corev1.Pod]) func() {
+	stop := c.Cache.Follow(follower)
+	c.following.Add(1)
+	return func() { stop(); c.following.Add(-1) }
+}
+
+func newPods() *podCache { return &podCache{Cache: store.New(store.ObjectKey[*corev1.Pod])} }
+
+// openWith returns a cache that was listed at a resource version.
+func openWith(t *testing.T, resourceVersion string, objects ...*corev1.Pod) *podCache {
+	t.Helper()
+	c := newPods()
+	require.NoError(t, c.Replace(objects, resourceVersion))
+	return c
+}
+
+// checkQuiet fails if a wait that ended still follows the cache.
+func checkQuiet(t *testing.T, c *podCache) {
+	t.Helper()
+	require.Zero(t, c.following.Load())
+}
+
+func pod(namespace, name, uid, version string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID(uid), ResourceVersion: version,
+	}}
+}
+
+func partition(t *testing.T, c *podCache, scope store.Scope) *store.Partition[*corev1.Pod] {
+	t.Helper()
+	p, err := c.Partition(scope)
+	require.NoError(t, err)
+	return p
+}
+
+var errUndecodable = errors.New("undecodable")
+
+// reject makes a cache reject an object under each name.
+func reject(to *store.Cache[*corev1.Pod], names ...string) error {
+	batch := to.BeginBatch(to, false)
+	for _, name := range names {
+		if err := batch.Write(store.Write[*corev1.Pod]{Key: store.Key{Name: name}, Err: errUndecodable}); err != nil {
+			return err
+		}
+	}
+	return batch.Commit("")
+}
+
+// waiting starts to wait and returns where the result will be. It must run in a bubble.
+func waiting(wait func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- wait() }()
+	synctest.Wait()
+	return done
+}
+
+type waitForObject = func(context.Context, Cache[*corev1.Pod], *corev1.Pod) error

@@ -1,0 +1,199 @@
+package await
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// waiter follows a cache until a condition is true. As a follower it needs no lock.
+type waiter[T any] struct {
+	cache Cache[T]
+	// key is the key of the object in the cache; zero if the caller waits for a version only.
+	// inCluster is the key with the cluster of the caller.
+	key, inCluster store.Key
+	version        store.Version // to wait for
+
+	// parts has the partitions that the waiter has seen; nil stands for a cache without partitions.
+	parts map[*store.Partition[T]]*part
+	check func() (bool, error)
+	ended chan error // has the result of check
+}
+
+// part is the progress of a partition.
+type part struct {
+	version          string // at the last commit
+	reached, lowered bool
+}
+
+func newWaiter[T any](cache Cache[T], key store.Key, version store.Version) *waiter[T] {
+	return &waiter[T]{
+		cache: cache, key: key, version: version,
+		parts: make(map[*store.Partition[T]]*part), ended: make(chan error, 1),
+	}
+}
+
+// wait calls check at once and after each commit, until it returns true or an error.
+func (w *waiter[T]) wait(ctx context.Context, check func() (bool, error)) error {
+	// Without following, because a caller under the lock of the writer could not follow.
+	if done, err := check(); done || err != nil {
+		return w.failed(err)
+	}
+	if ctx.Err() != nil {
+		return w.failed(context.Cause(ctx))
+	}
+	w.check = check
+	stop := w.cache.Follow(w)
+	var err error
+	select {
+	case err = <-w.ended:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	stop()
+	return w.failed(err)
+}
+
+// Start implements [store.Follower]: a commit may have come since the first check.
+func (w *waiter[T]) Start(*store.Snapshot[T]) { w.again() }
+
+// Commit implements [store.Follower].
+func (w *waiter[T]) Commit(commit *store.Commit[T]) {
+	if p := w.parts[commit.Partition]; p != nil && commit.Origin == store.List {
+		p.lowered = p.lowered || lower(commit.ObservedVersion, p.version)
+	}
+	w.again()
+}
+
+func (w *waiter[T]) again() {
+	if len(w.ended) > 0 {
+		return
+	}
+	if done, err := w.check(); done || err != nil {
+		w.ended <- err
+	}
+}
+
+// errVersionLowered means that the cache may never reach the version: the server went back to an older
+// state, as after a restore from a backup.
+var errVersionLowered = errors.New("a list lowered the resource version: the server went back to an older state; read the object from the server again")
+
+// stays returns an error if a partition that the waiter waits for is no longer one of the cache.
+func (w *waiter[T]) stays(now []*store.Partition[T]) error {
+	for p, one := range w.parts {
+		if p != nil && !one.reached && !slices.Contains(now, p) {
+			return fmt.Errorf("%w: the partition of %v was dropped", store.ErrOutOfScope, p.Scope())
+		}
+	}
+	return nil
+}
+
+// reachedByAll reports whether each partition has reached the version.
+func (w *waiter[T]) reachedByAll() (bool, error) {
+	now := w.cache.Partitions()
+	if err := w.stays(now); err != nil {
+		return false, err
+	}
+	if len(now) == 0 && (len(w.parts) == 0 || w.parts[nil] != nil) {
+		now = append(now, nil)
+	}
+	for _, p := range now {
+		if done, err := w.reachedBy(p); !done {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// reachedBy reports whether a partition, or for nil the cache, has reached the version.
+func (w *waiter[T]) reachedBy(p *store.Partition[T]) (bool, error) {
+	one := w.parts[p]
+	if one == nil {
+		one = &part{}
+		w.parts[p] = one
+	}
+	if p != nil {
+		one.version = p.ResourceVersion()
+	} else {
+		one.version = w.cache.ResourceVersion()
+	}
+	done, err := reached(one.version, w.version.ResourceVersion)
+	if !done && err == nil && !one.reached && one.lowered {
+		err = errVersionLowered
+	}
+	one.reached = one.reached || done
+	return one.reached, err
+}
+
+// shown reports whether the cache has seen the state of an object.
+func (w *waiter[T]) shown() (bool, error) {
+	p, err := w.partition()
+	if err != nil {
+		return false, err
+	}
+	if held, ok := w.cache.Get(w.key); ok {
+		if held := store.VersionOf(held); held.UID == w.version.UID {
+			if done, err := reached(held.ResourceVersion, w.version.ResourceVersion); done && err == nil {
+				return true, nil
+			}
+		}
+	}
+	return w.reachedBy(p)
+}
+
+// partition returns the partition of the object; nil in a cache without partitions.
+func (w *waiter[T]) partition() (*store.Partition[T], error) {
+	now := w.cache.Partitions()
+	if err := w.stays(now); err != nil || len(now) == 0 {
+		return nil, err
+	}
+	for _, p := range now {
+		if p.Scope().Contains(w.inCluster, w.version) {
+			w.key = w.inCluster
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no partition contains it; name its cluster, if the KeyFunc does not know it", store.ErrOutOfScope)
+}
+
+// failed returns the [*Error] for an error, nil for nil.
+func (w *waiter[T]) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Wanted: w.version.ResourceVersion, Key: w.key, Err: err}
+	e.Reached, e.Rejected = w.cache.ResourceVersion(), w.cache.Rejected()
+	for p := range w.parts {
+		if p != nil && !w.parts[p].reached {
+			e.Reached, e.Rejected = p.ResourceVersion(), p.Rejected()
+			break
+		}
+	}
+	e.Rejected = e.Rejected[:min(len(e.Rejected), maxRejected)]
+	return e
+}
+
+func notComparable(version string) error {
+	_, err := resourceversion.CompareResourceVersion(version, version)
+	return err
+}
+
+// reached reports whether one resource version is at least another. An unknown version reaches
+// nothing.
+func reached(version, wanted string) (bool, error) {
+	if err := notComparable(wanted); err != nil || version == "" {
+		return false, err
+	}
+	c, err := resourceversion.CompareResourceVersion(version, wanted)
+	return c >= 0 && err == nil, err
+}
+
+// lower reports whether a resource version is known to be less than another.
+func lower(version, than string) bool {
+	c, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && c < 0
+}
