@@ -16,8 +16,8 @@ import (
 // get one sequence of events for each object: a change of labels is a modification, never a
 // deletion.
 //
-// Each watch may be behind the other. So merged keeps no state of its own. After each commit of
-// either cache, it derives from both what to show of the changed objects: see choose.
+// Each watch may be behind the other. So merged does not store what the watches say. After each
+// commit of either cache, it derives from both what to show of the changed objects: see choose.
 type merged struct {
 	parts        []*sharedInformer // which run
 	metas, owned *store.View[client.Object]
