@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -347,9 +348,16 @@ func TestByReferenceAfterARestoreOfTheServer(t *testing.T) {
 		require.NoError(t, server.Create(secret("a", "old", "mine", "1")))
 		require.NoError(t, server.Create(secret("a", "changed", "theirs", "1")))
 		backup := server.ResourceVersion()
-		failures := make(chan error, 10)
+		var mu sync.Mutex
+		watches := map[string]bool{}
 		c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{
-			DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) { failures <- err },
+			DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
+				failure, ok := errors.AsType[*reflector.Error](err)
+				assert.True(t, ok, "%v", err)
+				mu.Lock()
+				defer mu.Unlock()
+				watches[failure.Reflector] = true
+			},
 		})
 		events := follow(t, c)
 		require.NoError(t, server.Create(secret("a", "lost", "mine", "2")))
@@ -370,13 +378,8 @@ func TestByReferenceAfterARestoreOfTheServer(t *testing.T) {
 		assert.ElementsMatch(t, []string{"delete lost=mine 2", "delete too=theirs ", "update changed=mine 2 to changed=theirs "}, got)
 		assert.Equal(t, "1", token(t, c, "a", "changed"))
 		assert.Equal(t, "1", token(t, c, "a", "old"))
-		close(failures)
-		watches := map[string]bool{}
-		for err := range failures {
-			failure, ok := errors.AsType[*reflector.Error](err)
-			require.True(t, ok, "%v", err)
-			watches[failure.Reflector] = true
-		}
+		mu.Lock()
+		defer mu.Unlock()
 		assert.Len(t, watches, 2, "both watches report")
 	})
 }
