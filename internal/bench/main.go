@@ -16,6 +16,7 @@ import (
 	"github.com/kubereflector/kubereflector/internal/bench/memorybench"
 	"github.com/kubereflector/kubereflector/internal/bench/queuebench"
 	"github.com/kubereflector/kubereflector/internal/bench/reconcilebench"
+	"github.com/kubereflector/kubereflector/internal/bench/referencebench"
 	"github.com/kubereflector/kubereflector/internal/bench/storebench"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 )
@@ -33,6 +34,7 @@ var subcommands = []subcommand{
 	{"informer", "from a watch to the handlers of an informer, beside client-go's shared informer", informerbench.Run},
 	{"reconcile", "from a watch to a reconciliation, beside controller-runtime: rate, latency and memory", reconcilebench.Run},
 	{"wire", "from the bytes of a server to a store and a handler, beside client-go's informers", wirebench.Run},
+	{"reference", "caching by reference under controller-runtime: memory, and events that are missed", referencebench.Run},
 	{"memory", "what a store keeps of each object, and what reading it costs, beside client-go's indexer", memorybench.Run},
 }
 
@@ -40,6 +42,7 @@ func main() {
 	wirebench.Main()
 	reconcilebench.Main()
 	memorybench.Main()
+	referencebench.Main()
 	os.Exit(bench(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -1,0 +1,28 @@
+package referencebench
+
+import (
+	"context"
+	"io"
+
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+)
+
+// Run is the subcommand: it measures the cases that its arguments choose and prints a table to out.
+// Errors in the arguments go to log. The program must have called [Main].
+func Run(args []string, out, log io.Writer) error {
+	return measure.ProcessCommand("reference", func(fast bool, profiles string) ([]measure.Case, func() error) {
+		s := thorough
+		if fast {
+			s = quick
+		}
+		w := newWorld(context.Background(), s, profiles)
+		return w.cases(), w.close
+	}, args, out, log)
+}
+
+var worker = wirebench.Worker[assignment, sample]{Variable: "KUBEREFLECTOR_BENCH_REFERENCE", Work: measureContender}
+
+// Main does the work of a contender and exits, in a process that [Run] started; in others it
+// returns.
+func Main() { worker.Main() }
