@@ -58,9 +58,13 @@ func (c *contenderProcess) reads(from readable) (r reads, err error) {
 		shared bool
 		list   bool
 	}{{"get", &r.Get, false, false}, {"get-shared", &r.GetShared, true, false}, {"list", &r.List, false, true}, {"list-shared", &r.ListShared, true, true}} {
+		turns := copyTurns
+		if way.shared {
+			turns = sharedTurns
+		}
 		measure.LiveHeap() // collects the garbage of others
-		*way.to, err = c.Profiles.Phase(way.name, c.Objects*readTurns, func() error {
-			for range readTurns {
+		*way.to, err = c.Profiles.Phase(way.name, c.Objects*turns, func() error {
+			for range turns {
 				if err := c.read(ctx, from, keys, way.list, way.shared); err != nil {
 					return err
 				}
@@ -86,8 +90,11 @@ func keysOf(ctx context.Context, from readable) (keys []crclient.ObjectKey, err 
 	return keys, err
 }
 
-// readTurns is how often each object is read, so that a phase has some cycles of the garbage collector.
-const readTurns = 5
+// Each object is read so often that a phase has many cycles of the garbage collector.
+const (
+	copyTurns   = 5
+	sharedTurns = 25
+)
 
 // read reads each object once.
 func (c *contenderProcess) read(ctx context.Context, from readable, keys []crclient.ObjectKey, lists, shared bool) error {
