@@ -103,7 +103,7 @@ func TestTraceLeadsFromTheCommitToTheReconcileFunction(t *testing.T) {
 		p := newTraced(t)
 		defer otel.Add(p.tracing, p.maps, 1)()
 		painted := 0
-		r := reconcile.New("painter", p.maps, func(ctx context.Context, _ store.Key) (reconcile.Result, error) {
+		r := reconcile.New("painter", p.maps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 			_, span := p.tracer.Start(ctx, "paint")
 			defer span.End()
 			if painted++; painted == 1 {
@@ -229,7 +229,7 @@ func TestCallThatSeveralEventsMadeIsLinkedToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTraced(t)
 		first := true
-		r := reconcile.New("painter", p.maps, func(context.Context, store.Key) (reconcile.Result, error) {
+		r := reconcile.New("painter", p.maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			if first {
 				first = false
 				<-time.After(time.Hour)

@@ -13,6 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -38,7 +39,7 @@ func ExampleAdd() {
 	tracing := otel.New(provider)
 	maps := informer.New(clientset.CoreV1().ConfigMaps(""), tracing.Options("maps")...)
 	otel.Add(tracing, maps, 1) // every change; 100 would be one in a hundred
-	painter := reconcile.New("painter", maps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
+	painter := reconcile.New("painter", maps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 		_, span := provider.Tracer("example.com/painter").Start(ctx, "paint "+key.Name)
 		defer span.End()
 		stop()

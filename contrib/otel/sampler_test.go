@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	api "go.opentelemetry.io/otel/trace"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // refusing is a sampler that takes nothing, and keeps what it was told.
@@ -41,7 +42,7 @@ func TestNothingIsSaidOfAnObjectUnlessTheSpanIsRecorded(t *testing.T) {
 		sampler := &refusing{seen: map[string][]string{}}
 		p := newTracedBy(t, trace.NewTracerProvider(trace.WithSampler(sampler)))
 		defer otel.Add(p.tracing, p.maps, 1)()
-		r := reconcile.New("painter", p.maps, func(context.Context, store.Key) (reconcile.Result, error) {
+		r := reconcile.New("painter", p.maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			return reconcile.Result{}, eventqueue.Permanent(errors.New("no"))
 		}, p.tracing.ReconcilerOptions()...)
 		stop := p.run(p.maps, r)
@@ -64,7 +65,7 @@ func TestOnlyWhatBelongsToAChosenChangeHasSpans(t *testing.T) {
 		defer otel.Add(p.tracing, p.maps, 3)()
 		var mu sync.Mutex
 		within := map[string]bool{}
-		r := reconcile.New("painter", p.maps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
+		r := reconcile.New("painter", p.maps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			within[key.Name] = api.SpanContextFromContext(ctx).IsValid()

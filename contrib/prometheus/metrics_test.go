@@ -218,7 +218,7 @@ func TestQueuesOfReconcilers(t *testing.T) {
 		var all informer.Group
 		all.Add(pods)
 		var once sync.Once
-		r := reconcile.New("pods", pods, func(context.Context, store.Key) (result reconcile.Result, err error) {
+		r := reconcile.New("pods", pods, func(context.Context, store.Key, *corev1.ConfigMap) (result reconcile.Result, err error) {
 			once.Do(func() { err = errors.New("not yet") })
 			return reconcile.Result{RequeueAfter: time.Hour}, err
 		}, m.ReconcilerOptions()...)

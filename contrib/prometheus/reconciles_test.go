@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
@@ -44,7 +45,7 @@ func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
 		calls := 0
 		var all informer.Group
 		all.Add(maps)
-		all.Add(reconcile.New("painter\xff", maps, func(context.Context, store.Key) (reconcile.Result, error) {
+		all.Add(reconcile.New("painter\xff", maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			if calls++; calls > len(ends) {
 				return reconcile.Result{}, eventqueue.Permanent(errors.New("never"))
 			}

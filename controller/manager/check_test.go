@@ -139,7 +139,7 @@ func TestCallThatDoesNotEndIsNotAlive(t *testing.T) {
 		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 		require.NoError(t, err)
 		release := make(chan struct{})
-		Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key) (reconcile.Result, error) {
+		Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 			if key.Name == "a" {
 				<-release
 			}

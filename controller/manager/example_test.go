@@ -47,10 +47,9 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	paint := func(ctx context.Context, key store.Key) (reconcile.Result, error) {
-		held, ok := configMaps.Cache().Get(key)
+	paint := func(ctx context.Context, key store.Key, held *corev1.ConfigMap) (reconcile.Result, error) {
 		namespace, known := namespaces.Cache().Get(store.Key{Name: key.Namespace})
-		if !ok || !known {
+		if held == nil || !known {
 			return reconcile.Result{}, nil
 		}
 		want := held.DeepCopy() // the cached one is everybody's

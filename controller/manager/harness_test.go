@@ -25,7 +25,7 @@ func watchingSecrets(t *testing.T, opts ...Option) (m *Manager, secrets informer
 	configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 	require.NoError(t, err)
 	calls = &journal{}
-	Reconcile(m, "painter", configMaps, func(_ context.Context, key store.Key) (reconcile.Result, error) {
+	Reconcile(m, "painter", configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 		calls.addf("%s", key)
 		return reconcile.Result{}, nil
 	}, reconcile.Watch(made, func(*corev1.Secret) []store.Key { return nil }))

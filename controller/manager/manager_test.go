@@ -28,7 +28,7 @@ func TestWhatIsLedFinishesWhileInformersRun(t *testing.T) {
 		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 		require.NoError(t, err)
 		begun, seen := make(chan struct{}), false
-		Reconcile(m, "test", configMaps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
+		Reconcile(m, "test", configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 			if key.Name == "a" {
 				close(begun)
 				<-time.After(time.Second) // Run is told to end meanwhile
@@ -174,7 +174,7 @@ func candidate(t *testing.T, server *reflectortest.Server, name string, notes *j
 	m := New(server.Config(), WithElection(newLock(t, server, name)))
 	configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 	require.NoError(t, err)
-	Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key) (reconcile.Result, error) {
+	Reconcile(m, "test", configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 		notes.addf("%s: %s", name, key.Name)
 		return reconcile.Result{}, nil
 	})
@@ -246,7 +246,7 @@ func TestLinesOfAReconcilerHaveItsNameAndTheKey(t *testing.T) {
 		require.NoError(t, err)
 		secrets, err := Informer[*corev1.Secret](m, Source{})
 		require.NoError(t, err)
-		Reconcile(m, "painter", configMaps, func(ctx context.Context, _ store.Key) (reconcile.Result, error) {
+		Reconcile(m, "painter", configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 			reconcile.Logger(ctx).Info("hello")
 			written := configMap("ns", "a")
 			written.UID, written.ResourceVersion = "u", "999999"

@@ -15,10 +15,10 @@ import (
 // in its function, has the reconciler's name and the key. The reconciler works while this process
 // leads. A call that takes longer than [WithStuckAfter] makes /healthz fail. See
 // [reconcile.New].
-func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], fn reconcile.Func, opts ...reconcile.Option) *reconcile.Reconciler[T] {
+func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], fn reconcile.Func[T], opts ...reconcile.Option) *reconcile.Reconciler[T] {
 	calls := &stopwatch{limit: m.stuck, running: map[*running]struct{}{}}
 	opts = append([]reconcile.Option{reconcile.WithLogger(m.logger)}, opts...)
-	r := reconcile.New(name, primary, calls.around(fn), opts...)
+	r := reconcile.New(name, primary, around(calls, fn), opts...)
 	m.AddLed(&reconciling[T]{Reconciler: r, calls: calls})
 	return r
 }
@@ -48,11 +48,11 @@ type running struct {
 }
 
 // around returns the function with a stopwatch.
-func (s *stopwatch) around(fn reconcile.Func) reconcile.Func {
+func around[T any](s *stopwatch, fn reconcile.Func[T]) reconcile.Func[T] {
 	if fn == nil || s.limit <= 0 {
 		return fn
 	}
-	return func(ctx context.Context, key store.Key) (reconcile.Result, error) {
+	return func(ctx context.Context, key store.Key, object T) (reconcile.Result, error) {
 		call := &running{key: key, since: time.Now()}
 		s.mu.Lock()
 		s.running[call] = struct{}{}
@@ -62,7 +62,7 @@ func (s *stopwatch) around(fn reconcile.Func) reconcile.Func {
 			defer s.mu.Unlock()
 			delete(s.running, call)
 		}()
-		return fn(ctx, key)
+		return fn(ctx, key, object)
 	}
 }
 

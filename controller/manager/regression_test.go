@@ -27,7 +27,7 @@ func TestStopWithAKeyInBackOffIsNoFailure(t *testing.T) {
 		m := New(server.Config(), WithLogger(zap.New(core)))
 		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
 		require.NoError(t, err)
-		Reconcile(m, "painter", configMaps, func(context.Context, store.Key) (reconcile.Result, error) {
+		Reconcile(m, "painter", configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			return reconcile.Result{}, errors.New("ouch")
 		})
 		stop := start(t, m)

@@ -9,9 +9,8 @@
 //	foos := informer.New(...)
 //	deployments := informer.New(clientset.AppsV1().Deployments(""))
 //	r := reconcile.New("foos", foos,
-//		func(ctx context.Context, key store.Key) (reconcile.Result, error) {
-//			foo, ok := foos.Cache().Get(key)
-//			... // read caches, write what is not as it should be
+//		func(ctx context.Context, key store.Key, foo *Foo) (reconcile.Result, error) {
+//			... // foo is nil if it is gone; read caches, write what is not as it should be
 //			reconcile.ExpectWrite(ctx, deployment)
 //			return reconcile.Result{}, nil
 //		},

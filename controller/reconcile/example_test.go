@@ -37,9 +37,8 @@ func ExampleNew() {
 	secrets := informer.New(clientset.CoreV1().Secrets(""))
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	created := make(chan *corev1.Secret)
-	reconciler := reconcile.New("secrets", configMaps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
-		configMap, ok := configMaps.Cache().Get(key)
-		if !ok {
+	reconciler := reconcile.New("secrets", configMaps, func(ctx context.Context, key store.Key, configMap *corev1.ConfigMap) (reconcile.Result, error) {
+		if configMap == nil {
 			return reconcile.Result{}, nil // the garbage collector does the rest
 		}
 		if _, ok := secrets.Cache().Get(key); ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,7 +24,7 @@ func TestHaltEndsWhatRunsAndWhatFinishes(t *testing.T) {
 				w := newWorld(t)
 				w.create(configMap("a"), configMap("b"))
 				var causes []error
-				r := New("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+				r := New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
 					<-ctx.Done()
 					causes = append(causes, context.Cause(ctx))
 					return Result{}, ctx.Err()

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
@@ -79,7 +78,7 @@ func (h *harness) build() *Reconciler[*corev1.ConfigMap] {
 			return keys
 		})
 	}
-	h.reconciler = New("test", h.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+	h.reconciler = New("test", h.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 		h.calls.add(key.Name)
 		if h.reconcile == nil {
 			return Result{}, nil
@@ -87,11 +86,6 @@ func (h *harness) build() *Reconciler[*corev1.ConfigMap] {
 		return Result{}, h.reconcile(ctx, key.Name)
 	}, append([]Option{watch}, h.options...)...)
 	return h.reconciler
-}
-
-// only has ConfigMaps of one name reconciled.
-func (h *harness) only(name string) {
-	h.reconciler.Where(func(e eventqueue.Event[*corev1.ConfigMap]) bool { return e.Key.Name == name })
 }
 
 // start runs the reconciler and its informers until stop is called, which returns what

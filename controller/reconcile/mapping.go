@@ -53,7 +53,7 @@ func ByIndex[S, T any, I comparable](index *store.Index[I, T], values func(S) []
 	}
 }
 
-// GenerationChanged is a predicate for [Watch] and [Reconciler.Where]. It rejects modifications of only
+// GenerationChanged is a predicate for [Watch] and [Where]. It rejects modifications of only
 // the status or the metadata, which keep the generation. It accepts the beginning of a deletion,
 // and resyncs. It does not work for kinds without a generation, such as ConfigMaps.
 func GenerationChanged[S metav1.Object](event eventqueue.Event[S]) bool {

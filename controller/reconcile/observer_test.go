@@ -55,7 +55,7 @@ func TestObserverIsToldWhyAndHowKeysAreReconciled(t *testing.T) {
 			func() (Result, error) { return Result{}, nil },
 		}
 		calls := 0
-		r := New("maps", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		r := New("maps", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			assert.Equal(t, "observer", ctx.Value(contextKey{}))
 			ExpectWrite(ctx, configMap("elsewhere")) // the call is still known
 			assert.NotNil(t, callOf(ctx))
@@ -93,7 +93,7 @@ func TestObserverNeedNotWaitForTheEnd(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		var calls atomic.Int32
-		r := New("maps", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		r := New("maps", w.configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (Result, error) {
 			return Result{}, errors.Join(map[bool]error{true: errors.New("no")}[calls.Add(1) == 1])
 		}, WithObserver(inattentive{}))
 		stop := w.run(r)
@@ -109,7 +109,7 @@ func TestObserverHearsOfWhatOthersDidDuringACallAndNotOfOwnWrites(t *testing.T) 
 		w.create(configMap("a"))
 		heard := &audience{}
 		calls := 0
-		r := New("maps", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		r := New("maps", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			if calls++; calls == 2 {
 				w.touch("a", "by us")
 				ours := configMap("a")

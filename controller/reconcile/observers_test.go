@@ -8,6 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestSeveralObserversAreAllTold(t *testing.T) {
@@ -19,7 +20,7 @@ func TestSeveralObserversAreAllTold(t *testing.T) {
 		for _, one := range all {
 			opts = append(opts, WithObserver(one))
 		}
-		stop := w.run(New("maps", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+		stop := w.run(New("maps", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
 			assert.Equal(t, "observer", ctx.Value(contextKey{}))
 			return Result{}, nil
 		}, opts...))

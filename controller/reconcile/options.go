@@ -16,7 +16,8 @@ type options struct {
 	logger       *zap.Logger
 	errorHandler func(context.Context, error) // nil for none
 
-	sources               []source // the secondary ones
+	where                 []func(primary source) error // adds predicates
+	sources               []source                     // the secondary ones
 	timeout               time.Duration
 	backoff, backoffLimit time.Duration
 	visibility            time.Duration // 0 or less means no wait

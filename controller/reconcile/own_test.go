@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
@@ -31,7 +32,7 @@ func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
 					}
 					w.create(configMap("a"))
 					var got list
-					stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+					stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 						result, err := w.securing(&got)(ctx, key)
 						<-time.After(time.Second)
 						return result, err
@@ -61,7 +62,7 @@ func TestWhatOthersDoDuringACallCounts(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		var got list
-		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			result, err := w.securing(&got)(ctx, key)
 			<-time.After(time.Second)
 			return result, err

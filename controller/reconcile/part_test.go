@@ -47,7 +47,7 @@ func partly(t *testing.T, primary *informer.Informer[*corev1.ConfigMap]) (*world
 		w.configMaps = primary
 	}
 	log := &callLog{}
-	r := New("parts", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+	r := New("parts", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 		_, held := w.configMaps.Cache().Get(key)
 		log.add(key, held)
 		return Result{RequeueAfter: time.Hour}, nil
@@ -106,7 +106,7 @@ func TestSecondaryObjectsOfAnotherShardsKeys(t *testing.T) {
 		w, log, _ := partly(t, nil)
 		mine := store.Shard{By: store.ByNamespace, To: store.ShardHash("ns")} // all but this namespace
 		w.configMaps = informer.New(w.client.CoreV1().ConfigMaps(""), informer.WithReflector(reflector.WithShard(mine)))
-		r := New("parts", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+		r := New("parts", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			log.add(key, false)
 			return Result{}, nil
 		}, w.ofSecrets)
@@ -136,7 +136,7 @@ func TestDeletionInAShardIsReconciledUntilItSucceeds(t *testing.T) {
 			informer.WithReflector(reflector.WithShard(store.Shard{By: store.ByNamespace, To: store.ShardHash("ns") + 1})))
 		var log callLog
 		var failing sync.Map
-		r := New("parts", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+		r := New("parts", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			_, held := w.configMaps.Cache().Get(key)
 			log.add(key, held)
 			if _, fail := failing.Load("now"); fail {

@@ -10,6 +10,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestKeyThatAskedToComeAgainIsLive(t *testing.T) {
@@ -43,7 +44,7 @@ func TestFailedKeysKeepTheirPriority(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("r")) // it is not live
 		got, failed := "", false
-		stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			switch {
 			case key.Name == "block":
 				<-time.After(time.Minute)
@@ -74,7 +75,7 @@ func TestNewsGoBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
 			w := newWorld(t)
 			w.create(configMap("a"), configMap("b"), configMap("c"), configMap("d"))
 			got := ""
-			stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+			stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 				<-time.After(time.Second)
 				got += key.Name
 				return Result{}, nil

@@ -14,12 +14,16 @@ import (
 )
 
 // Func brings the world into the state that the object of a key describes, or cleans up if the
-// object does not exist any more. It reads both from caches, not from events. One worker at a time
-// calls it for a key. It is called again and again, so it must find out the remaining work, and
-// write nothing if there is none.
+// object does not exist any more: object is nil then, or the zero value of T. The object comes from
+// the cache of the primary informer and is read-only. The function reads other objects from caches,
+// too. One worker at a time calls it for a key. It is called again and again, so it must find out
+// the remaining work, and write nothing if there is none.
 //
 // After an error it is called again with back-off, unless the error is one of [eventqueue.Permanent].
-type Func func(ctx context.Context, key store.Key) (Result, error)
+type Func[T any] func(ctx context.Context, key store.Key, object T) (Result, error)
+
+// function is a [Func] that gets the object by itself.
+type function func(ctx context.Context, key store.Key) (Result, error)
 
 // Result says when to reconcile a key again without an event.
 type Result struct {
@@ -33,7 +37,7 @@ var (
 	// ErrTimeout is the cause of a call's context when the time of [WithTimeout] is over.
 	ErrTimeout = errors.New("time to reconcile is over")
 
-	// ErrRunning means that Run or Where was called while Run is already running.
+	// ErrRunning means that Run was called while it is already running.
 	ErrRunning = errors.New("reconciler is running already")
 
 	// ErrIncomplete means that a reconciler was made without an informer or a function.
@@ -48,11 +52,12 @@ type Reconciler[T any] struct {
 	options
 	name      string
 	primary   *watching[T]
-	reconcile Func
+	misuse    error // of options; Run returns it
+	reconcile function
 	synced    chan struct{}
 	once      sync.Once // closes synced
 
-	// mu protects the fields below it, and primary.only while running is false.
+	// mu protects the fields below it.
 	mu      sync.Mutex
 	running bool
 	queue   *eventqueue.Collection[store.Key] // of the last run
@@ -70,27 +75,54 @@ var _ informer.Member = (*Reconciler[any])(nil)
 // The reconciler does not run its informers: run them beside it, for example all of them in an
 // [informer.Group]. Run logs a warning that names the informers that do not run 10 seconds after
 // its start.
-func New[T any](name string, primary *informer.Informer[T], reconcile Func, opts ...Option) *Reconciler[T] {
+func New[T any](name string, primary *informer.Informer[T], reconcile Func[T], opts ...Option) *Reconciler[T] {
 	o := newOptions(opts)
-	return &Reconciler[T]{
-		options:   o,
-		name:      name,
-		primary:   &watching[T]{informer: primary, resync: o.resync},
-		reconcile: reconcile,
-		synced:    make(chan struct{}),
+	r := &Reconciler[T]{
+		options: o,
+		name:    name,
+		primary: &watching[T]{informer: primary, resync: o.resync},
+		synced:  make(chan struct{}),
 	}
+	if reconcile != nil {
+		r.reconcile = func(ctx context.Context, key store.Key) (Result, error) {
+			object, _ := primary.Cache().Get(key)
+			return reconcile(ctx, key, object)
+		}
+	}
+	for _, add := range o.where {
+		r.misuse = errors.Join(r.misuse, add(r.primary))
+	}
+	return r
 }
 
-// Where adds a predicate: if it returns false for an event of the primary informer, the event
-// triggers no reconcile. See [GenerationChanged]. Where panics while Run runs. A running manager starts a
-// reconciler as soon as it is added: call Where before, and add the reconciler by AddLed.
-func (r *Reconciler[T]) Where(accepts func(eventqueue.Event[T]) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running {
-		panic(fmt.Errorf("Where of reconciler %q: %w", r.name, ErrRunning))
+// check returns an error if the reconciler cannot run.
+func (r *Reconciler[T]) check() error {
+	err := r.misuse
+	for _, s := range r.all() {
+		if !s.complete() || r.reconcile == nil {
+			err = ErrIncomplete
+		}
 	}
-	r.primary.only = append(r.primary.only, accepts)
+	if err != nil {
+		return fmt.Errorf("reconciler %s: %w", r.name, err)
+	}
+	return nil
+}
+
+// Enqueue queues a key for a reason that no informer sees, such as a timer or an event of another
+// system. The key counts as live. A key without a name is logged and ignored. Enqueue does nothing
+// while Run does not run, because Run begins with every key of the primary cache.
+func (r *Reconciler[T]) Enqueue(key store.Key) {
+	if key.Name == "" {
+		r.logger.Warn("key without a name is not queued", zap.String("reconciler", r.name), zap.Stringer("key", key))
+		return
+	}
+	r.mu.Lock()
+	queue := r.queue
+	r.mu.Unlock()
+	if queue != nil {
+		eventqueue.AddAfter(queue, key, 0, true)
+	}
 }
 
 // Name returns the reconciler's name.
@@ -154,11 +186,11 @@ func (r *Reconciler[T]) WaitForSync(ctx context.Context) error {
 // Ready returns nil if the reconciler is synced and all its informers are ready. Otherwise the
 // error names the reasons: see [informer.Informer.Ready].
 func (r *Reconciler[T]) Ready() error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	var errs []error
 	for _, s := range r.all() {
-		if !s.complete() || r.reconcile == nil {
-			return fmt.Errorf("reconciler %s: %w", r.name, ErrIncomplete)
-		}
 		errs = append(errs, s.of().Ready())
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -216,12 +248,10 @@ func (r *Reconciler[T]) end() {
 // already running. It may be called again and then begins anew. Keys that wait for the caches still
 // wait then.
 func (r *Reconciler[T]) Run(ctx context.Context) error {
-	sources := r.all()
-	for _, s := range sources {
-		if !s.complete() || r.reconcile == nil {
-			return ErrIncomplete
-		}
+	if err := r.check(); err != nil {
+		return err
 	}
+	sources := r.all()
 	if !r.begin() {
 		return ErrRunning
 	}

@@ -122,7 +122,7 @@ func TestFailedKeysComeAgainAndDelayNoOther(t *testing.T) {
 				var failures []*eventqueue.HandlerError // one worker, which has ended when they are read
 				var got list
 				calls := 0
-				r := New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+				r := New("test", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 					if key.Name == "a" {
 						if calls++; calls < 4 {
 							return Result{}, fail()
@@ -165,7 +165,7 @@ func TestBackoffBeginsAnewAfterASuccess(t *testing.T) {
 		w.create(configMap("a"))
 		var calls atomic.Int64
 		attempts := list{}
-		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (Result, error) {
 			if n := calls.Add(1); n%4 != 0 {
 				return Result{}, fmt.Errorf("call %d", n)
 			}
@@ -190,7 +190,7 @@ func TestKeysThatFailedForGoodComeWhenSomethingHappens(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		calls, reported := 0, 0
-		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (Result, error) {
 			calls++
 			return Result{RequeueAfter: time.Second}, eventqueue.Permanent(errors.New("never"))
 		}, WithErrorHandler(func(context.Context, error) { reported++ })))
@@ -210,7 +210,7 @@ func TestKeysAreReconciledAgainAfterTheTimeTheyAskFor(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		begin, calls := time.Now(), list{}
-		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (Result, error) {
 			calls.add(time.Since(begin).Round(time.Second).String())
 			if time.Since(begin) > 90*time.Second {
 				return Result{}, nil
@@ -245,7 +245,7 @@ func TestCallsHaveALimitedTime(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		var causes []error
-		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
 			if len(causes) == 0 {
 				<-ctx.Done()
 				causes = append(causes, context.Cause(ctx))
@@ -265,7 +265,7 @@ func TestOneWorkerAKeyAndManyInAll(t *testing.T) {
 			w := newWorld(t)
 			w.create(configMap("a"), configMap("b"), configMap("c"))
 			release, running := make(chan struct{}), make(chan struct{}, 9)
-			stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+			stop := w.run(New("test", w.configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (Result, error) {
 				running <- struct{}{}
 				<-release
 				return Result{}, nil
@@ -299,7 +299,7 @@ func TestStatsOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"), configMap("c"))
-		r := New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+		r := New("test", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			switch key.Name {
 			case "a":
 				return Result{RequeueAfter: time.Hour}, nil
@@ -316,5 +316,28 @@ func TestStatsOfTheQueue(t *testing.T) {
 		assert.Equal(t, 1, stats.InFlight)
 		assert.Equal(t, 1, stats.Delayed)
 		require.NoError(t, stop())
+	})
+}
+
+func TestEnqueuedKeysAreReconciled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"))
+		core, logs := observer.New(zap.WarnLevel)
+		var got list
+		r := New("test", w.configMaps, got.noting(), WithLogger(zap.New(core)))
+		r.Enqueue(store.Key{Namespace: "ns", Name: "early"})
+		stop := w.run(r)
+		synctest.Wait()
+		assert.Equal(t, []string{"a"}, got.take())
+		r.Enqueue(store.Key{Namespace: "ns", Name: "a"})
+		r.Enqueue(store.Key{Namespace: "ns", Name: "b"})
+		r.Enqueue(store.Key{Namespace: "ns"})
+		synctest.Wait()
+		assert.Equal(t, []string{"a", "b"}, got.take())
+		assert.Equal(t, 1, logs.FilterMessage("key without a name is not queued").Len())
+		require.NoError(t, stop())
+		r.Enqueue(store.Key{Namespace: "ns", Name: "late"})
+		assert.Zero(t, r.Stats().Keys)
 	})
 }

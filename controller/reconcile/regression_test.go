@@ -54,23 +54,12 @@ func TestKeyWithoutANameIsReportedAndNotReconciled(t *testing.T) {
 	})
 }
 
-func TestWhereIsRefusedWhileTheReconcilerRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := open(t)
-		h.create(configMap("a"), configMap("b"))
-		h.build()
-		h.only("a")
-		stop := h.start()
-		synctest.Wait()
-		assert.PanicsWithError(t, `Where of reconciler "test": reconciler is running already`, func() { h.only("b") })
-		require.NoError(t, stop())
-		assert.Equal(t, []string{"a"}, h.calls.take())
-		h.only("b")
-		stop = h.start()
-		synctest.Wait()
-		require.NoError(t, stop())
-		assert.Empty(t, h.calls.take(), "predicates can be added between two runs")
-	})
+func TestWhereOfAnotherTypeIsAnErrorOfRun(t *testing.T) {
+	w := newWorld(t)
+	r := New("test", w.configMaps, (&list{}).noting(), Where(GenerationChanged[*corev1.Secret]))
+	want := "reconciler test: predicate of Where is for another type than the primary informer has: it is for *v1.Secret"
+	assert.EqualError(t, r.Run(t.Context()), want)
+	assert.EqualError(t, r.Ready(), want)
 }
 
 func TestKeyIsReconciledAgainWhenItsWriteIsNotSeenInTime(t *testing.T) {

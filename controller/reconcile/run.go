@@ -15,7 +15,7 @@ import (
 type run struct {
 	*options
 	name      string
-	reconcile Func
+	reconcile function
 	sources   []source
 	keys      *eventqueue.Collection[store.Key]
 
@@ -42,7 +42,7 @@ type state struct {
 	during  []trigger // events during the call, if own writes are ignored
 }
 
-func newRun(ctx context.Context, o *options, name string, reconcile Func, sources []source) *run {
+func newRun(ctx context.Context, o *options, name string, reconcile function, sources []source) *run {
 	r := &run{options: o, name: name, reconcile: reconcile, sources: sources, states: map[store.Key]*state{}}
 	r.filled, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	r.keys = eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil },

@@ -17,6 +17,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestStopFinishesWhatWaitsAndSaysWhatIsLeft(t *testing.T) {
@@ -24,7 +25,7 @@ func TestStopFinishesWhatWaitsAndSaysWhatIsLeft(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"), configMap("c"))
 		var got list
-		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			<-time.After(time.Second)
 			got.add(key.Name)
 			if key.Name == "b" {
@@ -49,7 +50,7 @@ func TestStopHasALimitedTime(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"))
 		calls, reported := 0, 0
-		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			calls++
 			<-ctx.Done()
 			return Result{}, context.Cause(ctx)
@@ -72,7 +73,7 @@ func TestHaltLeavesNoTimeToFinish(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"))
 		calls := 0
-		r := New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		r := New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			calls++
 			<-ctx.Done()
 			return Result{}, ctx.Err()
@@ -125,7 +126,7 @@ func TestKeyWhoseCacheIsLateIsReconciledBeforeRunReturns(t *testing.T) {
 				w.create(configMap("a"))
 				var got list
 				secure := w.securing(&got)
-				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 					if key.Name == "b" {
 						<-time.After(5 * time.Second)
 						return Result{}, nil
@@ -152,7 +153,7 @@ func TestKeyWhoseCacheIsLateIsLeftWhenItsInformerStops(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"))
 		var got list
-		r := New("test", w.configMaps, w.securing(&got), w.ofSecrets)
+		r := New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets)
 		stopConfigMaps, stopSecrets, stop := runMember(t, w.configMaps), runMember(t, w.secrets), runMember(t, r)
 		synctest.Wait()
 		w.touch("a", "1")
@@ -175,7 +176,7 @@ func TestWhatOthersDidDuringTheLastCallIsReconciled(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"))
 		var got list
-		stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			<-time.After(time.Second)
 			got.add(key.Name)
 			return Result{}, nil
@@ -195,7 +196,7 @@ func TestKeyWaitsForWhatAnEarlierRunWrote(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"), configMap("b"))
 		var got list
-		r := New("test", w.configMaps, w.securing(&got), w.ofSecrets, WithDrainTimeout(time.Millisecond))
+		r := New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets, WithDrainTimeout(time.Millisecond))
 		stop := w.run(runFunc(func(ctx context.Context) error {
 			for range 3 {
 				running, end := context.WithCancel(ctx)
@@ -286,7 +287,7 @@ func TestErrorHookThatEndsItsGoroutineChangesNothing(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		calls := 0
-		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (Result, error) {
 			if calls++; calls < 3 {
 				return Result{}, errors.New("ouch")
 			}

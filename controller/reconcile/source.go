@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"time"
 
@@ -107,6 +108,24 @@ func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, onl
 		o.sources = append(o.sources, w)
 	})
 }
+
+// Where ignores the events of the primary informer for which a predicate returns false. See
+// [GenerationChanged]. Run returns an error if the predicate is for another type than the primary
+// informer has. A nil predicate accepts all events.
+func Where[T any](accepts func(eventqueue.Event[T]) bool) Option {
+	return optionFunc(func(o *options) {
+		o.where = append(o.where, func(primary source) error {
+			w, ok := primary.(*watching[T])
+			if !ok {
+				return fmt.Errorf("%w: it is for %v", errOtherType, reflect.TypeFor[T]())
+			}
+			w.only = append(w.only, accepts)
+			return nil
+		})
+	})
+}
+
+var errOtherType = errors.New("predicate of Where is for another type than the primary informer has")
 
 func (w *watching[S]) held(key store.Key) string {
 	object, ok := w.informer.Cache().Get(key)

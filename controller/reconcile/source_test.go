@@ -46,8 +46,9 @@ func TestPredicatesHaveTheLastWord(t *testing.T) {
 		r := New("test", w.configMaps, got.noting(),
 			Watch(w.secrets, OwnerKeys[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}),
 				func(e eventqueue.Event[*corev1.Secret]) bool { return true },
-				func(e eventqueue.Event[*corev1.Secret]) bool { return e.Type == eventqueue.Deletion }))
-		r.Where(func(e eventqueue.Event[*corev1.ConfigMap]) bool { return e.Key.Name == "a" })
+				func(e eventqueue.Event[*corev1.Secret]) bool { return e.Type == eventqueue.Deletion }),
+			Where(func(e eventqueue.Event[*corev1.ConfigMap]) bool { return e.Key.Name == "a" }),
+			Where[*corev1.ConfigMap](nil))
 		stop := w.run(r)
 		synctest.Wait()
 		assert.Equal(t, []string{"a"}, got.take())

@@ -130,11 +130,16 @@ func sorted(all []string) []string {
 }
 
 // noting returns a Func that notes the names of the keys.
-func (l *list) noting() Func {
-	return func(_ context.Context, key store.Key) (Result, error) {
+func (l *list) noting() Func[*corev1.ConfigMap] {
+	return func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 		l.add(key.Name)
 		return Result{}, nil
 	}
+}
+
+// withObject returns a Func that ignores the object.
+func withObject(fn function) Func[*corev1.ConfigMap] {
+	return func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) { return fn(ctx, key) }
 }
 
 // working has a run make calls until stop is called, which returns what is left.

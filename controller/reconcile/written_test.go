@@ -28,9 +28,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// securing returns a Func that creates the Secret of a key, with a generated name,
+// securing returns a function that creates the Secret of a key, with a generated name,
 // unless the cache has one, and notes how many the cache had.
-func (w *world) securing(got *list) Func {
+func (w *world) securing(got *list) function {
 	return func(ctx context.Context, key store.Key) (Result, error) {
 		held := 0
 		for _, s := range w.secrets.Cache().All() {
@@ -64,7 +64,7 @@ func TestKeyWaitsUntilTheCacheShowsWhatWasWrittenForIt(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"))
 		var got list
-		stop := w.run(New("test", w.configMaps, w.securing(&got), w.ofSecrets))
+		stop := w.run(New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets))
 		synctest.Wait()
 		assert.Equal(t, []string{"a0"}, got.take())
 		w.touch("a", "1")
@@ -89,7 +89,7 @@ func TestKeyThatDoesNotWantToWaitDoesNot(t *testing.T) {
 		w.create(configMap("a"))
 		var got list
 		core, logs := observer.New(zap.WarnLevel)
-		stop := w.run(New("test", w.configMaps, w.securing(&got), w.ofSecrets, WithReadYourWritesTimeout(0), WithLogger(zap.New(core))))
+		stop := w.run(New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets, WithReadYourWritesTimeout(0), WithLogger(zap.New(core))))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
@@ -110,7 +110,7 @@ func TestFailuresAndTimesWaitForTheCacheAsWell(t *testing.T) {
 				w.create(configMap("a"))
 				var got list
 				secure := w.securing(&got)
-				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 					before := w.secrets.Cache().Len()
 					_, err := secure(ctx, key)
 					if before == 0 && err == nil && name == "failure" {
@@ -143,7 +143,7 @@ func TestWhatTheCacheNeverShowsIsWaitedForUntilABookmarkOrForALimitedTime(t *tes
 				w.create(configMap("a"))
 				var got list
 				var calls atomic.Int64
-				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 					if calls.Add(1) == 1 {
 						return w.securing(&got)(ctx, key)
 					}
@@ -179,7 +179,7 @@ func TestWhatTheSelectorLeavesOutIsNotWaitedFor(t *testing.T) {
 		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
 		calls := 0
 		var held []int
-		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
 			held = append(held, w.secrets.Cache().Len())
 			var err error
 			var now *corev1.Secret
@@ -221,7 +221,7 @@ func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
 		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
 		var got list
 		secure := w.securing(&got)
-		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			assert.Equal(t, "west", key.Cluster)
 			if key.Name == "a" {
 				return secure(ctx, key)
@@ -281,7 +281,7 @@ func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
 				release := make(chan struct{})
 				w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
 				var got list
-				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 					held, ok := w.secrets.Cache().Get(store.Key{Namespace: "ns", Name: "s"})
 					if !ok || held.DeletionTimestamp != nil {
 						got.add("done")
@@ -312,7 +312,7 @@ func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 		w.deafen(release)
 		w.create(configMap("a"), configMap("b"))
 		var got list
-		stop := w.run(New("test", w.configMaps, w.securing(&got), w.ofSecrets, WithDrainTimeout(time.Second)))
+		stop := w.run(New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets, WithDrainTimeout(time.Second)))
 		synctest.Wait()
 		w.touch("a", "1")
 		synctest.Wait()
@@ -337,7 +337,7 @@ func TestNothingWasWrittenIfThereIsNothing(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		var got, failed list
-		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			var none *corev1.Secret
 			ExpectWrite(ctx, none)
 			ExpectDelete(ctx, none)
@@ -360,7 +360,7 @@ func TestLoggerNamesTheReconcilerAndTheKey(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"))
 		core, logs := observer.New(zap.InfoLevel)
-		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key) (Result, error) {
+		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
 			Logger(ctx).Info("hello")
 			return Result{}, eventqueue.Permanent(assert.AnError)
 		}, WithLogger(zap.New(core)), WithErrorHandler(func(ctx context.Context, _ error) { Logger(ctx).Info("sorry") })))

@@ -41,7 +41,7 @@ func ExampleWorking() {
 	member, err := shard.New(clientset.CoordinationV1(), group, "pod-1", // usually the pod's name
 		shard.Working(func(_ context.Context, s shard.Shard) (shard.Work, error) {
 			maps := informer.New(clientset.CoreV1().ConfigMaps(namespaces[s.Index]))
-			r := reconcile.New("sites", maps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
+			r := reconcile.New("sites", maps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 				s, _ := shard.From(ctx)
 				fmt.Println(key, "is in shard", s)
 				sites.Done()

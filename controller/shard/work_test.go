@@ -70,7 +70,7 @@ func (w *world) reconciling(who string, c *calls) Hold {
 	require.NoError(w, err)
 	return Working(func(_ context.Context, s Shard) (Work, error) {
 		maps := informer.New(clientset.CoreV1().ConfigMaps("default"), informer.WithName(s.String()))
-		r := reconcile.New("maps", maps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
+		r := reconcile.New("maps", maps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 			if partOf(key, s.Of) != s.Index {
 				return reconcile.Result{}, nil
 			}

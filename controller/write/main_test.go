@@ -110,7 +110,7 @@ func (w *world) assertTold(write func(ctx context.Context)) {
 	defer w.server.Inject(reflectortest.StallAfterEvents(2, nil).On("watch", "configmaps")).Remove()
 	informed := informer.New(w.configMaps)
 	var calls atomic.Int32
-	r := reconcile.New("test", informed, func(ctx context.Context, _ store.Key) (reconcile.Result, error) {
+	r := reconcile.New("test", informed, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 		if calls.Add(1) == 1 {
 			write(ctx)
 		}

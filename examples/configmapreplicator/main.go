@@ -66,10 +66,10 @@ func control(ctx context.Context, c cluster.Cluster) error {
 	reconciler := reconcile.New("configmaps", r.configMaps, r.reconcile,
 		reconcile.Watch(r.configMaps, sourceOf), // a copy is its source's business
 		reconcile.Watch(r.namespaces, reconcile.ByIndex(sources, func(*corev1.Namespace) []string { return []string{"true"} })),
+		reconcile.Where(func(e eventqueue.Event[*corev1.ConfigMap]) bool {
+			return isSource(e.Object) || e.PriorKnown && isSource(e.Prior)
+		}),
 		reconcile.WithTimeout(time.Minute))
-	reconciler.Where(func(e eventqueue.Event[*corev1.ConfigMap]) bool {
-		return isSource(e.Object) || e.PriorKnown && isSource(e.Prior)
-	})
 	var all informer.Group
 	all.Add(r.configMaps)
 	all.Add(r.namespaces)
@@ -79,9 +79,8 @@ func control(ctx context.Context, c cluster.Cluster) error {
 
 // reconcile makes the copies of a source what they should be. The source has a finalizer
 // before the first copy is made, and until the last one is gone.
-func (r *replicator) reconcile(ctx context.Context, key store.Key) (reconcile.Result, error) {
-	source, ok := r.configMaps.Cache().Get(key)
-	wanted, selector := ok && source.DeletionTimestamp == nil && source.Annotations[copyTo] != "", labels.Nothing()
+func (r *replicator) reconcile(ctx context.Context, key store.Key, source *corev1.ConfigMap) (reconcile.Result, error) {
+	wanted, selector := source != nil && source.DeletionTimestamp == nil && source.Annotations[copyTo] != "", labels.Nothing()
 	if wanted {
 		var err error
 		if selector, err = labels.Parse(source.Annotations[copyTo]); err != nil {
@@ -97,7 +96,7 @@ func (r *replicator) reconcile(ctx context.Context, key store.Key) (reconcile.Re
 			return reconcile.Result{}, err
 		}
 	}
-	if !ok {
+	if source == nil {
 		return reconcile.Result{}, nil
 	}
 	if err := r.finalize(ctx, source, wanted); err != nil {

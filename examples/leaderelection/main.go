@@ -65,7 +65,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 // start starts a process, so to speak, and returns what stops it.
 func start(ctx context.Context, c cluster.Cluster, name string, work chan<- string) (stop func() error) {
 	configMaps := informer.New(c.CoreV1().ConfigMaps("default"))
-	reconciler := reconcile.New(name, configMaps, func(_ context.Context, key store.Key) (reconcile.Result, error) {
+	reconciler := reconcile.New(name, configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (reconcile.Result, error) {
 		work <- fmt.Sprintf("%s works on %s", name, key)
 		return reconcile.Result{}, nil
 	})

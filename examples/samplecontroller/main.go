@@ -78,10 +78,9 @@ func control(ctx context.Context, c cluster.Cluster, opts ...reconcile.Option) e
 }
 
 // reconcile makes the Deployments of a Foo what they should be.
-func (s *sample) reconcile(ctx context.Context, key store.Key) (reconcile.Result, error) {
-	foo, ok := s.foos.Cache().Get(key)
+func (s *sample) reconcile(ctx context.Context, key store.Key, foo *Foo) (reconcile.Result, error) {
 	for _, d := range s.byFoo.Get(key) {
-		if ok && metav1.IsControlledBy(d, foo) && d.Name == foo.Spec.DeploymentName || d.DeletionTimestamp != nil {
+		if foo != nil && metav1.IsControlledBy(d, foo) && d.Name == foo.Spec.DeploymentName || d.DeletionTimestamp != nil {
 			continue
 		}
 		// The Foo is gone, or is another one, or wants another name.
@@ -91,7 +90,7 @@ func (s *sample) reconcile(ctx context.Context, key store.Key) (reconcile.Result
 		}
 		reconcile.ExpectDelete(ctx, d)
 	}
-	if !ok || foo.DeletionTimestamp != nil {
+	if foo == nil || foo.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
 	deployment, err := s.ensure(ctx, foo)

@@ -22,7 +22,7 @@ var budgets = map[string]exports{
 	"controller":                          {16, 2},
 	"controller/leader":                   {12, 3},
 	"controller/manager":                  {26, 14},
-	"controller/reconcile":                {31, 8},
+	"controller/reconcile":                {32, 8},
 	"controller/recorder":                 {10, 5},
 	"controller/shard":                    {34, 11},
 	"controller/write":                    {19, 1},

@@ -49,7 +49,7 @@ func exported(t *testing.T) map[string][]string {
 		prometheus.Add(metrics, cms)
 		var program informer.Group
 		program.Add(cms)
-		painter := reconcile.New("painter", cms, func(context.Context, store.Key) (reconcile.Result, error) {
+		painter := reconcile.New("painter", cms, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			return reconcile.Result{}, nil
 		}, metrics.ReconcilerOptions()...)
 		prometheus.AddReconciler(metrics, painter)

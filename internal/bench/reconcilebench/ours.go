@@ -25,9 +25,9 @@ func newOurs(config *rest.Config) (contender, error) {
 }
 
 func (o *ours) run(ctx context.Context, workers int, w *work) error {
-	fn := func(_ context.Context, key store.Key) (reconcile.Result, error) {
+	fn := func(_ context.Context, key store.Key, application *wirebench.Application) (reconcile.Result, error) {
 		if w.begin() {
-			if _, ok := o.applications.Cache().Get(key); !ok {
+			if application == nil {
 				return reconcile.Result{}, fmt.Errorf("there is no application %v", key)
 			}
 		}

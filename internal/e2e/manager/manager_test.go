@@ -48,9 +48,8 @@ func startPainter(t *testing.T, name string) *painter {
 	require.NoError(t, err)
 	events := recorder.New(clientset.EventsV1(), "painter")
 	p.Add(events)
-	manager.Reconcile(p.Manager, "painter", configMaps, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
-		held, ok := configMaps.Cache().Get(key)
-		if !ok {
+	manager.Reconcile(p.Manager, "painter", configMaps, func(ctx context.Context, key store.Key, held *corev1.ConfigMap) (reconcile.Result, error) {
+		if held == nil {
 			return reconcile.Result{}, nil
 		}
 		want := held.DeepCopy()

@@ -31,9 +31,8 @@ type sites struct {
 }
 
 // reconcile makes the Deployment of a site be as the site says.
-func (s *sites) reconcile(ctx context.Context, key store.Key) (reconcile.Result, error) {
-	site, ok := s.sites.Cache().Get(key)
-	if !ok || site.Labels["site"] != "yes" {
+func (s *sites) reconcile(ctx context.Context, key store.Key, site *corev1.ConfigMap) (reconcile.Result, error) {
+	if site == nil || site.Labels["site"] != "yes" {
 		return reconcile.Result{}, nil
 	}
 	client := s.CoreV1().ConfigMaps(key.Namespace)
@@ -84,11 +83,11 @@ func run(ctx context.Context, config *rest.Config, gone func(context.Context, st
 	if err != nil {
 		return err
 	}
-	reconciler := manager.Reconcile(m, "sites", s.sites, s.reconcile,
+	manager.Reconcile(m, "sites", s.sites, s.reconcile,
 		reconcile.Watch(s.deployments, reconcile.OwnerKeys[*appsv1.Deployment](siteKind.GroupKind())),
-		reconcile.Watch(secrets, reconcile.ByLabel[*corev1.Secret]("for-site")))
-	reconciler.Where(func(event eventqueue.Event[*corev1.ConfigMap]) bool {
-		return event.Object.Labels["site"] == "yes"
-	})
+		reconcile.Watch(secrets, reconcile.ByLabel[*corev1.Secret]("for-site")),
+		reconcile.Where(func(event eventqueue.Event[*corev1.ConfigMap]) bool {
+			return event.Object.Labels["site"] == "yes"
+		}))
 	return m.Run(ctx)
 }

@@ -125,9 +125,8 @@ func runReplica(text string) error {
 }
 
 // reconcile does what a task wants.
-func (r *replica) reconcile(ctx context.Context, key store.Key) (reconcile.Result, error) {
-	task, ok := r.tasks.Cache().Get(key)
-	if !ok || task.Data[wanted] == "" || task.Data[done] == task.Data[wanted] {
+func (r *replica) reconcile(ctx context.Context, _ store.Key, task *corev1.ConfigMap) (reconcile.Result, error) {
+	if task == nil || task.Data[wanted] == "" || task.Data[done] == task.Data[wanted] {
 		return reconcile.Result{}, nil
 	}
 	if _, err := r.write(ctx, task, begun); err != nil {

@@ -113,7 +113,7 @@ func (r *replica) report(member *shard.Member) report {
 func (r *replica) work(_ context.Context, s shard.Shard) (shard.Work, error) {
 	objects := informer.New(r.shared, informer.WithName(s.String()),
 		informer.WithReflector(reflector.WithShard(store.Shards(store.ByUID, s.Of)[s.Index])))
-	reconciler := reconcile.New("plots "+s.String(), objects, func(ctx context.Context, key store.Key) (reconcile.Result, error) {
+	reconciler := reconcile.New("plots "+s.String(), objects, func(ctx context.Context, key store.Key, _ *unstructured.Unstructured) (reconcile.Result, error) {
 		return r.reconcile(ctx, objects, key)
 	}, reconcile.WithWorkers(2), reconcile.WithDrainTimeout(2*time.Second))
 	return shard.Work{Caches: objects, Led: remembered{r, s.Index, objects, reconciler}}, nil
