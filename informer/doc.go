@@ -29,7 +29,7 @@
 // store. In tests, [WithMutationGuard] finds code that changes cached objects. Package ondemand
 // fetches whole objects beside an informer of their metadata.
 //
-// A program with many informers puts them into a [Group].
+// A program with many informers adds them to a manager: see package manager.
 //
 // # Guarantees
 //

@@ -41,33 +41,6 @@ func ExampleNewTransformed() {
 	// <nil>
 }
 
-// Several informers as one thing: run, waited for and ended together.
-func ExampleGroup() {
-	server, clientset := serve(newPod("till", "node-1"))
-	defer server.Close()
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-
-	pods := informer.New(clientset.CoreV1().Pods(""))
-	secrets := informer.New(clientset.CoreV1().Secrets(""))
-	var all informer.Group
-	all.Add(pods)
-	all.Add(secrets)
-	fmt.Println("ready before it runs:", all.Ready() == nil)
-	result := make(chan error, 1)
-	go func() { result <- all.Run(ctx) }()
-	if err := all.WaitForSync(ctx); err != nil {
-		panic(err)
-	}
-	fmt.Println("pods:", pods.Cache().Len(), "secrets:", secrets.Cache().Len(), "ready:", all.Ready() == nil)
-	stop()
-	fmt.Println(<-result)
-	// Output:
-	// ready before it runs: false
-	// pods: 1 secrets: 0 ready: true
-	// <nil>
-}
-
 // Of two clusters, all in one cache; scopes may come and go while it runs.
 func ExampleNewScoped() {
 	west, westClient := serve(newPod("till", "node-1"))

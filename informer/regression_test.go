@@ -31,25 +31,3 @@ func TestReadyFailsWhileAWatchIsNotAnswered(t *testing.T) {
 		require.NoError(t, stop())
 	})
 }
-
-func TestInformersOfANestedGroupEndLast(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pods := newPods()
-		outer, inner := newFinisher(pods.Stopped), newFinisher(pods.Stopped)
-		require.NoError(t, runs(t, synctest.Wait, nest(nest(pods), inner), outer))
-		assert.True(t, outer.filled, "a member of the outer group finishes with a cache that is filled")
-		assert.True(t, inner.filled)
-		assert.True(t, isClosed(pods.Stopped()))
-	})
-}
-
-func TestGroupHasMembersOfNestedGroups(t *testing.T) {
-	pods, other := newPods(), newPods()
-	group := nest(nest(nest(pods)), newFinisher(pods.Stopped))
-	assert.True(t, group.Has(pods))
-	assert.False(t, group.Has(other))
-	membership := group.Add(other)
-	assert.True(t, group.Has(other))
-	membership.Stop()
-	assert.False(t, group.Has(other))
-}

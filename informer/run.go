@@ -161,12 +161,9 @@ func (i *Informer[T]) endWork(r *run[T]) {
 	r.workers.Wait()
 }
 
-// endsLast marks members of a [Group] that other members work with.
-func (i *Informer[T]) endsLast() {}
-
 // Stopped returns a channel that is closed as long as Run does not fill the cache: before Run, and
 // after the reflector has stopped. Handlers may still finish then. An open channel is closed when
-// the reflector stops.
+// the reflector stops. Package manager ends members with this method last.
 func (i *Informer[T]) Stopped() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,7 +24,7 @@ type scopes[T any] struct {
 	// mu protects the fields below it.
 	mu      sync.Mutex
 	all     []*scoped     // in the order in which they were added
-	run     *together     // nil unless Run runs
+	run     *scopesRun    // nil unless Run runs
 	changed chan struct{} // closed by the next change; nil if no caller waits
 	synced  chan struct{}
 }
@@ -33,6 +34,14 @@ type scoped struct {
 	*source
 	stop  context.CancelFunc // nil unless it runs
 	ended chan struct{}      // closed when it has ended; nil before it runs
+}
+
+// scopesRun is one call of Run. A reflector that fails ends the others.
+type scopesRun struct {
+	ctx        context.Context
+	cancel     context.CancelFunc
+	reflectors sync.WaitGroup
+	errs       []error // guarded by scopes.mu
 }
 
 func (s *scopes[T]) add(scope store.Scope, reflect func(store.Store[T]) Feed) error {
@@ -95,7 +104,9 @@ func (s *scopes[T]) find(scope store.Scope) *scoped {
 
 // Run runs all reflectors until ctx ends or one of them fails for good.
 func (s *scopes[T]) Run(ctx context.Context) error {
-	r := newTogether(ctx)
+	r := &scopesRun{}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	defer r.cancel()
 	s.mu.Lock()
 	s.run = r
 	for _, one := range s.all {
@@ -103,22 +114,20 @@ func (s *scopes[T]) Run(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 
-	err := r.wait(&s.mu, ctx.Done(), func() {})
+	<-r.ctx.Done()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.run = nil
-	return err
+	s.run = nil // no further reflector is started
+	s.mu.Unlock()
+	r.reflectors.Wait()
+	return errors.Join(r.errs...) // all goroutines that write to errs have ended
 }
 
-func (s *scopes[T]) startLocked(r *together, one *scoped) {
-	if r.ending {
-		return
-	}
+func (s *scopes[T]) startLocked(r *scopesRun, one *scoped) {
 	var ctx context.Context
 	ctx, one.stop = context.WithCancel(r.ctx)
 	ended := make(chan struct{})
 	one.ended = ended
-	r.running.Go(func() {
+	r.reflectors.Go(func() {
 		defer close(ended)
 		defer one.stop()
 		err := one.Run(ctx)
@@ -127,9 +136,10 @@ func (s *scopes[T]) startLocked(r *together, one *scoped) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r.failLocked(&ScopeError{s.name, one.scope, err})
+		r.errs = append(r.errs, &ScopeError{s.name, one.scope, err})
+		r.cancel()
 	})
-	r.running.Go(func() {
+	r.reflectors.Go(func() {
 		select {
 		case <-one.Synced():
 			s.mu.Lock()

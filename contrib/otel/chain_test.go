@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/otel"
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -59,7 +60,7 @@ func named(name string) *corev1.ConfigMap {
 // run runs members until the returned function is called.
 func (p *traced) run(members ...informer.Member) (stop func()) {
 	ctx, cancel := context.WithCancel(p.t.Context())
-	var all informer.Group
+	all := manager.New(nil)
 	for _, m := range members {
 		all.Add(m)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubereflector/kubereflector/contrib/otel"
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -45,7 +46,7 @@ func ExampleAdd() {
 		stop()
 		return reconcile.Result{}, nil
 	}, tracing.ReconcilerOptions()...)
-	var program informer.Group
+	program := manager.New(nil)
 	program.Add(maps)
 	program.Add(painter)
 	if err := program.Run(ctx); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/prometheus"
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -215,7 +216,7 @@ func TestQueuesOfReconcilers(t *testing.T) {
 		registry := prom.NewPedanticRegistry()
 		registry.MustRegister(m)
 		pods := mapsOf(t, server)
-		var all informer.Group
+		all := manager.New(nil)
 		all.Add(pods)
 		var once sync.Once
 		r := reconcile.New("pods", pods, func(context.Context, store.Key, *corev1.ConfigMap) (result reconcile.Result, err error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/prometheus"
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -43,7 +44,7 @@ func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
 			func() (reconcile.Result, error) { return reconcile.Result{}, nil },
 		}
 		calls := 0
-		var all informer.Group
+		all := manager.New(nil)
 		all.Add(maps)
 		all.Add(reconcile.New("painter\xff", maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			if calls++; calls > len(ends) {

@@ -8,7 +8,7 @@
 //		Client:     clientset.CoordinationV1(),
 //		LockConfig: resourcelock.ResourceLockConfig{Identity: hostname + "_" + string(uuid.NewUUID())},
 //	}
-//	var all informer.Group
+//	all := manager.New(nil)
 //	all.Add(foos) // every process keeps its caches warm
 //	all.Add(deployments)
 //	go all.Run(ctx)

@@ -32,13 +32,27 @@ func (m *Manager) Alive() error { return joined(m.alive(context.Background())) }
 func (m *Manager) Ready() error { return joined(m.ready(context.Background())) }
 
 // WaitForSync waits until all members that this process runs are synced. It waits for led members
-// only if there is no election. Its error names the members that are not synced: see
-// [informer.Group.WaitForSync].
+// only if there is no election. It fails when ctx ends, or as soon as one member fails to sync. The
+// error then holds the error of each unsynced member: an [*informer.SyncError] for each informer.
+// WaitForSync does not wait for members that are stopped or added meanwhile.
 func (m *Manager) WaitForSync(ctx context.Context) error {
-	if err := m.base.WaitForSync(ctx); err != nil || m.elector != nil {
-		return err
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	places, members := m.list()
+	errs := make([]error, len(members))
+	var waiting sync.WaitGroup
+	for n, p := range places {
+		if p.led && m.elector != nil {
+			continue
+		}
+		waiting.Go(func() {
+			if errs[n] = p.waitForSync(ctx, members[n]); errs[n] != nil {
+				cancel(errOther)
+			}
+		})
 	}
-	return m.led.WaitForSync(ctx)
+	waiting.Wait()
+	return errors.Join(errs...)
 }
 
 func joined(checks []check) error {
@@ -52,13 +66,13 @@ func joined(checks []check) error {
 }
 
 // ask asks all members at the same time.
-func (m *Manager) ask(ctx context.Context, use func(p *place, alive, ready error) check) []check {
-	places := m.list()
+func (m *Manager) ask(ctx context.Context, use func(p *Membership, alive, ready error) check) []check {
+	places, members := m.list()
 	checks := make([]check, len(places))
 	var asking sync.WaitGroup
 	for n, p := range places {
 		asking.Go(func() {
-			alive, ready := p.ask(ctx, m.answer)
+			alive, ready := p.ask(ctx, members[n], m.answer)
 			checks[n] = use(p, alive, ready)
 		})
 	}
@@ -67,12 +81,12 @@ func (m *Manager) ask(ctx context.Context, use func(p *place, alive, ready error
 }
 
 func (m *Manager) alive(ctx context.Context) []check {
-	return m.ask(ctx, func(p *place, alive, _ error) check { return check{name: p.name, note: "alive", err: alive} })
+	return m.ask(ctx, func(p *Membership, alive, _ error) check { return check{name: p.name, note: "alive", err: alive} })
 }
 
 func (m *Manager) ready(ctx context.Context) []check {
 	leads := m.elector == nil || m.elector.Leading()
-	checks := m.ask(ctx, func(p *place, _, ready error) check {
+	checks := m.ask(ctx, func(p *Membership, _, ready error) check {
 		if p.led && !leads {
 			return check{name: p.name, note: "waits for the lease"}
 		}

@@ -14,7 +14,8 @@
 //
 // The program asks for an informer by its Go type and a [Source]. [Manager.Add] and
 // [Manager.AddLed] add members that were made elsewhere: anything that runs, can be waited for, and
-// reports whether it is ready.
+// reports whether it is ready. A Manager is a member, too. [New] without a config makes a manager of
+// such members only.
 //
 // client-go logs with klog, which writes to standard error by default. [WithKlog] or [RouteKlog]
 // sends these lines to a logger. A process has only one klog.
@@ -25,8 +26,9 @@
 //   - N2. With an election, led members run only in the leading process. The other processes keep
 //     their caches warm, and are ready. A process becomes a candidate only after its caches are
 //     synced. A process that takes over does not read its caches again.
-//   - N3. When ctx ends, led members finish first, while the informers still run. Then the
-//     informers end, and then the server. The order is the same when a member fails.
+//   - N3. When ctx ends, led members finish first, then the other members, while the informers
+//     still run. Then the informers end, also those of a manager that is a member, and then the
+//     server. The order is the same when a member fails.
 //   - N4. Run returns after all members have ended. Its error holds the error of each member, with
 //     the member's name. If a member was told to end, its remaining keys are logged at Warn and are
 //     not an error, so a program that got a signal ends with nil. Run may be called again if the

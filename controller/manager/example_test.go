@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/write"
+	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 )
@@ -86,5 +87,37 @@ func Example() {
 	// Output:
 	// shop/door is red
 	// shop/door is blue
+	// <nil>
+}
+
+// A manager without a config runs informers that the program made itself.
+func ExampleNew() {
+	server, err := reflectortest.NewServer() // in place of a cluster
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	pods := informer.New(clientset.CoreV1().Pods(""))
+	secrets := informer.New(clientset.CoreV1().Secrets(""))
+	m := manager.New(nil)
+	m.Add(pods)
+	m.Add(secrets)
+	result := make(chan error, 1)
+	go func() { result <- m.Run(ctx) }()
+	if err := m.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("pods:", pods.Cache().Len(), "secrets:", secrets.Cache().Len(), "ready:", m.Ready() == nil)
+	stop()
+	fmt.Println(<-result)
+	// Output:
+	// pods: 0 secrets: 0 ready: true
 	// <nil>
 }

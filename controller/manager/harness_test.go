@@ -32,11 +32,11 @@ func watchingSecrets(t *testing.T, opts ...Option) (m *Manager, secrets informer
 	return m, made, calls
 }
 
-// group returns a group of members.
-func group(members ...informer.Member) *informer.Group {
-	g := &informer.Group{}
-	for _, member := range members {
-		g.Add(member)
+// nest returns a manager of members.
+func nest(members ...informer.Member) *Manager {
+	m := New(nil)
+	for _, one := range members {
+		m.Add(one)
 	}
-	return g
+	return m
 }

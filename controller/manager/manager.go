@@ -49,17 +49,17 @@ type Manager struct {
 	elector *leader.Elector // nil without an election
 
 	informers sharing
-	base      informer.Group // informers, and other members that every process runs
-	led       informer.Group // members that only the leader runs
 
 	running atomic.Bool
 	served  atomic.Pointer[string] // the address of the server
 
-	// mu protects the fields below it.
-	mu     sync.Mutex
-	places []*place           // in the order in which they were added
-	stop   context.CancelFunc // nil unless Run runs
-	ending <-chan struct{}    // closed when led members are told to end
+	// mu protects the fields below it, and those of members and runs. It is never held while a
+	// member is called.
+	mu      sync.Mutex
+	members []*Membership      // in the order in which they were added
+	runs    map[bool]*run      // of led members, and of the others; the latest ones
+	stop    context.CancelFunc // nil unless Run runs
+	ending  <-chan struct{}    // closed when led members are told to end
 }
 
 var _ informer.Member = (*Manager)(nil)
@@ -67,51 +67,58 @@ var _ informer.Member = (*Manager)(nil)
 // New returns a manager without members. The config is for the cluster. It may be nil if the
 // program does not call [Informer]. Nothing starts before Run.
 func New(config *rest.Config, opts ...Option) *Manager {
-	m := &Manager{options: newOptions(opts), config: config}
+	m := &Manager{options: newOptions(opts), config: config, runs: map[bool]*run{}}
 	if m.klog {
 		RouteKlog(m.logger)
 	}
 	if m.lock != nil {
 		elect := append([]leader.Option{leader.WithLogger(m.logger)}, m.elect...)
-		m.elector = leader.New(m.lock, &m.led, elect...)
+		m.elector = leader.New(m.lock, led{m}, elect...)
 	}
 	return m
 }
 
 // Add adds a member that every process runs, whether it leads or not, such as an informer that was
 // made elsewhere. The member ends after all led members. While Run runs, the member starts at once.
+// Add a member to one manager only, and only once.
 //
 // Errors and checks use the result of the member's method Name, or its type if there is no such
 // method.
-func (m *Manager) Add(member informer.Member) *informer.Membership {
-	return m.add(&m.base, false, member)
-}
+func (m *Manager) Add(member informer.Member) *Membership { return m.add(member, false) }
 
 // AddLed adds a member that works while this process leads, or always if there is no election, such
 // as a reconciler that was made elsewhere. Its Run must return soon after ctx has ended, and must
 // be callable again.
-func (m *Manager) AddLed(member informer.Member) *informer.Membership {
-	return m.add(&m.led, true, member)
-}
+func (m *Manager) AddLed(member informer.Member) *Membership { return m.add(member, true) }
 
-func (m *Manager) add(group *informer.Group, led bool, member informer.Member) *informer.Membership {
-	p := &place{of: m, member: member, name: nameOf(member), led: led}
+func (m *Manager) add(member informer.Member, led bool) *Membership {
+	p := &Membership{of: m, member: member, name: nameOf(member), led: led, stopping: make(chan struct{}), done: make(chan struct{})}
 	m.mu.Lock()
-	if len(m.places) == cap(m.places) { // before the slice grows: list may never be called
-		m.tidyLocked()
+	defer m.mu.Unlock()
+	m.members = append(m.members, p)
+	if r := m.runs[led]; r != nil {
+		m.startLocked(r, p)
 	}
-	m.places = append(m.places, p)
-	m.mu.Unlock()
-	p.membership.Store(group.AddAround(member, p.around))
-	return p.membership.Load()
+	return p
 }
 
-// nameOf returns the name of a member.
-func nameOf(member informer.Member) string {
-	if named, ok := member.(interface{ Name() string }); ok {
-		return named.Name()
+// has reports whether a member is in the manager or in a manager within it.
+func (m *Manager) has(member informer.Member) bool {
+	_, members := m.list()
+	return slices.ContainsFunc(members, func(other informer.Member) bool {
+		nested, ok := other.(nesting)
+		return other == member || ok && nested.has(member)
+	})
+}
+
+// list returns the current members, in the order in which they were added.
+func (m *Manager) list() (places []*Membership, members []informer.Member) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.members {
+		members = append(members, p.member)
 	}
-	return fmt.Sprintf("%T", member)
+	return slices.Clone(m.members), members
 }
 
 // Leading reports whether this process runs the led members: it has the lease, or there is no
@@ -123,17 +130,28 @@ func (m *Manager) Leading() bool {
 	return m.elector.Leading()
 }
 
-// Run runs all members until ctx ends, or one of them fails. Informers start first. Without an
-// election, led members start at the same time. With an election, they start once the informers are
-// synced and this process has the lease. At the end the led members finish first, while the
-// informers still run. Then the informers end, and then the server.
+// Run runs all members until ctx ends, or one of them fails. Members that are not led start first.
+// Without an election, led members start at the same time. With an election, they start once the
+// others are synced and this process has the lease.
+//
+// At the end the led members finish first, then the others, then the informers, and then the
+// server. So members can finish while the informers still fill their caches, and no other member
+// may wait for an informer to end. If a member is a Manager, its informers end with the informers of
+// the outer manager, unless one of its members fails.
 //
 // Run returns the error of each member as a [*MemberError], and the errors of the election and the
-// server. If a member was told to end, Run logs its [*eventqueue.DrainError] instead. Run returns
+// server. If a member was told to end, Run logs its [*eventqueue.DrainError] instead.
+// [Membership.Err] returns the error of a member that was stopped; Run does not. Run returns
 // [ErrRunning] if it is already running. It fails before any led member runs if a reconciler
 // watches an informer that does not start within a second and is not a member, also not of a nested
-// group. The error names the informer. Run may be called again if the members' Run may.
+// manager. The error names the informer. Run may be called again if the members' Run may.
 func (m *Manager) Run(ctx context.Context) error {
+	return m.runWithin(ctx, ctx.Done(), func() {})
+}
+
+// runWithin is Run within another manager: informers continue until last is closed. It calls
+// finished when all other members have ended.
+func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished func()) error {
 	if !m.running.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
@@ -154,20 +172,19 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	m.logger.Info("manager starts")
 
-	// The informers outlive ctx, so that led members can finish with fresh caches.
-	informing, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	informed := make(chan error, 1)
-	go func() { informed <- m.base.Run(informing) }()
-	led := m.checkInformers(leading)
-	if led == nil {
-		led = m.lead(leading)
+	// The other members outlive ctx, so that led members can finish with fresh caches.
+	others := m.start(context.WithoutCancel(ctx), false)
+	err = m.checkInformers(leading)
+	if err == nil {
+		err = m.lead(leading)
+	}
+	if err != nil {
+		last = leading.Done()
 	}
 	stop() // the led members may have ended by themselves
-	end()
-	errs := []error{led, <-informed, serving.close()}
+	err = errors.Join(err, m.end(others, last, finished), serving.close())
 	m.logger.Info("manager has ended", zap.NamedError("cause", context.Cause(ctx)))
-	return errors.Join(errs...)
+	return err
 }
 
 // begin records how to end the led members.
@@ -177,22 +194,13 @@ func (m *Manager) begin(ending <-chan struct{}, stop context.CancelFunc) {
 	m.ending, m.stop = ending, stop
 }
 
-// end ends the led members, because a member has failed.
-func (m *Manager) end() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.stop != nil {
-		m.stop()
-	}
-}
-
 // lead runs the led members until ctx ends.
 func (m *Manager) lead(ctx context.Context) error {
 	if m.elector == nil {
-		return m.led.Run(ctx)
+		return led{m}.Run(ctx)
 	}
 	// A leader with empty caches would block a candidate with full caches.
-	if err := m.base.WaitForSync(ctx); err != nil {
+	if err := m.WaitForSync(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // this process has not led
 		}
@@ -202,13 +210,12 @@ func (m *Manager) lead(ctx context.Context) error {
 	return m.elector.Run(ctx)
 }
 
-// list returns the current members, in the order in which they were added.
-func (m *Manager) list() []*place {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.tidyLocked()
-	return slices.Clone(m.places)
-}
+// led runs the led members of a manager.
+type led struct{ *Manager }
 
-// tidyLocked removes members that were stopped.
-func (m *Manager) tidyLocked() { m.places = slices.DeleteFunc(m.places, (*place).gone) }
+// Run runs the led members until ctx ends.
+func (m led) Run(ctx context.Context) error {
+	r := m.start(ctx, true)
+	<-ctx.Done()
+	return m.end(r, ctx.Done(), func() {})
+}

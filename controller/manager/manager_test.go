@@ -116,19 +116,6 @@ func TestMemberThatIsStoppedIsForgotten(t *testing.T) {
 	})
 }
 
-func TestMembersThatComeAndGoTakeNoRoom(t *testing.T) {
-	m := New(nil)
-	for range 1000 { // and nobody asks how they are
-		m.Add(&member{}).Stop()
-	}
-	assert.Less(t, len(m.places), 10)
-	stays := m.Add(&member{name: "stays"})
-	m.list()
-	assert.Len(t, m.list(), 1)
-	stays.Stop()
-	assert.Empty(t, m.list())
-}
-
 // slow is a member that is synced after a second of its Run.
 type slow struct {
 	member

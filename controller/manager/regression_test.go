@@ -47,29 +47,6 @@ func TestOtherFailuresAtTheEndAreReturned(t *testing.T) {
 	assert.False(t, onlyLeft(nil))
 }
 
-func TestInformersEndAfterOtherMembersOfTheManager(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := New(reflectortest.Start(t).Config())
-		configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
-		require.NoError(t, err)
-		filled := false
-		m.Add(&member{name: "worker", notes: &journal{}, run: func(ctx context.Context) error {
-			<-ctx.Done()
-			<-time.After(time.Second)
-			select {
-			case <-configMaps.Stopped():
-			default:
-				filled = true
-			}
-			return nil
-		}})
-		stop := start(t, m)
-		synctest.Wait()
-		require.NoError(t, stop())
-		assert.True(t, filled)
-	})
-}
-
 func TestRunFailsIfAReconcilersInformerDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, calls := watchingSecrets(t)
@@ -88,12 +65,12 @@ func TestRunFailsIfAReconcilersInformerDoesNotRun(t *testing.T) {
 func TestRunTakesInformersOfReconcilersThatRun(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, m *Manager, secrets informer.Member) (stop func() error){
 		"member": func(_ *testing.T, m *Manager, secrets informer.Member) func() error { m.Add(secrets); return nil },
-		"member of a nested group": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
-			m.Add(group(group(secrets)))
+		"member of a nested manager": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
+			m.Add(nest(nest(secrets)))
 			return nil
 		},
-		"member of a led group": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
-			m.AddLed(group(secrets))
+		"member of a led manager": func(_ *testing.T, m *Manager, secrets informer.Member) func() error {
+			m.AddLed(nest(secrets))
 			return nil
 		},
 		"run before": func(t *testing.T, _ *Manager, secrets informer.Member) func() error { return start(t, secrets) },

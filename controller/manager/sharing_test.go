@@ -93,7 +93,7 @@ func TestInformersThatCannotBe(t *testing.T) {
 	_, err = Informer[metav1.Object](m, Source{})
 	assert.Error(t, err)
 	assert.NoError(t, m.Alive(), "none of them is a member")
-	assert.Empty(t, m.list())
+	assert.Empty(t, m.members)
 	_, err = Informer[*corev1.ConfigMap](New(&rest.Config{Host: "http://%"}), Source{})
 	assert.Error(t, err)
 }

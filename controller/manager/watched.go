@@ -31,8 +31,9 @@ func (m *Manager) checkInformers(ctx context.Context) error {
 
 func (m *Manager) idleInformers() error {
 	var errs []error
-	for _, p := range m.list() {
-		reconciler, ok := p.member.(interface{ Informers() []informer.Member })
+	places, members := m.list()
+	for n, p := range places {
+		reconciler, ok := members[n].(interface{ Informers() []informer.Member })
 		if !ok {
 			continue
 		}
@@ -48,8 +49,8 @@ func (m *Manager) idleInformers() error {
 
 // idle reports whether an informer neither runs nor is a member. A led member may start later.
 func (m *Manager) idle(watched informer.Member) bool {
-	i, ok := watched.(interface{ Stopped() <-chan struct{} })
-	if !ok || m.base.Has(watched) || m.led.Has(watched) {
+	i, ok := watched.(lasting)
+	if !ok || m.has(watched) {
 		return false
 	}
 	select {

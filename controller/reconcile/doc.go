@@ -16,7 +16,7 @@
 //		},
 //		reconcile.Watch(deployments, reconcile.OwnerKeys[*appsv1.Deployment](fooKind)))
 //
-//	var all informer.Group
+//	all := manager.New(nil)
 //	all.Add(foos)
 //	all.Add(deployments)
 //	all.Add(r)

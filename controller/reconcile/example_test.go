@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -56,7 +57,7 @@ func ExampleNew() {
 		return reconcile.Result{}, nil
 	}, reconcile.Watch(secrets, reconcile.OwnerKeys[*corev1.Secret](kind.GroupKind())))
 
-	var all informer.Group
+	all := manager.New(nil)
 	all.Add(configMaps)
 	all.Add(secrets)
 	all.Add(reconciler)

@@ -72,9 +72,8 @@ var _ informer.Member = (*Reconciler[any])(nil)
 // New returns a reconciler for the objects of an informer, the primary one. The name is
 // for logs and metrics. [Watch] adds informers of other objects.
 //
-// The reconciler does not run its informers: run them beside it, for example all of them in an
-// [informer.Group]. Run logs a warning that names the informers that do not run 10 seconds after
-// its start.
+// The reconciler does not run its informers: run them beside it, as package manager does.
+// Run logs a warning that names the informers that do not run 10 seconds after its start.
 func New[T any](name string, primary *informer.Informer[T], reconcile Func[T], opts ...Option) *Reconciler[T] {
 	o := newOptions(opts)
 	r := &Reconciler[T]{

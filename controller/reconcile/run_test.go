@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -98,9 +97,7 @@ func TestRunAgainReconcilesEverything(t *testing.T) {
 		w.create(configMap("a"), configMap("b"))
 		var got list
 		r := New("test", w.configMaps, got.noting())
-		var informers informer.Group
-		informers.Add(w.configMaps)
-		stopInformers := runMember(t, &informers)
+		stopInformers := runMember(t, w.configMaps)
 		for range 2 {
 			stop := runMember(t, r)
 			synctest.Wait()

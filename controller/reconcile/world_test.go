@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -42,16 +43,14 @@ func newWorld(t *testing.T, ofSecrets ...informer.Option) *world {
 // returns what the member returned.
 func (w *world) run(member interface{ Run(context.Context) error }) (stop func() error) {
 	informing, endInforming := context.WithCancel(w.t.Context())
-	var informers informer.Group
-	informers.Add(w.configMaps)
-	informers.Add(w.secrets)
-	informed := make(chan error, 1)
-	go func() { informed <- informers.Run(informing) }()
+	informed := make(chan error, 2)
+	go func() { informed <- w.configMaps.Run(informing) }()
+	go func() { informed <- w.secrets.Run(informing) }()
 	end := runMember(w.t, member)
 	return func() error {
 		err := end()
 		endInforming()
-		require.NoError(w.t, <-informed)
+		require.NoError(w.t, errors.Join(<-informed, <-informed))
 		return err
 	}
 }

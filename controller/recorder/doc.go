@@ -1,6 +1,6 @@
 // Package recorder writes Kubernetes Events of the group events.k8s.io, which show people what a
 // controller did to an object. A [Recorder] is client-go's recorder and broadcaster with a defined
-// start and end: it is a member of a manager or of an informer.Group.
+// start and end: it is a member of a manager.
 //
 // Kubernetes Events are unrelated to the events of package eventqueue.
 //

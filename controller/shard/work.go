@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Runner runs until ctx ends, such as an informer, an informer.Group, a reconcile.Reconciler or a
+// Runner runs until ctx ends, such as an informer, a manager.Manager, a reconcile.Reconciler or a
 // controller.Controller.
 type Runner interface {
 	Run(ctx context.Context) error
@@ -14,7 +14,7 @@ type Runner interface {
 // Work is the work of one shard, made for one [Hold].
 type Work struct {
 	// Caches are the caches that Led reads, such as an informer of the shard's objects, or an
-	// informer.Group. They end after Led. Nil means none.
+	// manager.Manager. They end after Led. Nil means none.
 	Caches Runner
 	// Led is the rest of the work, such as a reconcile.Reconciler.
 	Led Runner

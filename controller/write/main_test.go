@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -116,7 +117,7 @@ func (w *world) assertTold(write func(ctx context.Context)) {
 		}
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	})
-	var all informer.Group
+	all := manager.New(nil)
 	all.Add(informed)
 	all.Add(r)
 	ctx, cancel := context.WithCancel(w.t.Context())

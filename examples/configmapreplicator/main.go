@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/eventqueue"
@@ -70,7 +71,7 @@ func control(ctx context.Context, c cluster.Cluster) error {
 			return isSource(e.Object) || e.PriorKnown && isSource(e.Prior)
 		}),
 		reconcile.WithTimeout(time.Minute))
-	var all informer.Group
+	all := manager.New(nil)
 	all.Add(r.configMaps)
 	all.Add(r.namespaces)
 	all.Add(reconciler)

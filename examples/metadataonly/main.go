@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +36,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	// The two have different types: metadata of Secrets is not that of ConfigMaps.
 	configMaps := informer.NewMetadata[corev1.ConfigMap](client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("default"))
 	secrets := informer.NewMetadata[corev1.Secret](client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace("default"))
-	var both informer.Group
+	both := manager.New(nil)
 	both.Add(configMaps)
 	both.Add(secrets)
 	result := make(chan error, 1)

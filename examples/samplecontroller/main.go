@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
@@ -69,7 +70,7 @@ func control(ctx context.Context, c cluster.Cluster, opts ...reconcile.Option) e
 	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.CoreV1().Events("")})
 	s.recorder = events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "samplecontroller"})
 
-	var all informer.Group
+	all := manager.New(nil)
 	all.Add(s.foos)
 	all.Add(s.deployments)
 	// A server that does not answer must not keep a worker for ever.

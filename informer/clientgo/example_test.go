@@ -14,6 +14,7 @@ import (
 	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -114,7 +115,7 @@ func side(ctx context.Context, clientset kubernetes.Interface) error {
 
 // after is the last step: nothing of client-go's caches is left.
 func after(ctx context.Context, clientset kubernetes.Interface) error {
-	var group informer.Group
+	group := manager.New(nil)
 	pods := informer.New(clientset.CoreV1().Pods(""))
 	group.Add(pods)
 	pods.Handle(informer.HandlerFuncs[*corev1.Pod]{

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/inspect"
@@ -60,7 +61,7 @@ func start(t *testing.T) *program {
 	inspect.Add(shown, p.maps)
 	inspect.Add(shown, secrets)
 	ctx, stop := context.WithCancel(context.Background())
-	var all informer.Group
+	all := manager.New(nil)
 	all.Add(p.maps)
 	all.Add(secrets)
 	var running sync.WaitGroup

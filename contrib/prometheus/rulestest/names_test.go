@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/contrib/prometheus"
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
@@ -47,7 +48,7 @@ func exported(t *testing.T) map[string][]string {
 			return errors.New("no")
 		}))
 		prometheus.Add(metrics, cms)
-		var program informer.Group
+		program := manager.New(nil)
 		program.Add(cms)
 		painter := reconcile.New("painter", cms, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			return reconcile.Result{}, nil

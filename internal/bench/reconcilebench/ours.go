@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
@@ -34,7 +35,7 @@ func (o *ours) run(ctx context.Context, workers int, w *work) error {
 		w.end()
 		return reconcile.Result{}, nil
 	}
-	var all informer.Group
+	all := manager.New(nil)
 	all.Add(o.applications)
 	all.Add(reconcile.New("applications", o.applications, fn, reconcile.WithWorkers(workers)))
 	return all.Run(ctx)
