@@ -17,7 +17,7 @@
 // subscribes with [Informer.HandleFiltered] or [Informer.SubscribeFiltered].
 //
 // [NewTransformed] caches the results of a function on the objects. [NewMetadata] caches only their
-// metadata. New with [client.Dynamic] caches objects without a Go type. [WithStore] puts a store
+// metadata. New with [client.Dynamic] caches objects without a Go type. [NewStored] puts a store
 // behind the cache, such as a file from which the next process restores the cache: see package
 // persist.
 //
@@ -98,7 +98,5 @@
 // [*eventqueue.HandlerError]. Both go to the logger and to the function given by
 // [WithErrorHandler]. Run returns the error of the reflector, in a [*ScopeError] if there are
 // several reflectors, and a [*SubscriptionError] for each subscriber that had events left. A
-// [*SyncError] says why an informer is not synced, and a [*StaleError] why it is not ready. A
-// [*BackingError] means that the informer was given a store of another type, and [ErrBackingEnded]
-// that the Run of its store did not return.
+// [*SyncError] says why an informer is not synced, and a [*StaleError] why it is not ready.
 package informer

@@ -31,7 +31,7 @@ type Report func(ctx context.Context, err error)
 // Only one goroutine at a time may write to that store. [WithReflector] has no effect on such an
 // informer.
 func NewFed[T any](key store.KeyFunc[T], makeFeed func(into store.Store[T], report Report) Feed, opts ...Option) *Informer[T] {
-	i := newInformer(key, opts)
+	i := newInformer(store.New(key), opts)
 	i.feed = newSource(makeFeed(i.into, i.report))
 	return i
 }

@@ -23,7 +23,6 @@ type Informer[T any] struct {
 	cache   *store.Cache[T]
 	into    store.Store[T] // the store to fill: the cache, or the backing
 	backing Backing[T]     // nil if there is none
-	broken  error          // an error in the options
 	feed    feed
 	guard   *guard.Guard[T] // nil for none
 
@@ -39,7 +38,11 @@ type Informer[T any] struct {
 // New returns an informer for the objects of a client. Nothing starts before Run. A nil client is
 // an error of Run.
 func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *Informer[T] {
-	i := newInformer(store.ObjectKey[T], opts)
+	return newReflecting(newInformer(store.New(store.ObjectKey[T]), opts), client)
+}
+
+// newReflecting gives an informer a reflector.
+func newReflecting[T reflector.Object, L any](i *Informer[T], client reflector.Client[T, L]) *Informer[T] {
 	i.feed = newSource(reflector.New(client, i.into, i.reflectorOptions()...))
 	return i
 }
@@ -53,20 +56,21 @@ func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Optio
 // keeps the earlier object under its key, and fetches the object again after a back-off.
 // [decorate.Transform] documents the other rules of fn.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
-	i := newInformer(key, opts)
+	i := newInformer(store.New(key), opts)
 	i.feed = newSource(reflector.New(client, decorate.Transform(i.into, store.ObjectKey[T], fn), i.reflectorOptions()...))
 	return i
 }
 
 // newInformer returns an informer without a feed.
-func newInformer[T any](key store.KeyFunc[T], opts []Option) *Informer[T] {
+func newInformer[T any](cache *store.Cache[T], opts []Option) *Informer[T] {
 	i := &Informer[T]{
+		cache:   cache,
+		into:    cache,
 		options: newOptions(reflect.TypeFor[T]().String(), opts),
 		failure: newFailure(),
 		stopped: make(chan struct{}),
 	}
 	close(i.stopped)
-	i.back(key)
 	i.watchMutations()
 	return i
 }

@@ -12,9 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultDrainTimeout is how long handlers may process queued events after an informer is stopped.
-// It is well below the 30 seconds that Kubernetes gives a pod to end.
-const DefaultDrainTimeout = 10 * time.Second
+// defaultDrainTimeout is well below the 30 seconds that Kubernetes gives a pod to end.
+const defaultDrainTimeout = 10 * time.Second
 
 // Option configures an informer.
 type Option interface{ applyTo(*options) }
@@ -30,9 +29,7 @@ type options struct {
 	reflector    []reflector.Option
 	drainTimeout time.Duration
 	staleness    time.Duration // 0 or less means no limit
-	// backing is a Backing of some type; nil for none. Options have no type parameter.
-	backing  any
-	guarding *guard.Reporter
+	guarding     *guard.Reporter
 }
 
 // common has the options of both informers and subscriptions.
@@ -89,8 +86,8 @@ func newOptions(name string, opts []Option) options {
 			logger:       zap.NewNop(),
 			errorHandler: func(context.Context, error) {},
 		},
-		drainTimeout: DefaultDrainTimeout,
-		staleness:    DefaultStaleness,
+		drainTimeout: defaultDrainTimeout,
+		staleness:    defaultStaleness,
 	}
 	for _, opt := range opts {
 		opt.applyTo(&o)
@@ -113,7 +110,7 @@ func WithReflector(opts ...reflector.Option) Option {
 }
 
 // WithDrainTimeout sets how long handlers may process queued events after the reflector has
-// stopped. The default is [DefaultDrainTimeout]. 0 ends their context at once.
+// stopped. The default is 10 seconds. 0 ends their context at once.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drainTimeout = d })
 }

@@ -53,9 +53,6 @@ type run[T any] struct {
 //
 // It returns nil if the reflector ended without an error and no handler had events left.
 func (i *Informer[T]) Run(ctx context.Context) error {
-	if i.broken != nil {
-		return i.broken
-	}
 	r, err := i.start(ctx)
 	if err != nil {
 		return err

@@ -43,7 +43,15 @@ func (e *ScopeError) Unwrap() error { return e.Err }
 //	pods := informer.NewScoped(store.ObjectKey[*corev1.Pod])
 //	err := informer.AddScope(pods, store.Scope{Cluster: "west"}, west.CoreV1().Pods(""))
 func NewScoped[T any](key store.KeyFunc[T], opts ...Option) *Informer[T] {
-	i := newInformer(key, opts)
+	return newScopes(newInformer(store.New(key), opts))
+}
+
+// NewScopedStored is [NewScoped] with a store behind the cache: see [NewStored].
+func NewScopedStored[T any](backing Backing[T], opts ...Option) *Informer[T] {
+	return newScopes(newStored(backing, opts))
+}
+
+func newScopes[T any](i *Informer[T]) *Informer[T] {
 	i.feed = &scopes[T]{name: i.name, cache: i.cache, part: i.part, synced: make(chan struct{})}
 	return i
 }

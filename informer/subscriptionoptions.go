@@ -7,9 +7,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// MinResync is the shortest period of [WithResync].
-const MinResync = time.Second
-
 // SubscriptionOption configures a [Subscription].
 type SubscriptionOption interface {
 	applyToSubscription(*subscriptionOptions)
@@ -75,12 +72,12 @@ func WithPriority(on bool) SubscriptionOption {
 // the API server.
 //
 // The default is never; a period that is not positive means the same. A shorter period than
-// [MinResync] counts as MinResync. The period runs only while Run does.
+// a second counts as a second. The period runs only while Run does.
 func WithResync(period time.Duration) SubscriptionOption {
 	return subscriptionOptionFunc(func(o *subscriptionOptions) {
 		o.resync = 0
 		if period > 0 {
-			o.resync = max(period, MinResync)
+			o.resync = max(period, time.Second)
 		}
 	})
 }

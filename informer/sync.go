@@ -11,16 +11,14 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// DefaultStaleness is how long the watch of an informer may be broken until [Informer.Ready]
-// returns an error.
-const DefaultStaleness = 2 * time.Minute
-
 // watchLife is the longest duration of a watch: the reflector asks the server to end it by then. A
 // watch that is silent for longer is dead.
 const watchLife = 10 * time.Minute
 
+const defaultStaleness = 2 * time.Minute
+
 // WithStaleness sets how long the watch may be broken until [Informer.Ready] returns an error. The
-// default is [DefaultStaleness]. 0 or less means no limit.
+// default is 2 minutes. 0 or less means no limit.
 func WithStaleness(limit time.Duration) Option {
 	return optionFunc(func(o *options) { o.staleness = limit })
 }

@@ -224,7 +224,7 @@ func TestInformerSurvivesTheEndOfItsKind(t *testing.T) {
 
 		server.Inject(reflectortest.Answer(404).On("", "pods"))
 		require.NoError(t, server.Create(onNode("c", ""))) // which ends the watch
-		<-time.After(DefaultStaleness + 5*time.Minute)
+		<-time.After(defaultStaleness + 5*time.Minute)
 		require.ErrorIs(t, i.State().Err, reflector.ErrNotServed)
 		var stale *StaleError
 		require.ErrorAs(t, i.Ready(), &stale)

@@ -112,7 +112,7 @@ func IgnoreOwnWrites() Option {
 // WithResync queues the key of every object of the primary informer once in each period, behind the
 // keys with live events. It covers changes that no informer sees. It sends no request to the API
 // server. The default is never; a period that is not positive means the same. A shorter period than
-// [informer.MinResync] counts as MinResync. For single keys see [Result].
+// a second counts as a second. For single keys see [Result].
 func WithResync(period time.Duration) Option {
 	return optionFunc(func(o *options) { o.resync = period })
 }

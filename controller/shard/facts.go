@@ -2,22 +2,29 @@ package shard
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
-
-	"github.com/kubereflector/kubereflector/informer"
 )
 
-var _ informer.Describer = (*Member)(nil)
+// Facts returns [Member.State] as names and values for package inspect: the phase, the shards that
+// this member works on, the shards that do not end, the shards without a holder, and the members.
+func (m *Member) Facts() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for _, fact := range m.facts() {
+			if !yield(fact[0], fact[1]) {
+				return
+			}
+		}
+	}
+}
 
-// Facts returns [Member.State] as text: the phase, the shards that this member works on, the shards
-// that do not end, the shards without a holder, and the members.
-func (m *Member) Facts() []informer.Fact {
+func (m *Member) facts() [][2]string {
 	s := m.State()
-	facts := []informer.Fact{{Name: "does", Value: string(s.Phase)}}
+	facts := [][2]string{{"does", string(s.Phase)}}
 	add := func(name, value string) {
 		if value != "" {
-			facts = append(facts, informer.Fact{Name: name, Value: value})
+			facts = append(facts, [2]string{name, value})
 		}
 	}
 	var held, ending, free []string

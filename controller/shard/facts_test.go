@@ -1,11 +1,11 @@
 package shard
 
 import (
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/informer"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -16,11 +16,7 @@ func TestFactsSayWhoHasWhat(t *testing.T) {
 		one, two := w.start("one"), w.start("two")
 		pass(time.Second)
 		has := func(m *started) map[string]string {
-			facts := map[string]string{}
-			for _, fact := range m.Facts() {
-				facts[fact.Name] = fact.Value
-			}
-			return facts
+			return maps.Collect(m.Facts())
 		}
 		first, second := has(one), has(two)
 		assert.Equal(t, "Sharing", first["does"])
@@ -33,6 +29,6 @@ func TestFactsSayWhoHasWhat(t *testing.T) {
 		pass(time.Second / 2) // not when the lease is renewed: two renewals at one time are no change
 		assert.Equal(t, "0 1 2 3", has(one)["shards"])
 		require.NoError(t, one.stop())
-		assert.Equal(t, []informer.Fact{{Name: "does", Value: "Stopped"}}, one.Facts())
+		assert.Equal(t, map[string]string{"does": "Stopped"}, has(one))
 	})
 }

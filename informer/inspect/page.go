@@ -102,8 +102,10 @@ func (m *namedMember) look() (shown Member) {
 	} else {
 		shown.Ready = true
 	}
-	if describer, ok := m.member.(informer.Describer); ok {
-		shown.Facts = describer.Facts()
+	if describer, ok := m.member.(Describer); ok {
+		for name, value := range describer.Facts() {
+			shown.Facts = append(shown.Facts, Fact{Name: name, Value: value})
+		}
 	}
 	return shown
 }
@@ -159,8 +161,8 @@ func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
 	}
 }
 
-// AddMember shows whether a member is ready, until remove is called: a reconciler, a group or a
-// manager. It also shows the facts of an [informer.Describer].
+// AddMember shows whether a member is ready, until remove is called: a reconciler or a
+// manager. It also shows the facts of a [Describer].
 func (p *Page) AddMember(name string, member informer.Member) (remove func()) {
 	added := &namedMember{id: name, member: member}
 	p.mu.Lock()

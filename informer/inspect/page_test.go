@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -255,7 +257,9 @@ func (m member) Ready() error                      { return m.err }
 
 type talkative struct{ member }
 
-func (talkative) Facts() []informer.Fact { return []informer.Fact{{Name: "colour", Value: "<blue>"}} }
+func (talkative) Facts() iter.Seq2[string, string] {
+	return maps.All(map[string]string{"colour": "<blue>"})
+}
 
 func TestMembersAreReadyOrNot(t *testing.T) {
 	p := inspect.New()
@@ -267,7 +271,7 @@ func TestMembersAreReadyOrNot(t *testing.T) {
 	assert.Len(t, p.State().Members, 1)
 
 	p.AddMember("talkative", talkative{})
-	assert.Equal(t, []informer.Fact{{Name: "colour", Value: "<blue>"}}, p.State().Members[1].Facts)
+	assert.Equal(t, []inspect.Fact{{Name: "colour", Value: "<blue>"}}, p.State().Members[1].Facts)
 	assert.Contains(t, get(p, "/").Body.String(), "<dt>colour</dt><dd>&lt;blue&gt;</dd>")
 }
 

@@ -1,9 +1,8 @@
 package inspect
 
 import (
+	"iter"
 	"time"
-
-	"github.com/kubereflector/kubereflector/informer"
 )
 
 // State holds everything that the overview shows.
@@ -20,8 +19,20 @@ type Member struct {
 	Ready bool   `json:"ready"`
 	// Reason is why the member is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Facts are the facts of an [informer.Describer].
-	Facts []informer.Fact `json:"facts,omitempty"`
+	// Facts are the facts of a [Describer].
+	Facts []Fact `json:"facts,omitempty"`
+}
+
+// Fact is a detail that a member shows about itself, for people to read.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Describer is a member that shows more about itself than its readiness, such as its shards. Facts
+// returns names and values. It may be called from any goroutine, and must be quick.
+type Describer interface {
+	Facts() iter.Seq2[string, string]
 }
 
 // Informer is the state of one informer.

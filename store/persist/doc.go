@@ -10,7 +10,7 @@
 //	})
 //	...
 //	defer pods.Close()
-//	informer := informer.New(clientset.CoreV1().Pods(""), informer.WithStore(pods))
+//	informer := informer.NewStored(clientset.CoreV1().Pods(""), pods)
 //	err = informer.Run(ctx) // writes the file, too
 //
 // Without an informer, give the [Store] to a reflector, and call [Store.Run] while the reflector

@@ -31,7 +31,7 @@ func program(path string, client kubernetes.Interface) error {
 	}
 	fmt.Printf("%d objects to begin with, stale: %t\n", maps.Len(), maps.State().Stale)
 
-	shop := informer.New(client.CoreV1().ConfigMaps("shop"), informer.WithStore(maps))
+	shop := informer.NewStored(client.CoreV1().ConfigMaps("shop"), maps)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	result := make(chan error, 1)

@@ -72,7 +72,7 @@ func openMaps(t *testing.T, path string) *Store[*corev1.ConfigMap] {
 func begin(t *testing.T, path string, server *reflectortest.Server) *process {
 	t.Helper()
 	p := &process{store: openMaps(t, path)}
-	p.informer = informer.New(clientOf(t, server).CoreV1().ConfigMaps("n"), informer.WithStore(p.store))
+	p.informer = informer.NewStored(clientOf(t, server).CoreV1().ConfigMaps("n"), p.store)
 	p.informer.Handle(informer.HandlerFunc[*corev1.ConfigMap](p.handle))
 	return p
 }
@@ -170,7 +170,7 @@ func TestInformerOfScopesGoesOnWhereEachOfThemWas(t *testing.T) {
 		}
 		start := func() (*Store[*corev1.ConfigMap], *informer.Informer[*corev1.ConfigMap], func()) {
 			s := openMaps(t, path)
-			i := informer.NewScoped(store.ObjectKey[*corev1.ConfigMap], informer.WithStore(s))
+			i := informer.NewScopedStored(s)
 			for scope, server := range servers {
 				require.NoError(t, informer.AddScope(i, scope, clientOf(t, server).CoreV1().ConfigMaps("n")))
 			}
@@ -224,21 +224,13 @@ func TestReflectorAloneResumes(t *testing.T) {
 	})
 }
 
-func TestInformerTakesAStoreOfItsTypeAlone(t *testing.T) {
-	s := open(t, fresh(t))
-	i := informer.New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, informer.WithStore(s))
-	failure, ok := i.Run(t.Context()).(*informer.BackingError)
-	require.True(t, ok)
-	assert.Equal(t, informer.BackingError{Informer: "*v1.ConfigMap", Have: "*persist.Store[*github.com/kubereflector/kubereflector/store/storetest.Object]", Want: "*v1.ConfigMap"}, *failure)
-}
-
 func TestStoreServesOneInformerAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		p := begin(t, fresh(t), server)
 		p.stop = run(t, p.informer)
 		synctest.Wait()
-		other := informer.New(clientOf(t, server).CoreV1().ConfigMaps("n"), informer.WithStore(p.store))
+		other := informer.NewStored(clientOf(t, server).CoreV1().ConfigMaps("n"), p.store)
 		require.ErrorIs(t, other.Run(t.Context()), ErrRunning)
 		p.stop()
 	})

@@ -73,7 +73,7 @@ func follow(path string) error {
 	fmt.Println("opened in", time.Since(begin))
 	unfollow := s.Cache().Follow(notes{})
 	defer unfollow()
-	i := informer.New(client.CoreV1().ConfigMaps(os.Getenv(namespaceEnv)), informer.WithStore(s))
+	i := informer.NewStored(client.CoreV1().ConfigMaps(os.Getenv(namespaceEnv)), s)
 	initial := 0
 	i.Handle(informer.HandlerFuncs[*configMap]{
 		OnAdd: func(c *configMap, first bool) {
