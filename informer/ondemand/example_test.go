@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/ondemand"
 	"github.com/kubereflector/kubereflector/reflector"
@@ -88,13 +89,13 @@ func ExampleNewOwned() {
 	}
 	defer secrets.Close()
 
-	var group informer.Group
-	group.Add(metas)
-	group.Add(owned)
+	both := manager.New(nil)
+	both.Add(metas)
+	both.Add(owned)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- group.Run(ctx) }()
-	if err := group.WaitForSync(ctx); err != nil {
+	go func() { ended <- both.Run(ctx) }()
+	if err := both.WaitForSync(ctx); err != nil {
 		panic(err)
 	}
 	for _, name := range []string{"own", "tls"} {
