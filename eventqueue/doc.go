@@ -154,6 +154,14 @@
 // calls the function of [WithObserver] for each queue that it hands out. Use it for metrics and
 // traces.
 //
+// # Code
+//
+// Read one event in this order: follower.Commit in follower.go makes it and puts it into a buffer;
+// enqueueLocked in enqueue.go merges it with the waiting events of its key, by the table in
+// merge.go, and order.go gives the key its turn; takeLocked in take.go hands the queue out;
+// process.go runs the handler; settle in settle.go takes the queue back. The state of a key is in
+// keystate.go.
+//
 // # Errors
 //
 // A closed collection returns [ErrClosed]. A write to a collection that follows another cache fails
