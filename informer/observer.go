@@ -41,27 +41,24 @@ type Handling struct {
 // is reported as an [*eventqueue.PanicError].
 var ErrPanicked = errors.New("handler panicked")
 
-// WithObserver sets an observer for the calls of handlers. For an informer, it applies to all
-// subscribers without an observer of their own. The default is none and costs nothing. nil also
-// means none, but a nil pointer in the interface does not. For the reflector see
-// [reflector.WithObserver]. If the option is given more than once, as for metrics and traces, all
-// observers are called.
+// WithObserver adds an observer for the calls of handlers. For an informer, it applies to all
+// subscribers without this option. If the option is given more than once, as for metrics and traces,
+// all observers are called. The default is none and costs nothing. nil adds none, but a nil pointer
+// in the interface does not count as nil. For the reflector see [reflector.WithObserver].
 func WithObserver(observer Observer) CommonOption {
 	return commonOptionFunc(func(o *common) {
 		if !o.observed {
-			o.observer, o.observed = nil, true
+			o.observers, o.observed = nil, true
 		}
-		o.observer = withObserver(o.observer, observer)
+		if observer != nil {
+			o.observers = append(o.observers, observer)
+		}
 	})
 }
 
 // observeQueues adds the observers that also observe the subscriber's queues.
 func (s *Subscription[T]) observeQueues() {
-	all, several := s.observer.(observers)
-	if !several {
-		all = observers{s.observer}
-	}
-	for _, one := range all {
+	for _, one := range s.observers {
 		observer, ok := one.(QueueObserver)
 		if !ok {
 			continue
@@ -83,7 +80,7 @@ func resourceVersionOf(object any) string {
 
 // observed calls the handler between the calls of the observer.
 func (s *Subscription[T]) observed(ctx context.Context, event eventqueue.Event[T]) (err error) {
-	ctx, done := s.observer.Handling(ctx, Handling{
+	ctx, done := s.observers.Handling(ctx, Handling{
 		Informer: s.of.name, Subscription: s.name,
 		Key: event.Key, Type: event.Type, Origin: event.Origin, ResourceVersion: resourceVersionOf(event.Object),
 	})

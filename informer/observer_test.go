@@ -134,7 +134,7 @@ func TestSeveralObserversAreAllTold(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(onNode("a", "n")))
 		first, second, own := &audience{name: "first"}, &audience{name: "second"}, &audience{name: "own"}
-		i := newServed(t, server, WithObserver(first), WithObserver(inattentive{}), WithObserver(second))
+		i := newServed(t, server, WithObserver(first), WithObserver(nil), WithObserver(inattentive{}), WithObserver(second))
 		handler := HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
 			assert.Contains(t, []any{"second", "own"}, ctx.Value(contextKey{}))
 			return nil

@@ -9,17 +9,6 @@ import (
 // and the handler gets the context of the last one.
 type observers []Observer
 
-// withObserver returns an observer that calls both; one of them may be nil.
-func withObserver(first, second Observer) Observer {
-	if first == nil || second == nil {
-		return second // a nil second observer removes the first
-	}
-	if several, ok := first.(observers); ok {
-		return append(slices.Clip(several), second)
-	}
-	return observers{first, second}
-}
-
 // Handling implements [Observer]. It calls the done functions in the opposite order.
 func (o observers) Handling(ctx context.Context, call Handling) (context.Context, func(error)) {
 	var last func(error) // most calls have one at most

@@ -37,8 +37,8 @@ type common struct {
 	name         string
 	logger       *zap.Logger // its lines name the informer
 	errorHandler func(context.Context, error)
-	observer     Observer // nil for none
-	observed     bool     // true if observer was set by an option here, and not inherited
+	observers    observers
+	observed     bool // true if an option here sets observers, which are then not inherited
 }
 
 // tell calls the error handler. A panic of the error handler must neither affect the event nor end

@@ -118,7 +118,7 @@ func (s *Subscription[T]) handle(ctx context.Context, event eventqueue.Event[T])
 	if s.of.guard != nil {
 		defer s.given(&event)()
 	}
-	if s.observer != nil {
+	if len(s.observers) > 0 {
 		return s.observed(ctx, event)
 	}
 	return s.handler.Handle(ctx, event)
