@@ -47,12 +47,16 @@ type Call struct {
 	Waited time.Duration
 }
 
-// WithObserver sets an observer of triggers and calls. The default is nil: none, at no cost. A nil
-// pointer in the interface is not none. For the handlers through which a reconciler gets events see
-// [informer.WithObserver]. If the option is given more than once, as for metrics and traces, all
-// observers are called.
+// WithObserver adds an observer of triggers and calls. If the option is given more than once, as for
+// metrics and traces, all observers are called. The default is none and costs nothing. nil adds
+// none, but a nil pointer in the interface does not count as nil. For the handlers through which a
+// reconciler gets events see [informer.WithObserver].
 func WithObserver(observer Observer) Option {
-	return optionFunc(func(o *options) { o.observer = withObserver(o.observer, observer) })
+	return optionFunc(func(o *options) {
+		if observer != nil {
+			o.observers = append(o.observers, observer)
+		}
+	})
 }
 
 // cause is the observer's data of a trigger.
@@ -72,18 +76,18 @@ func withCause[S any](ctx context.Context, event eventqueue.Event[S], tell func(
 
 // tellTriggered calls the observer, if there is one, for a trigger.
 func (r *run) tellTriggered(t trigger) {
-	if r.observer == nil || t.cause == nil {
+	if t.cause == nil {
 		return
 	}
 	event := t.cause.event
 	event.Reconciler, event.Key = r.name, t.key
-	r.observer.Triggered(t.cause.ctx, event)
+	r.observers.Triggered(t.cause.ctx, event)
 }
 
 // observed calls the reconcile function between the calls of the observer.
 func (r *run) observed(ctx context.Context, queue *eventqueue.Queue[store.Key]) (result Result, err error) {
 	key := queue.Key()
-	ctx, done := r.observer.Reconciling(ctx, Call{Reconciler: r.name, Key: key, Attempt: queue.Attempt(), Waited: queue.Waited()})
+	ctx, done := r.observers.Reconciling(ctx, Call{Reconciler: r.name, Key: key, Attempt: queue.Attempt(), Waited: queue.Waited()})
 	if done == nil {
 		return r.reconcile(ctx, key)
 	}

@@ -9,17 +9,6 @@ import (
 // and the reconcile function gets the context of the last one.
 type observers []Observer
 
-// withObserver returns an observer that calls both; one of them may be nil.
-func withObserver(first, second Observer) Observer {
-	if first == nil || second == nil {
-		return second // a nil second observer removes the first
-	}
-	if several, ok := first.(observers); ok {
-		return append(slices.Clip(several), second)
-	}
-	return observers{first, second}
-}
-
 // Triggered implements [Observer].
 func (o observers) Triggered(ctx context.Context, trigger Trigger) {
 	for _, one := range o {

@@ -24,7 +24,7 @@ type options struct {
 	byPriority            bool          // live events go first
 	ignoreOwn             bool
 	resync                time.Duration // of the primary informer; 0 or less for none
-	observer              Observer      // nil for none
+	observers             observers
 }
 
 type optionFunc func(*options)

@@ -158,7 +158,7 @@ func (r *run) call(c *call, queue *eventqueue.Queue[store.Key]) (Result, error) 
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, ErrTimeout)
 		defer cancel()
 	}
-	if r.observer != nil {
+	if len(r.observers) > 0 {
 		return r.observed(ctx, queue)
 	}
 	return r.reconcile(ctx, c.key)

@@ -161,7 +161,7 @@ func (w *watching[S]) subscribe(o *options, name string, tell func(trigger)) sub
 }
 
 func (w *watching[S]) handler(o *options, tell func(trigger)) informer.HandlerFunc[S] {
-	if o.observer == nil {
+	if len(o.observers) == 0 {
 		return func(_ context.Context, event eventqueue.Event[S]) error { return w.handle(event, tell) }
 	}
 	return func(ctx context.Context, event eventqueue.Event[S]) error {

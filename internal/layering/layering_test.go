@@ -114,6 +114,18 @@ func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
 	}
 }
 
+// TestReconcilersUseOurQueues: the work queue of a reconciler is an event-queue collection. Only
+// client-go itself uses its work queue.
+func TestReconcilersUseOurQueues(t *testing.T) {
+	command := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}}: {{.Imports}}", module+"...")
+	out, err := command.Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), module+"controller/reconcile: ", "go list said nothing of use")
+	for line := range strings.Lines(string(out)) {
+		assert.NotContains(t, line, "k8s.io/client-go/util/workqueue")
+	}
+}
+
 func TestOnlyCompactStoresReachCompression(t *testing.T) {
 	const compression = "github.com/klauspost/compress/zstd"
 	assert.NotContains(t, dependencies(t, module+"store", module+"eventqueue", module+"informer", module+"controller"), compression)
