@@ -178,8 +178,8 @@ func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished 
 	if err == nil {
 		err = m.lead(leading)
 	}
-	if err != nil {
-		last = leading.Done()
+	if err != nil || ctx.Err() == nil {
+		last = leading.Done() // the manager ends by itself, because something failed
 	}
 	stop() // the led members may have ended by themselves
 	err = errors.Join(err, m.end(others, last, finished), serving.close())

@@ -268,6 +268,42 @@ func TestNestedManagerThatFailsEndsAll(t *testing.T) {
 	})
 }
 
+// TestManagerThatEndsByItselfEndsItsInformers: a failure of the server ends a manager like this.
+func TestManagerThatEndsByItselfEndsItsInformers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		secrets := newSecrets(t)
+		m := nest(secrets)
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(t.Context()) }()
+		synctest.Wait()
+		m.mu.Lock()
+		m.stop()
+		m.mu.Unlock()
+		require.NoError(t, <-ended)
+		assert.True(t, isClosed(secrets.Stopped()))
+	})
+}
+
+// program is a member that embeds a manager and has a Run of its own.
+type program struct {
+	*Manager
+	ran chan struct{}
+}
+
+func (p *program) Run(ctx context.Context) error {
+	close(p.ran)
+	return p.Manager.Run(ctx)
+}
+
+func TestRunOfATypeThatEmbedsAManagerIsCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &program{nest(newSecrets(t)), make(chan struct{})}
+		stop := start(t, nest(p))
+		<-p.ran
+		require.NoError(t, stop())
+	})
+}
+
 func TestNestedManagerThatIsStoppedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		secrets := newSecrets(t)

@@ -130,11 +130,8 @@ func (m *Manager) errors(r *run) []error {
 	return r.errs
 }
 
-// nesting is a *Manager, or a type that embeds one.
-type nesting interface {
-	runWithin(ctx context.Context, last <-chan struct{}, finished func()) error
-	has(informer.Member) bool
-}
+// nesting is a *Manager, or a type that embeds one and may have a Run of its own.
+type nesting interface{ has(informer.Member) bool }
 
 // lasting is an informer. Informers end last, since other members work with their caches.
 type lasting interface{ Stopped() <-chan struct{} }
@@ -145,7 +142,7 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 	}
 	of, running, work, finished := r.ctx, &r.running, p.member.Run, func() {}
 	switch member := p.member.(type) {
-	case nesting:
+	case *Manager:
 		r.running.Add(1)
 		finished = sync.OnceFunc(r.running.Done)
 		running = &r.lasting
