@@ -53,7 +53,9 @@
 //   - R9. An object that leaves an informer, because a scope was dropped or the object belongs to
 //     another shard, does not count as deleted: the reconciler is not called for it. If the primary
 //     informer has scopes or shards, the reconciler is not called for a key without an object
-//     either, unless that object was deleted while the informer held it.
+//     either, unless that object was deleted while the informer held it. Such a call is repeated
+//     after an error, and not for a RequeueAfter or a write that the caches do not show: return an
+//     error to be called again.
 //
 // None of this holds between two processes: see packages leader and shard. The caches of a process
 // that takes over are as fresh as its watches, and may not show the last writes of the other

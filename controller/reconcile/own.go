@@ -74,11 +74,11 @@ func (s *state) foreign(wrote []version) []trigger {
 	return during
 }
 
-// heardOf returns the written versions for which the sources will deliver events.
+// heardOf returns the written versions for which the sources deliver events.
 func (r *run) heardOf(writes []written) []version {
 	var all []version
 	for _, w := range writes {
-		if !w.deleted && slices.ContainsFunc(r.sources, func(source source) bool { return source.has(w) }) {
+		if !w.deleted && slices.ContainsFunc(r.sources, func(source source) bool { return source.has(w) && source.selects(w) }) {
 			all = append(all, w.version)
 		}
 	}

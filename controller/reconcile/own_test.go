@@ -7,10 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
@@ -124,6 +127,50 @@ func TestOwnWritesThatNobodyHearsOfAreForgotten(t *testing.T) {
 		require.NoError(t, stop())
 		r.trigger(trigger{key: key, of: version{uid: "u", resourceVersion: "99"}, gone: true})
 		assert.Empty(t, r.states, "the object is gone")
+	})
+}
+
+func TestOwnWritesOfADeletedKeyAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := newOptions([]Option{w.ofSecrets, IgnoreOwnWrites(), WithReadYourWritesTimeout(0)})
+		r := newRun(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+			shared := secret("shared", "nobody") // its events trigger no reconcile of the key
+			shared.UID, shared.ResourceVersion = "u", "1"
+			ExpectWrite(ctx, shared)
+			return Result{}, nil
+		}, o.sources)
+		stop := working(t, r)
+		for _, gone := range []bool{false, true} {
+			r.trigger(trigger{key: store.Key{Name: "a"}, primary: true, gone: gone})
+			synctest.Wait()
+		}
+		r.mu.Lock()
+		assert.Empty(t, r.states)
+		r.mu.Unlock()
+		require.NoError(t, stop())
+	})
+}
+
+func TestOwnWritesThatASelectorExcludesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		selected := informer.New(w.client.CoreV1().ConfigMaps(""),
+			informer.WithReflector(reflector.WithLabelSelector(labels.SelectorFromSet(labels.Set{"app": "db"}))))
+		o := newOptions([]Option{IgnoreOwnWrites(), WithReadYourWritesTimeout(0)})
+		r := newRun(t.Context(), &o, "test", func(ctx context.Context, _ store.Key) (Result, error) {
+			other := configMap("other")
+			other.UID, other.ResourceVersion = "u", "1"
+			ExpectWrite(ctx, other)
+			return Result{}, nil
+		}, []source{&watching[*corev1.ConfigMap]{informer: selected}})
+		stop := working(t, r)
+		r.trigger(trigger{key: store.Key{Name: "a"}})
+		synctest.Wait()
+		r.mu.Lock()
+		assert.Empty(t, r.states)
+		r.mu.Unlock()
+		require.NoError(t, stop())
 	})
 }
 

@@ -12,9 +12,14 @@ func (r *run) noteEnd(t trigger) {
 	if t.gone {
 		r.stateLocked(t.key).gone = true
 	} else if s := r.states[t.key]; s != nil {
-		s.gone = false
+		s.exists()
 		r.tidyLocked(t.key, s)
 	}
+}
+
+// exists records that the object of the key exists, here or elsewhere.
+func (s *state) exists() {
+	s.gone, s.ending = false, false
 }
 
 // part drops the state of an object that left. No call follows.
@@ -26,7 +31,7 @@ func (r *run) part(t trigger) {
 		return
 	}
 	if t.primary {
-		s.gone = false
+		s.exists()
 	}
 	s.shows(t)
 	r.tidyLocked(t.key, s)

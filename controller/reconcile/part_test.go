@@ -165,6 +165,39 @@ func TestDeletionInAShardIsReconciledUntilItSucceeds(t *testing.T) {
 	})
 }
 
+func TestCleanupOfAnObjectThatCameBackAndLeftIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.configMaps = informer.NewScoped(store.ObjectKey[*corev1.ConfigMap])
+		scope := store.Scope{Namespace: "ns"}
+		require.NoError(t, informer.AddScope(w.configMaps, scope, w.client.CoreV1().ConfigMaps("ns")))
+		var log callLog
+		cleanup := make(chan error)
+		r := New("parts", w.configMaps, func(_ context.Context, key store.Key, object *corev1.ConfigMap) (Result, error) {
+			log.add(key, object != nil)
+			if object == nil {
+				return Result{}, <-cleanup
+			}
+			return Result{}, nil
+		}, w.ofSecrets)
+		w.create(configMap("a"))
+		stop := w.run(r)
+		synctest.Wait()
+		w.delete(configMap("a"))
+		synctest.Wait()
+		assert.Equal(t, []string{"a false", "a true"}, log.take())
+
+		w.create(configMap("a"))
+		synctest.Wait()
+		require.NoError(t, w.configMaps.DropScope(scope))
+		synctest.Wait()
+		cleanup <- errors.New("no")
+		<-time.After(time.Hour)
+		assert.Empty(t, log.take(), "the object exists, and another process is responsible for it")
+		require.NoError(t, stop())
+	})
+}
+
 func (w *world) delete(object metav1.Object) {
 	w.t.Helper()
 	require.NoError(w.t, w.server.Delete(object))

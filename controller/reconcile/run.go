@@ -34,8 +34,9 @@ type run struct {
 // Guarded by run.mu.
 type state struct {
 	hold *hold // nil if the caches show the writes of the key
-	// gone is true if the key's object was deleted, and no call has begun for that.
-	gone bool
+	// gone is true if the key's object was deleted, and no call has begun for that. ending is true
+	// if the running call has begun for that.
+	gone, ending bool
 
 	running bool      // a call is running, if own writes are ignored
 	own     []version // writes of calls without an event yet, if own writes are ignored
@@ -114,7 +115,7 @@ func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (e
 	if r.abandons(key) {
 		return nil
 	}
-	held, ended := r.begin(key)
+	held := r.begin(key)
 	if held != nil {
 		if r.filled.Err() != nil {
 			queue.Fail(errUnseen) // the error of Run names the key
@@ -126,28 +127,27 @@ func (r *run) handle(ctx context.Context, queue *eventqueue.Queue[store.Key]) (e
 	c := &call{Context: ctx, run: r, key: key}
 	var result Result
 	err = eventqueue.ErrAbandoned // if the function panics or calls runtime.Goexit
-	defer func() { r.settle(c, ended, result, err) }()
+	defer func() { r.settle(c, result, err) }()
 	result, err = r.call(c, queue)
 	return err
 }
 
-// begin begins a call for a key, unless the key is held. It reports whether the key's object was
-// deleted since the last call.
-func (r *run) begin(key store.Key) (held *hold, ended bool) {
+// begin begins a call for a key, unless the key is held.
+func (r *run) begin(key store.Key) (held *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.states[key]
 	switch {
 	case s == nil && !r.ignoreOwn:
-		return nil, false
+		return nil
 	case s == nil:
 		s = r.stateLocked(key)
 	case s.hold != nil:
-		return s.hold, false
+		return s.hold
 	}
-	ended, s.gone, s.running = s.gone, false, r.ignoreOwn
+	s.ending, s.gone, s.running = s.gone, false, r.ignoreOwn
 	r.tidyLocked(key, s)
-	return nil, ended
+	return nil
 }
 
 // call calls the reconcile function.
@@ -166,9 +166,9 @@ func (r *run) call(c *call, queue *eventqueue.Queue[store.Key]) (Result, error) 
 
 // settle records the result of a call, and schedules the next one. The controller takes the key back
 // after that. No lock is held while functions of the user are called.
-func (r *run) settle(c *call, ended bool, result Result, err error) {
+func (r *run) settle(c *call, result Result, err error) {
 	writes, repeat := c.written(), !eventqueue.IsPermanent(err)
-	for _, t := range r.note(c.key, writes, r.unseen(c.key, writes), repeat, ended && err != nil && repeat) {
+	for _, t := range r.note(c.key, writes, r.unseen(c.key, writes), err != nil, repeat) {
 		r.tellTriggered(t)
 		eventqueue.AddAfter(r.keys, c.key, 0, t.live)
 	}
@@ -177,26 +177,29 @@ func (r *run) settle(c *call, ended bool, result Result, err error) {
 	}
 }
 
-// note records the end of a call and the writes that the caches do not show yet. If repeat is true,
-// the key is reconciled again when they do not show them in time. If gone is true, the key is
-// reconciled again although its object was deleted. note returns the events of other writers during
-// the call.
-func (r *run) note(key store.Key, writes []written, unseen []wait, repeat, gone bool) (during []trigger) {
-	if len(unseen) == 0 && !gone && !r.ignoreOwn {
-		return nil
-	}
+// note records the end of a call and the writes that the caches do not show yet. If repeat is true, a
+// failed key is reconciled again, and a key whose writes the caches do not show in time. note returns
+// the events of other writers during the call.
+func (r *run) note(key store.Key, writes []written, unseen []wait, failed, repeat bool) (during []trigger) {
 	var heard []version
 	if r.ignoreOwn {
 		heard = r.heardOf(writes)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.stateLocked(key)
-	s.running = false
-	s.gone = s.gone || gone
-	if r.ignoreOwn {
-		during = s.foreign(heard)
+	s := r.states[key]
+	if s == nil && len(unseen) == 0 && !r.ignoreOwn {
+		return nil
 	}
+	s = r.stateLocked(key)
+	s.running = false
+	if r.ignoreOwn {
+		if during = s.foreign(heard); s.ending {
+			s.own = nil // else states of deleted keys would stay
+		}
+	}
+	s.gone = s.gone || s.ending && failed && repeat
+	s.ending = false
 	r.holdLocked(key, s, unseen, repeat)
 	r.tidyLocked(key, s)
 	return during
@@ -227,7 +230,7 @@ func (r *run) stateLocked(key store.Key) *state {
 
 // tidyLocked deletes the state of a key if there is nothing to remember.
 func (r *run) tidyLocked(key store.Key, s *state) {
-	if s.hold == nil && !s.gone && !s.running && len(s.own) == 0 {
+	if s.hold == nil && !s.gone && !s.ending && !s.running && len(s.own) == 0 {
 		delete(r.states, key)
 	}
 }

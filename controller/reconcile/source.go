@@ -28,6 +28,8 @@ type source interface {
 	held(key store.Key) string
 	// has reports whether a written object belongs to the source.
 	has(w written) bool
+	// selects reports whether the source may deliver events of a written object that it has.
+	selects(w written) bool
 	// covers reports whether an object that is missing in the source's cache does not exist;
 	// otherwise another process may be responsible for it. lacks reports whether the cache has no
 	// object.

@@ -25,6 +25,8 @@ func (w *watching[S]) has(of written) bool {
 	return true
 }
 
+func (w *watching[S]) selects(of written) bool { return w.informer.Selects(of.object) }
+
 func (w *watching[S]) visible(of store.Key, what written) wait {
 	if !w.has(what) {
 		return nil
