@@ -29,8 +29,8 @@ type kinds struct {
 	readers    *readers
 }
 
-// informer is a cache.Options.NewInformer. Kinds that the library cannot serve are served as by
-// [NewInformer].
+// informer is a cache.Options.NewInformer. If the library cannot serve a kind, informer falls back
+// to [NewInformer].
 func (k *kinds) informer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	t, err := k.target(lw, example, resync)
 	if reference, ok := k.reference(t.kind, example); ok {

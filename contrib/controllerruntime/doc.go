@@ -46,10 +46,10 @@
 //   - cr-R3: A List returns only owned objects, in a state that handlers got or are about to get.
 //     Its labels must imply those of the owned objects; otherwise it returns [ErrNotOwned].
 //
-// Handlers, sources and predicates get the owned objects whole. Of others they get an object of the
-// kind that has only metadata: read the whole object by Get, and never write such an object back. A
-// transform also runs for these objects, and for requested ones. Field indexes have only the owned
-// objects. PartialObjectMetadata of the kind has an informer of its own, as usual.
+// Handlers, sources and predicates get owned objects whole. They get any other object with only its
+// metadata: read the whole object by Get, and never write the partial object back. The transform
+// runs for partial and for requested objects, too. Field indexes have only the owned objects.
+// PartialObjectMetadata of the kind has an informer of its own, as usual.
 // docs/from-controller-runtime.md says what is not supported.
 //
 // # Reads
@@ -64,8 +64,8 @@
 // Each cache of [NewCache] adds metrics of its kinds to controller-runtime's registry, which a
 // manager serves. Their labels are group, version, kind, and form: typed, unstructured, metadata or
 // reference. Caches and namespaces of a kind share a series: sizes are sums, lags are the longest. A
-// series exists as long as an informer of the kind runs. Of a kind by reference, requested objects
-// count only in bytes, and only if MaxBytes is set.
+// series exists as long as an informer of the kind runs. If a kind is cached by reference,
+// requested objects count only in kubereflector_kind_bytes, and only if MaxBytes is set.
 //
 //	kubereflector_kind_objects              objects in the caches
 //	kubereflector_kind_bytes                estimated memory of the objects, as if objects shared nothing

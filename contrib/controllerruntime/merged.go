@@ -54,7 +54,7 @@ func (m *merged) Run(ctx context.Context) error {
 // State returns the state of the watch of the metadata.
 func (m *merged) State() reflector.State { return m.parts[0].Informer().State() }
 
-// Changed is that of the watch of the metadata.
+// Changed returns the Changed channel of the metadata watch.
 func (m *merged) Changed(seen reflector.State) <-chan struct{} {
 	return m.parts[0].Informer().Changed(seen)
 }

@@ -23,8 +23,8 @@ type Options struct {
 }
 
 // Reference says how a cache holds the objects of one kind by reference. The cache watches the
-// objects that Owned selects, and holds them whole. Of all others it watches and holds only the
-// metadata, and Get requests an object at its first use.
+// metadata of all objects, and holds the objects whole that Owned selects. Get requests any other
+// object at its first use.
 //
 //	controllerruntime.Options{ByReference: map[client.Object]controllerruntime.Reference{
 //		&corev1.Secret{}: {Owned: labels.SelectorFromSet(labels.Set{"app": "shop"})},
@@ -34,12 +34,12 @@ type Reference struct {
 	Owned labels.Selector
 
 	// MaxObjects is how many requested objects the cache keeps, the most recently used ones. The
-	// default is ondemand.DefaultMaxObjects. With a negative number it keeps none. If the cache has
-	// namespaces for the kind, the limits apply to each of them.
+	// default, for 0, is 1,000 (ondemand.DefaultMaxObjects). With a negative number it keeps none.
+	// If the cache has namespaces for the kind, the limits apply to each of them.
 	MaxObjects int
 
-	// MaxBytes is how much memory the requested objects take, as memsize.Of estimates it. The
-	// default is no limit.
+	// MaxBytes is the most memory of the requested objects, in bytes, as memsize.Of estimates it. 0
+	// or less means no limit. A larger object is not kept.
 	MaxBytes int64
 }
 
@@ -48,13 +48,16 @@ var (
 	// labels of [Reference].Owned to the List, list metadata, or list with the API reader.
 	ErrNotOwned = errors.New("cache holds only the metadata of these objects: list with the labels of the owned objects, list metadata, or use an API reader")
 
-	// ErrReference means that [Options].ByReference cannot apply to a kind or to a cache.
+	// ErrReference means that a kind cannot be cached by reference. NewCache returns it for options
+	// that exclude each other. The first read or GetInformer returns it for a kind that the library
+	// cannot decode, or without bookmarks.
 	ErrReference = errors.New("cannot cache by reference")
 )
 
 // NewCache returns a cache of controller-runtime whose informers are those of this library. Pass it
-// as ctrl.Options.NewCache or cluster.Options.NewCache. It accepts the options of cache.New. An
-// error is one of cache.New, or of the config.
+// as ctrl.Options.NewCache or cluster.Options.NewCache. It accepts the options of cache.New. It
+// returns the errors of cache.New, or the error of an HTTP client for the config. Each call makes a
+// separate cache.
 //
 // If the options have a NewInformer, the cache uses that function and nothing of this package.
 func NewCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {

@@ -30,9 +30,9 @@
 //     still run. Then the informers end, also those of a manager that is a member, and then the
 //     server. The order is the same when a member fails.
 //   - N4. Run returns after all members have ended. Its error holds the error of each member, with
-//     the member's name. If a member was told to end, its remaining keys are logged at Warn and are
-//     not an error, so a program that got a signal ends with nil. Run may be called again if the
-//     members may run again.
+//     the member's name. If the manager stopped a member, its remaining keys are logged at Warn and
+//     are not an error, so a program that got a signal ends with nil. Run may be called again if
+//     the members may run again.
 //   - N5. /healthz fails if a member has ended by itself, does not answer, or says that it is dead.
 //     It also fails if a call of a function given to [Reconcile] has taken longer than
 //     [WithStuckAfter] allows. It does not fail because another system is down, such as the API

@@ -18,7 +18,7 @@ var (
 	// ErrRunning means that Run was called while it is already running.
 	ErrRunning = errors.New("manager is running already")
 
-	// ErrEnded means that a member has ended without being told to.
+	// ErrEnded means that a member ended although the manager did not stop it.
 	ErrEnded = errors.New("member has ended by itself")
 
 	// ErrStuck means that a member does not answer, or that a call of a reconcile function
@@ -135,16 +135,18 @@ func (m *Manager) Leading() bool {
 // others are synced and this process has the lease.
 //
 // At the end the led members finish first, then the others, then the informers, and then the
-// server. So members can finish while the informers still fill their caches, and no other member
-// may wait for an informer to end. If a member is a Manager, its informers end with the informers of
+// server. So members can finish while the informers still fill their caches. No other member may
+// wait for an informer to end. If a member is a Manager, its informers end with the informers of
 // the outer manager, unless one of its members fails.
 //
 // Run returns the error of each member as a [*MemberError], and the errors of the election and the
-// server. If a member was told to end, Run logs its [*eventqueue.DrainError] instead.
+// server. If the manager stopped a member, Run logs its [*eventqueue.DrainError] instead.
 // [Membership.Err] returns the error of a member that was stopped; Run does not. Run returns
-// [ErrRunning] if it is already running. It fails before any led member runs if a reconciler
-// watches an informer that does not start within a second and is not a member, also not of a nested
-// manager. The error names the informer. Run may be called again if the members' Run may.
+// [ErrRunning] if it is already running.
+//
+// Run fails before it starts led members if a reconciler watches an informer that does not run
+// within a second. Members, and members of nested managers, are exempt. The error names the
+// informer. Run may be called again if the members' Run may.
 func (m *Manager) Run(ctx context.Context) error {
 	return m.runWithin(ctx, ctx.Done(), func() {})
 }

@@ -1,8 +1,8 @@
 // Package reconcile calls a function for the keys of objects that changed, or whose related objects
-// changed. The function reads the current state from the caches of informers, and writes what is not
-// as it should be. A [Reconciler] is a [controller.Controller] whose feed are informers, and whose
-// event-queue collection holds keys: the order, delays, back-off and drain of the calls are those of
-// package eventqueue.
+// changed. The function reads the current state from the caches of informers, and writes the
+// differences. A [Reconciler] runs a [controller.Controller]: informers feed it, and its
+// event-queue collection holds keys. Package eventqueue defines the order, delays, back-off and
+// drain of the calls.
 //
 // # Usage
 //
@@ -10,7 +10,7 @@
 //	deployments := informer.New(clientset.AppsV1().Deployments(""))
 //	r := reconcile.New("foos", foos,
 //		func(ctx context.Context, key store.Key, foo *Foo) (reconcile.Result, error) {
-//			... // foo is nil if it is gone; read caches, write what is not as it should be
+//			... // foo is nil if it is gone; read caches, write the differences
 //			reconcile.ExpectWrite(ctx, deployment)
 //			return reconcile.Result{}, nil
 //		},

@@ -16,8 +16,8 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// A reconciler that gives each ConfigMap a Secret of its name. It looks at what is, and
-// not at what happened: whoever deletes the Secret brings it back.
+// This reconciler gives each ConfigMap a Secret with the same name. It reads only the current
+// state. If a Secret is deleted, it creates the Secret again.
 func ExampleNew() {
 	server, err := reflectortest.NewServer() // in place of a cluster
 	if err != nil {
@@ -50,7 +50,7 @@ func ExampleNew() {
 		}}
 		secret, err := clientset.CoreV1().Secrets(key.Namespace).Create(ctx, secret, metav1.CreateOptions{})
 		if err != nil {
-			return reconcile.Result{}, err // the key comes again
+			return reconcile.Result{}, err // the key is retried
 		}
 		reconcile.ExpectWrite(ctx, secret) // the next call sees it
 		created <- secret

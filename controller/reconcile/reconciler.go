@@ -13,13 +13,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// Func brings the world into the state that the object of a key describes, or cleans up if the
-// object does not exist any more: object is nil then, or the zero value of T. The object comes from
-// the cache of the primary informer and is read-only. The function reads other objects from caches,
-// too. One worker at a time calls it for a key. It is called again and again, so it must find out
-// the remaining work, and write nothing if there is none.
+// Func makes the cluster match the object of a key. If the object is gone, object is nil, or the
+// zero value of T, and Func cleans up. The object comes from the cache of the primary informer: do
+// not change it. One worker at a time calls Func for a key. Func is called again for the same
+// state, so it must write nothing if no work is left.
 //
-// After an error it is called again with back-off, unless the error is one of [eventqueue.Permanent].
+// After an error Func is called again with back-off, unless the error is one of
+// [eventqueue.Permanent].
 type Func[T any] func(ctx context.Context, key store.Key, object T) (Result, error)
 
 // function is a [Func] that gets the object by itself.
@@ -40,7 +40,8 @@ var (
 	// ErrRunning means that Run was called while it is already running.
 	ErrRunning = errors.New("reconciler is running already")
 
-	// ErrIncomplete means that a reconciler was made without an informer or a function.
+	// ErrIncomplete means that a reconciler, or one of its [Watch] options, has no informer,
+	// function or mapping. Run and Ready return it.
 	ErrIncomplete = errors.New("reconciler needs a primary informer, a reconcile function and, for each Watch, an informer and a mapping")
 )
 
@@ -73,7 +74,7 @@ var _ informer.Member = (*Reconciler[any])(nil)
 // for logs and metrics. [Watch] adds informers of other objects.
 //
 // The reconciler does not run its informers: run them beside it, as package manager does.
-// Run logs a warning that names the informers that do not run 10 seconds after its start.
+// Ten seconds after its start, Run logs a warning with the names of the informers that do not run.
 func New[T any](name string, primary *informer.Informer[T], reconcile Func[T], opts ...Option) *Reconciler[T] {
 	o := newOptions(opts)
 	r := &Reconciler[T]{
@@ -163,7 +164,7 @@ func (r *Reconciler[T]) warn(ctx context.Context) {
 }
 
 // Synced returns a channel that is closed when the first call may begin: all informers have filled
-// their caches, and the key of every object in them is queued.
+// their caches, and the keys of their objects, or the keys that [Watch] maps them to, are queued.
 func (r *Reconciler[T]) Synced() <-chan struct{} { return r.synced }
 
 // WaitForSync waits for [Reconciler.Synced]. If ctx ends before, it returns the error of
@@ -203,7 +204,8 @@ func (r *Reconciler[T]) Ready() error {
 	}
 }
 
-// Stats returns the state of the queue of keys. Its counters begin at zero in each Run.
+// Stats returns the state of the queue of keys. Its counters begin at zero in each Run. Before the
+// first Run they are zero.
 func (r *Reconciler[T]) Stats() eventqueue.Stats {
 	r.mu.Lock()
 	queue := r.queue
@@ -238,14 +240,15 @@ func (r *Reconciler[T]) end() {
 // Run waits until the informers are synced. It reconciles the key of every object that they hold,
 // and then the keys of changed objects, until ctx ends. It then continues with the queued keys, for
 // the time of [WithDrainTimeout], and returns when the last call has returned. If an informer ends,
-// Run gives up the keys that wait for a cache: let the informers end after the reconciler, as a
-// group does. If the cause of ctx's end is [controller.ErrHalt], Run begins no further call, and the contexts
-// of running calls end at once: see also [controller.WithHalt].
+// Run gives up the keys that wait for a cache: let the informers end after the reconciler, as
+// package manager does. If the cause of ctx's end is [controller.ErrHalt], Run begins no further
+// call, and the contexts of running calls end at once: see also [controller.WithHalt].
 //
 // It returns nil if no work is left. It returns an [*eventqueue.DrainError] that names the keys
 // that had failed, waited for the caches or were not reached. It returns [ErrRunning] if it is
-// already running. It may be called again and then begins anew. Keys that wait for the caches still
-// wait then.
+// already running. It returns [ErrIncomplete], or the error of [Where] for a wrong type. If ctx
+// ends before the informers are synced, it returns nil. It may be called again and then begins
+// anew. Keys that wait for the caches still wait then.
 func (r *Reconciler[T]) Run(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err

@@ -30,12 +30,12 @@ type Telescope struct {
 	Status            TelescopeStatus `json:"status,omitzero"`
 }
 
-// TelescopeSpec is what somebody wants.
+// TelescopeSpec is the wanted state.
 type TelescopeSpec struct {
 	Target string `json:"target"`
 }
 
-// TelescopeStatus is what is the case.
+// TelescopeStatus is the observed state.
 type TelescopeStatus struct {
 	Pointing string `json:"pointing,omitempty"`
 }

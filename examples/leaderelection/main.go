@@ -77,7 +77,7 @@ func start(ctx context.Context, c cluster.Cluster, name string, work chan<- stri
 	// Shorter than the defaults: the first one waits for a lease duration.
 	elector := leader.New(lock, reconciler, leader.WithTimes(3*time.Second, time.Second, 200*time.Millisecond))
 
-	// The informer runs in both, so that the cache of whoever comes next is warm.
+	// The informer runs in both, so that the cache of the next leader is warm.
 	informing, stopInformer := context.WithCancel(ctx)
 	electing, stopElecting := context.WithCancel(ctx)
 	informed, elected := make(chan error, 1), make(chan error, 1)

@@ -1,6 +1,6 @@
 // Program nodes lets a reflector fill a store with the nodes of a cluster, and prints
-// what the store holds whenever that changes. Reading it asks nobody: the nodes are in
-// the program's own memory. It is example 3 of examples/README.md.
+// what the store holds whenever that changes. Reads are local: the nodes are in the
+// program's own memory. It is example 3 of examples/README.md.
 package main
 
 import (

@@ -1,6 +1,7 @@
-// Program scopes has one informer of two clusters: all namespaces of west, and of east
-// those that somebody asks for while it runs. There is one cache, one handler, and a
-// watch for each; what leaves is a deletion. It is example 14 of examples/README.md.
+// Program scopes has one informer of two clusters: all namespaces of west, and the
+// namespaces of east that are requested at run time. There is one cache, one handler, and
+// a watch for each scope. An object that leaves is a deletion. It is example 14 of
+// examples/README.md.
 package main
 
 import (

@@ -115,9 +115,9 @@ func side(ctx context.Context, clientset kubernetes.Interface) error {
 
 // after is the last step: nothing of client-go's caches is left.
 func after(ctx context.Context, clientset kubernetes.Interface) error {
-	group := manager.New(nil)
+	m := manager.New(nil)
 	pods := informer.New(clientset.CoreV1().Pods(""))
-	group.Add(pods)
+	m.Add(pods)
 	pods.Handle(informer.HandlerFuncs[*corev1.Pod]{
 		OnAdd: func(pod *corev1.Pod, initial bool) {
 			fmt.Println("added", pod.Name)
@@ -127,11 +127,11 @@ func after(ctx context.Context, clientset kubernetes.Interface) error {
 		},
 	})
 	go func() {
-		if err := group.Run(ctx); err != nil {
+		if err := m.Run(ctx); err != nil {
 			log.Print(err)
 		}
 	}()
-	if err := group.WaitForSync(ctx); err != nil {
+	if err := m.WaitForSync(ctx); err != nil {
 		return err
 	}
 	running := 0
@@ -142,7 +142,7 @@ func after(ctx context.Context, clientset kubernetes.Interface) error {
 	return nil
 }
 
-// otherWay takes an informer that belongs to somebody else.
+// otherWay takes an informer that has another owner.
 func otherWay(ctx context.Context, shared cache.SharedIndexInformer) error {
 	pods := clientgo.FromSharedInformer(shared, store.ObjectKey[*corev1.Pod])
 	go pods.Run(ctx)

@@ -9,7 +9,7 @@ import (
 )
 
 // Cache is a cache to wait for: a [store.Cache], or the [store.View] of one, such as the view of an
-// informer.
+// informer. Its methods are the ones of [store.View].
 type Cache[T any] interface {
 	Get(key store.Key) (T, bool)
 	KeyOf(object T) (store.Key, error)
@@ -33,9 +33,9 @@ var (
 // meanwhile. It fails with [store.ErrOutOfScope] if a partition is dropped that it waits for.
 //
 // Version returns nil if the cache has reached the version, even if ctx has ended. It returns an
-// [*Error] when ctx ends, when a Replace lowers the resource version, or when a version is no
-// number. A rejected object holds back the version: give ctx a deadline, and the error names the
-// object.
+// [*Error] when ctx ends, when a Replace lowers the resource version, when resourceVersion is
+// empty, or when one of the versions is no number. errors.Is finds the cause of ctx. A rejected
+// object holds back the version: give ctx a deadline, and the error names the object.
 func Version[T any](ctx context.Context, cache Cache[T], resourceVersion string) error {
 	w := newWaiter(cache, store.Key{}, store.Version{ResourceVersion: resourceVersion})
 	return w.wait(ctx, w.reachedByAll)
@@ -87,8 +87,8 @@ func Deletion[T any](ctx context.Context, cache Cache[T], object T) error {
 // isOther reports whether two UIDs are known and differ.
 func isOther(a, b types.UID) bool { return a != "" && b != "" && a != b }
 
-// Shown reports whether [ObjectIn] would return nil at once. It takes no lock for long, so that a
-// follower may call it.
+// Shown checks once, without waiting, whether [ObjectIn] would return nil. A follower, a KeyFunc or
+// an index function may call it. It returns an [*Error] where ObjectIn fails at once.
 func Shown[T any](cache Cache[T], cluster string, object T) (bool, error) {
 	w, err := waiterFor(cache, cluster, object)
 	if err != nil {

@@ -7,14 +7,14 @@
 //	}
 //	// pods shows this state of the pod, or a later one.
 //
-// [Version] waits for a resource version, [Object] and [Deletion] wait for a write, and [Shown]
-// only asks. To wait for any change of an object, use [store.View.WatchKey].
+// [Version] waits for a resource version, [Object] and [Deletion] wait for a write. [Shown] checks
+// without waiting. To wait for any change of an object, use [store.View.WatchKey].
 //
 // # Guarantees
 //
-//   - await-A1: Waiting for a resource version ends when every change up to it is visible,
-//     deletions included. Partitions that are added meanwhile count, too. Waiting never ends
-//     before, so give the context a deadline.
+//   - await-A1: [Version] returns nil only when every change up to the version is visible,
+//     deletions and added partitions included. A version may never come, so give the context a
+//     deadline.
 //
 // # Concurrency
 //
@@ -24,6 +24,6 @@
 //
 // # Errors
 //
-// A wait that ends too early returns an [*Error]. It names the version that the cache has reached,
-// and the rejected objects that hold the version back.
+// A wait that fails returns an [*Error]. It names the version that the cache has reached, and the
+// rejected objects that hold the version back.
 package await

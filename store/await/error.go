@@ -7,7 +7,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Error says why waiting for a resource version ended too early.
+// Error says why a wait failed.
 type Error struct {
 	// Wanted is the resource version that the caller waited for; empty if the object has none.
 	Wanted string
