@@ -29,7 +29,7 @@ func NewShards(member *shard.Member) *Shards {
 		held:    desc("shards_held", "Shards whose work goes on in this process."),
 		ending:  desc("shards_ending", "Shards whose work was told to end, and goes on."),
 		overdue: desc("shards_overdue", "Shards whose work did not end in time."),
-		free:    desc("shards_free", "Shards that nobody holds."),
+		free:    desc("shards_free", "Shards that no member holds."),
 		members: desc("shard_members", "Members that there are, this one included."),
 		renewed: desc("shard_lease_age_seconds", "Time since the last renewal of the member's lease was begun that succeeded."),
 	}

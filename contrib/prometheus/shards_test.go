@@ -40,7 +40,7 @@ kubereflector_shards{group="sites"} 3
 # HELP kubereflector_shards_held Shards whose work goes on in this process.
 # TYPE kubereflector_shards_held gauge
 kubereflector_shards_held{group="sites"} 3
-# HELP kubereflector_shards_free Shards that nobody holds.
+# HELP kubereflector_shards_free Shards that no member holds.
 # TYPE kubereflector_shards_free gauge
 kubereflector_shards_free{group="sites"} 0
 # HELP kubereflector_shard_members Members that there are, this one included.

@@ -146,7 +146,7 @@ func (r *Reconciler[T]) Informers() []informer.Member {
 // some wait for a CustomResourceDefinition first.
 const startLimit = 10 * time.Second
 
-const notRunning = "reconciler watches informers that do not run: add them to the group that runs the reconciler, or call their Run"
+const notRunning = "reconciler watches informers that do not run: add them to the manager that runs the reconciler, or call their Run"
 
 // warn logs the informers that do not run. Without them the reconciler sees no change.
 func (r *Reconciler[T]) warn(ctx context.Context) {

@@ -109,8 +109,8 @@ func (s *sample) ensure(ctx context.Context, foo *Foo) (deployment *appsv1.Deplo
 	case !ok:
 		deployment, err = resource.Create(ctx, want, metav1.CreateOptions{})
 	case !metav1.IsControlledBy(deployment, foo):
-		s.recorder.Eventf(foo.reference(), corev1.EventTypeWarning, "Taken", "Deployment %s belongs to somebody else", want.Name)
-		return nil, fmt.Errorf("deployment %s belongs to somebody else", want.Name)
+		s.recorder.Eventf(foo.reference(), corev1.EventTypeWarning, "Taken", "Deployment %s has another owner", want.Name)
+		return nil, fmt.Errorf("deployment %s has another owner", want.Name)
 	case *deployment.Spec.Replicas == *want.Spec.Replicas && deployment.Spec.Template.Spec.Containers[0].Image == image:
 		return deployment, nil
 	default:

@@ -133,7 +133,7 @@ func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 		return err
 	}
 	if !metav1.IsControlledBy(deployment, foo) {
-		return fmt.Errorf("deployment %s belongs to somebody else", deployment.Name)
+		return fmt.Errorf("deployment %s has another owner", deployment.Name)
 	}
 	if *foo.Spec.Replicas != *deployment.Spec.Replicas {
 		changed := deployment.DeepCopy()
