@@ -20,20 +20,21 @@
 //
 // # Guarantees
 //
-//   - C1. At most one worker at a time calls the handler for one object. The handler gets every
-//     event of the object since its last success on it. Package eventqueue says what else holds of
-//     the events.
-//   - C2. If the handler returns an error or panics, the events are retried after a back-off,
-//     together with newer ones. The back-off grows with each failure of the object. Other objects
-//     are not delayed. runtime.Goexit, as in FailNow of a test, counts as a panic.
-//   - C3. An event that fails with an error made by [eventqueue.Permanent] is reported and not
-//     retried.
-//   - C4. Live events of an object go before initial additions and resyncs, except for one object
-//     in eight: see [eventqueue.WithPriority]. The events of one object keep their order.
-//   - C5. When ctx ends, the feed stops first. The handler then processes the queue until only
-//     events in back-off are left, or the drain timeout ends. Run returns after the last call has
-//     returned, and its error names the remaining events.
-//   - C6. Run may be called again: no unhandled event is lost in between.
+//   - controller-C1: At most one worker at a time calls the handler for one object. The handler
+//     gets every event of the object since its last success on it. Package eventqueue says what
+//     else holds of the events.
+//   - controller-C2: If the handler returns an error or panics, the events are retried after a
+//     back-off, together with newer ones. The back-off grows with each failure of the object. Other
+//     objects are not delayed. runtime.Goexit, as in FailNow of a test, counts as a panic.
+//   - controller-C3: An event that fails with an error made by [eventqueue.Permanent] is reported
+//     and not retried.
+//   - controller-C4: Live events of an object go before initial additions and resyncs, except for
+//     one object in eight: see [eventqueue.WithPriority]. The events of one object keep their
+//     order.
+//   - controller-C5: When ctx ends, the feed stops first. The handler then processes the queue
+//     until only events in back-off are left, or the drain timeout ends. Run returns after the last
+//     call has returned, and its error names the remaining events.
+//   - controller-C6: Run may be called again: no unhandled event is lost in between.
 //
 // # Concurrency
 //

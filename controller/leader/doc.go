@@ -16,23 +16,24 @@
 //
 // # Guarantees
 //
-//   - L1. The led member runs only while the process holds the lease, and not twice in one process.
-//   - L2. When ctx ends, the led member ends first, in its own time, while the leader renews the
-//     lease. Then the leader releases the lease. A candidate takes it at its next attempt, which is
-//     at most 2.2 times RetryPeriod later.
-//   - L3. When the leader cannot renew the lease, it cancels the context of its work with
-//     the cause controller.ErrHalt. It does so RetryPeriod + RenewDeadline after it sent the
-//     last successful renewal: with the default times, three seconds before the lease
-//     expires. This also holds during the shutdown of L2. The work must return within the
-//     remaining time. A reconciler or a controller does if its function honours its context.
-//   - L4. The process does not release a lease that it has lost. It becomes a candidate again, and
-//     runs the led member again when it gets the lease.
-//   - L5. A lease that was deleted, or written by another process or by hand, never makes two
-//     leaders. The leader ends its term as in L3 when it sees that the lease is gone, names another
-//     holder or has another term. It sees that at its next renewal, so after RetryPeriod and one
-//     request. A leader that is cut off ends by L3. A candidate leads no earlier than a lease
-//     duration after it saw the change: it creates a missing lease without a holder, and waits for
-//     it as for a lease of an unknown holder.
+//   - leader-L1: The led member runs only while the process holds the lease, and not twice in one
+//     process.
+//   - leader-L2: When ctx ends, the led member ends first, in its own time, while the leader renews
+//     the lease. Then the leader releases the lease. A candidate takes it at its next attempt,
+//     which is at most 2.2 times RetryPeriod later.
+//   - leader-L3: When the leader cannot renew the lease, it cancels the context of its work with
+//     the cause controller.ErrHalt. It does so RetryPeriod + RenewDeadline after it sent the last
+//     successful renewal: with the default times, three seconds before the lease expires. This also
+//     holds during the shutdown of leader-L2. The work must return within the remaining time. A
+//     reconciler or a controller does if its function honours its context.
+//   - leader-L4: The process does not release a lease that it has lost. It becomes a candidate
+//     again, and runs the led member again when it gets the lease.
+//   - leader-L5: A lease that was deleted, or written by another process or by hand, never makes
+//     two leaders. The leader ends its term as in leader-L3 when it sees that the lease is gone,
+//     names another holder or has another term. It sees that at its next renewal, so after
+//     RetryPeriod and one request. A leader that is cut off ends by leader-L3. A candidate leads no
+//     earlier than a lease duration after it saw the change: it creates a missing lease without a
+//     holder, and waits for it as for a lease of an unknown holder.
 //
 // A candidate cannot detect two manual edits. It treats a one-second lease without a holder as
 // released, and an exact copy of a lease that it saw as that lease.

@@ -22,30 +22,31 @@
 //
 // # Guarantees
 //
-//   - N1. All requests for an informer of the same type and [Source] return the same informer.
-//   - N2. With an election, led members run only in the leading process. The other processes keep
-//     their caches warm, and are ready. A process becomes a candidate only after its caches are
-//     synced. A process that takes over does not read its caches again.
-//   - N3. When ctx ends, led members finish first, then the other members, while the informers
-//     still run. Then the informers end, also those of a manager that is a member, and then the
-//     server. The order is the same when a member fails.
-//   - N4. Run returns after all members have ended. Its error holds the error of each member, with
-//     the member's name. If the manager stopped a member, its remaining keys are logged at Warn and
-//     are not an error, so a program that got a signal ends with nil. Run may be called again if
-//     the members may run again.
-//   - N5. /healthz fails if a member has ended by itself, does not answer, or says that it is dead.
-//     It also fails if a call of a function given to [Reconcile] has taken longer than
+//   - manager-N1: All requests for an informer of the same type and [Source] return the same
+//     informer.
+//   - manager-N2: With an election, led members run only in the leading process. The other
+//     processes keep their caches warm, and are ready. A process becomes a candidate only after its
+//     caches are synced. A process that takes over does not read its caches again.
+//   - manager-N3: When ctx ends, led members finish first, then the other members, while the
+//     informers still run. Then the informers end, also those of a manager that is a member, and
+//     then the server. The order is the same when a member fails.
+//   - manager-N4: Run returns after all members have ended. Its error holds the error of each
+//     member, with the member's name. If the manager stopped a member, its remaining keys are
+//     logged at Warn and are not an error, so a program that got a signal ends with nil. Run may be
+//     called again if the members may run again.
+//   - manager-N5: /healthz fails if a member has ended by itself, does not answer, or says that it
+//     is dead. It also fails if a call of a function given to [Reconcile] has taken longer than
 //     [WithStuckAfter] allows. It does not fail because another system is down, such as the API
 //     server: a restart of the process would not help.
-//   - N6. /readyz fails while the manager does not run or is ending, and while a member that this
-//     process should run is not ready. Both pages name each member and its problem.
-//   - N7. The first SIGTERM or SIGINT ends the context of [Signals], with the signal's name in the
-//     cause. The second one ends the process.
-//   - N8. Every line that a reconciler logs, or its function by [reconcile.Logger], has the
+//   - manager-N6: /readyz fails while the manager does not run or is ending, and while a member
+//     that this process should run is not ready. Both pages name each member and its problem.
+//   - manager-N7: The first SIGTERM or SIGINT ends the context of [Signals], with the signal's name
+//     in the cause. The second one ends the process.
+//   - manager-N8: Every line that a reconciler logs, or its function by [reconcile.Logger], has the
 //     reconciler's name and the key. If an event fails in a mapping or a predicate, the key is the
 //     key of the event's object.
-//   - N9. Run fails, and names the informer, if a reconciler that was added before watches an
-//     informer that is not a member and does not run. A reconciler logs a warning if an informer
+//   - manager-N9: Run fails, and names the informer, if a reconciler that was added before watches
+//     an informer that is not a member and does not run. A reconciler logs a warning if an informer
 //     does not run 10 seconds after the reconciler's start.
 //
 // # Concurrency

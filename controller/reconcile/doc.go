@@ -27,35 +27,36 @@
 //
 // # Guarantees
 //
-//   - R1. One worker at a time reconciles a key. If the key gets an event during a call, it is
-//     reconciled once more.
-//   - R2. The reconciler makes no call before all informers have filled their caches. It then
-//     reconciles the key of every object in the primary cache, and every key that [Watch] maps to.
-//     It misses no change after that, except for changes that a predicate rejects and own writes
-//     that [IgnoreOwnWrites] ignores. One call may cover many changes.
-//   - R3. If the function returns an error, panics or calls runtime.Goexit, the key is retried
-//     after a back-off, which grows with each failure. An error of [eventqueue.Permanent] is not
-//     retried. Other keys are not delayed.
-//   - R4. If a call has reported a write with [ExpectWrite] or [ExpectDelete], the reconciler does
-//     not reconcile the key on a cache without that write. It waits for the cache at most as long
-//     as [WithReadYourWritesTimeout] says, and then reconciles the key again. This also holds for
-//     the next Run of the same reconciler.
-//   - R5. Keys with live events, and keys that a [Result] asked for, go before keys with only initial
-//     additions or resyncs, except for one key in eight. A failed key keeps its place among them.
-//   - R6. When ctx ends, the reconciler still reconciles queued keys for the time of
+//   - reconcile-R1: One worker at a time reconciles a key. If the key gets an event during a call,
+//     it is reconciled once more.
+//   - reconcile-R2: The reconciler makes no call before all informers have filled their caches. It
+//     then reconciles the key of every object in the primary cache, and every key that [Watch] maps
+//     to. It misses no change after that, except for changes that a predicate rejects and own
+//     writes that [IgnoreOwnWrites] ignores. One call may cover many changes.
+//   - reconcile-R3: If the function returns an error, panics or calls runtime.Goexit, the key is
+//     retried after a back-off, which grows with each failure. An error of [eventqueue.Permanent]
+//     is not retried. Other keys are not delayed.
+//   - reconcile-R4: If a call has reported a write with [ExpectWrite] or [ExpectDelete], the
+//     reconciler does not reconcile the key on a cache without that write. It waits for the cache
+//     at most as long as [WithReadYourWritesTimeout] says, and then reconciles the key again. This
+//     also holds for the next Run of the same reconciler.
+//   - reconcile-R5: Keys with live events, and keys that a [Result] asked for, go before keys with
+//     only initial additions or resyncs, except for one key in eight. A failed key keeps its place
+//     among them.
+//   - reconcile-R6: When ctx ends, the reconciler still reconciles queued keys for the time of
 //     [WithDrainTimeout]. This includes keys that wait for a cache, as long as the informers fill
 //     their caches. Run returns after the last call has returned, and its error names the remaining
 //     keys. After [controller.ErrHalt], Run skips this drain.
-//   - R7. Run may be called again: it reconciles every key anew.
-//   - R8. A panic in a mapping or a predicate is reported once, with the key of the event's object,
-//     and drops only that event. The report goes to the logger and error handler of the reconciler, or
-//     to those of the informer if the reconciler has none.
-//   - R9. An object that leaves an informer, because a scope was dropped or the object belongs to
-//     another shard, does not count as deleted: the reconciler is not called for it. If the primary
-//     informer has scopes or shards, the reconciler is not called for a key without an object
-//     either, unless that object was deleted while the informer held it. Such a call is repeated
-//     after an error, and not for a RequeueAfter or a write that the caches do not show: return an
-//     error to be called again.
+//   - reconcile-R7: Run may be called again: it reconciles every key anew.
+//   - reconcile-R8: A panic in a mapping or a predicate is reported once, with the key of the
+//     event's object, and drops only that event. The report goes to the logger and error handler of
+//     the reconciler, or to those of the informer if the reconciler has none.
+//   - reconcile-R9: An object that leaves an informer, because a scope was dropped or the object
+//     belongs to another shard, does not count as deleted: the reconciler is not called for it. If
+//     the primary informer has scopes or shards, the reconciler is not called for a key without an
+//     object either, unless that object was deleted while the informer held it. Such a call is
+//     repeated after an error, and not for a RequeueAfter or a write that the caches do not show:
+//     return an error to be called again.
 //
 // None of this holds between two processes: see packages leader and shard. The caches of a process
 // that takes over are as fresh as its watches, and may not show the last writes of the other

@@ -14,14 +14,14 @@
 //
 // # Guarantees
 //
-//   - V1. Eventf never waits for the server.
-//   - V2. The recorder keeps up to a thousand Events from before Run, and writes them when Run
-//     begins. While Run runs, client-go drops Events beyond a backlog of a thousand.
-//   - V3. Events of one object with the same type, reason and action become one Event, with a count
-//     and one of the notes, whatever else has changed about the object.
-//   - V4. When ctx ends, the recorder writes the remaining Events, as far as the server accepts
-//     them within [WithDrainTimeout]. It does not retry an Event that the server refuses then. Run
-//     returns after the last request has ended.
+//   - recorder-V1: Eventf never waits for the server.
+//   - recorder-V2: The recorder keeps up to a thousand Events from before Run, and writes them when
+//     Run begins. While Run runs, client-go drops Events beyond a backlog of a thousand.
+//   - recorder-V3: Events of one object with the same type, reason and action become one Event,
+//     with a count and one of the notes, whatever else has changed about the object.
+//   - recorder-V4: When ctx ends, the recorder writes the remaining Events, as far as the server
+//     accepts them within [WithDrainTimeout]. It does not retry an Event that the server refuses
+//     then. Run returns after the last request has ended.
 //
 // # Concurrency
 //

@@ -38,28 +38,28 @@
 //
 // # Guarantees
 //
-//   - P1. One member works on a shard at a time: its [Hold] has returned before the next member
-//     begins. The conditions are below.
-//   - P2. A member that cannot renew its lease tells its work to end at once, by
+//   - shard-P1: One member works on a shard at a time: its [Hold] has returned before the next
+//     member begins. The conditions are below.
+//   - shard-P2: A member that cannot renew its lease tells its work to end at once, by
 //     controller.WithHalt. It does so when the deadline has passed since it sent its last
 //     successful renewal, before any other member may take its shards. A lost lease never becomes
 //     valid again, even if a late renewal reaches the server. When all its work has ended, the
 //     member joins under a new name.
-//   - P3. A member gives a shard back for another member after its Hold has returned. If the Hold
-//     does not return in time, the member reports it in the log, in [Member.State] and in
+//   - shard-P3: A member gives a shard back for another member after its Hold has returned. If the
+//     Hold does not return in time, the member reports it in the log, in [Member.State] and in
 //     [Member.Ready]. It tells the Hold to end at once, and keeps the shard until the Hold returns.
-//   - P4. When members no longer come or go, members hold all shards, and the shares of two members
-//     differ by one at most. No shard moves then.
-//   - P5. When a member comes, shards move only to that member. When a member goes, only its shards
-//     move.
-//   - P6. When ctx ends, the member announces it, and then gives back each shard as soon as the
-//     work of that shard has ended. Another member takes the shard at once. If a process is killed,
-//     others take its shards one lease duration after the last renewal that they saw.
-//   - P7. Members with different numbers of shards never work at the same time. The members that
-//     joined first work. The others wait, and are ready.
-//   - P8. Run returns after all its goroutines, and may be called again.
+//   - shard-P4: When members no longer come or go, members hold all shards, and the shares of two
+//     members differ by one at most. No shard moves then.
+//   - shard-P5: When a member comes, shards move only to that member. When a member goes, only its
+//     shards move.
+//   - shard-P6: When ctx ends, the member announces it, and then gives back each shard as soon as
+//     the work of that shard has ended. Another member takes the shard at once. If a process is
+//     killed, others take its shards one lease duration after the last renewal that they saw.
+//   - shard-P7: Members with different numbers of shards never work at the same time. The members
+//     that joined first work. The others wait, and are ready.
+//   - shard-P8: Run returns after all its goroutines, and may be called again.
 //
-// P1 holds under these conditions:
+// shard-P1 holds under these conditions:
 //
 //   - The work ends, when told to end at once, in the time between deadline and lease duration:
 //     five seconds by default. A reconciler or a controller does so if its function honours its

@@ -32,19 +32,19 @@
 //
 // # Guarantees
 //
-//   - W1. A write without a change sends no request: the package first compares the held object
-//     with the wanted one.
-//   - W2. A patch applies to one state of one object. The server refuses it with a conflict if the
-//     object was written since, or if another object has its name. So no write of another client is
-//     lost, lists included. Reconcile the key again after a conflict.
-//   - W3. Each write is reported to the reconciler, as by reconcile.ExpectWrite and
-//     reconcile.ExpectDelete: the next call for the key sees it. The methods of a Resource report by themselves, except for
-//     its Delete, which does not know the object.
-//   - W4. [Finalize] returns an object as alive only after the server has stored the finalizer. It
-//     removes the finalizer only after the cleanup has succeeded. A cleanup that succeeded may be
-//     called again, since the process can end in between.
-//   - W5. [Own] and [Adopt] take no object away from another controller.
-//   - W6. [Delete] deletes only the held object, and no other object with its name.
+//   - write-W1: A write without a change sends no request: the package first compares the held
+//     object with the wanted one.
+//   - write-W2: A patch applies to one state of one object. The server refuses it with a conflict
+//     if the object was written since, or if another object has its name. So no write of another
+//     client is lost, lists included. Reconcile the key again after a conflict.
+//   - write-W3: Each write is reported to the reconciler, as by reconcile.ExpectWrite and
+//     reconcile.ExpectDelete: the next call for the key sees it. The methods of a Resource report
+//     by themselves, except for its Delete, which does not know the object.
+//   - write-W4: [Finalize] returns an object as alive only after the server has stored the
+//     finalizer. It removes the finalizer only after the cleanup has succeeded. A cleanup that
+//     succeeded may be called again, since the process can end in between.
+//   - write-W5: [Own] and [Adopt] take no object away from another controller.
+//   - write-W6: [Delete] deletes only the held object, and no other object with its name.
 //
 // # Concurrency
 //

@@ -36,17 +36,18 @@
 //
 // A SharedIndexInformer gives these guarantees in addition to those of package informer:
 //
-//   - C1. A handler gets every change that the cache shows after the handler was added, as in
-//     client-go. The changes of one object keep their order. [WithHandlers] can trade this for
+//   - clientgo-C1: A handler gets every change that the cache shows after the handler was added, as
+//     in client-go. The changes of one object keep their order. [WithHandlers] can trade this for
 //     bounded memory.
-//   - C2. A deletion whose last state is not known is a cache.DeletedFinalStateUnknown, by value,
-//     with an object in it.
-//   - C3. HasSynced of the informer means that the first list has filled the cache. HasSynced of a
-//     registration means that its handler got every object of that list, or every object that the
-//     cache held when the handler was added. A panic of the handler does not delay it.
-//   - C4. After RemoveEventHandler no call begins, except for an event that is being handed over at
-//     that moment. cache.ShutDownEventHandler returns when the last call has ended.
-//   - C5. Run returns after the last call of a handler.
+//   - clientgo-C2: A deletion whose last state is not known is a cache.DeletedFinalStateUnknown, by
+//     value, with an object in it.
+//   - clientgo-C3: HasSynced of the informer means that the first list has filled the cache.
+//     HasSynced of a registration means that its handler got every object of that list, or every
+//     object that the cache held when the handler was added. A panic of the handler does not delay
+//     it.
+//   - clientgo-C4: After RemoveEventHandler no call begins, except for an event that is being
+//     handed over at that moment. cache.ShutDownEventHandler returns when the last call has ended.
+//   - clientgo-C5: Run returns after the last call of a handler.
 //
 // # What is different
 //

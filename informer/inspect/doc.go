@@ -31,19 +31,20 @@
 //
 // # Guarantees
 //
-//   - N1. Secrets stay secret: the page masks every value under data and stringData of a Secret.
-//     This holds for Kubernetes' type, a type of your own, metadata and unstructured objects, and
-//     wherever in T the Secret is. The page also masks the values of a Secret's annotations, except
-//     for a few that name other objects, and any text of an object that quotes a Secret.
-//     [WithMasked] adds fields. Errors are shown unmasked, as they are logged: your handlers should
-//     not return errors that quote secrets. A reflector quotes the first bytes of an answer that it
-//     cannot read.
-//   - N2. The cost for an informer is one entry for each change, with key and version, in a ring of
-//     fixed size, which keeps no object alive: see [WithHistory]. All other work happens only while
-//     a reader has a page open. The page computes the overview at most once in [WithInterval] for
-//     all readers, and pages of objects for each request.
-//   - N3. The page shows the same numbers that the program sees: it keeps no counters of its own.
-//   - N4. The page serves every file that it needs and loads nothing from elsewhere. Its
+//   - inspect-N1: Secrets stay secret: the page masks every value under data and stringData of a
+//     Secret. This holds for Kubernetes' type, a type of your own, metadata and unstructured
+//     objects, and wherever in T the Secret is. The page also masks the values of a Secret's
+//     annotations, except for a few that name other objects, and any text of an object that quotes
+//     a Secret. [WithMasked] adds fields. Errors are shown unmasked, as they are logged: your
+//     handlers should not return errors that quote secrets. A reflector quotes the first bytes of
+//     an answer that it cannot read.
+//   - inspect-N2: The cost for an informer is one entry for each change, with key and version, in a
+//     ring of fixed size, which keeps no object alive: see [WithHistory]. All other work happens
+//     only while a reader has a page open. The page computes the overview at most once in
+//     [WithInterval] for all readers, and pages of objects for each request.
+//   - inspect-N3: The page shows the same numbers that the program sees: it keeps no counters of
+//     its own.
+//   - inspect-N4: The page serves every file that it needs and loads nothing from elsewhere. Its
 //     Content-Security-Policy enforces that.
 //
 // # Concurrency

@@ -20,23 +20,24 @@
 //
 // # Guarantees
 //
-//   - D1. An object that [Objects.Get] returns is at least as new as the metadata in the cache at
-//     the time of the call. It is the object that has the name now: if an object was re-created,
-//     Get fetches it again.
-//   - D2. If the metadata or the server does not have an object, Get returns a [*NotFoundError] and
-//     does not keep that answer. A deletion in the metadata drops the whole object at once. A
-//     change of the metadata drops an object that is now outdated. A list also drops objects that
-//     are newer than the list, because they may belong to a history that the server has lost.
-//   - D3. Callers that want the same object at the same time share one request. When the context of
-//     one caller ends, the others continue. When all callers have left, the request ends. If the
-//     request answers that the object does not exist, a caller that joined the request after its
-//     start asks once more.
-//   - D4. [Objects] keeps at most [WithMaxObjects] objects and [WithMaxBytes] bytes. It evicts the
-//     least recently used objects first.
-//   - D5. A kept object costs no request as long as its metadata does not change.
-//   - D6. With [NewOwned], objects of the second cache cost no request. Reads of an object never go
-//     back, also while one of the two watches is behind and while an object begins or ceases to
-//     belong to the second cache.
+//   - ondemand-D1: An object that [Objects.Get] returns is at least as new as the metadata in the
+//     cache at the time of the call. It is the object that has the name now: if an object was
+//     re-created, Get fetches it again.
+//   - ondemand-D2: If the metadata or the server does not have an object, Get returns a
+//     [*NotFoundError] and does not keep that answer. A deletion in the metadata drops the whole
+//     object at once. A change of the metadata drops an object that is now outdated. A list also
+//     drops objects that are newer than the list, because they may belong to a history that the
+//     server has lost.
+//   - ondemand-D3: Callers that want the same object at the same time share one request. When the
+//     context of one caller ends, the others continue. When all callers have left, the request
+//     ends. If the request answers that the object does not exist, a caller that joined the request
+//     after its start asks once more.
+//   - ondemand-D4: [Objects] keeps at most [WithMaxObjects] objects and [WithMaxBytes] bytes. It
+//     evicts the least recently used objects first.
+//   - ondemand-D5: A kept object costs no request as long as its metadata does not change.
+//   - ondemand-D6: With [NewOwned], objects of the second cache cost no request. Reads of an object
+//     never go back, also while one of the two watches is behind and while an object begins or
+//     ceases to belong to the second cache.
 //
 // # Concurrency
 //

@@ -14,9 +14,9 @@ import (
 //	secrets, err := ondemand.NewOwned(clientset.CoreV1().Secrets, metas.Cache(), mine.Cache())
 //
 // Get answers from that cache first, and fetches only the other objects. Two watches fill the two
-// caches, so one may be behind the other: see guarantee D6, which holds for reads through Objects.
-// Neither cache may have scopes, because Objects compares their resource versions. If owned is nil,
-// NewOwned does the same as [New].
+// caches, so one may be behind the other: see guarantee ondemand-D6, which holds for reads
+// through Objects. Neither cache may have scopes, because Objects compares their resource versions.
+// If owned is nil, NewOwned does the same as [New].
 func NewOwned[T Object, C Client[T], M Object](clients func(namespace string) C, metadata *store.View[M], owned *store.View[T], opts ...Option) (*Objects[T], error) {
 	o, err := newObjects[T](clients, metadata, opts)
 	if err != nil {

@@ -9,18 +9,18 @@
 //
 // # Guarantees
 //
-//   - M1. The mapper sends a discovery request only when one of its methods needs the result. It
-//     does not repeat the request while the cached result is younger than its lifetime. The
-//     lifetime is ten minutes unless [WithTTL] sets another one. On disk this holds for all
+//   - mapper-M1: The mapper sends a discovery request only when one of its methods needs the
+//     result. It does not repeat the request while the cached result is younger than its lifetime.
+//     The lifetime is ten minutes unless [WithTTL] sets another one. On disk this holds for all
 //     processes that use the directory.
-//   - M2. If a cached result lacks a kind, the mapper requests discovery again before it reports
-//     the kind as missing. After that, it requests a missing kind again only after [Mapper.Reset].
-//     [client.For] resets the mapper while it waits for a kind.
-//   - M3. Each server has its own results: each host has its own directory.
-//   - M4. If the directory is not writable or contains damaged files, the mapper sends more
+//   - mapper-M2: If a cached result lacks a kind, the mapper requests discovery again before it
+//     reports the kind as missing. After that, it requests a missing kind again only after
+//     [Mapper.Reset]. [client.For] resets the mapper while it waits for a kind.
+//   - mapper-M3: Each server has its own results: each host has its own directory.
+//   - mapper-M4: If the directory is not writable or contains damaged files, the mapper sends more
 //     requests. It does not fail.
-//   - M5. A caller that waits for the server, or for another caller's request, returns when its
-//     context ends.
+//   - mapper-M5: A caller that waits for the server, or for another caller's request, returns when
+//     its context ends.
 //
 // # Concurrency
 //

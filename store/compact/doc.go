@@ -38,20 +38,21 @@
 //
 // # Guarantees
 //
-//   - C1. A [Store] is a [store.Store], with batches, and a [store.Reader]. Every guarantee of
-//     package store holds for it, apart from the limits on pointers below.
-//   - C2. Every stored object can be read. A write rejects an object that cannot be encoded, or
-//     whose JSON cannot be decoded again.
-//   - C3. The number of decoded objects in memory is bounded: see [WithRecent]. While an object is
-//     decoded, every read returns the same pointer, as store-S9 demands. Later reads return another
-//     pointer.
-//   - C4. The index functions run when an object is written, or comes in a list. A [Store] decodes
-//     nothing for them.
-//   - C5. An object stays readable with the dictionary that packed it, however many dictionaries
-//     the packer learned since. The packer has at most eight dictionaries in use at once, and packs
-//     without one at first.
-//   - C6. A [Store] packs a reflector's list object by object as it comes. So only the decoded
-//     objects of C3, and the objects that the reflector is decoding, are in memory unpacked.
+//   - compact-C1: A [Store] is a [store.Store], with batches, and a [store.Reader]. Every guarantee
+//     of package store holds for it, apart from the limits on pointers below.
+//   - compact-C2: Every stored object can be read. A write rejects an object that cannot be
+//     encoded, or whose JSON cannot be decoded again.
+//   - compact-C3: The number of decoded objects in memory is bounded: see [WithRecent]. While an
+//     object is decoded, every read returns the same pointer, as store-S9 demands. Later reads
+//     return another pointer.
+//   - compact-C4: The index functions run when an object is written, or comes in a list. A [Store]
+//     decodes nothing for them.
+//   - compact-C5: An object stays readable with the dictionary that packed it, however many
+//     dictionaries the packer learned since. The packer has at most eight dictionaries in use at
+//     once, and packs without one at first.
+//   - compact-C6: A [Store] packs a reflector's list object by object as it comes. So only the
+//     decoded objects of compact-C3, and the objects that the reflector is decoding, are in memory
+//     unpacked.
 //
 // # Learning
 //

@@ -17,15 +17,15 @@
 //
 // # Guarantees
 //
-//   - G1. A guard keeps the JSON of each object that the cache holds, from its commit on. It
+//   - guard-G1: A guard keeps the JSON of each object that the cache holds, from its commit on. It
 //     compares the object with this JSON when a later commit replaces or deletes the object, and at
 //     both ends of each use that [Guard.Given] marks. It also compares in [Guard.Check] and at the
 //     end of the test. It reports every difference, once for each comparison that finds a new one.
-//   - G2. The guard finds a change between a Given and its end at that end, and names the
+//   - guard-G2: The guard finds a change between a Given and its end at that end, and names the
 //     subscriber. If several subscribers used the object meanwhile, it names them all. It watches
 //     an object that the cache no longer holds from Given to its end.
-//   - G3. A guard changes nothing: neither objects, nor the content of the cache, nor the events of
-//     subscribers.
+//   - guard-G3: A guard changes nothing: neither objects, nor the content of the cache, nor the
+//     events of subscribers.
 //
 // # Limits
 //

@@ -20,21 +20,22 @@
 //
 // # Guarantees
 //
-//   - Y1. A read returns the newer of the cached and the written object, by resource version. After
-//     [Overlay.Wrote] returns, and during the life of the write, no read returns an older object.
-//     This includes an object that is not in the cache yet.
-//   - Y2. An object that the cache has seen deleted does not come back. This holds for a write that
-//     is reported after its object was deleted, or after another object took its name.
-//   - Y3. The overlay forgets a write when its life is over. It forgets the write earlier when the
-//     cache holds its object at that version or later, or when the cache's resource version has
-//     reached it. It also does so when the object is deleted or re-created, or when the cache goes
-//     back to an older history.
-//   - Y4. An index read of an overlay returns the written objects that have the value. It leaves
-//     out cached objects whose newer state no longer has it.
-//   - Y5. Reads run in the order of keys. An iteration sees one state of the cache and the writes.
+//   - overlay-Y1: A read returns the newer of the cached and the written object, by resource
+//     version. After [Overlay.Wrote] returns, and during the life of the write, no read returns an
+//     older object. This includes an object that is not in the cache yet.
+//   - overlay-Y2: An object that the cache has seen deleted does not come back. This holds for a
+//     write that is reported after its object was deleted, or after another object took its name.
+//   - overlay-Y3: The overlay forgets a write when its life is over. It forgets the write earlier
+//     when the cache holds its object at that version or later, or when the cache's resource
+//     version has reached it. It also does so when the object is deleted or re-created, or when the
+//     cache goes back to an older history.
+//   - overlay-Y4: An index read of an overlay returns the written objects that have the value. It
+//     leaves out cached objects whose newer state no longer has it.
+//   - overlay-Y5: Reads run in the order of keys. An iteration sees one state of the cache and the
+//     writes.
 //
-// For Y2 the overlay uses the ObservedVersion of each [store.Commit]: the resource version up to
-// which the writer of the cache has seen every change. The overlay ignores a write up to that
+// For overlay-Y2 the overlay uses the ObservedVersion of each [store.Commit]: the resource version
+// up to which the writer of the cache has seen every change. The overlay ignores a write up to that
 // version, whether its object is in the cache, was deleted, or never got there. It tracks this
 // version for each partition of a cache; the version of a shard counts for the objects of that
 // shard only. A rejected object holds back the cache's own version, but not this one (store-S5).

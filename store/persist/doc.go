@@ -37,31 +37,31 @@
 //
 // # Guarantees
 //
-//   - P1. The file always holds a state that the store had, with the resource versions of that
-//     state, whenever the process ends. Each transaction writes all changes of whole commits, and
-//     the versions after them. P8 is the only exception.
-//   - P2. Open returns the objects as they were written. Everything in the file has a checksum, and
-//     Open verifies it before the store serves an object.
-//   - P3. When a process is killed, the file lacks only the latest changes. While Run runs, these
-//     are the changes of the last Delay, and of the time that two transactions take. They are never
-//     more than MaxUnwritten bytes and one commit, because writers wait. That bound does not hold
-//     while writes of the file fail (P5), or for direct writes to [Store.Cache]. The watch that
-//     begins at the version of the file replays them.
-//   - P4. Open returns an error for a damaged file, and for a file with other content, and does not
-//     change the file.
-//   - P5. A failure to write the file stops nothing. The store works from memory, and the error
-//     hook and [State].Lasting report the failure. Run writes the missing changes as soon as it
-//     can; without Run, Flush or Close does. The store cannot write a file that was deleted or
+//   - persist-P1: The file always holds a state that the store had, with the resource versions of
+//     that state, whenever the process ends. Each transaction writes all changes of whole commits,
+//     and the versions after them. persist-P8 is the only exception.
+//   - persist-P2: Open returns the objects as they were written. Everything in the file has a
+//     checksum, and Open verifies it before the store serves an object.
+//   - persist-P3: When a process is killed, the file lacks only the latest changes. While Run runs,
+//     these are the changes of the last Delay, and of the time that two transactions take. They are
+//     never more than MaxUnwritten bytes and one commit, because writers wait. That bound does not
+//     hold while writes of the file fail (persist-P5), or for direct writes to [Store.Cache]. The
+//     watch that begins at the version of the file replays them.
+//   - persist-P4: Open returns an error for a damaged file, and for a file with other content, and
+//     does not change the file.
+//   - persist-P5: A failure to write the file stops nothing. The store works from memory, and the
+//     error hook and [State].Lasting report the failure. Run writes the missing changes as soon as
+//     it can; without Run, Flush or Close does. The store cannot write a file that was deleted or
 //     replaced: the next transaction finds out ([ErrReplaced]).
-//   - P6. The store writes no Secret to a file unless AllowSecrets says so.
-//   - P7. Only Run works in the background.
-//   - P8. An object that cannot be encoded does not stop the others: the error handler and
+//   - persist-P6: The store writes no Secret to a file unless AllowSecrets says so.
+//   - persist-P7: Only Run works in the background.
+//   - persist-P8: An object that cannot be encoded does not stop the others: the error handler and
 //     [State].Lacking report it. The file has the last state that could be encoded, or none. Until
 //     that changes, the file has no version for the object's scope, so that the next process lists
 //     the scope and finds the differences. The store tries again when the object changes, in Flush
 //     and Close, and when Run ends.
 //
-// After a power failure, P1 holds as far as the disk honours fsync.
+// After a power failure, persist-P1 holds as far as the disk honours fsync.
 //
 // The store reads the file through a mapping. If the disk fails during Open, Open returns
 // [ErrDamaged]. If the disk fails later, while a transaction looks for free space, the operating

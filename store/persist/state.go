@@ -23,8 +23,8 @@ type State struct {
 	Err     error
 
 	// Lacking is the number of objects whose current state is not in the file, because the codec
-	// could not encode it: see P8. LackingKeys are the first ten of their keys, in order; they are
-	// read-only. The file has all other objects.
+	// could not encode it: see persist-P8. LackingKeys are the first ten of their keys, in
+	// order; they are read-only. The file has all other objects.
 	Lacking     int
 	LackingKeys []store.Key
 
