@@ -22,8 +22,8 @@ type check struct {
 }
 
 // Alive returns nil, or a [*MemberError] for each member that has ended by itself, does not answer,
-// or reports that it is dead: see [Living]. /healthz returns this result: a restart of the process
-// may help.
+// or reports that it is dead: see [LivenessChecker]. /healthz returns this result: a restart
+// of the process may help.
 func (m *Manager) Alive() error { return joined(m.alive(context.Background())) }
 
 // Ready returns nil, or a [*MemberError] for each member that is not ready. /readyz returns this

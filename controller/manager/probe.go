@@ -8,8 +8,9 @@ import (
 	"github.com/kubereflector/kubereflector/informer"
 )
 
-// Living is a member that reports whether it is alive. Without it, a member that answers is alive.
-type Living interface {
+// LivenessChecker is a member that reports whether it is alive. Any other member is alive if it
+// answers.
+type LivenessChecker interface {
 	// Alive returns nil, or the reason to restart the process. It must return soon.
 	Alive() error
 }
@@ -56,8 +57,8 @@ func (p *Membership) ask(ctx context.Context, member informer.Member, limit time
 }
 
 func (p *Membership) answer(asked *probe, member informer.Member) {
-	if living, ok := member.(Living); ok {
-		asked.alive = living.Alive()
+	if checker, ok := member.(LivenessChecker); ok {
+		asked.alive = checker.Alive()
 	}
 	asked.ready = member.Ready()
 	p.of.mu.Lock()

@@ -29,9 +29,9 @@ type reconciling[T any] struct {
 	calls *stopwatch
 }
 
-var _ Living = (*reconciling[any])(nil)
+var _ LivenessChecker = (*reconciling[any])(nil)
 
-// Alive implements [Living].
+// Alive implements [LivenessChecker].
 func (r *reconciling[T]) Alive() error { return r.calls.alive() }
 
 // stopwatch knows the running calls and their start times.

@@ -102,9 +102,9 @@ func (m *namedMember) look() (shown Member) {
 	} else {
 		shown.Ready = true
 	}
-	if describer, ok := m.member.(Describer); ok {
-		for name, value := range describer.Facts() {
-			shown.Facts = append(shown.Facts, Fact{Name: name, Value: value})
+	if reporter, ok := m.member.(StatusReporter); ok {
+		for name, value := range reporter.Facts() {
+			shown.Facts = append(shown.Facts, StatusItem{Name: name, Value: value})
 		}
 	}
 	return shown
@@ -162,7 +162,7 @@ func Add[T any](p *Page, i *informer.Informer[T]) (remove func()) {
 }
 
 // AddMember shows whether a member is ready, until remove is called: a reconciler or a
-// manager. It also shows the facts of a [Describer].
+// manager. It also shows the facts of a [StatusReporter].
 func (p *Page) AddMember(name string, member informer.Member) (remove func()) {
 	added := &namedMember{id: name, member: member}
 	p.mu.Lock()

@@ -271,7 +271,7 @@ func TestMembersAreReadyOrNot(t *testing.T) {
 	assert.Len(t, p.State().Members, 1)
 
 	p.AddMember("talkative", talkative{})
-	assert.Equal(t, []inspect.Fact{{Name: "colour", Value: "<blue>"}}, p.State().Members[1].Facts)
+	assert.Equal(t, []inspect.StatusItem{{Name: "colour", Value: "<blue>"}}, p.State().Members[1].Facts)
 	assert.Contains(t, get(p, "/").Body.String(), "<dt>colour</dt><dd>&lt;blue&gt;</dd>")
 }
 

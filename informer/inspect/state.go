@@ -19,19 +19,19 @@ type Member struct {
 	Ready bool   `json:"ready"`
 	// Reason is why the member is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Facts are the facts of a [Describer].
-	Facts []Fact `json:"facts,omitempty"`
+	// Facts are the facts of a [StatusReporter].
+	Facts []StatusItem `json:"facts,omitempty"`
 }
 
-// Fact is a detail that a member shows about itself, for people to read.
-type Fact struct {
+// StatusItem is a detail that a member shows about itself, for people to read.
+type StatusItem struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Describer is a member that shows more about itself than its readiness, such as its shards. Facts
-// returns names and values. It may be called from any goroutine, and must be quick.
-type Describer interface {
+// StatusReporter is a member that shows more about itself than its readiness, such as its shards.
+// Facts returns names and values. It may be called from any goroutine, and must be quick.
+type StatusReporter interface {
 	Facts() iter.Seq2[string, string]
 }
 
