@@ -148,3 +148,35 @@ func TestDropReleasesThoseWhoWait(t *testing.T) {
 		checkQuiet(t, c)
 	})
 }
+
+func TestVersionFailsIfAnyPartitionBehindIsDroppedOrLowered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		one, two := partition(t, c, store.Scope{Namespace: "n1"}), partition(t, c, store.Scope{Namespace: "n2"})
+		three := partition(t, c, store.Scope{Namespace: "n3"})
+		for i, p := range []*store.Partition[*corev1.Pod]{one, two, three} {
+			require.NoError(t, p.Replace(nil, []string{"100", "101", "102"}[i]))
+		}
+		check := func(err, want error, reached string) {
+			t.Helper()
+			require.ErrorIs(t, err, want)
+			var waitError *Error
+			require.ErrorAs(t, err, &waitError)
+			assert.Equal(t, reached, waitError.Reached)
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		first := waiting(func() error { return Version(ctx, c, "120") })
+		cancel()
+		check(<-first, context.Canceled, "100")
+
+		done := waiting(func() error { return Version(t.Context(), c, "120") })
+		require.NoError(t, two.Replace(nil, "60"))
+		check(<-done, errVersionLowered, "60")
+
+		done = waiting(func() error { return Version(t.Context(), c, "120") })
+		require.NoError(t, c.Drop(store.Scope{Namespace: "n3"}))
+		check(<-done, store.ErrOutOfScope, "102")
+		checkQuiet(t, c)
+	})
+}

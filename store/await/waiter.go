@@ -20,8 +20,11 @@ type waiter[T any] struct {
 
 	// parts has the partitions that the waiter has seen; nil stands for a cache without partitions.
 	parts map[*store.Partition[T]]*part
-	check func() (bool, error)
-	ended chan error // has the result of check
+	// behind is the partition that an error describes: the first one that the last check found
+	// behind, or a dropped one.
+	behind *store.Partition[T]
+	check  func() (bool, error)
+	ended  chan error // has the result of check
 }
 
 // part is the progress of a partition.
@@ -86,6 +89,7 @@ var errVersionLowered = errors.New("a list lowered the resource version: the ser
 func (w *waiter[T]) stays(now []*store.Partition[T]) error {
 	for p, one := range w.parts {
 		if p != nil && !one.reached && !slices.Contains(now, p) {
+			w.behind = p
 			return fmt.Errorf("%w: the partition of %v was dropped", store.ErrOutOfScope, p.Scope())
 		}
 	}
@@ -101,12 +105,18 @@ func (w *waiter[T]) reachedByAll() (bool, error) {
 	if len(now) == 0 && (len(w.parts) == 0 || w.parts[nil] != nil) {
 		now = append(now, nil)
 	}
-	for _, p := range now {
-		if done, err := w.reachedBy(p); !done {
+	all := true
+	for _, p := range now { // visit all: from now on, the wait sees a drop or a lowering of each
+		done, err := w.reachedBy(p)
+		if err != nil {
+			w.behind = p
 			return false, err
 		}
+		if !done && all {
+			w.behind, all = p, false
+		}
 	}
-	return true, nil
+	return all, nil
 }
 
 // reachedBy reports whether a partition, or for nil the cache, has reached the version.
@@ -142,6 +152,7 @@ func (w *waiter[T]) shown() (bool, error) {
 			}
 		}
 	}
+	w.behind = p
 	return w.reachedBy(p)
 }
 
@@ -167,11 +178,8 @@ func (w *waiter[T]) failed(err error) error {
 	}
 	e := &Error{Wanted: w.version.ResourceVersion, Key: w.key, Err: err}
 	e.Reached, e.Rejected = w.cache.ResourceVersion(), w.cache.Rejected()
-	for p := range w.parts {
-		if p != nil && !w.parts[p].reached {
-			e.Reached, e.Rejected = p.ResourceVersion(), p.Rejected()
-			break
-		}
+	if p := w.behind; p != nil {
+		e.Reached, e.Rejected = p.ResourceVersion(), p.Rejected()
 	}
 	e.Rejected = e.Rejected[:min(len(e.Rejected), maxRejected)]
 	return e
