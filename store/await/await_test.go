@@ -124,6 +124,22 @@ func TestWaitForFailsWhenTheVersionIsLowered(t *testing.T) {
 	})
 }
 
+func TestWaitForFailsWhenTheVersionIsLoweredBeforeItFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, wait := range []func(*podCache) error{
+			func(c *podCache) error { return Version(t.Context(), c, "120") },
+			func(c *podCache) error { return Object(t.Context(), c, pod("", "a", "u1", "120")) },
+		} {
+			c := openWith(t, "100")
+			c.beforeFollow = func() { require.NoError(t, c.Replace(nil, "60")) }
+			done := waiting(func() error { return wait(c) })
+			require.Len(t, done, 1)
+			require.ErrorIs(t, <-done, errVersionLowered)
+			checkQuiet(t, c)
+		}
+	})
+}
+
 func TestALoweredVersionIsForgottenAlsoIfSomethingIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPods()

@@ -21,9 +21,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type podCache struct {
 	*store.Cache[*corev1.Pod]
 	following atomic.Int64
+	// beforeFollow runs between the first check of a wait and its Follow, if set.
+	beforeFollow func()
 }
 
 func (c *podCache) Follow(follower store.Follower[*corev1.Pod]) func() {
+	if c.beforeFollow != nil {
+		c.beforeFollow()
+	}
 	stop := c.Cache.Follow(follower)
 	c.following.Add(1)
 	return func() { stop(); c.following.Add(-1) }

@@ -61,8 +61,13 @@ func (w *waiter[T]) wait(ctx context.Context, check func() (bool, error)) error 
 	return w.failed(err)
 }
 
-// Start implements [store.Follower]: a commit may have come since the first check.
-func (w *waiter[T]) Start(*store.Snapshot[T]) { w.again() }
+// Start implements [store.Follower]: commits may have come since the first check.
+func (w *waiter[T]) Start(*store.Snapshot[T]) {
+	for p, one := range w.parts {
+		one.lowered = lower(w.versionOf(p), one.version)
+	}
+	w.again()
+}
 
 // Commit implements [store.Follower].
 func (w *waiter[T]) Commit(commit *store.Commit[T]) {
@@ -126,17 +131,21 @@ func (w *waiter[T]) reachedBy(p *store.Partition[T]) (bool, error) {
 		one = &part{}
 		w.parts[p] = one
 	}
-	if p != nil {
-		one.version = p.ResourceVersion()
-	} else {
-		one.version = w.cache.ResourceVersion()
-	}
+	one.version = w.versionOf(p)
 	done, err := reached(one.version, w.version.ResourceVersion)
 	if !done && err == nil && !one.reached && one.lowered {
 		err = errVersionLowered
 	}
 	one.reached = one.reached || done
 	return one.reached, err
+}
+
+// versionOf returns the version of a partition, or for nil of the cache.
+func (w *waiter[T]) versionOf(p *store.Partition[T]) string {
+	if p != nil {
+		return p.ResourceVersion()
+	}
+	return w.cache.ResourceVersion()
 }
 
 // shown reports whether the cache has seen the state of an object.
