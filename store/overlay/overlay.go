@@ -118,11 +118,15 @@ func (o *Overlay[T]) WroteIn(cluster string, object T) error {
 	if w.version.UID == "" {
 		return ErrNoUID
 	}
+	// Without mu, because it calls the KeyFunc. If a commit comes before the lock, told has it.
+	if seen, err := o.seen(w); err != nil || seen {
+		return err
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sweepLocked()
-	if seen, err := o.seen(w); err != nil || seen || o.closed || o.told.of(key, w.version) {
-		return err
+	if o.closed || o.told.of(key, w.version) {
+		return nil
 	}
 	held, ok := o.of.Get(key)
 	if ok && reached(store.VersionOf(held).ResourceVersion, w.version.ResourceVersion) {
