@@ -19,8 +19,13 @@
 // # Concurrency
 //
 // Every function is safe for concurrent use. A wait follows the cache: see [store.View.Follow]. It
-// checks after each commit, under the lock of the cache's writer. A follower, a KeyFunc or an index
-// function must not wait; they may call [Shown].
+// checks after each commit, under the lock of the cache's writer. It also takes that lock to begin
+// and to end, so the end of its context may be noticed one commit late.
+//
+// A function that the cache runs under that lock must not wait, or the cache stops for ever, even
+// after the deadline of the wait. These functions are followers, KeyFuncs, index functions, the
+// function of a Budget, and the predicates of FollowFiltered, HandleFiltered and KeepIf. They may
+// call [Shown].
 //
 // # Errors
 //
