@@ -80,7 +80,7 @@ func TestWaitForEndsWithItsContext(t *testing.T) {
 			all = append(all, waiting(func() error { return Version(ctx, c, wanted) }))
 		}
 		stays := waiting(func() error { return Version(t.Context(), c, "6") })
-		assert.EqualValues(t, 5, c.following.Load())
+		assert.Equal(t, 5, waitsOf(c))
 		cancel(reason)
 		for i, done := range all {
 			err := <-done
@@ -90,7 +90,7 @@ func TestWaitForEndsWithItsContext(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		assert.EqualValues(t, 1, c.following.Load(), "a call that ended is forgotten")
+		assert.Equal(t, 1, waitsOf(c), "a call that ended is forgotten")
 		require.NoError(t, c.Bookmark("6"))
 		require.NoError(t, <-stays)
 		checkQuiet(t, c)

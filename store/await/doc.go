@@ -18,9 +18,10 @@
 //
 // # Concurrency
 //
-// Every function is safe for concurrent use. A wait follows the cache: see [store.View.Follow]. It
-// checks after each commit, under the lock of the cache's writer. It also takes that lock to begin
-// and to end, so the end of its context may be noticed one commit late.
+// Every function is safe for concurrent use. All waits for a cache share one follower: see
+// [store.View.Follow]. A commit checks the waits for its keys and the waits whose version it
+// reaches, under the lock of the cache's writer. The first wait and the last one also take that lock
+// to follow and to stop, so the end of a context may be noticed one commit late.
 //
 // A function that the cache runs under that lock must not wait, or the cache stops for ever, even
 // after the deadline of the wait. These functions are followers, KeyFuncs, index functions, the

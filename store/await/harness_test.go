@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type podCache struct {
 	*store.Cache[*corev1.Pod]
 	following atomic.Int64
+	reads     atomic.Int64 // calls of Get
 	// beforeFollow runs between the first check of a wait and its Follow, if set.
 	beforeFollow func()
 }
@@ -34,6 +35,11 @@ func (c *podCache) Follow(follower store.Follower[*corev1.Pod]) func() {
 	return func() { stop(); c.following.Add(-1) }
 }
 
+func (c *podCache) Get(key store.Key) (*corev1.Pod, bool) {
+	c.reads.Add(1)
+	return c.Cache.Get(key)
+}
+
 func newPods() *podCache { return &podCache{Cache: store.New(store.ObjectKey[*corev1.Pod])} }
 
 // openWith returns a cache that was listed at a resource version.
@@ -44,10 +50,24 @@ func openWith(t *testing.T, resourceVersion string, objects ...*corev1.Pod) *pod
 	return c
 }
 
+// waitsOf returns the number of waits for a cache.
+func waitsOf(c *podCache) int {
+	hubs.Lock()
+	defer hubs.Unlock()
+	h, ok := hubs.of[any(c)].(*hub[*corev1.Pod])
+	if !ok {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.all)
+}
+
 // checkQuiet fails if a wait that ended still follows the cache.
 func checkQuiet(t *testing.T, c *podCache) {
 	t.Helper()
 	require.Zero(t, c.following.Load())
+	require.Zero(t, waitsOf(c))
 }
 
 func pod(namespace, name, uid, version string) *corev1.Pod {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// waiter follows a cache until a condition is true. As a follower it needs no lock.
+// waiter waits until a condition is true. The hub of its cache calls check.
 type waiter[T any] struct {
 	cache Cache[T]
 	// key is the key of the object in the cache; zero if the caller waits for a version only.
@@ -25,12 +25,28 @@ type waiter[T any] struct {
 	behind *store.Partition[T]
 	check  func() (bool, error)
 	ended  chan error // has the result of check
+
+	// The fields below are of the hub. queue has the waiter at index until its version is reached;
+	// it is nil if the waiter is not queued.
+	keys  [2]store.Key
+	queue *byVersion[T]
+	index int
 }
 
 // part is the progress of a partition.
 type part struct {
-	version          string // at the last commit
+	version          string // at the last check
+	commits          int    // of the partition that the hub had seen then
 	reached, lowered bool
+}
+
+// versionAt returns the version of the partition before a commit. A check may have seen that commit
+// before the hub did.
+func (p *part) versionAt(before progress) string {
+	if p.commits == before.commits {
+		return p.version
+	}
+	return before.version
 }
 
 func newWaiter[T any](cache Cache[T], key store.Key, version store.Version) *waiter[T] {
@@ -40,7 +56,8 @@ func newWaiter[T any](cache Cache[T], key store.Key, version store.Version) *wai
 	}
 }
 
-// wait calls check at once and after each commit, until it returns true or an error.
+// wait calls check at once and after the commits that may change its result, until it returns true or
+// an error.
 func (w *waiter[T]) wait(ctx context.Context, check func() (bool, error)) error {
 	// Without following, because a caller under the lock of the writer could not follow.
 	if done, err := check(); done || err != nil {
@@ -50,40 +67,15 @@ func (w *waiter[T]) wait(ctx context.Context, check func() (bool, error)) error 
 		return w.failed(context.Cause(ctx))
 	}
 	w.check = check
-	stop := w.cache.Follow(w)
+	leave := join(w)
 	var err error
 	select {
 	case err = <-w.ended:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	stop()
+	leave()
 	return w.failed(err)
-}
-
-// Start implements [store.Follower]: commits may have come since the first check.
-func (w *waiter[T]) Start(*store.Snapshot[T]) {
-	for p, one := range w.parts {
-		one.lowered = lower(w.versionOf(p), one.version)
-	}
-	w.again()
-}
-
-// Commit implements [store.Follower].
-func (w *waiter[T]) Commit(commit *store.Commit[T]) {
-	if p := w.parts[commit.Partition]; p != nil && commit.Origin == store.List {
-		p.lowered = p.lowered || lower(commit.ObservedVersion, p.version)
-	}
-	w.again()
-}
-
-func (w *waiter[T]) again() {
-	if len(w.ended) > 0 {
-		return
-	}
-	if done, err := w.check(); done || err != nil {
-		w.ended <- err
-	}
 }
 
 // errVersionLowered means that the cache may never reach the version: the server went back to an older
