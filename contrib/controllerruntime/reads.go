@@ -175,10 +175,12 @@ func (r *reader) addList(list reflect.Type) bool {
 	return true
 }
 
-func (r *reader) hasSynced() bool {
+// ready reports whether the informer has synced and still runs. A RemoveInformer that looked for the
+// reader just before another read made it stops the informer, but leaves the reader.
+func (r *reader) ready() bool {
 	select {
 	case <-r.synced:
-		return true
+		return !r.informer.IsStopped()
 	default:
 		return false
 	}
@@ -186,7 +188,7 @@ func (r *reader) hasSynced() bool {
 
 // get copies an object into out, and reports whether it did.
 func (r *reader) get(key client.ObjectKey, out client.Object, opts []client.GetOption) bool {
-	if !r.hasSynced() {
+	if !r.ready() {
 		return false
 	}
 	object, ok := r.informer.Informer().Cache().Get(store.Key{Namespace: key.Namespace, Name: key.Name})
@@ -207,7 +209,7 @@ func (r *reader) get(key client.ObjectKey, out client.Object, opts []client.GetO
 func (r *reader) list(out client.ObjectList, opts []client.ListOption) bool {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
-	if o.Continue != "" || !r.hasSynced() {
+	if o.Continue != "" || !r.ready() {
 		return false
 	}
 	objects, ok := r.selected(&o)

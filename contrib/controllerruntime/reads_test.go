@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,7 +32,7 @@ func indexedPods(t *testing.T, opts cache.Options) *readCache {
 // direct reports whether the cache reads the type of an object or a list itself.
 func (c *readCache) direct(out runtime.Object) bool {
 	r := c.readers.of(out)
-	return r != nil && r.hasSynced()
+	return r != nil && r.ready()
 }
 
 func TestReadsReturnWhatControllerRuntimeReturns(t *testing.T) {
@@ -192,6 +193,24 @@ func TestReadsAfterRemoveInformer(t *testing.T) {
 		assert.ErrorAs(t, c.List(t.Context(), &corev1.PodList{}), new(*cache.ErrResourceNotCached))
 	}
 	require.NoError(t, c.RemoveInformer(t.Context(), &corev1.Node{}), "there is none")
+}
+
+// An informer can be stopped though its reader is still there: see reader.ready.
+func TestStoppedInformersAreNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := started(t, newServer(t).Config(), cache.Options{ReaderFailOnMissingInformer: true}).(*readCache)
+		_, err := c.GetInformer(t.Context(), &corev1.Pod{})
+		require.NoError(t, err)
+		require.True(t, c.direct(&corev1.Pod{}))
+		require.NoError(t, c.Cache.RemoveInformer(t.Context(), &corev1.Pod{}), "without the reader")
+		synctest.Wait()
+		key := client.ObjectKey{Namespace: "a", Name: "one"}
+		assert.ErrorAs(t, c.Get(t.Context(), key, &corev1.Pod{}), new(*cache.ErrResourceNotCached))
+		assert.ErrorAs(t, c.List(t.Context(), &corev1.PodList{}), new(*cache.ErrResourceNotCached))
+		_, err = c.GetInformer(t.Context(), &corev1.Pod{})
+		require.NoError(t, err)
+		assert.True(t, c.direct(&corev1.PodList{}), "the next informer has a reader")
+	})
 }
 
 func TestReadsBeforeTheStart(t *testing.T) {
