@@ -65,14 +65,42 @@ func (c *readCache) RemoveInformer(ctx context.Context, object client.Object) er
 
 // readers holds the readers of a cache by Go type: the type of the objects, and of their list.
 type readers struct {
-	opts cache.Options
+	scheme   *runtime.Scheme
+	defaults readOptions
+	byKind   map[schema.GroupVersionKind]readOptions // of kinds with options of their own
 
 	mu     sync.Mutex                               // held while byType changes
 	byType atomic.Pointer[map[reflect.Type]*reader] // never changed in place
 }
 
+// readOptions are the options for the reads of a kind.
+type readOptions struct {
+	share   bool // reads share their results with the store
+	several bool // the kind has an informer for each of several namespaces
+}
+
+// newReaders reads the options at once: the caller may change their maps later, as with those of
+// cache.New.
 func newReaders(opts cache.Options) *readers {
-	r := &readers{opts: opts}
+	r := &readers{
+		scheme:   opts.Scheme,
+		defaults: readOptions{share: isTrue(opts.DefaultUnsafeDisableDeepCopy), several: len(opts.DefaultNamespaces) > 0},
+		byKind:   map[schema.GroupVersionKind]readOptions{},
+	}
+	for example, by := range opts.ByObject {
+		kind, err := apiutil.GVKForObject(example, opts.Scheme)
+		if err != nil {
+			continue // cache.New returns this error
+		}
+		of := r.defaults
+		if by.Namespaces != nil {
+			of.several = len(by.Namespaces) > 0
+		}
+		if by.UnsafeDisableDeepCopy != nil {
+			of.share = *by.UnsafeDisableDeepCopy
+		}
+		r.byKind[kind] = of
+	}
 	r.byType.Store(&map[reflect.Type]*reader{})
 	return r
 }
@@ -86,42 +114,27 @@ func (r *readers) add(example runtime.Object, informer *sharedInformer) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata:
 		return // kinds share these types
 	}
-	kinds, _, err := r.opts.Scheme.ObjectKinds(example)
+	kinds, _, err := r.scheme.ObjectKinds(example)
 	if err != nil || len(kinds) != 1 {
 		return
 	}
-	share, several := r.config(kinds[0])
-	if several {
+	of, ok := r.byKind[kinds[0]]
+	if !ok {
+		of = r.defaults
+	}
+	if of.several {
 		return
 	}
-	added := newReader(informer, kinds[0], reflect.TypeOf(example), share)
+	added := newReader(informer, kinds[0], reflect.TypeOf(example), of.share)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := maps.Clone(*r.byType.Load())
 	now[added.object] = added
 	kind := kinds[0].GroupVersion().WithKind(kinds[0].Kind + "List")
-	if list, err := r.opts.Scheme.New(kind); err == nil && added.addList(reflect.TypeOf(list)) {
+	if list, err := r.scheme.New(kind); err == nil && added.addList(reflect.TypeOf(list)) {
 		now[reflect.TypeOf(list)] = added
 	}
 	r.byType.Store(&now)
-}
-
-// config reports whether reads of a kind share their results with the store, and whether the kind
-// has several informers.
-func (r *readers) config(kind schema.GroupVersionKind) (share, several bool) {
-	namespaces, shared := r.opts.DefaultNamespaces, r.opts.DefaultUnsafeDisableDeepCopy
-	for example, by := range r.opts.ByObject {
-		if of, err := apiutil.GVKForObject(example, r.opts.Scheme); err != nil || of != kind {
-			continue
-		}
-		if by.Namespaces != nil {
-			namespaces = by.Namespaces
-		}
-		if by.UnsafeDisableDeepCopy != nil {
-			shared = by.UnsafeDisableDeepCopy
-		}
-	}
-	return isTrue(shared), len(namespaces) > 0
 }
 
 func isTrue(option *bool) bool { return option != nil && *option }

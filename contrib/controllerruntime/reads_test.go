@@ -130,6 +130,22 @@ func TestReadsShareObjectsOnRequest(t *testing.T) {
 	})
 }
 
+// The caller may change the maps of the options once the cache exists.
+func TestReadersKeepTheirOptions(t *testing.T) {
+	share := true
+	opts := cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {UnsafeDisableDeepCopy: &share}}}
+	c := started(t, newServer(t).Config(), opts).(*readCache)
+	share = false
+	clear(opts.ByObject)
+	var list, again corev1.PodList
+	require.NoError(t, c.List(t.Context(), &list))
+	require.True(t, c.direct(&list))
+	for _, each := range []*corev1.PodList{&list, &again} {
+		require.NoError(t, c.List(t.Context(), each))
+	}
+	assert.Same(t, &list.Items[0].Spec.Containers[0], &again.Items[0].Spec.Containers[0])
+}
+
 // A type without DeepCopyInto is copied by DeepCopyObject, though it has the method of its metadata.
 func TestReadsCopyTypesWithoutGeneratedCode(t *testing.T) {
 	c := started(t, siteServer(t).Config(), cache.Options{Scheme: siteScheme()}).(*readCache)
