@@ -172,6 +172,7 @@ func newReader(informer *sharedInformer, kind schema.GroupVersionKind, object re
 	method, ok := object.MethodByName("DeepCopyInto")
 	if ok && method.Type.NumIn() == 2 && method.Type.In(1) == object && method.Type.NumOut() == 0 {
 		r.copyInto = func(from client.Object, to reflect.Value) {
+			to.Elem().SetZero() // a function that is not generated may copy only the fields that are set
 			method.Func.Call([]reflect.Value{reflect.ValueOf(from), to})
 		}
 	}

@@ -3,6 +3,7 @@ package controllerruntime
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -160,6 +161,38 @@ func TestReadsCopyTypesWithoutGeneratedCode(t *testing.T) {
 	assert.Equal(t, map[string]string{"app": "web"}, got.Labels)
 	assert.Equal(t, siteKind, got.GroupVersionKind())
 	assert.Equal(t, "web:1", got.Spec.Image)
+}
+
+// sparseSite is a site whose DeepCopyInto copies only the fields that are set.
+type sparseSite struct{ site }
+
+func (s *sparseSite) DeepCopyInto(out *sparseSite) {
+	out.Name, out.Namespace = s.Name, s.Namespace
+	if s.Annotations != nil {
+		out.Annotations = maps.Clone(s.Annotations)
+	}
+}
+
+func (s *sparseSite) DeepCopyObject() runtime.Object {
+	out := &sparseSite{}
+	s.DeepCopyInto(out)
+	return out
+}
+
+func TestGetReplacesTheWholeObject(t *testing.T) {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(siteKind, &sparseSite{})
+	scheme.AddKnownTypeWithName(siteKind.GroupVersion().WithKind("SiteList"), &siteList{})
+	metav1.AddToGroupVersion(scheme, siteKind.GroupVersion())
+	c := started(t, siteServer(t).Config(), cache.Options{Scheme: scheme}).(*readCache)
+	key := client.ObjectKey{Namespace: "a", Name: "site-0"}
+	require.NoError(t, c.Get(t.Context(), key, &sparseSite{}))
+	used := &sparseSite{}
+	used.Annotations = map[string]string{"of": "another"}
+	require.True(t, c.direct(used))
+	require.NoError(t, c.Get(t.Context(), key, used))
+	assert.Equal(t, "site-0", used.Name)
+	assert.Empty(t, used.Annotations)
 }
 
 func TestReadsThatTheEmbeddedCacheServes(t *testing.T) {
