@@ -1,6 +1,7 @@
 package reflector_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -12,10 +13,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 // team is the reflectors of all shards, and what they hold.
@@ -165,5 +169,33 @@ func TestShardsShareOneWatch(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// contextMaps is a client whose watches end only with their context.
+type contextMaps struct {
+	typedcorev1.ConfigMapInterface
+}
+
+func (c contextMaps) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	w, err := c.ConfigMapInterface.Watch(ctx, opts)
+	return contextWatch{w}, err
+}
+
+type contextWatch struct{ watch.Interface }
+
+func (contextWatch) Stop() {
+	// The watch ends with its context.
+}
+
+func TestMemberEndsItsOwnWatchByTheContext(t *testing.T) {
+	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, m := reflectortest.Start(t), &meter{}
+				maps := kubernetes.NewForConfigOrDie(m.of(server.Config())).CoreV1().ConfigMaps("")
+				onlyOneWatch[*corev1.ConfigMap, *corev1.ConfigMapList](t, server, m, contextMaps{maps}, store.ByUID, opts...)
+			})
+		})
 	}
 }

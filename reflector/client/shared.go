@@ -157,11 +157,13 @@ func others(of sharedwatch.Batch) stream.Others {
 type clientUpstreams[T source.Object, L any] struct{ *source.ClientSource[T, L] }
 
 func (s clientUpstreams[T, L]) upstream(ctx context.Context, opts metav1.ListOptions) (sharedwatch.Upstream, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	w, err := s.Open(ctx, opts)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	return &sharedwatch.ClientEvents{Watch: w}, nil
+	return &sharedwatch.ClientEvents{Watch: w, Cancel: cancel}, nil
 }
 
 func (s clientUpstreams[T, L]) share(_ context.Context, cancel context.CancelFunc, m *sharedwatch.Member, _ metav1.ListOptions, _ source.Wants[T]) source.Stream[T] {

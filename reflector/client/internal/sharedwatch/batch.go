@@ -39,8 +39,9 @@ type Upstream interface {
 
 // ClientEvents reads the events of a client's watch.
 type ClientEvents struct {
-	Watch watch.Interface
-	one   [1]watch.Event // the last event
+	Watch  watch.Interface
+	Cancel context.CancelFunc // ends the context of the watch
+	one    [1]watch.Event     // the last event
 }
 
 func (c *ClientEvents) Next(ctx context.Context, wake <-chan time.Time) (Batch, error) {
@@ -61,8 +62,10 @@ func (c *ClientEvents) Next(ctx context.Context, wake <-chan time.Time) (Batch, 
 // Response returns nil.
 func (c *ClientEvents) Response() any { return nil }
 
-// Close stops the watch, and waits for its end.
+// Close stops the watch, and waits for its end. It cancels the context first, because the watches of
+// some clients end only with their context.
 func (c *ClientEvents) Close() {
+	c.Cancel()
 	c.Watch.Stop()
 	_ = stream.Drain(c.Watch.ResultChan())
 }
