@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
@@ -21,6 +22,9 @@ type Backing[T any] interface {
 	// Run does the work of the backing until ctx ends. An earlier error ends the informer.
 	Run(ctx context.Context) error
 }
+
+// errBackingAbandoned is the error of a backing whose Run does not return.
+var errBackingAbandoned = errors.New("store behind the cache ended by runtime.Goexit")
 
 // NewStored returns an informer that fills your store and shows its contents. An example is a
 // *persist.Store, which holds the objects of an earlier process: they can be read before Run is
@@ -54,12 +58,14 @@ func (i *Informer[T]) support(r *run[T]) (end func(), result func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.feeding))
 	ended := make(chan error, 1)
 	go func() {
-		defer close(ended)
-		err := i.backing.Run(ctx)
-		if err != nil {
-			r.stopFeeding()
-		}
-		ended <- err
+		err := errBackingAbandoned // remains if Run calls runtime.Goexit
+		defer func() {
+			if err != nil {
+				r.stopFeeding()
+			}
+			ended <- err
+		}()
+		err = i.backing.Run(ctx)
 	}()
 	return cancel, func() error { return <-ended }
 }
