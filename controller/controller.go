@@ -76,16 +76,12 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer onHalt(ctx, func() { stop(ErrHalt) })()
 	feeding, stopFeed := context.WithCancel(ctx)
-	var closed error
 	var workers sync.WaitGroup
 	workers.Go(func() {
 		defer stopFeed() // the collection has no consumer any more
 		c.queues.Process(working, c.workers, c.handler, func(ctx context.Context, err *eventqueue.HandlerError) {
 			failure.Report(ctx, c.logger.With(zap.Stringer("key", err.Key)), "handler failed", err, c.errorHandler)
 		})
-		if working.Err() == nil {
-			closed = eventqueue.ErrClosed
-		}
 	})
 
 	defer func() { stop(nil); workers.Wait() }() // in case the feed panics
@@ -104,5 +100,9 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 		end(cause)
 		left = c.queues.Drain(over)
 	}
-	return errors.Join(err, left, closed)
+	// Take hands out no queue, because working has ended.
+	if _, closed := c.queues.Take(working); errors.Is(closed, eventqueue.ErrClosed) {
+		err = errors.Join(err, closed)
+	}
+	return errors.Join(err, left)
 }

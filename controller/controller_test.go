@@ -336,6 +336,46 @@ func TestClosedCollectionEndsTheController(t *testing.T) {
 	})
 }
 
+func TestCollectionThatClosesDuringAHoldEndsTheController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := newLines()
+		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
+			q.Hold(make(chan struct{}))
+			return nil
+		})
+		result := make(chan error, 1)
+		go func() { result <- c.Run(t.Context()) }()
+		synctest.Wait()
+		lines.Close()
+		synctest.Wait()
+		select {
+		case err := <-result:
+			assert.ErrorIs(t, err, eventqueue.ErrClosed)
+		default:
+			assert.Fail(t, "Run did not return")
+		}
+	})
+}
+
+func TestCollectionThatClosesDuringACallEndsTheController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines, release := newLines(), make(chan struct{})
+		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+			<-release
+			return nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- c.Run(ctx) }()
+		synctest.Wait()
+		lines.Close()
+		cancel()
+		synctest.Wait() // Run waits for the call
+		close(release)
+		assert.ErrorIs(t, <-result, eventqueue.ErrClosed)
+	})
+}
+
 func TestWorkers(t *testing.T) {
 	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 9: 3} {
 		synctest.Test(t, func(t *testing.T) {

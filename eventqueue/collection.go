@@ -21,8 +21,9 @@ type Collection[T any] struct {
 
 	synced chan struct{}
 
-	owned bool        // cache is the collection's own
-	ended atomic.Bool // the collection is closed
+	owned  bool          // cache is the collection's own
+	ended  atomic.Bool   // the collection is closed
+	closed chan struct{} // closed by Close
 	// eager is not 0 while a caller waits for an effect of an event itself, as Synced and Drain do: a
 	// deletion can complete them. Writers then queue events instead of buffering them.
 	eager  atomic.Int32
@@ -84,6 +85,7 @@ func FollowFiltered[T any](cache *store.Cache[T], keep func(T) bool, opts ...Opt
 		options: newOptions(opts),
 		cache:   cache,
 		synced:  make(chan struct{}),
+		closed:  make(chan struct{}),
 		free:    freeList[T](),
 	}
 	c.wake.L = &c.mu
@@ -116,6 +118,7 @@ func (c *Collection[T]) Close() {
 	if c.ended.Swap(true) { // before mu, so that a commit that holds it stops queueing
 		return
 	}
+	close(c.closed)
 	c.eager.Add(1) // a commit that runs must not leave events in the buffer
 	c.mu.Lock()
 	c.sleeping.Store(0)

@@ -78,6 +78,31 @@ func TestHoldEndsWithProcess(t *testing.T) {
 	})
 }
 
+func TestHoldEndsWithTheCollection(t *testing.T) {
+	for name, channel := range map[string]func() chan struct{}{
+		"a channel": func() chan struct{} { return make(chan struct{}) },
+		"nil":       func() chan struct{} { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, until := newKeys(), channel() // in the bubble, so that synctest knows the channel
+				defer c.Close()
+				AddAfter(c, store.Key{Name: "a"}, 0, true)
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					c.Process(t.Context(), 1, func(_ context.Context, q *Queue[store.Key]) error { q.Hold(until); return nil }, nil)
+				}()
+				pass(time.Hour)
+				assert.Equal(t, 1, c.Stats().InFlight)
+				c.Close()
+				synctest.Wait()
+				assert.True(t, isClosed(ended))
+			})
+		})
+	}
+}
+
 func TestHoldOfAFailedQueueHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newKeys(WithBackoff(time.Second, time.Second))

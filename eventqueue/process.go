@@ -71,11 +71,12 @@ func (c *Collection[T]) process(ctx context.Context, workers int, reuse bool, fn
 	}
 }
 
-// waitForHold puts the queue back when its hold ends, or when ctx has ended.
+// waitForHold puts the queue back when its hold or ctx has ended, or when the collection is closed.
 func (q *Queue[T]) waitForHold(ctx context.Context) {
 	select {
 	case <-q.until:
 	case <-ctx.Done():
+	case <-q.of.closed:
 	}
 	q.Requeue()
 }

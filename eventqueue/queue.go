@@ -86,10 +86,16 @@ func (q *Queue[T]) Fail(err error) {
 func (q *Queue[T]) Requeue() { q.of.settle(q, outcome{}) }
 
 // Hold makes [Collection.Process] keep the queue out after the handler has returned nil, until a
-// channel is closed or the context of Process ends. Process then calls [Queue.Requeue]. Use it for a
-// key that must not be handled yet, such as one that waits for a cache. The worker handles other keys
-// in the meantime, and [Collection.Drain] waits for the queue. Without Process, Hold has no effect.
-func (q *Queue[T]) Hold(until <-chan struct{}) { q.until = until }
+// channel is closed, the context of Process ends, or the collection is closed. Process then calls
+// [Queue.Requeue]. A nil channel never closes. Use Hold for a key that must not be handled yet, such
+// as one that waits for a cache. The worker handles other keys in the meantime, and
+// [Collection.Drain] waits for the queue. Without Process, Hold has no effect.
+func (q *Queue[T]) Hold(until <-chan struct{}) {
+	if until == nil {
+		until = make(chan struct{}) // in q.until, nil means no hold
+	}
+	q.until = until
+}
 
 // Each calls fn for each event, oldest first, and acknowledges the event when fn returns nil. It
 // stops at the first error and returns it. Pass that error to Fail, or return it from a handler:

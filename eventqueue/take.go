@@ -8,8 +8,8 @@ import (
 )
 
 // Take waits for a queue and hands it out. Settle it by [Queue.Done], [Queue.Fail] or
-// [Queue.Requeue]; a loop over [Collection.Queues] settles by itself. Take returns the cause of ctx
-// once ctx has ended, and [ErrClosed] once the collection is closed.
+// [Queue.Requeue]; a loop over [Collection.Queues] settles by itself. Take returns [ErrClosed] once
+// the collection is closed. Otherwise it returns the cause of ctx once ctx has ended.
 func (c *Collection[T]) Take(ctx context.Context) (*Queue[T], error) {
 	q := new(Queue[T])
 	if err := c.take(ctx, q, false); err != nil {
@@ -97,13 +97,12 @@ func (c *Collection[T]) take(ctx context.Context, q *Queue[T], watched bool) err
 
 func (c *Collection[T]) takeLocked(ctx context.Context, q *Queue[T], watched bool) error {
 	for lingered := false; ; c.queueBufferedLocked() {
-		// Check ctx first: after its end, take must not hand out a queue.
+		if c.isClosed() {
+			return ErrClosed
+		}
 		if ctx.Err() != nil {
 			c.signalLocked() // the signal may have been meant for another consumer
 			return context.Cause(ctx)
-		}
-		if c.isClosed() {
-			return ErrClosed
 		}
 		if k := c.nextLocked(); k != nil {
 			c.handOutLocked(k, q)
