@@ -17,7 +17,7 @@ import (
 // does [runtime.Goexit]. If ctx has ended and the error is the error of ctx, Process calls
 // [Queue.Requeue] instead and reports nothing. [Queue.Hold] postpones the end of a call without an
 // error. A nil report ignores the failures. A panic or Goexit
-// in report fails the queue too, and is not reported.
+// in report fails the queue too, and is not reported. A [Permanent] error stays permanent.
 //
 // The function fn gets ctx. Process never calls it concurrently for one key. It may call every
 // method of the collection except [Collection.Drain], which would wait for fn's own return.
@@ -106,7 +106,12 @@ func (q *Queue[T]) process(ctx context.Context, fn func(context.Context, *Queue[
 			}
 			report(ctx, failure)
 			return err
-		}, settle)
+		}, func(other error) {
+			if IsPermanent(err) { // report cannot make the failure retryable
+				other = err
+			}
+			settle(other)
+		})
 	})
 }
 

@@ -330,3 +330,24 @@ func TestDrainTellsWhereAHandlerEndedItsGoroutine(t *testing.T) {
 		assert.Contains(t, string(panicked.Stack), "process_test.go")
 	})
 }
+
+func TestPermanentErrorStaysPermanentHoweverItsReportEnds(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("ouch") }, "Goexit": exit} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, calls := newKeys(), 0
+				defer c.Close()
+				stop := processKeys(t, c, func(*Queue[store.Key]) error {
+					calls++
+					return Permanent(errNo)
+				}, func(*HandlerError) { end() })
+				defer stop()
+				AddAfter(c, store.Key{Name: "a"}, 0, true)
+				pass(time.Hour)
+				assert.Equal(t, 1, calls)
+				assert.EqualValues(t, 1, c.Stats().GivenUp)
+				assert.Zero(t, c.Len())
+			})
+		})
+	}
+}
