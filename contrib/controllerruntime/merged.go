@@ -3,6 +3,7 @@ package controllerruntime
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
@@ -20,7 +21,7 @@ import (
 // commit of either cache, it derives from both what to show of the changed objects: see choose.
 type merged struct {
 	parts        []*sharedInformer // which run
-	metas, owned *store.View[client.Object]
+	metas, owned *watched
 	selector     labels.Selector // of owned
 
 	// mu is held while the cache is written. The writers of metas and of owned take it inside
@@ -29,10 +30,72 @@ type merged struct {
 	into   store.Store[client.Object]
 	shown  *store.View[client.Object] // reads into
 	report informer.Report
-	// lagging has the shown objects that the metadata lacks, because it is behind. If they are deleted
-	// before it catches up, no watch delivers them again.
+	// lagging has the objects of which the metadata is behind. If they are deleted before it catches
+	// up, or if the server lost the later states, no watch delivers them again.
 	lagging map[store.Key]bool
 	filled  chan struct{} // closed once the cache has the first objects
+}
+
+// watched is a cache that merged reads and follows.
+type watched struct {
+	*store.View[client.Object]
+	of   *merged
+	runs bool // false if there are no owned objects, so that no watch fills the cache
+	// received is stored after the cache shows the state. So a reader that loads it first reads a state
+	// that is not older.
+	received atomic.Pointer[received]
+}
+
+// received says which changes a cache has received. The resource version of the cache would not do: a
+// rejected object holds it back.
+type received struct {
+	version  string
+	rejected map[store.Key]string // the version received before each rejection; empty if unknown
+	synced   bool
+}
+
+// lacks reports whether the cache has not received the states of an object up to a version, because
+// it is behind or because it rejected them. A rejected object without a key may be any object.
+func (r *received) lacks(key store.Key, version string) bool {
+	for _, key := range [...]store.Key{key, {}} {
+		if before, ok := r.rejected[key]; ok && (before == "" || newer(version, before)) {
+			return true
+		}
+	}
+	return newer(version, r.version)
+}
+
+// next returns what a cache has received after a commit.
+func (r *received) next(version string, rejected []store.Key, synced bool) *received {
+	to := &received{version: version, synced: synced}
+	for _, key := range rejected {
+		before, ok := r.rejected[key]
+		if !ok {
+			before = r.version
+		}
+		if newer(before, version) {
+			before = "" // the server was restored
+		}
+		if to.rejected == nil {
+			to.rejected = make(map[store.Key]string, len(rejected))
+		}
+		to.rejected[key] = before
+	}
+	return to
+}
+
+// newMerged returns a merged that follows both caches. some is false if there are no owned objects.
+func newMerged(metas, owned *store.View[client.Object], selector labels.Selector, some bool) *merged {
+	m := &merged{selector: selector, lagging: map[store.Key]bool{}, filled: make(chan struct{})}
+	m.metas = &watched{View: metas, of: m, runs: true}
+	m.owned = &watched{View: owned, of: m, runs: some}
+	return m
+}
+
+// follow begins to follow the caches.
+func (m *merged) follow() {
+	m.metas.Follow(m.metas)
+	m.owned.Follow(m.owned)
 }
 
 // feed is for [informer.NewFed].
@@ -62,35 +125,39 @@ func (m *merged) Changed(seen reflector.State) <-chan struct{} {
 // Synced returns a channel that is closed once both caches are filled, and the objects are shown.
 func (m *merged) Synced() <-chan struct{} { return m.filled }
 
-// choose returns the object to show under a key, or nil if it is deleted. It returns false to leave
-// what is shown: one watch is behind the other, and its next event decides.
-func (m *merged) choose(key store.Key) (client.Object, bool) {
+// outcome says what choose found out.
+type outcome uint8
+
+const (
+	chosen      outcome = iota
+	metaBehind          // leave what is shown until the metadata has caught up
+	ownedBehind         // leave what is shown until the owned objects have a change
+)
+
+// choose returns the object to show under a key, or nil if it is deleted.
+func (m *merged) choose(key store.Key) (client.Object, outcome) {
+	metas, owns := m.metas.received.Load(), m.owned.received.Load()
 	owned, isOwned := m.owned.Get(key)
 	meta, exists := m.metas.Get(key)
-	var upTo string // which states the metadata knows
-	if !exists {
-		state := m.metas.Snapshot() // the version must be that of a state without the object
-		meta, exists = state.Get(key)
-		upTo = state.ResourceVersion()
+	// missed reports whether the metadata does not show a state that it will show.
+	missed := func(version string) bool {
+		return metas.lacks(key, version) && (!exists || newer(version, meta.GetResourceVersion()))
 	}
-	if exists {
-		upTo = meta.GetResourceVersion()
-	}
-	if isOwned && (newer(owned.GetResourceVersion(), upTo) || exists && !newer(upTo, owned.GetResourceVersion())) {
-		return owned, true
+	if isOwned && (missed(owned.GetResourceVersion()) || exists && !newer(meta.GetResourceVersion(), owned.GetResourceVersion())) {
+		return owned, chosen
 	}
 	last, is := m.shown.Get(key)
 	switch {
-	case is && newer(last.GetResourceVersion(), upTo) && !newer(last.GetResourceVersion(), m.owned.ResourceVersion()):
-		return nil, false // it is not owned any more, and the metadata is behind
+	case is && m.owned.runs && missed(last.GetResourceVersion()) && !newer(last.GetResourceVersion(), owns.version):
+		return nil, metaBehind // it is not owned any more
 	case !exists:
-		return nil, true
+		return nil, chosen
 	case !m.selector.Matches(labels.Set(meta.GetLabels())):
-		return meta, true
+		return meta, chosen
 	case isOwned && owned.GetUID() == meta.GetUID() && (!is || !newer(last.GetResourceVersion(), owned.GetResourceVersion())):
-		return owned, true // the watch of the owned objects is behind, but goes on
+		return owned, chosen // the watch of the owned objects is behind, but goes on
 	}
-	return nil, false // that watch did not deliver this state yet
+	return nil, ownedBehind
 }
 
 // newer reports whether a resource version is known to be later than another.
@@ -100,12 +167,24 @@ func newer(version, than string) bool {
 }
 
 // Start implements [store.Follower].
-func (*merged) Start(*store.Snapshot[client.Object]) {}
+func (w *watched) Start(state *store.Snapshot[client.Object]) {
+	w.received.Store(new(received).next(state.ResourceVersion(), w.Rejected(), state.Synced()))
+}
 
-// Commit implements [store.Follower], for both caches.
-func (m *merged) Commit(commit *store.Commit[client.Object]) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// Commit implements [store.Follower].
+func (w *watched) Commit(commit *store.Commit[client.Object]) {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	version, was := commit.ObservedVersion, w.received.Load()
+	if version == "" && commit.Origin != store.List {
+		version = was.version
+	}
+	w.received.Store(was.next(version, w.Rejected(), commit.Synced))
+	w.of.commit(commit)
+}
+
+// commit shows the changes of either cache.
+func (m *merged) commit(commit *store.Commit[client.Object]) {
 	select {
 	case <-m.filled:
 	default:
@@ -122,13 +201,13 @@ func (m *merged) Commit(commit *store.Commit[client.Object]) {
 
 // fill shows the first objects, once both caches have them.
 func (m *merged) fill() {
-	metas := m.metas.Snapshot()
-	if !metas.Synced() || !m.owned.Snapshot().Synced() {
+	if !m.metas.received.Load().synced || !m.owned.received.Load().synced {
 		return
 	}
+	metas := m.metas.Snapshot()
 	first := make([]client.Object, 0, metas.Len())
 	choose := func(key store.Key) {
-		if object, ok := m.choose(key); ok && object != nil {
+		if object, what := m.choose(key); what == chosen && object != nil {
 			first = append(first, object)
 		}
 	}
@@ -148,13 +227,13 @@ func (m *merged) fill() {
 // show writes what there is to show under a key. change is the change that was committed, if there
 // is one.
 func (m *merged) show(key store.Key, change *store.Change[client.Object]) {
-	object, ok := m.choose(key)
-	if _, known := m.metas.Get(key); known || ok && object == nil {
-		delete(m.lagging, key)
-	} else {
+	object, what := m.choose(key)
+	if _, known := m.metas.Get(key); what == metaBehind || what == chosen && object != nil && !known {
 		m.lagging[key] = true
+	} else {
+		delete(m.lagging, key)
 	}
-	if !ok {
+	if what != chosen {
 		return
 	}
 	shown, is := m.shown.Get(key)

@@ -1,8 +1,8 @@
 package controllerruntime
 
 import (
+	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -27,6 +27,12 @@ type history struct {
 	absent  map[string]int // the last version at which an object did not exist
 	caches  [2]*store.Cache[client.Object]
 	sent    [2]int // the changes that the caches have
+
+	owned                     labels.Selector    // selects nothing if only the metadata is watched
+	some, rejecting, restores bool               // some is true if a watch of owned objects runs
+	bad                       [2]map[string]bool // the names that the caches reject
+	epoch                     int                // how often the server was restored
+	lost                      [2]bool            // whether a cache has to list, because the server was restored
 }
 
 type change struct {
@@ -35,10 +41,25 @@ type change struct {
 	version  string
 }
 
-func (h *history) version() int { return len(h.changes) + 1 }
+// version returns the version of the server. Versions of different epochs differ.
+func (h *history) version() int {
+	if len(h.changes) == 0 {
+		return 10
+	}
+	n, err := strconv.Atoi(h.changes[len(h.changes)-1].version)
+	must(err)
+	return n
+}
 
 // step makes a change of an object, or lets a watch go on.
 func (h *history) step() {
+	if h.rejecting && h.random.IntN(8) == 0 {
+		bad, name := h.bad[h.random.IntN(2)], strconv.Itoa(h.random.IntN(2))
+		bad[name] = !bad[name]
+	}
+	if h.restores && h.epoch < 9 && h.random.IntN(20) == 0 {
+		h.restore()
+	}
 	switch h.random.IntN(12) {
 	case 0, 1, 2, 3:
 		h.change(strconv.Itoa(h.random.IntN(2)))
@@ -53,15 +74,29 @@ func (h *history) step() {
 	}
 }
 
+// restore loses the last changes.
+func (h *history) restore() {
+	h.epoch++
+	for range min(h.random.IntN(10), len(h.changes)) {
+		last := h.changes[len(h.changes)-1]
+		h.changes = h.changes[:len(h.changes)-1]
+		h.objects[last.name] = last.old
+	}
+	h.lost = [2]bool{true, h.some}
+}
+
+// current reports whether a cache has all changes.
+func (h *history) current(cache int) bool { return !h.lost[cache] && h.sent[cache] == len(h.changes) }
+
 func (h *history) bookmark(to int) {
-	if h.sent[to] == len(h.changes) {
+	if h.current(to) && (to == 0 || h.some) {
 		must(h.caches[to].Bookmark(strconv.Itoa(h.version())))
 	}
 }
 
 func (h *history) change(name string) {
 	old := h.objects[name]
-	c := change{name: name, old: old, version: strconv.Itoa(h.version() + 1)}
+	c := change{name: name, old: old, version: strconv.Itoa((len(h.changes)+2)*10 + h.epoch)}
 	if old == nil || h.random.IntN(4) > 0 {
 		c.new = secret("ns", name, []string{"mine", "theirs"}[h.random.IntN(2)], c.version)
 		c.new.UID, c.new.ResourceVersion = types.UID("u"+c.version), c.version
@@ -76,9 +111,9 @@ func (h *history) change(name string) {
 }
 
 // seen returns a state as a watch delivers it, or nil.
-func seen(by int, o *corev1.Secret) client.Object {
+func (h *history) seen(by int, o *corev1.Secret) client.Object {
 	switch {
-	case o == nil || by == 1 && !mine.Matches(labels.Set(o.Labels)):
+	case o == nil || by == 1 && !h.owned.Matches(labels.Set(o.Labels)):
 		return nil
 	case by == 0:
 		return &corev1.Secret{ObjectMeta: o.ObjectMeta}
@@ -88,14 +123,14 @@ func seen(by int, o *corev1.Secret) client.Object {
 
 // send delivers the next change to a watch.
 func (h *history) send(to int) {
-	if h.sent[to] == len(h.changes) {
+	if h.lost[to] || to == 1 && !h.some || h.sent[to] == len(h.changes) {
 		return
 	}
 	c := h.changes[h.sent[to]]
 	h.sent[to]++
-	if now := seen(to, c.new); now != nil {
-		must(h.caches[to].Update(now))
-	} else if old := seen(to, c.old); old != nil {
+	if now := h.seen(to, c.new); now != nil {
+		h.write(h.caches[to].Update(now))
+	} else if old := h.seen(to, c.old); old != nil {
 		last := old.DeepCopyObject().(client.Object)
 		last.SetResourceVersion(c.version)
 		must(h.caches[to].Delete(last))
@@ -103,14 +138,40 @@ func (h *history) send(to int) {
 }
 
 func (h *history) list(to int) {
+	if to == 1 && !h.some {
+		return // nothing runs
+	}
 	var all []client.Object
 	for _, o := range h.objects {
-		if now := seen(to, o); now != nil {
+		if now := h.seen(to, o); now != nil {
 			all = append(all, now)
 		}
 	}
-	must(h.caches[to].Replace(all, strconv.Itoa(h.version())))
-	h.sent[to] = len(h.changes)
+	h.write(h.caches[to].Replace(all, strconv.Itoa(h.version())))
+	h.sent[to], h.lost[to] = len(h.changes), false
+}
+
+// write checks the error of a write. Caches may reject objects.
+func (h *history) write(err error) {
+	if _, ok := errors.AsType[*store.RejectedError](err); !ok {
+		must(err)
+	}
+}
+
+// index returns a function that panics for the names that a cache rejects.
+func (h *history) index(of int) func(client.Object) []string {
+	return func(o client.Object) []string {
+		if h.bad[of][o.GetName()] {
+			panic("rejected")
+		}
+		return nil
+	}
+}
+
+// rejects reports whether a cache rejected an object.
+func (h *history) rejects(name string) bool {
+	key := store.Key{Namespace: "ns", Name: name}
+	return slices.Contains(h.caches[0].Rejected(), key) || slices.Contains(h.caches[1].Rejected(), key)
 }
 
 func must(err error) {
@@ -133,15 +194,17 @@ func (e *events) Commit(commit *store.Commit[client.Object]) {
 		name, last := c.Key.Name, e.last[c.Key.Name]
 		if c.Type == store.Deletion {
 			require.NotNil(e.t, last, name)
-			require.Greater(e.t, e.of.absent[name], number(e.t, last), "%s was not deleted", name)
+			if e.of.epoch == 0 {
+				require.Greater(e.t, e.of.absent[name], number(e.t, last), "%s was not deleted", name)
+			}
 			delete(e.last, name)
 			continue
 		}
 		now := c.Object.(*corev1.Secret)
-		if last != nil {
+		if last != nil && e.of.epoch == 0 {
 			require.Greater(e.t, number(e.t, now), number(e.t, last), name)
 		}
-		require.Equal(e.t, mine.Matches(labels.Set(now.Labels)), now.Data != nil, "only owned objects are whole")
+		require.Equal(e.t, e.of.owned.Matches(labels.Set(now.Labels)), now.Data != nil, "only owned objects are whole")
 		e.last[name] = now
 	}
 }
@@ -153,21 +216,45 @@ func number(t *testing.T, o metav1.Object) int {
 	return n
 }
 
+// same checks that a handler has the current state of the objects that no cache rejected.
+func (e *events) same() {
+	for name, want := range e.of.objects {
+		switch last := e.last[name]; {
+		case e.of.rejects(name):
+		case want == nil:
+			require.Nil(e.t, last, name)
+		default:
+			require.NotNil(e.t, last, name)
+			require.Equal(e.t, want.ResourceVersion, last.ResourceVersion, name)
+		}
+	}
+}
+
 // However the two watches interleave, a handler gets the states of each object in their order, a
-// deletion only if the object was deleted, and the last state of each object in the end.
+// deletion only if the object was deleted, and the last state of each object in the end. Rejected
+// objects do not hold back the events of others. After a restore of the server, the handler gets the
+// states that the server has.
 func TestEventsByReferenceAgainstAModel(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range uint64(800) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			h := &history{random: rand.New(rand.NewPCG(seed, 1)), objects: map[string]*corev1.Secret{}, absent: map[string]int{}}
+			h := &history{random: rand.New(rand.NewPCG(seed, 1)), objects: map[string]*corev1.Secret{}, absent: map[string]int{},
+				owned: mine, some: seed&12 < 12, rejecting: seed&1 > 0, restores: seed&2 > 0}
+			if seed&12 == 12 {
+				h.owned = labels.Nothing()
+			}
 			shown := store.New(store.ObjectKey[client.Object])
 			for i := range h.caches {
+				h.bad[i] = map[string]bool{}
 				h.caches[i] = store.New(store.ObjectKey[client.Object])
+				_, err := store.AddIndex(h.caches[i], "bad", h.index(i))
+				require.NoError(t, err)
 			}
-			m := &merged{metas: &h.caches[0].View, owned: &h.caches[1].View, shown: &shown.View, selector: mine, into: shown,
-				lagging: map[store.Key]bool{}, filled: make(chan struct{})}
-			for _, cache := range h.caches {
-				cache.Follow(m)
+			if !h.some {
+				require.NoError(t, h.caches[1].Replace(nil, "0"))
 			}
+			m := newMerged(&h.caches[0].View, &h.caches[1].View, h.owned, h.some)
+			m.into, m.shown = shown, &shown.View
+			m.follow()
 			e := &events{t: t, of: h, last: map[string]*corev1.Secret{}}
 			shown.Follow(e)
 			for range h.random.IntN(5) {
@@ -184,23 +271,27 @@ func TestEventsByReferenceAgainstAModel(t *testing.T) {
 					all = append(all, o)
 				}
 				for _, o := range m.current(all) { // a List
+					if h.epoch > 0 {
+						continue // the owned objects may be those of the lost history
+					}
 					require.Same(t, e.last[o.(client.Object).GetName()], o, "the handler knows it in this state")
 				}
+				if h.current(0) && (!h.some || h.current(1)) {
+					e.same()
+				}
 			}
+			h.bad = [2]map[string]bool{}
 			for to := range h.caches {
+				if h.lost[to] || len(h.caches[to].Rejected()) > 0 {
+					h.list(to)
+				}
 				for range h.changes {
 					h.send(to)
 				}
 			}
 			h.bookmark(h.random.IntN(2))
-			maps.DeleteFunc(h.objects, func(_ string, o *corev1.Secret) bool { return o == nil })
-			require.Equal(t, slices.Sorted(maps.Keys(h.objects)), slices.Sorted(maps.Keys(e.last)))
-			for name, want := range h.objects {
-				assert.Equal(t, want.ResourceVersion, e.last[name].ResourceVersion)
-			}
-			if len(h.changes) == h.sent[0] {
-				assert.Empty(t, m.lagging)
-			}
+			e.same()
+			assert.Empty(t, m.lagging)
 		})
 	}
 }

@@ -106,12 +106,11 @@ func (k *kinds) newReferenceInformer(t target, reference Reference) (*referenceI
 	if err != nil {
 		return nil, err
 	}
-	i.merged = &merged{parts: parts, metas: views[0], owned: views[1], selector: reference.Owned, lagging: map[store.Key]bool{}, filled: make(chan struct{})}
+	i.merged = newMerged(views[0], views[1], reference.Owned, some)
+	i.merged.parts = parts
 	shown := informer.NewFed(store.ObjectKey[client.Object], i.merged.feed, informer.WithName(t.name(t.example)))
 	i.merged.shown = shown.Cache()
-	for _, view := range views {
-		view.Follow(i.merged)
-	}
+	i.merged.follow()
 	i.SharedIndexInformer = clientgo.AsSharedIndexInformer(shown, clientgo.WithResync(t.resync))
 	return i, nil
 }

@@ -109,7 +109,7 @@ func (m *merged) current(objects []any) []any {
 	kept := objects[:0]
 	for _, object := range objects {
 		o := object.(client.Object)
-		if shown, ok := m.choose(store.Key{Namespace: o.GetNamespace(), Name: o.GetName()}); ok && shown == o {
+		if shown, what := m.choose(store.Key{Namespace: o.GetNamespace(), Name: o.GetName()}); what == chosen && shown == o {
 			kept = append(kept, object)
 		}
 	}
