@@ -122,7 +122,11 @@ func (i *sharedInformer) size(sampler *sampler) size {
 
 // size counts the objects that handlers get. Objects that readers have requested add only bytes.
 func (i *referenceInformer) size(sampler *sampler) size {
-	s := sizeOf(sampler, i.Informer(), i.metas.Informer(), i.owned.Informer())
+	var sources []*informer.Informer[client.Object]
+	for _, part := range i.merged.parts {
+		sources = append(sources, part.Informer())
+	}
+	s := sizeOf(sampler, i.Informer(), sources...)
 	s.bytes += float64(i.whole.Stats().Bytes)
 	return s
 }

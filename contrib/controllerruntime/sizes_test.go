@@ -88,6 +88,13 @@ func TestMetricsOfAKindByReference(t *testing.T) {
 	assert.Eventually(t, func() bool { return scrape(t)["cache_lag_seconds"+of] == 0 }, time.Minute, time.Millisecond)
 }
 
+func TestMetricsOfAKindByReferenceWithoutOwnedObjects(t *testing.T) {
+	c := startedWith(t, byReference(Reference{}), secretServer(t).Config(), cache.Options{})
+	_, err := c.GetInformer(t.Context(), &corev1.Secret{})
+	require.NoError(t, err)
+	assert.Eventually(t, func() bool { return scrape(t)["cache_lag_seconds reference Secret.v1."] == 0 }, 10*time.Second, time.Millisecond)
+}
+
 func TestMetricsShowHandlersThatLag(t *testing.T) {
 	c := started(t, newServer(t).Config(), cache.Options{})
 	i, err := c.GetInformer(t.Context(), &corev1.Node{})
