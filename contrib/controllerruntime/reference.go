@@ -154,11 +154,11 @@ func (r requester) Get(ctx context.Context, name string, opts metav1.GetOptions)
 	if err != nil {
 		return nil, fmt.Errorf("transform: %w", err)
 	}
-	object, ok := done.(client.Object)
+	transformed, ok := done.(client.Object)
 	if !ok {
 		return nil, fmt.Errorf("transform returned a %T, want a %T", done, object)
 	}
-	return object, nil
+	return transformed, nil
 }
 
 // RunWithContext runs the informers until ctx ends.
