@@ -18,9 +18,11 @@ var errAbandoned = errors.New("client ended by runtime.Goexit")
 type flight[T any] struct {
 	waiting int // guarded by Objects.mu
 	cancel  context.CancelFunc
-	done    chan struct{}
-	object  T     // set before done is closed, as is err
-	err     error // a *FetchError, or the error of the client
+	// outdated is true if the owned objects had the object meanwhile. Guarded by Objects.mu.
+	outdated bool
+	done     chan struct{}
+	object   T     // set before done is closed, as is err
+	err      error // a *FetchError, or the error of the client
 }
 
 // fetch returns the object of the server under a key. own reports whether this call started the
@@ -107,7 +109,7 @@ func (o *Objects[T]) land(key store.Key, f *flight[T]) {
 	if f.err == nil {
 		o.raiseTo(key, f.object)
 	}
-	if f.err == nil && !o.closed && o.current(key, f.object) == nil {
+	if f.err == nil && !o.closed && !f.outdated && o.current(key, f.object) == nil {
 		o.recent.put(key, f.object, size)
 	}
 	close(f.done)

@@ -144,6 +144,9 @@ func (f *ownedFollower[T]) Commit(commit *store.Commit[T]) {
 		if c.Type == store.Deletion && newer(at, o.upTo()) {
 			o.floors.raise(c.Key, floor{version: c.Prior.GetResourceVersion(), until: at})
 		}
+		if flight := o.flights[c.Key]; flight != nil {
+			flight.outdated = true
+		}
 		o.recent.drop(c.Key)
 	}
 }

@@ -108,6 +108,20 @@ func TestObjectThatLeavesIsRequestedAnew(t *testing.T) {
 	assert.Empty(t, o.floors.all)
 }
 
+// An answer that was on its way while the object was owned is not kept: it is older.
+func TestAnswerFromBeforeTheObjectWasOwned(t *testing.T) {
+	metas, owned := caches(t)
+	require.NoError(t, metas.Add(at("u", "4")))
+	b := &backend{answers: func(context.Context, string, int) (*object, error) {
+		must(owned.Add(at("u", "5")))
+		return at("u", "4"), nil
+	}}
+	o := owning(t, b, metas, owned)
+	_, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	assert.Zero(t, o.Stats().Kept)
+}
+
 // history is a server whose two watches deliver its changes at their own pace.
 type history struct {
 	random       *rand.Rand
