@@ -53,12 +53,12 @@ type WatchDone struct {
 	Err error
 }
 
-// WithObserver sets the observer of lists and watches. The default is no observer, which costs
-// nothing; a nil observer has no effect. With several such options, the reflector calls each
-// observer.
+// WithObserver adds an observer of lists and watches. If the option is given more than once, all
+// observers are called. The default is none and costs nothing. nil adds none, but a nil pointer in
+// the interface does not count as nil.
 func WithObserver(observer Observer) Option {
 	return optionFunc(func(o *options) {
-		if !source.IsNil(observer) {
+		if observer != nil {
 			o.observers = append(o.observers, observer)
 		}
 	})
