@@ -1,9 +1,16 @@
 package ondemand
 
-import "github.com/kubereflector/kubereflector/store"
+import (
+	"slices"
+
+	"github.com/kubereflector/kubereflector/store"
+)
 
 // follower drops objects that the metadata shows to be old.
-type follower[T, M Object] struct{ of *Objects[T] }
+type follower[T, M Object] struct {
+	of       *Objects[T]
+	metadata *store.View[M]
+}
 
 // Start implements [store.Follower].
 func (*follower[T, M]) Start(*store.Snapshot[M]) {}
@@ -12,10 +19,15 @@ func (*follower[T, M]) Start(*store.Snapshot[M]) {}
 // belong to a lost history, because the server was restored from a backup.
 func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o := f.of
-	upTo := commit.ResourceVersion
-	o.floors.end(func(one floor) bool {
+	upTo := commit.ObservedVersion
+	o.observed.Store(&upTo)
+	var rejected []store.Key // the metadata does not show their last changes
+	if commit.ResourceVersion != upTo {
+		rejected = f.metadata.Rejected()
+	}
+	o.floors.end(func(key store.Key, one floor) bool {
 		// After a list, see above.
-		return !newer(one.until, upTo) || commit.Origin == store.List && one.read
+		return !newer(one.until, upTo) && !slices.Contains(rejected, key) || commit.Origin == store.List && one.read
 	})
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/store"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,11 +40,13 @@ type Objects[T Object] struct {
 	limits  options
 	clients func(namespace string) Client[T]
 	meta    func(store.Key) meta // reads the cache of the metadata
-	upTo    func() string        // returns the resource version of the cache of the metadata
-	owned   *store.View[T]       // nil without [NewOwned]
-	floors  floors               // none without owned
-	stops   []func()             // end the followers
-	running sync.WaitGroup
+	upTo    func() string        // returns the resource version that the metadata has reached
+	// observed is the version up to which the last commit of the metadata goes. nil before that.
+	observed atomic.Pointer[string]
+	owned    *store.View[T] // nil without [NewOwned]
+	floors   floors         // none without owned
+	stops    []func()       // end the followers
+	running  sync.WaitGroup
 
 	// mu protects the fields below it. The writer of the metadata takes it inside its own lock. A
 	// holder of mu may read the metadata.
@@ -74,21 +77,36 @@ func newObjects[T Object, C Client[T], M Object](clients func(namespace string) 
 	for _, opt := range opts {
 		opt.apply(&limits)
 	}
-	return &Objects[T]{
+	o := &Objects[T]{
 		limits:  limits,
 		clients: func(namespace string) Client[T] { return clients(namespace) },
-		meta:    func(key store.Key) meta { return metaOf(metadata, key) },
-		upTo:    metadata.ResourceVersion,
 		recent:  newRecent[T](limits),
 		flights: map[store.Key]*flight[T]{},
-	}, nil
+	}
+	o.meta = func(key store.Key) meta {
+		observed := o.observed.Load() // first, because the state must be as new
+		m := metaOf(metadata, key)
+		m.upTo = later(m.upTo, observed)
+		return m
+	}
+	o.upTo = func() string { return later(metadata.ResourceVersion(), o.observed.Load()) }
+	return o, nil
+}
+
+// later returns the observed version if that is later than the version of the cache: a rejected
+// object holds back the version of a cache, but not the other objects.
+func later(version string, observed *string) string {
+	if observed != nil && newer(*observed, version) {
+		return *observed
+	}
+	return version
 }
 
 // meta is what the cache of the metadata shows of one object.
 type meta struct {
 	version store.Version
 	known   bool // false if the cache has no such object
-	// synced and upTo are set only if the object is not known. upTo is the resource version of the
+	// synced and upTo are set only if the object is not known. upTo is the version reached by the
 	// cache.
 	synced bool
 	upTo   string

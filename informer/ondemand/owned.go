@@ -27,7 +27,7 @@ func NewOwned[T Object, C Client[T], M Object](clients func(namespace string) C,
 		o.floors.all = map[store.Key]floor{}
 		o.stops = append(o.stops, owned.Follow(&ownedFollower[T]{of: o}))
 	}
-	o.stops = append(o.stops, metadata.Follow(&follower[T, M]{of: o}))
+	o.stops = append(o.stops, metadata.Follow(&follower[T, M]{o, metadata}))
 	return o, nil
 }
 
@@ -105,11 +105,11 @@ func (f *floors) raise(key store.Key, to floor) {
 }
 
 // end ends the floors that satisfy a condition.
-func (f *floors) end(over func(floor) bool) {
+func (f *floors) end(over func(store.Key, floor) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, one := range f.all {
-		if over(one) {
+		if over(key, one) {
 			delete(f.all, key)
 		}
 	}
@@ -135,7 +135,7 @@ func (f *ownedFollower[T]) Commit(commit *store.Commit[T]) {
 	o := f.of
 	at := commit.ObservedVersion
 	if commit.Origin == store.List {
-		o.floors.end(func(one floor) bool { return newer(one.until, at) })
+		o.floors.end(func(_ store.Key, one floor) bool { return newer(one.until, at) })
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

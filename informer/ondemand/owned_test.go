@@ -108,6 +108,36 @@ func TestObjectThatLeavesIsRequestedAnew(t *testing.T) {
 	assert.Empty(t, o.floors.all)
 }
 
+// A rejected object holds back the version of the metadata, but hides no deletion of others.
+func TestDeletionIsSeenWhileAnotherObjectIsRejected(t *testing.T) {
+	metas, owned := caches(t)
+	_, err := store.AddIndex(metas, "fails", func(o *object) []string {
+		if o.Name == "bad" {
+			panic("bad")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	b := always(at("u", "20"))
+	o := owning(t, b, metas, owned)
+	require.NoError(t, metas.Add(at("u", "5")))
+	require.Error(t, metas.Add(storetest.New("ns", "bad", "v", "9")))
+	require.NoError(t, metas.Update(at("u", "15")))
+	require.Equal(t, "5", metas.ResourceVersion())
+	got, err := o.Get(t.Context(), aKey)
+	require.NoError(t, err)
+	require.Equal(t, "20", got.ResourceVersion)
+	assert.Len(t, o.floors.all, 1)
+
+	require.NoError(t, metas.Delete(at("u", "30")))
+	_, err = o.Get(t.Context(), aKey)
+	_, missing := errors.AsType[*NotFoundError](err)
+	assert.True(t, missing, "%v", err)
+	assert.Equal(t, 1, b.asked())
+	assert.Empty(t, o.floors.all)
+	assert.Zero(t, o.Stats().Kept)
+}
+
 // An answer that was on its way while the object was owned is not kept: it is older.
 func TestAnswerFromBeforeTheObjectWasOwned(t *testing.T) {
 	metas, owned := caches(t)
