@@ -32,12 +32,14 @@ func (r resync[T]) Start(state *store.Snapshot[T]) {
 
 func (resync[T]) Commit(*store.Commit[T]) {}
 
-// deliver passes the objects of a state on as commits of at most 1,024 changes, which bounds their
-// memory. The changes of a resync are Modifications.
+// maxPart is the number of changes whose events are made at once, which bounds their memory.
+const maxPart = 1024
+
+// deliver passes the objects of a state on as commits of at most maxPart changes. The changes of a
+// resync are Modifications.
 func (f *follower[T]) deliver(state *store.Snapshot[T], commit *store.Commit[T]) {
-	const most = 1024
 	for change := range state.Changes() {
-		if len(commit.Changes) == most {
+		if len(commit.Changes) == maxPart {
 			f.Commit(commit)
 			commit.Changes, commit.Shared = commit.Changes[:0], nil
 		}
@@ -52,25 +54,51 @@ func (f *follower[T]) deliver(state *store.Snapshot[T], commit *store.Commit[T])
 
 // Commit implements [store.Follower]. It keeps nothing of the commit.
 func (f *follower[T]) Commit(commit *store.Commit[T]) {
-	if f.of.isClosed() {
-		return
+	switch wanted := f.of.keep.Load(); {
+	case f.of.isClosed():
+	case len(commit.Changes) > maxPart:
+		f.commitParts(*commit, wanted, make([]news[T], 0, maxPart))
+	case wanted != nil || f.keep != nil:
+		f.commit(f.appendNews(nil, commit), wanted, commit.Synced)
+	default:
+		f.commit(f.sharedNews(commit), nil, commit.Synced)
 	}
-	wanted := f.of.keep.Load()
-	all := f.news(commit, wanted == nil && f.keep == nil)
-	defer f.queue(all, commit.Synced) // also if the predicate of KeepIf ends the goroutine
+}
+
+// commitParts queues the events of a large commit in parts, which use the same memory.
+func (f *follower[T]) commitParts(commit store.Commit[T], wanted *func(Event[T]) bool, memory []news[T]) {
+	part := commit
+	if len(commit.Changes) > maxPart {
+		part.Changes, part.Synced = commit.Changes[:maxPart], false
+		commit.Changes = commit.Changes[maxPart:]
+		defer f.commitParts(commit, wanted, memory) // also if the predicate of KeepIf ends the goroutine
+	}
+	f.commit(f.appendNews(memory[:0], &part), wanted, part.Synced)
+}
+
+// commit queues the events of a commit that the predicate of KeepIf selects, or all if it is nil.
+func (f *follower[T]) commit(all []news[T], wanted *func(Event[T]) bool, synced bool) {
+	defer f.queue(all, synced) // also if the predicate ends the goroutine
 	if wanted != nil {
 		f.selectWanted(all, *wanted)
 	}
 }
 
-// news returns the events of a commit. Collections without predicates share them.
-func (f *follower[T]) news(commit *store.Commit[T], shared bool) (all []news[T]) {
-	if shared {
-		if first, ok := commit.Shared.(*news[T]); ok {
-			return first.all
-		}
-		all = make([]news[T], 0, len(commit.Changes))
+// sharedNews returns the events of a commit, which all collections without predicates share.
+func (f *follower[T]) sharedNews(commit *store.Commit[T]) (all []news[T]) {
+	if first, ok := commit.Shared.(*news[T]); ok {
+		return first.all
 	}
+	all = f.appendNews(make([]news[T], 0, len(commit.Changes)), commit)
+	if len(all) > 0 {
+		all[0].all = all
+		commit.Shared = &all[0]
+	}
+	return all
+}
+
+// appendNews appends the events of a commit.
+func (f *follower[T]) appendNews(all []news[T], commit *store.Commit[T]) []news[T] {
 	came := now()
 	for i := range commit.Changes {
 		if change, ok := f.see(&commit.Changes[i], commit.Origin); ok {
@@ -78,10 +106,6 @@ func (f *follower[T]) news(commit *store.Commit[T], shared bool) (all []news[T])
 				record: newRecord(&change, commit.Origin, commit.Initial), hash: hashOf(change.Key), came: came,
 			})
 		}
-	}
-	if shared && len(all) > 0 {
-		all[0].all = all
-		commit.Shared = &all[0]
 	}
 	return all
 }

@@ -52,6 +52,53 @@ func TestStalledHandlerOfOneObjectKeepsLittle(t *testing.T) {
 	assert.Equal(t, "50001", q.Newest().Object.version)
 }
 
+// TestLargeCommitMakesItsEventsInParts: the events of a list of all objects would need 13 MiB.
+func TestLargeCommitMakesItsEventsInParts(t *testing.T) {
+	const keys = 100*maxPart + 1
+	c := newThings(WithCompaction(KeepLatest))
+	commit := func() *store.Commit[*thing] {
+		changes := make([]store.Change[*thing], keys)
+		for i := range changes {
+			name := fmt.Sprint(i)
+			object := &thing{name, types.UID(name), "1"}
+			changes[i] = store.Change[*thing]{Type: Modification, Key: store.Key{Name: name}, Object: object, Prior: object}
+		}
+		return &store.Commit[*thing]{Changes: changes, Origin: Watch}
+	}
+	c.follower.Commit(commit())
+	require.Equal(t, keys, c.Len())
+	again := commit()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c.follower.Commit(again)
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(mib))
+	assert.Equal(t, keys, c.Len())
+}
+
+// TestLargeCommitSurvivesAPredicateThatExits: no event is lost.
+func TestLargeCommitSurvivesAPredicateThatExits(t *testing.T) {
+	c := newThings()
+	c.KeepIf(func(e Event[*thing]) bool {
+		if e.Key.Name == "5" {
+			runtime.Goexit()
+		}
+		return true
+	})
+	changes := make([]store.Change[*thing], 3*maxPart)
+	for i := range changes {
+		name := fmt.Sprint(i)
+		changes[i] = store.Change[*thing]{Type: Addition, Key: store.Key{Name: name}, Object: &thing{name, types.UID(name), "1"}}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.follower.Commit(&store.Commit[*thing]{Changes: changes, Origin: Watch})
+	}()
+	<-ended
+	assert.Equal(t, len(changes), c.Len())
+}
+
 func TestStalledHandlerOfManyObjectsKeepsNoMoreThanOneRound(t *testing.T) {
 	const keys = 100_000
 	c := newThings(WithCompaction(KeepLatest))

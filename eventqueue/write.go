@@ -28,7 +28,8 @@ func (c *Collection[T]) Replace(objects []T, resourceVersion string) error {
 	return c.write(func(s *store.Cache[T]) error { return s.Replace(objects, resourceVersion) })
 }
 
-// BeginBatch implements [store.BatchStore]. A commit queues all events of its batch at once.
+// BeginBatch implements [store.BatchStore]. A commit of at most 1,024 changes queues all its events at
+// once.
 func (c *Collection[T]) BeginBatch(self store.Store[T], replace bool) store.Batch[T] {
 	if self != store.Store[T](c) {
 		return nil
