@@ -141,12 +141,12 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use except [Queue.Each], and several goroutines may range
-// over the queues of one collection. A writer to the cache rarely waits for consumers, because it
-// puts up to 64 events into a buffer that has no lock in common with them. The collection holds no
-// lock while a loop's body or a handler runs. The body or handler may therefore take its time, and
-// may write to the collection. The predicates of [FollowFiltered] and [Collection.KeepIf] run under
-// the lock of the cache's writer.
+// All methods are safe for concurrent use except [Queue.Each] and [Queue.Hold], and several
+// goroutines may range over the queues of one collection. A writer to the cache rarely waits for
+// consumers, because it puts up to 64 events into a buffer that has no lock in common with them.
+// The collection holds no lock while a loop's body or a handler runs. The body or handler may
+// therefore take its time, and may write to the collection. The predicates of [FollowFiltered] and
+// [Collection.KeepIf] run under the lock of the cache's writer.
 //
 // # Observing
 //

@@ -59,8 +59,8 @@ func (q *Queue[T]) Newest() Event[T] { return q.events[len(q.events)-1].handOver
 // acknowledged: 1 if the key has not failed since then.
 func (q *Queue[T]) Attempt() int { return int(q.attempt) }
 
-// Waited returns the time since the oldest event came, or since the end of the delay of [AddAfter]. A
-// failure does not begin it anew.
+// Waited returns the time since the oldest event came, or since the end of the delay of [AddAfter].
+// A failure does not begin it anew.
 func (q *Queue[T]) Waited() time.Duration { return now() - q.since }
 
 // Done acknowledges the queue. The end of a loop's body does it as well.
@@ -87,9 +87,10 @@ func (q *Queue[T]) Requeue() { q.of.settle(q, outcome{}) }
 
 // Hold makes [Collection.Process] keep the queue out after the handler has returned nil, until a
 // channel is closed, the context of Process ends, or the collection is closed. Process then calls
-// [Queue.Requeue]. A nil channel never closes. Use Hold for a key that must not be handled yet, such
-// as one that waits for a cache. The worker handles other keys in the meantime, and
-// [Collection.Drain] waits for the queue. Without Process, Hold has no effect.
+// [Queue.Requeue]. A nil channel never closes. Use Hold for a key that must not be handled yet,
+// such as one that waits for a cache. The worker handles other keys in the meantime, and
+// [Collection.Drain] waits for the queue. Without Process, Hold has no effect. Only the goroutine
+// of the handler may call it.
 func (q *Queue[T]) Hold(until <-chan struct{}) {
 	if until == nil {
 		until = make(chan struct{}) // in q.until, nil means no hold
