@@ -59,13 +59,14 @@ func (f *follower[T]) Commit(commit *store.Commit[T]) {
 	case len(commit.Changes) > maxPart:
 		f.commitParts(*commit, wanted, make([]news[T], 0, maxPart))
 	case wanted != nil || f.keep != nil:
-		f.commit(f.appendNews(nil, commit), wanted, commit.Synced)
+		f.commit(f.appendNews(nil, commit), wanted, commit.Synced, false)
 	default:
-		f.commit(f.sharedNews(commit), nil, commit.Synced)
+		f.commit(f.sharedNews(commit), nil, commit.Synced, false)
 	}
 }
 
-// commitParts queues the events of a large commit in parts, which use the same memory.
+// commitParts queues the events of a large commit in parts, which use the same memory. So the buffer,
+// which keeps its events, must not get any.
 func (f *follower[T]) commitParts(commit store.Commit[T], wanted *func(Event[T]) bool, memory []news[T]) {
 	part := commit
 	if len(commit.Changes) > maxPart {
@@ -73,12 +74,13 @@ func (f *follower[T]) commitParts(commit store.Commit[T], wanted *func(Event[T])
 		commit.Changes = commit.Changes[maxPart:]
 		defer f.commitParts(commit, wanted, memory) // also if the predicate of KeepIf ends the goroutine
 	}
-	f.commit(f.appendNews(memory[:0], &part), wanted, part.Synced)
+	f.commit(f.appendNews(memory[:0], &part), wanted, part.Synced, true)
 }
 
-// commit queues the events of a commit that the predicate of KeepIf selects, or all if it is nil.
-func (f *follower[T]) commit(all []news[T], wanted *func(Event[T]) bool, synced bool) {
-	defer f.queue(all, synced) // also if the predicate ends the goroutine
+// commit queues the events of a commit that the predicate of KeepIf selects, or all if it is nil. If
+// past is true, the events do not go through the buffer.
+func (f *follower[T]) commit(all []news[T], wanted *func(Event[T]) bool, synced, past bool) {
+	defer f.queue(all, synced, past) // also if the predicate ends the goroutine
 	if wanted != nil {
 		f.selectWanted(all, *wanted)
 	}
@@ -111,11 +113,11 @@ func (f *follower[T]) appendNews(all []news[T], commit *store.Commit[T]) []news[
 }
 
 // queue buffers the events of a commit, or queues them.
-func (f *follower[T]) queue(all []news[T], synced bool) {
+func (f *follower[T]) queue(all []news[T], synced, past bool) {
 	c := f.of
 	synced = synced && !f.listed
 	f.listed = f.listed || synced
-	if !synced && (len(all) == 0 || c.bufferNews(all)) {
+	if !synced && (len(all) == 0 || !past && c.bufferNews(all)) {
 		return
 	}
 	c.lock()

@@ -76,6 +76,30 @@ func TestLargeCommitMakesItsEventsInParts(t *testing.T) {
 	assert.Equal(t, keys, c.Len())
 }
 
+// TestLargeCommitOfFewWantedObjects: a predicate leaves few events of each part.
+func TestLargeCommitOfFewWantedObjects(t *testing.T) {
+	cache := store.New(store.ObjectKey[*thing])
+	require.NoError(t, cache.Replace(nil, "1"))
+	wanted := FollowFiltered(cache, func(o *thing) bool { return o.name[3:] == "00" })
+	all := make([]*thing, 10*maxPart)
+	var names []string
+	for i := range all {
+		all[i] = &thing{fmt.Sprintf("%05d", i), types.UID(fmt.Sprint(i)), "2"}
+		if i%100 == 0 {
+			names = append(names, all[i].name)
+		}
+	}
+	require.NoError(t, cache.Replace(all, "2"))
+	var got []string
+	for wanted.Len() > 0 {
+		q, err := wanted.Take(t.Context())
+		require.NoError(t, err)
+		got = append(got, q.Key().Name)
+		q.Done()
+	}
+	assert.Equal(t, names, got)
+}
+
 // TestLargeCommitSurvivesAPredicateThatExits: no event is lost.
 func TestLargeCommitSurvivesAPredicateThatExits(t *testing.T) {
 	c := newThings()
