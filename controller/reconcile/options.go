@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"go.uber.org/zap"
 )
 
@@ -11,8 +12,7 @@ import (
 type Option interface{ apply(*options) }
 
 type options struct {
-	workers      int
-	drainTimeout time.Duration
+	controller   []controller.Option // workers and drain
 	logger       *zap.Logger
 	errorHandler func(context.Context, error) // nil for none
 
@@ -33,8 +33,6 @@ func (f optionFunc) apply(o *options) { f(o) }
 
 func newOptions(opts []Option) options {
 	o := options{
-		workers:      1,
-		drainTimeout: 10 * time.Second,
 		logger:       zap.NewNop(),
 		visibility:   30 * time.Second,
 		byPriority:   true,
@@ -49,14 +47,14 @@ func newOptions(opts []Option) options {
 
 // WithWorkers sets how many keys are reconciled at the same time. The default is 1; less counts as 1.
 func WithWorkers(n int) Option {
-	return optionFunc(func(o *options) { o.workers = n })
+	return optionFunc(func(o *options) { o.controller = append(o.controller, controller.WithWorkers(n)) })
 }
 
 // WithDrainTimeout sets how long Run continues with the queued keys after ctx has ended. The
 // default is 10 seconds, well below the 30 seconds that Kubernetes gives a pod to end. 0 or less
 // ends the contexts of running calls at once.
 func WithDrainTimeout(d time.Duration) Option {
-	return optionFunc(func(o *options) { o.drainTimeout = d })
+	return optionFunc(func(o *options) { o.controller = append(o.controller, controller.WithDrainTimeout(d)) })
 }
 
 // WithLogger sets the logger, which gets failures of the reconcile function at Error. The default

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/kubereflector/kubereflector/controller"
@@ -60,8 +61,8 @@ func (r *run) work(ctx context.Context, stop func()) error {
 		r.watchInformers()
 		return nil
 	})
-	return controller.New(triggers, r.keys, r.handle, controller.WithWorkers(r.workers),
-		controller.WithDrainTimeout(r.drainTimeout), controller.WithErrorHandler(r.failed)).Run(ctx)
+	opts := append(slices.Clip(r.controller), controller.WithErrorHandler(r.failed))
+	return controller.New(triggers, r.keys, r.handle, opts...).Run(ctx)
 }
 
 // feed is the [controller.Feed] of a run. The subscriptions add keys by themselves.
