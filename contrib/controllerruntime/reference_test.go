@@ -308,7 +308,7 @@ func TestByReferenceInformersAreRemoved(t *testing.T) {
 	require.NoError(t, c.RemoveInformer(t.Context(), &corev1.Secret{}))
 	err = c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "other"}, &corev1.Secret{})
 	require.ErrorAs(t, err, &notCached)
-	require.Eventually(t, i.IsStopped, 10*time.Second, time.Millisecond)
+	require.Eventually(t, i.IsStopped, time.Minute, time.Millisecond)
 }
 
 func TestByReferenceBeforeTheStart(t *testing.T) {

@@ -92,7 +92,7 @@ func TestMetricsOfAKindByReferenceWithoutOwnedObjects(t *testing.T) {
 	c := startedWith(t, byReference(Reference{}), secretServer(t).Config(), cache.Options{})
 	_, err := c.GetInformer(t.Context(), &corev1.Secret{})
 	require.NoError(t, err)
-	assert.Eventually(t, func() bool { return scrape(t)["cache_lag_seconds reference Secret.v1."] == 0 }, 10*time.Second, time.Millisecond)
+	assert.Eventually(t, func() bool { return scrape(t)["cache_lag_seconds reference Secret.v1."] == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestMetricsShowHandlersThatLag(t *testing.T) {

@@ -45,7 +45,7 @@ func (v visitor) sees(what string, shown func(inspect.Informer) bool) {
 		var state inspect.State
 		require.NoError(v.t, json.Unmarshal([]byte(last), &state))
 		return len(state.Informers) == 1 && shown(state.Informers[0])
-	}, 30*time.Second, 20*time.Millisecond, "%s", what)
+	}, time.Minute, 20*time.Millisecond, "%s", what)
 }
 
 // next takes the next step, and waits until it is the one of that title.
@@ -54,7 +54,7 @@ func (v visitor) next(title string) {
 	v.request(http.MethodPost, "/next")
 	require.Eventually(v.t, func() bool {
 		return strings.Contains(v.request(http.MethodGet, "/steps"), `aria-current="step">`+title)
-	}, 10*time.Second, 10*time.Millisecond, title)
+	}, time.Minute, 10*time.Millisecond, title)
 }
 
 func of(i inspect.Informer, subscriber string) inspect.Subscriber {
