@@ -38,7 +38,7 @@ func TestEveryLayerEndsWithTheStateOfTheServer(t *testing.T) {
 	stopReflector := background(t, alone.Run)
 
 	controlled := newHistory(fence)
-	queues := eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
+	queues := eventqueue.New(store.ObjectKey[*corev1.ConfigMap], eventqueue.WithCompaction(eventqueue.KeepAll))
 	control := controller.New(reflector.New(all, queues, reflector.WithErrorHandler(errs.note)), queues,
 		controller.Each(func(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error { controlled.note(e); return nil }),
 		controller.WithWorkers(4))
