@@ -207,13 +207,14 @@ func newMember(t *testing.T, server *apiserver.Server, k kind, shard store.Shard
 // compare waits until the members hold between them what the server does, and nothing twice.
 func compare(t *testing.T, api dynamic.Interface, k kind, members []*member) {
 	t.Helper()
-	list, err := api.Resource(k.resource).List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	want := map[types.UID]string{}
-	for _, o := range list.Items {
-		want[o.GetUID()] = o.GetResourceVersion()
-	}
+	ctx := t.Context()
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		list, err := api.Resource(k.resource).List(ctx, metav1.ListOptions{}) // each time: the server writes a ConfigMap of its own
+		require.NoError(t, err)
+		want := map[types.UID]string{}
+		for _, o := range list.Items {
+			want[o.GetUID()] = o.GetResourceVersion()
+		}
 		got := map[types.UID]string{}
 		held := 0
 		for _, m := range members {
@@ -224,5 +225,5 @@ func compare(t *testing.T, api dynamic.Interface, k kind, members []*member) {
 		}
 		assert.Equal(t, len(want), held)
 		assert.Equal(t, want, got)
-	}, 90*time.Second, 50*time.Millisecond)
+	}, 3*time.Minute, 100*time.Millisecond)
 }
