@@ -30,7 +30,7 @@ var shared apiserver.Shared
 func TestMain(m *testing.M) { goleak.VerifyTestMain(shared.Tests(m)) }
 
 // patience is how long anything may take before a test fails.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // world is a namespace of a server that knows Foos, and the informers that the tests are about: all ours.
 type world struct {
@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	typed, err := client.ForResource[*Foo](config, foos, w.namespace)
 	require.NoError(t, err)
 	w.fooInformer = clientgo.NewSharedIndexInformer(typed)
-	w.factory = informers.NewSharedInformerFactory(w.kubernetes, 30*time.Second)
+	w.factory = informers.NewSharedInformerFactory(w.kubernetes, time.Hour)
 	w.factory.InformerFor(&appsv1.Deployment{}, func(resource kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		w.deployments = clientgo.NewSharedIndexInformer(resource.AppsV1().Deployments(w.namespace), clientgo.WithResync(resync))
 		return w.deployments

@@ -56,9 +56,10 @@ func TestInformerSurvivesFaultyNetwork(t *testing.T) {
 				w.change()
 				w.requireRequest(c.request)
 				if c.breaks {
-					w.eventually("not ready", func(context.Context) bool { return w.informer.Ready() != nil })
+					var notReady error // a watch that opens before it breaks makes the informer ready again
+					w.eventually("not ready", func(context.Context) bool { notReady = w.informer.Ready(); return notReady != nil })
 					var stale *informer.StaleError
-					require.ErrorAs(t, w.informer.Ready(), &stale)
+					require.ErrorAs(t, notReady, &stale)
 				}
 				if c.request == nil {
 					w.requireEqual() // the fault is no more than slow
