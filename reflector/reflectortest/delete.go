@@ -106,7 +106,7 @@ func (s *Server) deleteLocked(res *resource, namespace, name string, options *me
 		markDeleting(obj)
 	}
 	if graceful || held {
-		if rec, err = s.replaceLocked(res, prior, obj, dryRun); err != nil {
+		if rec, err = s.replaceLocked(res, prior, obj, writing{}.author(prior.author.tracked), dryRun); err != nil {
 			return nil, false, err
 		}
 		if held || deref(obj.GetDeletionGracePeriodSeconds(), 0) > 0 {

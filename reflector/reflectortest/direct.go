@@ -22,7 +22,7 @@ func (s *Server) Create(obj metav1.Object) error {
 	if err != nil {
 		return err
 	}
-	rec, err := s.createObject(res, obj.GetNamespace(), in, false)
+	rec, err := s.createObject(res, obj.GetNamespace(), in, writing{manager: directManager})
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s *Server) updateObject(res *resource, in object) (*record, error) {
 	if prior, ok := res.history.current.Get(res.key(in.GetNamespace(), in.GetName())); ok && in.GetResourceVersion() == "" {
 		in.SetResourceVersion(fmt.Sprint(prior.version))
 	}
-	return s.updateLocked(res, in.GetNamespace(), in.GetName(), whole, false, func(prior *record) (object, error) { return in, checkUID(prior, in) })
+	return s.updateLocked(res, in.GetNamespace(), in.GetName(), writing{parts: whole, manager: directManager}, func(prior *record) (object, error) { return in, checkUID(prior, in) })
 }
 
 // Delete deletes the object that obj names, at once unless finalizers hold it.
@@ -86,7 +86,7 @@ func (s *Server) Seed(objects iter.Seq[metav1.Object]) error {
 		if err != nil {
 			return err
 		}
-		if _, err = s.createObject(res, in.GetNamespace(), in, false); err != nil {
+		if _, err = s.createObject(res, in.GetNamespace(), in, writing{manager: directManager}); err != nil {
 			return err
 		}
 	}

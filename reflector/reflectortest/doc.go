@@ -35,6 +35,9 @@
 //   - A list shows one version, over all of its pages.
 //   - A version before a compaction is 410 Expired: a watch gets it in an ERROR event, and a list
 //     in its answer. For a page, the answer has a token to continue with.
+//   - A server-side apply merges by the schema of a built-in kind, or by [Resource].Schema. Its
+//     conflicts name the managers of all earlier writes that the history still holds. The field
+//     manager of [Server.Create], [Server.Update] and [Server.Seed] is "reflectortest".
 //   - Errors are Status objects with the real server's reasons, codes, details, messages and
 //     Retry-After.
 //   - The package conformance tests all of this against kube-apiserver v1.36.3, with tables that
@@ -63,9 +66,10 @@
 //     stays until it is deleted with grace period 0. The policies Foreground and Orphan add
 //     finalizers that the test has to remove. A deletion of a Job without a policy orphans nothing.
 //   - Conversion: each version of a group is a collection of its own.
-//   - Server-side apply and managedFields; creation by update; subresources other than status. A
-//     write to /status changes only the status. On the real server, some built-in kinds also take
-//     labels and annotations from it.
+//   - Creation by update; subresources other than status. A write to /status changes only the
+//     status. On the real server, some built-in kinds also take labels and annotations from it.
+//   - managedFields before an object's first server-side apply. Until then the object keeps the
+//     managedFields that it was written with.
 //   - Table output, YAML, CBOR, compression, pretty printing, websockets, OpenAPI, HTTP/2 and TLS.
 //   - Field selectors on anything but metadata.name and metadata.namespace.
 //   - Waiting: a get, a list and a watch-list at a version in the future are refused at once. The

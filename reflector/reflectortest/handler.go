@@ -64,6 +64,12 @@ func (c *call) serve() error {
 		return err
 	}
 	switch c.Verb {
+	case "create", "update", "patch":
+		if err := c.checkWriteOptions(); err != nil {
+			return err
+		}
+	}
+	switch c.Verb {
 	case "get":
 		return c.get()
 	case "list":

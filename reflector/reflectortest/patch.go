@@ -18,6 +18,9 @@ import (
 type patcher func(current []byte) ([]byte, error)
 
 func (c *call) patch() error {
+	if c.applies() {
+		return c.apply()
+	}
 	apply, err := c.patcher()
 	if err != nil {
 		return err
@@ -52,13 +55,15 @@ func (res *resource) decodePatched(body []byte, strict bool) (object, error) {
 	return res.decodeFields(body, strict)
 }
 
+// patchType is the type of a request's patch, or empty.
+func patchType(r *http.Request) types.PatchType {
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return types.PatchType(media)
+}
+
 // patcher returns the patcher for the request's patch.
 func (c *call) patcher() (patcher, error) {
-	media, _, err := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
-	if err != nil {
-		return nil, errUnsupportedPatchType()
-	}
-	switch types.PatchType(media) {
+	switch patchType(c.http) {
 	case types.MergePatchType:
 		return func(current []byte) ([]byte, error) {
 			if err := json.Unmarshal(c.body, &map[string]any{}); err != nil {

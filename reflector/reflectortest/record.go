@@ -38,6 +38,7 @@ type record struct {
 	uid       string
 	version   uint64
 	labels    labels.Set
+	author    author
 
 	// stored is the object without its kind: protobuf for a built-in type, as in etcd, and JSON for
 	// a registered one.

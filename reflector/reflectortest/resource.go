@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -29,6 +30,10 @@ type Resource struct {
 	// Status means that the kind has a status subresource: only writes to /status change its
 	// status, and its generation ignores the status.
 	Status bool
+	// Schema is the openAPIV3Schema of the CustomResourceDefinition, in JSON or YAML. It says how
+	// server-side apply merges the lists. Without it, an apply replaces whole lists. The server does
+	// not validate objects by it.
+	Schema []byte
 	// Prototype is a value of the kind's Go type for Create, Get and the other methods of Server.
 	// The server does not keep it. Without a prototype those methods take
 	// *unstructured.Unstructured.
@@ -46,7 +51,8 @@ type resource struct {
 	versionRequired  bool // an update without a resource version is refused
 	unannounced      bool // served, but absent from discovery
 
-	history history
+	fieldManagers map[string]*managedfields.FieldManager // by subresource; made at their first use
+	history       history
 }
 
 // builtinResource is a line of builtin_resources.json. The file comes from the discovery of
@@ -109,6 +115,9 @@ func newRegistry(custom []Resource) (*registry, error) {
 		}
 	}
 	for _, c := range custom {
+		if err := c.checkSchema(); err != nil {
+			return nil, err
+		}
 		if c.Singular == "" {
 			c.Singular = strings.ToLower(c.Kind)
 		}

@@ -27,7 +27,7 @@ func (c *call) create() error {
 		return err
 	}
 	c.resource.clearStatus(obj)
-	rec, err := c.server.createObject(c.resource, c.Namespace, obj, c.dryRun)
+	rec, err := c.server.createObject(c.resource, c.Namespace, obj, c.writing(false))
 	if err != nil {
 		return err
 	}
@@ -48,16 +48,20 @@ func (c *call) update() error {
 
 // write replaces the object of the URL with the result of change.
 func (c *call) write(change func(*record) (object, error)) (*record, error) {
-	parts := wholeButStatus
-	switch {
-	case c.Subresource == "status":
-		parts = statusOnly
-	case !c.resource.Status:
-		parts = whole
-	}
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	return c.server.updateLocked(c.resource, c.Namespace, c.Name, parts, c.dryRun, change)
+	return c.server.updateLocked(c.resource, c.Namespace, c.Name, c.writing(false), change)
+}
+
+func (c *call) writing(applied bool) writing {
+	w := writing{parts: wholeButStatus, manager: c.manager(), applied: applied, dryRun: c.dryRun}
+	switch {
+	case c.Subresource == "status":
+		w.parts = statusOnly
+	case !c.resource.Status:
+		w.parts = whole
+	}
+	return w
 }
 
 // parts says which parts of an object an update may change.
@@ -70,10 +74,10 @@ const (
 )
 
 // createObject stores a new object.
-func (s *Server) createObject(res *resource, namespace string, obj object, dryRun bool) (*record, error) {
+func (s *Server) createObject(res *resource, namespace string, obj object, w writing) (*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock() // deferred: net/http recovers from a panic, and the server goes on
-	return s.createLocked(res, namespace, obj, dryRun)
+	return s.createLocked(res, namespace, obj, w)
 }
 
 // mergeStringData moves a Secret's stringData, which is write-only, into its data.
@@ -92,8 +96,11 @@ func mergeStringData(obj object) {
 }
 
 // createLocked stores a new object. It needs mu.
-func (s *Server) createLocked(res *resource, namespace string, obj object, dryRun bool) (*record, error) {
+func (s *Server) createLocked(res *resource, namespace string, obj object, w writing) (*record, error) {
 	mergeStringData(obj)
+	if isReset(obj) {
+		obj.SetManagedFields(nil)
+	}
 	if err := res.placeIn(namespace, obj); err != nil {
 		return nil, err
 	}
@@ -118,10 +125,10 @@ func (s *Server) createLocked(res *resource, namespace string, obj object, dryRu
 	if _, ok := res.history.current.Get(res.key(obj.GetNamespace(), obj.GetName())); ok {
 		return nil, apierrors.NewAlreadyExists(res.gr(), obj.GetName())
 	}
-	if dryRun {
+	if w.dryRun {
 		return newRecord(res, obj, 0)
 	}
-	return s.commitLocked(res, nil, obj)
+	return s.commitLocked(res, nil, obj, w.author(w.applied))
 }
 
 // placeIn sets or checks the namespace of an object in a request for a namespace.
@@ -153,7 +160,7 @@ func (s *Server) nameLocked(res *resource, obj object) {
 }
 
 // updateLocked replaces an object. It needs mu.
-func (s *Server) updateLocked(res *resource, namespace, name string, p parts, dryRun bool, change func(*record) (object, error)) (*record, error) {
+func (s *Server) updateLocked(res *resource, namespace, name string, w writing, change func(*record) (object, error)) (*record, error) {
 	prior, ok := res.history.current.Get(res.key(namespace, name))
 	if !ok {
 		return nil, apierrors.NewNotFound(res.gr(), name)
@@ -167,10 +174,17 @@ func (s *Server) updateLocked(res *resource, namespace, name string, p parts, dr
 		return nil, err
 	}
 	old := prior.object()
-	switch p {
+	reset := isReset(obj) && w.parts != statusOnly
+	if reset {
+		obj.SetManagedFields(nil)
+	}
+	switch w.parts {
 	case statusOnly:
 		changed := prior.object()
 		res.copyStatus(changed, obj)
+		if w.applied {
+			changed.SetManagedFields(obj.GetManagedFields())
+		}
 		obj = changed
 	case wholeButStatus:
 		res.copyStatus(obj, old)
@@ -178,20 +192,26 @@ func (s *Server) updateLocked(res *resource, namespace, name string, p parts, dr
 	if err := res.prepareUpdate(obj, old); err != nil {
 		return nil, err
 	}
+	tracked := prior.author.tracked || w.applied || reset
+	if tracked && !reset {
+		if err := res.trackUpdate(obj, old, prior, w); err != nil {
+			return nil, err
+		}
+	}
 	if deletable(obj, old) {
-		if !dryRun {
+		if !w.dryRun {
 			if _, err := s.removeLocked(res, prior); err != nil {
 				return nil, err
 			}
 		}
 		return newRecord(res, obj, prior.version)
 	}
-	return s.replaceLocked(res, prior, obj, dryRun)
+	return s.replaceLocked(res, prior, obj, w.author(tracked), w.dryRun)
 }
 
 // replaceLocked stores obj in place of prior. A write without a change makes no version. It needs
 // mu.
-func (s *Server) replaceLocked(res *resource, prior *record, obj object, dryRun bool) (*record, error) {
+func (s *Server) replaceLocked(res *resource, prior *record, obj object, a author, dryRun bool) (*record, error) {
 	same, err := newRecord(res, obj, prior.version)
 	if err != nil {
 		return nil, err
@@ -202,16 +222,13 @@ func (s *Server) replaceLocked(res *resource, prior *record, obj object, dryRun 
 	if dryRun {
 		return same, nil
 	}
-	return s.commitLocked(res, prior, obj)
+	return s.commitLocked(res, prior, obj, a)
 }
 
 // checkUpdate compares the object of the request with the URL and with the stored object.
 func (res *resource) checkUpdate(prior *record, namespace, name string, obj object) error {
-	if obj.GetName() != name {
-		if obj.GetName() == "" {
-			return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", name))
-		}
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), name))
+	if err := checkName(obj, name); err != nil {
+		return err
 	}
 	if err := res.placeIn(namespace, obj); err != nil {
 		return err
@@ -232,6 +249,18 @@ func (res *resource) checkUpdate(prior *record, namespace, name string, obj obje
 		}
 	}
 	return nil
+}
+
+// checkName compares the name of an object with the name in the URL.
+func checkName(obj object, name string) error {
+	switch obj.GetName() {
+	case name:
+		return nil
+	case "":
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", name))
+	default:
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), name))
+	}
 }
 
 // checkUID treats the UID in an update as a precondition. A patch has none: there the UID is a
@@ -298,11 +327,12 @@ func (res *resource) validName(name string, prefix bool) []string {
 }
 
 // commitLocked stores obj at the next version of the server. It needs mu.
-func (s *Server) commitLocked(res *resource, prior *record, obj object) (*record, error) {
+func (s *Server) commitLocked(res *resource, prior *record, obj object, a author) (*record, error) {
 	rec, err := newRecord(res, obj, s.version+1)
 	if err != nil {
 		return nil, err
 	}
+	rec.author = a
 	s.version++
 	res.history.append(&change{version: s.version, object: rec, prior: prior}, s.options.history)
 	return rec, nil

@@ -17,14 +17,20 @@ import (
 // Widget is the kind of the tables about custom resources.
 var Widget = reflectortest.Resource{
 	Group: "conformance.example.com", Version: "v1", Kind: "Widget", Plural: "widgets", Namespaced: true, Status: true,
+	Schema: []byte(widgetSchema),
 }
+
+const widgetSchema = `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{
+"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{
+"parts":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{
+"type":"object","required":["name"],"properties":{"name":{"type":"string"},"count":{"type":"integer"}}}}}}}}`
 
 const widgetDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
 "metadata":{"name":"widgets.conformance.example.com"},
 "spec":{"group":"conformance.example.com","scope":"Namespaced",
 "names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},
 "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
-"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
+"schema":{"openAPIV3Schema":` + widgetSchema + `}}]}}`
 
 // InstallWidgets defines the kind in a real server and waits until it is served.
 func InstallWidgets(t *testing.T, config *rest.Config) {

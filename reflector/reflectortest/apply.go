@@ -1,0 +1,127 @@
+package reflectortest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// apply is server-side apply: it creates the object, or merges the request into it.
+func (c *call) apply() error {
+	applied := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := yaml.Unmarshal(c.body, &applied.Object); err != nil {
+		return apierrors.NewBadRequest("error decoding YAML: " + err.Error())
+	}
+	rec, created, err := c.applyObject(applied)
+	if err != nil {
+		return err
+	}
+	if created {
+		return c.answer(http.StatusCreated, rec)
+	}
+	return c.answer(http.StatusOK, rec)
+}
+
+func (c *call) applyObject(applied *unstructured.Unstructured) (rec *record, created bool, err error) {
+	s, res := c.server, c.resource
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := res.history.current.Get(res.key(c.Namespace, c.Name)); ok || c.Subresource != "" {
+		rec, err := s.updateLocked(res, c.Namespace, c.Name, c.writing(true), func(prior *record) (object, error) {
+			live, err := s.trackedLocked(prior)
+			if err != nil {
+				return nil, err
+			}
+			return c.merge(live, applied)
+		})
+		return rec, false, err
+	}
+	obj, err := c.merge(res.emptyUnstructured(), applied)
+	if err != nil {
+		return nil, false, err
+	}
+	if uid := obj.GetUID(); uid != "" {
+		return nil, false, apierrors.NewConflict(res.gr(), c.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+	}
+	if err := checkName(obj, c.Name); err != nil {
+		return nil, false, err
+	}
+	obj.SetResourceVersion("") // the real server ignores the one of the request
+	res.clearStatus(obj)
+	rec, err = s.createLocked(res, c.Namespace, obj, c.writing(true))
+	return rec, true, err
+}
+
+// merge applies a configuration to the live object, which is empty before a creation.
+func (c *call) merge(live, applied *unstructured.Unstructured) (object, error) {
+	manager, err := c.resource.fieldManager(c.Subresource)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := manager.Apply(live, applied, c.Query.Get("fieldManager"), boolParam(c.Query, "force"))
+	if err != nil {
+		return nil, err
+	}
+	if c.Query.Get("fieldValidation") == metav1.FieldValidationStrict {
+		if err := yaml.UnmarshalStrict(c.body, &map[string]any{}); err != nil {
+			return nil, apierrors.NewBadRequest("error strict decoding YAML: " + err.Error())
+		}
+	}
+	body, err := merged.(*unstructured.Unstructured).MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return c.resource.decodeFields(body, false)
+}
+
+// checkWriteOptions checks the query of a write as the real server does.
+func (c *call) checkWriteOptions() error {
+	at, manager := field.NewPath("fieldManager"), c.Query.Get("fieldManager")
+	kind := map[string]string{"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}[c.Verb]
+	var errs field.ErrorList
+	switch apply := c.applies(); {
+	case apply && manager == "":
+		errs = append(errs, field.Required(at, "is required for apply patch"))
+	case c.Verb == "patch" && !apply && c.Query.Has("force"):
+		errs = append(errs, field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch"))
+	}
+	if errs = append(errs, metavalidation.ValidateFieldManager(manager, at)...); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	}
+	return nil
+}
+
+// applies reports whether the request is a server-side apply.
+func (c *call) applies() bool {
+	return c.Verb == "patch" && patchType(c.http) == types.ApplyYAMLPatchType
+}
+
+// manager is the name of the request's field manager: the parameter, or the part of the user agent
+// before the first slash.
+func (c *call) manager() string {
+	if name := c.Query.Get("fieldManager"); name != "" {
+		return name
+	}
+	agent, _, _ := strings.Cut(c.http.UserAgent(), "/")
+	var name strings.Builder
+	for _, r := range agent {
+		if name.Len()+utf8.RuneLen(r) > metavalidation.FieldManagerMaxLength {
+			break
+		}
+		if unicode.IsPrint(r) {
+			name.WriteRune(r)
+		}
+	}
+	return name.String()
+}

@@ -1,0 +1,260 @@
+package reflectortest
+
+import (
+	"slices"
+	"sync"
+	"time"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// The server computes managedFields from an object's first apply on, because an update with them
+// costs ten times as much. Each record names its writer, so that the first apply can repeat the
+// writes before it from the history.
+
+// directManager is the field manager of the methods Create, Update and Seed of Server.
+const directManager = "reflectortest"
+
+// writing is how a request writes an object.
+type writing struct {
+	parts   parts
+	manager string // "" for a write of the server itself, which owns no fields
+	applied bool   // managedFields are up to date
+	dryRun  bool
+}
+
+// author is the part of a writing that its record keeps.
+type author struct {
+	manager unique.Handle[string]
+	at      int64 // in seconds since 1970
+	status  bool  // the write was to the status subresource
+	tracked bool  // the object's managedFields are kept up to date
+}
+
+func (w writing) author(tracked bool) author {
+	return author{manager: unique.Make(w.manager), at: time.Now().Unix(), status: w.parts == statusOnly, tracked: tracked}
+}
+
+// subresource is the subresource that was written.
+func (a author) subresource() string {
+	if a.status {
+		return "status"
+	}
+	return ""
+}
+
+// fieldManager returns the field manager for writes to the resource or to its subresource. It needs
+// the server's mu.
+func (res *resource) fieldManager(subresource string) (*managedfields.FieldManager, error) {
+	if m := res.fieldManagers[subresource]; m != nil {
+		return m, nil
+	}
+	var types managedfields.TypeConverter
+	newManager, err := managedfields.NewDefaultFieldManager, error(nil)
+	if res.typed {
+		types = builtinTypes()
+	} else if types, err = res.typeConverter(); err != nil {
+		return nil, err
+	} else {
+		newManager = managedfields.NewDefaultCRDFieldManager
+	}
+	var ignored *fieldpath.Set // fields that the write cannot set
+	switch {
+	case subresource == "status":
+		ignored = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
+	case res.Status:
+		ignored = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	default:
+		ignored = fieldpath.NewSet()
+	}
+	gvk := res.gvk()
+	m, err := newManager(types, oneVersion{}, oneVersion{}, res, gvk, gvk.GroupVersion(), subresource,
+		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(res.apiVersion()): fieldpath.NewExcludeSetFilter(ignored)})
+	if err != nil {
+		return nil, err
+	}
+	if res.fieldManagers == nil {
+		res.fieldManagers = map[string]*managedfields.FieldManager{}
+	}
+	res.fieldManagers[subresource] = m
+	return m, nil
+}
+
+// builtinTypes parses the schemas of the built-in kinds at its first call.
+var builtinTypes = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
+
+// New is for the field manager.
+func (res *resource) New(schema.GroupVersionKind) (runtime.Object, error) {
+	return res.emptyUnstructured(), nil
+}
+
+// oneVersion converts nothing, because each version of a group is a collection of its own, and
+// sets no defaults.
+type oneVersion struct{}
+
+func (oneVersion) Convert(_, _, _ any) error {
+	return runtime.NewNotRegisteredErrForTarget("reflectortest", nil, nil)
+}
+
+func (oneVersion) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+	gvk := in.GetObjectKind().GroupVersionKind()
+	if wanted, ok := to.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk}); !ok || wanted != gvk {
+		return nil, runtime.NewNotRegisteredGVKErrForTarget("reflectortest", gvk, to)
+	}
+	return in, nil
+}
+
+func (oneVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+func (oneVersion) Default(runtime.Object) {}
+
+func (res *resource) emptyUnstructured() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(res.gvk())
+	return u
+}
+
+// toUnstructured returns a copy of obj.
+func (res *resource) toUnstructured(obj object) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if !res.typed {
+		u.Object = runtime.DeepCopyJSON(content(obj))
+		return u, nil
+	}
+	var err error
+	if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj); err != nil {
+		return nil, err
+	}
+	u.SetGroupVersionKind(res.gvk())
+	return u, nil
+}
+
+// track gives obj, which replaces old, the managedFields of an update.
+func (res *resource) track(obj, old object, a author) error {
+	manager, err := res.fieldManager(a.subresource())
+	if err != nil {
+		return err
+	}
+	live, err := res.toUnstructured(old)
+	if err != nil {
+		return err
+	}
+	next, err := res.toUnstructured(obj)
+	if err != nil {
+		return err
+	}
+	obj.SetManagedFields(managedFieldsOf(manager.UpdateNoErrors(live, next, a.manager.Value())))
+	return nil
+}
+
+func managedFieldsOf(obj runtime.Object) []metav1.ManagedFieldsEntry {
+	return obj.(*unstructured.Unstructured).GetManagedFields()
+}
+
+// trackUpdate brings the managedFields of obj up to date before it replaces prior.
+func (res *resource) trackUpdate(obj, old object, prior *record, w writing) error {
+	if !w.applied {
+		if err := res.track(obj, old, w.author(true)); err != nil {
+			return err
+		}
+	}
+	return res.keepTimes(obj, prior)
+}
+
+// keepTimes takes back the times of managedFields if nothing else changed in obj, so that a write
+// without a change makes no version.
+func (res *resource) keepTimes(obj object, prior *record) error {
+	old, entries := prior.object().GetManagedFields(), obj.GetManagedFields()
+	if !slices.EqualFunc(old, entries, sameManager) {
+		return nil
+	}
+	obj.SetManagedFields(old)
+	same, err := newRecord(res, obj, prior.version)
+	if err != nil {
+		return err
+	}
+	if string(same.stored) != string(prior.stored) {
+		obj.SetManagedFields(entries)
+	}
+	return nil
+}
+
+// sameManager reports whether a and b differ in nothing but their times.
+func sameManager(a, b metav1.ManagedFieldsEntry) bool {
+	fields := a.FieldsV1 == nil && b.FieldsV1 == nil || a.FieldsV1 != nil && b.FieldsV1 != nil && a.FieldsV1.Equal(*b.FieldsV1)
+	return fields && a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion && a.Subresource == b.Subresource
+}
+
+// isReset reports whether a request asks for an empty list of managedFields.
+func isReset(obj object) bool {
+	entries := obj.GetManagedFields()
+	return len(entries) == 1 && entries[0] == metav1.ManagedFieldsEntry{} || entries != nil && len(entries) == 0
+}
+
+// trackedLocked returns the object of a record with up-to-date managedFields. It needs mu.
+func (s *Server) trackedLocked(rec *record) (*unstructured.Unstructured, error) {
+	res := rec.resource
+	if rec.author.tracked {
+		return res.toUnstructured(rec.object())
+	}
+	var live object = res.newObject()
+	versions := res.history.versionsOf(rec)
+	for i, version := range versions {
+		next := version.object()
+		sent := next.GetManagedFields()
+		switch {
+		case i == 0 && len(sent) > 0: // a test or a dump gave them
+			live = next
+			continue
+		case i > 0 && (len(sent) == 0 || slices.EqualFunc(sent, versions[i-1].object().GetManagedFields(), sameManager)):
+			next.SetManagedFields(live.GetManagedFields())
+		}
+		if version.author.manager.Value() != "" {
+			before := next.GetManagedFields()
+			if err := res.track(next, live, version.author); err != nil {
+				return nil, err
+			}
+			version.author.setTimes(next, before)
+		}
+		live = next
+	}
+	return res.toUnstructured(live)
+}
+
+// setTimes sets the time of a's own entry, if the write changed it.
+func (a author) setTimes(obj object, before []metav1.ManagedFieldsEntry) {
+	entries := obj.GetManagedFields()
+	for i, e := range entries {
+		own := e.Manager == a.manager.Value() && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == a.subresource()
+		if own && !slices.ContainsFunc(before, func(b metav1.ManagedFieldsEntry) bool { return sameManager(b, e) && b.Time.Equal(e.Time) }) {
+			entries[i].Time = new(metav1.Unix(a.at, 0))
+		}
+	}
+	obj.SetManagedFields(entries)
+}
+
+// versionsOf returns the versions of an object that are still known, oldest first, up to rec.
+func (h *history) versionsOf(rec *record) []*record {
+	versions := []*record{rec}
+	for _, c := range slices.Backward(h.log) {
+		if c.object != versions[len(versions)-1] {
+			continue
+		}
+		if c.prior == nil {
+			break
+		}
+		versions = append(versions, c.prior)
+	}
+	slices.Reverse(versions)
+	return versions
+}
