@@ -1,6 +1,7 @@
 package reflectortest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -76,6 +77,36 @@ func (s *Server) Get(obj metav1.Object) error {
 		return apierrors.NewNotFound(res.gr(), obj.GetName())
 	}
 	return rec.into(obj)
+}
+
+// WaitFor calls done at once, and again after changes of the stored objects, until it returns true.
+// done reads the server with Get and List. It can miss states between two changes. WaitFor returns
+// an error if the context ends first.
+func (s *Server) WaitFor(ctx context.Context, done func() bool) error {
+	for {
+		s.mu.Lock()
+		if s.written == nil {
+			s.written = make(chan struct{})
+		}
+		written := s.written
+		s.mu.Unlock()
+		if done() {
+			return nil
+		}
+		select {
+		case <-written:
+		case <-ctx.Done():
+			return fmt.Errorf("reflectortest: the awaited state has not come by version %d: %w", s.ResourceVersion(), context.Cause(ctx))
+		}
+	}
+}
+
+// wakeLocked wakes the callers of WaitFor. It needs mu.
+func (s *Server) wakeLocked() {
+	if s.written != nil {
+		close(s.written)
+		s.written = nil
+	}
 }
 
 // Seed creates many objects. Unlike Create it does not write back into them. Use it to fill a large

@@ -21,6 +21,7 @@
 //     for the test itself: they use no HTTP, meet no faults, and write the status too.
 //   - [Server.Inject] activates a [Fault]: a value, scoped by verb, resource, namespace and count.
 //     It panics at a scope that no request can have.
+//   - [Server.WaitFor] waits for a state of the stored objects.
 //   - [Server.Requests] and [Server.WaitForRequests] return the requests of the client.
 //
 // # What it promises

@@ -39,6 +39,8 @@ type Server struct {
 	sharding  bool // the server supports shard selectors
 	// restored is closed and replaced when the state goes back in time.
 	restored chan struct{}
+	// written is closed at the next change. It is nil while WaitFor does not need it.
+	written chan struct{}
 }
 
 // NewServer starts a server. The caller must close it; Start does that itself. For a
@@ -203,6 +205,7 @@ func (s *Server) Restore(version uint64) error {
 		r.history.rewind(version)
 	}
 	s.version = version
+	s.wakeLocked()
 	close(s.restored)
 	s.restored = make(chan struct{})
 	return nil

@@ -334,6 +334,7 @@ func (s *Server) commitLocked(res *resource, prior *record, obj object, a author
 	}
 	rec.author = a
 	s.version++
+	s.wakeLocked()
 	res.history.append(&change{version: s.version, object: rec, prior: prior}, s.options.history)
 	return rec, nil
 }
@@ -346,6 +347,7 @@ func (s *Server) removeLocked(res *resource, prior *record) (*record, error) {
 		return nil, err
 	}
 	s.version++
+	s.wakeLocked()
 	res.history.append(&change{version: s.version, object: rec, prior: prior, deleted: true}, s.options.history)
 	return rec, nil
 }
