@@ -7,6 +7,7 @@
 //
 // [Metrics.Options] measures operations, so the informer needs it from its start. [Add] reads the
 // current state at each scrape. For reconcilers, use [Metrics.ReconcilerOptions] and [AddReconciler].
+// Register [NewLeader] for a leader election and [NewShards] for a member of a shard group.
 //
 // # Metrics
 //
@@ -44,6 +45,7 @@
 //	reconcile_queue_keys, ...                 the state of a reconciler's queue, as queue_keys and the other
 //	                                          metrics of a subscriber's queues. A key that waits for its own
 //	                                          writes to be seen counts as out
+//	leading{lease}                            1 or 0, by NewLeader
 //
 // The label reason is ok or the kind of failure: expired, throttled, forbidden, not_found,
 // unauthorized, timeout, connection, malformed, cut_off, server or other.
