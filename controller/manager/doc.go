@@ -48,6 +48,9 @@
 //   - manager-N9: Run fails, and names the informer, if a reconciler that was added before watches
 //     an informer that is not a member and does not run. A reconciler logs a warning if an informer
 //     does not run 10 seconds after the reconciler's start.
+//   - manager-N10: Run fails before it starts a member if two members have the same name. A member
+//     that is added later with a taken name does not start, and makes /readyz fail. The others
+//     continue.
 //
 // # Concurrency
 //
@@ -57,6 +60,6 @@
 // # Errors
 //
 // A [*MemberError] wraps the error of a member, or the reason why a member is not ready or not
-// alive. [ErrEnded] and [ErrStuck] are such reasons. [ErrNoConfig] means that there is no config
-// for an informer.
+// alive. [ErrEnded], [ErrStuck] and [ErrDuplicateName] are such reasons. [ErrNoConfig] means that
+// there is no config for an informer.
 package manager

@@ -21,6 +21,10 @@ var (
 	// ErrEnded means that a member ended although the manager did not stop it.
 	ErrEnded = errors.New("member has ended by itself")
 
+	// ErrDuplicateName means that two members have the same name, or that one was added twice. Give
+	// each its own name, for example with [informer.WithName].
+	ErrDuplicateName = errors.New("two members have this name")
+
 	// ErrStuck means that a member does not answer, or that a call of a reconcile function
 	// does not end: see [WithStuckAfter].
 	ErrStuck = errors.New("member is stuck")
@@ -83,7 +87,8 @@ func New(config *rest.Config, opts ...Option) *Manager {
 // Add a member to one manager only, and only once.
 //
 // Errors and checks use the result of the member's method Name, or its type if there is no such
-// method.
+// method. Two members with the same Name are an error of Run. If Run runs, the second member does
+// not start: Ready and [Membership.Err] return an [ErrDuplicateName].
 func (m *Manager) Add(member informer.Member) *Membership { return m.add(member, false) }
 
 // AddLed adds a member that works while this process leads, or always if there is no election, such
@@ -92,7 +97,8 @@ func (m *Manager) Add(member informer.Member) *Membership { return m.add(member,
 func (m *Manager) AddLed(member informer.Member) *Membership { return m.add(member, true) }
 
 func (m *Manager) add(member informer.Member, led bool) *Membership {
-	p := &Membership{of: m, member: member, name: nameOf(member), led: led, stopping: make(chan struct{}), done: make(chan struct{})}
+	p := &Membership{of: m, member: member, led: led, stopping: make(chan struct{}), done: make(chan struct{})}
+	p.name, p.named = nameOf(member)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.members = append(m.members, p)
@@ -100,6 +106,31 @@ func (m *Manager) add(member informer.Member, led bool) *Membership {
 		m.startLocked(r, p)
 	}
 	return p
+}
+
+// clashLocked returns an error if an earlier member has the name of a member. Members without a name
+// may have the same type.
+func (m *Manager) clashLocked(p *Membership) error {
+	number := slices.Index(m.members, p)
+	for n, other := range m.members[:max(number, 0)] {
+		if other.named && p.named && other.name == p.name {
+			return fmt.Errorf("%w: number %d and number %d in the order of Add", ErrDuplicateName, n+1, number+1)
+		}
+	}
+	return nil
+}
+
+// clashes returns the errors of all members that have the name of an earlier one.
+func (m *Manager) clashes() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	for _, p := range m.members {
+		if err := m.clashLocked(p); err != nil {
+			errs = append(errs, &MemberError{Member: p.name, Err: err})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // has reports whether a member is in the manager or in a manager within it.
@@ -144,7 +175,8 @@ func (m *Manager) Leading() bool {
 // [Membership.Err] returns the error of a member that was stopped; Run does not. Run returns
 // [ErrRunning] if it is already running.
 //
-// Run fails before it starts led members if a reconciler watches an informer that does not run
+// Run fails before it starts any member if two have the same name, with an [ErrDuplicateName]. Run
+// fails before it starts led members if a reconciler watches an informer that does not run
 // within a second. Members, and members of nested managers, are exempt. The error names the
 // informer. Run may be called again if the members' Run may.
 func (m *Manager) Run(ctx context.Context) error {
@@ -158,6 +190,9 @@ func (m *Manager) runWithin(ctx context.Context, last <-chan struct{}, finished 
 		return ErrRunning
 	}
 	defer m.running.Store(false)
+	if err := m.clashes(); err != nil {
+		return err
+	}
 	if m.elector != nil {
 		if err := m.elector.Check(); err != nil {
 			return err // now, and not after the caches are synced

@@ -243,6 +243,7 @@ func TestInformersOfANestedManagerEndLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		secrets := newSecrets(t)
 		outer, inner, led := newFinisher(secrets.Stopped), newFinisher(secrets.Stopped), newFinisher(secrets.Stopped)
+		led.name = "led finisher"
 		within := nest(nest(secrets), inner)
 		within.AddLed(led)
 		m := nest(within, outer)
@@ -327,4 +328,49 @@ func TestManagerHasMembersOfNestedManagers(t *testing.T) {
 	assert.True(t, m.has(other))
 	membership.Stop()
 	assert.False(t, m.has(other))
+}
+
+func TestRunFailsIfTwoMembersHaveOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		m := New(nil)
+		m.Add(&member{name: "fine", notes: &notes})
+		m.Add(&member{name: "twin", notes: &notes})
+		second := m.AddLed(&member{name: "twin", notes: &notes})
+		m.Add(nest()) // members without a name may have the same type
+		m.Add(nest())
+		err := m.Run(t.Context())
+		var failed *MemberError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, "twin", failed.Member)
+		require.ErrorIs(t, err, ErrDuplicateName)
+		assert.EqualError(t, err, "twin: two members have this name: number 2 and number 3 in the order of Add")
+		assert.Empty(t, notes.take(), "no member starts")
+		second.Stop()
+		stop := start(t, m)
+		synctest.Wait()
+		assert.Len(t, notes.take(), 2)
+		require.NoError(t, stop())
+	})
+}
+
+func TestMemberWithATakenNameDoesNotStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes journal
+		m := New(nil)
+		m.Add(&member{name: "twin", notes: &notes})
+		stop := start(t, m)
+		synctest.Wait()
+		second := m.Add(&member{name: "twin", notes: &notes})
+		synctest.Wait()
+		assert.Equal(t, []string{"twin begins"}, notes.take(), "the first one goes on")
+		require.ErrorIs(t, second.Err(), ErrDuplicateName)
+		require.ErrorIs(t, m.Ready(), ErrDuplicateName)
+		require.ErrorIs(t, m.WaitForSync(t.Context()), ErrDuplicateName)
+		require.NoError(t, m.Alive(), "a restart of the process would not help")
+		second.Stop()
+		<-second.Done()
+		require.NoError(t, m.Ready())
+		require.NoError(t, stop())
+	})
 }

@@ -16,6 +16,7 @@ import (
 type Membership struct {
 	of       *Manager
 	name     string
+	named    bool // by the member itself
 	led      bool
 	stopping chan struct{} // closed by Stop, under of.mu
 	done     chan struct{}
@@ -26,16 +27,17 @@ type Membership struct {
 	stopped bool
 	cancel  context.CancelFunc // nil unless the member runs
 	ended   bool               // by itself
+	refused error              // why it does not start
 	err     error              // of the last Run
 	probe   *probe             // nil unless one is running
 }
 
-// nameOf returns the name of a member.
-func nameOf(member informer.Member) string {
+// nameOf returns the name of a member, and whether the member has a method for it.
+func nameOf(member informer.Member) (name string, named bool) {
 	if named, ok := member.(interface{ Name() string }); ok {
-		return named.Name()
+		return named.Name(), true
 	}
-	return fmt.Sprintf("%T", member)
+	return fmt.Sprintf("%T", member), false
 }
 
 // Stop removes the member from the manager and ends it, if it runs. It returns at once:
@@ -140,6 +142,11 @@ func (m *Manager) startLocked(r *run, p *Membership) {
 	if r.ending {
 		return
 	}
+	if p.refused = m.clashLocked(p); p.refused != nil { // added while Run runs
+		p.err = &MemberError{Member: p.name, Err: p.refused}
+		m.logger.Error("member does not start", zap.String("member", p.name), zap.Error(p.refused))
+		return
+	}
 	of, running, work, finished := r.ctx, &r.running, p.member.Run, func() {}
 	switch member := p.member.(type) {
 	case *Manager:
@@ -227,7 +234,12 @@ func (p *Membership) waitForSync(ctx context.Context, member informer.Member) er
 	})
 	defer watcher.Wait()
 	defer cancel()
-	err := member.WaitForSync(ctx)
+	p.of.mu.Lock()
+	err := p.refused
+	p.of.mu.Unlock()
+	if err == nil {
+		err = member.WaitForSync(ctx)
+	}
 	select {
 	case <-p.stopping:
 		return nil

@@ -46,6 +46,9 @@ func (p *Membership) ask(ctx context.Context, member informer.Member, limit time
 	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
+	if p.refused != nil {
+		ready = p.refused
+	}
 	if p.ended {
 		alive = p.err
 		if alive == nil {

@@ -39,7 +39,8 @@ func (m *Manager) idleInformers() error {
 		}
 		for _, watched := range reconciler.Informers() {
 			if m.idle(watched) {
-				err := fmt.Errorf("informer %q %w and is no member: add it with Manager.Add, or call its Run", nameOf(watched), errNotRunning)
+				name, _ := nameOf(watched)
+				err := fmt.Errorf("informer %q %w and is no member: add it with Manager.Add, or call its Run", name, errNotRunning)
 				errs = append(errs, &MemberError{Member: p.name, Err: err})
 			}
 		}
