@@ -9,6 +9,10 @@
 // current state at each scrape. For reconcilers, use [Metrics.ReconcilerOptions] and [AddReconciler].
 // Register [NewLeader] for a leader election and [NewShards] for a member of a shard group.
 //
+// One line measures all informers and reconcilers that a manager makes:
+//
+//	m := manager.New(config, manager.WithInformerOptions(metrics.Options), manager.WithReconcilerOptions(metrics.ReconcilerOptions()...))
+//
 // # Metrics
 //
 // All names begin with kubereflector_. All metrics have the label informer, except for those of a

@@ -72,3 +72,34 @@ func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
 		running.Wait()
 	})
 }
+
+func TestManagerMeasuresItsMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(configMap("a")))
+		metrics := prometheus.New()
+		registry := prom.NewPedanticRegistry()
+		registry.MustRegister(metrics)
+		m := manager.New(server.Config(), manager.WithInformerOptions(metrics.Options), manager.WithReconcilerOptions(metrics.ReconcilerOptions()...))
+		maps, err := manager.Informer[*corev1.ConfigMap](m, manager.Source{})
+		require.NoError(t, err)
+		manager.Reconcile(m, "painter", maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
+			return reconcile.Result{}, nil
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { assert.NoError(t, m.Run(ctx)) })
+		synctest.Wait()
+		assert.Equal(t, strings.Join([]string{
+			"list_objects informer=*v1.ConfigMap ConfigMap/v1 1",
+			"handler_duration_seconds informer=*v1.ConfigMap ConfigMap/v1 result=ok subscriber=painter 1",
+			"reconcile_duration_seconds reconciler=painter result=ok 1",
+		}, "\n"), strings.Join([]string{
+			values(t, registry, "kubereflector_list_objects"),
+			values(t, registry, "kubereflector_handler_duration_seconds"),
+			strings.Split(values(t, registry, "kubereflector_reconcile_duration_seconds"), "\n")[1],
+		}, "\n"))
+		stop()
+		running.Wait()
+	})
+}

@@ -5,7 +5,7 @@
 //
 //	ctx, stop := manager.Signals(context.Background())
 //	defer stop()
-//	m := manager.New(config, manager.WithLogger(logger), manager.WithServer(":8081"), manager.WithElection(lock))
+//	m := manager.New(config, manager.WithLogger(slog.Default()), manager.WithServer(":8081"), manager.WithElection(lock))
 //	deployments, err := manager.Informer[*appsv1.Deployment](m, manager.Source{})
 //	foos, err := manager.Informer[*Foo](m, manager.Source{Kind: fooKind})
 //	manager.Reconcile(m, "foos", foos, reconcile,
@@ -51,6 +51,8 @@
 //   - manager-N10: Run fails before it starts a member if two members have the same name. A member
 //     that is added later with a taken name does not start, and makes /readyz fail. The others
 //     continue.
+//   - manager-N11: Without [WithLogger], warnings and errors go to standard error. A failed call of a
+//     reconcile function is one line, with the key, the attempt and the time until the next try.
 //
 // # Concurrency
 //

@@ -1,11 +1,17 @@
 package manager
 
 import (
+	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller/leader"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/klogging"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -37,6 +43,9 @@ type options struct {
 	address string
 	klog    bool
 	routes  []route
+
+	informing   []func(name string) []informer.Option
+	reconciling []reconcile.Option
 }
 
 // route is a further handler of the server.
@@ -50,21 +59,48 @@ type optionFunc func(*options)
 func (f optionFunc) apply(o *options) { f(o) }
 
 func newOptions(opts []Option) options {
-	o := options{logger: zap.NewNop(), scheme: scheme.Scheme, stuck: DefaultStuckAfter, answer: DefaultAnswerLimit}
+	o := options{logger: defaultLogger(), scheme: scheme.Scheme, stuck: DefaultStuckAfter, answer: DefaultAnswerLimit}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
 	return o
 }
 
-// WithLogger sets the logger of the manager, and of the informers, reconcilers and the election
-// that it makes. The default logs nothing.
-func WithLogger(logger *zap.Logger) Option {
+// WithLogger sets the logger of the manager, and of the informers, reconcilers and the election that
+// it makes. A nil pointer leaves the default, which writes lines at Warn and above to standard error.
+// [zap.NewNop] and [slog.DiscardHandler] make loggers that write nothing.
+func WithLogger[L *zap.Logger | *slog.Logger](logger L) Option {
 	return optionFunc(func(o *options) {
-		if logger != nil {
-			o.logger = logger
+		switch logger := any(logger).(type) {
+		case *zap.Logger:
+			if logger != nil {
+				o.logger = logger
+			}
+		case *slog.Logger:
+			if logger != nil {
+				o.logger = klogging.Logger(logger)
+			}
 		}
 	})
+}
+
+// defaultLogger logs warnings and errors, because an operator without logger must not fail in
+// silence.
+func defaultLogger() *zap.Logger {
+	lines := zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig())
+	return zap.New(zapcore.NewCore(lines, zapcore.Lock(os.Stderr), zap.WarnLevel))
+}
+
+// WithInformerOptions adds options to each informer that [Informer] makes, such as the options that measure
+// or trace it. The function gets the informer's name.
+func WithInformerOptions(opts func(name string) []informer.Option) Option {
+	return optionFunc(func(o *options) { o.informing = append(o.informing, opts) })
+}
+
+// WithReconcilerOptions adds options to each reconciler that [Reconcile] makes. The options of a call of
+// Reconcile follow them.
+func WithReconcilerOptions(opts ...reconcile.Option) Option {
+	return optionFunc(func(o *options) { o.reconciling = append(o.reconciling, opts...) })
 }
 
 // WithKlog makes [New] send the log lines of client-go to the manager's logger: see [RouteKlog].

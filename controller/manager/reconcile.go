@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // [reconcile.New].
 func Reconcile[T any](m *Manager, name string, primary *informer.Informer[T], fn reconcile.Func[T], opts ...reconcile.Option) *reconcile.Reconciler[T] {
 	calls := &stopwatch{limit: m.stuck, running: map[*running]struct{}{}}
-	opts = append([]reconcile.Option{reconcile.WithLogger(m.logger)}, opts...)
+	opts = slices.Concat([]reconcile.Option{reconcile.WithLogger(m.logger)}, m.reconciling, opts)
 	r := reconcile.New(name, primary, around(calls, fn), opts...)
 	m.AddLed(&reconciling[T]{Reconciler: r, calls: calls})
 	return r

@@ -86,7 +86,8 @@ type shared struct {
 // same informer, with one watch and one cache. The manager runs it until the manager ends. If the
 // manager is already running, the informer starts at once.
 //
-// For an informer with other options, make one and [Manager.Add] it.
+// The informer has the options of [WithInformerOptions]. For one with other options, make it and
+// [Manager.Add] it.
 func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T], error) {
 	if from.Resource.Empty() && from.Kind.Empty() {
 		// So calls with and without the kind return the same informer.
@@ -107,8 +108,12 @@ func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T
 	if err != nil {
 		return nil, fmt.Errorf("informer of %s %s: %w", key.of, from, err)
 	}
-	made := informer.New(resource, informer.WithName(strings.TrimSpace(key.of.String()+" "+from.String())),
-		informer.WithLogger(m.logger), informer.WithReflector(selecting...))
+	name := strings.TrimSpace(key.of.String() + " " + from.String())
+	opts := []informer.Option{informer.WithName(name), informer.WithLogger(m.logger)}
+	for _, more := range m.informing {
+		opts = append(opts, more(name)...)
+	}
+	made := informer.New(resource, append(opts, informer.WithReflector(selecting...))...)
 	if s.all == nil {
 		s.all = map[shared]informer.Member{}
 	}

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 const dies = "KUBEREFLECTOR_TEST_DIE"
@@ -24,6 +29,13 @@ func dieOfSignals() {
 		return
 	}
 	ctx, stop := Signals(context.Background())
+	if os.Getenv(dies) == "manager" {
+		if err := runInBackOff(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if os.Getenv(dies) == "given back" {
 		stop()
 		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
@@ -34,6 +46,46 @@ func dieOfSignals() {
 	<-ctx.Done()
 	fmt.Println(context.Cause(ctx))
 	select {}
+}
+
+// runInBackOff runs a manager whose only key is in back-off. It prints "ready" when that is so.
+func runInBackOff(ctx context.Context) error {
+	server, err := reflectortest.NewServer()
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if err := server.Create(configMap("ns", "a")); err != nil {
+		return err
+	}
+	m := New(server.Config())
+	configMaps, err := Informer[*corev1.ConfigMap](m, Source{})
+	if err != nil {
+		return err
+	}
+	Reconcile(m, "painter", configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
+		return reconcile.Result{}, errors.New("ouch")
+	}, reconcile.WithBackoff(time.Hour, time.Hour), reconcile.WithDrainTimeout(100*time.Millisecond),
+		reconcile.WithErrorHandler(func(context.Context, error) { fmt.Println("ready") }))
+	return m.Run(ctx)
+}
+
+func TestSignalledProgramExitsWithZeroAndNamesTheKeysThatAreLeft(t *testing.T) {
+	process := exec.CommandContext(t.Context(), os.Args[0])
+	process.Env = append(os.Environ(), dies+"=manager")
+	var logged bytes.Buffer
+	process.Stderr = &logged
+	out, err := process.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, process.Start())
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan(), "the program prints: %s", &logged)
+	require.NoError(t, process.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, process.Wait(), "the program prints: %s", &logged)
+	// Without WithLogger, warnings and errors go to standard error.
+	assert.Regexp(t, `ERROR\treconcile failed\t.*"reconciler": "painter".*"key": "ns/a".*"attempt": 1.*"error": "ouch".*"nextTry"`, logged.String())
+	assert.Regexp(t, `WARN\tmember ended with keys left\t.*"member": "painter".*ns/a`, logged.String())
+	assert.NotContains(t, logged.String(), "INFO")
 }
 
 func TestFirstSignalEndsTheContextAndTheSecondTheProcess(t *testing.T) {

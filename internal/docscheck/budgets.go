@@ -21,7 +21,7 @@ var budgets = map[string]exports{
 	"contrib/prometheus/rulestest":        {0, 0},
 	"controller":                          {16, 2},
 	"controller/leader":                   {12, 3},
-	"controller/manager":                  {28, 17},
+	"controller/manager":                  {30, 17},
 	"controller/reconcile":                {32, 8},
 	"controller/recorder":                 {10, 5},
 	"controller/shard":                    {34, 11},

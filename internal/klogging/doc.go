@@ -1,2 +1,2 @@
-// Package klogging lets the lines of klog and slog go to a zap logger.
+// Package klogging passes log lines between klog, slog and zap.
 package klogging
