@@ -50,7 +50,7 @@
 // metadata: read the whole object by Get, and never write the partial object back. The transform
 // runs for partial and for requested objects, too. Field indexes have only the owned objects.
 // PartialObjectMetadata of the kind has an informer of its own, as usual.
-// docs/from-controller-runtime.md says what is not supported.
+// docs/controller-runtime-caches.md says what is not supported.
 //
 // # Reads
 //
