@@ -58,8 +58,8 @@ func (c *Controller[T]) Synced() <-chan struct{} {
 
 // Run runs the feed and the workers until ctx ends or the feed returns. It then lets the workers
 // finish the queued events, for the time of [WithDrainTimeout], and returns when the last call of
-// the handler has returned. If the cause of ctx's end is [ErrHalt], Run skips this drain: see also
-// [WithHalt].
+// the handler has returned. If the cause of ctx's end is [ErrStopNow], Run skips this drain: see
+// [WithHardStop].
 //
 // It returns nil if the feed ended without an error and no event is left, and
 // [eventqueue.ErrClosed] if the collection was closed.
@@ -74,7 +74,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 
 	// Workers outlive ctx, so that they can finish. They keep its values.
 	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer onHalt(ctx, func() { stop(ErrHalt) })()
+	defer onHardStop(ctx, func() { stop(ErrStopNow) })()
 	feeding, stopFeed := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	workers.Go(func() {

@@ -130,11 +130,11 @@ func (c *candidates) join() {
 		c.act(name, true)
 		defer c.act(name, false)
 		<-ctx.Done()
-		if context.Cause(ctx) != controller.ErrHalt {
+		if context.Cause(ctx) != controller.ErrStopNow {
 			select {
 			case <-time.After(drain):
 				return nil
-			case <-controller.Halted(ctx):
+			case <-controller.HardStopped(ctx):
 			}
 		}
 		<-time.After(finish)

@@ -51,7 +51,7 @@ func Valid(ctx context.Context) error {
 }
 
 // Runner is the led member. Its Run must return when ctx has ended, and must be callable again. It
-// may finish its work first, unless the cause of the end is controller.ErrHalt.
+// may finish its work first, unless the cause of the end is controller.ErrStopNow.
 type Runner interface {
 	Run(ctx context.Context) error
 }
@@ -195,10 +195,10 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 
 // lead runs the led member until ctx or the lease ends.
 func (e *Elector) lead(ctx, leased context.Context, lock *heldLock) (lost, err error) {
-	working, halt := controller.WithHalt(context.WithValue(ctx, lockKey{}, lock))
-	defer halt()
+	working, hardStop := controller.WithHardStop(context.WithValue(ctx, lockKey{}, lock))
+	defer hardStop()
 	// Also after ctx has ended, while the led member still finishes.
-	watching := context.AfterFunc(leased, halt)
+	watching := context.AfterFunc(leased, hardStop)
 	defer watching()
 	e.leading.Store(true)
 	defer e.leading.Store(false)

@@ -41,7 +41,7 @@ func (l *led) Run(ctx context.Context) error {
 		return l.fails
 	}
 	<-ctx.Done()
-	if context.Cause(ctx) == controller.ErrHalt {
+	if context.Cause(ctx) == controller.ErrStopNow {
 		<-time.After(l.slow)
 	} else {
 		<-time.After(l.takes)
@@ -106,7 +106,7 @@ func TestLeaderThatCannotRenewEndsBeforeAnotherMayLead(t *testing.T) {
 			require.NoError(t, err)
 			renewed := lease.Spec.RenewTime.Time
 			server.Inject(fault.On("", "leases"))
-			assert.ErrorIs(t, <-one.ended, controller.ErrHalt, name)
+			assert.ErrorIs(t, <-one.ended, controller.ErrStopNow, name)
 			assert.Less(t, time.Since(renewed), DefaultLeaseDuration-2*time.Second, name)
 			<-time.After(time.Minute)
 			assert.Empty(t, one.began)
@@ -200,7 +200,7 @@ func TestLeaseCountsFromWhenItsRequestWasBegun(t *testing.T) {
 					<-time.After(time.Minute + time.Second/2)
 					slow.Store(true)
 				}
-				assert.ErrorIs(t, <-one.ended, controller.ErrHalt)
+				assert.ErrorIs(t, <-one.ended, controller.ErrStopNow)
 				server.ClearFaults()
 				_, renewed := holder(t, newLock(t, server, "two"))
 				assert.LessOrEqual(t, time.Since(renewed), DefaultRenewDeadline+DefaultRetryPeriod+time.Second/10)
@@ -226,7 +226,7 @@ func TestLeaderThatLosesTheLeaseWhileItFinishesEndsBeforeAnotherMayLead(t *testi
 		stop := start(t, New(newLock(t, server, "one"), one))
 		<-time.After(time.Minute + time.Second/2)
 		time.AfterFunc(time.Second, func() { server.Inject(reflectortest.Stall(nil).On("", "leases")) })
-		assert.ErrorIs(t, stop(), controller.ErrHalt)
+		assert.ErrorIs(t, stop(), controller.ErrStopNow)
 		server.ClearFaults()
 		_, renewed := holder(t, newLock(t, server, "two"))
 		assert.Less(t, ended.Sub(renewed), DefaultLeaseDuration-2*time.Second)

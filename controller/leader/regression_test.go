@@ -49,7 +49,7 @@ func TestTermEndsWhenTheLeaseIsGoneOrAnothers(t *testing.T) {
 				<-time.After(time.Minute + time.Second/2)
 				change(server)
 				changed := time.Now()
-				assert.ErrorIs(t, soon(t, one.ended), controller.ErrHalt)
+				assert.ErrorIs(t, soon(t, one.ended), controller.ErrStopNow)
 				assert.LessOrEqual(t, time.Since(changed), DefaultRetryPeriod)
 				soon(t, one.began)
 				assert.GreaterOrEqual(t, time.Since(changed), DefaultLeaseDuration)

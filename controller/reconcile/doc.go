@@ -46,7 +46,7 @@
 //   - reconcile-R6: When ctx ends, the reconciler still reconciles queued keys for the time of
 //     [WithDrainTimeout]. This includes keys that wait for a cache, as long as the informers fill
 //     their caches. Run returns after the last call has returned, and its error names the remaining
-//     keys. After [controller.ErrHalt], Run skips this drain.
+//     keys. After [controller.ErrStopNow], Run skips this drain.
 //   - reconcile-R7: Run may be called again: it reconciles every key anew.
 //   - reconcile-R8: A panic in a mapping or a predicate is reported once, with the key of the
 //     event's object, and drops only that event. The report goes to the logger and error handler of

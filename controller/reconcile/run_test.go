@@ -67,7 +67,7 @@ func TestStopHasALimitedTime(t *testing.T) {
 	})
 }
 
-func TestHaltLeavesNoTimeToFinish(t *testing.T) {
+func TestHardStopSkipsTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create(configMap("a"), configMap("b"))
@@ -77,14 +77,14 @@ func TestHaltLeavesNoTimeToFinish(t *testing.T) {
 			<-ctx.Done()
 			return Result{}, ctx.Err()
 		})
-		halted, halt := context.WithCancelCause(t.Context())
+		halted, hardStop := context.WithCancelCause(t.Context())
 		stop := w.run(runFunc(func(context.Context) error { return r.Run(halted) }))
 		synctest.Wait()
 		before := time.Now()
-		halt(controller.ErrHalt)
+		hardStop(controller.ErrStopNow)
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, stop(), &left)
-		assert.Equal(t, controller.ErrHalt, left.Cause)
+		assert.Equal(t, controller.ErrStopNow, left.Cause)
 		assert.Zero(t, time.Since(before))
 		assert.Len(t, left.Pending, 2)
 		assert.Equal(t, 1, calls)

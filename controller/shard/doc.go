@@ -41,7 +41,7 @@
 //   - shard-P1: One member works on a shard at a time: its [Hold] has returned before the next
 //     member begins. The conditions are below.
 //   - shard-P2: A member that cannot renew its lease tells its work to end at once, by
-//     controller.WithHalt. It does so when the deadline has passed since it sent its last
+//     controller.WithHardStop. It does so when the deadline has passed since it sent its last
 //     successful renewal, before any other member may take its shards. A lost lease never becomes
 //     valid again, even if a late renewal reaches the server. When all its work has ended, the
 //     member joins under a new name.

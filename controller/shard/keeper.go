@@ -109,7 +109,7 @@ func (k *keeper) lose(err error) {
 	k.stop()
 	k.mu.Unlock()
 	if first {
-		k.of.halt()
+		k.of.hardStop()
 		k.of.hush()
 		k.of.sight.poke()
 	}

@@ -30,10 +30,10 @@ type life struct {
 	reported []string
 	quit     time.Time
 
-	working context.Context    // the context of all Holds
-	halt    func()             // ends it at once; for any goroutine
-	asking  context.Context    // the context of requests
-	hush    context.CancelFunc // ends them; for any goroutine
+	working  context.Context    // the context of all Holds
+	hardStop func()             // ends it at once; for any goroutine
+	asking   context.Context    // the context of requests
+	hush     context.CancelFunc // ends them; for any goroutine
 
 	tasks sync.WaitGroup
 
@@ -80,8 +80,8 @@ func (l *life) receive() {
 // run returns nil if ctx has ended. It returns an errLost or a joinError if another life should
 // follow. Otherwise it returns the error of a Hold.
 func (l *life) run(ctx context.Context) error {
-	l.working, l.halt = controller.WithHalt(context.WithoutCancel(ctx))
-	defer l.halt()
+	l.working, l.hardStop = controller.WithHardStop(context.WithoutCancel(ctx))
+	defer l.hardStop()
 	l.asking, l.hush = context.WithCancel(context.WithoutCancel(ctx))
 	defer l.hush()
 	if err := l.keeper.create(ctx); err != nil {
@@ -92,8 +92,8 @@ func (l *life) run(ctx context.Context) error {
 	kept := make(chan struct{})
 	go func() { defer close(kept); l.keeper.run(l.asking) }()
 	stopping := context.AfterFunc(ctx, func() {
-		if halting(ctx) {
-			l.halt()
+		if hardStopped(ctx) {
+			l.hardStop()
 		}
 		l.sight.poke()
 	})

@@ -72,7 +72,7 @@ func (m *Member) Name() string { return m.group.Name }
 
 // Run takes part until ctx ends, and then gives up its shards. It waits for each [Hold] to return.
 // It tells a Hold to end at once after [WithDrainTimeout], or if the cause of ctx's end is
-// [controller.ErrHalt]. Other members take the shards one by one, as soon as each is free.
+// [controller.ErrStopNow]. Other members take the shards one by one, as soon as each is free.
 //
 // Run returns nil, the error of a Hold that returned by itself, or [ErrRunning] if it is already
 // running. It may be called again.
@@ -138,5 +138,7 @@ func (o *options) sleep(ctx context.Context, d time.Duration) {
 // patience is the timeout of one request: two requests fit into the time until the deadline.
 func (o *options) patience() time.Duration { return (o.deadline - o.period) / 2 }
 
-// halting reports whether a context ended by controller.WithHalt.
-func halting(ctx context.Context) bool { return errors.Is(context.Cause(ctx), controller.ErrHalt) }
+// hardStopped reports whether a context ended by controller.WithHardStop.
+func hardStopped(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), controller.ErrStopNow)
+}

@@ -141,7 +141,7 @@ func TestWorkIsToldHowMuchHasteThereIs(t *testing.T) {
 		w.work = func(ctx context.Context, s Shard) error {
 			<-ctx.Done()
 			told := time.Now()
-			<-controller.Halted(ctx)
+			<-controller.HardStopped(ctx)
 			halted <- time.Since(told)
 			return nil
 		}
@@ -150,12 +150,12 @@ func TestWorkIsToldHowMuchHasteThereIs(t *testing.T) {
 		require.NoError(t, one.stop())
 		assert.Equal(t, 4*time.Second, <-halted)
 
-		ctx, halt := controller.WithHalt(t.Context())
+		ctx, hardStop := controller.WithHardStop(t.Context())
 		ended := make(chan error, 1)
 		two := w.member("two")
 		go func() { ended <- two.Run(ctx) }()
 		pass(time.Second)
-		halt()
+		hardStop()
 		assert.Zero(t, <-halted, "who runs the member has no time")
 		require.NoError(t, <-ended)
 	})

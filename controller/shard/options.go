@@ -66,9 +66,9 @@ func WithTimes(lease, deadline, period time.Duration) Option {
 }
 
 // WithDrainTimeout sets how long a [Hold] may take to return when the member gives up its shard.
-// After that the member tells it to end at once, by controller.WithHalt, and reports it. The member
-// keeps the shard until the Hold has returned. The default is [DefaultDrainTimeout]. With 0 or less
-// the Hold must end at once from the beginning.
+// After that the member tells it to end at once, by controller.WithHardStop, and reports it. The
+// member keeps the shard until the Hold has returned. The default is [DefaultDrainTimeout]. With 0
+// or less the Hold must end at once from the beginning.
 func WithDrainTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.drain = d })
 }

@@ -23,10 +23,10 @@ type Shard struct {
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Of) }
 
 // Hold does the work of a shard. The member calls it on its own goroutine after it took the shard.
-// ctx ends when the member gives up the shard. Without controller.WithHalt, the shard moves to
-// another member, and Hold may finish its current work. With controller.WithHalt, all work must end
-// at once. The first may turn into the second: see controller.Halted. No other member has the shard
-// before Hold has returned, unless the lease was lost: see the package documentation.
+// ctx ends when the member gives up the shard. Without controller.WithHardStop, the shard moves to
+// another member, and Hold may finish its current work. With controller.WithHardStop, all work must
+// end at once. The first may turn into the second: see controller.HardStopped. No other member has
+// the shard before Hold has returned, unless the lease was lost: see the package documentation.
 //
 // An error after the end of ctx is logged. If Hold returns before, the member gives up all its
 // shards, and Run returns the error. A panic in Hold ends the process, as in any goroutine, and

@@ -138,11 +138,11 @@ func (a *actor) hold(ctx context.Context, shard Shard) error {
 		s.note("%s ends %s", a.name, shard)
 	}()
 	<-ctx.Done()
-	if !errors.Is(context.Cause(ctx), controller.ErrHalt) {
+	if !errors.Is(context.Cause(ctx), controller.ErrStopNow) {
 		select {
 		case <-time.After(drain):
 			return nil
-		case <-controller.Halted(ctx):
+		case <-controller.HardStopped(ctx):
 		}
 	}
 	<-time.After(stop)

@@ -19,13 +19,13 @@ type tenure struct {
 	of    *life
 	shard Shard
 
-	running bool   // the Hold has not returned
-	told    bool   // the Hold was told to end
-	overdue bool   // the Hold did not end in time
-	version string // of the lease when the Hold began
-	give    context.CancelCauseFunc
-	halt    func()
-	stop    func() // of the timer of the drain; nil if there is none
+	running  bool   // the Hold has not returned
+	told     bool   // the Hold was told to end
+	overdue  bool   // the Hold did not end in time
+	version  string // of the lease when the Hold began
+	give     context.CancelCauseFunc
+	hardStop func()
+	stop     func() // of the timer of the drain; nil if there is none
 
 	writing bool // a request is running
 	// given is the version of the lease that this member tried to give back. The result of that
@@ -50,7 +50,7 @@ func (t *tenure) step(v *view, now time.Time, wanted, lost bool) (again time.Tim
 			// The lease was changed by hand.
 			t.of.logger.Error("shard was taken away", zap.Stringer("shard", t.shard), zap.String("holder", c.holder))
 			t.end(errGiven)
-			t.halt()
+			t.hardStop()
 		case !wanted && !t.told:
 			t.end(errGiven)
 		}
@@ -108,7 +108,7 @@ func (t *tenure) begin(c claim) {
 	h := &held{shard: t.shard, keeper: t.of.keeper}
 	var ctx context.Context
 	ctx, t.give = context.WithCancelCause(t.of.working)
-	ctx, t.halt = controller.WithHalt(ctx)
+	ctx, t.hardStop = controller.WithHardStop(ctx)
 	ctx = context.WithValue(ctx, heldKey{}, h)
 	t.of.logger.Info("shard taken", zap.Stringer("shard", h.shard), zap.Int("term", h.shard.Term))
 	t.of.tasks.Go(func() {
@@ -132,11 +132,11 @@ func (t *tenure) end(cause error) {
 			}
 			t.overdue = true
 			t.of.logger.Warn("work of a shard does not end: it is kept until it does", zap.Stringer("shard", t.shard))
-			t.halt()
+			t.hardStop()
 		})
 	}
 	if t.of.drain <= 0 {
-		t.halt()
+		t.hardStop()
 	}
 	t.stop = t.of.clock.after(max(t.of.drain, 0), late)
 	t.give(cause)
@@ -147,7 +147,7 @@ func over(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return true
-	case <-controller.Halted(ctx):
+	case <-controller.HardStopped(ctx):
 		return true
 	default:
 		return false
@@ -160,7 +160,7 @@ func (t *tenure) ended(err error, told bool) {
 		t.stop()
 		t.stop = nil
 	}
-	t.halt()
+	t.hardStop()
 	t.give(nil)
 	t.running = false
 	l := t.of

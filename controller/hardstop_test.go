@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHaltEndsWhatRunsAndWhatFinishes(t *testing.T) {
+func TestHardStopEndsRunningAndDrainingWork(t *testing.T) {
 	for name, finishing := range map[string]bool{"running": false, "finishing": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -24,9 +24,9 @@ func TestHaltEndsWhatRunsAndWhatFinishes(t *testing.T) {
 				}, WithDrainTimeout(time.Hour))
 				running, end := context.WithCancel(t.Context())
 				defer end()
-				outer, haltOuter := WithHalt(running)
-				inner, haltInner := WithHalt(outer)
-				defer haltInner()
+				outer, stopOuter := WithHardStop(running)
+				inner, stopInner := WithHardStop(outer)
+				defer stopInner()
 				result := make(chan error, 1)
 				go func() { result <- c.Run(inner) }()
 				synctest.Wait()
@@ -36,36 +36,36 @@ func TestHaltEndsWhatRunsAndWhatFinishes(t *testing.T) {
 					assert.Empty(t, causes, "it has time to finish")
 				}
 				before := time.Now()
-				haltOuter()
+				stopOuter()
 				var left *eventqueue.DrainError
 				require.ErrorAs(t, <-result, &left)
 				assert.Zero(t, time.Since(before))
-				assert.Equal(t, []error{ErrHalt}, causes)
-				assert.Equal(t, ErrHalt, left.Cause)
+				assert.Equal(t, []error{ErrStopNow}, causes)
+				assert.Equal(t, ErrStopNow, left.Cause)
 				assert.Len(t, left.Pending, 2)
 			})
 		})
 	}
 }
 
-func TestHaltIsTheCauseOfTheEnd(t *testing.T) {
-	ctx, halt := WithHalt(t.Context())
+func TestHardStopIsTheCauseOfTheEnd(t *testing.T) {
+	ctx, hardStop := WithHardStop(t.Context())
 	require.NoError(t, ctx.Err())
-	halt()
-	assert.Equal(t, ErrHalt, context.Cause(ctx))
+	hardStop()
+	assert.Equal(t, ErrStopNow, context.Cause(ctx))
 }
 
-func TestHaltedTellsWhoeverFinishes(t *testing.T) {
-	assert.Nil(t, Halted(t.Context()))
+func TestHardStoppedReachesDrainingMembers(t *testing.T) {
+	assert.Nil(t, HardStopped(t.Context()))
 	ended, cancel := context.WithCancel(t.Context())
-	ctx, halt := WithHalt(ended)
+	ctx, hardStop := WithHardStop(ended)
 	cancel()
 	select {
-	case <-Halted(ctx):
+	case <-HardStopped(ctx):
 		assert.Fail(t, "there is time to finish")
 	default:
 	}
-	halt()
-	<-Halted(ctx)
+	hardStop()
+	<-HardStopped(ctx)
 	assert.ErrorIs(t, context.Cause(ctx), context.Canceled, "which says nothing of it")
 }

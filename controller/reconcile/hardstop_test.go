@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestHaltEndsWhatRunsAndWhatFinishes(t *testing.T) {
+func TestHardStopEndsRunningAndDrainingWork(t *testing.T) {
 	for name, finishing := range map[string]bool{"running": false, "finishing": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -31,9 +31,9 @@ func TestHaltEndsWhatRunsAndWhatFinishes(t *testing.T) {
 				}, WithDrainTimeout(time.Hour))
 				running, end := context.WithCancel(t.Context())
 				defer end()
-				outer, haltOuter := controller.WithHalt(running)
-				inner, haltInner := controller.WithHalt(outer)
-				defer haltInner()
+				outer, stopOuter := controller.WithHardStop(running)
+				inner, stopInner := controller.WithHardStop(outer)
+				defer stopInner()
 				stop := w.run(runFunc(func(context.Context) error { return r.Run(inner) }))
 				synctest.Wait()
 				if finishing {
@@ -42,12 +42,12 @@ func TestHaltEndsWhatRunsAndWhatFinishes(t *testing.T) {
 					assert.Empty(t, causes, "it has time to finish")
 				}
 				before := time.Now()
-				haltOuter()
+				stopOuter()
 				var left *eventqueue.DrainError
 				require.ErrorAs(t, stop(), &left)
 				assert.Zero(t, time.Since(before))
-				assert.Equal(t, []error{controller.ErrHalt}, causes)
-				assert.Equal(t, controller.ErrHalt, left.Cause)
+				assert.Equal(t, []error{controller.ErrStopNow}, causes)
+				assert.Equal(t, controller.ErrStopNow, left.Cause)
 				assert.Len(t, left.Pending, 2)
 			})
 		})
