@@ -49,7 +49,7 @@
 //     deletion.
 //   - informer-I5: A slow subscriber delays neither other subscribers nor the reflector. It gets
 //     the latest state of an object and may miss the states in between. The size of its queue is
-//     bounded by the number of objects that exist or that it got. [WithCompaction] changes that.
+//     bounded by the number of objects that exist or that it got. [WithQueue] changes that.
 //   - informer-I6: An object that was deleted and created again is a deletion and an addition, even
 //     if the watch was broken at that time.
 //   - informer-I7: A relist sends no events for unchanged objects. Only subscribers with

@@ -216,7 +216,7 @@ func TestStalledSubscriberHoldsUpNobodyAndStaysSmall(t *testing.T) {
 		i.Handle(HandlerFunc[*corev1.Pod](func(ctx context.Context, e eventqueue.Event[*corev1.Pod]) error {
 			<-release
 			return all.funcs().Handle(ctx, e)
-		}), WithCompaction(eventqueue.KeepAll))
+		}), WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 		stop := start(t, i)
 		require.NoError(t, i.cache.Add(pod("a", "u1", 1)))
 		synctest.Wait() // both are stalled on the addition
@@ -396,7 +396,7 @@ func TestWhatEndedLateIsNotLeft(t *testing.T) {
 		i.Handle(slow(errors.New("no time")), WithName("hasty"))
 		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
 			return errors.New("for ever")
-		}), WithName("failing"), WithBackoff(time.Hour, time.Hour))
+		}), WithName("failing"), WithQueue(eventqueue.WithBackoff(time.Hour, time.Hour)))
 		stop := start(t, i)
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
 		synctest.Wait()

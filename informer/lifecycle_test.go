@@ -171,7 +171,7 @@ func TestWhatIsDoneWhileOthersDrainIsNotLeft(t *testing.T) {
 				return errors.New("not now")
 			}
 			return nil
-		}), WithName("A"), WithBackoff(2*time.Second, 2*time.Second))
+		}), WithName("A"), WithQueue(eventqueue.WithBackoff(2*time.Second, 2*time.Second)))
 		i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
 			<-time.After(5 * time.Second)
 			return nil

@@ -140,8 +140,8 @@ func hammer(t *testing.T, random *rand.Rand) {
 			return nil
 		}), opts...)
 	}
-	join(all, 0, WithCompaction(eventqueue.KeepAll))
-	join(all, 3*time.Second, WithResync(time.Minute), WithPriority(true))
+	join(all, 0, WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
+	join(all, 3*time.Second, WithResync(time.Minute), WithQueue(eventqueue.WithPriority(true)))
 	join(odd, 500*time.Millisecond)
 	stop := start(t, i)
 	for n := range 400 {

@@ -95,7 +95,7 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				}
 				pods := NewScoped(store.ObjectKey[*corev1.Pod])
 				d := &shardDiary{words: map[string]int{}, known: map[types.UID]bool{}}
-				pods.Handle(HandlerFunc[*corev1.Pod](d.Handle), WithCompaction(eventqueue.KeepAll))
+				pods.Handle(HandlerFunc[*corev1.Pod](d.Handle), WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 				all := store.Shards(store.ByUID, 4)
 				scope := func(n int) store.Scope { return store.Scope{Shard: all[n]} }
 				require.NoError(t, AddScope(pods, scope(0), resource))
@@ -152,7 +152,7 @@ func TestShardsThatLagBehindEachOther(t *testing.T) {
 		server.SetSharding(true)
 		pods := NewScoped(store.ObjectKey[*corev1.Pod])
 		d := &shardDiary{words: map[string]int{}, known: map[types.UID]bool{}}
-		pods.Handle(HandlerFunc[*corev1.Pod](d.Handle), WithCompaction(eventqueue.KeepAll))
+		pods.Handle(HandlerFunc[*corev1.Pod](d.Handle), WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 		for _, shard := range store.Shards(store.ByUID, 3) {
 			addScope(t, pods, store.Scope{Shard: shard}, server)
 		}

@@ -81,8 +81,8 @@ func TestBackoffIsPerSubscriber(t *testing.T) {
 			})
 		}
 		var patient, eager int
-		i.Handle(count(&patient), WithBackoff(time.Hour, time.Hour))
-		sub := i.Handle(count(&eager), WithBackoff(time.Millisecond, time.Second))
+		i.Handle(count(&patient), WithQueue(eventqueue.WithBackoff(time.Hour, time.Hour)))
+		sub := i.Handle(count(&eager), WithQueue(eventqueue.WithBackoff(time.Millisecond, time.Second)))
 		stop := start(t, i)
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
 		<-time.After(time.Minute)
@@ -98,7 +98,7 @@ func TestLiveEventsGoFirstForThoseWhoWantIt(t *testing.T) {
 		i := newPods()
 		var fifo, live diary
 		i.Handle(fifo.funcs())
-		i.Handle(live.funcs(), WithPriority(true))
+		i.Handle(live.funcs(), WithQueue(eventqueue.WithPriority(true)))
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
 		require.NoError(t, i.cache.Add(pod("news", "u3", 2)))
 		stop := start(t, i)
@@ -160,7 +160,7 @@ func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
 func TestLagIsSaidInNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newPods()
-		sub := i.Subscribe(WithCompaction(eventqueue.KeepAll))
+		sub := i.Subscribe(WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
 		<-time.After(time.Minute)
 		require.NoError(t, i.cache.Update(pod("a", "u1", 2)))
@@ -177,7 +177,7 @@ func TestKeepIf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newPods()
 		var d diary
-		sub := i.Handle(d.funcs(), WithCompaction(eventqueue.KeepAll))
+		sub := i.Handle(d.funcs(), WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 		sub.KeepIf(func(e eventqueue.Event[*corev1.Pod]) bool { return strings.HasSuffix(e.Object.ResourceVersion, "0") })
 		for version := 1; version <= 25; version++ {
 			require.NoError(t, i.cache.Add(pod("a", "u1", version)))

@@ -40,29 +40,17 @@ func newSubscriptionOptions(of common, opts []SubscriptionOption) subscriptionOp
 	return o
 }
 
-// queueOption passes an option to the subscriber's collection.
-func queueOption(opt eventqueue.Option) SubscriptionOption {
-	return subscriptionOptionFunc(func(o *subscriptionOptions) { o.queueing = append(o.queueing, opt) })
-}
-
-// WithCompaction sets which events are kept for a subscriber that falls behind. The default is
-// [eventqueue.KeepLatest], whose memory does not grow with the lag. [eventqueue.KeepAll] keeps
-// every state in between. For a function of your own see [Subscription.KeepIf].
-func WithCompaction(c eventqueue.Compaction) SubscriptionOption {
-	return queueOption(eventqueue.WithCompaction(c))
-}
-
-// WithBackoff sets how long a failed event waits for its retry: about base after the first failure,
-// and twice as long after each further one, up to limit. [eventqueue.WithBackoff] documents the
-// defaults and the details.
-func WithBackoff(base, limit time.Duration) SubscriptionOption {
-	return queueOption(eventqueue.WithBackoff(base, limit))
-}
-
-// WithPriority sets whether objects with live events go before objects with only initial additions
-// and resyncs. One object in eight is then still one of the latter. The default is no.
-func WithPriority(on bool) SubscriptionOption {
-	return queueOption(eventqueue.WithPriority(on))
+// WithQueue passes options to the event queues of a subscriber:
+//
+//   - [eventqueue.WithCompaction] sets which events are kept for a subscriber that falls behind. The
+//     default is [eventqueue.KeepLatest], whose memory does not grow with the lag. For a function of
+//     your own see [Subscription.KeepIf].
+//   - [eventqueue.WithBackoff] sets how long a failed event waits for its retry.
+//   - [eventqueue.WithPriority] sets whether objects with live events go before objects with only
+//     initial additions and resyncs. The default for a subscriber is no.
+//   - [eventqueue.WithObserver] adds an observer of the queues.
+func WithQueue(opts ...eventqueue.Option) SubscriptionOption {
+	return subscriptionOptionFunc(func(o *subscriptionOptions) { o.queueing = append(o.queueing, opts...) })
 }
 
 // WithResync queues every object for the subscriber once in each period. The event is a

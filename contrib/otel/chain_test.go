@@ -147,7 +147,7 @@ func TestTimeInTheQueueIsASpanOfItsOwn(t *testing.T) {
 				return errors.New("not now")
 			}
 			return nil
-		}), informer.WithName("slow"), informer.WithBackoff(time.Millisecond, time.Millisecond))
+		}), informer.WithName("slow"), informer.WithQueue(eventqueue.WithBackoff(time.Millisecond, time.Millisecond)))
 		stop := p.run(p.maps)
 		require.NoError(t, p.server.Create(named("a")))
 		synctest.Wait()

@@ -86,7 +86,7 @@ func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 		registry := prom.NewPedanticRegistry()
 		registry.MustRegister(m)
 		pods := mapsOf(t, server, m.Options("pods")...)
-		pods.Handle(informer.HandlerFunc[*corev1.ConfigMap](handler), informer.WithName("worker"), informer.WithBackoff(time.Hour, time.Hour))
+		pods.Handle(informer.HandlerFunc[*corev1.ConfigMap](handler), informer.WithName("worker"), informer.WithQueue(eventqueue.WithBackoff(time.Hour, time.Hour)))
 		idle := pods.Subscribe(informer.WithName("idle"))
 		remove := prometheus.Add(m, pods)
 		assert.Contains(t, values(t, registry, "kubereflector_synced", "kubereflector_ready"), "synced informer=pods 0")

@@ -52,7 +52,7 @@ func TestWaitingTimeIsThatOfEachSubscriber(t *testing.T) {
 		registry.MustRegister(m)
 		maps := mapsOf(t, server, m.Options("maps")...)
 		prometheus.Add(m, maps)
-		slow := maps.Subscribe(informer.WithName("slow"), informer.WithBackoff(time.Second, time.Second))
+		slow := maps.Subscribe(informer.WithName("slow"), informer.WithQueue(eventqueue.WithBackoff(time.Second, time.Second)))
 		stop := running(t, maps)
 		<-time.After(time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller"
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"go.uber.org/zap"
 )
 
@@ -13,18 +14,17 @@ type Option interface{ apply(*options) }
 
 type options struct {
 	controller   []controller.Option // workers and drain
+	queue        []eventqueue.Option
 	logger       *zap.Logger
 	errorHandler func(context.Context, error) // nil for none
 
-	where                 []func(primary source) error // adds predicates
-	sources               []source                     // the secondary ones
-	timeout               time.Duration
-	backoff, backoffLimit time.Duration
-	visibility            time.Duration // 0 or less means no wait
-	byPriority            bool          // live events go first
-	ignoreOwn             bool
-	resync                time.Duration // of the primary informer; 0 or less for none
-	observers             observers
+	where      []func(primary source) error // adds predicates
+	sources    []source                     // the secondary ones
+	timeout    time.Duration
+	visibility time.Duration // 0 or less means no wait
+	ignoreOwn  bool
+	resync     time.Duration // of the primary informer; 0 or less for none
+	observers  observers
 }
 
 type optionFunc func(*options)
@@ -33,11 +33,9 @@ func (f optionFunc) apply(o *options) { f(o) }
 
 func newOptions(opts []Option) options {
 	o := options{
-		logger:       zap.NewNop(),
-		visibility:   30 * time.Second,
-		byPriority:   true,
-		backoff:      5 * time.Millisecond,
-		backoffLimit: 5 * time.Minute,
+		queue:      []eventqueue.Option{eventqueue.WithBackoff(5*time.Millisecond, 5*time.Minute)},
+		logger:     zap.NewNop(),
+		visibility: 30 * time.Second,
 	}
 	for _, opt := range opts {
 		opt.apply(&o)
@@ -77,11 +75,11 @@ func WithErrorHandler(handler func(context.Context, error)) Option {
 	})
 }
 
-// WithPriority sets whether keys with live events are reconciled before keys with only initial
-// additions or resyncs. The default is yes; one key in eight is then still one of the latter. The
-// option is [eventqueue.WithPriority] of the queue.
-func WithPriority(on bool) Option {
-	return optionFunc(func(o *options) { o.byPriority = on })
+// WithQueue passes options to the queue of keys: [eventqueue.WithBackoff] for failed keys, whose
+// defaults here are 5 milliseconds and 5 minutes, and [eventqueue.WithPriority], which lets keys with
+// live events go first by default.
+func WithQueue(opts ...eventqueue.Option) Option {
+	return optionFunc(func(o *options) { o.queue = append(o.queue, opts...) })
 }
 
 // WithTimeout sets how long one call of the reconcile function may take. Its context then ends with
@@ -113,18 +111,4 @@ func IgnoreOwnWrites() Option {
 // a second counts as a second. For single keys see [Result].
 func WithResync(period time.Duration) Option {
 	return optionFunc(func(o *options) { o.resync = period })
-}
-
-// WithBackoff sets the back-off of failed keys. A key waits about base after the first failure, and
-// twice as long after each further one, but never more than limit. The defaults are 5 milliseconds
-// and 5 minutes; values that are not positive leave them. See [eventqueue.WithBackoff].
-func WithBackoff(base, limit time.Duration) Option {
-	return optionFunc(func(o *options) {
-		if base > 0 {
-			o.backoff = base
-		}
-		if limit > 0 {
-			o.backoffLimit = limit
-		}
-	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,7 @@ import (
 func TestKeyThatAskedToComeAgainIsLive(t *testing.T) {
 	for want, opts := range map[string][]Option{
 		"rarbc": nil,
-		"rabcr": {WithPriority(false)},
+		"rabcr": {WithQueue(eventqueue.WithPriority(false))},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			got := ""
@@ -55,7 +56,7 @@ func TestFailedKeysKeepTheirPriority(t *testing.T) {
 				got += key.Name
 			}
 			return Result{}, nil
-		}, WithBackoff(time.Second, time.Minute)))
+		}, WithQueue(eventqueue.WithBackoff(time.Second, time.Minute))))
 		synctest.Wait()
 		w.create(configMap("block"))
 		<-time.After(2 * time.Second)
@@ -69,7 +70,7 @@ func TestFailedKeysKeepTheirPriority(t *testing.T) {
 func TestNewsGoBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
 	for want, opts := range map[string][]Option{
 		"axbcd": nil,
-		"abcdx": {WithPriority(false)},
+		"abcdx": {WithQueue(eventqueue.WithPriority(false))},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)

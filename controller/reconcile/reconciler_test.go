@@ -135,7 +135,7 @@ func TestFailedKeysComeAgainAndDelayNoOther(t *testing.T) {
 					if errors.As(err, &failure) {
 						failures = append(failures, failure)
 					}
-				}), WithBackoff(time.Second, time.Minute))
+				}), WithQueue(eventqueue.WithBackoff(time.Second, time.Minute)))
 				stop := w.run(r)
 				synctest.Wait()
 				assert.Equal(t, []string{"b"}, got.take())
@@ -171,7 +171,7 @@ func TestBackoffBeginsAnewAfterASuccess(t *testing.T) {
 			}
 			return Result{}, nil
 		}, WithErrorHandler(func(_ context.Context, err error) { attempts.add(err.Error()) }),
-			WithBackoff(time.Second, time.Hour)))
+			WithQueue(eventqueue.WithBackoff(time.Second, time.Hour))))
 		for range 2 {
 			<-time.After(7100 * time.Millisecond) // 1 s, 2 s and 4 s
 			got := attempts.take()

@@ -47,8 +47,7 @@ type state struct {
 func newRun(ctx context.Context, o *options, name string, reconcile function, sources []source) *run {
 	r := &run{options: o, name: name, reconcile: reconcile, sources: sources, states: map[store.Key]*state{}}
 	r.filled, r.end = context.WithCancel(context.WithoutCancel(ctx))
-	r.keys = eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil },
-		eventqueue.WithBackoff(o.backoff, o.backoffLimit), eventqueue.WithPriority(o.byPriority))
+	r.keys = eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil }, o.queue...)
 	return r
 }
 

@@ -153,7 +153,7 @@ func (w *watching[S]) subscribe(o *options, name string, tell func(trigger)) sub
 		informer.WithName(name),
 		// If two changes were merged into one, an owner in between would be missed. The handler is
 		// quick, so the backlog needs little memory.
-		informer.WithCompaction(eventqueue.KeepAll), informer.WithResync(w.resync),
+		informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)), informer.WithResync(w.resync),
 		informer.WithErrorHandler(o.errorHandler), // nil means the informer's error handler
 	}
 	if o.logger.Core().Enabled(zapcore.ErrorLevel) { // else the informer's logger reports errors

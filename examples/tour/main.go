@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/informer/inspect"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -120,5 +121,5 @@ func (t *tour) subscribe(ctx context.Context, pods *informer.Informer[*corev1.Po
 		OnUpdate: func(_, _ *corev1.Pod) { slow() },
 		OnDelete: func(*corev1.Pod, bool) { slow() },
 	}, informer.WithName("slow"))
-	pods.Handle(informer.HandlerFunc[*corev1.Pod](failsOnFailed), informer.WithName("fails"), informer.WithBackoff(time.Second, 8*time.Second))
+	pods.Handle(informer.HandlerFunc[*corev1.Pod](failsOnFailed), informer.WithName("fails"), informer.WithQueue(eventqueue.WithBackoff(time.Second, 8*time.Second)))
 }

@@ -103,7 +103,7 @@ func live(t *testing.T, pods *informer.Informer[*corev1.Pod], happens func(step)
 	ctx, stop := context.WithCancel(t.Context())
 	d := &diary{pods: pods}
 	newTour(nil, time.Hour, true).subscribe(ctx, pods)
-	pods.Handle(d, informer.WithName("diary"), informer.WithCompaction(eventqueue.KeepAll))
+	pods.Handle(d, informer.WithName("diary"), informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 	ended := make(chan error, 1)
 	for n, s := range script {
 		require.NoError(t, happens(s))

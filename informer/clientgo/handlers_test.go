@@ -304,7 +304,7 @@ func TestSlowHandlerIsToldOfEachState(t *testing.T) {
 		want []string
 	}{
 		"as in client-go": {nil, []string{"initial a:1", "update a:1>a:2", "update a:2>a:3", "add b", "delete b"}},
-		"in bounded memory": {[]Option{WithHandlers(informer.WithCompaction(eventqueue.KeepLatest))},
+		"in bounded memory": {[]Option{WithHandlers(informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepLatest)))},
 			[]string{"initial a:1", "update a:1>a:3"}},
 	} {
 		t.Run(name, func(t *testing.T) {

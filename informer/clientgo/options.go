@@ -21,7 +21,7 @@ type optionFunc func(*options)
 func (f optionFunc) applyTo(o *options) { f(o) }
 
 func newOptions(opts []Option) options {
-	o := options{handlers: []informer.SubscriptionOption{informer.WithCompaction(eventqueue.KeepAll)}}
+	o := options{handlers: []informer.SubscriptionOption{informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll))}}
 	for _, opt := range opts {
 		opt.applyTo(&o)
 	}
@@ -37,9 +37,9 @@ func WithInformer(opts ...informer.Option) Option {
 }
 
 // WithHandlers passes options to the subscription of every event handler. The most useful one is
-// informer.WithCompaction(eventqueue.KeepLatest): it bounds the memory of a slow handler. The
-// handler then no longer gets each state of an object, and misses objects that were created and
-// deleted before it saw them.
+// informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepLatest)): it bounds the memory of a
+// slow handler. The handler then no longer gets each state of an object, and misses objects that
+// were created and deleted before it saw them.
 func WithHandlers(opts ...informer.SubscriptionOption) Option {
 	return optionFunc(func(o *options) { o.handlers = append(o.handlers, opts...) })
 }

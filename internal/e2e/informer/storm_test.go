@@ -220,8 +220,8 @@ func TestEverySubscriberOutlivesAStorm(t *testing.T) {
 	calm := make(chan struct{}) // closed when those that are slow may hurry
 	quick := []*ledger{
 		{name: "quick"},
-		{name: "every state", opts: []informer.SubscriptionOption{informer.WithCompaction(eventqueue.KeepAll)}},
-		{name: "live first, resynced", opts: []informer.SubscriptionOption{informer.WithPriority(true), informer.WithResync(10 * time.Second)}},
+		{name: "every state", opts: []informer.SubscriptionOption{informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll))}},
+		{name: "live first, resynced", opts: []informer.SubscriptionOption{informer.WithQueue(eventqueue.WithPriority(true)), informer.WithResync(10 * time.Second)}},
 		{name: "some", keep: isEven},
 		{name: "failing", fail: 100},
 		{name: "pulling", pulls: true},
