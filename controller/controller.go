@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -30,15 +31,13 @@ type Controller[T any] struct {
 }
 
 var (
-	// ErrDrainTimeout is the cause of an [*eventqueue.DrainError] when the drain timeout was over.
-	ErrDrainTimeout = errors.New("time to finish is over")
+	// ErrRunning means that the Run of a controller or a reconciler was called while it runs.
+	ErrRunning = errors.New("already running")
 
-	// ErrRunning means that Run was called while it is already running.
-	ErrRunning = errors.New("controller is running already")
+	// ErrIncomplete means that a required argument of a controller or a reconciler is nil.
+	ErrIncomplete = errors.New("required argument is nil")
 
-	// ErrIncomplete means that a controller was made without a feed, a
-	// collection or a handler.
-	ErrIncomplete = errors.New("controller needs a feed, a collection and a handler: pass all three to New")
+	errDrainTimeout = fmt.Errorf("drain timeout: %w", context.DeadlineExceeded)
 )
 
 // New returns a controller for a feed and the collection that it fills. Nothing starts before Run.
@@ -64,11 +63,15 @@ func (c *Controller[T]) Synced() <-chan struct{} {
 // It returns nil if the feed ended without an error and no event is left, and
 // [eventqueue.ErrClosed] if the collection was closed.
 func (c *Controller[T]) Run(ctx context.Context) error {
-	if c.feed == nil || c.queues == nil || c.handler == nil {
-		return ErrIncomplete
-	}
-	if !c.running.CompareAndSwap(false, true) {
-		return ErrRunning
+	switch {
+	case c.feed == nil:
+		return fmt.Errorf("feed of controller: %w", ErrIncomplete)
+	case c.queues == nil:
+		return fmt.Errorf("collection of controller: %w", ErrIncomplete)
+	case c.handler == nil:
+		return fmt.Errorf("handler of controller: %w", ErrIncomplete)
+	case !c.running.CompareAndSwap(false, true):
+		return fmt.Errorf("controller: %w", ErrRunning)
 	}
 	defer c.running.Store(false)
 
@@ -88,7 +91,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 
 	err := c.feed.Run(feeding)
 
-	draining, cancel := context.WithTimeoutCause(working, c.drainTimeout, ErrDrainTimeout)
+	draining, cancel := context.WithTimeoutCause(working, c.drainTimeout, errDrainTimeout)
 	left := c.queues.Drain(draining)
 	cause := context.Cause(draining)
 	cancel()

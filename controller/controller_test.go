@@ -226,7 +226,7 @@ func TestStopReportsWhatIsLeft(t *testing.T) {
 		assert.Equal(t, time.Minute, time.Since(before))
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
-		assert.ErrorIs(t, err, ErrDrainTimeout)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Len(t, left.Pending, 2)
 	})
 }

@@ -51,4 +51,5 @@
 // [*eventqueue.HandlerError]. For a panic it contains a [*eventqueue.PanicError], with the key and
 // the stack. [eventqueue.Collection.Stats] counts failures and shows how far the handler is behind.
 // Run returns the error of the feed, and a [*eventqueue.DrainError] if events were left.
+// Its cause is context.DeadlineExceeded after the drain timeout.
 package controller

@@ -375,7 +375,7 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 		synctest.Wait()
 		before := time.Now()
 		err := stop()
-		assert.ErrorIs(t, err, ErrDrainTimeout)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, time.Minute, time.Since(before))
 	})
 }
@@ -404,8 +404,8 @@ func TestWhatEndedLateIsNotLeft(t *testing.T) {
 		assert.EqualValues(t, 2, ended.Load())
 		lines := strings.Split(err.Error(), "\n")
 		assert.ElementsMatch(t, []string{
-			`subscriber hasty: 1 key(s) left undone (time to finish is over); "a": 1 event(s), failed: no time`,
-			`subscriber failing: 1 key(s) left undone (time to finish is over); "a": 1 event(s), failed: for ever`,
+			`subscriber hasty: 1 key(s) left undone (drain timeout: context deadline exceeded); "a": 1 event(s), failed: no time`,
+			`subscriber failing: 1 key(s) left undone (drain timeout: context deadline exceeded); "a": 1 event(s), failed: for ever`,
 		}, lines)
 	})
 }

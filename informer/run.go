@@ -9,20 +9,18 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 )
 
-var (
-	// ErrRunning means that Run was called while it is already running.
-	ErrRunning = errors.New("informer is running already")
+// ErrRunning means that Run was called while it is already running.
+var ErrRunning = errors.New("informer is running already")
 
-	// ErrDrainTimeout is the cause of an [*eventqueue.DrainError] when the drain timeout was over.
-	ErrDrainTimeout = errors.New("time to finish is over")
-)
+var errDrainTimeout = fmt.Errorf("drain timeout: %w", context.DeadlineExceeded)
 
 // SubscriptionError says that a subscriber had events left when Run returned. The subscriber gets
 // them when Run is called again.
 type SubscriptionError struct {
 	// Subscription is the subscriber's name: see [WithName].
 	Subscription string
-	// Err is an [*eventqueue.DrainError].
+	// Err is an [*eventqueue.DrainError]. After [WithDrainTimeout] its cause is
+	// [context.DeadlineExceeded].
 	Err error
 }
 
@@ -123,7 +121,7 @@ func (i *Informer[T]) noteFailure(err error) {
 // drain lets handlers finish their queued events, ends them, and returns the remaining events as
 // errors.
 func (i *Informer[T]) drain(r *run[T]) error {
-	ctx, cancel := context.WithTimeoutCause(r.working, i.drainTimeout, ErrDrainTimeout)
+	ctx, cancel := context.WithTimeoutCause(r.working, i.drainTimeout, errDrainTimeout)
 	defer cancel()
 	late := map[*Subscription[T]]error{}
 	var left []*Subscription[T]
@@ -134,7 +132,7 @@ func (i *Informer[T]) drain(r *run[T]) error {
 		}
 		left = append(left, s)
 		if ctx.Err() != nil {
-			late[s] = ErrDrainTimeout
+			late[s] = errDrainTimeout
 		}
 	}
 	i.endWork(r)

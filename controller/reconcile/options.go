@@ -83,7 +83,7 @@ func WithQueue(opts ...eventqueue.Option) Option {
 }
 
 // WithTimeout sets how long one call of the reconcile function may take. Its context then ends with
-// the cause [ErrTimeout]. The default is no limit; 0 or less means the same.
+// the cause [context.DeadlineExceeded]. The default is no limit; 0 or less means the same.
 func WithTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.timeout = d })
 }

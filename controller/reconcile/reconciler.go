@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
@@ -32,18 +33,6 @@ type Result struct {
 	// of that call replaces it.
 	RequeueAfter time.Duration
 }
-
-var (
-	// ErrTimeout is the cause of a call's context when the time of [WithTimeout] is over.
-	ErrTimeout = errors.New("time to reconcile is over")
-
-	// ErrRunning means that Run was called while it is already running.
-	ErrRunning = errors.New("reconciler is running already")
-
-	// ErrIncomplete means that a reconciler, or one of its [Watch] options, has no informer,
-	// function or mapping. Run and Ready return it.
-	ErrIncomplete = errors.New("reconciler needs a primary informer, a reconcile function and, for each Watch, an informer and a mapping")
-)
 
 // Reconciler calls a function for the keys of objects that changed, or whose related objects
 // changed. See the package documentation for its guarantees.
@@ -98,10 +87,11 @@ func New[T any](name string, primary *informer.Informer[T], reconcile Func[T], o
 // check returns an error if the reconciler cannot run.
 func (r *Reconciler[T]) check() error {
 	err := r.misuse
+	if r.reconcile == nil {
+		err = errors.Join(err, fmt.Errorf("reconcile function: %w", controller.ErrIncomplete))
+	}
 	for _, s := range r.all() {
-		if !s.complete() || r.reconcile == nil {
-			err = ErrIncomplete
-		}
+		err = errors.Join(err, s.check())
 	}
 	if err != nil {
 		return fmt.Errorf("reconciler %s: %w", r.name, err)
@@ -135,7 +125,7 @@ func (r *Reconciler[T]) all() []source { return append([]source{r.primary}, r.so
 func (r *Reconciler[T]) Informers() []informer.Member {
 	var all []informer.Member
 	for _, s := range r.all() {
-		if s.complete() { // else Run fails
+		if s.check() == nil { // else Run fails
 			all = append(all, s.of())
 		}
 	}
@@ -245,17 +235,17 @@ func (r *Reconciler[T]) end() {
 // call, and the contexts of running calls end at once: see also [controller.WithHardStop].
 //
 // It returns nil if no work is left. It returns an [*eventqueue.DrainError] that names the keys
-// that had failed, waited for the caches or were not reached. It returns [ErrRunning] if it is
-// already running. It returns [ErrIncomplete], or the error of [Where] for a wrong type. If ctx
-// ends before the informers are synced, it returns nil. It may be called again and then begins
-// anew. Keys that wait for the caches still wait then.
+// that had failed, waited for the caches or were not reached. It returns [controller.ErrRunning] if
+// it is already running, [controller.ErrIncomplete] with the name of a nil argument, or the error of
+// [Where] for a wrong type. If ctx ends before the informers are synced, it returns nil. It may be
+// called again and then begins anew. Keys that wait for the caches still wait then.
 func (r *Reconciler[T]) Run(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
 	sources := r.all()
 	if !r.begin() {
-		return ErrRunning
+		return fmt.Errorf("reconciler %s: %w", r.name, controller.ErrRunning)
 	}
 	defer r.end()
 	defer time.AfterFunc(startLimit, func() { r.warn(ctx) }).Stop()

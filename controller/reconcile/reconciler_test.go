@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -103,7 +104,7 @@ func TestReconcilerThatNeverSyncedEndsWithItsContext(t *testing.T) {
 		assert.ErrorContains(t, r.Ready(), "test")
 		stop := runMember(t, r)
 		synctest.Wait()
-		assert.ErrorIs(t, r.Run(t.Context()), ErrRunning)
+		assert.ErrorIs(t, r.Run(t.Context()), controller.ErrRunning)
 		assert.NoError(t, stop())
 	})
 }
@@ -255,7 +256,7 @@ func TestCallsHaveALimitedTime(t *testing.T) {
 		}, WithTimeout(time.Second)))
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
-		assert.Equal(t, []error{ErrTimeout}, causes)
+		assert.Equal(t, []error{context.DeadlineExceeded}, causes)
 	})
 }
 
@@ -284,14 +285,16 @@ func TestIncompleteReconcilersSaySo(t *testing.T) {
 	var got list
 	var none *informer.Informer[*corev1.ConfigMap]
 	some := informer.New(newWorld(t).client.CoreV1().ConfigMaps(""))
-	for _, r := range []*Reconciler[*corev1.ConfigMap]{
-		New("test", none, got.noting()),
-		New("test", some, nil),
-		New("test", some, got.noting(), Watch(none, ByLabel[*corev1.ConfigMap]("x"))),
-		New("test", some, got.noting(), Watch(some, nil)),
+	for missing, r := range map[string]*Reconciler[*corev1.ConfigMap]{
+		"informer of *v1.ConfigMap": New("test", none, got.noting()),
+		"reconcile function":        New("test", some, nil),
+		"informer of *v1.Pod":       New("test", some, got.noting(), Watch((*informer.Informer[*corev1.Pod])(nil), ByLabel[*corev1.Pod]("x"))),
+		"mapping of *v1.ConfigMap":  New("test", some, got.noting(), Watch(some, nil)),
 	} {
-		assert.ErrorIs(t, r.Run(t.Context()), ErrIncomplete)
-		assert.Error(t, r.Ready())
+		err := r.Run(t.Context())
+		assert.ErrorIs(t, err, controller.ErrIncomplete)
+		assert.EqualError(t, err, "reconciler test: "+missing+": required argument is nil")
+		assert.Equal(t, err, r.Ready())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,7 @@ func TestKeyWithoutANameIsReportedAndNotReconciled(t *testing.T) {
 		assert.Equal(t, []string{"a"}, h.calls.take(), "the other keys of the event are reconciled")
 		failures := h.hooked.take()
 		require.Len(t, failures, 1)
-		require.ErrorIs(t, failures[0], ErrUnnamedKey)
+		require.ErrorIs(t, failures[0], store.ErrBadKey)
 		assert.ErrorContains(t, failures[0], "ns/s")
 		fields, _ := h.logged("handler failed")
 		assert.Equal(t, "ns/s", fields["key"])

@@ -155,7 +155,7 @@ func (r *run) call(c *call, queue *eventqueue.Queue[store.Key]) (Result, error) 
 	ctx := context.Context(c)
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, ErrTimeout)
+		ctx, cancel = context.WithTimeout(ctx, r.timeout)
 		defer cancel()
 	}
 	if len(r.observers) > 0 {

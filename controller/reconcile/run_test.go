@@ -62,7 +62,7 @@ func TestStopHasALimitedTime(t *testing.T) {
 		assert.Zero(t, reported, "to be told to end is no failure")
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
-		assert.ErrorIs(t, err, controller.ErrDrainTimeout)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Len(t, left.Pending, 2)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
@@ -18,7 +19,8 @@ import (
 
 // source is an informer whose events trigger reconciles.
 type source interface {
-	complete() bool
+	// check returns an error if the informer or the mapping is nil.
+	check() error
 	of() anyInformer
 	// subscribe starts to pass events of the informer to tell, beginning with the objects in its
 	// cache.
@@ -74,13 +76,13 @@ func versionOf(object any) version {
 	return version{uid: string(meta.GetUID()), resourceVersion: meta.GetResourceVersion()}
 }
 
-// ErrUnnamedKey means that a mapping of [Watch] returned a key without a name.
-var ErrUnnamedKey = errors.New("mapping returned a key without a name: leave out what maps to no object")
+var errUnnamedKey = fmt.Errorf("mapping returned a key without a name, so no object has it: %w", store.ErrBadKey)
 
 // watching is the source of one informer.
 type watching[S any] struct {
 	informer *informer.Informer[S]
-	keys     func(S) []store.Key // nil: the object's own key
+	keys     func(S) []store.Key // nil: the own key of the object, as for the primary source
+	mapped   bool                // keys must not be nil
 	only     []func(eventqueue.Event[S]) bool
 	resync   time.Duration
 }
@@ -91,7 +93,7 @@ type watching[S any] struct {
 // owner to another triggers both.
 //
 // Keys without a cluster get the cluster of the object. A key without a name is reported as
-// [ErrUnnamedKey] and not reconciled. The other keys of the event are.
+// [store.ErrBadKey] and not reconciled. The other keys of the event are.
 //
 // An object that leaves the informer triggers no reconcile: its scope was dropped, or it belongs to
 // another shard now. If the primary informer has scopes or shards, a key without an object in its
@@ -103,11 +105,7 @@ type watching[S any] struct {
 // event is reported and dropped, except for the keys that were found before.
 func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, only ...func(eventqueue.Event[S]) bool) Option {
 	return optionFunc(func(o *options) {
-		w := &watching[S]{informer: secondary, keys: keys, only: only}
-		if keys == nil {
-			w.informer = nil // an error of Run
-		}
-		o.sources = append(o.sources, w)
+		o.sources = append(o.sources, &watching[S]{informer: secondary, mapped: true, keys: keys, only: only})
 	})
 }
 
@@ -137,7 +135,15 @@ func (w *watching[S]) held(key store.Key) string {
 	return versionOf(object).resourceVersion
 }
 
-func (w *watching[S]) complete() bool { return w.informer != nil }
+func (w *watching[S]) check() error {
+	switch {
+	case w.informer == nil:
+		return fmt.Errorf("informer of %v: %w", reflect.TypeFor[S](), controller.ErrIncomplete)
+	case w.mapped && w.keys == nil:
+		return fmt.Errorf("mapping of %v: %w", reflect.TypeFor[S](), controller.ErrIncomplete)
+	}
+	return nil
+}
 
 func (w *watching[S]) covers(key store.Key) bool { return w.informer.Covers(key) }
 
@@ -197,7 +203,7 @@ func (w *watching[S]) handle(event eventqueue.Event[S], tell func(trigger)) (err
 	tellOf := func(keys []store.Key) {
 		for _, t.key = range keys {
 			if t.key.Name == "" {
-				err = eventqueue.Permanent(fmt.Errorf("map %s: key %q: %w", event.Key, t.key, ErrUnnamedKey))
+				err = eventqueue.Permanent(fmt.Errorf("map %s: key %q: %w", event.Key, t.key, errUnnamedKey))
 				continue
 			}
 			if t.key.Cluster == "" {

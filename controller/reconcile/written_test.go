@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
@@ -318,7 +317,7 @@ func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 		synctest.Wait()
 		err := stop()
 		close(release)
-		assert.ErrorIs(t, err, controller.ErrDrainTimeout)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
 		require.Len(t, left.Pending, 1, "nothing more is to be done for b")
