@@ -97,6 +97,6 @@
 // A failure of the reflector is a [*reflector.Error], a failure of a handler an
 // [*eventqueue.HandlerError]. Both go to the logger and to the function given by
 // [WithErrorHandler]. Run returns the error of the reflector, in a [*ScopeError] if there are
-// several reflectors, and a [*SubscriptionError] for each subscriber that had events left. A
+// several reflectors, and an [*eventqueue.DrainError] for each handler that had events left. A
 // [*SyncError] says why an informer is not synced, and a [*StaleError] why it is not ready.
 package informer

@@ -121,7 +121,7 @@ func ExampleInformer_WaitForSync() {
 	giveUp()
 	var lacking *informer.SyncError
 	if errors.As(pods.WaitForSync(waiting), &lacking) {
-		fmt.Println(lacking.Informer, "lacks", len(lacking.Lacking), "reflector, which is", lacking.Lacking[0].State.Phase)
+		fmt.Println(lacking.Informer, "lacks", len(lacking.Unsynced), "reflector, which is", lacking.Unsynced[0].State.Phase)
 	}
 	stop()
 	fmt.Println(<-result)

@@ -2,26 +2,22 @@ package informer
 
 import (
 	"context"
-	"errors"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Observer sees every call of a handler, for metrics and traces. The time of its method counts as
-// the handler's time. Each handler's goroutine calls it, so calls may run at the same time.
+// Observer sees every call of a handler and the event queues of subscribers, for metrics and traces.
+// The time of Handling counts as the handler's time. Each handler's goroutine calls it, so calls may run at the same time.
 type Observer interface {
 	// Handling is called before a handler, on the same goroutine, and returns the context for the
-	// handler. done may be nil. It is called with the result of the handler, or [ErrPanicked].
+	// handler. done may be nil. It is called with the result of the handler. After a panic or
+	// runtime.Goexit the result is [eventqueue.ErrAbandoned]; the panic itself is reported as an
+	// [*eventqueue.PanicError].
 	Handling(ctx context.Context, call Handling) (handlers context.Context, done func(error))
-}
-
-// QueueObserver is an [Observer] that also sees the event queues of subscribers. It also sees the
-// queues of subscribers that pull events, although their loop bodies are not calls of handlers.
-type QueueObserver interface {
-	Observer
 	// Queues is called once for each new subscriber, with the names of the informer and of the
-	// subscriber. It returns an observer for [eventqueue.WithObserver], or nil for none.
+	// subscriber. It returns an observer for [eventqueue.WithObserver], or nil for none. Subscribers
+	// that pull events have queues, too, but their loop bodies are not calls of handlers.
 	Queues(informer, subscription string) func(eventqueue.TakeInfo)
 }
 
@@ -36,10 +32,6 @@ type Handling struct {
 	// ResourceVersion is the version of the event's object, or empty if it has none.
 	ResourceVersion string
 }
-
-// ErrPanicked is the error that an [Observer] gets if the handler did not return. The panic itself
-// is reported as an [*eventqueue.PanicError].
-var ErrPanicked = errors.New("handler panicked")
 
 // WithObserver adds an observer for the calls of handlers. For an informer, it applies to all
 // subscribers without this option. If the option is given more than once, as for metrics and traces,
@@ -56,16 +48,10 @@ func WithObserver(observer Observer) CommonOption {
 	})
 }
 
-// observeQueues adds the observers that also observe the subscriber's queues.
+// observeQueues adds the observers of the subscriber's queues.
 func (s *Subscription[T]) observeQueues() {
 	for _, one := range s.observers {
-		observer, ok := one.(QueueObserver)
-		if !ok {
-			continue
-		}
-		if queues := observer.Queues(s.of.name, s.name); queues != nil {
-			s.queueing = append(s.queueing, eventqueue.WithObserver(queues))
-		}
+		s.queueing = append(s.queueing, eventqueue.WithObserver(one.Queues(s.of.name, s.name))) // nil adds none
 	}
 }
 
@@ -87,7 +73,7 @@ func (s *Subscription[T]) observed(ctx context.Context, event eventqueue.Event[T
 	if done == nil {
 		return s.handler.Handle(ctx, event)
 	}
-	err = ErrPanicked
+	err = eventqueue.ErrAbandoned
 	defer func() { done(err) }()
 	err = s.handler.Handle(ctx, event)
 	return err

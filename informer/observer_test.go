@@ -29,6 +29,8 @@ type audience struct {
 	ends  []error
 }
 
+func (*audience) Queues(_, _ string) func(eventqueue.TakeInfo) { return nil }
+
 func (a *audience) Handling(ctx context.Context, call Handling) (context.Context, func(error)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,6 +44,8 @@ func (a *audience) Handling(ctx context.Context, call Handling) (context.Context
 
 // inattentive does not wait for the end of a call.
 type inattentive struct{}
+
+func (inattentive) Queues(_, _ string) func(eventqueue.TakeInfo) { return nil }
 
 func (inattentive) Handling(ctx context.Context, _ Handling) (context.Context, func(error)) {
 	return ctx, nil
@@ -77,7 +81,7 @@ func TestObserverIsToldOfTheCallsOfHandlers(t *testing.T) {
 		require.NoError(t, stop())
 		call := Handling{Informer: "pods", Subscription: "first", Key: store.Key{Namespace: "default", Name: "a"}, Type: eventqueue.Addition, Origin: eventqueue.List, ResourceVersion: strconv.FormatUint(server.ResourceVersion(), 10)}
 		assert.Equal(t, []Handling{call, call, call}, all.calls)
-		assert.Equal(t, []error{failure, ErrPanicked, nil}, all.ends)
+		assert.Equal(t, []error{failure, eventqueue.ErrAbandoned, nil}, all.ends)
 		call.Subscription = "second"
 		assert.Equal(t, []Handling{call}, own.calls)
 		assert.EqualValues(t, 2, unheard.Load())

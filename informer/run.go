@@ -14,24 +14,6 @@ var ErrRunning = errors.New("informer is running already")
 
 var errDrainTimeout = fmt.Errorf("drain timeout: %w", context.DeadlineExceeded)
 
-// SubscriptionError says that a subscriber had events left when Run returned. The subscriber gets
-// them when Run is called again.
-type SubscriptionError struct {
-	// Subscription is the subscriber's name: see [WithName].
-	Subscription string
-	// Err is an [*eventqueue.DrainError]. After [WithDrainTimeout] its cause is
-	// [context.DeadlineExceeded].
-	Err error
-}
-
-// Error names the subscriber and the remaining events.
-func (e *SubscriptionError) Error() string {
-	return fmt.Sprintf("subscriber %s: %v", e.Subscription, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *SubscriptionError) Unwrap() error { return e.Err }
-
 // run is the state of one call of Run.
 type run[T any] struct {
 	// feeding is the context of the producers of events.
@@ -49,7 +31,10 @@ type run[T any] struct {
 // handlers finish their queued events, for the time of [WithDrainTimeout], and returns when the
 // last call has returned.
 //
-// It returns nil if the reflector ended without an error and no handler had events left.
+// It returns nil if the reflector ended without an error and no handler had events left. For each
+// handler that had, the error names the subscriber and wraps an [*eventqueue.DrainError], whose cause
+// after the drain timeout is [context.DeadlineExceeded]. The handlers get these events when Run is
+// called again.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	r, err := i.start(ctx)
 	if err != nil {
@@ -141,7 +126,7 @@ func (i *Informer[T]) drain(r *run[T]) error {
 		// Drain again: a running call has ended since, and a back-off may have.
 		if err, ok := errors.AsType[*eventqueue.DrainError](s.queues.Drain(ctx)); ok {
 			err.Cause = late[s]
-			errs = append(errs, &SubscriptionError{Subscription: s.name, Err: err})
+			errs = append(errs, fmt.Errorf("subscriber %s: %w", s.name, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -130,8 +130,8 @@ func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 		err = i.WaitForSync(within(t, time.Second))
 		var why *SyncError
 		require.ErrorAs(t, err, &why)
-		require.Len(t, why.Lacking, 1)
-		assert.Equal(t, east, why.Lacking[0].Scope)
+		require.Len(t, why.Unsynced, 1)
+		assert.Equal(t, east, why.Unsynced[0].Scope)
 		assert.ErrorContains(t, err, "reflector of namespace east|default is BackingOff after attempt ")
 		assert.ErrorContains(t, err, "reflector pods, namespace east|default: ")
 		assert.False(t, isDone(sub.Synced()))

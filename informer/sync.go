@@ -23,23 +23,16 @@ func WithStaleness(limit time.Duration) Option {
 	return optionFunc(func(o *options) { o.staleness = limit })
 }
 
-// Behind is a subscriber that did not get every object yet.
-type Behind struct {
-	// Subscription is the subscriber's name: see [WithName].
-	Subscription string
-	// Lag is the number of objects with events that are queued or being handled.
-	Lag int
-}
-
 // SyncError says why an informer is not synced.
 type SyncError struct {
 	// Informer is the informer's name: see [WithName].
 	Informer string
-	// Lacking are the reflectors that have not filled the cache yet, with their phase, last failure
+	// Unsynced are the reflectors that have not filled the cache yet, with their phase, last failure
 	// and number of attempts. It is empty if the cache is filled.
-	Lacking []ScopeState
-	// Behind are the handlers that did not get every object yet.
-	Behind []Behind
+	Unsynced []ScopeState
+	// Lagging are the handlers that did not get every object yet: the name of each, and the number
+	// of objects that are left.
+	Lagging []string
 	// Err is why the wait ended: the cause of the context, or the error of the reflector. It is or
 	// wraps [ErrNoScopes] if there is no reflector. It may be nil.
 	Err error
@@ -49,15 +42,11 @@ type SyncError struct {
 func (e *SyncError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "informer %s is not synced", e.Informer)
-	for _, l := range e.Lacking {
+	for _, l := range e.Unsynced {
 		fmt.Fprintf(&b, "; reflector%s", describe(l))
 	}
-	for _, s := range e.Behind {
-		if s.Lag == 0 {
-			fmt.Fprintf(&b, "; subscriber %s waits for the first list", s.Subscription)
-			continue
-		}
-		fmt.Fprintf(&b, "; subscriber %s has yet to deal with %d object(s)", s.Subscription, s.Lag)
+	for _, handler := range e.Lagging {
+		fmt.Fprintf(&b, "; subscriber %s", handler)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)
@@ -71,7 +60,7 @@ func (e *SyncError) Unwrap() []error {
 	if e.Err != nil {
 		errs = append(errs, e.Err)
 	}
-	for _, l := range e.Lacking {
+	for _, l := range e.Unsynced {
 		if l.State.Err != nil {
 			errs = append(errs, l.State.Err)
 		}
@@ -169,15 +158,23 @@ func (i *Informer[T]) unsynced(cause error) *SyncError {
 	}
 	for _, s := range sources {
 		if state := s.state(); !state.Synced {
-			e.Lacking = append(e.Lacking, state)
+			e.Unsynced = append(e.Unsynced, state)
 		}
 	}
 	for _, s := range i.handlers() {
 		if !isClosed(s.Synced()) {
-			e.Behind = append(e.Behind, Behind{Subscription: s.name, Lag: s.Lag()})
+			e.Lagging = append(e.Lagging, s.lagging())
 		}
 	}
 	return e
+}
+
+// lagging describes a handler that is not synced.
+func (s *Subscription[T]) lagging() string {
+	if lag := s.Lag(); lag > 0 {
+		return fmt.Sprintf("%s has %d object(s) left", s.name, lag)
+	}
+	return s.name + " waits for the first list"
 }
 
 // Ready returns nil if the informer is synced, as in [Informer.WaitForSync], and its watch works.
@@ -185,7 +182,7 @@ func (i *Informer[T]) unsynced(cause error) *SyncError {
 // [*StaleError] if there has been no watch for longer than [WithStaleness] allows. The next watch
 // makes the informer ready again.
 func (i *Informer[T]) Ready() error {
-	if e := i.unsynced(nil); len(e.Lacking) > 0 || len(e.Behind) > 0 || !isClosed(i.feed.Synced()) {
+	if e := i.unsynced(nil); len(e.Unsynced) > 0 || len(e.Lagging) > 0 || !isClosed(i.feed.Synced()) {
 		return e
 	}
 	if i.staleness <= 0 {

@@ -54,7 +54,7 @@ func TestWaitForSyncReturnsWhenEveryHandlerHasBeenTold(t *testing.T) {
 	})
 }
 
-func TestWaitForSyncNamesTheReflectorsStateAndWhoIsBehind(t *testing.T) {
+func TestWaitForSyncNamesTheReflectorsStateAndLaggingHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(onNode("a", "n")))
@@ -70,21 +70,21 @@ func TestWaitForSyncNamesTheReflectorsStateAndWhoIsBehind(t *testing.T) {
 		var why *SyncError
 		require.ErrorAs(t, err, &why)
 		assert.Equal(t, "my pods", why.Informer)
-		require.Len(t, why.Lacking, 1)
-		assert.Equal(t, reflector.BackingOff, why.Lacking[0].State.Phase)
-		assert.Greater(t, why.Lacking[0].State.Attempt, 3)
+		require.Len(t, why.Unsynced, 1)
+		assert.Equal(t, reflector.BackingOff, why.Unsynced[0].State.Phase)
+		assert.Greater(t, why.Unsynced[0].State.Attempt, 3)
 		assert.True(t, apierrors.IsInternalError(err), "the server's answer is in it")
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Equal(t, []Behind{{"sleepy", 0}, {"quick", 0}}, why.Behind)
+		assert.Equal(t, []string{"sleepy waits for the first list", "quick waits for the first list"}, why.Lagging)
 		assert.ErrorContains(t, err, "informer my pods is not synced; reflector is BackingOff after attempt ")
-		assert.Equal(t, why.Lacking[0].State.Err, i.State().Err)
+		assert.Equal(t, why.Unsynced[0].State.Err, i.State().Err)
 
 		broken.Remove()
 		err = i.WaitForSync(within(t, time.Minute))
 		require.ErrorAs(t, err, &why)
-		assert.Empty(t, why.Lacking)
-		assert.Equal(t, []Behind{{"sleepy", 1}}, why.Behind)
-		assert.EqualError(t, err, "informer my pods is not synced; subscriber sleepy has yet to deal with 1 object(s): context deadline exceeded")
+		assert.Empty(t, why.Unsynced)
+		assert.Equal(t, []string{"sleepy has 1 object(s) left"}, why.Lagging)
+		assert.EqualError(t, err, "informer my pods is not synced; subscriber sleepy has 1 object(s) left: context deadline exceeded")
 		assert.ErrorAs(t, i.Ready(), &why)
 		require.NoError(t, stop(), "its last call ended well")
 	})
@@ -119,7 +119,7 @@ func TestReadinessEndsWithALongBreakOfTheWatch(t *testing.T) {
 		limited, never := newServed(t, server, WithName("limited"), WithStaleness(time.Minute)), newServed(t, server, WithStaleness(0))
 		var why *SyncError
 		require.ErrorAs(t, limited.Ready(), &why)
-		assert.Equal(t, reflector.Stopped, why.Lacking[0].State.Phase)
+		assert.Equal(t, reflector.Stopped, why.Unsynced[0].State.Phase)
 		stop, stopNever := start(t, limited), start(t, never)
 		synctest.Wait()
 		require.NoError(t, limited.Ready())

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
 	"go.opentelemetry.io/otel/attribute"
@@ -105,6 +106,9 @@ func (o observer) Watched(watch reflector.WatchDone) {
 	fail(span, watch.Err)
 	span.End(trace.WithTimestamp(watch.Began.Add(watch.Lasted)))
 }
+
+// Queues implements [informer.Observer]: traces need no queues.
+func (observer) Queues(_, _ string) func(eventqueue.TakeInfo) { return nil }
 
 // Handling implements [informer.Observer].
 func (o observer) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {

@@ -219,7 +219,7 @@ func resultOf(err error) measure {
 	switch {
 	case err == nil:
 		return succeeded
-	case errors.Is(err, informer.ErrPanicked):
+	case errors.Is(err, eventqueue.ErrAbandoned):
 		return panicked
 	case eventqueue.IsPermanent(err):
 		return givenUp

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/informer"
 	prom "github.com/prometheus/client_golang/prometheus"
 )
 
@@ -81,7 +80,7 @@ func (r reconciles) begin(name string) {
 
 func reconciledAs(result reconcile.Result, err error) string {
 	switch {
-	case errors.Is(err, informer.ErrPanicked):
+	case errors.Is(err, eventqueue.ErrAbandoned):
 		return "panic"
 	case eventqueue.IsPermanent(err):
 		return "permanent"

@@ -5,11 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/informer"
 	prom "github.com/prometheus/client_golang/prometheus"
 )
-
-var _ informer.QueueObserver = observer{}
 
 // subscriber has the labels of a subscriber's series.
 type subscriber struct{ informer, name string }
@@ -133,7 +130,7 @@ func namesOf(sources []*source, informer string) map[string]bool {
 	return names
 }
 
-// Queues implements [informer.QueueObserver].
+// Queues implements [informer.Observer].
 func (o observer) Queues(_, subscription string) func(eventqueue.TakeInfo) {
 	return queues{o.of, subscriber{o.name, label(subscription)}}.taken
 }

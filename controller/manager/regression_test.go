@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +43,7 @@ func TestStopWithAKeyInBackOffIsNoFailure(t *testing.T) {
 
 func TestOtherFailuresAtTheEndAreReturned(t *testing.T) {
 	left := &eventqueue.DrainError{Pending: []eventqueue.Pending{{Key: store.Key{Name: "a"}}}}
-	assert.True(t, onlyLeft(errors.Join(&informer.SubscriptionError{Subscription: "s", Err: left}, left)))
+	assert.True(t, onlyLeft(errors.Join(fmt.Errorf("subscriber s: %w", left), left)))
 	assert.False(t, onlyLeft(errors.Join(left, errors.New("ouch"))))
 	assert.False(t, onlyLeft(nil))
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -19,7 +18,7 @@ type Observer interface {
 	Triggered(ctx context.Context, trigger Trigger)
 	// Reconciling is called before the reconcile function, on the same goroutine, and returns the
 	// context for it, which must derive from ctx. done may be nil. It is called with the result of
-	// the function, or [informer.ErrPanicked].
+	// the function. After a panic or runtime.Goexit the error is [eventqueue.ErrAbandoned].
 	Reconciling(ctx context.Context, call Call) (reconciles context.Context, done func(Result, error))
 }
 
@@ -91,7 +90,7 @@ func (r *run) observed(ctx context.Context, queue *eventqueue.Queue[store.Key]) 
 	if done == nil {
 		return r.reconcile(ctx, key)
 	}
-	err = informer.ErrPanicked
+	err = eventqueue.ErrAbandoned
 	defer func() { done(result, err) }()
 	result, err = r.reconcile(ctx, key)
 	return result, err

@@ -37,6 +37,8 @@ func (a *audience) Reconciling(ctx context.Context, call Call) (context.Context,
 // marking gives handlers a context with a value.
 type marking struct{}
 
+func (marking) Queues(_, _ string) func(eventqueue.TakeInfo) { return nil }
+
 func (marking) Handling(ctx context.Context, call informer.Handling) (context.Context, func(error)) {
 	return context.WithValue(ctx, contextKey{}, call.Subscription), nil
 }
@@ -69,7 +71,7 @@ func TestObserverIsToldWhyAndHowKeysAreReconciled(t *testing.T) {
 			"maps: ns/a, attempt 1", "maps: ns/a, attempt 2", "maps: ns/a, attempt 3", "maps: ns/a, attempt 4", "maps: ns/a, attempt 1",
 		}, heard.calls.take())
 		assert.Equal(t, []string{
-			"0s not now", "0s handler panicked", "0s handler panicked", "1s <nil>", "0s <nil>",
+			"0s not now", "0s handler ended by a panic or by runtime.Goexit", "0s handler ended by a panic or by runtime.Goexit", "1s <nil>", "0s <nil>",
 		}, heard.ends.take())
 
 		w.create(secret("s", "a"))

@@ -101,7 +101,7 @@ func together(ctx context.Context, all ...func(context.Context) error) error {
 
 // ignoreLeft returns nil for events that were left when the tour ended.
 func ignoreLeft(err error) error {
-	if _, left := errors.AsType[*informer.SubscriptionError](err); left {
+	if _, left := errors.AsType[*eventqueue.DrainError](err); left {
 		return nil
 	}
 	return err

@@ -108,7 +108,7 @@ func TestStateIsThatOfTheInformer(t *testing.T) {
 		<-time.After(time.Second)
 		shown := getJSON[inspect.State](t, p, "/state.json").Informers[0]
 		assert.True(t, shown.Synced)
-		assert.Contains(t, shown.Reason, "slow has yet to deal with 2 object(s)")
+		assert.Contains(t, shown.Reason, "slow has 2 object(s)")
 		assert.Equal(t, "maps", shown.ID)
 		assert.Equal(t, "*v1.ConfigMap", shown.Type)
 		assert.Equal(t, i.Cache().Len(), shown.Objects)
