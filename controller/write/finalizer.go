@@ -23,11 +23,14 @@ var ErrDeleting = errors.New("object is being deleted: it can get no finalizer")
 //   - If the object is being deleted and does not have the finalizer, Finalize does nothing.
 //
 // The cleanup gets a [Copy] of the object. It may be called more than once. As long as it returns
-// an error, the object stays. Return that error from the reconcile function to retry the key.
+// an error, the object stays. Return that error from the reconcile function to retry the key. With
+// an error, Finalize returns the held object.
 func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, finalizer string, cleanup func(ctx context.Context, object T) error) (current T, alive bool, err error) {
 	if held.GetDeletionTimestamp() == nil {
-		current, err = AddFinalizer(ctx, client, held, finalizer)
-		return current, err == nil, err
+		if current, err = AddFinalizer(ctx, client, held, finalizer); err != nil {
+			return held, false, err
+		}
+		return current, true, nil
 	}
 	if !slices.Contains(held.GetFinalizers(), finalizer) {
 		return held, false, nil
@@ -35,8 +38,10 @@ func Finalize[T metav1.Object](ctx context.Context, client Patcher[T], held T, f
 	if err := cleanup(ctx, Copy(held)); err != nil {
 		return held, false, err
 	}
-	current, err = RemoveFinalizer(ctx, client, held, finalizer)
-	return current, false, err
+	if current, err = RemoveFinalizer(ctx, client, held, finalizer); err != nil {
+		return held, false, err
+	}
+	return current, false, nil
 }
 
 // AddFinalizer adds a finalizer to the held object, unless it has it, and returns the resulting

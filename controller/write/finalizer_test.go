@@ -23,9 +23,10 @@ func TestObjectIsAliveOnceItHasTheFinalizer(t *testing.T) {
 		never := func(context.Context, *corev1.ConfigMap) error { panic("it is not being deleted") }
 
 		fault := w.server.Inject(reflectortest.Answer(500).On("patch", "configmaps"))
-		_, alive, err := Finalize(t.Context(), w.configMaps, held, finalizer, never)
+		current, alive, err := Finalize(t.Context(), w.configMaps, held, finalizer, never)
 		assert.Error(t, err)
 		assert.False(t, alive, "the server does not have it")
+		assert.Same(t, held, current)
 		fault.Remove()
 
 		got, alive, err := Finalize(t.Context(), w.configMaps, held, finalizer, never)
@@ -62,10 +63,16 @@ func TestFinalizerGoesAfterTheCleanup(t *testing.T) {
 			cleaned++
 			return nil
 		}
+		fault := w.server.Inject(reflectortest.Answer(500).On("patch", "configmaps"))
+		current, alive, err := Finalize(t.Context(), w.configMaps, held, finalizer, cleanup)
+		assert.Error(t, err)
+		assert.False(t, alive)
+		assert.Same(t, held, current)
+		fault.Remove()
 		_, alive, err = Finalize(t.Context(), w.configMaps, held, finalizer, cleanup)
 		require.NoError(t, err)
 		assert.False(t, alive)
-		assert.Equal(t, 1, cleaned)
+		assert.Equal(t, 2, cleaned)
 		_, err = w.configMaps.Get(t.Context(), "c", metav1.GetOptions{})
 		assert.True(t, apierrors.IsNotFound(err), "it was the last one")
 	})
