@@ -46,7 +46,7 @@
 //
 // # Errors
 //
-// [*NotFoundError] says that there is no such object. [ErrNotSynced] says that the cache of the
+// [*NotFoundError] says that there is no such object, and apierrors.IsNotFound recognizes it. [ErrNotSynced] says that the cache of the
 // metadata is not filled yet. A [*FetchError] wraps the failure of a request, which may be
 // [ErrStale]. If a context ends, the error is the cause of the context.
 package ondemand

@@ -3,8 +3,10 @@ package ondemand
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/kubereflector/kubereflector/store"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var (
@@ -44,6 +46,11 @@ func (e *NotFoundError) Error() string {
 
 // Unwrap returns Err.
 func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// Status makes apierrors.IsNotFound recognize the error.
+func (e *NotFoundError) Status() metav1.Status {
+	return metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: e.Error()}
+}
 
 // FetchError says that an object could not be fetched.
 type FetchError struct {

@@ -161,15 +161,14 @@ func TestDeletedObjects(t *testing.T) {
 	var cache *store.Cache[*object]
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "a")
 	for name, test := range map[string]struct {
-		answers   func(context.Context, string, int) (*object, error)
-		byServer  bool
-		noRequest bool
+		answers  func(context.Context, string, int) (*object, error)
+		byServer bool
 	}{
-		"on the server": {func(context.Context, string, int) (*object, error) { return nil, gone }, true, false},
+		"on the server": {func(context.Context, string, int) (*object, error) { return nil, gone }, true},
 		"in the metadata, during the fetch": {func(context.Context, string, int) (*object, error) {
 			_ = cache.DeleteKey(aKey)
 			return at("u", "5"), nil
-		}, false, false},
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &backend{answers: test.answers}
@@ -179,7 +178,8 @@ func TestDeletedObjects(t *testing.T) {
 			var missing *NotFoundError
 			require.ErrorAs(t, err, &missing)
 			assert.Equal(t, aKey, missing.Key)
-			assert.Equal(t, test.byServer, apierrors.IsNotFound(err))
+			assert.Equal(t, test.byServer, missing.Err != nil)
+			assert.True(t, apierrors.IsNotFound(err))
 			assert.Zero(t, o.Stats().Kept)
 		})
 	}

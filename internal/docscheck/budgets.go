@@ -31,7 +31,7 @@ var budgets = map[string]exports{
 	"informer":                            {41, 38},
 	"informer/clientgo":                   {22, 41},
 	"informer/inspect":                    {19, 4},
-	"informer/ondemand":                   {18, 8},
+	"informer/ondemand":                   {18, 9},
 	"reflector":                           {40, 10},
 	"reflector/mapper":                    {8, 16},
 	"reflector/reflectortest":             {36, 27},
