@@ -12,7 +12,9 @@
 //		reconcile.Watch(deployments, reconcile.OwnerKeys[*appsv1.Deployment](fooKind.GroupKind())))
 //	err = m.Run(ctx)
 //
-// The program asks for an informer by its Go type and a [Source]. [Manager.Add] and
+// The program asks for an informer by its Go type and a [Source]. [For] returns it with a client of
+// the same resource, for writes. [ByReference] caches only the metadata of all objects, and the
+// objects that the program reads. [Manager.Add] and
 // [Manager.AddLed] add members that were made elsewhere: anything that runs, can be waited for, and
 // reports whether it is ready. A Manager is a member, too. [New] without a config makes a manager of
 // such members only.

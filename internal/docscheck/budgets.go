@@ -21,7 +21,7 @@ var budgets = map[string]exports{
 	"contrib/prometheus/rulestest":        {0, 0},
 	"controller":                          {15, 2},
 	"controller/leader":                   {12, 3},
-	"controller/manager":                  {30, 17},
+	"controller/manager":                  {33, 17},
 	"controller/reconcile":                {27, 8},
 	"controller/recorder":                 {10, 5},
 	"controller/shard":                    {34, 11},

@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 		"reflector/client", "reflector/internal/protocol", "reflector/internal/source", "reflector/client/internal/sharedwatch",
 	},
 	"controller/manager": {
-		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "controller", "controller/internal/failure", "controller/reconcile", "controller/leader",
+		"store", "eventqueue", "reflector", "reflector/mapper", "informer", "informer/ondemand", "controller", "controller/internal/failure", "controller/reconcile", "controller/leader",
 		"internal/wire", "internal/wire/decode",
 	},
 }
