@@ -152,11 +152,17 @@ func (h *hub[T]) checkAll() {
 	}
 }
 
-// repartitioned reports whether the cache has other partitions than at the last call. Making a
-// partition is no commit.
+// repartitioned reports whether the cache has other partitions than at the last call, and forgets
+// those that were dropped. Making a partition is no commit.
 func (h *hub[T]) repartitioned() bool {
 	before := h.partitions
 	h.partitions = h.cache.Partitions()
+	for _, p := range before {
+		if !slices.Contains(h.partitions, p) {
+			delete(h.progress, p)
+			delete(h.versions, p) // its waits fail in the next check
+		}
+	}
 	return !slices.Equal(h.partitions, before)
 }
 

@@ -2,6 +2,7 @@ package await
 
 import (
 	"context"
+	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"sync"
@@ -55,6 +56,115 @@ func TestLoweringAfterCommitsThatCheckedNoWait(t *testing.T) {
 		require.NoError(t, c.Bookmark("110"))
 		require.NoError(t, c.Replace(nil, "105"))
 		require.ErrorIs(t, <-done, errVersionLowered)
+		checkQuiet(t, c)
+	})
+}
+
+// TestCommitMissesNoWait: after any history, a check of all waits ends none.
+func TestCommitMissesNoWait(t *testing.T) {
+	for seed := range uint64(300) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			c, version := newPods(), 10
+			namespaces := [2]string{"n0", "n1"}
+			var parts [2]*store.Partition[*corev1.Pod]
+			partitioned := r.IntN(2) == 0
+			if !partitioned {
+				require.NoError(t, c.Replace(nil, "10"))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			object := func(version int) *corev1.Pod {
+				return pod(namespaces[r.IntN(2)], strconv.Itoa(r.IntN(2)), strconv.Itoa(r.IntN(2)), strconv.Itoa(version))
+			}
+			for range 40 {
+				version += r.IntN(3)
+				n := r.IntN(2)
+				if partitioned && parts[n] == nil {
+					parts[n] = partition(t, c, store.Scope{Namespace: namespaces[n]})
+				}
+				var into store.BatchStore[*corev1.Pod] = c.Cache
+				one := object(version)
+				if partitioned {
+					into, one.Namespace = parts[n], namespaces[n]
+				}
+				switch r.IntN(12) {
+				case 0, 1:
+					_ = into.Update(one)
+				case 2:
+					_ = into.Delete(one)
+				case 3:
+					_ = into.Bookmark(strconv.Itoa(version))
+				case 4:
+					if r.IntN(2) == 0 {
+						version -= r.IntN(8)
+					}
+					_ = into.Replace([]*corev1.Pod{one}, strconv.Itoa(version))
+				case 5:
+					batch := into.BeginBatch(into, false)
+					_ = batch.Write(store.Write[*corev1.Pod]{Key: store.Key{Namespace: one.Namespace, Name: one.Name}, Err: errUndecodable})
+					_ = batch.Commit(strconv.Itoa(version))
+				case 6:
+					_ = into.DeleteKey(store.Key{Namespace: one.Namespace, Name: one.Name})
+				case 7:
+					if r.IntN(3) == 0 {
+						require.NoError(t, c.Drop(store.Scope{Namespace: namespaces[n]}))
+						parts[n] = nil
+					}
+				default:
+					later, wait := object(version+r.IntN(8)), r.IntN(3)
+					go func() {
+						switch wait {
+						case 0:
+							_ = Version(ctx, c, later.ResourceVersion)
+						case 1:
+							_ = Object(ctx, c, later)
+						case 2:
+							_ = Deletion(ctx, c, later)
+						}
+					}()
+				}
+				synctest.Wait()
+			}
+			waits := waitsOf(c)
+			checkAll(c)
+			require.Equal(t, waits, waitsOf(c), "seed %d", seed)
+			cancel()
+			synctest.Wait()
+			checkQuiet(t, c)
+		})
+	}
+}
+
+func checkAll(c *podCache) {
+	hubs.Lock()
+	h, ok := hubs.of[any(c)].(*hub[*corev1.Pod])
+	hubs.Unlock()
+	if ok {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.repartitioned()
+		h.checkAll()
+	}
+}
+
+func TestHubForgetsPartitionsThatAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPods()
+		require.NoError(t, partition(t, c, store.Scope{Namespace: "stays"}).Replace(nil, "1"))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := waiting(func() error { return Object(ctx, c, pod("stays", "a", "u", "9")) })
+		for range 10 {
+			p := partition(t, c, store.Scope{Namespace: "n"})
+			require.NoError(t, p.Replace(nil, "1"))
+			wait := waiting(func() error { return Object(ctx, c, pod("n", "a", "u", "9")) })
+			require.NoError(t, c.Drop(store.Scope{Namespace: "n"}))
+			require.ErrorIs(t, <-wait, store.ErrOutOfScope)
+		}
+		h := hubs.of[any(c)].(*hub[*corev1.Pod])
+		require.Len(t, h.versions, 1)
+		require.LessOrEqual(t, len(h.progress), 2)
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
 		checkQuiet(t, c)
 	})
 }
