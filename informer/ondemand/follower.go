@@ -20,6 +20,9 @@ func (*follower[T, M]) Start(*store.Snapshot[M]) {}
 func (f *follower[T, M]) Commit(commit *store.Commit[M]) {
 	o := f.of
 	upTo := commit.ObservedVersion
+	if upTo == "" && commit.Origin != store.List {
+		upTo = o.upTo() // a deletion by key has no version
+	}
 	o.observed.Store(&upTo)
 	var rejected []store.Key // the metadata does not show their last changes
 	if commit.ResourceVersion != upTo {

@@ -138,6 +138,22 @@ func TestDeletionIsSeenWhileAnotherObjectIsRejected(t *testing.T) {
 	assert.Zero(t, o.Stats().Kept)
 }
 
+// A deletion by key has no version. It does not say what the metadata has caught up with.
+func TestDeletionWithoutAVersionEndsNoFloor(t *testing.T) {
+	metas, owned := caches(t)
+	b := always(at("u", "5"))
+	o := owning(t, b, metas, owned)
+	require.NoError(t, metas.Add(at("u", "5")))
+	require.NoError(t, metas.Add(storetest.New("ns", "other", "v", "6")))
+	require.NoError(t, owned.Add(at("u", "7")))
+	require.NoError(t, owned.Delete(at("u", "8")))
+	require.NoError(t, metas.DeleteKey(store.Key{Namespace: "ns", Name: "other"}))
+	_, err := o.Get(t.Context(), aKey)
+	require.ErrorIs(t, err, ErrStale, "the owned objects had 7")
+	require.NoError(t, metas.Update(at("u", "8")))
+	assert.Empty(t, o.floors.all)
+}
+
 // An answer that was on its way while the object was owned is not kept: it is older.
 func TestAnswerFromBeforeTheObjectWasOwned(t *testing.T) {
 	metas, owned := caches(t)
