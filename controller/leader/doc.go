@@ -34,6 +34,9 @@
 //     RetryPeriod and one request. A leader that is cut off ends by leader-L3. A candidate leads no
 //     earlier than a lease duration after it saw the change: it creates a missing lease without a
 //     holder, and waits for it as for a lease of an unknown holder.
+//   - leader-L6: [Valid] returns an error from the moment at which another process may lead, also
+//     in a process that was stopped and resumed. The times of day of two processes may differ. What
+//     a lease cannot promise is below.
 //
 // A candidate cannot detect two manual edits. It treats a one-second lease without a holder as
 // released, and an exact copy of a lease that it saw as that lease.

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -162,4 +163,63 @@ func (c *candidates) leaders() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.leading)
+}
+
+const pausedLease = 3 * time.Second
+
+func pausable(led Runner, lock resourcelock.Interface) *Elector {
+	return New(lock, led, WithTimes(pausedLease, 1500*time.Millisecond, 500*time.Millisecond))
+}
+
+// lead leads in a process that stops itself until its parent resumes it. It prints the result of
+// the first call of Valid after that.
+func lead(server string, stop func()) {
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: "lease"},
+		Client:     kubernetes.NewForConfigOrDie(&rest.Config{Host: server}).CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: "paused"},
+	}
+	fmt.Println(pausable(ledFunc(func(ctx context.Context) error {
+		stopped := time.Now()
+		stop()
+		for time.Since(stopped) < pausedLease {
+			// Other threads may stop first. A timer would let the elector's timers run before Valid.
+		}
+		fmt.Println("resumed:", Valid(ctx))
+		<-ctx.Done()
+		fmt.Println("ended:", context.Cause(ctx) == controller.ErrStopNow)
+		<-time.After(time.Hour)
+		return nil
+	}), lock).Run(context.Background()))
+}
+
+// skewed is a lock of a process whose wall clock differs.
+type skewed struct {
+	resourcelock.Interface
+	by  time.Duration
+	cut atomic.Bool
+}
+
+func (l *skewed) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		*record = shifted(*record, -l.by)
+	}
+	return record, raw, err
+}
+
+func (l *skewed) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.Interface.Create(ctx, shifted(record, l.by))
+}
+
+func (l *skewed) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.cut.Load() {
+		return errors.New("cut off")
+	}
+	return l.Interface.Update(ctx, shifted(record, l.by))
+}
+
+func shifted(record resourcelock.LeaderElectionRecord, by time.Duration) resourcelock.LeaderElectionRecord {
+	record.AcquireTime.Time, record.RenewTime.Time = record.AcquireTime.Add(by), record.RenewTime.Add(by)
+	return record
 }

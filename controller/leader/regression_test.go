@@ -206,3 +206,25 @@ func TestReleasePausesBetweenConflicts(t *testing.T) {
 		assert.Less(t, releases, 100)
 	})
 }
+
+func TestTimesOfDayMayDiffer(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			server, one, two := reflectortest.Start(t), newLed(), newLed()
+			lock := &skewed{Interface: newLock(t, server, "one"), by: by}
+			first, second := New(lock, one), New(newLock(t, server, "two"), two)
+			stopFirst := start(t, first)
+			<-one.began
+			stopSecond := start(t, second)
+			<-time.After(time.Minute)
+			assert.True(t, first.Leading())
+			assert.Empty(t, two.began)
+			lock.cut.Store(true)
+			soon(t, two.began)
+			assert.False(t, first.Leading())
+			assert.ErrorIs(t, soon(t, one.ended), controller.ErrStopNow)
+			require.NoError(t, stopFirst())
+			require.NoError(t, stopSecond())
+		})
+	}
+}
