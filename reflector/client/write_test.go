@@ -325,6 +325,35 @@ func TestApplySendsTheStruct(t *testing.T) {
 	assert.Empty(t, want.TypeMeta, "the client does not change the object")
 }
 
+// Without force, a controller would meet the same conflict for ever after one foreign edit.
+func TestForcedApplyTakesFieldsOver(t *testing.T) {
+	withClients(t, func(t *testing.T, server *reflectortest.Server, all *client.Resource[*Bucket]) {
+		ctx, mine := t.Context(), metav1.ApplyOptions{FieldManager: "controller"}
+		want := named("ns", "b")
+		want.Spec.Size = 1
+		_, err := all.Apply(ctx, want, mine)
+		require.NoError(t, err)
+		edited := named("ns", "b")
+		require.NoError(t, server.Get(edited))
+		edited.Spec.Size = 9
+		require.NoError(t, server.Update(edited))
+
+		_, err = all.Apply(ctx, want, mine)
+		assert.True(t, apierrors.IsConflict(err), "%v", err)
+		assert.ErrorContains(t, err, `conflict with "reflectortest" using example.com/v1: .spec.size`)
+		mine.Force = true
+		got, err := all.Apply(ctx, want, mine)
+		require.NoError(t, err)
+		assert.Equal(t, 1, got.Spec.Size)
+
+		status := named("ns", "b")
+		status.Status.Used = 3
+		got, err = all.Apply(ctx, status, mine, "status")
+		require.NoError(t, err)
+		assert.Equal(t, Bucket{TypeMeta: got.TypeMeta, ObjectMeta: got.ObjectMeta, Spec: BucketSpec{Size: 1}, Status: BucketStatus{Used: 3}}, *got)
+	})
+}
+
 // writes returns the errors of one request with each method that writes.
 func writes(t *testing.T, of *client.Resource[*Bucket]) []error {
 	return []error{
