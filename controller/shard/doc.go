@@ -56,7 +56,8 @@
 //     the work of that shard has ended. Another member takes the shard at once. If a process is
 //     killed, others take its shards one lease duration after the last renewal that they saw.
 //   - shard-P7: Members with different numbers of shards never work at the same time. The members
-//     that joined first work. The others wait, and are ready.
+//     that joined first work. The others wait, and say so in the log and in State. They are ready,
+//     so that a rollout with another number goes on.
 //   - shard-P8: Run returns after all its goroutines, and may be called again.
 //
 // shard-P1 holds under these conditions:

@@ -43,6 +43,9 @@ func (m *Member) facts() [][2]string {
 	var members []string
 	for _, other := range s.Members {
 		text := fmt.Sprintf("%s: %d", other.Incarnation, other.Shards)
+		if other.Of != len(s.Shards) {
+			text += fmt.Sprintf(" of %d", other.Of)
+		}
 		if other.Leaving {
 			text += ", leaving"
 		}

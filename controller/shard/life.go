@@ -24,6 +24,7 @@ type life struct {
 	ending  map[string]attempt // attempts to end or delete leases of other members, by name
 	joined  bool               // the cache has shown our own lease
 	passed  bool               // no earlier member knows another number of shards
+	waited  bool               // the log says that this life waits for earlier members
 	leaving bool
 	err     error // the error of a Hold that returned by itself
 	// reported has the logged problems of leases that no member wrote.
@@ -184,7 +185,10 @@ func (l *life) step(v *view, now time.Time, lost bool) (next time.Time) {
 	target := make([]string, l.group.Shards)
 	if !l.passed {
 		// A member whose view is older than its own join cannot see who joined before.
-		l.passed = own != nil && own.joined != "" && !newer(l.created, v.version) && !l.behind(v, own, now)
+		if own != nil && own.joined != "" && !newer(l.created, v.version) {
+			l.passed = !l.behind(v, own, now)
+			l.reportWait(v)
+		}
 	}
 	if !lost {
 		target = assign(v.candidates(l.group), l.holders(v, now))

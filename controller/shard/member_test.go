@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,8 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
@@ -198,7 +201,8 @@ func TestMembersThatKnowOfAnotherNumberOfShardsWait(t *testing.T) {
 		one := w.start("one")
 		pass(time.Second)
 		w.group.Shards = 5
-		two := w.start("two")
+		core, logs := observer.New(zap.WarnLevel)
+		two := w.start("two", WithLogger(zap.New(core)))
 		pass(time.Second)
 		w.group.Shards = 2
 		three := w.start("three")
@@ -207,6 +211,12 @@ func TestMembersThatKnowOfAnotherNumberOfShardsWait(t *testing.T) {
 		assert.Equal(t, Waiting, two.State().Phase)
 		assert.Equal(t, Waiting, three.State().Phase)
 		assert.NoError(t, two.Ready(), "a rollout goes on")
+		waits := logs.FilterMessage("member waits until members with another number of shards have left").All()
+		require.Len(t, waits, 1)
+		assert.EqualValues(t, 5, waits[0].ContextMap()["shards"])
+		require.Len(t, waits[0].ContextMap()["others"], 1)
+		assert.Regexp(t, "^one.*: 2$", waits[0].ContextMap()["others"].([]any)[0])
+		assert.Regexp(t, `one\S*: 2 of 2`, maps.Collect(two.Facts())["members"])
 		require.NoError(t, one.stop())
 		pass(time.Second)
 		assert.Equal(t, map[string]int{"two": 5}, w.load())

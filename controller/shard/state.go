@@ -189,6 +189,22 @@ func (l *life) foreign(v *view) []string {
 	return all
 }
 
+// reportWait logs that the member waits for others, with their numbers of shards.
+func (l *life) reportWait(v *view) {
+	if l.passed || l.waited {
+		return
+	}
+	l.waited = true
+	var others []string
+	for _, p := range v.alive() {
+		if p.of != l.group.Shards {
+			others = append(others, fmt.Sprintf("%s: %d", p.id, p.of))
+		}
+	}
+	l.logger.Warn("member waits until members with another number of shards have left",
+		zap.String("group", l.group.Name), zap.Int("shards", l.group.Shards), zap.Strings("others", others))
+}
+
 // late records whether a Hold is overdue.
 func (s *status) late(overdue bool, now time.Time) {
 	s.mu.Lock()
