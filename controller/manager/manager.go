@@ -87,8 +87,8 @@ func New(config *rest.Config, opts ...Option) *Manager {
 // Add a member to one manager only, and only once.
 //
 // Errors and checks use the result of the member's method Name, or its type if there is no such
-// method. Two members with the same Name are an error of Run. If Run runs, the second member does
-// not start: Ready and [Membership.Err] return an [ErrDuplicateName].
+// method or the name is empty. Two members with the same Name are an error of Run. If Run runs, the
+// second member does not start: Ready and [Membership.Err] return an [ErrDuplicateName].
 func (m *Manager) Add(member informer.Member) *Membership { return m.add(member, false) }
 
 // AddLed adds a member that works while this process leads, or always if there is no election, such

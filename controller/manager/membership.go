@@ -32,12 +32,15 @@ type Membership struct {
 	probe   *probe             // nil unless one is running
 }
 
-// nameOf returns the name of a member, and whether the member has a method for it.
+// nameOf returns the name of a member, and whether the member has one by itself.
 func nameOf(member informer.Member) (name string, named bool) {
-	if named, ok := member.(interface{ Name() string }); ok {
-		return named.Name(), true
+	if of, ok := member.(interface{ Name() string }); ok {
+		name = of.Name()
 	}
-	return fmt.Sprintf("%T", member), false
+	if name == "" {
+		return fmt.Sprintf("%T", member), false
+	}
+	return name, true
 }
 
 // Stop removes the member from the manager and ends it, if it runs. It returns at once:
