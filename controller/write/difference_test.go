@@ -2,12 +2,14 @@ package write
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 )
@@ -32,6 +34,39 @@ func TestLargeNumbersAreKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"spec":{"balance":9223372036854775807}}`, string(data))
 	assert.Contains(t, string(data), "9223372036854775807", "to the last digit")
+}
+
+// Sealed cannot be encoded.
+type Sealed struct {
+	metav1.ObjectMeta
+	Price resource.Quantity
+}
+
+func (*Sealed) MarshalJSON() ([]byte, error) { return nil, errors.New("sealed") }
+
+func TestEqualObjectsAreNotEncoded(t *testing.T) {
+	held := &Sealed{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"l": "x"}}, Price: resource.MustParse("1500m")}
+	want := Copy(held)
+	patch, err := difference(held, want)
+	require.NoError(t, err)
+	assert.Empty(t, patch)
+	want.Labels["l"] = "y"
+	_, err = difference(held, want)
+	require.ErrorContains(t, err, "sealed")
+}
+
+func TestNilAndEmptyDifferOnlyIfTheirJSONDoes(t *testing.T) {
+	type object struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Lists             []string `json:"lists"`
+		Omitted           []string `json:"omitted,omitempty"`
+	}
+	patch, err := difference(&object{}, &object{Omitted: []string{}})
+	require.NoError(t, err)
+	assert.Empty(t, patch)
+	patch, err = difference(&object{}, &object{Lists: []string{}})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"lists": []any{}}, patch)
 }
 
 // document is JSON of a few fields, lists and nulls.
