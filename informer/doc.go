@@ -22,7 +22,8 @@
 // persist.
 //
 // [NewScoped] caches several namespaces or clusters in one cache. [AddScope] and
-// [Informer.DropScope] change them while the informer runs.
+// [Informer.DropScope] change them while the informer runs. [WithSelectors] caches what several label
+// selectors select; a [Selectors] changes them while the informer runs.
 //
 // [store.AddBudget] bounds the memory of the cache. An object over the budget is rejected: the
 // state, the log and the error handler report it, as they do every object that the cache cannot
@@ -66,6 +67,10 @@
 //     subscriber, with OutOfScope set. Nothing is written to a scope after it was dropped. Scopes
 //     may be shards, which come and go one by one: the informer neither lists the remaining shards
 //     again nor sends events for their objects.
+//   - informer-I11: With [WithSelectors], the cache eventually holds the objects that at least one
+//     selector selects. Each selector has a watch, and one may be behind another. Even then, the
+//     states of an object never go back, and an object that left does not come back in an earlier
+//     state.
 //
 // # Synced and ready
 //

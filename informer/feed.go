@@ -21,7 +21,9 @@ type ScopeState struct {
 	// Scope is the scope that the reflector fills. It is the zero Scope unless the informer was
 	// made by [NewScoped].
 	Scope store.Scope
-	State reflector.State
+	// Selector is the label selector of the reflector, if it is one of [WithSelectors].
+	Selector string
+	State    reflector.State
 	// Synced is true once the reflector has filled its scope.
 	Synced bool
 	// Broken is the time since which there is no watch; zero while there is one.
@@ -31,7 +33,7 @@ type ScopeState struct {
 // source is a Feed, in most cases a reflector, with a record of when its watch was broken.
 type source struct {
 	Feed
-	scope   store.Scope
+	place
 	changed func() // called when the state has changed; may be nil
 
 	mu     sync.Mutex
@@ -41,6 +43,12 @@ type source struct {
 
 	// gone is closed when the scope is dropped; nil if it cannot be.
 	gone chan struct{}
+}
+
+// place says which part of a cache a reflector fills.
+type place struct {
+	scope    store.Scope
+	selector string // one of [Selectors]
 }
 
 // shortWatch is how long a watch must last to count.
@@ -95,7 +103,7 @@ func (s *source) note() reflector.State {
 func (s *source) state() ScopeState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return ScopeState{Scope: s.scope, State: s.State(), Synced: isClosed(s.Synced()), Broken: s.broken}
+	return ScopeState{Scope: s.scope, Selector: s.selector, State: s.State(), Synced: isClosed(s.Synced()), Broken: s.broken}
 }
 
 func isClosed(c <-chan struct{}) bool {

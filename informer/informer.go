@@ -43,7 +43,18 @@ func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Optio
 
 // newReflecting gives an informer a reflector.
 func newReflecting[T reflector.Object, L any](i *Informer[T], client reflector.Client[T, L]) *Informer[T] {
-	i.feed = newSource(reflector.New(client, i.into, i.reflectorOptions()...))
+	return i.reflecting(func(into store.Store[T], opts ...reflector.Option) Feed {
+		return reflector.New(client, into, opts...)
+	})
+}
+
+// reflecting gives an informer a reflector, or one for each selector.
+func (i *Informer[T]) reflecting(reflect func(store.Store[T], ...reflector.Option) Feed) *Informer[T] {
+	if i.selectors != nil {
+		i.feed = newSelected(i, reflect)
+	} else {
+		i.feed = newSource(reflect(i.into, i.reflectorOptions()...))
+	}
 	return i
 }
 
@@ -56,9 +67,9 @@ func newReflecting[T reflector.Object, L any](i *Informer[T], client reflector.C
 // keeps the earlier object under its key, and fetches the object again after a back-off.
 // [decorate.Transform] documents the other rules of fn.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
-	i := newInformer(store.New(key), opts)
-	i.feed = newSource(reflector.New(client, decorate.Transform(i.into, store.ObjectKey[T], fn), i.reflectorOptions()...))
-	return i
+	return newInformer(store.New(key), opts).reflecting(func(into store.Store[S], opts ...reflector.Option) Feed {
+		return reflector.New(client, decorate.Transform(into, store.ObjectKey[T], fn), opts...)
+	})
 }
 
 // newInformer returns an informer without a feed.

@@ -18,6 +18,8 @@ var (
 
 	// ErrNoScope means that the informer does not have the scope to drop.
 	ErrNoScope = errors.New("informer has no such scope")
+
+	errScopedSelectors = errors.New("informer of scopes cannot have WithSelectors: make one informer for each scope")
 )
 
 // ScopeError is an error of one scope of an informer. Err is [ErrNotScoped], [ErrNoScope],
@@ -52,7 +54,12 @@ func NewScopedStored[T any](backing Backing[T], opts ...Option) *Informer[T] {
 }
 
 func newScopes[T any](i *Informer[T]) *Informer[T] {
-	i.feed = &scopes[T]{name: i.name, cache: i.cache, part: i.part, synced: make(chan struct{})}
+	i.feed = &scopes[T]{
+		name:   i.name,
+		part:   func(at place) (store.Store[T], error) { return i.part(at.scope) },
+		remove: func(at place) error { return i.cache.Drop(at.scope) },
+		synced: make(chan struct{}),
+	}
 	return i
 }
 
@@ -68,14 +75,17 @@ func newScopes[T any](i *Informer[T]) *Informer[T] {
 // Its name combines informer and scope. A final failure of one reflector ends Run for all.
 func AddScope[T reflector.Object, L any](i *Informer[T], scope store.Scope, client reflector.Client[T, L], opts ...reflector.Option) error {
 	all, ok := i.feed.(*scopes[T])
-	if !ok {
+	switch {
+	case !ok:
 		return &ScopeError{i.name, scope, ErrNotScoped}
+	case i.selectors != nil:
+		return &ScopeError{i.name, scope, errScopedSelectors}
 	}
 	own := append(i.reflectorOptions(), reflector.WithName(fmt.Sprintf("%s, %v", i.name, scope)))
 	if scope.Shard != (store.Shard{}) {
 		own = append(own, reflector.WithShard(scope.Shard))
 	}
-	err := all.add(scope, func(part store.Store[T]) Feed { return reflector.New(client, part, append(own, opts...)...) })
+	err := all.add(place{scope: scope}, func(part store.Store[T]) Feed { return reflector.New(client, part, append(own, opts...)...) })
 	if err != nil {
 		return &ScopeError{i.name, scope, err}
 	}
@@ -95,7 +105,7 @@ func (i *Informer[T]) DropScope(scope store.Scope) error {
 	if !ok {
 		return &ScopeError{i.name, scope, ErrNotScoped}
 	}
-	if err := all.drop(scope); err != nil {
+	if err := all.drop(place{scope: scope}); err != nil {
 		return &ScopeError{i.name, scope, err}
 	}
 	return nil

@@ -61,7 +61,7 @@ func TestClustersComeAndGoWhileTheInformerRuns(t *testing.T) {
 		require.NoError(t, eastServer.Create(onNode("b", "n")))
 		synctest.Wait()
 
-		dropped := i.feed.(*scopes[*corev1.Pod]).find(east)
+		dropped := i.feed.(*scopes[*corev1.Pod]).find(place{scope: east})
 		require.NoError(t, i.DropScope(east))
 		assert.Equal(t, reflector.Stopped, dropped.State().Phase, "nothing is written any more")
 		assert.Equal(t, 1, i.Cache().Len())

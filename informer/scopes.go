@@ -11,11 +11,12 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// scopes are reflectors that share a cache. Each fills a partition of it.
+// scopes are reflectors that share a cache. Each fills a part of it: a partition, or the objects of a
+// selector.
 type scopes[T any] struct {
-	name  string
-	cache *store.Cache[T]
-	part  func(store.Scope) (store.Store[T], error) // of the cache
+	name   string
+	part   func(place) (store.Store[T], error) // adds a part
+	remove func(place) error                   // removes a part and its objects
 
 	// admin is held while a scope is added or dropped, which includes the wait for a dropped
 	// reflector to end. Lock order: admin, then mu.
@@ -44,18 +45,18 @@ type scopesRun struct {
 	errs       []error // guarded by scopes.mu
 }
 
-func (s *scopes[T]) add(scope store.Scope, reflect func(store.Store[T]) Feed) error {
+func (s *scopes[T]) add(at place, reflect func(store.Store[T]) Feed) error {
 	s.admin.Lock()
 	defer s.admin.Unlock()
-	if s.find(scope) != nil {
+	if s.find(at) != nil {
 		return fmt.Errorf("%w: the informer has it already", store.ErrOutOfScope)
 	}
-	part, err := s.part(scope)
+	part, err := s.part(at)
 	if err != nil {
 		return err
 	}
 	one := &scoped{source: newSource(reflect(part))}
-	one.scope, one.gone, one.source.changed = scope, make(chan struct{}), s.change
+	one.place, one.gone, one.source.changed = at, make(chan struct{}), s.change
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, one)
@@ -66,10 +67,10 @@ func (s *scopes[T]) add(scope store.Scope, reflect func(store.Store[T]) Feed) er
 	return nil
 }
 
-func (s *scopes[T]) drop(scope store.Scope) error {
+func (s *scopes[T]) drop(at place) error {
 	s.admin.Lock()
 	defer s.admin.Unlock()
-	one := s.find(scope)
+	one := s.find(at)
 	if one == nil {
 		return ErrNoScope
 	}
@@ -81,8 +82,8 @@ func (s *scopes[T]) drop(scope store.Scope) error {
 		stop()
 		<-ended
 	}
-	// Drop only after the reflector has ended: a late write to the partition would be an error.
-	err := s.cache.Drop(scope)
+	// Remove only after the reflector has ended: a late write to a partition would be an error.
+	err := s.remove(at)
 	close(one.gone)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,11 +92,11 @@ func (s *scopes[T]) drop(scope store.Scope) error {
 	return err
 }
 
-func (s *scopes[T]) find(scope store.Scope) *scoped {
+func (s *scopes[T]) find(at place) *scoped {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.all {
-		if one.scope == scope {
+		if one.place == at {
 			return one
 		}
 	}

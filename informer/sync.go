@@ -74,6 +74,9 @@ func describe(s ScopeState) string {
 	if s.Scope != (store.Scope{}) {
 		text = " of " + s.Scope.String()
 	}
+	if s.Selector != "" {
+		text += " of " + s.Selector
+	}
 	text += " is " + string(s.State.Phase)
 	if s.State.Attempt > 0 {
 		text += fmt.Sprintf(" after attempt %d", s.State.Attempt)
@@ -150,7 +153,7 @@ func (i *Informer[T]) unsynced(cause error) *SyncError {
 	e := &SyncError{Informer: i.name, Err: cause}
 	sources := i.feed.sources()
 	switch {
-	case len(sources) > 0 || isClosed(i.feed.Synced()):
+	case len(sources) > 0 || isClosed(i.feed.Synced()), i.selectors != nil:
 	case cause == nil:
 		e.Err = ErrNoScopes
 	default:

@@ -28,7 +28,7 @@ var budgets = map[string]exports{
 	"controller/write":                    {19, 1},
 	"eventqueue":                          {34, 42},
 	"eventqueue/eventqueuetest":           {9, 3},
-	"informer":                            {41, 38},
+	"informer":                            {43, 41},
 	"informer/clientgo":                   {22, 41},
 	"informer/inspect":                    {19, 4},
 	"informer/ondemand":                   {18, 9},

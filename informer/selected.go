@@ -1,0 +1,309 @@
+package informer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/store"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// selected fills a cache with the objects of several selectors. The reflector of each selector fills a
+// layer. After each commit of a layer, selected derives from all layers what to show of the changed
+// objects, and writes that into the cache. Watches may be behind each other: see show.
+type selected[T any] struct {
+	*scopes[T] // the reflectors
+	selectors  *Selectors
+	reflect    func(labels.Selector, store.Store[T]) Feed
+	into       store.BatchStore[T]
+	shown      *store.View[T] // reads into
+	report     Report
+
+	// mu is held while the cache is written. Lock order: writer of a layer, mu, writer of the cache.
+	mu     sync.Mutex
+	layers []*layer[T] // in the order in which the selectors were added
+	// floors has the versions at which objects left a layer, while another layer is behind. A state
+	// before that version must not be shown again. The number is bounded by the objects that left
+	// since the layer that is furthest behind had its last event or bookmark.
+	floors map[store.Key]string
+	late   map[store.Key]bool // keys of which a layer has only a state that is too old to show
+	failed map[store.Key]bool // keys of objects that the cache rejected
+	filled chan struct{}      // closed once the cache has the first objects
+}
+
+// layer is the cache of one selector.
+type layer[T any] struct {
+	*store.Cache[T]
+	of       *selected[T]
+	selector string
+	// received is the version up to which the layer has every change; guarded by selected.mu.
+	received string
+	synced   bool // guarded by selected.mu
+}
+
+func newSelected[T any](i *Informer[T], reflect func(store.Store[T], ...reflector.Option) Feed) *selected[T] {
+	m := &selected[T]{
+		selectors: i.selectors,
+		into:      i.cache,
+		shown:     i.Cache(),
+		report:    i.report,
+		floors:    map[store.Key]string{},
+		late:      map[store.Key]bool{},
+		failed:    map[store.Key]bool{},
+		filled:    make(chan struct{}),
+	}
+	if i.backing != nil {
+		m.into = i.backing
+	}
+	m.reflect = func(selector labels.Selector, into store.Store[T]) Feed {
+		opts := append(i.reflectorOptions(), reflector.WithName(i.name+", "+selector.String()), reflector.WithLabelSelector(selector))
+		return reflect(into, opts...)
+	}
+	m.scopes = &scopes[T]{name: i.name, part: m.part, remove: m.remove, synced: make(chan struct{})}
+	return m
+}
+
+// Run runs the reflectors until ctx ends or one of them fails for good.
+func (m *selected[T]) Run(ctx context.Context) error {
+	m.mu.Lock()
+	var had []string
+	for _, l := range m.layers {
+		had = append(had, l.selector)
+	}
+	m.mu.Unlock()
+	defer m.selectors.join(m, had)()
+	m.mu.Lock()
+	m.fill() // if there are no selectors
+	m.mu.Unlock()
+	return m.scopes.Run(ctx)
+}
+
+// Synced returns a channel that is closed once the cache has the first objects of all selectors.
+func (m *selected[T]) Synced() <-chan struct{} { return m.filled }
+
+func (m *selected[T]) addSelector(selector labels.Selector) {
+	// The error means that the last Run had the selector.
+	_ = m.scopes.add(place{selector: selector.String()}, func(into store.Store[T]) Feed { return m.reflect(selector, into) })
+}
+
+func (m *selected[T]) dropSelector(selector string) {
+	_ = m.scopes.drop(place{selector: selector}) // remove returns no error
+}
+
+// part adds a layer.
+func (m *selected[T]) part(at place) (store.Store[T], error) {
+	l := &layer[T]{Cache: store.New(m.shown.KeyOf), of: m, selector: at.selector}
+	l.Follow(l)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.layers = append(m.layers, l)
+	return l.Cache, nil
+}
+
+// remove removes a layer whose reflector has ended.
+func (m *selected[T]) remove(at place) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.layers, func(l *layer[T]) bool { return l.selector == at.selector })
+	gone := m.layers[i]
+	m.layers = slices.Delete(m.layers, i, i+1)
+	if !isClosed(m.filled) {
+		m.fill()
+		return nil
+	}
+	b := m.into.BeginBatch(m.into, false)
+	for key := range gone.All() {
+		m.show(b, key, store.Change[T]{Type: store.Deletion, OutOfScope: true}, false)
+	}
+	m.finish(b)
+	return nil
+}
+
+// Start implements [store.Follower].
+func (l *layer[T]) Start(*store.Snapshot[T]) {}
+
+// Commit implements [store.Follower].
+func (l *layer[T]) Commit(commit *store.Commit[T]) {
+	m := l.of
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := commit.Origin == store.List
+	restored := list && newer(l.received, commit.ObservedVersion)
+	if list || commit.ObservedVersion != "" {
+		l.received = commit.ObservedVersion
+	}
+	l.synced = commit.Synced
+	if !isClosed(m.filled) {
+		m.fill()
+		return
+	}
+	if restored {
+		clear(m.floors) // the server lost these versions
+	}
+	var last map[store.Key]int // the last change of each object, if there are several changes
+	if len(commit.Changes) > 1 {
+		last = make(map[store.Key]int, len(commit.Changes))
+		for i := range commit.Changes {
+			last[commit.Changes[i].Key] = i
+		}
+	}
+	b := m.into.BeginBatch(m.into, false)
+	for i, c := range commit.Changes {
+		if c.Type == store.Deletion {
+			m.raise(c.Key, leftAt(&c, commit.ObservedVersion))
+		}
+		if last[c.Key] == i {
+			m.show(b, c.Key, c, restored)
+		}
+	}
+	m.again(b, m.late, restored)
+	if list || len(commit.Changes) == 0 {
+		m.again(b, m.failed, false)
+		for key, version := range m.floors {
+			if !m.anyBehind(version) {
+				delete(m.floors, key)
+			}
+		}
+	}
+	m.finish(b)
+}
+
+// leftAt returns the version at which an object left a layer.
+func leftAt[T any](c *store.Change[T], observed string) string {
+	if version := c.Version.ResourceVersion; c.FinalStateKnown && version != "" {
+		return version
+	}
+	return observed
+}
+
+// raise sets the floor of an object that left a layer, if another layer may still bring earlier states.
+func (m *selected[T]) raise(key store.Key, version string) {
+	if m.anyBehind(version) && !newer(m.floors[key], version) {
+		m.floors[key] = version
+	}
+}
+
+func (m *selected[T]) anyBehind(version string) bool {
+	return slices.ContainsFunc(m.layers, func(l *layer[T]) bool { return !l.synced || newer(version, l.received) })
+}
+
+// lacks reports whether the layer has not received a state of an object, because it is behind or
+// because it rejected the state.
+func (l *layer[T]) lacks(key store.Key, version string) bool {
+	if newer(version, l.received) {
+		return true
+	}
+	rejected := l.Rejected()
+	return slices.Contains(rejected, key) || slices.Contains(rejected, store.Key{})
+}
+
+// newest returns the newest state of an object, and its layer, which is nil if no layer has the object.
+func (m *selected[T]) newest(key store.Key) (best T, from *layer[T]) {
+	for _, l := range m.layers {
+		object, ok := l.Get(key)
+		if ok && (from == nil || newer(versionOf(object), versionOf(best))) {
+			best, from = object, l
+		}
+	}
+	return best, from
+}
+
+// show adds to a batch the write that makes the cache show an object in its newest state. It waits if
+// that state is older than the shown one, or than the version at which the object left a layer,
+// and its layer is behind: then that layer will report a newer state, or a deletion. After a restore
+// of the server, an older state is right. change is the last change of the object.
+func (m *selected[T]) show(b store.Batch[T], key store.Key, change store.Change[T], restored bool) {
+	best, from := m.newest(key)
+	shown, is := m.shown.Get(key)
+	floor := m.floors[key]
+	if is && (floor == "" || newer(versionOf(shown), floor)) {
+		floor = versionOf(shown)
+	}
+	if from != nil && !restored && newer(floor, versionOf(best)) && from.lacks(key, floor) {
+		m.late[key] = true
+		return
+	}
+	failed := m.failed[key] // then any write lets the resource version of the cache go on
+	delete(m.late, key)
+	delete(m.failed, key)
+	w := store.Write[T]{Type: store.Modification, Key: key, Object: best}
+	switch {
+	case !failed && (from == nil && !is || from != nil && is && store.VersionOf(shown).Equal(store.VersionOf(best))):
+		return
+	case from == nil:
+		w = store.Write[T]{Type: store.Deletion, Key: key, OutOfScope: change.OutOfScope}
+		if change.FinalStateKnown && !newer(floor, change.Version.ResourceVersion) {
+			w.Object, w.FinalStateKnown, w.Version = change.Object, true, change.Version
+		}
+	}
+	_ = b.Write(w) // Commit returns the error
+}
+
+// again shows objects again.
+func (m *selected[T]) again(b store.Batch[T], keys map[store.Key]bool, restored bool) {
+	for key := range keys {
+		m.show(b, key, store.Change[T]{}, restored)
+	}
+}
+
+// fill shows the first objects, once all layers have them.
+func (m *selected[T]) fill() {
+	if isClosed(m.filled) || slices.ContainsFunc(m.layers, func(l *layer[T]) bool { return !l.synced }) {
+		return
+	}
+	var first []T
+	for i, l := range m.layers {
+		for key := range l.All() {
+			if best, from := m.newest(key); from == m.layers[i] {
+				first = append(first, best)
+			}
+		}
+	}
+	m.rejected(m.into.Replace(first, m.version()))
+	close(m.filled)
+}
+
+// finish makes the writes of a batch.
+func (m *selected[T]) finish(b store.Batch[T]) { m.rejected(b.Commit(m.version())) }
+
+// rejected reports an error of the cache, and remembers the objects that it rejected.
+func (m *selected[T]) rejected(err error) {
+	if err == nil {
+		return
+	}
+	if rejected, ok := errors.AsType[*store.RejectedError](err); ok {
+		for _, r := range rejected.Rejections {
+			m.failed[r.Key] = true
+		}
+	}
+	m.report(context.Background(), err)
+}
+
+// version returns the version up to which the cache has the changes of all layers, or its version if
+// that is not known.
+func (m *selected[T]) version() string {
+	lowest := ""
+	for _, l := range m.layers {
+		version := l.ResourceVersion()
+		if l.synced && version == "" {
+			return m.shown.ResourceVersion()
+		}
+		if l.synced && (lowest == "" || newer(lowest, version)) {
+			lowest = version
+		}
+	}
+	return cmp.Or(lowest, m.shown.ResourceVersion())
+}
+
+func versionOf[T any](object T) string { return store.VersionOf(object).ResourceVersion }
+
+// newer reports whether a resource version is known to be later than another.
+func newer(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order > 0
+}

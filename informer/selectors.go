@@ -1,0 +1,126 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Selectors is a set of label selectors for informers with the option [WithSelectors]. It may change
+// while they run. The zero value is an empty set. All methods are safe for concurrent use.
+//
+// Add and Remove wait for reflectors, so error handlers of a reflector must not call them. Handlers of
+// events may.
+type Selectors struct {
+	mu      sync.Mutex // protects the fields below it, also while informers change
+	all     []labels.Selector
+	running []selecting
+}
+
+// selecting is a running informer.
+type selecting interface {
+	addSelector(labels.Selector)
+	dropSelector(string)
+	sources() []*source
+}
+
+// WithSelectors makes the informer hold each object that at least one of the selectors selects. Every
+// selector has a reflector of its own, whose label selector takes the place of that of
+// [WithReflector]. The informer merges what they get into one cache, with one sequence of events for
+// each object:
+//
+//   - If several selectors select an object, the cache shows its newest state. The object leaves
+//     when no selector selects it any more. A change of labels from one selector to another is a
+//     modification if the other watch is as fast; otherwise it is a deletion and an addition.
+//   - A slower watch never brings back an older state, or an object that another watch saw leave.
+//   - An added selector sends additions that are not Initial. The objects of a removed selector are
+//     deletions with [eventqueue.Event].OutOfScope set.
+//   - The resource version of the cache is the lowest of the selectors. It goes back when an added
+//     selector has an older list.
+//   - The cache is synced when all selectors have their first list, also if there are none.
+//   - If an index function fails, or the budget is exceeded, the informer reports it. It tries again
+//     when the object changes, and with the next bookmark.
+//
+// The objects need resource versions; of others the cache shows the state of the selector that was
+// added first. Memory grows by about 130 bytes for each object and selector that selects it. A
+// scoped informer cannot have selectors: [AddScope] returns an error. The default, for nil, is the
+// label selector of WithReflector.
+func WithSelectors(selectors *Selectors) Option {
+	return optionFunc(func(o *options) { o.selectors = selectors })
+}
+
+// Add adds a selector. It does nothing if the set has an equal one, or if the selector selects
+// nothing. [Selectors.WaitForSync] waits for its objects.
+func (s *Selectors) Add(selector labels.Selector) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, some := selector.Requirements(); !some || s.index(selector.String()) >= 0 {
+		return
+	}
+	s.all = append(s.all, selector)
+	for _, one := range s.running {
+		one.addSelector(selector)
+	}
+}
+
+// Remove removes a selector. When it returns, the caches no longer hold the objects that only this
+// selector selected. It does nothing if the set has no equal selector.
+func (s *Selectors) Remove(selector labels.Selector) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.index(selector.String())
+	if i < 0 {
+		return
+	}
+	s.all = slices.Delete(s.all, i, i+1)
+	for _, one := range s.running {
+		one.dropSelector(selector.String())
+	}
+}
+
+// WaitForSync waits until each running informer holds the objects of all selectors. When ctx ends, it
+// returns the cause and names a reflector that has no list.
+func (s *Selectors) WaitForSync(ctx context.Context) error {
+	s.mu.Lock()
+	running := slices.Clone(s.running)
+	s.mu.Unlock()
+	for _, one := range running {
+		for _, source := range one.sources() {
+			select {
+			case <-source.Synced():
+			case <-source.gone:
+			case <-ctx.Done():
+				return fmt.Errorf("selectors are not synced; reflector%s: %w", describe(source.state()), context.Cause(ctx))
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Selectors) index(text string) int {
+	return slices.IndexFunc(s.all, func(other labels.Selector) bool { return other.String() == text })
+}
+
+// join gives the selectors to an informer, and their changes until leave is called. had are the
+// selectors of its last Run.
+func (s *Selectors) join(one selecting, had []string) (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, selector := range had {
+		if s.index(selector) < 0 {
+			one.dropSelector(selector)
+		}
+	}
+	for _, selector := range s.all {
+		one.addSelector(selector)
+	}
+	s.running = append(s.running, one)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.running = slices.DeleteFunc(s.running, func(other selecting) bool { return other == one })
+	}
+}
