@@ -36,19 +36,24 @@ func (k *kinds) reference(kind schema.GroupVersionKind, example runtime.Object) 
 	if _, only := example.(*metav1.PartialObjectMetadata); only || len(k.references) == 0 {
 		return r, false
 	}
+	return ofKind(k, k.references, kind, example)
+}
+
+// ofKind returns the value of a kind. kind is empty if only the example is known.
+func ofKind[V any](k *kinds, values map[schema.GroupVersionKind]V, kind schema.GroupVersionKind, example runtime.Object) (v V, ok bool) {
 	possible := []schema.GroupVersionKind{kind}
 	if kind.Empty() {
 		possible = []schema.GroupVersionKind{example.GetObjectKind().GroupVersionKind()}
-		if _, known := example.(runtime.Unstructured); !known {
+		if possible[0].Kind == "" {
 			possible, _, _ = k.scheme.ObjectKinds(example)
 		}
 	}
 	for _, kind := range possible {
-		if r, ok = k.references[kind]; ok {
-			return r, true
+		if v, ok = values[kind]; ok {
+			return v, true
 		}
 	}
-	return r, false
+	return v, false
 }
 
 // referring returns an informer of a kind that the cache holds by reference. err says why the kind

@@ -15,7 +15,7 @@ type exports struct{ names, methods int }
 // budgets holds the allowed exports of each package. Lower a number when a package exports less.
 // Raise one only with a reason in the commit.
 var budgets = map[string]exports{
-	"contrib/controllerruntime":           {8, 2},
+	"contrib/controllerruntime":           {9, 2},
 	"contrib/otel":                        {5, 2},
 	"contrib/prometheus":                  {7, 6},
 	"contrib/prometheus/rulestest":        {0, 0},
