@@ -1,0 +1,121 @@
+// Program operator is a complete operator. A Site asks for a web page: the operator applies a
+// ConfigMap, a Service and a Deployment, and registers the host of the Site with an external DNS
+// API. It has leader election, metrics, health checks, Events, conditions and a finalizer. It is
+// example 19 of examples/README.md.
+//
+// Without flags it shows the life of three Sites on an API server in memory: see demo.go. With -dns
+// it works on the cluster of -kubeconfig, or of its own pod: see manifests.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/kubereflector/kubereflector/controller/manager"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/controller/recorder"
+	"github.com/kubereflector/kubereflector/store"
+	"go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "file that names the cluster (default: the cluster of this pod)")
+	dnsURL := flag.String("dns", "", "URL of the DNS API (default: a demonstration in memory)")
+	address := flag.String("address", ":8080", "address of /metrics, /healthz and /readyz")
+	namespace := flag.String("namespace", "default", "namespace of the lease")
+	flag.Parse()
+	ctx, stop := manager.Signals(context.Background())
+	defer stop()
+
+	if *dnsURL == "" {
+		exit(demonstrate(ctx, os.Stdout))
+		return
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	exit(err)
+	api := &dns{url: *dnsURL, client: &http.Client{Timeout: 10 * time.Second}}
+	exit(operate(ctx, config, api, *namespace, *address, zap.Must(zap.NewProduction())))
+}
+
+// operate runs the operator until ctx ends.
+func operate(ctx context.Context, config *rest.Config, api *dns, namespace, address string, logger *zap.Logger) error {
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Client:     clientset.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: string(uuid.NewUUID())},
+	}
+	metrics := http.NewServeMux()
+	m := manager.New(config, manager.WithLogger(logger), manager.WithElection(lock),
+		manager.WithServer(address), manager.WithHandler("/metrics", metrics))
+	written := recorder.New(clientset.EventsV1(), name)
+	m.Add(written)
+	o := &operator{dns: api, events: written}
+	if o.sites, err = manager.For[*Site](m, manager.Source{Kind: siteKind}); err != nil {
+		return err
+	}
+	own := manager.Source{LabelSelector: managedBy + "=" + name}
+	if o.configMaps, err = manager.For[*corev1.ConfigMap](m, own); err != nil {
+		return err
+	}
+	if o.services, err = manager.For[*corev1.Service](m, own); err != nil {
+		return err
+	}
+	if o.deployments, err = manager.For[*appsv1.Deployment](m, own); err != nil {
+		return err
+	}
+	secrets, metadata, err := manager.ByReference[*corev1.Secret](m, manager.Source{})
+	if err != nil {
+		return err
+	}
+	o.secret = secrets.Get
+	bySecret, err := store.AddIndex(o.sites.Cache(), "secret", func(s *Site) []string { return []string{s.Namespace + "/" + s.Spec.Secret} })
+	if err != nil {
+		return err
+	}
+	users := func(secret *metav1.PartialObjectMetadata) (keys []store.Key) {
+		for key := range bySecret.Get(secret.Namespace + "/" + secret.Name) {
+			keys = append(keys, key)
+		}
+		return keys
+	}
+	r := manager.Reconcile(m, name, o.sites.Informer, o.reconcile,
+		reconcile.WithWorkers(8), reconcile.IgnoreOwnWrites(), reconcile.Watch(metadata, users),
+		reconcile.Watch(o.configMaps.Informer, sameKey), reconcile.Watch(o.services.Informer, sameKey),
+		reconcile.Watch(o.deployments.Informer, sameKey))
+
+	// The module contrib/prometheus has many more metrics.
+	metrics.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		stats, leading := r.Stats(), 0
+		if m.Leading() {
+			leading = 1
+		}
+		fmt.Fprintf(w, "site_operator_leading %d\nsite_operator_sites %d\n", leading, o.sites.Cache().Len())
+		fmt.Fprintf(w, "site_operator_queue_keys %d\nsite_operator_queue_oldest_seconds %g\nsite_operator_retries_total %d\n",
+			stats.Keys, stats.Oldest.Seconds(), stats.Retries)
+	})
+	return m.Run(ctx)
+}
+
+// exit ends the program, unless the error is nil.
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		require.NoError(t, (&demo{&out, reflectortest.Start(t, custom), newZone()}).run(t.Context()))
+		assert.Equal(t, `Three Sites are created:
+  Site blog: Ready=False, SecretNotFound: there is no Secret blog-env
+  Site shop: Ready=False, Progressing: 0 of 2 replicas are ready
+  Site wiki: Ready=False, HostRefused: PUT of host "our wiki": 422 Unprocessable Entity: not a host name
+  Deployment shop: 2 replicas of nginx:1.29
+  Deployment wiki: 2 replicas of nginx:1.29
+  DNS records: ["shop.example.com"]
+The Secret of blog is created, and the host of wiki is corrected:
+  Site blog: Ready=False, Progressing: 0 of 2 replicas are ready
+  Site shop: Ready=False, Progressing: 0 of 2 replicas are ready
+  Site wiki: Ready=False, Progressing: 0 of 2 replicas are ready
+  Deployment blog: 2 replicas of nginx:1.29
+  Deployment shop: 2 replicas of nginx:1.29
+  Deployment wiki: 2 replicas of nginx:1.29
+  DNS records: ["blog.example.com" "shop.example.com" "wiki.example.com"]
+The pods run:
+  Site blog: Ready=True, Available: http://blog.example.com
+  Site shop: Ready=True, Available: http://shop.example.com
+  Site wiki: Ready=True, Available: http://wiki.example.com
+  Deployment blog: 2 replicas of nginx:1.29
+  Deployment shop: 2 replicas of nginx:1.29
+  Deployment wiki: 2 replicas of nginx:1.29
+  DNS records: ["blog.example.com" "shop.example.com" "wiki.example.com"]
+Another client changes one Deployment and deletes another:
+  Site blog: Ready=False, Progressing: 0 of 2 replicas are ready
+  Site shop: Ready=True, Available: http://shop.example.com
+  Site wiki: Ready=True, Available: http://wiki.example.com
+  Deployment blog: 2 replicas of nginx:1.29
+  Deployment shop: 2 replicas of nginx:1.29
+  Deployment wiki: 2 replicas of nginx:1.29
+  DNS records: ["blog.example.com" "shop.example.com" "wiki.example.com"]
+All Sites are deleted:
+  DNS records: []
+Events:
+  Site blog: Normal Available
+  Site blog: Normal Progressing
+  Site blog: Warning SecretNotFound
+  Site shop: Normal Available
+  Site shop: Normal Progressing
+  Site wiki: Normal Available
+  Site wiki: Normal Progressing
+  Site wiki: Warning HostRefused
+`, out.String())
+	})
+}
+
+// TestOperatorIsSmall bounds what a reader has to know: the lines of the two main functions, and the
+// names of this library outside of the demonstration.
+func TestOperatorIsSmall(t *testing.T) {
+	const module = "github.com/kubereflector/kubereflector/"
+	lines, names, packages := map[string]int{}, map[string]bool{}, map[string]bool{}
+	for _, name := range []string{"main.go", "reconcile.go", "site.go", "dns.go"} {
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, 0)
+		require.NoError(t, err)
+		imported := map[string]bool{}
+		for _, one := range file.Imports {
+			path, err := strconv.Unquote(one.Path.Value)
+			require.NoError(t, err)
+			if ours, ok := strings.CutPrefix(path, module); ok {
+				imported[ours[strings.LastIndex(ours, "/")+1:]], packages[ours] = true, true
+			}
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			switch node := node.(type) {
+			case *ast.FuncDecl:
+				lines[node.Name.Name] = set.Position(node.End()).Line - set.Position(node.Pos()).Line + 1
+			case *ast.SelectorExpr:
+				if of, ok := node.X.(*ast.Ident); ok && imported[of.Name] {
+					names[of.Name+"."+node.Sel.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	assert.LessOrEqual(t, lines["main"], 30)
+	assert.LessOrEqual(t, lines["reconcile"], 80)
+	assert.LessOrEqual(t, len(names), 20, "%v", names)
+	assert.LessOrEqual(t, len(packages), 5, "%v", packages)
+	assert.NotEmpty(t, names)
+}
