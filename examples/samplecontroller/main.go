@@ -8,25 +8,21 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller/manager"
 	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -44,10 +40,10 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 // sample is the controller.
 type sample struct {
 	cluster.Cluster
+	client      *client.Resource[*Foo]
 	foos        *informer.Informer[*Foo]
 	deployments *informer.Informer[*appsv1.Deployment]
 	byFoo       *store.Index[store.Key, *appsv1.Deployment]
-	writer      dynamic.Interface
 	recorder    record.EventRecorder
 }
 
@@ -57,10 +53,7 @@ func control(ctx context.Context, c cluster.Cluster, opts ...reconcile.Option) e
 	if err != nil {
 		return err
 	}
-	s := &sample{Cluster: c, foos: informer.New(resource), deployments: informer.New(c.AppsV1().Deployments(""))}
-	if s.writer, err = dynamic.NewForConfig(c.Config); err != nil {
-		return err
-	}
+	s := &sample{Cluster: c, client: resource, foos: informer.New(resource), deployments: informer.New(c.AppsV1().Deployments(""))}
 	owner := reconcile.OwnerKeys[*appsv1.Deployment](kind.GroupKind())
 	if s.byFoo, err = store.AddIndexFunc(s.deployments.Cache(), "foo", owner, store.Key.Compare); err != nil {
 		return err
@@ -85,11 +78,9 @@ func (s *sample) reconcile(ctx context.Context, key store.Key, foo *Foo) (reconc
 			continue
 		}
 		// The Foo is gone, or is another one, or wants another name.
-		err := s.AppsV1().Deployments(d.Namespace).Delete(ctx, d.Name, *metav1.NewPreconditionDeleteOptions(string(d.UID)))
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := write.Delete(ctx, s.AppsV1().Deployments(d.Namespace), d); err != nil {
 			return reconcile.Result{}, err
 		}
-		reconcile.ExpectDelete(ctx, d)
 	}
 	if foo == nil || foo.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
@@ -125,25 +116,15 @@ func (s *sample) ensure(ctx context.Context, foo *Foo) (deployment *appsv1.Deplo
 	return deployment, err
 }
 
-// report writes the status of a Foo, if it is another than before.
+// report writes the status of a Foo, if it changed.
 func (s *sample) report(ctx context.Context, foo *Foo, deployment *appsv1.Deployment) error {
-	status := FooStatus{AvailableReplicas: deployment.Status.AvailableReplicas, Conditions: slices.Clone(foo.Status.Conditions)}
+	want := write.Copy(foo)
+	want.Status.AvailableReplicas = deployment.Status.AvailableReplicas
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Progressing", ObservedGeneration: foo.Generation}
-	if status.AvailableReplicas == foo.Spec.Replicas {
+	if want.Status.AvailableReplicas == foo.Spec.Replicas {
 		ready.Status, ready.Reason = metav1.ConditionTrue, "Available"
 	}
-	if !meta.SetStatusCondition(&status.Conditions, ready) && status.AvailableReplicas == foo.Status.AvailableReplicas {
-		return nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": foo.ResourceVersion}, "status": status})
-	if err != nil {
-		return err
-	}
-	answer, err := s.writer.Resource(foos).Namespace(foo.Namespace).Patch(ctx, foo.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err == nil {
-		written := *foo
-		written.ResourceVersion = answer.GetResourceVersion()
-		reconcile.ExpectWrite(ctx, &written)
-	}
+	meta.SetStatusCondition(&want.Status.Conditions, ready)
+	_, err := write.Status(ctx, s.client, foo, want)
 	return err
 }
