@@ -77,8 +77,8 @@ func (w *world) operate() (stop func() error) {
 
 func (w *world) must(err error) { w.Helper(); require.NoError(w, err) }
 
-// settle waits longer than the longest back-off.
-func settle() { <-time.After(10 * time.Minute) }
+// settle waits longer than the longest back-off, which is five minutes.
+func settle() { <-time.After(7 * time.Minute) }
 
 // reason returns the condition of a Site, in short.
 func (w *world) reason(name string) string {
@@ -119,7 +119,7 @@ func TestSettledSiteCausesNoRequests(t *testing.T) {
 		assert.Equal(t, "Available", w.reason("shop"))
 		assert.Equal(t, 2, w.registrations())
 		before := w.writes()
-		<-time.After(time.Hour)
+		<-time.After(20 * time.Minute)
 		assert.Equal(t, before, w.writes())
 		assert.Equal(t, 2, w.registrations())
 		w.must(w.stop())
@@ -130,7 +130,7 @@ func TestSiteThatCannotBeReconciledIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		w.must(w.create("shop", "not a host"))
-		<-time.After(time.Hour)
+		<-time.After(20 * time.Minute)
 		assert.Equal(t, "HostRefused", w.reason("shop"))
 		assert.Equal(t, 1, w.registrations())
 		w.must(w.edit("shop", func(s *Site) { s.Spec.Host = "shop.example.com" }))
@@ -148,7 +148,7 @@ func TestSecretIsAwaitedAndFollowed(t *testing.T) {
 		settle()
 		assert.Equal(t, "SecretNotFound", w.reason("wiki"))
 		before := w.writes()
-		<-time.After(time.Hour)
+		<-time.After(20 * time.Minute)
 		assert.Equal(t, before, w.writes(), "no retries")
 		w.must(w.server.Create(newSecret("wiki-env")))
 		settle()
@@ -268,7 +268,7 @@ func TestObjectOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestOutages disturbs all requests of a kind for ten minutes: the operator then catches up.
+// TestOutages disturbs all requests of a kind for seven minutes: the operator then catches up.
 func TestOutages(t *testing.T) {
 	for name, fault := range map[string]reflectortest.Fault{
 		"the definition is removed": reflectortest.Answer(404).On("", "sites"),
@@ -289,7 +289,7 @@ func TestOutages(t *testing.T) {
 				w.must(w.spoilImage("shop"))
 				settle()
 				w.server.ClearFaults()
-				<-time.After(time.Hour)
+				settle()
 				assert.Equal(t, "blog.example.com store.example.com", strings.Join(w.zone.all(), " "))
 				assert.Equal(t, "Progressing", w.reason("shop"))
 				assert.Equal(t, "Progressing", w.reason("blog"))
