@@ -114,7 +114,8 @@ func (m *merged) Run(ctx context.Context) error {
 	return nil
 }
 
-// State returns the state of the watch of the metadata.
+// State returns the state of the watch of the metadata, which decides which objects exist. The metrics
+// measure both watches.
 func (m *merged) State() reflector.State { return m.parts[0].Informer().State() }
 
 // Changed returns the Changed channel of the metadata watch.
@@ -225,7 +226,8 @@ func (m *merged) fill() {
 }
 
 // show writes what there is to show under a key. change is the change that was committed, if there
-// is one.
+// is one. A deletion comes from the metadata, whose final state has no data, so it carries the object
+// that was shown last.
 func (m *merged) show(key store.Key, change *store.Change[client.Object]) {
 	object, what := m.choose(key)
 	if _, known := m.metas.Get(key); what == metaBehind || what == chosen && object != nil && !known {

@@ -176,6 +176,16 @@ func (i *referenceInformer) RunWithContext(ctx context.Context) {
 // Run is RunWithContext until a channel is closed.
 func (i *referenceInformer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
 
+// LastSyncResourceVersion returns the version up to which both caches have every change. The merged
+// cache has the versions of its objects, which come from two watches and so may go back.
+func (i *referenceInformer) LastSyncResourceVersion() string {
+	metas, owned := i.metas.LastSyncResourceVersion(), i.owned.LastSyncResourceVersion()
+	if i.merged.owned.runs && !newer(owned, metas) {
+		return owned
+	}
+	return metas
+}
+
 // SetTransform sets a function for whole objects and for metadata.
 func (i *referenceInformer) SetTransform(transform toolscache.TransformFunc) error {
 	i.transform = transform

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -343,6 +344,15 @@ func TestReferencesThatCannotBe(t *testing.T) {
 
 // A server that is restored from a backup has lost objects and states that the cache has.
 func TestByReferenceAfterARestoreOfTheServer(t *testing.T) {
+	t.Run("owned", func(t *testing.T) {
+		testRestore(t, Reference{Owned: mine}, 2, "delete lost=mine 2", "delete too=theirs ", "update changed=mine 2 to changed=theirs ")
+	})
+	t.Run("none owned", func(t *testing.T) {
+		testRestore(t, Reference{}, 1, "delete lost=mine ", "delete too=theirs ", "update changed=mine  to changed=theirs ")
+	})
+}
+
+func testRestore(t *testing.T, reference Reference, reporting int, want ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(secret("a", "old", "mine", "1")))
@@ -350,7 +360,7 @@ func TestByReferenceAfterARestoreOfTheServer(t *testing.T) {
 		backup := server.ResourceVersion()
 		var mu sync.Mutex
 		watches := map[string]bool{}
-		c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{
+		c := startedWith(t, byReference(reference), server.Config(), cache.Options{
 			DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 				failure, ok := errors.AsType[*reflector.Error](err)
 				assert.True(t, ok, "%v", err)
@@ -375,11 +385,36 @@ func TestByReferenceAfterARestoreOfTheServer(t *testing.T) {
 		for len(events) > 0 {
 			got = append(got, <-events)
 		}
-		assert.ElementsMatch(t, []string{"delete lost=mine 2", "delete too=theirs ", "update changed=mine 2 to changed=theirs "}, got)
+		assert.ElementsMatch(t, want, got)
 		assert.Equal(t, "1", token(t, c, "a", "changed"))
 		assert.Equal(t, "1", token(t, c, "a", "old"))
 		mu.Lock()
 		defer mu.Unlock()
-		assert.Len(t, watches, 2, "both watches report")
+		assert.Len(t, watches, reporting, "each watch reports")
+	})
+}
+
+// One watch has the change of an object, and the other one does not.
+func TestVersionOfACacheByReferenceNeverGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := secretServer(t)
+		c := startedWith(t, byReference(Reference{Owned: mine}), server.Config(), cache.Options{})
+		got, err := c.GetInformer(t.Context(), &corev1.Secret{})
+		require.NoError(t, err)
+		i := got.(*referenceInformer)
+		last, ok := i.LastSyncResourceVersion(), false
+		for n := range 20 {
+			app, name := "mine", "owned"
+			if n%2 > 0 {
+				app, name = "theirs", "other"
+			}
+			require.NoError(t, server.Update(secret("a", name, app, strconv.Itoa(n+2))))
+			synctest.Wait()
+			now := i.LastSyncResourceVersion()
+			assert.False(t, newer(last, now), "%s after %s", now, last)
+			assert.False(t, newer(now, i.metas.LastSyncResourceVersion()) || newer(now, i.owned.LastSyncResourceVersion()), "both watches have reached %s", now)
+			last, ok = now, ok || newer(now, last)
+		}
+		assert.True(t, ok, "the version went on")
 	})
 }

@@ -7,7 +7,8 @@ type Stats struct {
 	// Bytes estimates the memory of the kept objects: see memsize.Of. It is 0 without
 	// [WithMaxBytes].
 	Bytes int64
-	// Hits counts the calls of Get that needed no request.
+	// Hits counts the calls of Get and Cached that returned a kept object. Objects of the cache of
+	// [NewOwned] do not count.
 	Hits uint64
 	// Requests counts the started requests.
 	Requests uint64
