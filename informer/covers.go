@@ -3,13 +3,13 @@ package informer
 import "github.com/kubereflector/kubereflector/store"
 
 // Covers reports whether the cache would hold an existing object under a key. It returns false
-// if the key is in no scope of an informer made by [NewScoped], or in a scope whose first list is
+// if the key is in no scope of an informer of package scoped, or in a scope whose first list is
 // not complete. It also returns false if the scope, or the reflector, is restricted to shards:
 // another process may be responsible for the object. Covers ignores selectors.
 func (i *Informer[T]) Covers(key store.Key) bool {
-	_, scoped := i.feed.(*scopes[T])
-	for _, s := range i.feed.sources() {
-		if scoped && (!isClosed(s.Synced()) || s.scope.Cluster != key.Cluster || s.scope.Namespace != "" && s.scope.Namespace != key.Namespace) {
+	for _, s := range i.feed.Sources() {
+		scoped := s.Gone != nil && s.Selector == ""
+		if scoped && (!s.IsSynced() || s.Scope.Cluster != key.Cluster || s.Scope.Namespace != "" && s.Scope.Namespace != key.Namespace) {
 			continue
 		}
 		if r, ok := s.Feed.(interface{ Shards() []store.Shard }); !ok || len(r.Shards()) == 0 {

@@ -21,9 +21,9 @@
 // behind the cache, such as a file from which the next process restores the cache: see package
 // persist.
 //
-// [NewScoped] caches several namespaces or clusters in one cache. [AddScope] and
-// [Informer.DropScope] change them while the informer runs. [WithSelectors] caches what several label
-// selectors select; a [Selectors] changes them while the informer runs.
+// [WithSelectors] caches the objects of several label selectors; a [Selectors] changes them while the
+// informer runs. Package scoped makes an informer of several namespaces, clusters or shards in one
+// cache. They may come and go while the informer runs.
 //
 // [store.AddBudget] bounds the memory of the cache. An object over the budget is rejected: the
 // state, the log and the error handler report it, as they do every object that the cache cannot
@@ -101,7 +101,7 @@
 //
 // A failure of the reflector is a [*reflector.Error], a failure of a handler an
 // [*eventqueue.HandlerError]. Both go to the logger and to the function given by
-// [WithErrorHandler]. Run returns the error of the reflector, in a [*ScopeError] if there are
-// several reflectors, and an [*eventqueue.DrainError] for each handler that had events left. A
-// [*SyncError] says why an informer is not synced, and a [*StaleError] why it is not ready.
+// [WithErrorHandler]. Run returns the errors of the reflectors, and an [*eventqueue.DrainError] for
+// each handler that had events left. A [*SyncError] says why an informer is not synced, and a
+// [*StaleError] why it is not ready.
 package informer

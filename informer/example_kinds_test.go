@@ -42,43 +42,6 @@ func ExampleNewTransformed() {
 	// <nil>
 }
 
-// Of two clusters, all in one cache; scopes may come and go while it runs.
-func ExampleNewScoped() {
-	west, westClient := serve(newPod("till", "node-1"))
-	defer west.Close()
-	east, eastClient := serve(newPod("stall", "node-2"))
-	defer east.Close()
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-
-	pods := informer.NewScoped(store.ObjectKey[*corev1.Pod])
-	if err := informer.AddScope(pods, store.Scope{Cluster: "west"}, westClient.CoreV1().Pods("")); err != nil {
-		panic(err)
-	}
-	if err := informer.AddScope(pods, store.Scope{Cluster: "east"}, eastClient.CoreV1().Pods("")); err != nil {
-		panic(err)
-	}
-	result := make(chan error, 1)
-	go func() { result <- pods.Run(ctx) }()
-	if err := pods.WaitForSync(ctx); err != nil {
-		panic(err)
-	}
-	for key := range pods.Cache().All() {
-		fmt.Println(key)
-	}
-	if err := pods.DropScope(store.Scope{Cluster: "east"}); err != nil {
-		panic(err)
-	}
-	fmt.Println("left:", pods.Cache().Len())
-	stop()
-	fmt.Println(<-result)
-	// Output:
-	// east|shop/stall
-	// west|shop/till
-	// left: 1
-	// <nil>
-}
-
 // Of the pods, those of two applications. The second one is added while the informer runs.
 func ExampleWithSelectors() {
 	till, stall := newPod("till", "node-1"), newPod("stall", "node-2")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -19,7 +20,7 @@ import (
 // oneByOne is a feed that stores what comes from a channel.
 type oneByOne struct {
 	into   store.Store[*corev1.Pod]
-	report Report
+	report func(context.Context, error)
 	pods   chan *corev1.Pod
 	synced chan struct{}
 	once   sync.Once
@@ -51,9 +52,9 @@ func TestFeedOfYourOwn(t *testing.T) {
 		f := &oneByOne{pods: make(chan *corev1.Pod), synced: make(chan struct{})}
 		logged, logs := observer.New(zap.WarnLevel)
 		var told []error
-		i := NewFed(store.ObjectKey[*corev1.Pod], func(into store.Store[*corev1.Pod], report Report) Feed {
-			f.into, f.report = into, report
-			return f
+		i := NewFed(nil, store.ObjectKey[*corev1.Pod], func(target feed.Target[*corev1.Pod]) feed.Group {
+			f.into, f.report = target.Into, target.Report
+			return feed.New(f)
 		}, WithName("fed"), WithLogger(zap.New(logged)), WithErrorHandler(func(_ context.Context, err error) {
 			told = append(told, err)
 			panic("ouch")

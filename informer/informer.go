@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
@@ -21,9 +22,9 @@ import (
 type Informer[T any] struct {
 	options
 	cache   *store.Cache[T]
-	into    store.Store[T] // the store to fill: the cache, or the backing
-	backing Backing[T]     // nil if there is none
-	feed    feed
+	into    store.BatchStore[T] // the store to fill: the cache, or the backing
+	backing Backing[T]          // nil if there is none
+	feed    feed.Group
 	guard   *guard.Guard[T] // nil for none
 
 	// mu protects the fields below it. It is never held while code of a user runs.
@@ -43,17 +44,17 @@ func New[T reflector.Object, L any](client reflector.Client[T, L], opts ...Optio
 
 // newReflecting gives an informer a reflector.
 func newReflecting[T reflector.Object, L any](i *Informer[T], client reflector.Client[T, L]) *Informer[T] {
-	return i.reflecting(func(into store.Store[T], opts ...reflector.Option) Feed {
+	return i.reflecting(func(into store.Store[T], opts ...reflector.Option) feed.Feed {
 		return reflector.New(client, into, opts...)
 	})
 }
 
 // reflecting gives an informer a reflector, or one for each selector.
-func (i *Informer[T]) reflecting(reflect func(store.Store[T], ...reflector.Option) Feed) *Informer[T] {
+func (i *Informer[T]) reflecting(reflect func(store.Store[T], ...reflector.Option) feed.Feed) *Informer[T] {
 	if i.selectors != nil {
-		i.feed = newSelected(i, reflect)
+		i.feed = feed.NewSelected(i.target(), reflect, i.selectors.join)
 	} else {
-		i.feed = newSource(reflect(i.into, i.reflectorOptions()...))
+		i.feed = feed.New(reflect(i.into, i.reflectorOptions()...))
 	}
 	return i
 }
@@ -67,7 +68,7 @@ func (i *Informer[T]) reflecting(reflect func(store.Store[T], ...reflector.Optio
 // keeps the earlier object under its key, and fetches the object again after a back-off.
 // [decorate.Transform] documents the other rules of fn.
 func NewTransformed[T reflector.Object, L, S any](client reflector.Client[T, L], fn func(T) (S, error), key store.KeyFunc[S], opts ...Option) *Informer[S] {
-	return newInformer(store.New(key), opts).reflecting(func(into store.Store[S], opts ...reflector.Option) Feed {
+	return newInformer(store.New(key), opts).reflecting(func(into store.Store[S], opts ...reflector.Option) feed.Feed {
 		return reflector.New(client, decorate.Transform(into, store.ObjectKey[T], fn), opts...)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -39,12 +40,12 @@ func pod(name, uid string, version int) *corev1.Pod {
 // written to its cache is what the reflector brings.
 func newPods(opts ...Option) *Informer[*corev1.Pod] {
 	i := New(fake.NewClientset().CoreV1().Pods("default"), opts...)
-	i.feed = &idleFeed{feed: i.feed}
+	i.feed = &idleFeed{Group: i.feed}
 	return i
 }
 
 type idleFeed struct {
-	feed
+	feed.Group
 	err error
 }
 
@@ -101,6 +102,14 @@ func (d *diary) funcs() HandlerFuncs[*corev1.Pod] {
 			d.write("%s %s@%s", word, p.Name, p.ResourceVersion)
 		},
 	}
+}
+
+// keyed is a handler that writes down types and keys.
+func keyed(d *diary) Handler[*corev1.Pod] {
+	return HandlerFunc[*corev1.Pod](func(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
+		d.write("%v %v initial=%t", e.Type, e.Key, e.Initial)
+		return nil
+	})
 }
 
 func TestHandlersHearOfEverything(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 )
 
 // Observer sees every call of a handler and the event queues of subscribers, for metrics and traces.
-// The time of Handling counts as the handler's time. Each handler's goroutine calls it, so calls may run at the same time.
+// The time of Handling counts as the time of the handler. Each handler calls it on its own goroutine,
+// so calls may run at the same time.
 type Observer interface {
 	// Handling is called before a handler, on the same goroutine, and returns the context for the
 	// handler. done may be nil. It is called with the result of the handler. After a panic or

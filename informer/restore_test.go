@@ -5,9 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
-	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -105,11 +103,4 @@ func TestNewProcessResumesWhereTheOldOneWas(t *testing.T) {
 		assert.Equal(t, 1, lists)
 		assert.Equal(t, 1, i.Cache().Len())
 	})
-}
-
-func TestScopedInformerCannotBeRestored(t *testing.T) {
-	i := NewScoped(store.ObjectKey[*corev1.Pod])
-	require.NoError(t, AddScope[*corev1.Pod, *corev1.PodList](i, west, nil))
-	require.ErrorIs(t, i.Restore(nil, "1"), store.ErrOutOfScope)
-	require.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoClient)
 }

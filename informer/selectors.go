@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -17,14 +18,7 @@ import (
 type Selectors struct {
 	mu      sync.Mutex // protects the fields below it, also while informers change
 	all     []labels.Selector
-	running []selecting
-}
-
-// selecting is a running informer.
-type selecting interface {
-	addSelector(labels.Selector)
-	dropSelector(string)
-	sources() []*source
+	running []feed.Changeable // the feeds of running informers
 }
 
 // WithSelectors makes the informer hold each object that at least one of the selectors selects. Every
@@ -46,7 +40,7 @@ type selecting interface {
 //
 // The objects need resource versions; of others the cache shows the state of the selector that was
 // added first. Memory grows by about 130 bytes for each object and selector that selects it. A
-// scoped informer cannot have selectors: [AddScope] returns an error. The default, for nil, is the
+// scoped informer cannot have selectors: adding a scope is an error. The default, for nil, is the
 // label selector of WithReflector.
 func WithSelectors(selectors *Selectors) Option {
 	return optionFunc(func(o *options) { o.selectors = selectors })
@@ -62,7 +56,7 @@ func (s *Selectors) Add(selector labels.Selector) {
 	}
 	s.all = append(s.all, selector)
 	for _, one := range s.running {
-		one.addSelector(selector)
+		one.AddSelector(selector)
 	}
 }
 
@@ -77,7 +71,7 @@ func (s *Selectors) Remove(selector labels.Selector) {
 	}
 	s.all = slices.Delete(s.all, i, i+1)
 	for _, one := range s.running {
-		one.dropSelector(selector.String())
+		one.DropSelector(selector.String())
 	}
 }
 
@@ -88,12 +82,12 @@ func (s *Selectors) WaitForSync(ctx context.Context) error {
 	running := slices.Clone(s.running)
 	s.mu.Unlock()
 	for _, one := range running {
-		for _, source := range one.sources() {
+		for _, source := range one.Sources() {
 			select {
 			case <-source.Synced():
-			case <-source.gone:
+			case <-source.Gone:
 			case <-ctx.Done():
-				return fmt.Errorf("selectors are not synced; reflector%s: %w", describe(source.state()), context.Cause(ctx))
+				return fmt.Errorf("selectors are not synced; reflector%s: %w", describe(stateOf(source)), context.Cause(ctx))
 			}
 		}
 	}
@@ -106,21 +100,21 @@ func (s *Selectors) index(text string) int {
 
 // join gives the selectors to an informer, and their changes until leave is called. had are the
 // selectors of its last Run.
-func (s *Selectors) join(one selecting, had []string) (leave func()) {
+func (s *Selectors) join(one feed.Changeable, had []string) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, selector := range had {
 		if s.index(selector) < 0 {
-			one.dropSelector(selector)
+			one.DropSelector(selector)
 		}
 	}
 	for _, selector := range s.all {
-		one.addSelector(selector)
+		one.AddSelector(selector)
 	}
 	s.running = append(s.running, one)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.running = slices.DeleteFunc(s.running, func(other selecting) bool { return other == one })
+		s.running = slices.DeleteFunc(s.running, func(other feed.Changeable) bool { return other == one })
 	}
 }

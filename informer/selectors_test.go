@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -137,7 +136,7 @@ func TestSelectorThatCannotBeListed(t *testing.T) {
 		require.ErrorContains(t, err, "selectors are not synced; reflector of b=yes is BackingOff after attempt ")
 		var why *SyncError
 		require.ErrorAs(t, i.Ready(), &why)
-		assert.Equal(t, "b=yes", why.Lacking[0].Selector)
+		assert.Equal(t, "b=yes", why.Unsynced[0].Selector)
 		assert.Equal(t, reflector.BackingOff, i.State().Phase)
 		assert.Equal(t, 2, i.Cache().Len())
 		result := make(chan error, 1)
@@ -177,12 +176,4 @@ func TestObjectOfASelectorThatTheCacheRejectsIsTriedAgain(t *testing.T) {
 		assert.Equal(t, 2, i.Cache().Len())
 		require.NoError(t, stop())
 	})
-}
-
-func TestScopedInformerCannotHaveSelectors(t *testing.T) {
-	i := NewScoped(store.ObjectKey[*corev1.Pod], WithSelectors(new(Selectors)))
-	err := AddScope(i, store.Scope{}, nobody)
-	var scope *ScopeError
-	require.ErrorAs(t, err, &scope)
-	assert.True(t, errors.Is(err, errScopedSelectors))
 }

@@ -3,6 +3,7 @@ package informer
 import (
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -14,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-func TestSelectsWhatAScopeMayHold(t *testing.T) {
+func TestSelectsWhatTheCacheMayHold(t *testing.T) {
 	server := reflectortest.Start(t)
 	clientset, err := kubernetes.NewForConfig(server.Config())
 	require.NoError(t, err)
@@ -24,18 +25,6 @@ func TestSelectsWhatAScopeMayHold(t *testing.T) {
 	assert.True(t, New(clientset.CoreV1().ConfigMaps("")).Selects(object))
 	assert.False(t, New(clientset.CoreV1().ConfigMaps(""), WithReflector(labelled)).Selects(object))
 
-	scoped := NewScoped(store.ObjectKey[*corev1.ConfigMap])
-	assert.False(t, scoped.Selects(object), "it has no scopes")
-	add := func(namespace string, opts ...reflector.Option) {
-		require.NoError(t, AddScope(scoped, store.Scope{Namespace: namespace}, clientset.CoreV1().ConfigMaps(namespace), opts...))
-	}
-	add("other")
-	assert.False(t, scoped.Selects(object))
-	add("ns", labelled)
-	assert.False(t, scoped.Selects(object))
-	object.Labels = map[string]string{"app": "x"}
-	assert.True(t, scoped.Selects(object))
-
-	fed := NewFed(store.ObjectKey[*corev1.ConfigMap], func(store.Store[*corev1.ConfigMap], Report) Feed { return nil })
+	fed := NewFed(nil, store.ObjectKey[*corev1.ConfigMap], func(feed.Target[*corev1.ConfigMap]) feed.Group { return feed.New(nil) })
 	assert.True(t, fed.Selects(object), "nobody knows")
 }

@@ -7,9 +7,28 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
+
+// ScopeState is the state of one reflector of an informer.
+type ScopeState struct {
+	// Scope is the scope that the reflector fills. It is the zero Scope unless the informer is one
+	// of package scoped.
+	Scope store.Scope
+	// Selector is the label selector of the reflector, if it is one of [WithSelectors].
+	Selector string
+	State    reflector.State
+	// Synced is true once the reflector has filled its scope.
+	Synced bool
+	// Broken is the time since which there is no watch; zero while there is one.
+	Broken time.Time
+}
+
+func stateOf(s *feed.Source) ScopeState {
+	return ScopeState{Scope: s.Scope, Selector: s.Selector, State: s.State(), Synced: s.IsSynced(), Broken: s.Broken()}
+}
 
 // watchLife is the longest duration of a watch: the reflector asks the server to end it by then. A
 // watch that is silent for longer is dead.
@@ -33,15 +52,19 @@ type SyncError struct {
 	// Lagging are the handlers that did not get every object yet: the name of each, and the number
 	// of objects that are left.
 	Lagging []string
-	// Err is why the wait ended: the cause of the context, or the error of the reflector. It is or
-	// wraps [ErrNoScopes] if there is no reflector. It may be nil.
-	Err error
+	// Err is why the wait ended: the cause of the context, or the error of the reflector. It may be
+	// nil.
+	Err   error
+	empty bool // there is no reflector
 }
 
 // Error names the reflectors and the subscribers that are not synced, and the cause.
 func (e *SyncError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "informer %s is not synced", e.Informer)
+	if e.empty {
+		b.WriteString("; it has no scope yet")
+	}
 	for _, l := range e.Unsynced {
 		fmt.Fprintf(&b, "; reflector%s", describe(l))
 	}
@@ -135,8 +158,8 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	if err := wait(i.feed.Synced(), nil); err != nil {
 		return err
 	}
-	for _, s := range i.feed.sources() {
-		if err := wait(s.Synced(), s.gone); err != nil {
+	for _, s := range i.feed.Sources() {
+		if err := wait(s.Synced(), s.Gone); err != nil {
 			return err
 		}
 	}
@@ -150,17 +173,10 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 
 // unsynced returns the unsynced parts, with a cause.
 func (i *Informer[T]) unsynced(cause error) *SyncError {
-	e := &SyncError{Informer: i.name, Err: cause}
-	sources := i.feed.sources()
-	switch {
-	case len(sources) > 0 || isClosed(i.feed.Synced()), i.selectors != nil:
-	case cause == nil:
-		e.Err = ErrNoScopes
-	default:
-		e.Err = fmt.Errorf("%w: %w", ErrNoScopes, cause)
-	}
+	sources := i.feed.Sources()
+	e := &SyncError{Informer: i.name, Err: cause, empty: i.selectors == nil && len(sources) == 0 && !isClosed(i.feed.Synced())}
 	for _, s := range sources {
-		if state := s.state(); !state.Synced {
+		if state := stateOf(s); !state.Synced {
 			e.Unsynced = append(e.Unsynced, state)
 		}
 	}
@@ -192,8 +208,8 @@ func (i *Informer[T]) Ready() error {
 		return nil
 	}
 	var errs []error
-	for _, s := range i.feed.sources() {
-		state := s.state()
+	for _, s := range i.feed.Sources() {
+		state := stateOf(s)
 		since, limit := state.Broken, i.staleness
 		if since.IsZero() {
 			// A watch may have no events, and a server may send no bookmarks.
@@ -220,12 +236,12 @@ func (i *Informer[T]) Changed(seen reflector.State) <-chan struct{} { return i.f
 func (i *Informer[T]) Synced() <-chan struct{} { return i.feed.Synced() }
 
 // Scopes returns the state of each reflector, in the order in which they were added. There is one
-// unless the informer was made by [NewScoped].
+// unless the informer is one of package scoped.
 func (i *Informer[T]) Scopes() []ScopeState {
-	sources := i.feed.sources()
+	sources := i.feed.Sources()
 	states := make([]ScopeState, len(sources))
 	for n, s := range sources {
-		states[n] = s.state()
+		states[n] = stateOf(s)
 	}
 	return states
 }
@@ -235,4 +251,13 @@ func (i *Informer[T]) lastFailure() *failure {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.failure
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,7 +29,7 @@ type merged struct {
 	mu     sync.Mutex
 	into   store.Store[client.Object]
 	shown  *store.View[client.Object] // reads into
-	report informer.Report
+	report func(context.Context, error)
 	// lagging has the objects of which the metadata is behind. If they are deleted before it catches
 	// up, or if the server lost the later states, no watch delivers them again.
 	lagging map[store.Key]bool
@@ -99,9 +99,9 @@ func (m *merged) follow() {
 }
 
 // feed is for [informer.NewFed].
-func (m *merged) feed(into store.Store[client.Object], report informer.Report) informer.Feed {
-	m.into, m.report = into, report
-	return m
+func (m *merged) feed(target feed.Target[client.Object]) feed.Group {
+	m.into, m.report = target.Into, target.Report
+	return feed.New(m)
 }
 
 // Run runs the watches until ctx ends.

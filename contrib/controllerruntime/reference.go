@@ -113,7 +113,7 @@ func (k *kinds) newReferenceInformer(t target, reference Reference) (*referenceI
 	}
 	i.merged = newMerged(views[0], views[1], reference.Owned, some)
 	i.merged.parts = parts
-	shown := informer.NewFed(store.ObjectKey[client.Object], i.merged.feed, informer.WithName(t.name(t.example)))
+	shown := informer.NewFed(nil, store.ObjectKey[client.Object], i.merged.feed, informer.WithName(t.name(t.example)))
 	i.merged.shown = shown.Cache()
 	i.merged.follow()
 	i.SharedIndexInformer = clientgo.AsSharedIndexInformer(shown, clientgo.WithResync(t.resync))

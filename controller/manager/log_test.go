@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -99,6 +100,8 @@ func (s *sight) Handling(ctx context.Context, call informer.Handling) (context.C
 	s.addf("handler %s", call.Subscription)
 	return ctx, nil
 }
+
+func (s *sight) Queues(string, string) func(eventqueue.TakeInfo) { return nil }
 
 func (s *sight) Triggered(context.Context, reconcile.Trigger) {}
 

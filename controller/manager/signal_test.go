@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -65,7 +66,7 @@ func runInBackOff(ctx context.Context) error {
 	}
 	Reconcile(m, "painter", configMaps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 		return reconcile.Result{}, errors.New("ouch")
-	}, reconcile.WithBackoff(time.Hour, time.Hour), reconcile.WithDrainTimeout(100*time.Millisecond),
+	}, reconcile.WithQueue(eventqueue.WithBackoff(time.Hour, time.Hour)), reconcile.WithDrainTimeout(100*time.Millisecond),
 		reconcile.WithErrorHandler(func(context.Context, error) { fmt.Println("ready") }))
 	return m.Run(ctx)
 }

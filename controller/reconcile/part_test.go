@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/scoped"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -62,12 +63,13 @@ func TestKeysThatLeftAreNotReconciled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, log, r := partly(t, informer.NewScoped(store.ObjectKey[*corev1.ConfigMap]))
+				scopes := scoped.New(store.ObjectKey[*corev1.ConfigMap])
+				w, log, r := partly(t, scopes.Informer())
 				add := func() {
-					require.NoError(t, informer.AddScope(w.configMaps, scope, w.client.CoreV1().ConfigMaps(scope.Namespace)))
+					require.NoError(t, scoped.Add(scopes, scope, w.client.CoreV1().ConfigMaps(scope.Namespace)))
 					require.NoError(t, w.configMaps.WaitForSync(t.Context()))
 				}
-				require.NoError(t, informer.AddScope(w.configMaps, store.Scope{Cluster: "other"}, w.client.CoreV1().ConfigMaps("none")))
+				require.NoError(t, scoped.Add(scopes, store.Scope{Cluster: "other"}, w.client.CoreV1().ConfigMaps("none")))
 				w.create(configMap("a"), configMap("b"), secret("of-a", "a"))
 				stop := w.run(r)
 				add()
@@ -79,7 +81,7 @@ func TestKeysThatLeftAreNotReconciled(t *testing.T) {
 				synctest.Wait()
 				assert.Equal(t, []string{"b false"}, log.take(), "what is deleted is")
 
-				require.NoError(t, w.configMaps.DropScope(scope))
+				require.NoError(t, scopes.Drop(scope))
 				synctest.Wait()
 				assert.Empty(t, log.take(), "what left is not")
 				w.create(secret("also-of-a", "a"))
@@ -168,9 +170,10 @@ func TestDeletionInAShardIsReconciledUntilItSucceeds(t *testing.T) {
 func TestCleanupOfAnObjectThatCameBackAndLeftIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.configMaps = informer.NewScoped(store.ObjectKey[*corev1.ConfigMap])
+		scopes := scoped.New(store.ObjectKey[*corev1.ConfigMap])
+		w.configMaps = scopes.Informer()
 		scope := store.Scope{Namespace: "ns"}
-		require.NoError(t, informer.AddScope(w.configMaps, scope, w.client.CoreV1().ConfigMaps("ns")))
+		require.NoError(t, scoped.Add(scopes, scope, w.client.CoreV1().ConfigMaps("ns")))
 		var log callLog
 		cleanup := make(chan error)
 		r := New("parts", w.configMaps, func(_ context.Context, key store.Key, object *corev1.ConfigMap) (Result, error) {
@@ -189,7 +192,7 @@ func TestCleanupOfAnObjectThatCameBackAndLeftIsNotRepeated(t *testing.T) {
 
 		w.create(configMap("a"))
 		synctest.Wait()
-		require.NoError(t, w.configMaps.DropScope(scope))
+		require.NoError(t, scopes.Drop(scope))
 		synctest.Wait()
 		cleanup <- errors.New("no")
 		<-time.After(time.Hour)

@@ -92,7 +92,7 @@ func (c *call) written() []written {
 //
 // A cache may leave an object out for another reason, such as an object outside of the namespace of
 // a generated client. The wait then ends when the cache has reached a later version, at the latest
-// with a bookmark, or with [WithReadYourWritesTimeout]. Use [informer.NewScoped] for such a namespace.
+// with a bookmark, or with [WithReadYourWritesTimeout]. Use package scoped for such a namespace.
 // The wait also ends when the object is deleted. In a reconciler of several clusters, ExpectWrite assumes
 // that the write went to the key's cluster.
 //

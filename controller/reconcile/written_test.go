@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/scoped"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -212,9 +213,10 @@ func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		west := store.Scope{Cluster: "west"}
-		w.configMaps, w.secrets = informer.NewScoped(store.ObjectKey[*corev1.ConfigMap]), informer.NewScoped(store.ObjectKey[*corev1.Secret])
-		require.NoError(t, informer.AddScope(w.configMaps, west, w.client.CoreV1().ConfigMaps("")))
-		require.NoError(t, informer.AddScope(w.secrets, west, w.client.CoreV1().Secrets("")))
+		configMaps, secrets := scoped.New(store.ObjectKey[*corev1.ConfigMap]), scoped.New(store.ObjectKey[*corev1.Secret])
+		require.NoError(t, scoped.Add(configMaps, west, w.client.CoreV1().ConfigMaps("")))
+		require.NoError(t, scoped.Add(secrets, west, w.client.CoreV1().Secrets("")))
+		w.configMaps, w.secrets = configMaps.Informer(), secrets.Informer()
 		w.create(configMap("a"), configMap("b"), secret("b", "b"))
 		release := make(chan struct{})
 		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))

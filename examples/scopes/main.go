@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/scoped"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,8 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	defer closeEast()
 
-	pods := informer.NewScoped(store.ObjectKey[*corev1.Pod])
+	scopes := scoped.New(store.ObjectKey[*corev1.Pod])
+	pods := scopes.Informer()
 	told := make(chan eventqueue.Event[*corev1.Pod])
 	pods.Handle(informer.HandlerFunc[*corev1.Pod](func(_ context.Context, event eventqueue.Event[*corev1.Pod]) error {
 		told <- event
@@ -57,15 +59,15 @@ func run(ctx context.Context, out io.Writer) error {
 		do     func() error
 	}{
 		{"All of west", 2, func() error {
-			return informer.AddScope(pods, store.Scope{Cluster: "west"}, west.CoreV1().Pods(""))
+			return scoped.Add(scopes, store.Scope{Cluster: "west"}, west.CoreV1().Pods(""))
 		}},
 		{"Of east, the shop", 1, func() error {
-			return informer.AddScope(pods, eastern("shop"), east.CoreV1().Pods("shop"))
+			return scoped.Add(scopes, eastern("shop"), east.CoreV1().Pods("shop"))
 		}},
 		{"Of east, the bank too", 1, func() error {
-			return informer.AddScope(pods, eastern("bank"), east.CoreV1().Pods("bank"))
+			return scoped.Add(scopes, eastern("bank"), east.CoreV1().Pods("bank"))
 		}},
-		{"The shop of east no more", 1, func() error { return pods.DropScope(eastern("shop")) }},
+		{"The shop of east no more", 1, func() error { return scopes.Drop(eastern("shop")) }},
 	} {
 		fmt.Fprintln(out, step.what+":")
 		if err := step.do(); err != nil {

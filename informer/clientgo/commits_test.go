@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +31,9 @@ func (byHand) Synced() <-chan struct{}                 { return nil }
 // inHand returns an informer and the store by which the test fills its cache.
 func inHand() (*shared, store.Store[*configMap]) {
 	var hand store.Store[*configMap]
-	i := informer.NewFed(store.ObjectKey[*configMap], func(into store.Store[*configMap], _ informer.Report) informer.Feed {
-		hand = into
-		return byHand{}
+	i := informer.NewFed(nil, store.ObjectKey[*configMap], func(target feed.Target[*configMap]) feed.Group {
+		hand = target.Into
+		return feed.New(byHand{})
 	})
 	return AsSharedIndexInformer(i), hand
 }

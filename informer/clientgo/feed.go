@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/client-go/tools/cache"
@@ -24,8 +25,8 @@ import (
 // The name is "shared " and the Go type unless [informer.WithName] sets another one.
 func FromSharedInformer[T any](shared cache.SharedInformer, key store.KeyFunc[T], opts ...informer.Option) *informer.Informer[T] {
 	opts = append([]informer.Option{informer.WithName("shared " + typeName[T]())}, opts...)
-	return informer.NewFed(key, func(into store.Store[T], report informer.Report) informer.Feed {
-		return NewFeed(shared, into, report)
+	return informer.NewFed(nil, key, func(target feed.Target[T]) feed.Group {
+		return feed.New(NewFeed(shared, target.Into, target.Report))
 	}, opts...)
 }
 
@@ -48,7 +49,7 @@ func FromSharedInformer[T any](shared cache.SharedInformer, key store.KeyFunc[T]
 type Feed[T any] struct {
 	from   cache.SharedInformer
 	to     store.Store[T]
-	report informer.Report
+	report func(context.Context, error)
 
 	// mu protects the fields below it, and is held while the store is written.
 	mu      sync.Mutex
@@ -71,12 +72,12 @@ type feedRun[T any] struct {
 // opStore is the operation of a failed write: see [reflector.Error].
 const opStore = "store"
 
-var _ informer.Feed = (*Feed[any])(nil)
+var _ feed.Feed = (*Feed[any])(nil)
 
 // NewFeed returns a feed that fills a store from a shared informer. It calls report with each
 // failure: a [*reflector.Error] with the operation "store", for an object that is no T or that the
 // store rejected. report may be nil.
-func NewFeed[T any](from cache.SharedInformer, to store.Store[T], report informer.Report) *Feed[T] {
+func NewFeed[T any](from cache.SharedInformer, to store.Store[T], report func(context.Context, error)) *Feed[T] {
 	if report == nil {
 		report = func(context.Context, error) {}
 	}

@@ -14,11 +14,13 @@ const module = "github.com/kubereflector/kubereflector/"
 
 // allowed says which of our packages a package may reach, itself aside.
 var allowed = map[string][]string{
-	"store":      {},
-	"eventqueue": {"store"},
-	"reflector":  {"store", "internal/wire", "internal/wire/decode"},
-	"controller": {"store", "eventqueue", "controller/internal/failure"},
-	"informer":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
+	"store":           {},
+	"eventqueue":      {"store"},
+	"reflector":       {"store", "internal/wire", "internal/wire/decode"},
+	"controller":      {"store", "eventqueue", "controller/internal/failure"},
+	"internal/feed":   {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
+	"informer/scoped": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
+	"informer":        {"store", "eventqueue", "reflector", "internal/wire", "internal/wire/decode"},
 
 	"store/compact": {"store", "store/decorate", "internal/wire", "internal/wire/decode"},
 	"store/persist": {"store"},
@@ -73,7 +75,7 @@ func init() {
 		}
 		// Packages with informers have guards.
 		if name == "informer" || slices.Contains(below, "informer") {
-			allowed[name] = append(below, "store/guard")
+			allowed[name] = append(below, "store/guard", "internal/feed")
 		}
 	}
 }

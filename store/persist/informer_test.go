@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/informer/scoped"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -168,19 +169,19 @@ func TestInformerOfScopesGoesOnWhereEachOfThemWas(t *testing.T) {
 			{Cluster: "east", Namespace: "n"}: reflectortest.Start(t),
 			{Cluster: "west", Namespace: "n"}: reflectortest.Start(t),
 		}
-		start := func() (*Store[*corev1.ConfigMap], *informer.Informer[*corev1.ConfigMap], func()) {
+		start := func() (*Store[*corev1.ConfigMap], *scoped.Scopes[*corev1.ConfigMap], func()) {
 			s := openMaps(t, path)
-			i := informer.NewScopedStored(s)
+			scopes := scoped.NewStored(s)
 			for scope, server := range servers {
-				require.NoError(t, informer.AddScope(i, scope, clientOf(t, server).CoreV1().ConfigMaps("n")))
+				require.NoError(t, scoped.Add(scopes, scope, clientOf(t, server).CoreV1().ConfigMaps("n")))
 			}
-			return s, i, run(t, i)
+			return s, scopes, run(t, scopes.Informer())
 		}
 		for _, server := range servers {
 			require.NoError(t, server.Create(configMap("a", 0)))
 		}
-		s, i, stop := start()
-		require.NoError(t, i.WaitForSync(t.Context()))
+		s, scopes, stop := start()
+		require.NoError(t, scopes.Informer().WaitForSync(t.Context()))
 		stop()
 		require.NoError(t, s.Close())
 		for _, server := range servers {
@@ -188,15 +189,15 @@ func TestInformerOfScopesGoesOnWhereEachOfThemWas(t *testing.T) {
 			server.ForgetRequests()
 		}
 
-		s, i, stop = start()
-		require.NoError(t, i.WaitForSync(t.Context()))
+		s, scopes, stop = start()
+		require.NoError(t, scopes.Informer().WaitForSync(t.Context()))
 		synctest.Wait()
-		assert.Equal(t, 4, i.Cache().Len())
+		assert.Equal(t, 4, scopes.Informer().Cache().Len())
 		assert.False(t, s.State().Stale)
 		for scope, server := range servers {
 			assert.Zero(t, lists(server), scope)
 		}
-		require.NoError(t, i.DropScope(store.Scope{Cluster: "west", Namespace: "n"}))
+		require.NoError(t, scopes.Drop(store.Scope{Cluster: "west", Namespace: "n"}))
 		stop()
 		require.NoError(t, s.Close())
 		s = openMaps(t, path)

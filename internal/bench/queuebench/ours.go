@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
@@ -12,34 +13,34 @@ import (
 
 type ours struct {
 	*counter
-	feed    feed
+	feed    byHand
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
 
 var _ subject = (*ours)(nil)
 
-// feed is an informer's source of objects that the benchmark itself writes.
-type feed struct {
+// byHand is an informer's source of objects that the benchmark itself writes.
+type byHand struct {
 	into   store.Store[*corev1.Pod]
 	synced chan struct{}
 }
 
-func (f feed) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (f byHand) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 
-func (f feed) State() reflector.State { return reflector.State{Phase: reflector.Watching} }
+func (f byHand) State() reflector.State { return reflector.State{Phase: reflector.Watching} }
 
-func (f feed) Changed(reflector.State) <-chan struct{} { return nil }
+func (f byHand) Changed(reflector.State) <-chan struct{} { return nil }
 
-func (f feed) Synced() <-chan struct{} { return f.synced }
+func (f byHand) Synced() <-chan struct{} { return f.synced }
 
 // newOurs returns an informer that holds the given pods, and whose handlers were called for them.
 func newOurs(handlers int, pods []*corev1.Pod) (*ours, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	o := &ours{counter: newCounter(handlers), stop: stop}
-	i := informer.NewFed(store.ObjectKey[*corev1.Pod], func(into store.Store[*corev1.Pod], _ informer.Report) informer.Feed {
-		o.feed = feed{into, make(chan struct{})}
-		return o.feed
+	i := informer.NewFed(nil, store.ObjectKey[*corev1.Pod], func(target feed.Target[*corev1.Pod]) feed.Group {
+		o.feed = byHand{target.Into, make(chan struct{})}
+		return feed.New(o.feed)
 	})
 	for n := range handlers {
 		i.Handle(informer.HandlerFuncs[*corev1.Pod]{

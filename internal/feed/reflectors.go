@@ -1,4 +1,4 @@
-package informer
+package feed
 
 import (
 	"context"
@@ -11,52 +11,62 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// scopes are reflectors that share a cache. Each fills a part of it: a partition, or the objects of a
-// selector.
-type scopes[T any] struct {
-	name   string
-	part   func(place) (store.Store[T], error) // adds a part
-	remove func(place) error                   // removes a part and its objects
+// ErrNone means that there is no reflector to drop.
+var ErrNone = errors.New("no such scope")
 
-	// admin is held while a scope is added or dropped, which includes the wait for a dropped
+// Reflectors share a cache. Each fills a part of it: a partition, or the objects of a selector. It is
+// the [Group] of an informer whose parts come and go. Create it with [NewReflectors].
+type Reflectors[T any] struct {
+	name   string
+	part   func(Place) (store.Store[T], error) // adds a part
+	remove func(Place) error                   // removes a part and its objects
+
+	// admin is held while a part is added or dropped, which includes the wait for a dropped
 	// reflector to end. Lock order: admin, then mu.
 	admin sync.Mutex
 
 	// mu protects the fields below it.
 	mu      sync.Mutex
-	all     []*scoped     // in the order in which they were added
-	run     *scopesRun    // nil unless Run runs
+	all     []*part       // in the order in which they were added
+	run     *running      // nil unless Run runs
 	changed chan struct{} // closed by the next change; nil if no caller waits
 	synced  chan struct{}
 }
 
-// scoped is one of several reflectors.
-type scoped struct {
-	*source
+// part is one of several reflectors.
+type part struct {
+	*Source
 	stop  context.CancelFunc // nil unless it runs
 	ended chan struct{}      // closed when it has ended; nil before it runs
 }
 
-// scopesRun is one call of Run. A reflector that fails ends the others.
-type scopesRun struct {
+// running is one call of Run. A reflector that fails ends the others.
+type running struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	reflectors sync.WaitGroup
-	errs       []error // guarded by scopes.mu
+	errs       []error // guarded by Reflectors.mu
 }
 
-func (s *scopes[T]) add(at place, reflect func(store.Store[T]) Feed) error {
+// NewReflectors returns a group of no reflectors, for the informer of a name. part adds a part of the
+// cache, and remove removes one and its objects.
+func NewReflectors[T any](name string, part func(Place) (store.Store[T], error), remove func(Place) error) *Reflectors[T] {
+	return &Reflectors[T]{name: name, part: part, remove: remove, synced: make(chan struct{})}
+}
+
+// Add adds a part and its reflector, which runs while Run runs.
+func (s *Reflectors[T]) Add(at Place, reflect func(store.Store[T]) Feed) error {
 	s.admin.Lock()
 	defer s.admin.Unlock()
 	if s.find(at) != nil {
 		return fmt.Errorf("%w: the informer has it already", store.ErrOutOfScope)
 	}
-	part, err := s.part(at)
+	into, err := s.part(at)
 	if err != nil {
 		return err
 	}
-	one := &scoped{source: newSource(reflect(part))}
-	one.place, one.gone, one.source.changed = at, make(chan struct{}), s.change
+	one := &part{Source: New(reflect(into))}
+	one.Place, one.Gone, one.changed = at, make(chan struct{}), s.change
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, one)
@@ -67,15 +77,17 @@ func (s *scopes[T]) add(at place, reflect func(store.Store[T]) Feed) error {
 	return nil
 }
 
-func (s *scopes[T]) drop(at place) error {
+// Drop ends a reflector, waits for its end, and removes its part. It returns [ErrNone] if there is no
+// such part.
+func (s *Reflectors[T]) Drop(at Place) error {
 	s.admin.Lock()
 	defer s.admin.Unlock()
 	one := s.find(at)
 	if one == nil {
-		return ErrNoScope
+		return ErrNone
 	}
 	s.mu.Lock()
-	s.all = slices.DeleteFunc(slices.Clone(s.all), func(other *scoped) bool { return other == one })
+	s.all = slices.DeleteFunc(slices.Clone(s.all), func(other *part) bool { return other == one })
 	stop, ended := one.stop, one.ended
 	s.mu.Unlock()
 	if stop != nil {
@@ -84,7 +96,7 @@ func (s *scopes[T]) drop(at place) error {
 	}
 	// Remove only after the reflector has ended: a late write to a partition would be an error.
 	err := s.remove(at)
-	close(one.gone)
+	close(one.Gone)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changeLocked()
@@ -92,11 +104,11 @@ func (s *scopes[T]) drop(at place) error {
 	return err
 }
 
-func (s *scopes[T]) find(at place) *scoped {
+func (s *Reflectors[T]) find(at Place) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.all {
-		if one.place == at {
+		if one.Place == at {
 			return one
 		}
 	}
@@ -104,8 +116,8 @@ func (s *scopes[T]) find(at place) *scoped {
 }
 
 // Run runs all reflectors until ctx ends or one of them fails for good.
-func (s *scopes[T]) Run(ctx context.Context) error {
-	r := &scopesRun{}
+func (s *Reflectors[T]) Run(ctx context.Context) error {
+	r := &running{}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	defer r.cancel()
 	s.mu.Lock()
@@ -123,7 +135,7 @@ func (s *scopes[T]) Run(ctx context.Context) error {
 	return errors.Join(r.errs...) // all goroutines that write to errs have ended
 }
 
-func (s *scopes[T]) startLocked(r *scopesRun, one *scoped) {
+func (s *Reflectors[T]) startLocked(r *running, one *part) {
 	var ctx context.Context
 	ctx, one.stop = context.WithCancel(r.ctx)
 	ended := make(chan struct{})
@@ -137,7 +149,7 @@ func (s *scopes[T]) startLocked(r *scopesRun, one *scoped) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r.errs = append(r.errs, &ScopeError{s.name, one.scope, err})
+		r.errs = append(r.errs, fmt.Errorf("informer %s, %v: %w", s.name, one.Place, err))
 		r.cancel()
 	})
 	r.reflectors.Go(func() {
@@ -151,49 +163,51 @@ func (s *scopes[T]) startLocked(r *scopesRun, one *scoped) {
 	})
 }
 
-// checkSyncedLocked latches that all scopes are filled. Without scopes, nothing is synced.
-func (s *scopes[T]) checkSyncedLocked() {
+// checkSyncedLocked latches that all parts are filled. Without parts, nothing is synced.
+func (s *Reflectors[T]) checkSyncedLocked() {
 	if len(s.all) == 0 || isClosed(s.synced) {
 		return
 	}
-	if !slices.ContainsFunc(s.all, func(one *scoped) bool { return !isClosed(one.Synced()) }) {
+	if !slices.ContainsFunc(s.all, func(one *part) bool { return !one.IsSynced() }) {
 		close(s.synced)
 	}
 }
 
-func (s *scopes[T]) sources() []*source {
+// Sources implements [Group].
+func (s *Reflectors[T]) Sources() []*Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*source, len(s.all))
+	all := make([]*Source, len(s.all))
 	for n, one := range s.all {
-		all[n] = one.source
+		all[n] = one.Source
 	}
 	return all
 }
 
 // State returns the state of the reflector that is furthest from a watch. Among equals it returns
 // the first.
-func (s *scopes[T]) State() reflector.State {
+func (s *Reflectors[T]) State() reflector.State {
 	worst, distance := reflector.State{Phase: reflector.Stopped}, 0
-	for _, one := range s.sources() {
-		state := one.state()
-		if d := distanceOf(state); d > distance {
-			worst, distance = state.State, d
+	for _, one := range s.Sources() {
+		state := one.State()
+		if d := distanceOf(state, one.IsSynced()); d > distance {
+			worst, distance = state, d
 		}
 	}
 	return worst
 }
 
 // distanceOf returns how far a reflector is from a watch.
-func distanceOf(s ScopeState) int {
-	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Opening, reflector.Listing, reflector.Stopped, reflector.BackingOff}, s.State.Phase)
-	if !s.Synced {
+func distanceOf(s reflector.State, synced bool) int {
+	distance := 1 + slices.Index([]reflector.Phase{reflector.Watching, reflector.Opening, reflector.Listing, reflector.Stopped, reflector.BackingOff}, s.Phase)
+	if !synced {
 		distance += 10
 	}
 	return distance
 }
 
-func (s *scopes[T]) Changed(seen reflector.State) <-chan struct{} {
+// Changed implements [Feed].
+func (s *Reflectors[T]) Changed(seen reflector.State) <-chan struct{} {
 	s.mu.Lock()
 	if s.changed == nil {
 		s.changed = make(chan struct{})
@@ -215,15 +229,16 @@ func sameState(a, b reflector.State) bool {
 	return a == b
 }
 
-func (s *scopes[T]) Synced() <-chan struct{} { return s.synced }
+// Synced implements [Feed].
+func (s *Reflectors[T]) Synced() <-chan struct{} { return s.synced }
 
-func (s *scopes[T]) change() {
+func (s *Reflectors[T]) change() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changeLocked()
 }
 
-func (s *scopes[T]) changeLocked() {
+func (s *Reflectors[T]) changeLocked() {
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil

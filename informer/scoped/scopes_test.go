@@ -1,54 +1,115 @@
-package informer
+package scoped
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scopedPods is an informer with its scopes.
+type scopedPods struct {
+	*informer.Informer[*corev1.Pod]
+	scopes *Scopes[*corev1.Pod]
+}
+
+func newPods(opts ...informer.Option) *scopedPods {
+	scopes := New(store.ObjectKey[*corev1.Pod], opts...)
+	return &scopedPods{scopes.Informer(), scopes}
+}
+
+func onNode(name, node string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
+}
+
+func clientOf(t *testing.T, server *reflectortest.Server) *kubernetes.Clientset {
+	client, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	return client
+}
+
+func start(t *testing.T, i interface{ Run(context.Context) error }) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- i.Run(ctx) }()
+	return func() error { cancel(); return <-result }
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func isDone(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// diary writes down types and keys of events.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (d *diary) Handle(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, fmt.Sprintf("%v %v initial=%t", e.Type, e.Key, e.Initial))
+	return nil
+}
+
+func (d *diary) read() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines)
+}
 
 var (
 	west = store.Scope{Cluster: "west", Namespace: "default"}
 	east = store.Scope{Cluster: "east", Namespace: "default"}
 )
 
-// keyed is a handler that writes down types and keys.
-func keyed(d *diary) Handler[*corev1.Pod] {
-	return HandlerFunc[*corev1.Pod](func(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
-		d.write("%v %v initial=%t", e.Type, e.Key, e.Initial)
-		return nil
-	})
-}
-
-func newClusters(t *testing.T, opts ...Option) (i *Informer[*corev1.Pod], westServer, eastServer *reflectortest.Server) {
-	i = NewScoped(store.ObjectKey[*corev1.Pod], opts...)
+func newClusters(t *testing.T, opts ...informer.Option) (i *scopedPods, westServer, eastServer *reflectortest.Server) {
+	i = newPods(opts...)
 	westServer, eastServer = reflectortest.Start(t), reflectortest.Start(t)
 	require.NoError(t, westServer.Create(onNode("a", "n")))
 	require.NoError(t, eastServer.Create(onNode("a", "n")))
 	return i, westServer, eastServer
 }
 
-func addScope(t *testing.T, i *Informer[*corev1.Pod], scope store.Scope, server *reflectortest.Server, opts ...reflector.Option) {
+func addScope(t *testing.T, i *scopedPods, scope store.Scope, server *reflectortest.Server, opts ...reflector.Option) {
 	t.Helper()
-	require.NoError(t, AddScope(i, scope, clientOf(t, server).CoreV1().Pods(scope.Namespace), opts...))
+	require.NoError(t, Add(i.scopes, scope, clientOf(t, server).CoreV1().Pods(scope.Namespace), opts...))
 }
 
 func TestClustersComeAndGoWhileTheInformerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, westServer, eastServer := newClusters(t)
 		var d diary
-		i.Handle(keyed(&d))
+		i.Handle(&d)
 		addScope(t, i, west, westServer)
 		stop := start(t, i)
 		require.NoError(t, i.WaitForSync(t.Context()))
@@ -61,8 +122,9 @@ func TestClustersComeAndGoWhileTheInformerRuns(t *testing.T) {
 		require.NoError(t, eastServer.Create(onNode("b", "n")))
 		synctest.Wait()
 
-		dropped := i.feed.(*scopes[*corev1.Pod]).find(place{scope: east})
-		require.NoError(t, i.DropScope(east))
+		sources := i.scopes.all.Sources()
+		dropped := sources[len(sources)-1]
+		require.NoError(t, i.scopes.Drop(east))
 		assert.Equal(t, reflector.Stopped, dropped.State().Phase, "nothing is written any more")
 		assert.Equal(t, 1, i.Cache().Len())
 		require.NoError(t, eastServer.Create(onNode("c", "n")))
@@ -107,13 +169,13 @@ func TestEachScopeResumesWhereItWas(t *testing.T) {
 
 func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, westServer, eastServer := newClusters(t, WithName("pods"))
+		i, westServer, eastServer := newClusters(t, informer.WithName("pods"))
 		var d diary
-		sub := i.Handle(keyed(&d))
+		sub := i.Handle(&d)
 		stop := start(t, i)
 		err := i.WaitForSync(within(t, time.Second))
-		require.EqualError(t, err, "informer pods is not synced; subscriber #1 waits for the first list: informer has no scopes yet: add one with AddScope: context deadline exceeded")
-		require.ErrorIs(t, i.Ready(), ErrNoScopes)
+		require.EqualError(t, err, "informer pods is not synced; it has no scope yet; subscriber #1 waits for the first list: context deadline exceeded")
+		require.EqualError(t, i.Ready(), "informer pods is not synced; it has no scope yet; subscriber #1 waits for the first list")
 		assert.Equal(t, reflector.Stopped, i.State().Phase)
 
 		eastServer.Inject(reflectortest.Answer(500).On("", "pods"))
@@ -128,7 +190,7 @@ func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 		require.Len(t, states, 2)
 		assert.Equal(t, reflector.Watching, states[1].State.Phase)
 		err = i.WaitForSync(within(t, time.Second))
-		var why *SyncError
+		var why *informer.SyncError
 		require.ErrorAs(t, err, &why)
 		require.Len(t, why.Unsynced, 1)
 		assert.Equal(t, east, why.Unsynced[0].Scope)
@@ -139,7 +201,7 @@ func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 		result := make(chan error)
 		go func() { result <- i.WaitForSync(t.Context()) }()
 		synctest.Wait()
-		require.NoError(t, i.DropScope(east))
+		require.NoError(t, i.scopes.Drop(east))
 		require.NoError(t, <-result, "what is gone is not waited for")
 		assert.True(t, isDone(sub.Synced()))
 		assert.Equal(t, reflector.Watching, i.State().Phase)
@@ -161,10 +223,10 @@ func TestReadinessNamesTheScopeThatIsStale(t *testing.T) {
 		eastServer.Inject(reflectortest.Answer(503).On("", "pods"))
 		eastServer.Inject(reflectortest.ResetAfterEvents(0).On("watch", "pods"))
 		<-time.After(time.Hour) // the watches of both ended by themselves
-		var stale *StaleError
+		var stale *informer.StaleError
 		require.ErrorAs(t, i.Ready(), &stale)
 		assert.Equal(t, east, stale.Scope.Scope)
-		require.NoError(t, i.DropScope(east))
+		require.NoError(t, i.scopes.Drop(east))
 		require.NoError(t, i.Ready())
 		require.NoError(t, stop())
 	})
@@ -172,37 +234,30 @@ func TestReadinessNamesTheScopeThatIsStale(t *testing.T) {
 
 func TestWrongScopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, westServer, _ := newClusters(t, WithName("pods"))
+		i, westServer, _ := newClusters(t, informer.WithName("pods"))
 		client := clientOf(t, westServer).CoreV1()
 		addScope(t, i, west, westServer)
-		err := AddScope(i, west, client.Pods("default"))
+		err := Add(i.scopes, west, client.Pods("default"))
 		require.ErrorIs(t, err, store.ErrOutOfScope)
-		var wrong *ScopeError
-		require.ErrorAs(t, err, &wrong)
-		assert.Equal(t, west, wrong.Scope)
-		require.ErrorIs(t, AddScope(i, store.Scope{Cluster: "west"}, client.Pods("")), store.ErrOutOfScope)
-		require.ErrorIs(t, i.DropScope(east), ErrNoScope)
-		single := newServed(t, westServer)
-		require.ErrorIs(t, AddScope(single, west, client.Pods("default")), ErrNotScoped)
-		require.ErrorIs(t, single.DropScope(west), ErrNotScoped)
+		assert.ErrorContains(t, err, "informer pods, namespace west|default: ")
+		require.ErrorIs(t, Add(i.scopes, store.Scope{Cluster: "west"}, client.Pods("")), store.ErrOutOfScope)
+		require.ErrorIs(t, i.scopes.Drop(east), ErrNoScope)
 		assert.Len(t, i.Scopes(), 1)
 	})
 }
 
 func TestFinalFailureOfOneScopeEndsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		final := WithReflector(reflector.WithRetry(func(err error) bool { return !apierrors.IsForbidden(err) }))
+		final := informer.WithReflector(reflector.WithRetry(func(err error) bool { return !apierrors.IsForbidden(err) }))
 		i, westServer, eastServer := newClusters(t, final)
 		eastServer.Inject(reflectortest.Answer(403).On("", "pods"))
 		addScope(t, i, west, westServer)
 		addScope(t, i, east, eastServer)
 		err := i.Run(t.Context())
-		var failed *ScopeError
-		require.ErrorAs(t, err, &failed)
-		assert.Equal(t, east, failed.Scope)
+		assert.ErrorContains(t, err, "informer *v1.Pod, namespace east|default: ")
 		assert.True(t, apierrors.IsForbidden(err))
 
-		require.NoError(t, i.DropScope(east))
+		require.NoError(t, i.scopes.Drop(east))
 		stop := start(t, i)
 		synctest.Wait() // until then the failure of the last Run counts
 		require.NoError(t, i.WaitForSync(t.Context()))
@@ -215,8 +270,8 @@ func TestHandlerMayDropTheScopeThatItHearsOf(t *testing.T) {
 		i, westServer, _ := newClusters(t)
 		addScope(t, i, west, westServer)
 		var gone []string
-		i.Handle(HandlerFuncs[*corev1.Pod]{
-			OnAdd:    func(*corev1.Pod, bool) { assert.NoError(t, i.DropScope(west)) },
+		i.Handle(informer.HandlerFuncs[*corev1.Pod]{
+			OnAdd:    func(*corev1.Pod, bool) { assert.NoError(t, i.scopes.Drop(west)) },
 			OnDelete: func(p *corev1.Pod, finalStateKnown bool) { gone = append(gone, fmt.Sprint(p.Name, finalStateKnown)) },
 		})
 		stop := start(t, i)
@@ -234,9 +289,9 @@ func TestScopesComeAndGoAsRunDoes(t *testing.T) {
 		require.NoError(t, server.Create(p))
 	}
 	pods := clientOf(t, server).CoreV1()
-	i := NewScoped(store.ObjectKey[*corev1.Pod])
+	i := newPods()
 	known := map[store.Key]bool{}
-	i.Handle(HandlerFunc[*corev1.Pod](func(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
+	i.Handle(informer.HandlerFunc[*corev1.Pod](func(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
 		assert.Equal(t, e.Type != eventqueue.Addition, known[e.Key], "%v", e)
 		known[e.Key] = e.Type != eventqueue.Deletion
 		return nil
@@ -246,11 +301,11 @@ func TestScopesComeAndGoAsRunDoes(t *testing.T) {
 		workers.Go(func() {
 			scope := store.Scope{Namespace: fmt.Sprint("ns-", n)}
 			for range 20 {
-				assert.NoError(t, AddScope(i, scope, pods.Pods(scope.Namespace)))
+				assert.NoError(t, Add(i.scopes, scope, pods.Pods(scope.Namespace)))
 				_ = i.State()
-				assert.NoError(t, i.DropScope(scope))
+				assert.NoError(t, i.scopes.Drop(scope))
 			}
-			assert.NoError(t, AddScope(i, scope, pods.Pods(scope.Namespace)))
+			assert.NoError(t, Add(i.scopes, scope, pods.Pods(scope.Namespace)))
 		})
 	}
 	for range 5 {
@@ -263,4 +318,17 @@ func TestScopesComeAndGoAsRunDoes(t *testing.T) {
 	require.NoError(t, i.WaitForSync(t.Context()))
 	require.NoError(t, stop())
 	assert.Equal(t, 4, i.Cache().Len())
+}
+
+func TestScopedInformerCannotBeRestored(t *testing.T) {
+	i := newPods()
+	require.NoError(t, Add[*corev1.Pod, *corev1.PodList](i.scopes, west, nil))
+	require.ErrorIs(t, i.Restore(nil, "1"), store.ErrOutOfScope)
+	require.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoClient)
+}
+
+func TestScopedInformerCannotHaveSelectors(t *testing.T) {
+	scopes := New(store.ObjectKey[*corev1.Pod], informer.WithSelectors(new(informer.Selectors)))
+	var nobody reflector.Client[*corev1.Pod, *corev1.PodList]
+	require.ErrorIs(t, Add(scopes, store.Scope{}, nobody), errSelectors)
 }

@@ -1,6 +1,7 @@
-package informer
+package feed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -8,7 +9,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,7 +23,7 @@ import (
 type selection struct {
 	t       *testing.T
 	random  *rand.Rand
-	of      *selected[*corev1.Pod]
+	of      *Selected[*corev1.Pod]
 	changes []podChange
 	objects map[string]*corev1.Pod
 	ends    map[string]int // the version up to which a state was current, by resource version
@@ -72,7 +72,7 @@ func (s *selection) step() {
 		for key := range w.into.(store.Reader[*corev1.Pod]).All() {
 			s.removed[key.Name] = true
 		}
-		require.NoError(s.t, s.of.remove(place{selector: name}))
+		require.NoError(s.t, s.of.remove(Place{Selector: name}))
 		delete(s.watches, name)
 	case n < 8 && w == nil:
 		s.add(name)
@@ -89,7 +89,7 @@ func (s *selection) step() {
 }
 
 func (s *selection) add(name string) {
-	into, err := s.of.part(place{selector: name})
+	into, err := s.of.part(Place{Selector: name})
 	require.NoError(s.t, err)
 	s.watches[name] = &watching{into: into, lost: true}
 }
@@ -273,20 +273,21 @@ func (s *selection) settle() {
 func TestSelectorsAgainstAModel(t *testing.T) {
 	for seed := range uint64(600) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			i := New(nobody, WithSelectors(new(Selectors)))
+			cache := store.New(store.ObjectKey[*corev1.Pod])
+			of := NewSelected(Target[*corev1.Pod]{Cache: cache, Into: cache, Report: func(context.Context, error) {}}, nil, nil)
 			s := &selection{
-				t: t, random: rand.New(rand.NewPCG(seed, 1)), of: i.feed.(*selected[*corev1.Pod]), objects: map[string]*corev1.Pod{}, ends: map[string]int{},
+				t: t, random: rand.New(rand.NewPCG(seed, 1)), of: of, objects: map[string]*corev1.Pod{}, ends: map[string]int{},
 				watches: map[string]*watching{}, rejecting: seed&1 > 0, restores: seed&2 > 0, bad: map[string]bool{},
 				last: map[string]*corev1.Pod{}, high: map[string]int{}, left: map[string]int{}, removed: map[string]bool{},
 			}
-			_, err := store.AddIndex(i.Cache(), "bad", func(o *corev1.Pod) []string {
+			_, err := store.AddIndex(&cache.View, "bad", func(o *corev1.Pod) []string {
 				if s.bad[o.Name] {
 					panic("rejected")
 				}
 				return nil
 			})
 			require.NoError(t, err)
-			i.Follow(s)
+			cache.Follow(s)
 			for _, name := range []string{"a", "b"} {
 				s.add(name)
 			}
@@ -302,5 +303,3 @@ func TestSelectorsAgainstAModel(t *testing.T) {
 		})
 	}
 }
-
-var nobody reflector.Client[*corev1.Pod, *corev1.PodList]

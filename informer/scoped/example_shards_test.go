@@ -1,10 +1,10 @@
-package informer_test
+package scoped_test
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/scoped"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +13,7 @@ import (
 )
 
 // Shards of a resource come and go in one informer, while it runs.
-func ExampleAddScope_shards() {
+func ExampleAdd_shards() {
 	server, err := reflectortest.NewServer()
 	if err != nil {
 		panic(err)
@@ -27,12 +27,13 @@ func ExampleAddScope_shards() {
 	client := kubernetes.NewForConfigOrDie(server.Config()).CoreV1().ConfigMaps("")
 
 	shards := store.Shards(store.ByUID, 2)
-	maps := informer.NewScoped(store.ObjectKey[*corev1.ConfigMap])
+	scopes := scoped.New(store.ObjectKey[*corev1.ConfigMap])
 	for _, shard := range shards {
-		if err := informer.AddScope(maps, store.Scope{Shard: shard}, client); err != nil {
+		if err := scoped.Add(scopes, store.Scope{Shard: shard}, client); err != nil {
 			panic(err)
 		}
 	}
+	maps := scopes.Informer()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- maps.Run(ctx) }()
@@ -41,7 +42,7 @@ func ExampleAddScope_shards() {
 	}
 	fmt.Println(maps.Cache().Len(), "of two shards")
 
-	if err := maps.DropScope(store.Scope{Shard: shards[1]}); err != nil {
+	if err := scopes.Drop(store.Scope{Shard: shards[1]}); err != nil {
 		panic(err)
 	}
 	held := maps.Cache().Len()

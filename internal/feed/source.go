@@ -1,4 +1,4 @@
-package informer
+package feed
 
 import (
 	"context"
@@ -9,57 +9,46 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// feed is the feed of an informer: one Feed, or one for each scope.
-type feed interface {
+// Source is a Feed, in most cases a reflector, with a record of when its watch was broken.
+type Source struct {
 	Feed
-	// sources returns the reflectors, in the order in which they were added.
-	sources() []*source
-}
+	Place
+	// Gone is closed when the source is dropped; nil if it cannot be.
+	Gone chan struct{}
 
-// ScopeState is the state of one reflector of an informer.
-type ScopeState struct {
-	// Scope is the scope that the reflector fills. It is the zero Scope unless the informer was
-	// made by [NewScoped].
-	Scope store.Scope
-	// Selector is the label selector of the reflector, if it is one of [WithSelectors].
-	Selector string
-	State    reflector.State
-	// Synced is true once the reflector has filled its scope.
-	Synced bool
-	// Broken is the time since which there is no watch; zero while there is one.
-	Broken time.Time
-}
-
-// source is a Feed, in most cases a reflector, with a record of when its watch was broken.
-type source struct {
-	Feed
-	place
 	changed func() // called when the state has changed; may be nil
 
 	mu     sync.Mutex
 	broken time.Time // since when there is no watch; zero while there is one. Guarded by mu
 	before time.Time // the value of broken before the last watch began. Guarded by mu
 	began  time.Time // when that watch began. Guarded by mu
-
-	// gone is closed when the scope is dropped; nil if it cannot be.
-	gone chan struct{}
 }
 
-// place says which part of a cache a reflector fills.
-type place struct {
-	scope    store.Scope
-	selector string // one of [Selectors]
+// Place says which part of a cache a feed fills. It is the zero Place if the feed fills all of it.
+type Place struct {
+	Scope    store.Scope
+	Selector string // a label selector
+}
+
+// String returns the scope or the selector.
+func (p Place) String() string {
+	if p.Selector != "" {
+		return p.Selector
+	}
+	return p.Scope.String()
 }
 
 // shortWatch is how long a watch must last to count.
 const shortWatch = time.Second
 
-func newSource(f Feed) *source { return &source{Feed: f, broken: time.Now()} }
+// New returns the source of a cache that is filled by one feed.
+func New(f Feed) *Source { return &Source{Feed: f, broken: time.Now()} }
 
-func (s *source) sources() []*source { return []*source{s} }
+// Sources implements [Group].
+func (s *Source) Sources() []*Source { return []*Source{s} }
 
 // Run runs the reflector.
-func (s *source) Run(ctx context.Context) error {
+func (s *Source) Run(ctx context.Context) error {
 	over := make(chan struct{})
 	var watcher sync.WaitGroup
 	watcher.Go(func() { s.observe(over) })
@@ -69,7 +58,7 @@ func (s *source) Run(ctx context.Context) error {
 }
 
 // observe records state changes until the reflector has ended.
-func (s *source) observe(over <-chan struct{}) {
+func (s *Source) observe(over <-chan struct{}) {
 	for {
 		seen := s.note()
 		select {
@@ -81,7 +70,7 @@ func (s *source) observe(over <-chan struct{}) {
 	}
 }
 
-func (s *source) note() reflector.State {
+func (s *Source) note() reflector.State {
 	state := s.State()
 	s.mu.Lock()
 	switch now := time.Now(); {
@@ -100,11 +89,15 @@ func (s *source) note() reflector.State {
 	return state
 }
 
-func (s *source) state() ScopeState {
+// Broken returns the time since which there is no watch; zero while there is one.
+func (s *Source) Broken() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return ScopeState{Scope: s.scope, Selector: s.selector, State: s.State(), Synced: isClosed(s.Synced()), Broken: s.broken}
+	return s.broken
 }
+
+// IsSynced reports whether the feed has filled its part of the cache.
+func (s *Source) IsSynced() bool { return isClosed(s.Synced()) }
 
 func isClosed(c <-chan struct{}) bool {
 	select {

@@ -1,4 +1,4 @@
-package informer
+package feed
 
 import (
 	"cmp"
@@ -13,16 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// selected fills a cache with the objects of several selectors. The reflector of each selector fills a
-// layer. After each commit of a layer, selected derives from all layers what to show of the changed
+// Selected fills a cache with the objects of several selectors. The reflector of each selector fills a
+// layer. After each commit of a layer, Selected derives from all layers what to show of the changed
 // objects, and writes that into the cache. Watches may be behind each other: see show.
-type selected[T any] struct {
-	*scopes[T] // the reflectors
-	selectors  *Selectors
-	reflect    func(labels.Selector, store.Store[T]) Feed
-	into       store.BatchStore[T]
-	shown      *store.View[T] // reads into
-	report     Report
+//
+// Create it with [NewSelected].
+type Selected[T any] struct {
+	*Reflectors[T] // of the selectors
+	join           func(selectors Changeable, had []string) (leave func())
+	reflect        func(labels.Selector, store.Store[T]) Feed
+	into           store.BatchStore[T]
+	shown          *store.View[T] // reads into
+	report         func(context.Context, error)
 
 	// mu is held while the cache is written. Lock order: writer of a layer, mu, writer of the cache.
 	mu     sync.Mutex
@@ -39,65 +41,74 @@ type selected[T any] struct {
 // layer is the cache of one selector.
 type layer[T any] struct {
 	*store.Cache[T]
-	of       *selected[T]
+	of       *Selected[T]
 	selector string
-	// received is the version up to which the layer has every change; guarded by selected.mu.
+	// received is the version up to which the layer has every change; guarded by Selected.mu.
 	received string
-	synced   bool // guarded by selected.mu
+	synced   bool // guarded by Selected.mu
 }
 
-func newSelected[T any](i *Informer[T], reflect func(store.Store[T], ...reflector.Option) Feed) *selected[T] {
-	m := &selected[T]{
-		selectors: i.selectors,
-		into:      i.cache,
-		shown:     i.Cache(),
-		report:    i.report,
-		floors:    map[store.Key]string{},
-		late:      map[store.Key]bool{},
-		failed:    map[store.Key]bool{},
-		filled:    make(chan struct{}),
-	}
-	if i.backing != nil {
-		m.into = i.backing
+// Changeable is a group whose selectors change.
+type Changeable interface {
+	Group
+	AddSelector(labels.Selector)
+	// DropSelector drops the selector of a text.
+	DropSelector(text string)
+}
+
+// NewSelected returns a group without selectors. Run calls join with the texts of the selectors that
+// it has; join adds and drops selectors, also later, until leave is called.
+func NewSelected[T any](target Target[T], reflect func(store.Store[T], ...reflector.Option) Feed, join func(selectors Changeable, had []string) (leave func())) *Selected[T] {
+	m := &Selected[T]{
+		join:   join,
+		into:   target.Into,
+		shown:  &target.Cache.View,
+		report: target.Report,
+		floors: map[store.Key]string{},
+		late:   map[store.Key]bool{},
+		failed: map[store.Key]bool{},
+		filled: make(chan struct{}),
 	}
 	m.reflect = func(selector labels.Selector, into store.Store[T]) Feed {
-		opts := append(i.reflectorOptions(), reflector.WithName(i.name+", "+selector.String()), reflector.WithLabelSelector(selector))
+		opts := append(slices.Clone(target.Reflector), reflector.WithName(target.Name+", "+selector.String()), reflector.WithLabelSelector(selector))
 		return reflect(into, opts...)
 	}
-	m.scopes = &scopes[T]{name: i.name, part: m.part, remove: m.remove, synced: make(chan struct{})}
+	m.Reflectors = NewReflectors(target.Name, m.part, m.remove)
 	return m
 }
 
 // Run runs the reflectors until ctx ends or one of them fails for good.
-func (m *selected[T]) Run(ctx context.Context) error {
+func (m *Selected[T]) Run(ctx context.Context) error {
 	m.mu.Lock()
 	var had []string
 	for _, l := range m.layers {
 		had = append(had, l.selector)
 	}
 	m.mu.Unlock()
-	defer m.selectors.join(m, had)()
+	defer m.join(m, had)()
 	m.mu.Lock()
 	m.fill() // if there are no selectors
 	m.mu.Unlock()
-	return m.scopes.Run(ctx)
+	return m.Reflectors.Run(ctx)
 }
 
 // Synced returns a channel that is closed once the cache has the first objects of all selectors.
-func (m *selected[T]) Synced() <-chan struct{} { return m.filled }
+func (m *Selected[T]) Synced() <-chan struct{} { return m.filled }
 
-func (m *selected[T]) addSelector(selector labels.Selector) {
+// AddSelector implements [Changeable].
+func (m *Selected[T]) AddSelector(selector labels.Selector) {
 	// The error means that the last Run had the selector.
-	_ = m.scopes.add(place{selector: selector.String()}, func(into store.Store[T]) Feed { return m.reflect(selector, into) })
+	_ = m.Add(Place{Selector: selector.String()}, func(into store.Store[T]) Feed { return m.reflect(selector, into) })
 }
 
-func (m *selected[T]) dropSelector(selector string) {
-	_ = m.scopes.drop(place{selector: selector}) // remove returns no error
+// DropSelector implements [Changeable].
+func (m *Selected[T]) DropSelector(text string) {
+	_ = m.Drop(Place{Selector: text}) // remove returns no error
 }
 
 // part adds a layer.
-func (m *selected[T]) part(at place) (store.Store[T], error) {
-	l := &layer[T]{Cache: store.New(m.shown.KeyOf), of: m, selector: at.selector}
+func (m *Selected[T]) part(at Place) (store.Store[T], error) {
+	l := &layer[T]{Cache: store.New(m.shown.KeyOf), of: m, selector: at.Selector}
 	l.Follow(l)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,10 +117,10 @@ func (m *selected[T]) part(at place) (store.Store[T], error) {
 }
 
 // remove removes a layer whose reflector has ended.
-func (m *selected[T]) remove(at place) error {
+func (m *Selected[T]) remove(at Place) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := slices.IndexFunc(m.layers, func(l *layer[T]) bool { return l.selector == at.selector })
+	i := slices.IndexFunc(m.layers, func(l *layer[T]) bool { return l.selector == at.Selector })
 	gone := m.layers[i]
 	m.layers = slices.Delete(m.layers, i, i+1)
 	if !isClosed(m.filled) {
@@ -182,13 +193,13 @@ func leftAt[T any](c *store.Change[T], observed string) string {
 }
 
 // raise sets the floor of an object that left a layer, if another layer may still bring earlier states.
-func (m *selected[T]) raise(key store.Key, version string) {
+func (m *Selected[T]) raise(key store.Key, version string) {
 	if m.anyBehind(version) && !newer(m.floors[key], version) {
 		m.floors[key] = version
 	}
 }
 
-func (m *selected[T]) anyBehind(version string) bool {
+func (m *Selected[T]) anyBehind(version string) bool {
 	return slices.ContainsFunc(m.layers, func(l *layer[T]) bool { return !l.synced || newer(version, l.received) })
 }
 
@@ -203,7 +214,7 @@ func (l *layer[T]) lacks(key store.Key, version string) bool {
 }
 
 // newest returns the newest state of an object, and its layer, which is nil if no layer has the object.
-func (m *selected[T]) newest(key store.Key) (best T, from *layer[T]) {
+func (m *Selected[T]) newest(key store.Key) (best T, from *layer[T]) {
 	for _, l := range m.layers {
 		object, ok := l.Get(key)
 		if ok && (from == nil || newer(versionOf(object), versionOf(best))) {
@@ -217,7 +228,7 @@ func (m *selected[T]) newest(key store.Key) (best T, from *layer[T]) {
 // that state is older than the shown one, or than the version at which the object left a layer,
 // and its layer is behind: then that layer will report a newer state, or a deletion. After a restore
 // of the server, an older state is right. change is the last change of the object.
-func (m *selected[T]) show(b store.Batch[T], key store.Key, change store.Change[T], restored bool) {
+func (m *Selected[T]) show(b store.Batch[T], key store.Key, change store.Change[T], restored bool) {
 	best, from := m.newest(key)
 	shown, is := m.shown.Get(key)
 	floor := m.floors[key]
@@ -245,14 +256,14 @@ func (m *selected[T]) show(b store.Batch[T], key store.Key, change store.Change[
 }
 
 // again shows objects again.
-func (m *selected[T]) again(b store.Batch[T], keys map[store.Key]bool, restored bool) {
+func (m *Selected[T]) again(b store.Batch[T], keys map[store.Key]bool, restored bool) {
 	for key := range keys {
 		m.show(b, key, store.Change[T]{}, restored)
 	}
 }
 
 // fill shows the first objects, once all layers have them.
-func (m *selected[T]) fill() {
+func (m *Selected[T]) fill() {
 	if isClosed(m.filled) || slices.ContainsFunc(m.layers, func(l *layer[T]) bool { return !l.synced }) {
 		return
 	}
@@ -269,10 +280,10 @@ func (m *selected[T]) fill() {
 }
 
 // finish makes the writes of a batch.
-func (m *selected[T]) finish(b store.Batch[T]) { m.rejected(b.Commit(m.version())) }
+func (m *Selected[T]) finish(b store.Batch[T]) { m.rejected(b.Commit(m.version())) }
 
 // rejected reports an error of the cache, and remembers the objects that it rejected.
-func (m *selected[T]) rejected(err error) {
+func (m *Selected[T]) rejected(err error) {
 	if err == nil {
 		return
 	}
@@ -286,7 +297,7 @@ func (m *selected[T]) rejected(err error) {
 
 // version returns the version up to which the cache has the changes of all layers, or its version if
 // that is not known.
-func (m *selected[T]) version() string {
+func (m *Selected[T]) version() string {
 	lowest := ""
 	for _, l := range m.layers {
 		version := l.ResourceVersion()

@@ -1,4 +1,4 @@
-package informer
+package scoped
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -93,13 +94,13 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				for n := range 60 {
 					require.NoError(t, server.Create(onNode(fmt.Sprint("a-", n), "n")))
 				}
-				pods := NewScoped(store.ObjectKey[*corev1.Pod])
+				pods := newPods()
 				d := &shardDiary{words: map[string]int{}, known: map[types.UID]bool{}}
-				pods.Handle(HandlerFunc[*corev1.Pod](d.Handle), WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
+				pods.Handle(informer.HandlerFunc[*corev1.Pod](d.Handle), informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 				all := store.Shards(store.ByUID, 4)
 				scope := func(n int) store.Scope { return store.Scope{Shard: all[n]} }
-				require.NoError(t, AddScope(pods, scope(0), resource))
-				require.NoError(t, AddScope(pods, scope(1), resource))
+				require.NoError(t, Add(pods.scopes, scope(0), resource))
+				require.NoError(t, Add(pods.scopes, scope(1), resource))
 				stop := start(t, pods)
 				require.NoError(t, pods.WaitForSync(t.Context()))
 				synctest.Wait()
@@ -107,14 +108,14 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				assert.Equal(t, map[string]int{"Addition": first}, d.take())
 
 				server.ForgetRequests()
-				require.NoError(t, AddScope(pods, scope(2), resource))
+				require.NoError(t, Add(pods.scopes, scope(2), resource))
 				require.NoError(t, pods.WaitForSync(t.Context()))
 				synctest.Wait()
 				second := inShards(t, server, pods.Cache(), all[:3]...)
 				assert.Equal(t, map[string]int{"Addition": second - first}, d.take(), "what is held is not told again")
 				assert.Len(t, server.Requests(), 1, "what is held is not listed again")
 
-				require.NoError(t, pods.DropScope(scope(0)))
+				require.NoError(t, pods.scopes.Drop(scope(0)))
 				synctest.Wait()
 				third := inShards(t, server, pods.Cache(), all[1:3]...)
 				assert.Equal(t, map[string]int{"Left": second - third}, d.take())
@@ -128,8 +129,8 @@ func TestShardsComeAndGoWhileTheInformerRuns(t *testing.T) {
 				fourth := inShards(t, server, pods.Cache(), all[1:3]...)
 				assert.Equal(t, map[string]int{"Deletion": third, "Addition": fourth}, d.take())
 
-				require.NoError(t, AddScope(pods, scope(0), resource))
-				require.NoError(t, AddScope(pods, scope(3), resource))
+				require.NoError(t, Add(pods.scopes, scope(0), resource))
+				require.NoError(t, Add(pods.scopes, scope(3), resource))
 				require.NoError(t, pods.WaitForSync(t.Context()))
 				synctest.Wait()
 				assert.Equal(t, 60, inShards(t, server, pods.Cache(), all...))
@@ -150,9 +151,9 @@ func TestShardsThatLagBehindEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		server.SetSharding(true)
-		pods := NewScoped(store.ObjectKey[*corev1.Pod])
+		pods := newPods()
 		d := &shardDiary{words: map[string]int{}, known: map[types.UID]bool{}}
-		pods.Handle(HandlerFunc[*corev1.Pod](d.Handle), WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
+		pods.Handle(informer.HandlerFunc[*corev1.Pod](d.Handle), informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 		for _, shard := range store.Shards(store.ByUID, 3) {
 			addScope(t, pods, store.Scope{Shard: shard}, server)
 		}
@@ -185,9 +186,9 @@ func TestWhatAnInformerCovers(t *testing.T) {
 	key := func(cluster, namespace string) store.Key {
 		return store.Key{Cluster: cluster, Namespace: namespace, Name: "a"}
 	}
-	assert.True(t, New(resource).Covers(key("", "n")))
-	assert.False(t, New(resource, WithReflector(reflector.WithShard(store.Shards(store.ByUID, 2)[0]))).Covers(key("", "n")))
-	i := NewScoped(store.ObjectKey[*corev1.Pod])
+	assert.True(t, informer.New(resource).Covers(key("", "n")))
+	assert.False(t, informer.New(resource, informer.WithReflector(reflector.WithShard(store.Shards(store.ByUID, 2)[0]))).Covers(key("", "n")))
+	i := newPods()
 	assert.False(t, i.Covers(key("", "n")))
 	addScope(t, i, store.Scope{Namespace: "n"}, server)
 	addScope(t, i, store.Scope{Cluster: "west", Shard: store.Shards(store.ByUID, 2)[0]}, server)
