@@ -20,6 +20,8 @@ func FuzzHandler(f *testing.F) {
 	f.Add("PATCH", "/apis/library.example.com/v1/namespaces/default/books/a", "", "application/merge-patch+json", `{"pages":{"a":null}}`)
 	f.Add("PATCH", "/api/v1/namespaces/default/pods/a", "", "application/json-patch+json", `[{"op":"remove","path":"/metadata"}]`)
 	f.Add("PATCH", "/api/v1/namespaces/default/pods/a", "", "application/strategic-merge-patch+json", `{"metadata":{"$patch":"delete"}}`)
+	f.Add("PATCH", "/api/v1/namespaces/default/pods/a", "fieldManager=a&force=1", "application/apply-patch+yaml", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c"}]}}`)
+	f.Add("PATCH", "/apis/library.example.com/v1/namespaces/default/books/a/status", "fieldManager=a", "application/apply-patch+yaml", `{"apiVersion":"library.example.com/v1","kind":"Book","metadata":{"name":"a","managedFields":[{}]},"pages":[null]}`)
 	f.Add("DELETE", "/api/v1/namespaces/default/pods/a", "propagationPolicy=Orphan", "application/json", `{"gracePeriodSeconds":-1}`)
 	f.Add("POST", "/api/v1/namespaces", "", "application/vnd.kubernetes.protobuf", "k8s\x00\x0a\x00\x12\x00")
 	f.Add("GET", "/api/v1/watch/pods", "timeoutSeconds=1&resourceVersion=9", "", "")
