@@ -21,8 +21,13 @@ func Run(args []string, out, log io.Writer) error {
 	}, args, out, log)
 }
 
+var restarter = wirebench.Worker[restart, restarted]{Variable: "KUBEREFLECTOR_BENCH_OPERATOR", Work: measureRestart}
+
 var worker = wirebench.Worker[assignment, sample]{Variable: "KUBEREFLECTOR_BENCH_RECONCILE", Work: measureContender}
 
 // Main does the work of a contender and exits, in a process that [Run] started; in others it returns. A program that calls Run
 // calls Main and [wirebench.Main] first.
-func Main() { worker.Main() }
+func Main() {
+	worker.Main()
+	restarter.Main()
+}

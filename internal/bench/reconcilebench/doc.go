@@ -8,4 +8,9 @@
 // nothing of the way from the server is in it; CPU time and allocations are for the whole way of an event. At rest, objects change one by one: the time is
 // from the read of the connection that brought an event to the reconciliation, so that the server is not in it. Heaps are those after everything was
 // reconciled, with all objects.
+//
+// Other cases restart an operator: a program that keeps a Deployment for each custom resource, with
+// CreateOrUpdate of either side. The server is the one of reflectortest, in the process of the
+// benchmark, and has all Deployments already. So the operator reads and compares all objects, and
+// writes nothing.
 package reconcilebench

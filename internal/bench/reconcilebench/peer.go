@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,20 +22,29 @@ import (
 type peer struct{ manager manager.Manager }
 
 func newPeer(config *rest.Config) (contender, error) {
+	m, err := newPeerManager(config)
+	return &peer{m}, err
+}
+
+// newPeerManager returns a manager for applications and Deployments.
+func newPeerManager(config *rest.Config) (manager.Manager, error) {
 	group := wirebench.Applications.GroupVersion()
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(group.WithKind("Application"), &wirebench.Application{})
 	scheme.AddKnownTypeWithName(group.WithKind("ApplicationList"), &wirebench.ApplicationList{})
 	metav1.AddToGroupVersion(scheme, group)
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
 	mapper := meta.NewDefaultRESTMapper(nil) // the default mapper would ask the server for its resources
 	mapper.AddSpecific(group.WithKind("Application"), wirebench.Applications, wirebench.Applications, meta.RESTScopeNamespace)
-	m, err := manager.New(config, manager.Options{
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
+	return manager.New(config, manager.Options{
 		Scheme:         scheme,
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
 		Metrics:        metricsserver.Options{BindAddress: "0"},
 		Logger:         logr.Discard(),
 	})
-	return &peer{m}, err
 }
 
 func (p *peer) run(ctx context.Context, workers int, w *work) error {

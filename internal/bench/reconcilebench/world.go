@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
 
 // scale says how much is measured.
@@ -17,11 +18,12 @@ type scale struct {
 	passes  int
 	alone   int // changes that come one by one
 	rounds  int
+	owners  int // applications of an operator, each with a Deployment
 }
 
 var (
-	thorough = scale{objects: 10_000, many: 100_000, passes: 3, alone: 2_000, rounds: 7}
-	quick    = scale{objects: 10_000, passes: 1, alone: 300, rounds: 3}
+	thorough = scale{objects: 10_000, many: 100_000, passes: 3, alone: 2_000, rounds: 7, owners: 5_000}
+	quick    = scale{objects: 10_000, passes: 1, alone: 300, rounds: 3, owners: 5_000}
 )
 
 const (
@@ -45,10 +47,13 @@ type world struct {
 	profiles string // folder; empty for none
 	servers  map[int]*wirebench.Server
 	samples  measure.Samples[entry, sample]
+
+	cluster  *reflectortest.Server // of operators; nil until it is needed
+	restarts measure.Samples[string, restarted]
 }
 
 func newWorld(ctx context.Context, s scale, profiles string) *world {
-	return &world{scale: s, ctx: ctx, profiles: profiles, servers: map[int]*wirebench.Server{}, samples: measure.Samples[entry, sample]{}}
+	return &world{scale: s, ctx: ctx, profiles: profiles, servers: map[int]*wirebench.Server{}, samples: measure.Samples[entry, sample]{}, restarts: measure.Samples[string, restarted]{}}
 }
 
 // prepare sees to it that there is a server with so many objects.
@@ -64,6 +69,9 @@ func (w *world) prepare(objects int) (err error) {
 }
 
 func (w *world) close() (err error) {
+	if w.cluster != nil {
+		w.cluster.Close()
+	}
 	for _, s := range w.servers {
 		err = errors.Join(err, s.Stop())
 	}
@@ -108,6 +116,7 @@ func (w *world) cases() (all []measure.Case) {
 	add("1-worker/", w.objects, 1, w.rounds, idleRate, idleCPU, readingRate, readingCPU, restP50, restP99, eventCPU, eventWall, eventAllocs, startCPU, startWall)
 	add(fmt.Sprintf("%d-workers/", workers), w.objects, workers, w.rounds, idleRate, idleCPU, readingRate, readingCPU)
 	add(fmt.Sprintf("%d-objects/", w.objects), w.objects, 1, w.rounds, heap)
+	all = append(all, w.operatorCases()...)
 	if w.many > 0 {
 		add(fmt.Sprintf("%d-objects/", w.many), w.many, 1, min(w.rounds, 3), heap, startCPU, startWall)
 	}

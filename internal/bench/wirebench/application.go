@@ -48,9 +48,9 @@ type applicationStatus struct {
 // Applications is the resource of the data set "custom".
 var Applications = schema.GroupVersionResource{Group: "platform.example.com", Version: "v1", Resource: "applications"}
 
-// newApplication makes the application with a number. Twenty applications belong to a team and
+// NewApplication makes the application with a number. Twenty applications belong to a team and
 // share the team's fields.
-func newApplication(i int) *Application {
+func NewApplication(i int) *Application {
 	team := fmt.Sprintf("team-%03d", i/20)
 	name := fmt.Sprintf("application-%05d", i)
 	at := metav1.NewTime(time.Unix(1_750_000_000+int64(i)*61, 0))

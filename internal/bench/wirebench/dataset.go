@@ -75,7 +75,7 @@ func canTyped[T interface {
 func canApplications(n int) (map[format]*set, error) {
 	s := &set{format: inJSON, kind: metav1.TypeMeta{APIVersion: Applications.GroupVersion().String(), Kind: "Application"}}
 	for i := range n {
-		a := newApplication(i)
+		a := NewApplication(i)
 		a.ResourceVersion = fmt.Sprint(firstVersion + i)
 		data, err := json.Marshal(a)
 		if err != nil {

@@ -182,7 +182,7 @@ func TestCustomResources(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list.Items, few)
 	assert.Equal(t, "Application", list.Items[3].GetKind())
-	assert.Equal(t, newApplication(3).Name, list.Items[3].GetName())
+	assert.Equal(t, NewApplication(3).Name, list.Items[3].GetName())
 }
 
 func TestWhatTheServerDoesNotHave(t *testing.T) {

@@ -1,0 +1,46 @@
+package reconcilebench
+
+import (
+	"context"
+
+	"github.com/kubereflector/kubereflector/controller/manager"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/controller/write"
+	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+	"github.com/kubereflector/kubereflector/store"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/rest"
+)
+
+type ourOperator struct{ *manager.Manager }
+
+func newOurOperator(config *rest.Config, done func(string)) (operator, error) {
+	m := manager.New(config)
+	applications, err := manager.Informer[*wirebench.Application](m, manager.Source{Resource: wirebench.Applications})
+	if err != nil {
+		return nil, err
+	}
+	resource := appsv1.SchemeGroupVersion.WithResource("deployments") // discovery would ask the server
+	deployments, err := manager.For[*appsv1.Deployment](m, manager.Source{Resource: resource})
+	if err != nil {
+		return nil, err
+	}
+	kind := wirebench.Applications.GroupVersion().WithKind("Application")
+	manager.Reconcile(m, "applications", applications, func(ctx context.Context, key store.Key, application *wirebench.Application) (reconcile.Result, error) {
+		if application == nil {
+			return reconcile.Result{}, nil
+		}
+		held, _ := deployments.Cache().Get(key)
+		_, err := write.CreateOrUpdate(ctx, deployments.Client.In(key.Namespace), held, key, func(deployment *appsv1.Deployment) error {
+			shape(deployment, application)
+			return write.Own(application, kind, deployment)
+		})
+		if err == nil {
+			done(key.Name)
+		}
+		return reconcile.Result{}, err
+	}, reconcile.Watch(deployments.Informer, reconcile.OwnerKeys[*appsv1.Deployment](kind.GroupKind())))
+	return ourOperator{m}, nil
+}
+
+func (o ourOperator) run(ctx context.Context) error { return o.Run(ctx) }
