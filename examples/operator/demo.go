@@ -129,18 +129,22 @@ func (d *demo) run(ctx context.Context) error {
 		func() error {
 			return d.create("shop", "shop.example.com", "blog", "blog.example.com", "wiki", "our wiki")
 		},
-		func() error { return nil }, // the operator becomes the leader
+		func() error { return d.wait(ctx, "SecretNotFound Progressing HostRefused") },
 		func() error { return d.show("Three Sites are created") },
 		func() error { return d.server.Create(newSecret("blog-env")) },
 		func() error {
 			return d.edit("wiki", func(s *Site) { s.Spec.Host = "wiki.example.com" })
 		},
+		func() error { return d.wait(ctx, "Progressing Progressing Progressing") },
 		func() error { return d.show("The Secret of blog is created, and the host of wiki is corrected") },
 		d.runPods,
+		func() error { return d.wait(ctx, "Available Available Available") },
 		func() error { return d.show("The pods run") },
 		d.spoil,
+		func() error { return d.wait(ctx, "Progressing Available Available") },
 		func() error { return d.show("Another client changes one Deployment and deletes another") },
 		d.deleteAll,
+		func() error { return d.wait(ctx, "") },
 		func() error { return d.show("All Sites are deleted") },
 	)
 	stop()
@@ -253,6 +257,24 @@ func collect[T metav1.Object](server *reflectortest.Server, live map[types.UID]b
 			_ = server.Delete(one) // or it is gone
 		}
 	}
+}
+
+// wait waits until the Sites blog, shop and wiki have these reasons, and all Deployments the image.
+func (d *demo) wait(ctx context.Context, reasons string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return d.server.WaitFor(ctx, func() bool {
+		var found []string
+		sites, err := reflectortest.List[*Site](d.server, "")
+		for _, one := range sites {
+			for _, c := range one.Status.Conditions {
+				found = append(found, c.Reason)
+			}
+		}
+		deployments, failed := reflectortest.List[*appsv1.Deployment](d.server, "")
+		spoiled := slices.ContainsFunc(deployments, func(one *appsv1.Deployment) bool { return one.Spec.Template.Spec.Containers[0].Image != image })
+		return err == nil && failed == nil && !spoiled && strings.Join(found, " ") == reasons
+	})
 }
 
 // show prints the Sites, the Deployments and the DNS records.
