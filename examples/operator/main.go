@@ -45,6 +45,7 @@ func main() {
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	exit(err)
+	config.QPS = -1 // client-go's limit of 5 requests a second delays Events; the server has limits of its own
 	api := &dns{url: *dnsURL, client: &http.Client{Timeout: 10 * time.Second}}
 	exit(operate(ctx, config, api, *namespace, *address, zap.Must(zap.NewProduction())))
 }
