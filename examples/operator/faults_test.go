@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,11 +206,11 @@ func TestLateRegistrationDoesNotOutliveItsSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		release := make(chan struct{})
-		late := 0
+		var late atomic.Int32
 		w.breakDNS(func(_ http.ResponseWriter, r *http.Request) bool {
 			if r.Method == http.MethodPut {
 				<-release
-				late++
+				late.Add(1)
 			}
 			return false
 		})
@@ -221,7 +222,7 @@ func TestLateRegistrationDoesNotOutliveItsSite(t *testing.T) {
 		assert.Error(t, w.server.Get(newSite("shop", "")))
 		close(release)
 		synctest.Wait()
-		assert.Positive(t, late)
+		assert.Positive(t, late.Load())
 		assert.Empty(t, w.zone.all())
 		w.must(w.stop())
 	})
