@@ -65,17 +65,20 @@ func resourceVersionOf(object any) string {
 	return ""
 }
 
-// observed calls the handler between the calls of the observer.
+// observed calls the handler between the calls of the observers. Each observer gets the context of
+// the observer before it.
 func (s *Subscription[T]) observed(ctx context.Context, event eventqueue.Event[T]) (err error) {
-	ctx, done := s.observers.Handling(ctx, Handling{
+	call := Handling{
 		Informer: s.of.name, Subscription: s.name,
 		Key: event.Key, Type: event.Type, Origin: event.Origin, ResourceVersion: resourceVersionOf(event.Object),
-	})
-	if done == nil {
-		return s.handler.Handle(ctx, event)
 	}
 	err = eventqueue.ErrAbandoned
-	defer func() { done(err) }()
+	for _, one := range s.observers {
+		var done func(error)
+		if ctx, done = one.Handling(ctx, call); done != nil {
+			defer func() { done(err) }()
+		}
+	}
 	err = s.handler.Handle(ctx, event)
 	return err
 }

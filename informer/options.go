@@ -38,7 +38,7 @@ type common struct {
 	name         string
 	logger       *zap.Logger // its lines name the informer
 	errorHandler func(context.Context, error)
-	observers    observers
+	observers    []Observer
 	observed     bool // true if an option here sets observers, which are then not inherited
 }
 

@@ -73,25 +73,30 @@ func withCause[S any](ctx context.Context, event eventqueue.Event[S], tell func(
 	}
 }
 
-// tellTriggered calls the observer, if there is one, for a trigger.
+// tellTriggered calls the observers for a trigger.
 func (r *run) tellTriggered(t trigger) {
 	if t.cause == nil {
 		return
 	}
 	event := t.cause.event
 	event.Reconciler, event.Key = r.name, t.key
-	r.observers.Triggered(t.cause.ctx, event)
+	for _, one := range r.observers {
+		one.Triggered(t.cause.ctx, event)
+	}
 }
 
-// observed calls the reconcile function between the calls of the observer.
+// observed calls the reconcile function between the calls of the observers. Each observer gets the
+// context of the observer before it.
 func (r *run) observed(ctx context.Context, queue *eventqueue.Queue[store.Key]) (result Result, err error) {
 	key := queue.Key()
-	ctx, done := r.observers.Reconciling(ctx, Call{Reconciler: r.name, Key: key, Attempt: queue.Attempt(), Waited: queue.Waited()})
-	if done == nil {
-		return r.reconcile(ctx, key)
-	}
+	call := Call{Reconciler: r.name, Key: key, Attempt: queue.Attempt(), Waited: queue.Waited()}
 	err = eventqueue.ErrAbandoned
-	defer func() { done(result, err) }()
+	for _, one := range r.observers {
+		var done func(Result, error)
+		if ctx, done = one.Reconciling(ctx, call); done != nil {
+			defer func() { done(result, err) }()
+		}
+	}
 	result, err = r.reconcile(ctx, key)
 	return result, err
 }

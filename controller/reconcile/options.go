@@ -24,7 +24,7 @@ type options struct {
 	visibility time.Duration // 0 or less means no wait
 	ignoreOwn  bool
 	resync     time.Duration // of the primary informer; 0 or less for none
-	observers  observers
+	observers  []Observer
 }
 
 type optionFunc func(*options)
