@@ -70,7 +70,7 @@ func TestSelectorsComeAndGoWhileTheInformerRuns(t *testing.T) {
 		selectors.Remove(with("b"))
 		assert.Equal(t, 1, i.Cache().Len())
 		require.NoError(t, server.Create(podWith("late", "b")))
-		require.NoError(t, server.Delete(podWith("a")))
+		require.NoError(t, server.Update(podWith("a")))
 		synctest.Wait()
 		require.NoError(t, stop())
 		assert.Equal(t, []string{
