@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -80,6 +81,7 @@ func newReflector(scope informer.ScopeState) Reflector {
 	if scope.Scope != (store.Scope{}) {
 		r.Scope = scope.Scope.String()
 	}
+	r.Scope = cmp.Or(scope.Selector, r.Scope)
 	if scope.State.Err != nil {
 		r.Error = scope.State.Err.Error()
 	}
