@@ -30,6 +30,10 @@
 //	EnableWatchBookmarks is false    controller-runtime decodes the objects, as with NewInformer
 //	the server redirects to          the request fails; there, the client follows
 //	another host
+//	a compact or persisted store     not supported: a compact cache holds packed objects, but
+//	for a kind                       handlers and indexers take the objects; a persisted cache needs
+//	                                 a codec and a file for each of the informers that
+//	                                 controller-runtime makes for a kind, and takes no transform
 //
 // # By reference
 //

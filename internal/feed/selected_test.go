@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var podA = store.Key{Namespace: "ns", Name: "a"}
+var podA = podKey("a")
 
 // version returns the pod in the state of a resource version.
 func (h *layers) version(version string) *corev1.Pod {
