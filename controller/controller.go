@@ -12,19 +12,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// Feed fills an event-queue collection until ctx ends. A reflector is a Feed. Run must return soon
-// after ctx ended. If the controller's Run is called again, so is the feed's Run.
-type Feed interface {
-	Run(ctx context.Context) error
-}
-
 // Controller runs a handler for the events of a feed. See the package documentation for its
 // guarantees.
 //
 // Create one with [New], and start it with [Controller.Run].
 type Controller[T any] struct {
 	options
-	feed    Feed
+	feed    func(context.Context) error
 	queues  *eventqueue.Collection[T]
 	handler Handler[T]
 	running atomic.Bool
@@ -40,9 +34,12 @@ var (
 	errDrainTimeout = fmt.Errorf("drain timeout: %w", context.DeadlineExceeded)
 )
 
-// New returns a controller for a feed and the collection that it fills. Nothing starts before Run.
-// A missing argument is an error of Run.
-func New[T any](feed Feed, queues *eventqueue.Collection[T], handler Handler[T], opts ...Option) *Controller[T] {
+// New returns a controller for a feed and the collection that it fills. The feed is usually the Run
+// of a reflector. It fills the collection until its context ends, and then returns soon. Each Run of
+// the controller calls it.
+//
+// Nothing starts before Run. A missing argument is an error of Run.
+func New[T any](feed func(context.Context) error, queues *eventqueue.Collection[T], handler Handler[T], opts ...Option) *Controller[T] {
 	return &Controller[T]{options: newOptions(opts), feed: feed, queues: queues, handler: handler}
 }
 
@@ -89,7 +86,7 @@ func (c *Controller[T]) Run(ctx context.Context) error {
 
 	defer func() { stop(nil); workers.Wait() }() // in case the feed panics
 
-	err := c.feed.Run(feeding)
+	err := c.feed(feeding)
 
 	draining, cancel := context.WithTimeoutCause(working, c.drainTimeout, errDrainTimeout)
 	left := c.queues.Drain(draining)

@@ -58,7 +58,7 @@ func TestHandlerGetsWhatTheFeedBrings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := newLines()
 		var got []string
-		c := New(&feed{into: lines, lines: []string{"a", "b"}}, lines, Each(func(_ context.Context, e eventqueue.Event[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a", "b"}}).Run, lines, Each(func(_ context.Context, e eventqueue.Event[string]) error {
 			got = append(got, e.Type.String()+" "+e.Object)
 			return nil
 		}))
@@ -83,7 +83,7 @@ func TestFailuresAreReportedAndRetried(t *testing.T) {
 				core, logs := observer.New(zap.ErrorLevel)
 				var failures []*eventqueue.HandlerError
 				done := make(chan struct{})
-				c := New(&feed{into: lines, lines: []string{"a", "b"}}, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
+				c := New((&feed{into: lines, lines: []string{"a", "b"}}).Run, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
 					if q.Key().Name == "a" && q.Attempt() < 3 {
 						return fail()
 					}
@@ -131,7 +131,7 @@ func TestPermanentErrorsAreReportedAndNotRetried(t *testing.T) {
 				lines := newLines()
 				core, logs := observer.New(zap.ErrorLevel)
 				var failures []error
-				c := New(&feed{into: lines, lines: []string{"a"}}, lines, handler, WithLogger(zap.New(core)),
+				c := New((&feed{into: lines, lines: []string{"a"}}).Run, lines, handler, WithLogger(zap.New(core)),
 					WithErrorHandler(func(_ context.Context, err error) { failures = append(failures, err) }))
 				stop := start(t, c)
 				<-c.Synced()
@@ -158,7 +158,7 @@ func TestEventsAfterAPermanentErrorAreHandled(t *testing.T) {
 		require.NoError(t, lines.Add("b"))
 		var got []string
 		reported := 0
-		c := New(&feed{into: lines, lines: []string{"b"}}, lines, Each(func(_ context.Context, e eventqueue.Event[string]) error {
+		c := New((&feed{into: lines, lines: []string{"b"}}).Run, lines, Each(func(_ context.Context, e eventqueue.Event[string]) error {
 			got = append(got, e.Type.String()+" "+e.Object)
 			if e.Type == eventqueue.Addition {
 				return eventqueue.Permanent(errors.New("never"))
@@ -181,7 +181,7 @@ func TestNewsAreHandledBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			lines := newLines(opts...)
 			var got []string
-			c := New(&feed{into: lines, lines: []string{"a", "b", "c", "d"}}, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
+			c := New((&feed{into: lines, lines: []string{"a", "b", "c", "d"}}).Run, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
 				<-time.After(time.Second)
 				got = append(got, q.Key().Name)
 				return nil
@@ -200,7 +200,7 @@ func TestStopEndsTheFeedFirstAndThenDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := newLines()
 		var got []string
-		c := New(&feed{into: lines, lines: []string{"a", "b", "c"}}, lines, func(ctx context.Context, q *eventqueue.Queue[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a", "b", "c"}}).Run, lines, func(ctx context.Context, q *eventqueue.Queue[string]) error {
 			<-time.After(time.Second)
 			got = append(got, q.Key().Name)
 			return ctx.Err()
@@ -215,7 +215,7 @@ func TestStopEndsTheFeedFirstAndThenDrains(t *testing.T) {
 func TestStopReportsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := newLines()
-		c := New(&feed{into: lines, lines: []string{"a", "b"}}, lines, func(ctx context.Context, q *eventqueue.Queue[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a", "b"}}).Run, lines, func(ctx context.Context, q *eventqueue.Queue[string]) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, WithDrainTimeout(time.Minute))
@@ -236,7 +236,7 @@ func TestRunAgainGoesOnWithWhatWasLeft(t *testing.T) {
 		lines := newLines()
 		healthy := false
 		var got []string
-		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a"}}).Run, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
 			if !healthy {
 				return errors.New("not yet")
 			}
@@ -262,7 +262,7 @@ func TestFeedThatFailsEndsTheController(t *testing.T) {
 		lines := newLines()
 		broken := errors.New("broken")
 		handled := 0
-		c := New(&feed{into: lines, lines: []string{"a"}, err: broken}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a"}, err: broken}).Run, lines, func(context.Context, *eventqueue.Queue[string]) error {
 			handled++
 			return nil
 		})
@@ -278,7 +278,7 @@ func TestDeadlineIsCheckedBetweenTheEventsOfAnObject(t *testing.T) {
 			require.NoError(t, lines.Add("a"))
 		}
 		reported := 0
-		c := New(&feed{into: lines, lines: []string{"a"}}, lines, Each(func(context.Context, eventqueue.Event[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a"}}).Run, lines, Each(func(context.Context, eventqueue.Event[string]) error {
 			<-time.After(time.Second)
 			return nil
 		}), WithDrainTimeout(time.Minute), WithErrorHandler(func(context.Context, error) { reported++ }))
@@ -296,7 +296,7 @@ func TestRunReturnsAfterTheLastCallOfTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := newLines()
 		ended := false
-		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a"}}).Run, lines, func(context.Context, *eventqueue.Queue[string]) error {
 			<-time.After(time.Hour) // whatever its context says
 			ended = true
 			return nil
@@ -312,7 +312,7 @@ func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, calls := newLines(), 0
 		core, logs := observer.New(zap.ErrorLevel)
-		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a"}}).Run, lines, func(context.Context, *eventqueue.Queue[string]) error {
 			calls++
 			return eventqueue.Permanent(errors.New("bad"))
 		}, WithLogger(zap.New(core)), WithErrorHandler(func(context.Context, error) { panic("ouch") }))
@@ -327,7 +327,7 @@ func TestErrorHookThatPanicsChangesNothing(t *testing.T) {
 func TestClosedCollectionEndsTheController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := newLines()
-		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error { return nil })
+		c := New((&feed{into: lines, lines: []string{"a"}}).Run, lines, func(context.Context, *eventqueue.Queue[string]) error { return nil })
 		result := make(chan error, 1)
 		go func() { result <- c.Run(t.Context()) }()
 		synctest.Wait()
@@ -339,7 +339,7 @@ func TestClosedCollectionEndsTheController(t *testing.T) {
 func TestCollectionThatClosesDuringAHoldEndsTheController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := newLines()
-		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a"}}).Run, lines, func(_ context.Context, q *eventqueue.Queue[string]) error {
 			q.Hold(make(chan struct{}))
 			return nil
 		})
@@ -360,7 +360,7 @@ func TestCollectionThatClosesDuringAHoldEndsTheController(t *testing.T) {
 func TestCollectionThatClosesDuringACallEndsTheController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, release := newLines(), make(chan struct{})
-		c := New(&feed{into: lines, lines: []string{"a"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+		c := New((&feed{into: lines, lines: []string{"a"}}).Run, lines, func(context.Context, *eventqueue.Queue[string]) error {
 			<-release
 			return nil
 		})
@@ -382,7 +382,7 @@ func TestWorkers(t *testing.T) {
 			lines := newLines()
 			release := make(chan struct{})
 			running := make(chan struct{}, 3)
-			c := New(&feed{into: lines, lines: []string{"a", "b", "c"}}, lines, func(context.Context, *eventqueue.Queue[string]) error {
+			c := New((&feed{into: lines, lines: []string{"a", "b", "c"}}).Run, lines, func(context.Context, *eventqueue.Queue[string]) error {
 				running <- struct{}{}
 				<-release
 				return nil
@@ -400,7 +400,7 @@ func TestIncompleteControllersSaySo(t *testing.T) {
 	lines := newLines()
 	handler := Each(func(context.Context, eventqueue.Event[string]) error { return nil })
 	for _, c := range []*Controller[string]{
-		New(nil, lines, handler), New(&feed{}, nil, handler), New(&feed{}, lines, nil), New(&feed{}, lines, Each[string](nil)),
+		New(nil, lines, handler), New((&feed{}).Run, nil, handler), New((&feed{}).Run, lines, nil), New((&feed{}).Run, lines, Each[string](nil)),
 	} {
 		assert.ErrorIs(t, c.Run(t.Context()), ErrIncomplete)
 		_ = c.Synced()

@@ -7,14 +7,14 @@
 //
 //	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
 //	r := reflector.New(clientset.CoreV1().Pods("default"), pods)
-//	c := controller.New(r, pods, controller.Each(
+//	c := controller.New(r.Run, pods, controller.Each(
 //		func(ctx context.Context, event eventqueue.Event[*corev1.Pod]) error {
 //			...
 //			return nil
 //		}))
 //	err := c.Run(ctx) // until ctx ends
 //
-// The feed is usually a reflector, but anything with a Run method that fills the collection works.
+// The feed is usually the Run of a reflector, but any function that fills the collection works.
 // The handler gets the event queue of one object at a time. [Each] makes a handler from a function
 // for single events. A collection of keys makes a controller a work queue: package reconcile is one.
 //

@@ -35,7 +35,7 @@ func ExampleNew() {
 
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	attempts := 0
-	c := controller.New(reflector.New(clientset.CoreV1().Pods("shop"), pods), pods, controller.Each(
+	c := controller.New(reflector.New(clientset.CoreV1().Pods("shop"), pods).Run, pods, controller.Each(
 		func(ctx context.Context, event eventqueue.Event[*corev1.Pod]) error {
 			attempts++
 			if attempts == 1 {
@@ -56,7 +56,7 @@ func ExampleWithErrorHandler() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
 	_ = pods.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "till"}})
 	ctx, stop := context.WithCancel(context.Background())
-	c := controller.New(feed{}, pods, func(_ context.Context, queue *eventqueue.Queue[*corev1.Pod]) error {
+	c := controller.New(nothing, pods, func(_ context.Context, queue *eventqueue.Queue[*corev1.Pod]) error {
 		return eventqueue.Permanent(errors.New("no such till"))
 	}, controller.WithErrorHandler(func(_ context.Context, err error) {
 		fmt.Println(err)
@@ -68,7 +68,5 @@ func ExampleWithErrorHandler() {
 	// <nil> 0
 }
 
-// feed is one that brings nothing more.
-type feed struct{}
-
-func (feed) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+// nothing is a feed without events.
+func nothing(ctx context.Context) error { <-ctx.Done(); return nil }

@@ -17,7 +17,7 @@ func TestHardStopEndsRunningAndDrainingWork(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lines := newLines()
 				var causes []error
-				c := New(&feed{into: lines, lines: []string{"a", "b"}}, lines, func(ctx context.Context, _ *eventqueue.Queue[string]) error {
+				c := New((&feed{into: lines, lines: []string{"a", "b"}}).Run, lines, func(ctx context.Context, _ *eventqueue.Queue[string]) error {
 					<-ctx.Done()
 					causes = append(causes, context.Cause(ctx))
 					return ctx.Err()

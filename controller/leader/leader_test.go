@@ -216,7 +216,7 @@ func TestLeaderThatLosesTheLeaseWhileItFinishesEndsBeforeAnotherMayLead(t *testi
 		server := reflectortest.Start(t)
 		lines := eventqueue.New(func(s string) (store.Key, error) { return store.Key{Name: s}, nil })
 		require.NoError(t, lines.Add("a"))
-		feed := feedFunc(func(ctx context.Context) error { <-ctx.Done(); return nil })
+		feed := func(ctx context.Context) error { <-ctx.Done(); return nil }
 		var ended time.Time
 		one := controller.New(feed, lines, func(ctx context.Context, _ *eventqueue.Queue[string]) error {
 			<-ctx.Done()
@@ -232,10 +232,6 @@ func TestLeaderThatLosesTheLeaseWhileItFinishesEndsBeforeAnotherMayLead(t *testi
 		assert.Less(t, ended.Sub(renewed), DefaultLeaseDuration-2*time.Second)
 	})
 }
-
-type feedFunc func(context.Context) error
-
-func (f feedFunc) Run(ctx context.Context) error { return f(ctx) }
 
 func TestLeaseIsGivenUpThoughALateRenewalComesBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

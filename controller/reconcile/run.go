@@ -54,20 +54,15 @@ func newRun(ctx context.Context, o *options, name string, reconcile function, so
 // work makes calls until ctx ends and the queue is empty. It then returns the remaining keys as an
 // error. The function stop ends the triggers.
 func (r *run) work(ctx context.Context, stop func()) error {
-	triggers := feed(func(ctx context.Context) error {
+	triggers := func(ctx context.Context) error { // the subscriptions add keys by themselves
 		<-ctx.Done()
 		stop()
 		r.watchInformers()
 		return nil
-	})
+	}
 	opts := append(slices.Clip(r.controller), controller.WithErrorHandler(r.failed))
 	return controller.New(triggers, r.keys, r.handle, opts...).Run(ctx)
 }
-
-// feed is the [controller.Feed] of a run. The subscriptions add keys by themselves.
-type feed func(context.Context) error
-
-func (f feed) Run(ctx context.Context) error { return f(ctx) }
 
 // watchInformers gives up the keys that wait for a cache when an informer stops.
 func (r *run) watchInformers() {

@@ -19,7 +19,7 @@ var budgets = map[string]exports{
 	"contrib/otel":                        {5, 2},
 	"contrib/prometheus":                  {7, 6},
 	"contrib/prometheus/rulestest":        {0, 0},
-	"controller":                          {15, 2},
+	"controller":                          {14, 2},
 	"controller/leader":                   {12, 3},
 	"controller/manager":                  {33, 17},
 	"controller/reconcile":                {27, 8},

@@ -39,7 +39,7 @@ func TestEveryLayerEndsWithTheStateOfTheServer(t *testing.T) {
 
 	controlled := newHistory(fence)
 	queues := eventqueue.New(store.ObjectKey[*corev1.ConfigMap], eventqueue.WithCompaction(eventqueue.KeepAll))
-	control := controller.New(reflector.New(all, queues, reflector.WithErrorHandler(errs.note)), queues,
+	control := controller.New(reflector.New(all, queues, reflector.WithErrorHandler(errs.note)).Run, queues,
 		controller.Each(func(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error { controlled.note(e); return nil }),
 		controller.WithWorkers(4))
 	stopController := background(t, control.Run)
