@@ -14,7 +14,7 @@
 //			reconcile.ExpectWrite(ctx, deployment)
 //			return reconcile.Result{}, nil
 //		},
-//		reconcile.Watch(deployments, reconcile.OwnerKeys[*appsv1.Deployment](fooKind)))
+//		reconcile.Owns(deployments, fooKind))
 //
 //	all := manager.New(nil)
 //	all.Add(foos)

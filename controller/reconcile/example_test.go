@@ -55,7 +55,7 @@ func ExampleNew() {
 		reconcile.ExpectWrite(ctx, secret) // the next call sees it
 		created <- secret
 		return reconcile.Result{}, nil
-	}, reconcile.Watch(secrets, reconcile.OwnerKeys[*corev1.Secret](kind.GroupKind())))
+	}, reconcile.Owns(secrets, kind.GroupKind()))
 
 	all := manager.New(nil)
 	all.Add(configMaps)

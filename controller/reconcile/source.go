@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // source is an informer whose events trigger reconciles.
@@ -107,6 +108,12 @@ func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, onl
 	return optionFunc(func(o *options) {
 		o.sources = append(o.sources, &watching[S]{informer: secondary, mapped: true, keys: keys, only: only})
 	})
+}
+
+// Owns triggers a reconcile of the controlling owner for changes of the objects of a secondary informer.
+// It is [Watch] with [OwnerKeys]. kind is the kind of the primary objects.
+func Owns[S metav1.Object](secondary *informer.Informer[S], kind schema.GroupKind, only ...func(eventqueue.Event[S]) bool) Option {
+	return Watch(secondary, OwnerKeys[S](kind), only...)
 }
 
 // Where ignores the events of the primary informer for which a predicate returns false. See

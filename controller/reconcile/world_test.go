@@ -35,7 +35,7 @@ func newWorld(t *testing.T, ofSecrets ...informer.Option) *world {
 	require.NoError(t, err)
 	w.configMaps = informer.New(w.client.CoreV1().ConfigMaps(""))
 	w.secrets = informer.New(w.client.CoreV1().Secrets(""), ofSecrets...)
-	w.ofSecrets = Watch(w.secrets, OwnerKeys[*corev1.Secret](schema.GroupKind{Kind: "ConfigMap"}))
+	w.ofSecrets = Owns(w.secrets, schema.GroupKind{Kind: "ConfigMap"})
 	return w
 }
 

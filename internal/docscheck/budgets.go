@@ -22,7 +22,7 @@ var budgets = map[string]exports{
 	"controller":                          {14, 2},
 	"controller/leader":                   {12, 3},
 	"controller/manager":                  {33, 17},
-	"controller/reconcile":                {27, 8},
+	"controller/reconcile":                {28, 8},
 	"controller/recorder":                 {10, 5},
 	"controller/shard":                    {34, 11},
 	"controller/write":                    {19, 1},
