@@ -35,8 +35,8 @@ var (
 )
 
 // New returns a controller for a feed and the collection that it fills. The feed is usually the Run
-// of a reflector. It fills the collection until its context ends, and then returns soon. Each Run of
-// the controller calls it.
+// of a reflector. It fills the collection until its context ends, and then returns soon. Each Run
+// of the controller calls the feed.
 //
 // Nothing starts before Run. A missing argument is an error of Run.
 func New[T any](feed func(context.Context) error, queues *eventqueue.Collection[T], handler Handler[T], opts ...Option) *Controller[T] {

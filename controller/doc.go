@@ -50,6 +50,6 @@
 // An error of a handler goes to the logger and to the error handler given by [WithErrorHandler], as a
 // [*eventqueue.HandlerError]. For a panic it contains a [*eventqueue.PanicError], with the key and
 // the stack. [eventqueue.Collection.Stats] counts failures and shows how far the handler is behind.
-// Run returns the error of the feed, and a [*eventqueue.DrainError] if events were left.
-// Its cause is context.DeadlineExceeded after the drain timeout.
+// Run returns the error of the feed, and a [*eventqueue.DrainError] if events were left. After the
+// drain timeout, the cause of that error is context.DeadlineExceeded.
 package controller

@@ -77,7 +77,7 @@
 // The cache is synced when the first list has filled it. A subscriber is synced when it got every
 // object of that list, even if its handler failed. [Informer.WaitForSync] waits for both. Its error
 // names the state of the reflector, the last failure and the subscribers that are behind. Both stay
-// synced from then on. [Informer.Ready] answers a different question: whether a program can rely on
+// synced from then on; an added scope, selector or handler has to sync as well. [Informer.Ready] answers a different question: whether a program can rely on
 // the cache now. It fails again when there has been no working watch for longer than
 // [WithStaleness] allows.
 //

@@ -21,10 +21,10 @@ type Selectors struct {
 	running []feed.Changeable // the feeds of running informers
 }
 
-// WithSelectors makes the informer hold each object that at least one of the selectors selects. Every
-// selector has a reflector of its own, whose label selector takes the place of that of
-// [WithReflector]. The informer merges what they get into one cache, with one sequence of events for
-// each object:
+// WithSelectors makes the informer hold each object that at least one of the selectors selects. Each
+// selector has a reflector, which uses it in place of the label selector of [WithReflector]. The
+// informer merges the objects of all reflectors into one cache, with one sequence of events for each
+// object:
 //
 //   - If several selectors select an object, the cache shows its newest state. The object leaves
 //     when no selector selects it any more. A change of labels from one selector to another is a
@@ -38,10 +38,10 @@ type Selectors struct {
 //   - If an index function fails, or the budget is exceeded, the informer reports it. It tries again
 //     when the object changes, and with the next bookmark.
 //
-// The objects need resource versions; of others the cache shows the state of the selector that was
-// added first. Memory grows by about 130 bytes for each object and selector that selects it. A
-// scoped informer cannot have selectors: adding a scope is an error. The default, for nil, is the
-// label selector of WithReflector.
+// The objects need resource versions. Of an object without one, the cache shows the state from the
+// selector that was added first. Each selector that selects an object takes about 130 bytes for it.
+// An informer of package scoped cannot have selectors: its Add returns an error. The default, for
+// nil, is the label selector of WithReflector.
 func WithSelectors(selectors *Selectors) Option {
 	return optionFunc(func(o *options) { o.selectors = selectors })
 }

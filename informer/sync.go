@@ -20,7 +20,7 @@ type ScopeState struct {
 	// Selector is the label selector of the reflector, if it is one of [WithSelectors].
 	Selector string
 	State    reflector.State
-	// Synced is true once the reflector has filled its scope.
+	// Synced is true once the reflector has its first list.
 	Synced bool
 	// Broken is the time since which there is no watch; zero while there is one.
 	Broken time.Time
@@ -135,7 +135,7 @@ func (e *StaleError) Unwrap() error { return e.Scope.State.Err }
 //
 // It waits for the handlers of [Informer.Handle] that have subscribed when the cache is filled, and
 // not for subscribers that pull. It may be called before Run. After a failure it fails until Run is
-// called again. A synced informer stays synced until a handler or a scope is added.
+// called again. A synced informer stays synced until a handler, a scope or a selector is added.
 // [Informer.Ready] reports whether the informer is up to date.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	failure := i.lastFailure()
@@ -231,12 +231,13 @@ func (i *Informer[T]) State() reflector.State { return i.feed.State() }
 func (i *Informer[T]) Changed(seen reflector.State) <-chan struct{} { return i.feed.Changed(seen) }
 
 // Synced returns a channel that is closed once the cache has been filled. For a scoped informer, it
-// is closed when there is at least one scope and all scopes are filled. [Subscription.Synced] shows
+// is closed when there is at least one scope and all scopes are filled; with [WithSelectors], when
+// all selectors have their first list. [Subscription.Synced] shows
 // whether a subscriber got these objects.
 func (i *Informer[T]) Synced() <-chan struct{} { return i.feed.Synced() }
 
 // Scopes returns the state of each reflector, in the order in which they were added. There is one
-// unless the informer is one of package scoped.
+// unless the informer has [WithSelectors] or is one of package scoped.
 func (i *Informer[T]) Scopes() []ScopeState {
 	sources := i.feed.Sources()
 	states := make([]ScopeState, len(sources))

@@ -5,18 +5,18 @@
 //
 //	ctx, stop := manager.Signals(context.Background())
 //	defer stop()
-//	m := manager.New(config, manager.WithLogger(slog.Default()), manager.WithServer(":8081"), manager.WithElection(lock))
+//	m := manager.New(config, manager.WithLogger(slog.Default()),
+//		manager.WithServer(":8081"), manager.WithElection(lock))
 //	deployments, err := manager.Informer[*appsv1.Deployment](m, manager.Source{})
 //	foos, err := manager.Informer[*Foo](m, manager.Source{Kind: fooKind})
 //	manager.Reconcile(m, "foos", foos, reconcile,
-//		reconcile.Watch(deployments, reconcile.OwnerKeys[*appsv1.Deployment](fooKind.GroupKind())))
+//		reconcile.Owns(deployments, fooKind.GroupKind()))
 //	err = m.Run(ctx)
 //
 // The program asks for an informer by its Go type and a [Source]. [For] returns it with a client of
 // the same resource, for writes. [ByReference] caches only the metadata of all objects, and the
-// objects that the program reads. [Manager.Add] and
-// [Manager.AddLed] add members that were made elsewhere: anything that runs, can be waited for, and
-// reports whether it is ready. A Manager is a member, too. [New] without a config makes a manager of
+// objects that the program reads. [Manager.Add] and [Manager.AddLed] add members that were made
+// elsewhere: anything that runs, can be waited for, and reports whether it is ready. A Manager is a member, too. [New] without a config makes a manager of
 // such members only.
 //
 // client-go logs with klog, which writes to standard error by default. [WithKlog] or [RouteKlog]

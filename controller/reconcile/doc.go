@@ -14,7 +14,7 @@
 //			reconcile.ExpectWrite(ctx, deployment)
 //			return reconcile.Result{}, nil
 //		},
-//		reconcile.Owns(deployments, fooKind))
+//		reconcile.Owns(deployments, fooKind.GroupKind()))
 //
 //	all := manager.New(nil)
 //	all.Add(foos)

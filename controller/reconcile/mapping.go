@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// OwnerKeys returns a mapping for [Watch] from an object to its controlling owner, as
+// OwnerKeys returns the mapping of [Owns], from an object to its controlling owner, as
 // [metav1.NewControllerRef] sets it, if the owner is of the given kind. The version of the kind
 // does not matter. The mapping expects the owner in the namespace of the object. For cluster-scoped
 // owners, write a function.

@@ -89,7 +89,7 @@ type watching[S any] struct {
 }
 
 // Watch triggers reconciles for changes of objects of a secondary informer. keys returns the keys
-// to reconcile for an object, such as the key of its owner: see [OwnerKeys], [ByLabel] and [ByIndex].
+// to reconcile for an object, such as the key in a label: see [ByLabel], [ByIndex] and [OwnerKeys].
 // A modification is mapped twice, for its prior and its new state. So an object that moves from one
 // owner to another triggers both.
 //
@@ -110,8 +110,8 @@ func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, onl
 	})
 }
 
-// Owns triggers a reconcile of the controlling owner for changes of the objects of a secondary informer.
-// It is [Watch] with [OwnerKeys]. kind is the kind of the primary objects.
+// Owns triggers a reconcile of the controlling owner for changes of the objects of a secondary
+// informer. It is [Watch] with [OwnerKeys]. kind is the kind of the primary objects.
 func Owns[S metav1.Object](secondary *informer.Informer[S], kind schema.GroupKind, only ...func(eventqueue.Event[S]) bool) Option {
 	return Watch(secondary, OwnerKeys[S](kind), only...)
 }

@@ -33,7 +33,7 @@ func (d *dns) register(ctx context.Context, site *Site) error {
 	return d.send(ctx, http.MethodPut, site, record{site.Spec.Host})
 }
 
-// unregister deletes the record of a Site. It is no error if there is none.
+// unregister deletes the record of a Site. A missing record is no error.
 func (d *dns) unregister(ctx context.Context, site *Site) error {
 	return d.send(ctx, http.MethodDelete, site, nil)
 }

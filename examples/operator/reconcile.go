@@ -128,9 +128,9 @@ func (o *operator) ensure(ctx context.Context, site *Site, status *SiteStatus) e
 	return nil
 }
 
-// apply applies an object of a Site. It takes fields back that another client has changed, and
-// leaves an object alone that does not belong to the Site. The cache has only objects with the label
-// of the operator, so a request looks for another object of the same name.
+// apply applies an object of a Site. It takes back the fields that another client has changed. It
+// changes no object that does not belong to the Site. The cache has only objects with the label of
+// the operator, so apply asks the server for an object that the cache lacks.
 func apply[T metav1.Object](ctx context.Context, objects *manager.Objects[T], site *Site, want T) (T, error) {
 	held, ok := objects.Cache().Get(store.Key{Namespace: want.GetNamespace(), Name: want.GetName()})
 	if !ok {

@@ -48,8 +48,8 @@ type running struct {
 	errs       []error // guarded by Reflectors.mu
 }
 
-// NewReflectors returns a group of no reflectors, for the informer of a name. part adds a part of the
-// cache, and remove removes one and its objects.
+// NewReflectors returns a group without reflectors. name is the name of the informer. part adds a part
+// of the cache, and remove removes one and its objects.
 func NewReflectors[T any](name string, part func(Place) (store.Store[T], error), remove func(Place) error) *Reflectors[T] {
 	return &Reflectors[T]{name: name, part: part, remove: remove, synced: make(chan struct{})}
 }

@@ -29,11 +29,11 @@ type Selected[T any] struct {
 	// mu is held while the cache is written. Lock order: writer of a layer, mu, writer of the cache.
 	mu     sync.Mutex
 	layers []*layer[T] // in the order in which the selectors were added
-	// floors has the versions at which objects left a layer, while another layer is behind. A state
-	// before that version must not be shown again. The number is bounded by the objects that left
-	// since the layer that is furthest behind had its last event or bookmark.
+	// floors has the version at which an object left a layer, while another layer is behind that
+	// version. The cache must not show an earlier state of the object again. The number is bounded by
+	// the objects that left since the layer that is furthest behind had its last event or bookmark.
 	floors map[store.Key]string
-	late   map[store.Key]bool // keys of which a layer has only a state that is too old to show
+	late   map[store.Key]bool // keys whose newest state in the layers is too old to show
 	failed map[store.Key]bool // keys of objects that the cache rejected
 	filled chan struct{}      // closed once the cache has the first objects
 }
@@ -52,12 +52,12 @@ type layer[T any] struct {
 type Changeable interface {
 	Group
 	AddSelector(labels.Selector)
-	// DropSelector drops the selector of a text.
+	// DropSelector drops the selector whose String is text.
 	DropSelector(text string)
 }
 
 // NewSelected returns a group without selectors. Run calls join with the texts of the selectors that
-// it has; join adds and drops selectors, also later, until leave is called.
+// the group has from its last Run. join adds and drops selectors, also later, until Run calls leave.
 func NewSelected[T any](target Target[T], reflect func(store.Store[T], ...reflector.Option) Feed, join func(selectors Changeable, had []string) (leave func())) *Selected[T] {
 	m := &Selected[T]{
 		join:   join,
@@ -192,7 +192,8 @@ func leftAt[T any](c *store.Change[T], observed string) string {
 	return observed
 }
 
-// raise sets the floor of an object that left a layer, if another layer may still bring earlier states.
+// raise sets the floor of an object that left a layer, if another layer may still bring an earlier
+// state.
 func (m *Selected[T]) raise(key store.Key, version string) {
 	if m.anyBehind(version) && !newer(m.floors[key], version) {
 		m.floors[key] = version
@@ -203,8 +204,8 @@ func (m *Selected[T]) anyBehind(version string) bool {
 	return slices.ContainsFunc(m.layers, func(l *layer[T]) bool { return !l.synced || newer(version, l.received) })
 }
 
-// lacks reports whether the layer has not received a state of an object, because it is behind or
-// because it rejected the state.
+// lacks reports whether the layer may lack the state of an object at a version, because the layer is
+// behind or because it rejected a state.
 func (l *layer[T]) lacks(key store.Key, version string) bool {
 	if newer(version, l.received) {
 		return true
@@ -213,7 +214,8 @@ func (l *layer[T]) lacks(key store.Key, version string) bool {
 	return slices.Contains(rejected, key) || slices.Contains(rejected, store.Key{})
 }
 
-// newest returns the newest state of an object, and its layer, which is nil if no layer has the object.
+// newest returns the newest state of an object, and its layer. The layer is nil if no layer has the
+// object.
 func (m *Selected[T]) newest(key store.Key) (best T, from *layer[T]) {
 	for _, l := range m.layers {
 		object, ok := l.Get(key)
@@ -224,10 +226,10 @@ func (m *Selected[T]) newest(key store.Key) (best T, from *layer[T]) {
 	return best, from
 }
 
-// show adds to a batch the write that makes the cache show an object in its newest state. It waits if
-// that state is older than the shown one, or than the version at which the object left a layer,
-// and its layer is behind: then that layer will report a newer state, or a deletion. After a restore
-// of the server, an older state is right. change is the last change of the object.
+// show adds a write to a batch, if the cache does not show the newest state of an object. It adds none
+// while that state is older than the shown one, or than the floor, and its layer is behind: then the
+// layer will report a newer state or a deletion, and show is called again. After a restore of the
+// server, an older state is right. change is the last change of the object.
 func (m *Selected[T]) show(b store.Batch[T], key store.Key, change store.Change[T], restored bool) {
 	best, from := m.newest(key)
 	shown, is := m.shown.Get(key)
@@ -255,7 +257,7 @@ func (m *Selected[T]) show(b store.Batch[T], key store.Key, change store.Change[
 	_ = b.Write(w) // Commit returns the error
 }
 
-// again shows objects again.
+// again calls show for the objects that wait, or that the cache rejected.
 func (m *Selected[T]) again(b store.Batch[T], keys map[store.Key]bool, restored bool) {
 	for key := range keys {
 		m.show(b, key, store.Change[T]{}, restored)

@@ -47,7 +47,7 @@ func New(f Feed) *Source { return &Source{Feed: f, broken: time.Now()} }
 // Sources implements [Group].
 func (s *Source) Sources() []*Source { return []*Source{s} }
 
-// Run runs the reflector.
+// Run runs the feed.
 func (s *Source) Run(ctx context.Context) error {
 	over := make(chan struct{})
 	var watcher sync.WaitGroup
@@ -57,7 +57,7 @@ func (s *Source) Run(ctx context.Context) error {
 	return s.Feed.Run(ctx)
 }
 
-// observe records state changes until the reflector has ended.
+// observe records state changes until the feed has ended.
 func (s *Source) observe(over <-chan struct{}) {
 	for {
 		seen := s.note()

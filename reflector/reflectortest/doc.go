@@ -71,7 +71,7 @@
 //     status. On the real server, some built-in kinds also take labels and annotations from it.
 //   - managedFields before an object's first server-side apply. Until then the object keeps the
 //     managedFields that it was written with.
-//   - Table output, YAML, CBOR, compression, pretty printing, websockets, OpenAPI, HTTP/2 and TLS.
+//   - Table output, YAML other than in an apply, CBOR, compression, pretty printing, websockets, OpenAPI, HTTP/2 and TLS.
 //   - Field selectors on anything but metadata.name and metadata.namespace.
 //   - Waiting: a get, a list and a watch-list at a version in the future are refused at once. The
 //     real server waits three seconds first. Both servers accept a plain watch from a future
