@@ -16,7 +16,8 @@
 //
 // The feed is usually the Run of a reflector, but any function that fills the collection works.
 // The handler gets the event queue of one object at a time. [Each] makes a handler from a function
-// for single events. A collection of keys makes a controller a work queue: package reconcile is one.
+// for single events. A collection of keys makes a controller a work queue: package reconcile is
+// one.
 //
 // # Guarantees
 //
@@ -47,9 +48,9 @@
 //
 // # Errors
 //
-// An error of a handler goes to the logger and to the error handler given by [WithErrorHandler], as a
-// [*eventqueue.HandlerError]. For a panic it contains a [*eventqueue.PanicError], with the key and
-// the stack. [eventqueue.Collection.Stats] counts failures and shows how far the handler is behind.
-// Run returns the error of the feed, and a [*eventqueue.DrainError] if events were left. After the
-// drain timeout, the cause of that error is context.DeadlineExceeded.
+// An error of a handler goes to the logger and to the error handler given by [WithErrorHandler], as
+// a [*eventqueue.HandlerError]. For a panic it contains a [*eventqueue.PanicError], with the key
+// and the stack. [eventqueue.Collection.Stats] counts failures and shows how far the handler is
+// behind. Run returns the error of the feed, and a [*eventqueue.DrainError] if events were left.
+// After the drain timeout, the cause of that error is context.DeadlineExceeded.
 package controller

@@ -10,11 +10,11 @@ import (
 var ErrStopNow = errors.New("work must stop now")
 
 // WithHardStop returns a context for the Run of a [Controller] or a reconciler, or of a member that
-// runs several of them. It also returns the function hardStop, which ends the context with the cause
-// [ErrStopNow]. hardStop also reaches a Run whose context has already ended, and that is draining
-// its queue. Use it where all work must end by a given time, such as after the loss of a lease: see
-// package leader. Call hardStop also after Run has returned: it releases the resources of the
-// context.
+// runs several of them. It also returns the function hardStop, which ends the context with the
+// cause [ErrStopNow]. hardStop also reaches a Run whose context has already ended, and that is
+// draining its queue. Use it where all work must end by a given time, such as after the loss of a
+// lease: see package leader. Call hardStop also after Run has returned: it releases the resources
+// of the context.
 func WithHardStop(ctx context.Context) (running context.Context, hardStop func()) {
 	stopped, cancel := context.WithCancel(hardStopOf(ctx))
 	running, end := context.WithCancelCause(context.WithValue(ctx, hardStopKey{}, stopped))

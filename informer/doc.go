@@ -21,9 +21,9 @@
 // behind the cache, such as a file from which the next process restores the cache: see package
 // persist.
 //
-// [WithSelectors] caches the objects of several label selectors; a [Selectors] changes them while the
-// informer runs. Package scoped makes an informer of several namespaces, clusters or shards in one
-// cache. They may come and go while the informer runs.
+// [WithSelectors] caches the objects of several label selectors; a [Selectors] changes them while
+// the informer runs. Package scoped makes an informer of several namespaces, clusters or shards in
+// one cache. They may come and go while the informer runs.
 //
 // [store.AddBudget] bounds the memory of the cache. An object over the budget is rejected: the
 // state, the log and the error handler report it, as they do every object that the cache cannot
@@ -77,9 +77,9 @@
 // The cache is synced when the first list has filled it. A subscriber is synced when it got every
 // object of that list, even if its handler failed. [Informer.WaitForSync] waits for both. Its error
 // names the state of the reflector, the last failure and the subscribers that are behind. Both stay
-// synced from then on; an added scope, selector or handler has to sync as well. [Informer.Ready] answers a different question: whether a program can rely on
-// the cache now. It fails again when there has been no working watch for longer than
-// [WithStaleness] allows.
+// synced from then on; an added scope, selector or handler has to sync as well. [Informer.Ready]
+// answers a different question: whether a program can rely on the cache now. It fails again when
+// there has been no working watch for longer than [WithStaleness] allows.
 //
 // If the server does not serve the resource yet, because its CustomResourceDefinition is not
 // installed, the informer waits for it. Until then the error in its state is

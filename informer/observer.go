@@ -7,9 +7,9 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Observer sees every call of a handler and the event queues of subscribers, for metrics and traces.
-// The time of Handling counts as the time of the handler. Each handler calls it on its own goroutine,
-// so calls may run at the same time.
+// Observer sees every call of a handler and the event queues of subscribers, for metrics and
+// traces. The time of Handling counts as the time of the handler. Each handler calls it on its own
+// goroutine, so calls may run at the same time.
 type Observer interface {
 	// Handling is called before a handler, on the same goroutine, and returns the context for the
 	// handler. done may be nil. It is called with the result of the handler. After a panic or
@@ -17,8 +17,9 @@ type Observer interface {
 	// [*eventqueue.PanicError].
 	Handling(ctx context.Context, call Handling) (handlers context.Context, done func(error))
 	// Queues is called once for each new subscriber, with the names of the informer and of the
-	// subscriber. It returns an observer for [eventqueue.WithObserver], or nil for none. Subscribers
-	// that pull events have queues, too, but their loop bodies are not calls of handlers.
+	// subscriber. It returns an observer for [eventqueue.WithObserver], or nil for none.
+	// Subscribers that pull events have queues, too, but their loop bodies are not calls of
+	// handlers.
 	Queues(informer, subscription string) func(eventqueue.TakeInfo)
 }
 
@@ -35,9 +36,9 @@ type Handling struct {
 }
 
 // WithObserver adds an observer for the calls of handlers. For an informer, it applies to all
-// subscribers without this option. If the option is given more than once, as for metrics and traces,
-// all observers are called. The default is none and costs nothing. nil adds none, but a nil pointer
-// in the interface does not count as nil. For the reflector see [reflector.WithObserver].
+// subscribers without this option. If the option is given more than once, as for metrics and
+// traces, all observers are called. The default is none and costs nothing. nil adds none, but a nil
+// pointer in the interface does not count as nil. For the reflector see [reflector.WithObserver].
 func WithObserver(observer Observer) CommonOption {
 	return commonOptionFunc(func(o *common) {
 		if !o.observed {

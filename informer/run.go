@@ -32,9 +32,9 @@ type run[T any] struct {
 // last call has returned.
 //
 // It returns nil if the reflector ended without an error and no handler had events left. For each
-// handler that had, the error names the subscriber and wraps an [*eventqueue.DrainError], whose cause
-// after the drain timeout is [context.DeadlineExceeded]. The handlers get these events when Run is
-// called again.
+// handler that had, the error names the subscriber and wraps an [*eventqueue.DrainError], whose
+// cause after the drain timeout is [context.DeadlineExceeded]. The handlers get these events when
+// Run is called again.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	r, err := i.start(ctx)
 	if err != nil {

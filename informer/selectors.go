@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selectors is a set of label selectors for informers with the option [WithSelectors]. It may change
-// while they run. The zero value is an empty set. All methods are safe for concurrent use.
+// Selectors is a set of label selectors for informers with the option [WithSelectors]. It may
+// change while they run. The zero value is an empty set. All methods are safe for concurrent use.
 //
-// Add and Remove wait for reflectors, so error handlers of a reflector must not call them. Handlers of
-// events may.
+// Add and Remove wait for reflectors, so error handlers of a reflector must not call them. Handlers
+// of events may.
 type Selectors struct {
 	mu      sync.Mutex // protects the fields below it, also while informers change
 	all     []labels.Selector
 	running []feed.Changeable // the feeds of running informers
 }
 
-// WithSelectors makes the informer hold each object that at least one of the selectors selects. Each
-// selector has a reflector, which uses it in place of the label selector of [WithReflector]. The
-// informer merges the objects of all reflectors into one cache, with one sequence of events for each
-// object:
+// WithSelectors makes the informer hold each object that at least one of the selectors selects.
+// Each selector has a reflector, which uses it in place of the label selector of [WithReflector].
+// The informer merges the objects of all reflectors into one cache, with one sequence of events for
+// each object:
 //
 //   - If several selectors select an object, the cache shows its newest state. The object leaves
 //     when no selector selects it any more. A change of labels from one selector to another is a
@@ -35,8 +35,8 @@ type Selectors struct {
 //   - The resource version of the cache is the lowest of the selectors. It goes back when an added
 //     selector has an older list.
 //   - The cache is synced when all selectors have their first list, also if there are none.
-//   - If an index function fails, or the budget is exceeded, the informer reports it. It tries again
-//     when the object changes, and with the next bookmark.
+//   - If an index function fails, or the budget is exceeded, the informer reports it. It tries
+//     again when the object changes, and with the next bookmark.
 //
 // The objects need resource versions. Of an object without one, the cache shows the state from the
 // selector that was added first. Each selector that selects an object takes about 130 bytes for it.
@@ -75,8 +75,8 @@ func (s *Selectors) Remove(selector labels.Selector) {
 	}
 }
 
-// WaitForSync waits until each running informer holds the objects of all selectors. When ctx ends, it
-// returns the cause and names a reflector that has no list.
+// WaitForSync waits until each running informer holds the objects of all selectors. When ctx ends,
+// it returns the cause and names a reflector that has no list.
 func (s *Selectors) WaitForSync(ctx context.Context) error {
 	s.mu.Lock()
 	running := slices.Clone(s.running)

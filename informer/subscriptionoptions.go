@@ -42,9 +42,9 @@ func newSubscriptionOptions(of common, opts []SubscriptionOption) subscriptionOp
 
 // WithQueue passes options to the event queues of a subscriber:
 //
-//   - [eventqueue.WithCompaction] sets which events are kept for a subscriber that falls behind. The
-//     default is [eventqueue.KeepLatest], whose memory does not grow with the lag. For a function of
-//     your own see [Subscription.KeepIf].
+//   - [eventqueue.WithCompaction] sets which events are kept for a subscriber that falls behind.
+//     The default is [eventqueue.KeepLatest], whose memory does not grow with the lag. For a
+//     function of your own see [Subscription.KeepIf].
 //   - [eventqueue.WithBackoff] sets how long a failed event waits for its retry.
 //   - [eventqueue.WithPriority] sets whether objects with live events go before objects with only
 //     initial additions and resyncs. The default for a subscriber is no.

@@ -46,8 +46,8 @@ func WithStaleness(limit time.Duration) Option {
 type SyncError struct {
 	// Informer is the informer's name: see [WithName].
 	Informer string
-	// Unsynced are the reflectors that have not filled the cache yet, with their phase, last failure
-	// and number of attempts. It is empty if the cache is filled.
+	// Unsynced are the reflectors that have not filled the cache yet, with their phase, last
+	// failure and number of attempts. It is empty if the cache is filled.
 	Unsynced []ScopeState
 	// Lagging are the handlers that did not get every object yet: the name of each, and the number
 	// of objects that are left.

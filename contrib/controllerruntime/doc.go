@@ -66,15 +66,15 @@
 //
 // With [NewCache], Get and List of Go types read the store of the informer, without a lookup of the
 // kind. They copy an object into the caller's by its DeepCopyInto, or by its DeepCopyObject if it
-// has no such method. Reads of unstructured objects, of metadata, and of kinds with namespaces in the
-// options are those of controller-runtime.
+// has no such method. Reads of unstructured objects, of metadata, and of kinds with namespaces in
+// the options are those of controller-runtime.
 //
 // # Metrics
 //
 // Each cache of [NewCache] adds metrics of its kinds to controller-runtime's registry, which a
 // manager serves. Their labels are group, version, kind, and form: typed, unstructured, metadata or
-// reference. Caches and namespaces of a kind share a series: sizes are sums, lags are the longest. A
-// series exists as long as an informer of the kind runs. If a kind is cached by reference,
+// reference. Caches and namespaces of a kind share a series: sizes are sums, lags are the longest.
+// A series exists as long as an informer of the kind runs. If a kind is cached by reference,
 // requested objects count only in kubereflector_kind_bytes, and only if MaxBytes is set.
 //
 //	kubereflector_kind_objects              objects in the caches

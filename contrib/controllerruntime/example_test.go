@@ -96,8 +96,8 @@ func ExampleReference() {
 	// <nil> 1
 }
 
-// Of Deployments, the manager holds those of the tenants that it knows. It learns of others while it
-// runs.
+// Of Deployments, the manager holds those of the tenants that it knows. It learns of others while
+// it runs.
 func ExampleOptions_selectors() {
 	var tenants informer.Selectors
 	tenants.Add(labels.SelectorFromSet(labels.Set{"tenant": "north"}))

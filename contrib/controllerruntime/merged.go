@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// merged fills a cache with the owned objects and the metadata of all others. Handlers of that cache
-// get one sequence of events for each object: a change of labels is a modification, never a
+// merged fills a cache with the owned objects and the metadata of all others. Handlers of that
+// cache get one sequence of events for each object: a change of labels is a modification, never a
 // deletion.
 //
 // Each watch may be behind the other. So merged does not store what the watches say. After each
@@ -30,8 +30,8 @@ type merged struct {
 	into   store.Store[client.Object]
 	shown  *store.View[client.Object] // reads into
 	report func(context.Context, error)
-	// lagging has the objects of which the metadata is behind. If they are deleted before it catches
-	// up, or if the server lost the later states, no watch delivers them again.
+	// lagging has the objects of which the metadata is behind. If they are deleted before it
+	// catches up, or if the server lost the later states, no watch delivers them again.
 	lagging map[store.Key]bool
 	filled  chan struct{} // closed once the cache has the first objects
 }
@@ -41,13 +41,13 @@ type watched struct {
 	*store.View[client.Object]
 	of   *merged
 	runs bool // false if there are no owned objects, so that no watch fills the cache
-	// received is stored after the cache shows the state. So a reader that loads it first reads a state
-	// that is not older.
+	// received is stored after the cache shows the state. So a reader that loads it first reads a
+	// state that is not older.
 	received atomic.Pointer[received]
 }
 
-// received says which changes a cache has received. The resource version of the cache would not do: a
-// rejected object holds it back.
+// received says which changes a cache has received. The resource version of the cache would not do:
+// a rejected object holds it back.
 type received struct {
 	version  string
 	rejected map[store.Key]string // the version received before each rejection; empty if unknown
@@ -114,8 +114,8 @@ func (m *merged) Run(ctx context.Context) error {
 	return nil
 }
 
-// State returns the state of the watch of the metadata, which decides which objects exist. The metrics
-// measure both watches.
+// State returns the state of the watch of the metadata, which decides which objects exist. The
+// metrics measure both watches.
 func (m *merged) State() reflector.State { return m.parts[0].Informer().State() }
 
 // Changed returns the Changed channel of the metadata watch.
@@ -226,8 +226,8 @@ func (m *merged) fill() {
 }
 
 // show writes what there is to show under a key. change is the change that was committed, if there
-// is one. A deletion comes from the metadata, whose final state has no data, so it carries the object
-// that was shown last.
+// is one. A deletion comes from the metadata, whose final state has no data, so it carries the
+// object that was shown last.
 func (m *merged) show(key store.Key, change *store.Change[client.Object]) {
 	object, what := m.choose(key)
 	if _, known := m.metas.Get(key); what == metaBehind || what == chosen && object != nil && !known {

@@ -22,12 +22,13 @@ type Options struct {
 	// stands for unstructured objects of the kind.
 	ByReference map[client.Object]Reference
 
-	// Selectors has the kinds of which the cache holds each object that at least one of several label
-	// selectors selects: see [informer.WithSelectors]. The program may add and remove selectors while
-	// the cache runs; [informer.Selectors.WaitForSync] waits for their objects. An object in the map
-	// stands for all forms of its kind: typed, unstructured and metadata. Namespaces, field selectors
-	// and transforms of cache.Options restrict all selectors. A label selector of cache.Options for
-	// such a kind is an error ([ErrSelectors]): add its requirements to each selector.
+	// Selectors has the kinds of which the cache holds each object that at least one of several
+	// label selectors selects: see [informer.WithSelectors]. The program may add and remove
+	// selectors while the cache runs; [informer.Selectors.WaitForSync] waits for their objects. An
+	// object in the map stands for all forms of its kind: typed, unstructured and metadata.
+	// Namespaces, field selectors and transforms of cache.Options restrict all selectors. A label
+	// selector of cache.Options for such a kind is an error ([ErrSelectors]): add its requirements
+	// to each selector.
 	Selectors map[client.Object]*informer.Selectors
 }
 
@@ -63,8 +64,9 @@ var (
 	ErrReference = errors.New("cannot cache by reference")
 
 	// ErrSelectors means that a kind cannot be cached by several selectors. NewCache returns it for
-	// options that exclude each other. The first read or GetInformer returns it for a kind with a label
-	// selector in cache.Options, and for a kind that the library cannot decode, or without bookmarks.
+	// options that exclude each other. The first read or GetInformer returns it for a kind with a
+	// label selector in cache.Options, and for a kind that the library cannot decode, or without
+	// bookmarks.
 	ErrSelectors = errors.New("cannot cache by several selectors")
 )
 

@@ -20,7 +20,8 @@ import (
 )
 
 // referenceInformer is an informer of a kind that the cache holds by reference. Two informers watch
-// the metadata of all objects and the owned objects. Handlers follow a third one, which merges both.
+// the metadata of all objects and the owned objects. Handlers follow a third one, which merges
+// both.
 type referenceInformer struct {
 	*clientgo.SharedIndexInformer[client.Object] // the merged one
 	metas, owned                                 *sharedInformer

@@ -6,12 +6,14 @@
 //	prometheus.Add(metrics, pods)
 //
 // [Metrics.Options] measures operations, so the informer needs it from its start. [Add] reads the
-// current state at each scrape. For reconcilers, use [Metrics.ReconcilerOptions] and [AddReconciler].
-// Register [NewLeader] for a leader election and [NewShards] for a member of a shard group.
+// current state at each scrape. For reconcilers, use [Metrics.ReconcilerOptions] and
+// [AddReconciler]. Register [NewLeader] for a leader election and [NewShards] for a member of a
+// shard group.
 //
 // One line measures all informers and reconcilers that a manager makes:
 //
-//	m := manager.New(config, manager.WithInformerOptions(metrics.Options), manager.WithReconcilerOptions(metrics.ReconcilerOptions()...))
+//	m := manager.New(config, manager.WithInformerOptions(metrics.Options),
+//		manager.WithReconcilerOptions(metrics.ReconcilerOptions()...))
 //
 // # Metrics
 //

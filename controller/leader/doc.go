@@ -22,10 +22,10 @@
 //     the lease. Then the leader releases the lease. A candidate takes it at its next attempt,
 //     which is at most 2.2 times RetryPeriod later.
 //   - leader-L3: When the leader cannot renew the lease, it cancels the context of its work with
-//     the cause controller.ErrStopNow. It does so RetryPeriod + RenewDeadline after it sent the last
-//     successful renewal: with the default times, three seconds before the lease expires. This also
-//     holds during the shutdown of leader-L2. The work must return within the remaining time. A
-//     reconciler or a controller does if its function honours its context.
+//     the cause controller.ErrStopNow. It does so RetryPeriod + RenewDeadline after it sent the
+//     last successful renewal: with the default times, three seconds before the lease expires. This
+//     also holds during the shutdown of leader-L2. The work must return within the remaining time.
+//     A reconciler or a controller does if its function honours its context.
 //   - leader-L4: The process does not release a lease that it has lost. It becomes a candidate
 //     again, and runs the led member again when it gets the lease.
 //   - leader-L5: A lease that was deleted, or written by another process or by hand, never makes

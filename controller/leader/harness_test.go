@@ -183,7 +183,8 @@ func lead(server string, stop func()) {
 		stopped := time.Now()
 		stop()
 		for time.Since(stopped) < pausedLease {
-			// Other threads may stop first. A timer would let the elector's timers run before Valid.
+			// Other threads may stop first. A timer would let the elector's timers run before
+			// Valid.
 		}
 		fmt.Println("resumed:", Valid(ctx))
 		<-ctx.Done()

@@ -16,8 +16,8 @@
 // The program asks for an informer by its Go type and a [Source]. [For] returns it with a client of
 // the same resource, for writes. [ByReference] caches only the metadata of all objects, and the
 // objects that the program reads. [Manager.Add] and [Manager.AddLed] add members that were made
-// elsewhere: anything that runs, can be waited for, and reports whether it is ready. A Manager is a member, too. [New] without a config makes a manager of
-// such members only.
+// elsewhere: anything that runs, can be waited for, and reports whether it is ready. A Manager is a
+// member, too. [New] without a config makes a manager of such members only.
 //
 // client-go logs with klog, which writes to standard error by default. [WithKlog] or [RouteKlog]
 // sends these lines to a logger. A process has only one klog.
@@ -53,8 +53,8 @@
 //   - manager-N10: Run fails before it starts a member if two members have the same name. A member
 //     that is added later with a taken name does not start, and makes /readyz fail. The others
 //     continue.
-//   - manager-N11: Without [WithLogger], warnings and errors go to standard error. A failed call of a
-//     reconcile function is one line, with the key, the attempt and the time until the next try.
+//   - manager-N11: Without [WithLogger], warnings and errors go to standard error. A failed call of
+//     a reconcile function is one line, with the key, the attempt and the time until the next try.
 //
 // # Concurrency
 //

@@ -108,8 +108,8 @@ func (m *Manager) add(member informer.Member, led bool) *Membership {
 	return p
 }
 
-// clashLocked returns an error if an earlier member has the name of a member. Members without a name
-// may have the same type.
+// clashLocked returns an error if an earlier member has the name of a member. Members without a
+// name may have the same type.
 func (m *Manager) clashLocked(p *Membership) error {
 	number := slices.Index(m.members, p)
 	for n, other := range m.members[:max(number, 0)] {

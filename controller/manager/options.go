@@ -66,9 +66,9 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithLogger sets the logger of the manager, and of the informers, reconcilers and the election that
-// it makes. A nil pointer leaves the default, which writes lines at Warn and above to standard error.
-// [zap.NewNop] and [slog.DiscardHandler] make loggers that write nothing.
+// WithLogger sets the logger of the manager, and of the informers, reconcilers and the election
+// that it makes. A nil pointer leaves the default, which writes lines at Warn and above to standard
+// error. [zap.NewNop] and [slog.DiscardHandler] make loggers that write nothing.
 func WithLogger[L *zap.Logger | *slog.Logger](logger L) Option {
 	return optionFunc(func(o *options) {
 		switch logger := any(logger).(type) {
@@ -91,14 +91,14 @@ func defaultLogger() *zap.Logger {
 	return zap.New(zapcore.NewCore(lines, zapcore.Lock(os.Stderr), zap.WarnLevel))
 }
 
-// WithInformerOptions adds options to each informer that [Informer] makes, such as the options that measure
-// or trace it. The function gets the informer's name.
+// WithInformerOptions adds options to each informer that [Informer] makes, such as the options that
+// measure or trace it. The function gets the informer's name.
 func WithInformerOptions(opts func(name string) []informer.Option) Option {
 	return optionFunc(func(o *options) { o.informing = append(o.informing, opts) })
 }
 
-// WithReconcilerOptions adds options to each reconciler that [Reconcile] makes. The options of a call of
-// Reconcile follow them.
+// WithReconcilerOptions adds options to each reconciler that [Reconcile] makes. The options of a
+// call of Reconcile follow them.
 func WithReconcilerOptions(opts ...reconcile.Option) Option {
 	return optionFunc(func(o *options) { o.reconciling = append(o.reconciling, opts...) })
 }

@@ -70,13 +70,13 @@
 //
 // # Observing
 //
-// An [Observer] sees the events that trigger a reconcile, and each call. It may replace the context of
-// a call. Use it for metrics and traces. [Reconciler.Stats] returns the state of the queue.
+// An [Observer] sees the events that trigger a reconcile, and each call. It may replace the context
+// of a call. Use it for metrics and traces. [Reconciler.Stats] returns the state of the queue.
 //
 // # Errors
 //
 // An error of a reconcile function goes to the logger and to the error handler given by
 // [WithErrorHandler], as a [*eventqueue.HandlerError]. For a panic it contains a
-// [*eventqueue.PanicError], with the key and the stack. Run returns a [*eventqueue.DrainError] if keys
-// were left.
+// [*eventqueue.PanicError], with the key and the stack. Run returns a [*eventqueue.DrainError] if
+// keys were left.
 package reconcile

@@ -46,8 +46,8 @@ type Call struct {
 	Waited time.Duration
 }
 
-// WithObserver adds an observer of triggers and calls. If the option is given more than once, as for
-// metrics and traces, all observers are called. The default is none and costs nothing. nil adds
+// WithObserver adds an observer of triggers and calls. If the option is given more than once, as
+// for metrics and traces, all observers are called. The default is none and costs nothing. nil adds
 // none, but a nil pointer in the interface does not count as nil. For the handlers through which a
 // reconciler gets events see [informer.WithObserver].
 func WithObserver(observer Observer) Option {

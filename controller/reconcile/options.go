@@ -43,7 +43,8 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithWorkers sets how many keys are reconciled at the same time. The default is 1; less counts as 1.
+// WithWorkers sets how many keys are reconciled at the same time. The default is 1; less counts as
+// 1.
 func WithWorkers(n int) Option {
 	return optionFunc(func(o *options) { o.controller = append(o.controller, controller.WithWorkers(n)) })
 }
@@ -76,8 +77,8 @@ func WithErrorHandler(handler func(context.Context, error)) Option {
 }
 
 // WithQueue passes options to the queue of keys: [eventqueue.WithBackoff] for failed keys, whose
-// defaults here are 5 milliseconds and 5 minutes, and [eventqueue.WithPriority], which lets keys with
-// live events go first by default.
+// defaults here are 5 milliseconds and 5 minutes, and [eventqueue.WithPriority], which lets keys
+// with live events go first by default.
 func WithQueue(opts ...eventqueue.Option) Option {
 	return optionFunc(func(o *options) { o.queue = append(o.queue, opts...) })
 }
@@ -89,9 +90,9 @@ func WithTimeout(d time.Duration) Option {
 }
 
 // WithReadYourWritesTimeout sets how long a key waits at most, after a call with a write, until the
-// caches show the write: see [ExpectWrite]. The key is then reconciled again, since the write may have
-// been lost, unless the call returned an error of [eventqueue.Permanent]. The default is 30 seconds.
-// With 0 or less the key does not wait.
+// caches show the write: see [ExpectWrite]. The key is then reconciled again, since the write may
+// have been lost, unless the call returned an error of [eventqueue.Permanent]. The default is 30
+// seconds. With 0 or less the key does not wait.
 func WithReadYourWritesTimeout(d time.Duration) Option {
 	return optionFunc(func(o *options) { o.visibility = d })
 }

@@ -74,7 +74,8 @@ func TestKeysThatLeftAreNotReconciled(t *testing.T) {
 				stop := w.run(r)
 				add()
 				synctest.Wait()
-				// The Secret and its owner may each trigger a reconcile, but none before the owner is listed.
+				// The Secret and its owner may each trigger a reconcile, but none before the owner
+				// is listed.
 				assert.Equal(t, []string{"a true", "b true"}, slices.Compact(log.take()))
 
 				w.delete(configMap("b"))

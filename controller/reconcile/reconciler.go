@@ -29,8 +29,8 @@ type function func(ctx context.Context, key store.Key) (Result, error)
 // Result says when to reconcile a key again without an event.
 type Result struct {
 	// RequeueAfter is the delay until the key is reconciled again. 0 or less means never. It is
-	// ignored if there is an error. If the key is reconciled earlier because of an event, the result
-	// of that call replaces it.
+	// ignored if there is an error. If the key is reconciled earlier because of an event, the
+	// result of that call replaces it.
 	RequeueAfter time.Duration
 }
 
@@ -236,9 +236,9 @@ func (r *Reconciler[T]) end() {
 //
 // It returns nil if no work is left. It returns an [*eventqueue.DrainError] that names the keys
 // that had failed, waited for the caches or were not reached. It returns [controller.ErrRunning] if
-// it is already running, [controller.ErrIncomplete] with the name of a nil argument, or the error of
-// [Where] for a wrong type. If ctx ends before the informers are synced, it returns nil. It may be
-// called again and then begins anew. Keys that wait for the caches still wait then.
+// it is already running, [controller.ErrIncomplete] with the name of a nil argument, or the error
+// of [Where] for a wrong type. If ctx ends before the informers are synced, it returns nil. It may
+// be called again and then begins anew. Keys that wait for the caches still wait then.
 func (r *Reconciler[T]) Run(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err

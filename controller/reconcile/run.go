@@ -159,8 +159,8 @@ func (r *run) call(c *call, queue *eventqueue.Queue[store.Key]) (Result, error) 
 	return r.reconcile(ctx, c.key)
 }
 
-// settle records the result of a call, and schedules the next one. The controller takes the key back
-// after that. No lock is held while functions of the user are called.
+// settle records the result of a call, and schedules the next one. The controller takes the key
+// back after that. No lock is held while functions of the user are called.
 func (r *run) settle(c *call, result Result, err error) {
 	writes, repeat := c.written(), !eventqueue.IsPermanent(err)
 	for _, t := range r.note(c.key, writes, r.unseen(c.key, writes), err != nil, repeat) {
@@ -172,9 +172,9 @@ func (r *run) settle(c *call, result Result, err error) {
 	}
 }
 
-// note records the end of a call and the writes that the caches do not show yet. If repeat is true, a
-// failed key is reconciled again, and a key whose writes the caches do not show in time. note returns
-// the events of other writers during the call.
+// note records the end of a call and the writes that the caches do not show yet. If repeat is true,
+// a failed key is reconciled again, and a key whose writes the caches do not show in time. note
+// returns the events of other writers during the call.
 func (r *run) note(key store.Key, writes []written, unseen []wait, failed, repeat bool) (during []trigger) {
 	var heard []version
 	if r.ignoreOwn {

@@ -102,8 +102,8 @@ type watching[S any] struct {
 // key.
 //
 // Events for which one of the predicates returns false are ignored. A nil predicate accepts all
-// events. See [GenerationChanged]. None of the functions may change objects. If a function panics, the
-// event is reported and dropped, except for the keys that were found before.
+// events. See [GenerationChanged]. None of the functions may change objects. If a function panics,
+// the event is reported and dropped, except for the keys that were found before.
 func Watch[S any](secondary *informer.Informer[S], keys func(S) []store.Key, only ...func(eventqueue.Event[S]) bool) Option {
 	return optionFunc(func(o *options) {
 		o.sources = append(o.sources, &watching[S]{informer: secondary, mapped: true, keys: keys, only: only})

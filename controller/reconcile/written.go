@@ -93,21 +93,21 @@ func (c *call) written() []written {
 // A cache may leave an object out for another reason, such as an object outside of the namespace of
 // a generated client. The wait then ends when the cache has reached a later version, at the latest
 // with a bookmark, or with [WithReadYourWritesTimeout]. Use package scoped for such a namespace.
-// The wait also ends when the object is deleted. In a reconciler of several clusters, ExpectWrite assumes
-// that the write went to the key's cluster.
+// The wait also ends when the object is deleted. In a reconciler of several clusters, ExpectWrite
+// assumes that the write went to the key's cluster.
 //
-// The functions of package write and the methods of client.Resource call ExpectWrite by themselves, with
-// the context that they get. Call it after a write by another client.
+// The functions of package write and the methods of client.Resource call ExpectWrite by themselves,
+// with the context that they get. Call it after a write by another client.
 //
-// ExpectWrite does nothing outside of a reconcile function, or for a nil object. It may be called from
-// any goroutine until the function returns.
+// ExpectWrite does nothing outside of a reconcile function, or for a nil object. It may be called
+// from any goroutine until the function returns.
 func ExpectWrite[S metav1.Object](ctx context.Context, object S) {
 	ownwrites.Report(ctx, object, false)
 }
 
-// ExpectDelete is [ExpectWrite] for a deleted object. Pass its last known state. The reconciler waits until
-// the caches do not hold the object any more, or show its deletion timestamp: it may have
-// finalizers.
+// ExpectDelete is [ExpectWrite] for a deleted object. Pass its last known state. The reconciler
+// waits until the caches do not hold the object any more, or show its deletion timestamp: it may
+// have finalizers.
 func ExpectDelete[S metav1.Object](ctx context.Context, object S) {
 	ownwrites.Report(ctx, object, true)
 }

@@ -157,7 +157,8 @@ func (d *demo) run(ctx context.Context) error {
 	return err
 }
 
-// released returns a lease as an earlier leader leaves it. Without it, the operator waits 15 seconds.
+// released returns a lease as an earlier leader leaves it. Without it, the operator waits 15
+// seconds.
 func released() *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(string), new(int32)

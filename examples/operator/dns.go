@@ -16,8 +16,8 @@ import (
 //	DELETE /records/UID?generation=4
 //
 // The UID in the path makes a repeated request harmless. The API refuses a generation that is lower
-// than the last one of the record. So a PUT that arrives late, after its time-out or from an earlier
-// leader, cannot undo a later DELETE.
+// than the last one of the record. So a PUT that arrives late, after its time-out or from an
+// earlier leader, cannot undo a later DELETE.
 type dns struct {
 	url    string
 	client *http.Client // its Timeout limits each request

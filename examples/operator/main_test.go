@@ -64,8 +64,8 @@ Events:
 	})
 }
 
-// TestOperatorIsSmall bounds what a reader has to know: the lines of the two main functions, and the
-// names of this library outside of the demonstration.
+// TestOperatorIsSmall bounds what a reader has to know: the lines of the two main functions, and
+// the names of this library outside of the demonstration.
 func TestOperatorIsSmall(t *testing.T) {
 	const module = "github.com/kubereflector/kubereflector/"
 	lines, names, packages := map[string]int{}, map[string]bool{}, map[string]bool{}

@@ -36,8 +36,8 @@ type operator struct {
 	dns         *dns
 }
 
-// problem is an error with the reason that the condition shows. A final problem stays until the Site
-// or one of its objects changes, so a retry is useless.
+// problem is an error with the reason that the condition shows. A final problem stays until the
+// Site or one of its objects changes, so a retry is useless.
 type problem struct {
 	reason string
 	err    error

@@ -46,7 +46,8 @@
 //
 // # Errors
 //
-// [*NotFoundError] says that there is no such object, and apierrors.IsNotFound recognizes it. [ErrNotSynced] says that the cache of the
-// metadata is not filled yet. A [*FetchError] wraps the failure of a request, which may be
-// [ErrStale]. If a context ends, the error is the cause of the context.
+// [*NotFoundError] says that there is no such object, and apierrors.IsNotFound recognizes it.
+// [ErrNotSynced] says that the cache of the metadata is not filled yet. A [*FetchError] wraps the
+// failure of a request, which may be [ErrStale]. If a context ends, the error is the cause of the
+// context.
 package ondemand

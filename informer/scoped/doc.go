@@ -1,5 +1,5 @@
-// Package scoped makes an informer of several namespaces, clusters or shards in one cache. Each has a
-// reflector of its own.
+// Package scoped makes an informer of several namespaces, clusters or shards in one cache. Each has
+// a reflector of its own.
 //
 // # Usage
 //
@@ -21,7 +21,7 @@
 //
 // # Errors
 //
-// Add returns a [store.ErrOutOfScope] if the scope overlaps another one, and an error if the informer
-// has [informer.WithSelectors]. Drop returns an [ErrNoScope] if there is no such scope. If one
-// reflector fails for good, the Run of the informer ends, with an error that names the scope.
+// Add returns a [store.ErrOutOfScope] if the scope overlaps another one, and an error if the
+// informer has [informer.WithSelectors]. Drop returns an [ErrNoScope] if there is no such scope. If
+// one reflector fails for good, the Run of the informer ends, with an error that names the scope.
 package scoped

@@ -48,11 +48,11 @@ func newScopes[T any](backing informer.Backing[T], key store.KeyFunc[T], opts []
 // Informer returns the informer, to run it and to subscribe to it.
 func (s *Scopes[T]) Informer() *informer.Informer[T] { return s.informer }
 
-// Add adds the objects of a client: the objects of one namespace, of one cluster, or of one namespace
-// of one cluster. Their keys have the scope's cluster. If the scope has a namespace, the client must
-// be for that namespace. If the scope is a shard, its reflector asks for that shard: see
-// [reflector.WithShard]. Shards come and go one by one: the informer keeps the objects of the other
-// shards and does not list them again.
+// Add adds the objects of a client: the objects of one namespace, of one cluster, or of one
+// namespace of one cluster. Their keys have the scope's cluster. If the scope has a namespace, the
+// client must be for that namespace. If the scope is a shard, its reflector asks for that shard:
+// see [reflector.WithShard]. Shards come and go one by one: the informer keeps the objects of the
+// other shards and does not list them again.
 //
 // While the informer runs, the new reflector begins at once. Subscribers get the objects as initial
 // additions. opts apply to this reflector, after the options that [informer.WithReflector] gave for
@@ -70,10 +70,10 @@ func Add[T reflector.Object, L any](s *Scopes[T], scope store.Scope, client refl
 	}))
 }
 
-// Drop ends the watch of a scope and removes its objects: subscribers get a deletion for each object,
-// with [eventqueue.Event].OutOfScope set, since the object still exists. A reconciler is not called
-// for them. Drop returns when the reflector has ended and the objects are removed. The scope may then
-// be added again.
+// Drop ends the watch of a scope and removes its objects: subscribers get a deletion for each
+// object, with [eventqueue.Event].OutOfScope set, since the object still exists. A reconciler is
+// not called for them. Drop returns when the reflector has ended and the objects are removed. The
+// scope may then be added again.
 func (s *Scopes[T]) Drop(scope store.Scope) error {
 	return s.failed(scope, s.all.Drop(feed.Place{Scope: scope}))
 }

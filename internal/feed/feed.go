@@ -32,8 +32,8 @@ type Group interface {
 type Target[T any] struct {
 	Name  string
 	Cache *store.Cache[T]
-	// Into is the store to fill: the cache, or the store behind it. Only one goroutine at a time may
-	// write to it.
+	// Into is the store to fill: the cache, or the store behind it. Only one goroutine at a time
+	// may write to it.
 	Into store.BatchStore[T]
 	// Partition returns the part of Into for one scope.
 	Partition func(store.Scope) (store.Store[T], error)

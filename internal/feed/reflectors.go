@@ -14,8 +14,9 @@ import (
 // ErrNone means that there is no reflector to drop.
 var ErrNone = errors.New("no such scope")
 
-// Reflectors share a cache. Each fills a part of it: a partition, or the objects of a selector. It is
-// the [Group] of an informer whose parts come and go. Create it with [NewReflectors].
+// Reflectors is the [Group] of an informer whose parts come and go. The reflectors share a cache.
+// Each fills a part of it: a partition, or the objects of a selector. Create it with
+// [NewReflectors].
 type Reflectors[T any] struct {
 	name   string
 	part   func(Place) (store.Store[T], error) // adds a part
@@ -48,8 +49,8 @@ type running struct {
 	errs       []error // guarded by Reflectors.mu
 }
 
-// NewReflectors returns a group without reflectors. name is the name of the informer. part adds a part
-// of the cache, and remove removes one and its objects.
+// NewReflectors returns a group without reflectors. name is the name of the informer. part adds a
+// part of the cache, and remove removes one and its objects.
 func NewReflectors[T any](name string, part func(Place) (store.Store[T], error), remove func(Place) error) *Reflectors[T] {
 	return &Reflectors[T]{name: name, part: part, remove: remove, synced: make(chan struct{})}
 }
@@ -77,8 +78,8 @@ func (s *Reflectors[T]) Add(at Place, reflect func(store.Store[T]) Feed) error {
 	return nil
 }
 
-// Drop ends a reflector, waits for its end, and removes its part. It returns [ErrNone] if there is no
-// such part.
+// Drop ends a reflector, waits for its end, and removes its part. It returns [ErrNone] if there is
+// no such part.
 func (s *Reflectors[T]) Drop(at Place) error {
 	s.admin.Lock()
 	defer s.admin.Unlock()

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Selected fills a cache with the objects of several selectors. The reflector of each selector fills a
-// layer. After each commit of a layer, Selected derives from all layers what to show of the changed
-// objects, and writes that into the cache. Watches may be behind each other: see show.
+// Selected fills a cache with the objects of several selectors. The reflector of each selector
+// fills a layer. After each commit of a layer, Selected derives from all layers what to show of the
+// changed objects, and writes that into the cache. Watches may be behind each other: see show.
 //
 // Create it with [NewSelected].
 type Selected[T any] struct {
@@ -26,12 +26,14 @@ type Selected[T any] struct {
 	shown          *store.View[T] // reads into
 	report         func(context.Context, error)
 
-	// mu is held while the cache is written. Lock order: writer of a layer, mu, writer of the cache.
+	// mu is held while the cache is written. Lock order: writer of a layer, mu, writer of the
+	// cache.
 	mu     sync.Mutex
 	layers []*layer[T] // in the order in which the selectors were added
 	// floors has the version at which an object left a layer, while another layer is behind that
-	// version. The cache must not show an earlier state of the object again. The number is bounded by
-	// the objects that left since the layer that is furthest behind had its last event or bookmark.
+	// version. The cache must not show an earlier state of the object again. The number is bounded
+	// by the objects that left since the layer that is furthest behind had its last event or
+	// bookmark.
 	floors map[store.Key]string
 	late   map[store.Key]bool // keys whose newest state in the layers is too old to show
 	failed map[store.Key]bool // keys of objects that the cache rejected
@@ -56,8 +58,9 @@ type Changeable interface {
 	DropSelector(text string)
 }
 
-// NewSelected returns a group without selectors. Run calls join with the texts of the selectors that
-// the group has from its last Run. join adds and drops selectors, also later, until Run calls leave.
+// NewSelected returns a group without selectors. Run calls join with the texts of the selectors
+// that the group has from its last Run. join adds and drops selectors, also later, until Run calls
+// leave.
 func NewSelected[T any](target Target[T], reflect func(store.Store[T], ...reflector.Option) Feed, join func(selectors Changeable, had []string) (leave func())) *Selected[T] {
 	m := &Selected[T]{
 		join:   join,
@@ -204,8 +207,8 @@ func (m *Selected[T]) anyBehind(version string) bool {
 	return slices.ContainsFunc(m.layers, func(l *layer[T]) bool { return !l.synced || newer(version, l.received) })
 }
 
-// lacks reports whether the layer may lack the state of an object at a version, because the layer is
-// behind or because it rejected a state.
+// lacks reports whether the layer may lack the state of an object at a version, because the layer
+// is behind or because it rejected a state.
 func (l *layer[T]) lacks(key store.Key, version string) bool {
 	if newer(version, l.received) {
 		return true
@@ -226,10 +229,10 @@ func (m *Selected[T]) newest(key store.Key) (best T, from *layer[T]) {
 	return best, from
 }
 
-// show adds a write to a batch, if the cache does not show the newest state of an object. It adds none
-// while that state is older than the shown one, or than the floor, and its layer is behind: then the
-// layer will report a newer state or a deletion, and show is called again. After a restore of the
-// server, an older state is right. change is the last change of the object.
+// show adds a write to a batch, if the cache does not show the newest state of an object. It adds
+// none while that state is older than the shown one, or than the floor, and its layer is behind:
+// then the layer will report a newer state or a deletion, and show is called again. After a restore
+// of the server, an older state is right. change is the last change of the object.
 func (m *Selected[T]) show(b store.Batch[T], key store.Key, change store.Change[T], restored bool) {
 	best, from := m.newest(key)
 	shown, is := m.shown.Get(key)
@@ -297,8 +300,8 @@ func (m *Selected[T]) rejected(err error) {
 	m.report(context.Background(), err)
 }
 
-// version returns the version up to which the cache has the changes of all layers, or its version if
-// that is not known.
+// version returns the version up to which the cache has the changes of all layers, or its version
+// if that is not known.
 func (m *Selected[T]) version() string {
 	lowest := ""
 	for _, l := range m.layers {

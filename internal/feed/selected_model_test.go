@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// selection is a server whose watches, one for each selector, deliver its changes at their own pace.
-// The selectors are the names of labels.
+// selection is a server whose watches, one for each selector, deliver its changes at their own
+// pace. The selectors are the names of labels.
 type selection struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -267,9 +267,10 @@ func (s *selection) settle() {
 	}
 }
 
-// However the watches interleave, and whenever selectors are added and removed, the merged cache ends
-// with the objects that at least one selector selects. The events of an object are well-formed, its
-// states never go back, and an object that left does not come back in a state of before.
+// However the watches interleave, and whenever selectors are added and removed, the merged cache
+// ends with the objects that at least one selector selects. The events of an object are
+// well-formed, its states never go back, and an object that left does not come back in a state of
+// before.
 func TestSelectorsAgainstAModel(t *testing.T) {
 	for seed := range uint64(600) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
