@@ -34,7 +34,8 @@
 //     order.
 //   - controller-C5: When ctx ends, the feed stops first. The handler then processes the queue
 //     until only events in back-off are left, or the drain timeout ends. Run returns after the last
-//     call has returned, and its error names the remaining events.
+//     call has returned, and its error names the remaining events. After [ErrStopNow], Run skips
+//     this drain.
 //   - controller-C6: Run may be called again: no unhandled event is lost in between.
 //
 // # Concurrency
