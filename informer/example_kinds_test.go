@@ -120,9 +120,9 @@ func ExampleInformer_WaitForSync() {
 	}
 	waiting, giveUp := context.WithCancel(ctx)
 	giveUp()
-	var lacking *informer.SyncError
-	if errors.As(pods.WaitForSync(waiting), &lacking) {
-		fmt.Println(lacking.Informer, "lacks", len(lacking.Unsynced), "reflector, which is", lacking.Unsynced[0].State.Phase)
+	var unsynced *informer.SyncError
+	if errors.As(pods.WaitForSync(waiting), &unsynced) {
+		fmt.Println(unsynced.Informer, "lacks", len(unsynced.Unsynced), "reflector, which is", unsynced.Unsynced[0].State.Phase)
 	}
 	stop()
 	fmt.Println(<-result)

@@ -39,7 +39,7 @@ func newOurOperator(config *rest.Config, done func(string)) (operator, error) {
 			done(key.Name)
 		}
 		return reconcile.Result{}, err
-	}, reconcile.Watch(deployments.Informer, reconcile.OwnerKeys[*appsv1.Deployment](kind.GroupKind())))
+	}, reconcile.Owns(deployments.Informer, kind.GroupKind()))
 	return ourOperator{m}, nil
 }
 

@@ -84,7 +84,7 @@ func run(ctx context.Context, config *rest.Config, gone func(context.Context, st
 		return err
 	}
 	manager.Reconcile(m, "sites", s.sites, s.reconcile,
-		reconcile.Watch(s.deployments, reconcile.OwnerKeys[*appsv1.Deployment](siteKind.GroupKind())),
+		reconcile.Owns(s.deployments, siteKind.GroupKind()),
 		reconcile.Watch(secrets, reconcile.ByLabel[*corev1.Secret]("for-site")),
 		reconcile.Where(func(event eventqueue.Event[*corev1.ConfigMap]) bool {
 			return event.Object.Labels["site"] == "yes"
