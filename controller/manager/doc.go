@@ -33,9 +33,9 @@
 //     informers still run. Then the informers end, also those of a manager that is a member, and
 //     then the server. The order is the same when a member fails.
 //   - manager-N4: Run returns after all members have ended. Its error holds the error of each
-//     member, with the member's name. If the manager stopped a member, its remaining keys are
-//     logged at Warn and are not an error, so a program that got a signal ends with nil. Run may be
-//     called again if the members may run again.
+//     member, with the member's name. If the manager stopped a member, its remaining keys and
+//     Events are logged at Warn and are not an error, so a program that got a signal ends with nil.
+//     Run may be called again if the members may run again.
 //   - manager-N5: /healthz fails if a member has ended by itself, does not answer, or says that it
 //     is dead. It also fails if a call of a function given to [Reconcile] has taken longer than
 //     [WithStuckAfter] allows. It does not fail because another system is down, such as the API

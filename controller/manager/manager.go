@@ -171,7 +171,8 @@ func (m *Manager) Leading() bool {
 // the outer manager, unless one of its members fails.
 //
 // Run returns the error of each member as a [*MemberError], and the errors of the election and the
-// server. If the manager stopped a member, Run logs its [*eventqueue.DrainError] instead.
+// server. If the manager stopped a member, Run logs its [*eventqueue.DrainError], or the
+// recorder.ErrUnwritten of a recorder, instead.
 // [Membership.Err] returns the error of a member that was stopped; Run does not. Run returns
 // [ErrRunning] if it is already running.
 //

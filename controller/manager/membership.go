@@ -195,23 +195,27 @@ func lastOf(last context.Context, stopping <-chan struct{}) <-chan struct{} {
 }
 
 // failure returns the failure of a member whose Run returned err, if any. told is true if the
-// member was told to end. Keys that are left then are no failure.
+// member was told to end. Work that is left then is no failure.
 func (p *Membership) failure(told bool, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case told && onlyLeft(err):
-		p.of.logger.Warn("member ended with keys left", zap.String("member", p.name), zap.Error(err))
+		p.of.logger.Warn("member ended with work left", zap.String("member", p.name), zap.Error(err))
 		return nil
 	}
 	return &MemberError{Member: p.name, Err: err}
 }
 
-// onlyLeft reports whether an error only names the keys that were left when a member was told to
+// undone is the error of a member that ended before its work was done, such as
+// recorder.ErrUnwritten. Package recorder is not imported: it links the whole clientset.
+type undone interface{ Undone() }
+
+// onlyLeft reports whether an error only names the work that was left when a member was told to
 // end.
 func onlyLeft(err error) bool {
 	switch e := err.(type) {
-	case *eventqueue.DrainError:
+	case *eventqueue.DrainError, undone:
 		return true
 	case interface{ Unwrap() error }:
 		return onlyLeft(e.Unwrap())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/controller/recorder"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -18,6 +19,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 func TestStopWithAKeyInBackOffIsNoFailure(t *testing.T) {
@@ -34,10 +36,31 @@ func TestStopWithAKeyInBackOffIsNoFailure(t *testing.T) {
 		stop := start(t, m)
 		synctest.Wait()
 		require.NoError(t, stop())
-		left := lines.FilterMessage("member ended with keys left").All()
+		left := lines.FilterMessage("member ended with work left").All()
 		require.Len(t, left, 1)
 		assert.Equal(t, "painter", left[0].ContextMap()["member"])
 		assert.Contains(t, left[0].ContextMap()["error"], "ns/a")
+	})
+}
+
+func TestStopWithAnUnwrittenEventIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		clientset, err := kubernetes.NewForConfig(server.Config())
+		require.NoError(t, err)
+		core, lines := observer.New(zap.WarnLevel)
+		m := New(nil, WithLogger(zap.New(core)))
+		events := recorder.New(clientset.EventsV1(), "painter")
+		m.Add(events)
+		stop := start(t, m)
+		synctest.Wait()
+		server.Inject(reflectortest.Stall(nil))
+		events.Eventf(&corev1.ObjectReference{Kind: "ConfigMap", Namespace: "ns", Name: "a"}, nil, corev1.EventTypeNormal, "Painted", "Paint", "done")
+		require.NoError(t, stop())
+		left := lines.FilterMessage("member ended with work left").All()
+		require.Len(t, left, 1)
+		assert.Equal(t, events.Name(), left[0].ContextMap()["member"])
+		assert.Equal(t, recorder.ErrUnwritten.Error(), left[0].ContextMap()["error"])
 	})
 }
 
@@ -45,6 +68,7 @@ func TestOtherFailuresAtTheEndAreReturned(t *testing.T) {
 	left := &eventqueue.DrainError{Pending: []eventqueue.Pending{{Key: store.Key{Name: "a"}}}}
 	assert.True(t, onlyLeft(errors.Join(fmt.Errorf("subscriber s: %w", left), left)))
 	assert.False(t, onlyLeft(errors.Join(left, errors.New("ouch"))))
+	assert.True(t, onlyLeft(fmt.Errorf("events: %w", recorder.ErrUnwritten)))
 	assert.False(t, onlyLeft(nil))
 }
 

@@ -85,7 +85,7 @@ func TestSignalledProgramExitsWithZeroAndNamesTheKeysThatAreLeft(t *testing.T) {
 	require.NoError(t, process.Wait(), "the program prints: %s", &logged)
 	// Without WithLogger, warnings and errors go to standard error.
 	assert.Regexp(t, `ERROR\treconcile failed\t.*"reconciler": "painter".*"key": "ns/a".*"attempt": 1.*"error": "ouch".*"nextTry"`, logged.String())
-	assert.Regexp(t, `WARN\tmember ended with keys left\t.*"member": "painter".*ns/a`, logged.String())
+	assert.Regexp(t, `WARN\tmember ended with work left\t.*"member": "painter".*ns/a`, logged.String())
 	assert.NotContains(t, logged.String(), "INFO")
 }
 

@@ -32,5 +32,5 @@
 // If an Event exists already, because an earlier attempt created it and its answer was lost, it
 // counts as written. An Event that cannot be written goes to the logger: no Event is worth a
 // failure of the program. Run returns [ErrUnwritten] if the drain timeout ended before all Events
-// were written.
+// were written. A manager logs that error at Warn.
 package recorder

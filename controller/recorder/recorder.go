@@ -41,8 +41,15 @@ var (
 	ErrRunning = errors.New("recorder is running already")
 
 	// ErrUnwritten means that the drain timeout ended before all Events were written.
-	ErrUnwritten = errors.New("not all Events were written in the time that there was")
+	ErrUnwritten error = unwritten{}
 )
+
+type unwritten struct{}
+
+func (unwritten) Error() string { return "not all Events were written before the drain timeout" }
+
+// Undone tells package manager that the end of a program with this error is no failure.
+func (unwritten) Undone() {}
 
 // Recorder writes Events. Create one with [New], and start it with [Recorder.Run].
 type Recorder struct {
