@@ -58,7 +58,7 @@ func (d *dns) send(ctx context.Context, method string, site *Site, content any) 
 	switch code := response.StatusCode; {
 	case code < 300, code == http.StatusNotFound && method == http.MethodDelete:
 		return nil
-	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
+	case method == http.MethodPut && (code == http.StatusBadRequest || code == http.StatusUnprocessableEntity):
 		return &problem{reason: "HostRefused", err: err, final: true}
 	default:
 		return &problem{reason: "DNSFailed", err: err}

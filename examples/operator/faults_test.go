@@ -322,3 +322,75 @@ func TestSecondOperatorTakesOver(t *testing.T) {
 		w.must(second())
 	})
 }
+
+// The DNS API may have got a host that the status does not show, because its answer or the write of
+// the status was lost.
+func TestHostIsRegisteredAgainAfterALostAnswer(t *testing.T) {
+	for _, lost := range []string{"answer", "status"} {
+		t.Run(lost, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := start(t)
+				w.must(w.create("shop", "shop.example.com"))
+				settle()
+				if lost == "status" {
+					w.server.Inject(reflectortest.Answer(500).On("patch", "sites"))
+				} else {
+					w.breakDNS(func(answer http.ResponseWriter, r *http.Request) bool {
+						w.zone.ServeHTTP(answer, r)
+						<-r.Context().Done()
+						return true
+					})
+				}
+				w.must(w.edit("shop", func(s *Site) { s.Spec.Host = "store.example.com" }))
+				<-time.After(time.Minute)
+				assert.Equal(t, []string{"store.example.com"}, w.zone.all())
+				w.must(w.edit("shop", func(s *Site) { s.Spec.Host = "shop.example.com" }))
+				<-time.After(time.Minute)
+				w.server.ClearFaults()
+				w.breakDNS(nil)
+				settle()
+				assert.Equal(t, "Progressing", w.reason("shop"))
+				assert.Equal(t, []string{"shop.example.com"}, w.zone.all())
+				w.must(w.stop())
+			})
+		})
+	}
+}
+
+func TestRefusedDeletionIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.must(w.create("shop", "shop.example.com"))
+		settle()
+		w.breakDNS(func(answer http.ResponseWriter, _ *http.Request) bool {
+			answer.WriteHeader(http.StatusBadRequest)
+			return true
+		})
+		w.must(w.server.Delete(newSite("shop", "")))
+		settle()
+		w.breakDNS(nil)
+		settle()
+		assert.Error(t, w.server.Get(newSite("shop", "")))
+		assert.Empty(t, w.zone.all())
+		w.must(w.stop())
+	})
+}
+
+func TestOperatorEndsWithoutErrorDuringAnOutage(t *testing.T) {
+	for name, fault := range map[string]reflectortest.Fault{"gone": reflectortest.Refuse(), "hangs": reflectortest.Stall(nil)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := start(t)
+				w.must(w.create("shop", "shop.example.com"))
+				settle()
+				w.must(w.edit("shop", func(s *Site) { s.Spec.Host = "store.example.com" }))
+				w.must(w.create("blog", "blog.example.com"))
+				w.server.Inject(fault)
+				synctest.Wait()
+				before := time.Now()
+				w.must(w.stop())
+				assert.Less(t, time.Since(before), 30*time.Second, "the grace period of manifests/deployment.yaml")
+			})
+		})
+	}
+}

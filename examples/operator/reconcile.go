@@ -118,13 +118,15 @@ func (o *operator) ensure(ctx context.Context, site *Site, status *SiteStatus) e
 		return err
 	}
 	status.ReadyReplicas = deployment.Status.ReadyReplicas
-	if status.Host == site.Spec.Host {
+	// The host alone does not prove the registration: an earlier PUT of another host may have
+	// succeeded, and its answer or the write of the status failed.
+	if status.HostGeneration == site.Generation {
 		return nil
 	}
 	if err := o.dns.register(ctx, site); err != nil {
 		return err
 	}
-	status.Host = site.Spec.Host
+	status.Host, status.HostGeneration = site.Spec.Host, site.Generation
 	return nil
 }
 

@@ -32,9 +32,10 @@ type SiteSpec struct {
 
 // SiteStatus is the observed state.
 type SiteStatus struct {
-	Host          string             `json:"host,omitempty"` // the name that the DNS API has registered
-	ReadyReplicas int32              `json:"readyReplicas"`
-	Conditions    []metav1.Condition `json:"conditions,omitempty"`
+	Host           string             `json:"host,omitempty"`           // the name that the DNS API has registered
+	HostGeneration int64              `json:"hostGeneration,omitempty"` // the generation of the Site with that name
+	ReadyReplicas  int32              `json:"readyReplicas"`
+	Conditions     []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // DeepCopy returns a copy that shares nothing with the Site.
