@@ -10,10 +10,16 @@
 // [AddReconciler]. Register [NewLeader] for a leader election and [NewShards] for a member of a
 // shard group.
 //
-// One line measures all informers and reconcilers that a manager makes:
+// A manager passes the options to all informers and reconcilers that it makes. Also call [Add] for
+// each informer and [AddReconciler] for each reconciler: without these calls, the series of their
+// state and their queues are missing, and the alerts on these series never fire.
 //
 //	m := manager.New(config, manager.WithInformerOptions(metrics.Options),
 //		manager.WithReconcilerOptions(metrics.ReconcilerOptions()...))
+//	pods, err := manager.Informer[*corev1.Pod](m, manager.Source{})
+//	prometheus.Add(metrics, pods)
+//	prometheus.AddReconciler(metrics, manager.Reconcile(m, "pods", pods, reconcile))
+//	registry.MustRegister(prometheus.NewLeader("pods", m))
 //
 // # Metrics
 //

@@ -83,19 +83,28 @@ func TestManagerMeasuresItsMembers(t *testing.T) {
 		m := manager.New(server.Config(), manager.WithInformerOptions(metrics.Options), manager.WithReconcilerOptions(metrics.ReconcilerOptions()...))
 		maps, err := manager.Informer[*corev1.ConfigMap](m, manager.Source{})
 		require.NoError(t, err)
-		manager.Reconcile(m, "painter", maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
+		prometheus.Add(metrics, maps)
+		reconciler := manager.Reconcile(m, "painter", maps, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			return reconcile.Result{}, nil
 		})
+		prometheus.AddReconciler(metrics, reconciler)
+		registry.MustRegister(prometheus.NewLeader("painter", m))
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { assert.NoError(t, m.Run(ctx)) })
 		synctest.Wait()
 		assert.Equal(t, strings.Join([]string{
 			"list_objects informer=*v1.ConfigMap ConfigMap/v1 1",
+			"cache_objects informer=*v1.ConfigMap ConfigMap/v1 1",
+			"reconcile_queue_keys reconciler=painter 0",
+			"leading lease=painter 1",
 			"handler_duration_seconds informer=*v1.ConfigMap ConfigMap/v1 result=ok subscriber=painter 1",
 			"reconcile_duration_seconds reconciler=painter result=ok 1",
 		}, "\n"), strings.Join([]string{
 			values(t, registry, "kubereflector_list_objects"),
+			values(t, registry, "kubereflector_cache_objects"),
+			values(t, registry, "kubereflector_reconcile_queue_keys"),
+			values(t, registry, "kubereflector_leading"),
 			values(t, registry, "kubereflector_handler_duration_seconds"),
 			strings.Split(values(t, registry, "kubereflector_reconcile_duration_seconds"), "\n")[1],
 		}, "\n"))
