@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/kubereflector/kubereflector/internal/ownwrites"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -34,7 +35,8 @@ func Patch[T metav1.Object](ctx context.Context, client Patcher[T], held, want T
 }
 
 // Status is [Patch] for the status subresource. It writes only the status, and returns
-// [ErrNotStatus] if another field differs.
+// [ErrNotStatus] if another field differs. The CustomResourceDefinition of a custom resource has to
+// name the subresource.
 func Status[T metav1.Object](ctx context.Context, client Patcher[T], held, want T) (T, error) {
 	patch, err := difference(held, want)
 	if err != nil {
@@ -71,6 +73,9 @@ func send[T metav1.Object](ctx context.Context, client Patcher[T], held T, patch
 		return held, failed("patch", held, err)
 	}
 	written, err := client.Patch(ctx, held.GetName(), types.MergePatchType, data, metav1.PatchOptions{}, subresources...)
+	if len(subresources) > 0 && apierrors.IsNotFound(err) {
+		err = fmt.Errorf("the object is gone, or its resource has no subresource %s: %w", subresources[0], err)
+	}
 	if err != nil {
 		return held, failed("patch", held, err)
 	}

@@ -123,6 +123,12 @@ func TestStatusIsWrittenAlone(t *testing.T) {
 		_, err = Status(t.Context(), w.buckets, got, &want)
 		assert.ErrorIs(t, err, ErrNotStatus)
 		assert.Zero(t, w.writes())
+
+		require.NoError(t, w.server.Delete(held))
+		want.Spec.Size = got.Spec.Size
+		_, err = Status(t.Context(), w.buckets, got, &want)
+		assert.True(t, apierrors.IsNotFound(err), "%v", err)
+		assert.ErrorContains(t, err, "the object is gone, or its resource has no subresource status: ")
 	})
 }
 
