@@ -151,7 +151,8 @@ func WithAnswerLimit(d time.Duration) Option {
 }
 
 // WithServer makes Run serve /healthz and /readyz at a TCP address, such as ":8081". With port 0
-// the system chooses a port: see [Manager.Address].
+// the system chooses a port: see [Manager.Address]. With an empty address, as without this option,
+// Run serves nothing.
 func WithServer(address string) Option {
 	return optionFunc(func(o *options) { o.address = address })
 }

@@ -94,6 +94,7 @@ func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T
 		from.Kind = kindOf[T](m.scheme)
 	}
 	key := shared{of: reflect.TypeFor[T](), from: from}
+	name := strings.TrimSpace(key.of.String() + " " + from.String())
 	s := &m.informers
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,13 +103,12 @@ func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T
 	}
 	resource, err := clientLocked[T](m, from)
 	if err != nil {
-		return nil, fmt.Errorf("informer of %s %s: %w", key.of, from, err)
+		return nil, fmt.Errorf("informer of %s: %w", name, err)
 	}
 	selecting, err := from.selectors()
 	if err != nil {
-		return nil, fmt.Errorf("informer of %s %s: %w", key.of, from, err)
+		return nil, fmt.Errorf("informer of %s: %w", name, err)
 	}
-	name := strings.TrimSpace(key.of.String() + " " + from.String())
 	opts := []informer.Option{informer.WithName(name), informer.WithLogger(m.logger)}
 	for _, more := range m.informing {
 		opts = append(opts, more(name)...)
@@ -141,6 +141,9 @@ func clientLocked[T reflector.Object](m *Manager, from Source) (*client.Resource
 		asked = m.informers.asked
 	}
 	all, err := client.For[T](m.config, client.WithScheme(m.scheme), client.WithKind(from.Kind), client.WithRESTMapper(asked))
+	if errors.Is(err, client.ErrNoKind) {
+		err = fmt.Errorf("set Source.Kind with its version, or pass the scheme of the type to manager.WithScheme: %w", err)
+	}
 	return all.In(from.Namespace), err
 }
 

@@ -86,6 +86,7 @@ func TestInformersThatCannotBe(t *testing.T) {
 	m := New(&rest.Config{Host: "http://localhost"})
 	_, err = Informer[*Paint](m, Source{})
 	assert.ErrorIs(t, err, client.ErrNoKind)
+	assert.ErrorContains(t, err, "informer of *manager.Paint: set Source.Kind")
 	_, err = Informer[*corev1.ConfigMap](m, Source{LabelSelector: "!!"})
 	assert.ErrorContains(t, err, "ConfigMap")
 	_, err = Informer[*corev1.ConfigMap](m, Source{FieldSelector: "!!"})
