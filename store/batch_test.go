@@ -228,3 +228,19 @@ func TestMemoryOfLargeCommitsIsNotKept(t *testing.T) {
 	assert.LessOrEqual(t, cap(c.scratch.mutations), maxScratch)
 	assert.LessOrEqual(t, cap(c.scratch.commit.Changes), maxScratch)
 }
+
+// The merged cache of several selectors commits writes of several watches at once.
+func TestVersionStaysBeforeARejectedObjectOfABatchWithoutOrder(t *testing.T) {
+	for _, version := range []string{"6", "9"} {
+		c := newPods()
+		require.NoError(t, c.Replace(nil, "1"))
+		b := c.BeginBatch(c, false)
+		require.NoError(t, b.Write(Write[*corev1.Pod]{Type: Addition, Object: pod("", "a", "u1", version)}))
+		require.NoError(t, b.Write(Write[*corev1.Pod]{Key: Key{Name: "b"}, Version: Version{ResourceVersion: "5"}, Err: errUndecodable}))
+		require.ErrorIs(t, b.Commit("7"), errUndecodable)
+		assert.Equal(t, "1", c.ResourceVersion())
+		require.NoError(t, c.DeleteKey(Key{Name: "b"}))
+		require.NoError(t, c.Bookmark("10"))
+		assert.Equal(t, "10", c.ResourceVersion())
+	}
+}

@@ -16,6 +16,7 @@ type txn[T any] struct {
 	// the partition has received every change, rejected objects included.
 	resourceVersion string
 	seen            string
+	last            string       // of the batch; no write moves the version beyond it. Empty if unknown
 	replaced        bool         // by a list
 	rejected        rejectedKeys // of a list; the commit gives them to the partition
 	// lowered is true if the list has a lower version than the partition, as after a restore of the
@@ -140,7 +141,7 @@ func (p *Partition[T]) apply(writes []Write[T], resourceVersion string) error {
 	if p.dropped {
 		return p.scopeError(errDropped)
 	}
-	s := txn[T]{origin: Watch, resourceVersion: p.resourceVersion, mutations: c.scratch.mutations[:0]}
+	s := txn[T]{origin: Watch, resourceVersion: p.resourceVersion, last: resourceVersion, mutations: c.scratch.mutations[:0]}
 	c.budget.begin()
 	for i := range writes {
 		w := p.identify(&writes[i])
@@ -198,6 +199,9 @@ func (p *Partition[T]) stage(s *txn[T], w *write[T]) {
 		c.mu.Lock()
 		p.rejected.add(w.key)
 		c.mu.Unlock()
+		if lower(w.version.ResourceVersion, s.resourceVersion) { // a batch of several watches has no order
+			s.resourceVersion = p.resourceVersion
+		}
 	}
 	s.rejections = append(s.rejections, Rejection{Key: w.key, Version: w.version, Err: w.err})
 }
@@ -314,7 +318,7 @@ func (p *Partition[T]) advance(s *txn[T], key Key, resourceVersion string) {
 		delete(p.rejected, key)
 		p.of.mu.Unlock()
 	}
-	if !p.complete || resourceVersion == "" {
+	if !p.complete || resourceVersion == "" || lower(s.last, resourceVersion) {
 		return
 	}
 	s.seen = resourceVersion
