@@ -30,6 +30,8 @@ type Selectors struct {
 //     when no selector selects it any more. A change of labels from one selector to another is a
 //     modification if the other watch is as fast; otherwise it is a deletion and an addition.
 //   - A slower watch never brings back an older state, or an object that another watch saw leave.
+//     After more than 10,000 such objects, or if the first list of an added selector is older than
+//     a deletion, an object may come back until that watch has received the deletion.
 //   - An added selector sends additions that are not Initial. The objects of a removed selector are
 //     deletions with [eventqueue.Event].OutOfScope set.
 //   - The resource version of the cache is the lowest of the selectors. It goes back when an added

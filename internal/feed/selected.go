@@ -31,9 +31,8 @@ type Selected[T any] struct {
 	mu     sync.Mutex
 	layers []*layer[T] // in the order in which the selectors were added
 	// floors has the version at which an object left a layer, while another layer is behind that
-	// version. The cache must not show an earlier state of the object again. The number is bounded
-	// by the objects that left since the layer that is furthest behind had its last event or
-	// bookmark.
+	// version. The cache must not show an earlier state of the object again. There are at most
+	// maxFloors: a layer may be behind for days, if the server refuses its selector.
 	floors map[store.Key]string
 	late   map[store.Key]bool // keys whose newest state in the layers is too old to show
 	failed map[store.Key]bool // keys of objects that the cache rejected
@@ -45,9 +44,13 @@ type layer[T any] struct {
 	*store.Cache[T]
 	of       *Selected[T]
 	selector string
-	// received is the version up to which the layer has every change; guarded by Selected.mu.
-	received string
-	synced   bool // guarded by Selected.mu
+
+	// The fields below are those of the last commit that the layer followed; guarded by Selected.mu.
+	// The cache of the layer may have made the next commit, which is not shown yet.
+	version  string      // of the cache
+	received string      // the version up to which the layer has every change
+	rejected []store.Key // by the cache
+	synced   bool
 }
 
 // Changeable is a group whose selectors change.
@@ -57,6 +60,10 @@ type Changeable interface {
 	// DropSelector drops the selector whose String is text.
 	DropSelector(text string)
 }
+
+// maxFloors bounds the memory of floors to about 2 MB. If it drops a floor, a layer that is behind
+// may show an object again until the layer receives that the object left.
+const maxFloors = 10_000
 
 // NewSelected returns a group without selectors. Run calls join with the texts of the selectors
 // that the group has from its last Run. join adds and drops selectors, also later, until Run calls
@@ -131,8 +138,10 @@ func (m *Selected[T]) remove(at Place) error {
 		return nil
 	}
 	b := m.into.BeginBatch(m.into, false)
-	for key := range gone.All() {
-		m.show(b, key, store.Change[T]{Type: store.Deletion, OutOfScope: true}, false)
+	for key, object := range gone.All() {
+		// A later floor means that the object left another layer, and this layer had not received that.
+		outOfScope := !newer(m.floors[key], versionOf(object))
+		m.show(b, key, store.Change[T]{Type: store.Deletion, OutOfScope: outOfScope}, false)
 	}
 	m.finish(b)
 	return nil
@@ -151,7 +160,7 @@ func (l *layer[T]) Commit(commit *store.Commit[T]) {
 	if list || commit.ObservedVersion != "" {
 		l.received = commit.ObservedVersion
 	}
-	l.synced = commit.Synced
+	l.version, l.rejected, l.synced = commit.ResourceVersion, l.Rejected(), commit.Synced
 	if !isClosed(m.filled) {
 		m.fill()
 		return
@@ -198,9 +207,16 @@ func leftAt[T any](c *store.Change[T], observed string) string {
 // raise sets the floor of an object that left a layer, if another layer may still bring an earlier
 // state.
 func (m *Selected[T]) raise(key store.Key, version string) {
-	if m.anyBehind(version) && !newer(m.floors[key], version) {
-		m.floors[key] = version
+	if !m.anyBehind(version) || newer(m.floors[key], version) {
+		return
 	}
+	if _, ok := m.floors[key]; !ok && len(m.floors) == maxFloors {
+		for other := range m.floors {
+			delete(m.floors, other)
+			break
+		}
+	}
+	m.floors[key] = version
 }
 
 func (m *Selected[T]) anyBehind(version string) bool {
@@ -210,19 +226,19 @@ func (m *Selected[T]) anyBehind(version string) bool {
 // lacks reports whether the layer may lack the state of an object at a version, because the layer
 // is behind or because it rejected a state.
 func (l *layer[T]) lacks(key store.Key, version string) bool {
-	if newer(version, l.received) {
-		return true
-	}
-	rejected := l.Rejected()
-	return slices.Contains(rejected, key) || slices.Contains(rejected, store.Key{})
+	return newer(version, l.received) || slices.Contains(l.rejected, key) || slices.Contains(l.rejected, store.Key{})
 }
 
 // newest returns the newest state of an object, and its layer. The layer is nil if no layer has the
-// object.
+// object. Of several layers with that state, it returns the one that has received most.
 func (m *Selected[T]) newest(key store.Key) (best T, from *layer[T]) {
 	for _, l := range m.layers {
 		object, ok := l.Get(key)
-		if ok && (from == nil || newer(versionOf(object), versionOf(best))) {
+		if !ok {
+			continue
+		}
+		version := versionOf(object)
+		if from == nil || newer(version, versionOf(best)) || version != "" && version == versionOf(best) && newer(l.received, from.received) {
 			best, from = object, l
 		}
 	}
@@ -284,8 +300,9 @@ func (m *Selected[T]) fill() {
 	close(m.filled)
 }
 
-// finish makes the writes of a batch.
-func (m *Selected[T]) finish(b store.Batch[T]) { m.rejected(b.Commit(m.version())) }
+// finish makes the writes of a batch. If no version is known, it commits the lowest one: without a
+// version, the cache would take the version of the last write.
+func (m *Selected[T]) finish(b store.Batch[T]) { m.rejected(b.Commit(cmp.Or(m.version(), "1"))) }
 
 // rejected reports an error of the cache, and remembers the objects that it rejected.
 func (m *Selected[T]) rejected(err error) {
@@ -305,12 +322,11 @@ func (m *Selected[T]) rejected(err error) {
 func (m *Selected[T]) version() string {
 	lowest := ""
 	for _, l := range m.layers {
-		version := l.ResourceVersion()
-		if l.synced && version == "" {
+		if l.synced && l.version == "" {
 			return m.shown.ResourceVersion()
 		}
-		if l.synced && (lowest == "" || newer(lowest, version)) {
-			lowest = version
+		if l.synced && (lowest == "" || newer(lowest, l.version)) {
+			lowest = l.version
 		}
 	}
 	return cmp.Or(lowest, m.shown.ResourceVersion())
