@@ -40,6 +40,9 @@ type Selectors struct {
 //   - If an index function fails, or the budget is exceeded, the informer reports it. It tries
 //     again when the object changes, and with the next bookmark.
 //
+// A reconciler is not called for an object of a removed selector, or of a selector that has no list
+// yet: see [Informer.Covers].
+//
 // The objects need resource versions. Of an object without one, the cache shows the state from the
 // selector that was added first. Each selector that selects an object takes about 130 bytes for it.
 // An informer of package scoped cannot have selectors: its Add returns an error. The default, for

@@ -69,6 +69,7 @@ func TestSelectorsComeAndGoWhileTheInformerRuns(t *testing.T) {
 		selectors.Remove(with("b"))
 		selectors.Remove(with("b"))
 		assert.Equal(t, 1, i.Cache().Len())
+		assert.False(t, i.Covers(store.Key{Namespace: "default", Name: "ab"}), "it exists")
 		require.NoError(t, server.Create(podWith("late", "b")))
 		require.NoError(t, server.Update(podWith("a")))
 		synctest.Wait()

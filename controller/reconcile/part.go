@@ -2,7 +2,7 @@ package reconcile
 
 import "github.com/kubereflector/kubereflector/store"
 
-// If the primary informer has scopes or shards, they come and go. A key whose object was deleted is
+// If the primary informer has scopes, selectors or shards, they come and go. A key whose object was deleted is
 // then reconciled. A key whose object belongs, or now belongs, to another process is not.
 
 // noteEnd records whether the object of a key was deleted.

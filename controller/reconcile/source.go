@@ -96,10 +96,10 @@ type watching[S any] struct {
 // Keys without a cluster get the cluster of the object. A key without a name is reported as
 // [store.ErrBadKey] and not reconciled. The other keys of the event are.
 //
-// An object that leaves the informer triggers no reconcile: its scope was dropped, or it belongs to
-// another shard now. If the primary informer has scopes or shards, a key without an object in its
-// cache is reconciled only if an object was deleted: another process may be responsible for the
-// key.
+// An object that leaves the informer triggers no reconcile: its scope or selector was removed, or it
+// belongs to another shard now. If the primary informer has scopes, selectors or shards, a key without
+// an object in its cache is reconciled only if an object was deleted: another process may be
+// responsible for the key. See [informer.Informer.Covers].
 //
 // Events for which one of the predicates returns false are ignored. A nil predicate accepts all
 // events. See [GenerationChanged]. None of the functions may change objects. If a function panics,
