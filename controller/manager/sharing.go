@@ -86,6 +86,9 @@ type shared struct {
 // same informer, with one watch and one cache. The manager runs it until the manager ends. If the
 // manager is already running, the informer starts at once.
 //
+// For only the metadata of the objects, T is *metav1.PartialObjectMetadata, and the source has the
+// Kind or the Resource.
+//
 // The informer has the options of [WithInformerOptions]. For one with other options, make it and
 // [Manager.Add] it.
 func Informer[T reflector.Object](m *Manager, from Source) (*informer.Informer[T], error) {
