@@ -24,7 +24,10 @@ func For[T reflector.Object](m *Manager, from Source) (*Objects[T], error) {
 		return nil, err
 	}
 	writes, err := newClient[T](m, from)
-	return &Objects[T]{reads, writes}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Objects[T]{reads, writes}, nil
 }
 
 // ByReference returns a cache for a program that reads few of the objects of a source: see package
