@@ -92,7 +92,8 @@ func defaultLogger() *zap.Logger {
 }
 
 // WithInformerOptions adds options to each informer that [Informer] makes, such as the options that
-// measure or trace it. The function gets the informer's name.
+// measure or trace it. The function gets the informer's name. It must not call Informer, which
+// waits for it.
 func WithInformerOptions(opts func(name string) []informer.Option) Option {
 	return optionFunc(func(o *options) { o.informing = append(o.informing, opts) })
 }
