@@ -135,5 +135,5 @@
 // allocates nothing, or one entry of 64 bytes if a snapshot has the object. The first iteration
 // after a commit makes a snapshot, and the next commits copy the tree nodes that they change. A
 // commit of more than 1,024 changes that touches a quarter of the objects copies all nodes. A point
-// read waits at most for a commit of 1,024 changes. See docs/performance.md.
+// read waits at most for a commit of 1,024 changes. See docs/reference/performance.md.
 package store

@@ -10,7 +10,7 @@
 //   - [Examples]: every example has its number, in the table of examples/README.md and in its own comment.
 //   - [Figures]: every number that links to a page stands on that page.
 //   - [Tests]: every test that a page names exists, where its link leads.
-//   - [Promises]: every promise of a doc.go has its row, with a test, in docs/guarantees.md.
+//   - [Promises]: every promise of a doc.go has its row, with a test, in docs/reference/guarantees.md.
 //   - [Mermaid]: every line of a diagram is understood, and what it draws is declared.
 //   - [Colours]: diagrams use the colours that all pages share, and each participant of a sequence diagram has the colour of its goroutine.
 //   - [Packages]: every package has a doc.go with its comment; a command may keep it in any of its files.

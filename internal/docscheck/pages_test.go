@@ -169,13 +169,13 @@ func TestPromises(t *testing.T) {
 		"a/doc.go":          "// Package a keeps promises.\n//\n//   - A1. First.\n//   - A2. Second, unlike\n//     A1.\n//   - A3. Third.\npackage a",
 		"a/c/doc.go":        "// Package c has an A1, too.\n//\n//   - A1. First.\npackage c",
 		"internal/b/doc.go": "// Package b is our own.\n//\n//   - B1. First.\npackage b",
-		"docs/guarantees.md": "## a\n| | what | test |\n|--|--|--|\n| A1 | first | `TestA` |\n| A2 | second | none |\n| A1 | first | `TestA` |\n" +
+		"docs/reference/guarantees.md": "## a\n| | what | test |\n|--|--|--|\n| A1 | first | `TestA` |\n| A2 | second | none |\n| A1 | first | `TestA` |\n" +
 			"## `a/c`\n| A1 | first | `TestA` |\n| A2 | second | `TestA` |\n",
 	},
-		"docs/guarantees.md:5: no test is named for A2",
-		"docs/guarantees.md:6: no a/doc.go promises A1, or there are two rows for it",
-		"docs/guarantees.md:9: no a/c/doc.go promises A2, or there are two rows for it",
-		"a/doc.go promises A3, which has no row in docs/guarantees.md",
+		"docs/reference/guarantees.md:5: no test is named for A2",
+		"docs/reference/guarantees.md:6: no a/doc.go promises A1, or there are two rows for it",
+		"docs/reference/guarantees.md:9: no a/c/doc.go promises A2, or there are two rows for it",
+		"a/doc.go promises A3, which has no row in docs/reference/guarantees.md",
 	)
 }
 

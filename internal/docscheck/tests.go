@@ -25,7 +25,7 @@ var (
 )
 
 // guarantees is the page with a row for each promise.
-const guarantees = "docs/guarantees.md"
+const guarantees = "docs/reference/guarantees.md"
 
 // Tests returns one line for each test that a page names, as inline code or as the title of a link,
 // and that does not exist. The test must be in the linked file or, without a link, in any file. If
@@ -120,7 +120,7 @@ func hasTest(byFile map[string]testFile, name, of string) bool {
 	return false
 }
 
-// Promises compares the guarantees of each doc.go with docs/guarantees.md. It returns one line for
+// Promises compares the guarantees of each doc.go with docs/reference/guarantees.md. It returns one line for
 // each guarantee without a row under the heading of its package's folder. It also returns one line
 // for each row without a test, and for each row without a guarantee.
 func Promises(repository fs.FS) ([]string, error) {
