@@ -29,11 +29,12 @@
 //   - leader-L4: The process does not release a lease that it has lost. It becomes a candidate
 //     again, and runs the led member again when it gets the lease.
 //   - leader-L5: A lease that was deleted, or written by another process or by hand, never makes
-//     two leaders. The leader ends its term as in leader-L3 when it sees that the lease is gone,
-//     names another holder or has another term. It sees that at its next renewal, so after
-//     RetryPeriod and one request. A leader that is cut off ends by leader-L3. A candidate leads no
-//     earlier than a lease duration after it saw the change: it creates a missing lease without a
-//     holder, and waits for it as for a lease of an unknown holder.
+//     two leaders. The leader watches its lease. When the watch shows that the lease is gone, names
+//     another holder or has another term, the leader reads the lease at once. If the lease is lost,
+//     the term ends as in leader-L3. Without a watch, the leader sees the change at its next
+//     renewal, so after RetryPeriod and one request. A leader that is cut off ends by leader-L3. A
+//     candidate leads no earlier than a lease duration after it saw the change: it creates a
+//     missing lease without a holder, and waits for it as for a lease of an unknown holder.
 //   - leader-L6: [Valid] returns an error from the moment at which another process may lead, also
 //     in a process that was stopped and resumed. The times of day of two processes may differ. What
 //     a lease cannot promise is below.
@@ -46,6 +47,17 @@
 // names the process. WithTimes can shorten that.
 //
 // Every process needs an identity that no other process has. The name of a host is not enough.
+//
+// # Requests and permissions
+//
+// A candidate reads the lease every RetryPeriod. A leader updates it every RetryPeriod, and has one
+// watch of this one object: the server sends it one event of less than a kilobyte for each update.
+// The server ends the watch after ten minutes, and the leader opens another one. If a watch fails,
+// the leader logs that once, and retries with back-off up to a minute.
+//
+// The elector needs the verbs get, create and update on leases, and watch for leader-L5 at once. A
+// role may name the lease by resourceNames, except for create. Only a [resourcelock.LeaseLock]
+// itself is watched: an elector cannot watch a lock of another type.
 //
 // # What a lease cannot promise
 //

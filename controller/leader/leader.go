@@ -68,6 +68,8 @@ type Elector struct {
 	retry   time.Duration
 	running atomic.Bool
 	leading atomic.Bool
+
+	unwatched bool // the log has the error of the watch; belongs to the goroutine of watchLease
 }
 
 // Option configures an [Elector].
@@ -166,7 +168,8 @@ func (e *Elector) term(ctx context.Context) (lost, err error) {
 		defer resign()
 		leased, lose := context.WithCancel(leased)
 		defer lose()
-		defer lock.watch(e.renew+e.retry, lose)()
+		defer lock.begin(e.renew+e.retry, lose)()
+		defer e.watchLease(leased, lock)()
 		lost, err = e.lead(ctx, leased, lock)
 	}
 	elector, err := e.electing(lock, lead)

@@ -37,8 +37,8 @@ type heldLock struct {
 	acquired time.Time     // the start of this term, according to the lease
 	open     bool          // a write was cancelled and may have succeeded
 	life     time.Duration // how long a write certainly holds the lease
-	over     *time.Timer   // the timer of life; nil before watch
-	lose     func()        // ends the led member; nil before watch
+	over     *time.Timer   // the timer of life; nil before begin
+	lose     func()        // ends the led member; nil before begin
 	lost     error         // why the term is over; nil until then
 }
 
@@ -56,10 +56,10 @@ func (l *heldLock) unsure() bool {
 	return l.open
 }
 
-// watch calls lose when the term is over, at the latest a time of life after the start of the last
+// begin calls lose when the term is over, at the latest a time of life after the start of the last
 // successful write. Candidates count from the server's write, which may be long before its answer
 // arrived. client-go counts from the answer.
-func (l *heldLock) watch(life time.Duration, lose func()) (stop func()) {
+func (l *heldLock) begin(life time.Duration, lose func()) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.life, l.lose = life, lose
@@ -148,18 +148,27 @@ func (l *heldLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord,
 
 // check ends the term if the server's answer shows that the lease is gone or has another holder.
 func (l *heldLock) check(record *resourcelock.LeaderElectionRecord, err error) {
-	l.mu.Lock()
-	acquired := l.acquired
-	l.mu.Unlock()
 	switch {
 	case apierrors.IsNotFound(err):
 		l.end(errors.New("the lease was deleted"))
-	case err != nil:
-	case record.HolderIdentity != l.Identity():
-		l.end(fmt.Errorf("the lease is held by %q", record.HolderIdentity))
-	case !record.AcquireTime.Truncate(time.Second).Equal(acquired.Truncate(time.Second)):
-		l.end(errors.New("the lease was written anew"))
+	case err == nil:
+		if why := l.loss(record); why != nil {
+			l.end(why)
+		}
 	}
+}
+
+// loss returns an error if a lease is not the lease of this term.
+func (l *heldLock) loss(record *resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity != l.Identity() {
+		return fmt.Errorf("the lease is held by %q", record.HolderIdentity)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !record.AcquireTime.Truncate(time.Second).Equal(l.acquired.Truncate(time.Second)) {
+		return errors.New("the lease was written anew")
+	}
+	return nil
 }
 
 // announce creates a lease without a holder. If the lease of a leader was deleted, the leader

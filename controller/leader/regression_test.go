@@ -27,6 +27,14 @@ func holds(spec *coordinationv1.LeaseSpec) bool {
 }
 
 func TestTermEndsWhenTheLeaseIsGoneOrAnothers(t *testing.T) {
+	watches := map[string]struct {
+		fault reflectortest.Fault
+		delay time.Duration
+	}{
+		"watched":   {reflectortest.Answer(500).On("watch", "pods"), 0},
+		"forbidden": {reflectortest.Answer(403).On("watch", "leases"), DefaultRetryPeriod},
+		"stalled":   {reflectortest.Stall(nil).On("watch", "leases"), DefaultRetryPeriod},
+	}
 	for name, change := range map[string]func(*reflectortest.Server){
 		"deleted": func(s *reflectortest.Server) { replace(s, nil) },
 		"created anew with the same holder": func(s *reflectortest.Server) {
@@ -41,21 +49,24 @@ func TestTermEndsWhenTheLeaseIsGoneOrAnothers(t *testing.T) {
 			edit(s, func(spec *coordinationv1.LeaseSpec) { spec.HolderIdentity = ptr("") })
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server, one := reflectortest.Start(t), newLed()
-				stop := start(t, New(newLock(t, server, "one"), one))
-				<-one.began
-				<-time.After(time.Minute + time.Second/2)
-				change(server)
-				changed := time.Now()
-				assert.ErrorIs(t, soon(t, one.ended), controller.ErrStopNow)
-				assert.LessOrEqual(t, time.Since(changed), DefaultRetryPeriod)
-				soon(t, one.began)
-				assert.GreaterOrEqual(t, time.Since(changed), DefaultLeaseDuration)
-				assert.NoError(t, stop())
+		for watch, c := range watches {
+			t.Run(name+", "+watch, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server, one := reflectortest.Start(t), newLed()
+					server.Inject(c.fault)
+					stop := start(t, New(newLock(t, server, "one"), one))
+					<-one.began
+					<-time.After(time.Minute + time.Second/2)
+					change(server)
+					changed := time.Now()
+					assert.ErrorIs(t, soon(t, one.ended), controller.ErrStopNow)
+					assert.LessOrEqual(t, time.Since(changed), c.delay)
+					soon(t, one.began)
+					assert.GreaterOrEqual(t, time.Since(changed), DefaultLeaseDuration)
+					assert.NoError(t, stop())
+				})
 			})
-		})
+		}
 	}
 }
 
