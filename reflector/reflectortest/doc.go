@@ -16,7 +16,8 @@
 //     bubble: one from outside of it cannot be reached from within. [OnPort] makes
 //     one that curl reaches.
 //   - All types of client-go's scheme are served, in JSON and in protobuf. Any
-//     struct with metadata is served in JSON after [WithResource].
+//     struct with metadata is served in JSON after [WithResource], or [WithDefinition] with the
+//     manifest of a CustomResourceDefinition.
 //   - [Server.Create], [Server.Update], [Server.Delete], [Server.Get], [List] and [Server.Seed] are
 //     for the test itself: they use no HTTP, meet no faults, and write the status too.
 //   - [Server.Inject] activates a [Fault]: a value, scoped by verb, resource, namespace and count.

@@ -15,6 +15,7 @@ type options struct {
 	bookmarkInterval time.Duration
 	watchTimeout     time.Duration
 	resources        []Resource
+	err              error // of WithDefinition
 }
 
 // OnPort serves on a port of the loopback interface instead of in memory, for curl or for other

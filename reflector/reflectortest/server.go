@@ -50,6 +50,9 @@ func NewServer(opts ...Option) (*Server, error) {
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
+	if o.err != nil {
+		return nil, o.err
+	}
 	registry, err := newRegistry(o.resources)
 	if err != nil {
 		return nil, err
