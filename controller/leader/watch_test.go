@@ -76,16 +76,17 @@ func TestWatchIsOpenedAgain(t *testing.T) {
 		core, lines := observer.New(zap.InfoLevel)
 		stop := start(t, New(newLock(t, server, "one"), one, WithLogger(zap.New(core))))
 		<-one.began
-		for range 3 {
-			server.ForgetRequests()
-			<-time.After(time.Hour)
-			assert.Len(t, watches(server), int(time.Hour/watchTimeout))
+		for range 2 {
+			synctest.Wait()
+			assert.Len(t, watches(server), 1)
+			<-time.After(30 * time.Minute)
+			assert.Len(t, watches(server), 3)
 
 			server.Inject(reflectortest.Answer(403).On("watch", "leases"))
 			require.NoError(t, server.Restore(server.ResourceVersion())) // ends the watch
 			server.ForgetRequests()
-			<-time.After(time.Hour)
-			assert.Less(t, len(watches(server)), 70, "with back-off")
+			<-time.After(30 * time.Minute)
+			assert.Less(t, len(watches(server)), 40, "with back-off")
 			assert.Equal(t, 1, lines.FilterMessageSnippet("lease not watched").Len(), "for each time without a watch")
 			lines.TakeAll()
 			server.ClearFaults()
@@ -95,6 +96,7 @@ func TestWatchIsOpenedAgain(t *testing.T) {
 			deleted := time.Now()
 			assert.ErrorIs(t, <-one.ended, controller.ErrStopNow)
 			assert.Zero(t, time.Since(deleted))
+			server.ForgetRequests()
 			<-one.began
 			lines.TakeAll()
 		}
