@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -17,19 +19,20 @@ import (
 
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
-	"go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 )
 
-// custom tells the API server in memory what manifests/crd.yaml tells a real one.
-var custom = reflectortest.WithResource(reflectortest.Resource{
-	Group: siteKind.Group, Version: siteKind.Version, Kind: siteKind.Kind, Plural: "sites", Namespaced: true, Status: true, Prototype: &Site{},
-})
+//go:embed manifests/crd.yaml
+var crd []byte
+
+// custom makes the API server in memory serve Sites.
+var custom = reflectortest.WithDefinition(crd, &Site{})
 
 // zone is a DNS API in memory.
 type zone struct {
@@ -106,23 +109,40 @@ type demo struct {
 
 // demonstrate runs the operator and shows the life of three Sites.
 func demonstrate(ctx context.Context, out io.Writer) error {
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go logs the leader election
 	server, err := reflectortest.NewServer(custom)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	return (&demo{out, server, newZone()}).run(ctx)
+	d, err := newDemo(out, server)
+	if err != nil {
+		return err
+	}
+	return d.run(ctx)
+}
+
+// newDemo returns a demonstration, with a lease as an earlier leader leaves it. Without that lease,
+// the operator waits 15 seconds.
+func newDemo(out io.Writer, server *reflectortest.Server) (*demo, error) {
+	released := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	released.Spec.HolderIdentity, released.Spec.LeaseDurationSeconds = new(string), new(int32)
+	*released.Spec.LeaseDurationSeconds = 1
+	return &demo{out, server, newZone()}, server.Create(released)
+}
+
+// start starts an operator, which runs until stop is called.
+func (d *demo) start(ctx context.Context, api http.Handler) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	result := make(chan error, 1)
+	go func() {
+		result <- operate(ctx, d.server.Config(), inMemory(api), "default", "", slog.New(slog.DiscardHandler))
+	}()
+	return func() error { cancel(); return <-result }
 }
 
 func (d *demo) run(ctx context.Context) error {
-	if err := d.server.Create(released()); err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	result := make(chan error, 1)
-	go func() { result <- operate(running, d.server.Config(), inMemory(d.zone), "default", "", zap.NewNop()) }()
-
+	stop := d.start(ctx, d.zone)
 	err := cluster.Steps(ctx,
 		func() error { return d.server.Create(newSecret("shop-env")) },
 		func() error { return d.server.Create(newSecret("wiki-env")) },
@@ -147,23 +167,13 @@ func (d *demo) run(ctx context.Context) error {
 		func() error { return d.wait(ctx, "") },
 		func() error { return d.show("All Sites are deleted") },
 	)
-	stop()
-	if ended := <-result; err == nil {
+	if ended := stop(); err == nil {
 		err = ended
 	}
 	if err == nil {
 		err = d.showEvents()
 	}
 	return err
-}
-
-// released returns a lease as an earlier leader leaves it. Without it, the operator waits 15
-// seconds.
-func released() *coordinationv1.Lease {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(string), new(int32)
-	*lease.Spec.LeaseDurationSeconds = 1
-	return lease
 }
 
 func newSecret(name string) *corev1.Secret {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -19,7 +20,6 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/recorder"
 	"github.com/kubereflector/kubereflector/store"
-	"go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 func main() {
@@ -46,12 +47,14 @@ func main() {
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	exit(err)
 	config.QPS = -1 // client-go's limit of 5 requests a second delays Events; the server has limits of its own
+	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	klog.SetSlogLogger(logger) // for the lines of client-go
 	api := &dns{url: *dnsURL, client: &http.Client{Timeout: 10 * time.Second}}
-	exit(operate(ctx, config, api, *namespace, *address, zap.Must(zap.NewProduction())))
+	exit(operate(ctx, config, api, *namespace, *address, logger))
 }
 
 // operate runs the operator until ctx ends.
-func operate(ctx context.Context, config *rest.Config, api *dns, namespace, address string, logger *zap.Logger) error {
+func operate(ctx context.Context, config *rest.Config, api *dns, namespace, address string, logger *slog.Logger) error {
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err

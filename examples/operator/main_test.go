@@ -17,7 +17,9 @@ import (
 func TestOperator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		require.NoError(t, (&demo{&out, reflectortest.Start(t, custom), newZone()}).run(t.Context()))
+		d, err := newDemo(&out, reflectortest.Start(t, custom))
+		require.NoError(t, err)
+		require.NoError(t, d.run(t.Context()))
 		assert.Equal(t, `Three Sites are created:
   Site blog: Ready=False, SecretNotFound: there is no Secret blog-env
   Site shop: Ready=False, Progressing: 0 of 2 replicas are ready

@@ -331,4 +331,9 @@ func TestOperatorOnARealCluster(t *testing.T) {
 	o.deleteSites()
 	require.NoError(t, other.command.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, other.wait(), other.errors)
+	for _, r := range o.replicas {
+		for line := range strings.Lines(r.errors.String()) {
+			assert.True(t, json.Valid([]byte(line)), "client-go logs in the same format: %s", line)
+		}
+	}
 }
