@@ -1,7 +1,9 @@
 package reflectortest
 
 import (
+	"crypto/sha512"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,6 +24,8 @@ func (c *call) serveDiscovery() error {
 	parts := strings.Split(strings.Trim(c.Path, "/"), "/")
 	g := c.server.registry
 	switch {
+	case c.Path == "/":
+		return c.json(metav1.RootPaths{Paths: g.paths()})
 	case c.Path == "/version" || c.Path == "/version/":
 		return c.json(version.Info{Major: "1", Minor: "36", GitVersion: gitVersion, Platform: "reflectortest"})
 	case c.Path == "/healthz" || c.Path == "/readyz" || c.Path == "/livez":
@@ -111,6 +115,19 @@ func (g *registry) groups() []metav1.APIGroup {
 	return groups
 }
 
+// paths lists the paths of the server's own documents.
+func (g *registry) paths() []string {
+	paths := []string{"/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"}
+	for _, group := range g.groups() {
+		paths = append(paths, "/apis/"+group.Name)
+		for _, v := range group.Versions {
+			paths = append(paths, "/apis/"+v.GroupVersion)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
 const aggregatedMedia = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // wantsAggregated reports whether the client prefers one answer for all groups.
@@ -120,10 +137,20 @@ func (c *call) wantsAggregated() bool {
 		strings.Contains(first, "as=APIGroupDiscoveryList") && strings.Contains(first, "v=v2") && !strings.Contains(first, "v=v2beta1")
 }
 
+// aggregated answers with a list that the client may cache: with its ETag, the client asks whether
+// the list has changed.
 func (c *call) aggregated(list *discoveryv2.APIGroupDiscoveryList) error {
 	b, err := json.Marshal(list)
 	if err != nil {
 		return err
+	}
+	tag := fmt.Sprintf(`"%X"`, sha512.Sum512(b))
+	header := c.out.w.Header()
+	header.Set("ETag", tag)
+	header.Set("Vary", "Accept")
+	header.Set("Cache-Control", "public")
+	if c.http.Header.Get("If-None-Match") == tag {
+		return c.out.document(http.StatusNotModified, aggregatedMedia, nil)
 	}
 	return c.out.document(http.StatusOK, aggregatedMedia, append(b, '\n'))
 }

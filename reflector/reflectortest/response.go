@@ -47,7 +47,9 @@ type response struct {
 func (o *response) start(code int, contentType string) {
 	o.started = true
 	o.w.Header().Set("Content-Type", contentType)
-	o.w.Header().Set("Cache-Control", "no-cache, private")
+	if o.w.Header().Get("Cache-Control") == "" {
+		o.w.Header().Set("Cache-Control", "no-cache, private")
+	}
 	o.w.WriteHeader(code)
 	o.answered(code)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -116,7 +117,7 @@ func (r *runner) run(script string) {
 		case line == "" || strings.HasPrefix(line, "#"):
 		case word == ">":
 			name, value, _ := strings.Cut(rest, ":")
-			header.Set(name, strings.TrimSpace(value))
+			header.Set(name, r.values.expand(strings.TrimSpace(value)))
 		case isMethod(word):
 			target, body, _ := strings.Cut(rest, " ")
 			last = r.do(word, r.values.expand(target), header, r.values.expand(body))
@@ -129,7 +130,7 @@ func (r *runner) run(script string) {
 			}
 		case word == "HEADER":
 			name, value, _ := strings.Cut(rest, ":")
-			require.Equal(r.t, strings.TrimSpace(value), last.header.Get(name), where)
+			require.NoError(r.t, r.values.match(strconv.Quote(strings.TrimSpace(value)), []byte(strconv.Quote(last.header.Get(name)))), where)
 		default:
 			r.command(where, word, strings.TrimSpace(rest), header)
 			header = http.Header{}
