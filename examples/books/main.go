@@ -1,6 +1,5 @@
 // Program books keeps books in a store: it finds them by key and, through an index,
-// by author. Nothing in it has to do with Kubernetes, and nothing is cast. It is
-// example 1 of examples/README.md.
+// by author. Nothing in it has to do with Kubernetes, and nothing is cast.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Program configmapreplicator copies ConfigMaps: one that says by an annotation which
 // namespaces it is for is copied to all that have such labels, and its copies are kept as
-// it is, until it is deleted or wants something else. It is example 16 of examples/README.md.
+// it is, until it is deleted or wants something else.
 //
 //	kubectl annotate configmap settings example.com/copy-to=team=blue
 //
@@ -32,7 +32,7 @@ import (
 func main() { cluster.Main(run) }
 
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-	if !c.Real {
+	if c.Memory != nil {
 		return demonstrate(ctx, out, c)
 	}
 	return control(ctx, c)

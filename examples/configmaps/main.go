@@ -1,7 +1,6 @@
 // Program configmaps lets a reflector fill an event-queue collection with the
 // ConfigMaps of the namespace default, and prints what happens to them: additions,
-// modifications with the prior state, and deletions. It is example 4 of
-// examples/README.md.
+// modifications with the prior state, and deletions.
 package main
 
 import (
@@ -37,7 +36,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		defer stop()
 		reflecting = r.Run(ctx)
 	})
-	if !c.Real {
+	if c.Memory != nil {
 		running.Go(func() {
 			defer stop()
 			changing = change(ctx, client)

@@ -1,5 +1,5 @@
 // Program customresource follows a resource of its own: a struct with metadata and JSON
-// tags is all that it takes. It is example 9 of examples/README.md.
+// tags is all that it takes.
 //
 // With client-go, the same begins with a code generator: it writes DeepCopy methods into
 // the package of the type, a scheme to register it in, and packages with a clientset, with

@@ -1,6 +1,6 @@
 // Program freshness writes an object and then reads its cache, which is behind, as every
 // cache of an API server is at times. It does not guess for how long: it waits until the
-// cache shows what was written. It is example 10 of examples/README.md.
+// cache shows what was written.
 package main
 
 import (

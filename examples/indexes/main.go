@@ -1,7 +1,7 @@
 // Program indexes finds the pods of a cache by their node, by their priority and by
 // their address. An index is a variable, typed by what it finds objects by. It also
 // keeps a snapshot, one moment of the cache, and asks the same index about then and
-// now. It is example 7 of examples/README.md.
+// now.
 package main
 
 import (
@@ -26,7 +26,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	client := c.CoreV1().Pods("default")
-	if !c.Real {
+	if c.Memory != nil {
 		if err := fill(ctx, client); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	fmt.Fprintln(out, "priority of 100 and more:", names(byPriority.From(100)))
 	fmt.Fprintln(out, "10.0.0.2 is", names(byAddress.Get(netip.MustParseAddr("10.0.0.2"))))
 
-	if !c.Real {
+	if c.Memory != nil {
 		before := pods.Cache().Snapshot()
 		if err := remove(ctx, client, pods.Cache(), "db"); err != nil {
 			return err

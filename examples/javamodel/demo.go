@@ -42,7 +42,7 @@ func (t *tracker) accept(event eventqueue.Event[*ConfigMap]) {
 // change changes ConfigMaps on an API server in memory, and resyncs. On a real one it only resyncs,
 // every ten seconds until ctx ends.
 func change(ctx context.Context, c cluster.Cluster, client corev1client.ConfigMapInterface, configMaps *eventqueue.Collection[*ConfigMap]) error {
-	if !c.Real {
+	if c.Memory != nil {
 		return sing(ctx, client, configMaps.Resync)
 	}
 	tick := time.NewTicker(10 * time.Second)

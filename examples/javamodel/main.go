@@ -1,6 +1,6 @@
 // Program javamodel rebuilds in Go the example that shows the parts of the series' Java outcome. It
 // puts together a reflector, an event-queue collection and a consumer, and closes them in the right
-// order. It is example 5 of examples/README.md.
+// order.
 //
 // The list compares each step of the Java program with this program:
 //

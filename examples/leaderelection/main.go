@@ -1,6 +1,6 @@
 // Program leaderelection runs the same controller twice, as two processes would, of
 // which one at a time may work: the one that holds a Lease. It prints who does what, and
-// how the other takes over at once. It is example 12 of examples/README.md.
+// how the other takes over at once.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 func main() { cluster.Main(run) }
 
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-	if c.Real {
+	if c.Memory == nil {
 		return errors.New("this example writes ConfigMaps and a Lease, and runs on the cluster in memory only")
 	}
 	create := func(name string) error {

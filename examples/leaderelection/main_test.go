@@ -37,5 +37,5 @@ Something happens:
 }
 
 func TestRealClustersAreLeftAlone(t *testing.T) {
-	assert.Error(t, run(t.Context(), &strings.Builder{}, cluster.Cluster{Real: true}))
+	assert.Error(t, run(t.Context(), &strings.Builder{}, cluster.Cluster{}))
 }

@@ -1,6 +1,5 @@
 // Program metadataonly follows the metadata of ConfigMaps and of Secrets, which is all
-// that the server sends: their data never leaves it. It is example 13 of
-// examples/README.md.
+// that the server sends: their data never leaves it.
 package main
 
 import (
@@ -23,7 +22,7 @@ func main() { cluster.Main(run) }
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if !c.Real {
+	if c.Memory != nil {
 		if err := fill(ctx, c); err != nil {
 			return err
 		}

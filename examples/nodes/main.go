@@ -1,6 +1,6 @@
 // Program nodes lets a reflector fill a store with the nodes of a cluster, and prints
 // what the store holds whenever that changes. Reads are local: the nodes are in the
-// program's own memory. It is example 3 of examples/README.md.
+// program's own memory.
 package main
 
 import (
@@ -35,7 +35,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		defer stop()
 		reflecting = r.Run(ctx)
 	})
-	if !c.Real {
+	if c.Memory != nil {
 		running.Go(func() {
 			defer stop()
 			changing = change(ctx, client)

@@ -1,7 +1,6 @@
 // Program operator is a complete operator. A Site asks for a web page: the operator applies a
 // ConfigMap, a Service and a Deployment, and registers the host of the Site with an external DNS
-// API. It has leader election, metrics, health checks, Events, conditions and a finalizer. It is
-// example 19 of examples/README.md.
+// API. It has leader election, metrics, health checks, Events, conditions and a finalizer.
 //
 // Without flags it shows the life of three Sites on an API server in memory: see demo.go. With -dns
 // it works on the cluster of -kubeconfig, or of its own pod: see manifests.

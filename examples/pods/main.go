@@ -1,6 +1,6 @@
 // Program pods shares one watch on the pods of the namespace default between two
 // subscribers, one of which comes late: it gets what is there first, and then the
-// same news as the other. It is example 6 of examples/README.md.
+// same news as the other.
 package main
 
 import (
@@ -39,7 +39,7 @@ func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		return nil
 	}
 	running.Go(func() {
-		if c.Real {
+		if c.Memory == nil {
 			changing = cluster.Steps(ctx, join)
 			return
 		}

@@ -1,6 +1,5 @@
 // Program projection keeps of each pod what it wants to know: where it runs. Beside it, an
-// informer keeps whole pods, so that their memory can be compared. It is example 18 of
-// examples/README.md.
+// informer keeps whole pods, so that their memory can be compared.
 package main
 
 import (
@@ -41,7 +40,7 @@ func placeOf(pod *scheduled) (*place, error) {
 }
 
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-	if !c.Real {
+	if c.Memory != nil {
 		if err := fill(ctx, c); err != nil {
 			return err
 		}

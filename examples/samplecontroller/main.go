@@ -1,6 +1,6 @@
 // Program samplecontroller is the sample controller of the Kubernetes project. For each Foo it
 // creates a Deployment, keeps the Deployment as the Foo says, and writes a status. Foo is a struct,
-// and the program uses no generated code. It is example 11 of examples/README.md.
+// and the program uses no generated code.
 //
 // On a cluster it needs the resource that crd.yaml describes, and runs until it is interrupted.
 // Without a cluster it runs a demo on an API server in memory: see demo.go.
@@ -31,7 +31,7 @@ import (
 func main() { cluster.Main(run, custom) }
 
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-	if !c.Real {
+	if c.Memory != nil {
 		return demonstrate(ctx, out, c)
 	}
 	return control(ctx, c)

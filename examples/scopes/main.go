@@ -1,7 +1,6 @@
 // Program scopes has one informer of two clusters: all namespaces of west, and the
 // namespaces of east that are requested at run time. There is one cache, one handler, and
-// a watch for each scope. An object that leaves is a deletion. It is example 14 of
-// examples/README.md.
+// a watch for each scope. An object that leaves is a deletion.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Program stalled tells two informers, client-go's and ours, of a thousand changes of
 // one ConfigMap while the handler of each is stuck, and prints how much memory each
 // keeps for it: one every state, the other the latest. Then the handlers go on, and it
-// prints how often each is called. It is example 8 of examples/README.md.
+// prints how often each is called.
 package main
 
 import (

@@ -1,7 +1,6 @@
 // Program tour shows what happens in an informer, in a browser: a scripted life of a few
 // pods on an API server in memory, with a slow subscriber, one that fails, a broken watch,
-// a relist and a re-creation. Step through it, or let it go on by itself. It
-// is example 17 of examples/README.md.
+// a relist and a re-creation. Step through it, or let it go on by itself.
 package main
 
 import (

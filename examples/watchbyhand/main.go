@@ -1,7 +1,7 @@
 // Program watchbyhand lists and watches ConfigMaps without a library: it starts an API
 // server in memory on a port, prints the curl commands with which a tutorial begins,
 // and what each of them answers: a list, a watch from its resource version, and the
-// 410 of a version that the server has forgotten. It is example 2 of examples/README.md.
+// 410 of a version that the server has forgotten.
 //
 // With -stay the server stays up, so that you can type the commands yourself.
 package main

@@ -1,7 +1,6 @@
 // Program writeatest is a controller that puts a stamp, an annotation, on every
 // ConfigMap of the namespace default. What matters here is its test: it runs the
-// controller against an API server in memory, and lets things go wrong. It is example 15
-// of examples/README.md.
+// controller against an API server in memory, and lets things go wrong.
 package main
 
 import (
@@ -44,7 +43,7 @@ func newStamper(clientset kubernetes.Interface) *controller.Controller[*corev1.C
 func main() { cluster.Main(run) }
 
 func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-	if c.Real {
+	if c.Memory == nil {
 		return fmt.Errorf("this example changes ConfigMaps, and runs on the cluster in memory only: see its test")
 	}
 	ctx, stop := context.WithCancel(ctx)

@@ -95,5 +95,5 @@ func TestDemonstration(t *testing.T) {
 }
 
 func TestRealClustersAreLeftAlone(t *testing.T) {
-	assert.Error(t, run(t.Context(), &strings.Builder{}, cluster.Cluster{Real: true}))
+	assert.Error(t, run(t.Context(), &strings.Builder{}, cluster.Cluster{}))
 }

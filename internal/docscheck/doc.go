@@ -7,7 +7,7 @@
 //   - [Mentions]: every name that a page calls one of ours, in inline code or in a diagram, is exported by its package.
 //   - [Commands]: every command of a page that runs or tests a folder of this repository names one that exists.
 //   - [Outputs]: what a page shows as printed by an example is what the example's tests expect.
-//   - [Examples]: every example has its number, in the table of examples/README.md and in its own comment.
+//   - [Examples]: every example has a row in examples/README.md.
 //   - [Figures]: every number that links to a page stands on that page.
 //   - [Tests]: every test that a page names exists, where its link leads.
 //   - [Promises]: every promise of a doc.go has its row, with a test, in docs/reference/guarantees.md.

@@ -7,8 +7,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 const (
@@ -16,31 +14,24 @@ const (
 	exampleTable  = exampleFolder + "/README.md"
 )
 
-var (
-	// exampleRow is a row of the table of examples: number, link.
-	exampleRow = regexp.MustCompile(`^\| (\d+) \| \[(\w+)\]\((\w+)/main\.go\) \|`)
-	// exampleNumber matches the number in the package comment of an example.
-	exampleNumber = regexp.MustCompile(`\bexample (\d+) of examples/README\.md`)
-)
+// exampleRow is a row of a table of examples. It begins with a link.
+var exampleRow = regexp.MustCompile(`^\| \[(\w+)\]\((\w+)/main\.go\) \|`)
 
-// Examples returns one line for each example that is missing from the table of examples/README.md,
-// or whose package comment has another number. It also returns one line for each row without an
-// example. Numbers begin with 1 and have no gaps.
+// Examples returns one line for each example that has no row in the tables of examples/README.md,
+// and one for each row without an example.
 func Examples(repository fs.FS) ([]string, error) {
 	folders, err := parse(repository, token.NewFileSet())
 	if err != nil {
 		return nil, err
 	}
-	comments := map[string]string{}
+	missing := map[string]bool{}
 	for _, folder := range folders {
 		if path.Dir(folder.path) != exampleFolder || !folder.isCommand() {
 			continue
 		}
-		for _, file := range folder.files {
-			comments[path.Base(folder.path)] += strings.Join(strings.Fields(file.Doc.Text()), " ")
-		}
+		missing[path.Base(folder.path)] = true
 	}
-	if len(comments) == 0 {
+	if len(missing) == 0 {
 		return nil, nil
 	}
 	text, err := fs.ReadFile(repository, exampleTable)
@@ -48,34 +39,19 @@ func Examples(repository fs.FS) ([]string, error) {
 		return nil, err
 	}
 	var problems []string
-	rows := 0
 	for _, line := range prose(string(text)) {
 		row := exampleRow.FindStringSubmatch(line.text)
-		if row == nil {
-			continue
+		switch {
+		case row == nil:
+		case row[1] != row[2]:
+			problems = append(problems, fmt.Sprintf("%s:%d: %s leads to %s", exampleTable, line.number, row[1], row[2]))
+		case !missing[row[1]]:
+			problems = append(problems, fmt.Sprintf("%s:%d: there is no example %s, or it has two rows", exampleTable, line.number, row[1]))
+		default:
+			delete(missing, row[1])
 		}
-		wrong := func(format string, arguments ...any) {
-			problems = append(problems, fmt.Sprintf("%s:%d: ", exampleTable, line.number)+fmt.Sprintf(format, arguments...))
-		}
-		rows++
-		if row[1] != strconv.Itoa(rows) {
-			wrong("this is number %d, and not %s", rows, row[1])
-		}
-		name := row[2]
-		comment, ok := comments[name]
-		switch number := exampleNumber.FindStringSubmatch(comment); {
-		case name != row[3]:
-			wrong("%s leads to %s", name, row[3])
-		case !ok:
-			wrong("there is no example %s, or it has two rows", name)
-		case number == nil:
-			wrong(`the package comment of %s does not say "example %s of %s"`, name, row[1], exampleTable)
-		case number[1] != row[1]:
-			wrong("%s says that it is example %s", name, number[1])
-		}
-		delete(comments, name)
 	}
-	for name := range comments {
+	for name := range missing {
 		problems = append(problems, fmt.Sprintf("%s/%s: it has no row in %s", exampleFolder, name, exampleTable))
 	}
 	slices.Sort(problems)

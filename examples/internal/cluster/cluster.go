@@ -2,11 +2,13 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -23,29 +25,74 @@ type Cluster struct {
 	// Config is what clients of other kinds are made from.
 	Config *rest.Config
 
-	// Real is true for a cluster that -kubeconfig names. Examples watch it until
-	// Ctrl-C; only the controllers write to it.
-	Real bool
+	// Memory is the in-memory API server, which the demo changes. It is nil on a cluster that
+	// -kubeconfig names.
+	Memory *reflectortest.Server
 }
 
-// Of returns an API server in memory as a cluster.
+// Program is an example, or its demo. Its output goes to out, and it ends with ctx.
+type Program func(ctx context.Context, out io.Writer, c Cluster) error
+
+// With returns an example with a demo. In memory, the demo runs beside the example, which ends with
+// the demo. On a cluster of -kubeconfig the example runs alone, until Ctrl-C.
+func With(example, demo Program) Program {
+	return func(ctx context.Context, out io.Writer, c Cluster) error {
+		if c.Memory == nil {
+			return example(ctx, out, c)
+		}
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		out = &serial{out: out}
+		result := make(chan error, 1)
+		go func() {
+			defer stop()
+			result <- example(ctx, out, c)
+		}()
+		err := demo(ctx, out, c)
+		stop()
+		return errors.Join(err, <-result)
+	}
+}
+
+// InMemoryOnly returns an example that refuses a cluster of -kubeconfig, because it changes objects.
+func InMemoryOnly(example Program) Program {
+	return func(ctx context.Context, out io.Writer, c Cluster) error {
+		if c.Memory == nil {
+			return errors.New("this example changes objects and runs in memory only: leave out -kubeconfig")
+		}
+		return example(ctx, out, c)
+	}
+}
+
+// serial writes one line after the other, although several goroutines print.
+type serial struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (s *serial) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Write(p)
+}
+
+// Of returns an in-memory API server as a cluster.
 func Of(server *reflectortest.Server) (Cluster, error) {
 	config := server.Config()
 	clientset, err := kubernetes.NewForConfig(config)
-	return Cluster{Interface: clientset, Config: config}, err
+	return Cluster{Interface: clientset, Config: config, Memory: server}, err
 }
 
-// Main is the main function of an example: it connects, calls run, and ends the
-// program with a message if run fails. The context ends on Ctrl-C. The options are
-// the ones of the API server in memory, if the example runs on it.
-func Main(run func(ctx context.Context, out io.Writer, c Cluster) error, opts ...reflectortest.Option) {
-	kubeconfig := flag.String("kubeconfig", "", "run on the cluster that this file names (default: an API server in memory; KUBECONFIG is ignored)")
+// Main is the main function of an example. It connects and runs the example, and exits with a
+// message if that fails. The context ends on Ctrl-C. The options are for the in-memory API server.
+func Main(example Program, opts ...reflectortest.Option) {
+	kubeconfig := flag.String("kubeconfig", "", "run on the cluster of this file (default: an in-memory API server; KUBECONFIG is ignored)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	c, closeCluster, err := connect(ctx, *kubeconfig, opts...)
 	if err == nil {
-		err = run(ctx, os.Stdout, c)
+		err = example(ctx, os.Stdout, c)
 		closeCluster()
 	}
 	if err != nil {
@@ -73,7 +120,7 @@ func connect(ctx context.Context, kubeconfig string, opts ...reflectortest.Optio
 	if err != nil {
 		return Cluster{}, nil, fmt.Errorf("connect as -kubeconfig %s says: %w", kubeconfig, err)
 	}
-	c := Cluster{Interface: clientset, Config: config, Real: true}
+	c := Cluster{Interface: clientset, Config: config}
 	return c, func() {}, c.reach(ctx)
 }
 
@@ -89,8 +136,8 @@ func (c Cluster) reach(ctx context.Context) error {
 	return fmt.Errorf("reach the API server %s: %w; check the file of -kubeconfig, or leave the flag out to run in memory", c.Config.Host, err)
 }
 
-// Steps runs one step after the other, with a pause before each that lets a reader
-// follow, and what was printed catch up.
+// Steps runs the steps in order. It pauses before each step and after the last one, so that the
+// example reacts to a step before the next one begins.
 func Steps(ctx context.Context, steps ...func() error) error {
 	for _, step := range append(steps, func() error { return nil }) {
 		select {

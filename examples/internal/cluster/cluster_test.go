@@ -35,7 +35,7 @@ func TestExamplesRunInMemoryWhateverKubeconfigIsSet(t *testing.T) {
 	c, closeCluster, err := connect(t.Context(), "")
 	require.NoError(t, err)
 	defer closeCluster()
-	assert.False(t, c.Real)
+	assert.NotNil(t, c.Memory)
 	assert.NotContains(t, c.Config.Host, "192.0.2.1")
 }
 
@@ -43,7 +43,7 @@ func TestFlagChoosesTheCluster(t *testing.T) {
 	server := reflectortest.Start(t, reflectortest.OnPort())
 	c, _, err := connect(t.Context(), kubeconfigFor(t, server.URL()))
 	require.NoError(t, err)
-	assert.True(t, c.Real)
+	assert.Nil(t, c.Memory)
 	assert.Equal(t, server.URL(), c.Config.Host)
 }
 
@@ -58,7 +58,7 @@ func TestUnreachableServerIsReportedWithinFiveSeconds(t *testing.T) {
 		clientset, err := kubernetes.NewForConfig(config)
 		require.NoError(t, err)
 		begin := time.Now()
-		err = Cluster{Interface: clientset, Config: config, Real: true}.reach(t.Context())
+		err = Cluster{Interface: clientset, Config: config}.reach(t.Context())
 		assert.ErrorContains(t, err, "192.0.2.1:6443")
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Less(t, time.Since(begin), 5*time.Second)

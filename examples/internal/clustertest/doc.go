@@ -1,0 +1,2 @@
+// Package clustertest runs examples in tests.
+package clustertest
