@@ -50,6 +50,30 @@ func TestFailuresOfTheClientAreNoContact(t *testing.T) {
 	}
 }
 
+func TestLastFailureStaysAfterRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script)
+		api.listFails(errors.New("no route")).list("10", "")
+		api.watchOpen()
+		r := New(api, newStore())
+		began := time.Now()
+		stop := running(t, r)
+		synctest.Wait()
+		require.Equal(t, BackingOff, r.State().Phase)
+		failed := r.State()
+		assert.ErrorContains(t, failed.LastErr, "no route")
+		assert.Equal(t, failed.Err, failed.LastErr)
+		assert.Equal(t, began, failed.LastErrTime)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.Equal(t, Watching, r.State().Phase)
+		assert.NoError(t, r.State().Err)
+		assert.Equal(t, failed.LastErr, r.State().LastErr)
+		assert.Equal(t, began, r.State().LastErrTime)
+		require.NoError(t, stop())
+	})
+}
+
 func TestStoreThatFailedIsNotWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := new(script)

@@ -134,7 +134,7 @@ func (r *run[T]) do(ctx context.Context, a protocol.Action) (protocol.Input, err
 		if r.rejections.TryAccept() {
 			r.report(ctx, a.Err)
 		}
-		r.status.set(func(s *State) { s.Err = a.Err })
+		r.status.set(func(s *State) { s.fail(a.Err) })
 	}
 	return protocol.Input{}, nil
 }
@@ -170,12 +170,13 @@ func (r *run[T]) wait(ctx context.Context, a protocol.Action) (protocol.Input, e
 	err := r.wrap(a)
 	r.observing.endList(0, err) // if the protocol aborts it
 	if !r.retry(err) {
-		r.status.set(func(s *State) { s.Err = err })
+		r.status.set(func(s *State) { s.fail(err) })
 		return protocol.Input{}, err
 	}
 	r.report(ctx, err)
 	r.status.set(func(s *State) {
-		s.Phase, s.Err, s.Attempt, s.NextRetry = BackingOff, err, a.Attempt, time.Now().Add(a.Pause)
+		s.fail(err)
+		s.Phase, s.Attempt, s.NextRetry = BackingOff, a.Attempt, time.Now().Add(a.Pause)
 	})
 	pause(ctx, a.Pause)
 	return protocol.Input{Kind: protocol.Elapsed}, nil

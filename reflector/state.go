@@ -44,6 +44,11 @@ type State struct {
 	// object that the store rejected stays until a list without rejections.
 	Err error
 
+	// LastErr is the last failure and LastErrTime is its time. Unlike Err, both stay after the server
+	// accepts a watch. The regular end of a watch is no failure.
+	LastErr     error
+	LastErrTime time.Time
+
 	// WatchListErr is the reason why the reflector lists instead of requesting watch-lists. It is
 	// nil while watch-lists work or are turned off. The reflector tries a watch-list again when it
 	// needs a list an hour later or more.
@@ -88,6 +93,9 @@ func (s *status) set(change func(*State)) {
 		s.changed = nil
 	}
 }
+
+// fail records a failure in the state.
+func (s *State) fail(err error) { s.Err, s.LastErr, s.LastErrTime = err, err, time.Now() }
 
 // enter begins a phase other than BackingOff. Err keeps the last failure.
 func (s *status) enter(phase Phase) {
