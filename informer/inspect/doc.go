@@ -19,29 +19,32 @@
 //
 // # What it shows
 //
-//   - The overview, at the root of the page: a picture of each informer's pipeline (API server,
-//     reflector, cache, event queues, handlers) with its numbers, in the three colours of the
-//     documentation. A script that comes with the page animates it. Without the script, the page
-//     reloads itself.
+//   - The overview, at the root of the page: the pipeline of each informer (API server, reflector,
+//     cache, event queues, handlers) with its numbers, in the three colors of the documentation.
+//     A badge says "ready", "ready, stale for 6 s" or "not ready". The tables show the last failure
+//     of each reflector with its time, also after the recovery. A script of the page updates the
+//     overview. Without the script, the page reloads itself. On a narrow screen the pipeline stands
+//     upright.
 //   - objects: the keys of a cache, by namespace or part of the key.
-//   - object: one object as YAML, its queued events at each subscriber, and its last changes.
+//   - object: one object as YAML, the differences between its last versions, and its queued events
+//     at each subscriber.
 //   - state.json: a [State], which holds everything that the overview shows. object.json: an
 //     [ObjectState].
 //   - stream: server-sent events, each with the overview, or with stream?as=json a [State].
 //
 // # Guarantees
 //
-//   - inspect-N1: Secrets stay secret: the page masks every value under data and stringData of a
-//     Secret. This holds for Kubernetes' type, a type of your own, metadata and unstructured
-//     objects, and wherever in T the Secret is. The page also masks the values of a Secret's
-//     annotations, except for a few that name other objects, and any text of an object that quotes
-//     a Secret. [WithMasked] adds fields. Errors are shown unmasked, as they are logged: your
-//     handlers should not return errors that quote secrets. A reflector quotes the first bytes of
-//     an answer that it cannot read.
-//   - inspect-N2: The cost for an informer is one entry for each change, with key and version, in a
-//     ring of fixed size, which keeps no object alive: see [WithHistory]. All other work happens
-//     only while a reader has a page open. The page computes the overview at most once in
-//     [WithInterval] for all readers, and pages of objects for each request.
+//   - inspect-N1: The page masks every value under data and stringData of a Secret. This holds for
+//     Kubernetes' type, your own types, metadata and unstructured objects, wherever in T the Secret
+//     is, and for differences. The page also masks the values of a Secret's annotations, except for
+//     a few that name other objects, and any text of an object that quotes a Secret. [WithMasked]
+//     adds fields. Errors are unmasked, as in logs: your handlers should not return errors that
+//     quote secrets. A reflector quotes the first bytes of an answer that it cannot read.
+//   - inspect-N2: The cost for an informer is one entry of a ring for each change, with key and
+//     version: see [WithHistory]. The newest entries also keep the object before and after the
+//     change: see [WithVersions]. All other work happens only while a reader has a page open. The
+//     page computes the overview at most once in [WithInterval] for all readers, and pages of
+//     objects for each request.
 //   - inspect-N3: The page shows the same numbers that the program sees: it keeps no counters of
 //     its own.
 //   - inspect-N4: The page serves every file that it needs and loads nothing from elsewhere. Its

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,10 +23,10 @@ func commitOf(names ...string) *store.Commit[string] {
 	return c
 }
 
-func names(changes []Change) string {
+func names(changes []entry[string]) string {
 	var all string
 	for _, c := range changes {
-		all += c.Key
+		all += c.key.Name
 	}
 	return all
 }
@@ -46,7 +47,7 @@ func TestHistoryIsTheLastChangesTheNewestFirst(t *testing.T) {
 			h.Commit(commitOf())
 			h.Commit(commitOf("b", "c", "d", "e", "f"))
 			assert.Equal(t, want, names(h.last(10, everything)))
-			total, _ := h.count()
+			total, _, _ := h.count()
 			assert.EqualValues(t, 6, total)
 			assert.Equal(t, want[:min(len(want), 2)], names(h.last(2, everything)))
 			h.Commit(commitOf("g"))
@@ -59,9 +60,45 @@ func TestHistoryIsTheLastChangesTheNewestFirst(t *testing.T) {
 	}
 }
 
+func TestObjectsOfTheLastChangesAreKept(t *testing.T) {
+	for _, size := range []int{3, 5, 100} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			h := &history[string]{size: size, versions: 3}
+			held := func() (all string) {
+				for _, e := range h.last(100, everything) {
+					if e.held {
+						all += e.before + e.after
+					} else {
+						assert.Empty(t, e.before+e.after)
+					}
+				}
+				return all
+			}
+			change := func(kind store.ChangeType, names ...string) {
+				c := commitOf(names...)
+				for i, name := range names {
+					c.Changes[i].Type, c.Changes[i].Prior, c.Changes[i].Object = kind, name, strings.ToUpper(name)
+				}
+				h.Commit(c)
+			}
+			change(store.Modification, "a", "b")
+			assert.Equal(t, "bBaA", held())
+			change(store.Addition, "c")
+			assert.Equal(t, "bBaA", held(), "an Addition has no object before")
+			change(store.Deletion, "d")
+			assert.Equal(t, "dDbB", held())
+			change(store.Modification, "e", "f", "g", "h", "i", "j", "k", "l")
+			assert.Equal(t, "lLkKjJ", held())
+		})
+	}
+	h := &history[string]{size: 3}
+	h.Commit(commitOf("a"))
+	assert.False(t, h.last(1, everything)[0].held)
+}
+
 func TestRateIsThatOfTheLastTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rate := func(h *history[string]) float64 { _, r := h.count(); return r }
+		rate := func(h *history[string]) float64 { _, r, _ := h.count(); return r }
 		h := &history[string]{size: 1}
 		assert.Zero(t, rate(h))
 		for range 20 {

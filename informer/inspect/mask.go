@@ -24,19 +24,29 @@ func WithMasked(pointers ...string) Option {
 
 // yamlOf returns an object as YAML with masked secrets.
 func yamlOf[T any](object T, masked [][]string) (string, error) {
-	encoded, err := json.Marshal(object)
+	tree, err := treeOf(object, masked)
 	if err != nil {
 		return "", err
 	}
-	tree, err := masking.Decode(encoded)
+	encoded, err := json.Marshal(tree)
 	if err != nil {
-		return "", err
-	}
-	masks := masking.Mask{Instead: func(any) any { return mask }, Paths: masked}
-	masks.Object(tree, reflect.TypeFor[T]().String())
-	if encoded, err = json.Marshal(tree); err != nil {
 		return "", err
 	}
 	text, err := yaml.JSONToYAML(encoded)
 	return string(text), err
+}
+
+// treeOf returns an object as decoded JSON with masked secrets.
+func treeOf[T any](object T, masked [][]string) (map[string]any, error) {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := masking.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	masks := masking.Mask{Instead: func(any) any { return mask }, Paths: masked}
+	masks.Object(tree, reflect.TypeFor[T]().String())
+	return tree, nil
 }

@@ -127,7 +127,7 @@ func TestStateIsThatOfTheInformer(t *testing.T) {
 		assert.Equal(t, stats.Keys, shown.Subscribers[0].Keys)
 		assert.Equal(t, stats.Events, shown.Subscribers[0].Events)
 		assert.InDelta(t, stats.Oldest.Seconds(), shown.Subscribers[0].OldestSeconds, 1e-9)
-		assert.True(t, shown.Subscribers[0].Queues[0].Out)
+		assert.True(t, shown.Subscribers[0].Queues[0].InFlight)
 		failing := shown.Subscribers[1]
 		assert.Positive(t, failing.Retries)
 		require.Len(t, failing.Queues, 1)
@@ -140,6 +140,42 @@ func TestStateIsThatOfTheInformer(t *testing.T) {
 		assert.Equal(t, "Watch", last[0].Origin)
 		assert.Equal(t, "default/b", last[0].Key)
 		assert.True(t, last[2].Initial)
+	})
+}
+
+func TestBrokenWatchIsShownUntilAndAfterItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reflectortest.Start(t)
+		i := informer.New(clientset(t, s).CoreV1().ConfigMaps(""), informer.WithName("maps"))
+		p := inspect.New(inspect.WithInterval(50 * time.Millisecond))
+		inspect.Add(p, i)
+		runs(t, i)
+		<-i.Synced()
+		require.NoError(t, s.Create(configMap("a")))
+		synctest.Wait()
+		s.Inject(reflectortest.Refuse())
+		require.NoError(t, s.Restore(s.ResourceVersion())) // cuts the watch
+		cut := time.Now()
+		<-time.After(time.Second)
+		synctest.Wait()
+		shown := p.State().Informers[0]
+		require.Equal(t, "BackingOff", shown.Reflectors[0].Phase)
+		assert.True(t, shown.Ready)
+		assert.InDelta(t, 1, shown.StaleSeconds, 1e-9)
+		assert.False(t, shown.Flowing, "the flow ends with the watch")
+		assert.Contains(t, shown.Reflectors[0].LastError, "refused")
+		assert.WithinRange(t, shown.Reflectors[0].LastErrorAt, cut, time.Now())
+		<-time.After(5500 * time.Millisecond)
+		assert.Contains(t, get(p, "/").Body.String(), `<span class="badge stale">ready, stale for 6 s</span>`)
+
+		s.ClearFaults()
+		<-time.After(time.Minute)
+		shown = p.State().Informers[0]
+		assert.Equal(t, "Watching", shown.Reflectors[0].Phase)
+		assert.Zero(t, shown.StaleSeconds)
+		assert.Empty(t, shown.Reflectors[0].Error)
+		assert.Contains(t, shown.Reflectors[0].LastError, "refused", "it stays")
+		assert.Contains(t, get(p, "/").Body.String(), ", overcome: ")
 	})
 }
 
@@ -322,6 +358,9 @@ func TestObjectsAndTheirHistory(t *testing.T) {
 		require.NoError(t, s.Update(changed("cm-07")))
 		require.NoError(t, s.Delete(configMap("cm-08")))
 		<-time.After(2 * time.Second)
+		assert.True(t, p.State().Informers[0].Flowing)
+		<-time.After(2 * time.Second)
+		assert.False(t, p.State().Informers[0].Flowing, "the last change is old")
 
 		assert.EqualValues(t, 22, p.State().Informers[0].Changes, "those that are forgotten count")
 		assert.Len(t, p.State().Informers[0].Last, 8)
@@ -334,10 +373,14 @@ func TestObjectsAndTheirHistory(t *testing.T) {
 		assert.Contains(t, object.YAML, "greeting: hello again", "a ConfigMap is no secret")
 		require.Len(t, object.Changes, 1)
 		assert.Equal(t, "Modification", object.Changes[0].Type)
+		assert.True(t, object.Changes[0].Compared)
+		assert.Contains(t, object.Changes[0].Fields, inspect.FieldChange{Path: "data.greeting", Before: `"hello"`, After: `"hello again"`})
 		require.Len(t, object.Queues, 1)
 		assert.Equal(t, "nobody pulls", object.Queues[0].Subscriber)
 		page := get(p, "/object?informer=maps&namespace=default&name=cm-07").Body.String()
 		assert.Contains(t, page, "greeting: hello again")
+		assert.Contains(t, page, "<th scope=\"row\">data.greeting</th><td><del>&#34;hello&#34;</del></td><td><ins>&#34;hello again&#34;</ins></td>")
+		assert.Less(t, strings.Index(page, "<pre"), strings.Index(page, "data.greeting"), "the page begins with the object")
 
 		gone := getJSON[inspect.ObjectState](t, p, "/object.json?informer=maps&namespace=default&name=cm-08")
 		assert.Empty(t, gone.YAML)

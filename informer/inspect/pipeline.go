@@ -1,57 +1,45 @@
 package inspect
 
-import "fmt"
+import "github.com/kubereflector/kubereflector/reflector"
 
-// pipeline is the picture of an informer: boxes from left to right, and a lane for each
-// subscriber. Lengths are in units of the picture.
+// pipeline is the picture of an informer: API server, reflector, cache, and a lane for each
+// subscriber.
 type pipeline struct {
 	Informer
-	Height int
-	Lanes  []lane
-	// Middle is the vertical position of the boxes that all lanes share.
-	Middle int
 	// Phase is the phase of the reflector in the worst state.
-	Phase   string
-	Broken  bool
-	Flowing bool
-	More    int // subscribers without a lane
+	Phase string
+	// Broken is true if a reflector that had filled its scope has no watch, or waits or stopped.
+	Broken bool
+	Lanes  []lane
+	More   int // subscribers without a lane
 }
 
 // lane is the way from the cache to one subscriber.
 type lane struct {
 	Subscriber
-	Y       int
-	Path    string // of the arrow from the cache
-	Fill    int    // width of the bar that shows the number of queued keys
-	Flowing bool
+	Fill    int // width of the bar that shows the number of queued keys
 	Stalled bool
 }
 
 const (
-	laneHeight = 72
-	maxLanes   = 8
-	barWidth   = 150
-	// stalledAfter is when the oldest event is old, in seconds.
+	maxLanes = 8
+	barWidth = 150
+	// stalledAfter is the age of the oldest event of a stalled subscriber, in seconds.
 	stalledAfter = 5
 )
 
 // newPipeline returns the picture of an informer.
 func newPipeline(i Informer) pipeline {
-	p := pipeline{Informer: i, Flowing: i.Rate > 0}
+	p := pipeline{Informer: i}
 	shown := min(len(i.Subscribers), maxLanes)
 	p.More = len(i.Subscribers) - shown
-	p.Height = max(shown, 1)*laneHeight + 24
-	p.Middle = p.Height / 2
-	for n, s := range i.Subscribers[:shown] {
-		y := 12 + n*laneHeight + laneHeight/2
-		p.Lanes = append(p.Lanes, lane{
-			Subscriber: s, Y: y, Path: fmt.Sprintf("M 520 %d C 560 %d, 560 %d, 600 %d", p.Middle, p.Middle, y, y),
-			Fill: fill(s.Keys, i.Objects), Flowing: s.Keys > 0 || p.Flowing, Stalled: s.OldestSeconds > stalledAfter,
-		})
+	for _, s := range i.Subscribers[:shown] {
+		p.Lanes = append(p.Lanes, lane{Subscriber: s, Fill: fill(s.Keys, i.Objects), Stalled: s.OldestSeconds > stalledAfter})
 	}
 	for _, r := range i.Reflectors {
-		if p.Phase == "" || !r.Broken.IsZero() && !p.Broken {
-			p.Phase, p.Broken = r.Phase, !r.Broken.IsZero()
+		broken := r.Phase == string(reflector.BackingOff) || r.Phase == string(reflector.Stopped) || r.Synced && !r.Broken.IsZero()
+		if p.Phase == "" || broken && !p.Broken {
+			p.Phase, p.Broken = r.Phase, broken
 		}
 	}
 	return p
@@ -63,4 +51,26 @@ func fill(keys, objects int) int {
 		return 0
 	}
 	return max(min(barWidth*keys/max(objects, 1), barWidth), 4)
+}
+
+// badge is the state of an informer or a member in a few words.
+type badge struct{ Class, Text string }
+
+// informerBadge returns the badge of an informer, such as "ready, stale for 6 s".
+func informerBadge(i Informer) badge {
+	b := memberBadge(i.Ready)
+	if i.StaleSeconds >= 1 {
+		b.Text += ", stale for " + age(i.StaleSeconds)
+		if i.Ready {
+			b.Class = "stale"
+		}
+	}
+	return b
+}
+
+func memberBadge(ready bool) badge {
+	if ready {
+		return badge{"ready", "ready"}
+	}
+	return badge{"not", "not ready"}
 }

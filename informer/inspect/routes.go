@@ -18,9 +18,10 @@ var assets embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"ago": ago, "since": since, "bytes": byteCount, "seconds": seconds, "clock": clock, "pipeline": newPipeline,
+	"count": count, "informerBadge": informerBadge, "memberBadge": memberBadge,
 	"link":      func(informer string, of located) string { return link(informer, of.located()) },
 	"linkKey":   link,
-	"queuesOf":  func(informer string, queues []Queue) queueTable { return queueTable{informer, queues} },
+	"queuesOf":  func(informer, of string, queues []Queue) queueTable { return queueTable{informer, of, queues} },
 	"changesOf": func(informer string, changes []Change) changeTable { return changeTable{informer, changes} },
 }).ParseFS(assets, "assets/*.html"))
 
@@ -105,7 +106,7 @@ func (p *Page) serveObjects(w http.ResponseWriter, r *http.Request) {
 	list := objectList{Informer: query.Get("informer"), Namespace: query.Get("namespace"), Contains: query.Get("contains"), Limit: shownKeys}
 	source := p.find(list.Informer)
 	if source == nil {
-		http.Error(w, fmt.Sprintf("no informer is called %q", list.Informer), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("the page has no informer %q", list.Informer), http.StatusNotFound)
 		return
 	}
 	list.Namespaces, list.Keys = source.keys(filter{list.Namespace, list.Contains})
@@ -117,7 +118,7 @@ func (p *Page) serveObject(w http.ResponseWriter, r *http.Request) {
 	id := query.Get("informer")
 	source := p.find(id)
 	if source == nil {
-		http.Error(w, fmt.Sprintf("no informer is called %q", id), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("the page has no informer %q", id), http.StatusNotFound)
 		return
 	}
 	k := key{Cluster: query.Get("cluster"), Namespace: query.Get("namespace"), Name: query.Get("name")}
@@ -125,7 +126,7 @@ func (p *Page) serveObject(w http.ResponseWriter, r *http.Request) {
 	object.Informer = id
 	switch {
 	case !known:
-		http.Error(w, fmt.Sprintf("informer %s knows nothing of %v", id, k), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("informer %s has no object %v and no change of it", id, k), http.StatusNotFound)
 	case r.URL.Path == "/object.json":
 		serveJSON(w, object)
 	default:
@@ -136,6 +137,7 @@ func (p *Page) serveObject(w http.ResponseWriter, r *http.Request) {
 // queueTable and changeTable are the template data of rows of an informer.
 type queueTable struct {
 	Informer string
+	Of       string // the subscriber or the object to which the queues belong
 	Queues   []Queue
 }
 
@@ -179,6 +181,17 @@ func since(t time.Time) string {
 
 func clock(t time.Time) string { return t.Format("15:04:05.000") }
 
+// age formats a duration for a badge.
+func age(s float64) string {
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%d s", int(s))
+	case s < 3600:
+		return fmt.Sprintf("%d min", int(s/60))
+	}
+	return fmt.Sprintf("%d h", int(s/3600))
+}
+
 // seconds formats a duration in few characters.
 func seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
@@ -189,6 +202,14 @@ func seconds(s float64) string {
 		return d.Round(100 * time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
+}
+
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func byteCount(n int64) string {

@@ -46,6 +46,9 @@ type Informer struct {
 	Synced bool   `json:"synced"`
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason,omitempty"`
+	// StaleSeconds is the time since which a synced informer has no watch. The cache may lack the
+	// changes of that time. It is 0 while there is a watch.
+	StaleSeconds float64 `json:"staleSeconds,omitempty"`
 
 	// Objects is the number of objects in the cache, and ResourceVersion its version.
 	Objects         int    `json:"objects"`
@@ -59,6 +62,9 @@ type Informer struct {
 	Rate    float64 `json:"rate"`
 	// Last are the last changes, the newest first.
 	Last []Change `json:"last"`
+	// Flowing is true while a reflector has a watch and the last change is less than three seconds
+	// old.
+	Flowing bool `json:"flowing"`
 
 	// Reflectors fill the cache: one, or one for each scope.
 	Reflectors  []Reflector  `json:"reflectors"`
@@ -80,7 +86,21 @@ type Change struct {
 	Initial         bool `json:"initial,omitempty"`
 	FinalStateKnown bool `json:"finalStateKnown,omitempty"`
 
+	// Compared is true if the page still has the object before and after the change, and this is
+	// the change of an [ObjectState]. Fields are then the fields that differ.
+	Compared bool          `json:"compared,omitempty"`
+	Fields   []FieldChange `json:"fields,omitempty"`
+
 	where key
+}
+
+// FieldChange is a field that differs between two versions of an object.
+type FieldChange struct {
+	// Path is the path of the field, such as spec.containers[0].image.
+	Path string `json:"path"`
+	// Before and After are the values as JSON with masked secrets. A missing value is empty.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
 }
 
 // Reflector is the state of one reflector.
@@ -99,11 +119,14 @@ type Reflector struct {
 	LastContact time.Time `json:"contact,omitzero"`
 	// Broken is the time since which there is no watch.
 	Broken time.Time `json:"broken,omitzero"`
-	// Error is the last failure, Attempt the number of failures in a row, and NextRetry the time of
-	// the next attempt.
+	// Error is the failure that the reflector has not overcome yet, Attempt the number of failures
+	// in a row, and NextRetry the time of the next attempt.
 	Error     string    `json:"error,omitempty"`
 	Attempt   int       `json:"attempt,omitempty"`
 	NextRetry time.Time `json:"retryAt,omitzero"`
+	// LastError is the last failure, and LastErrorAt its time. They stay after a recovery.
+	LastError   string    `json:"lastError,omitempty"`
+	LastErrorAt time.Time `json:"lastErrorAt,omitzero"`
 }
 
 // Subscriber is the state of the event queues of one subscriber. The numbers come from
@@ -112,11 +135,11 @@ type Subscriber struct {
 	Name   string `json:"name"`
 	Synced bool   `json:"synced"`
 
-	Keys    int `json:"keys"`
-	Waiting int `json:"waiting"`
-	Delayed int `json:"delayed"`
-	Out     int `json:"out"`
-	Events  int `json:"events"`
+	Keys     int `json:"keys"`
+	Waiting  int `json:"waiting"`
+	Delayed  int `json:"delayed"`
+	InFlight int `json:"inFlight"`
+	Events   int `json:"events"`
 	// OldestSeconds is the age of the oldest event.
 	OldestSeconds float64 `json:"oldestSeconds"`
 
@@ -137,8 +160,8 @@ type Queue struct {
 	Key        string  `json:"key"`
 	Events     int     `json:"events"`
 	AgeSeconds float64 `json:"ageSeconds"`
-	// Out is true while it is being handled.
-	Out bool `json:"out,omitempty"`
+	// InFlight is true while a handler has the queue.
+	InFlight bool `json:"inFlight,omitempty"`
 	// Failures counts the failed attempts, Error is the last failure, and RetryInSeconds is the
 	// rest of the back-off.
 	Failures       int     `json:"failures,omitempty"`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
 )
 
@@ -25,6 +26,8 @@ const (
 	// weighedFor is how long the estimate is used.
 	weighed    = 32
 	weighedFor = 10 * time.Second
+	// flowSpan is how long a change is shown as a flow.
+	flowSpan = 3 * time.Second
 )
 
 // key keeps [store.Key] out of the exported API of this package.
@@ -44,8 +47,8 @@ type watched[T any] struct {
 	weighedAt time.Time
 }
 
-func newWatched[T any](i *informer.Informer[T], changes int) *watched[T] {
-	w := &watched[T]{informer: i, history: history[T]{size: changes}}
+func newWatched[T any](i *informer.Informer[T], changes, versions int) *watched[T] {
+	w := &watched[T]{informer: i, history: history[T]{size: changes, versions: min(versions, changes)}}
 	w.stop = i.Follow(&w.history)
 	return w
 }
@@ -55,15 +58,20 @@ func (w *watched[T]) state() Informer {
 	s := Informer{
 		Type: reflect.TypeFor[T]().String(), Ready: true, Synced: isClosed(w.informer.Synced()),
 		Objects: cache.Len(), ResourceVersion: cache.ResourceVersion(),
-		Last: w.history.last(shownChanges, func(key) bool { return true }),
+		Last: changesOf(w.history.last(shownChanges, func(key) bool { return true })),
 	}
 	s.Bytes = int64(w.objectBytes() * float64(s.Objects))
-	s.Changes, s.Rate = w.history.count()
+	var last time.Time
+	s.Changes, s.Rate, last = w.history.count()
 	if err := w.informer.Ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()
 	}
 	for _, scope := range w.informer.Scopes() {
 		s.Reflectors = append(s.Reflectors, newReflector(scope))
+		if scope.Synced && !scope.Broken.IsZero() {
+			s.StaleSeconds = max(s.StaleSeconds, time.Since(scope.Broken).Seconds())
+		}
+		s.Flowing = s.Flowing || scope.State.Phase == reflector.Watching && time.Since(last) < flowSpan
 	}
 	for _, subscription := range w.informer.Subscriptions() {
 		s.Subscribers = append(s.Subscribers, newSubscriber(subscription.Name(), isClosed(subscription.Synced()),
@@ -77,6 +85,7 @@ func newReflector(scope informer.ScopeState) Reflector {
 		Phase: string(scope.State.Phase), Since: scope.State.Since, Synced: scope.Synced, LastContact: scope.State.LastContact,
 		Sharding: string(scope.State.Sharding),
 		Broken:   scope.Broken, Attempt: scope.State.Attempt, NextRetry: scope.State.NextRetry,
+		LastErrorAt: scope.State.LastErrTime,
 	}
 	if scope.Scope != (store.Scope{}) {
 		r.Scope = scope.Scope.String()
@@ -85,13 +94,16 @@ func newReflector(scope informer.ScopeState) Reflector {
 	if scope.State.Err != nil {
 		r.Error = scope.State.Err.Error()
 	}
+	if scope.State.LastErr != nil {
+		r.LastError = scope.State.LastErr.Error()
+	}
 	return r
 }
 
 func newSubscriber(name string, synced bool, stats eventqueue.Stats, queues []eventqueue.Pending) Subscriber {
 	s := Subscriber{
 		Name: name, Synced: synced,
-		Keys: stats.Keys, Waiting: stats.Waiting, Delayed: stats.Delayed, Out: stats.InFlight, Events: stats.Events,
+		Keys: stats.Keys, Waiting: stats.Waiting, Delayed: stats.Delayed, InFlight: stats.InFlight, Events: stats.Events,
 		OldestSeconds: stats.Oldest.Seconds(),
 		Merged:        stats.Merged, Dropped: stats.Dropped, Retries: stats.Retries, Panics: stats.Panics, GivenUp: stats.GivenUp,
 	}
@@ -103,7 +115,7 @@ func newSubscriber(name string, synced bool, stats eventqueue.Stats, queues []ev
 
 func newQueue(subscriber string, q eventqueue.Pending) Queue {
 	shown := Queue{
-		Subscriber: subscriber, Key: q.Key.String(), Events: q.Events, AgeSeconds: q.Age.Seconds(), Out: q.InFlight,
+		Subscriber: subscriber, Key: q.Key.String(), Events: q.Events, AgeSeconds: q.Age.Seconds(), InFlight: q.InFlight,
 		Failures: q.Failures, RetryInSeconds: q.RetryIn.Seconds(), where: key(q.Key),
 	}
 	if q.Err != nil {
@@ -138,7 +150,14 @@ func (w *watched[T]) objectBytes() float64 {
 }
 
 func (w *watched[T]) object(k key, masked [][]string) (ObjectState, bool) {
-	s := ObjectState{Key: k.String(), Queues: []Queue{}, Changes: w.history.last(shownKeys, func(other key) bool { return other == k })}
+	s := ObjectState{Key: k.String(), Queues: []Queue{}, Changes: []Change{}}
+	for _, e := range w.history.last(shownKeys, func(other key) bool { return other == k }) {
+		change := e.change()
+		if e.held {
+			change.Fields, change.Compared = differences(e.before, e.after, masked)
+		}
+		s.Changes = append(s.Changes, change)
+	}
 	object, held := w.informer.Cache().Get(store.Key(k))
 	if held {
 		text, err := yamlOf(object, masked)

@@ -104,18 +104,40 @@ func TestNumbersAreThoseOfTheProgram(t *testing.T) {
 	tab.picture("informers-phone.png", 390, 844, false)
 }
 
+// flow is the arrow from the API server to the reflector, and moves is its animation.
+const (
+	flow  = maps + ".pipeline > .arrow"
+	moves = `getComputedStyle(document.querySelector('` + flow + `'), "::before").animationName`
+)
+
 func TestFaultsAppearAndGo(t *testing.T) {
 	p := start(t)
 	tab := open(t, p.home)
 	tab.shows(maps+`[data-value="phase"]`, "Watching")
+	tab.shows(maps+`[data-value="failure"]`, "none")
+	tab.shows(maps+".badge", "ready")
+	changes := 0
+	require.Eventually(t, func() bool { // changes, until the browser shows that they flow
+		changes++
+		require.NoError(t, p.server.Update(&corev1.ConfigMap{ObjectMeta: named("cm-1"), Data: map[string]string{"n": strconv.Itoa(changes)}}))
+		return tab.evaluate(moves) == "flow"
+	}, patience, 20*time.Millisecond)
+
 	p.server.Inject(reflectortest.Refuse())
 	require.NoError(t, p.server.Restore(p.server.ResourceVersion())) // cuts the watches
 	tab.shows(maps+`[data-value="phase"]`, "BackingOff")
-	assert.Contains(t, tab.text(maps+"table"), "refused")
+	tab.shows(maps+`[data-value="flow"]`, "no watch")
+	assert.Equal(t, "none", tab.evaluate(moves), "the flow stops when the watch does")
+	assert.Equal(t, "0", tab.evaluate(fmt.Sprintf("document.querySelectorAll(%q).length", flow+".flowing")))
 	assert.Equal(t, "1", tab.evaluate(fmt.Sprintf("document.querySelectorAll(%q).length", maps+".arrow.broken")))
+	tab.matches(maps+".badge", `^ready, stale for [1-9][0-9]* s$`)
+	tab.matches(maps+`[data-value="failure"]`, `^\d\d:\d\d:\d\d\.\d{3}, .* ago, attempt \d+, next at .*refused`)
+
 	p.server.ClearFaults()
 	tab.shows(maps+`[data-value="phase"]`, "Watching")
+	tab.shows(maps+".badge", "ready")
 	assert.Equal(t, "0", tab.evaluate(fmt.Sprintf("document.querySelectorAll(%q).length", maps+".arrow.broken")))
+	tab.matches(maps+`[data-value="failure"]`, `^\d\d:\d\d:\d\d\.\d{3}, .* ago, overcome: .*refused`)
 }
 
 func TestReaderKeepsFocusAndWhatWasOpened(t *testing.T) {
@@ -130,7 +152,7 @@ func TestReaderKeepsFocusAndWhatWasOpened(t *testing.T) {
 	assert.Equal(t, "true", tab.evaluate(fmt.Sprintf("document.activeElement === document.querySelector(%q)", queues+" summary")))
 
 	tab.do(chromedp.Click(chromedp.CSS("#hold")))
-	tab.shows("#live", "paused")
+	tab.shows("#live", "frozen")
 	require.NoError(t, p.server.Create(&corev1.ConfigMap{ObjectMeta: named("and-another")}))
 	require.Eventually(t, func() bool { return p.maps.Cache().Len() == 7 }, patience, time.Millisecond)
 	assert.Equal(t, "6", tab.text(maps+`[data-value="objects"]`))
@@ -150,12 +172,54 @@ func TestNothingSecretIsShown(t *testing.T) {
 	assert.Contains(t, text, "name: password")
 }
 
-func TestPhonesNeedNotScrollSideways(t *testing.T) {
+func TestObjectPageBeginsWithTheObjectAndComparesVersions(t *testing.T) {
 	p := start(t)
 	tab := open(t, p.home)
-	tab.do(chromedp.EmulateViewport(360, 740))
 	tab.shows(maps+`[data-value="objects"]`, "5")
-	width, err := strconv.Atoi(strings.TrimSpace(tab.evaluate("document.documentElement.scrollWidth")))
-	require.NoError(t, err)
-	assert.LessOrEqual(t, width, 360)
+	require.NoError(t, p.server.Update(&corev1.ConfigMap{ObjectMeta: named("cm-1"), Data: map[string]string{"color": "<i>red</i>"}}))
+	require.NoError(t, p.server.Update(&corev1.ConfigMap{ObjectMeta: named("cm-1"), Data: map[string]string{"color": "blue"}}))
+	tab.shows(maps+`[data-value="changes"]`, "7")
+	tab.visit(p.home + "/object?informer=maps&namespace=default&name=cm-1")
+	assert.Equal(t, "Object in the cache", tab.text("main h2"))
+	assert.Contains(t, tab.text("main h2 + pre"), "color: blue")
+	rows := strings.Join(strings.Fields(tab.evaluate(`[...document.querySelectorAll(".versions tr")].map(r => r.innerText).join(" ")`)), " ")
+	assert.Regexp(t, `^Field Before After data.color "<i>red</i>" "blue" metadata.resourceVersion "\d+" "\d+" Field Before After data no field {"color":"<i>red</i>"}`, rows)
+	tab.picture("object.png", 1300, 1000, false)
+}
+
+func TestPhonesShowThePipelineUpright(t *testing.T) {
+	p := start(t)
+	tab := open(t, p.home)
+	tab.shows(maps+`[data-value="objects"]`, "5")
+	boxes := func() (upright bool) {
+		return tab.evaluate(`(() => {
+			const boxes = [...document.querySelectorAll('`+maps+`.pipeline > .box')].map(b => b.getBoundingClientRect());
+			return boxes.every((b, n) => n === 0 || b.top > boxes[n-1].bottom);
+		})()`) == "true"
+	}
+	assert.False(t, boxes())
+	tab.do(chromedp.EmulateViewport(360, 740))
+	require.Eventually(t, boxes, patience, 20*time.Millisecond)
+	for _, page := range []string{"", "/objects?informer=maps", "/object?informer=maps&namespace=default&name=cm-1"} {
+		tab.visit(p.home + page)
+		width, err := strconv.Atoi(tab.evaluate("document.documentElement.scrollWidth"))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, width, 360, page)
+	}
+}
+
+// The pages pass axe: roles, names, and a contrast of at least 4.5 in light and dark.
+func TestPagesAreAccessible(t *testing.T) {
+	p := start(t)
+	tab := open(t, p.home)
+	tab.shows(maps+`[data-value="objects"]`, "5")
+	p.server.Inject(reflectortest.Refuse())
+	require.NoError(t, p.server.Restore(p.server.ResourceVersion())) // cuts the watches
+	tab.matches(maps+".badge", `stale for`)
+	tab.matches(maps+".stalled .note", `^stalled, oldest`)
+	tab.accessible("overview", "#hold")
+	for _, page := range []string{"/objects?informer=maps", "/object?informer=maps&namespace=default&name=cm-0", "/object?informer=secrets&namespace=default&name=password"} {
+		tab.visit(p.home + page)
+		tab.accessible(page, "")
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,30 @@ func (p *tab) shows(selector, want string) {
 	}, patience, 20*time.Millisecond, "%s is not %q", selector, want)
 }
 
+// matches waits until the text of an element matches a pattern.
+func (p *tab) matches(selector, pattern string) {
+	p.t.Helper()
+	want := regexp.MustCompile(pattern)
+	require.Eventually(p.t, func() bool { return want.MatchString(p.text(selector)) }, patience, 20*time.Millisecond, "%s does not match %s", selector, pattern)
+}
+
+// visit goes to another page.
+func (p *tab) visit(address string) {
+	p.t.Helper()
+	p.do(chromedp.Navigate(address))
+}
+
+// scheme shows the page in light or dark colors.
+func (p *tab) scheme(name string) {
+	p.t.Helper()
+	p.do(func(ctx context.Context, target *chromedp.Target) (void chromedp.Void, err error) {
+		_, err = cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+		})
+		return void, err
+	})
+}
+
 // picture writes a picture of the page, if pictures are wanted.
 func (p *tab) picture(name string, width, height int64, dark bool) {
 	p.t.Helper()
@@ -126,12 +151,8 @@ func (p *tab) picture(name string, width, height int64, dark bool) {
 	if dark {
 		scheme = "dark"
 	}
-	p.do(chromedp.EmulateViewport(width, height), func(ctx context.Context, target *chromedp.Target) (void chromedp.Void, err error) {
-		_, err = cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-		})
-		return void, err
-	})
+	p.do(chromedp.EmulateViewport(width, height))
+	p.scheme(scheme)
 	png := run(p, chromedp.CaptureScreenshot())
 	require.NoError(p.t, os.MkdirAll(*screenshots, 0o755))
 	require.NoError(p.t, os.WriteFile(filepath.Join(*screenshots, name), png, 0o644))

@@ -1,5 +1,5 @@
-// Shows what the stream sends. Each event is the overview as the server has made it; what
-// is on the page is changed into it, so that focus, scrolling and open details stay.
+// Shows the events of the stream. Each event is the HTML of the overview. The script changes the
+// page into it node by node, so that focus, scrolling and open details stay.
 "use strict";
 (() => {
 	const shown = document.getElementById("informers");
@@ -9,11 +9,21 @@
 	let answers = false;
 	let latest = "";
 
-	// tell says whether what is shown is what there is.
+	// tell shows whether the page is live. The flow stands still unless it is.
 	function tell() {
-		const text = !answers ? "the program does not answer" : held ? "paused" : "live";
+		const text = !answers ? "the program does not answer" : held ? "frozen" : "live";
 		if (live.textContent !== text) live.textContent = text;
 		live.classList.toggle("on", answers && !held);
+		shown.classList.toggle("still", !answers || held);
+		hold.textContent = held ? "Go on" : "Freeze";
+	}
+
+	// freeze stops the updates of the page, or continues them.
+	function freeze(wanted) {
+		if (wanted === held) return;
+		held = wanted;
+		tell();
+		if (!held && latest) show();
 	}
 
 	function same(a, b) {
@@ -21,14 +31,14 @@
 			(a.nodeType !== Node.ELEMENT_NODE || a.getAttribute("data-key") === b.getAttribute("data-key"));
 	}
 
-	// become changes a node into another one that is the same but for its content.
+	// become gives a node the attributes and children of another one.
 	function become(node, wanted) {
 		if (node.nodeType !== Node.ELEMENT_NODE) {
 			if (node.nodeValue !== wanted.nodeValue) node.nodeValue = wanted.nodeValue;
 			return;
 		}
 		for (const { name, value } of wanted.attributes) {
-			if (name === "open") continue; // the reader's
+			if (name === "open") continue; // only the reader opens and closes details
 			if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 		}
 		for (const { name } of [...node.attributes]) {
@@ -67,15 +77,13 @@
 	}
 
 	hold.hidden = false;
-	hold.addEventListener("click", () => {
-		held = !held;
-		hold.textContent = held ? "Go on" : "Pause";
-		tell();
-		if (!held && latest) show();
+	hold.addEventListener("click", () => freeze(!held));
+	// A page of the same site that shows this one in a frame can freeze it.
+	window.addEventListener("message", (event) => {
+		if (event.origin === location.origin && typeof event.data?.freeze === "boolean") freeze(event.data.freeze);
 	});
 
-	// Nobody looks at a page that is hidden: it asks for nothing, and leaves the browser's few
-	// connections to a server to others.
+	// A hidden page closes its stream, because a browser opens few connections to a server.
 	let stream = null;
 	function listen() {
 		if (document.hidden) {
