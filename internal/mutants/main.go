@@ -4,8 +4,9 @@
 //	go run ./internal/mutants              # all, in about a quarter of an hour on two cores
 //	go run ./internal/mutants -run shard   # those whose name matches
 //
-// It changes no file: the go command reads each change through -overlay. A change that no test
-// notices is a behaviour without a test. Write the test, then add the change to the list.
+// It changes no file: the go command reads each change through -overlay. Rapid leaves what it found
+// in testdata/rapid, which git ignores. A change that no test notices is a behaviour without a test.
+// Write the test, then add the change to the list.
 package main
 
 import (
