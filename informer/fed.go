@@ -23,10 +23,13 @@ func NewFed[T any](backing Backing[T], key store.KeyFunc[T], makeFeed func(feed.
 }
 
 func (i *Informer[T]) target() feed.Target[T] {
-	return feed.Target[T]{
-		Name: i.name, Cache: i.cache, Into: i.into, Partition: i.part, Report: i.report,
-		Selectors: i.selectors != nil, Reflector: i.reflectorOptions(),
+	target := feed.Target[T]{
+		Name: i.name, Cache: i.cache, Into: i.into, Partition: i.part, Report: i.report, Reflector: i.reflectorOptions(),
 	}
+	if i.selectors != nil {
+		target.Join = i.selectors.join
+	}
+	return target
 }
 
 // report reports a failure of a feed.

@@ -51,11 +51,7 @@ func newReflecting[T reflector.Object, L any](i *Informer[T], client reflector.C
 
 // reflecting gives an informer a reflector, or one for each selector.
 func (i *Informer[T]) reflecting(reflect func(store.Store[T], ...reflector.Option) feed.Feed) *Informer[T] {
-	if i.selectors != nil {
-		i.feed = feed.NewSelected(i.target(), reflect, i.selectors.join)
-	} else {
-		i.feed = feed.New(reflect(i.into, i.reflectorOptions()...))
-	}
+	i.feed = i.target().Reflecting(reflect)
 	return i
 }
 

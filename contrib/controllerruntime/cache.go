@@ -31,7 +31,7 @@ type kinds struct {
 }
 
 // informer is a cache.Options.NewInformer. If the library cannot serve a kind, informer falls back
-// to [NewInformer].
+// to an informer over the ListerWatcher.
 func (k *kinds) informer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	t, err := k.target(lw, example, resync)
 	if reference, ok := k.reference(t.kind, example); ok {
@@ -102,7 +102,7 @@ func (k *kinds) decoding(t target) (*sharedInformer, error) {
 
 // informer returns an informer of the objects of a client.
 func (t target) informer(from *kubeclient.Resource[client.Object], prepare func(client.Object) (client.Object, error)) *sharedInformer {
-	return &sharedInformer{copies: true, prepare: prepare, SharedIndexInformer: clientgo.NewSharedIndexInformer(from.In(t.namespace), clientgo.WithResync(t.resync),
+	return &sharedInformer{copies: true, prepare: prepare, SharedIndexInformer: clientgo.NewTyped(from.In(t.namespace), clientgo.WithResync(t.resync),
 		clientgo.WithInformer(informer.WithName(t.name(t.example)), informer.WithSelectors(t.selectors), informer.WithReflector(
 			reflector.WithLabelSelector(t.labels), reflector.WithFieldSelector(t.fields))))}
 }

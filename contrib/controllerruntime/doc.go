@@ -6,8 +6,8 @@
 // Client, controllers, sources and tests of the operator stay as they are. Objects are decoded from
 // the server's bytes into the types of the scheme, and equal parts of them are kept once.
 //
-// [NewInformer] changes less: it replaces only the informers of a cache, and leaves requests and
-// decoding to controller-runtime. It is a value for cache.Options.NewInformer.
+// [clientgo.NewSharedIndexInformer] changes less: it replaces only the informers of a cache, and
+// leaves requests and decoding to controller-runtime. It is a value for cache.Options.NewInformer.
 //
 // # What is supported
 //
@@ -27,7 +27,7 @@
 //	                                 *reflector.Error, for errors.Is and errors.As
 //	the informer stops               handlers get the queued events, for at most ten seconds;
 //	                                 there, queued events are dropped
-//	EnableWatchBookmarks is false    controller-runtime decodes the objects, as with NewInformer
+//	EnableWatchBookmarks is false    controller-runtime decodes the objects
 //	the server redirects to          the request fails; there, the client follows
 //	another host
 //	a compact or persisted store     not supported: a compact cache holds packed objects, but

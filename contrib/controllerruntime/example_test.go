@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/contrib/controllerruntime"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -121,9 +122,9 @@ func ExampleOptions_selectors() {
 }
 
 // controller-runtime keeps its requests and its decoding.
-func ExampleNewInformer() {
+func Example_newInformer() {
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
-		Cache: cache.Options{NewInformer: controllerruntime.NewInformer},
+		Cache: cache.Options{NewInformer: clientgo.NewSharedIndexInformer},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/informer/ondemand"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -328,7 +329,7 @@ func TestReferencesThatCannotBe(t *testing.T) {
 	assert.True(t, runtime.IsNotRegisteredError(errors.Unwrap(err)), "%v", err)
 	_, err = byReference(Reference{Owned: labels.Everything()}).NewCache(server.Config(), cache.Options{})
 	assert.ErrorIs(t, err, ErrReference)
-	_, err = byReference(Reference{}).NewCache(server.Config(), cache.Options{NewInformer: NewInformer})
+	_, err = byReference(Reference{}).NewCache(server.Config(), cache.Options{NewInformer: clientgo.NewSharedIndexInformer})
 	assert.ErrorIs(t, err, ErrReference)
 	whole := &unstructured.Unstructured{}
 	whole.SetGroupVersionKind(secretKind)

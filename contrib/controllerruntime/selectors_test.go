@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -93,7 +94,7 @@ func TestSelectorsThatCannotBe(t *testing.T) {
 		with Options
 		opts cache.Options
 	}{
-		"the options have a NewInformer": {bySelectors(selectors), cache.Options{NewInformer: NewInformer}},
+		"the options have a NewInformer": {bySelectors(selectors), cache.Options{NewInformer: clientgo.NewSharedIndexInformer}},
 		"the entry is nil":               {with: bySelectors(nil)},
 		"two entries have this kind":     {with: Options{Selectors: map[client.Object]*informer.Selectors{&corev1.Secret{}: selectors, &corev1.Secret{}: selectors}}},
 		"it is cached by reference": {with: Options{

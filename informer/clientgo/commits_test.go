@@ -162,7 +162,7 @@ func TestVersionOfTheStoreFollowsItsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		version := s.GetStore().LastStoreSyncResourceVersion
 		v := &versions{store: s.GetStore()}
 		_, err := s.AddEventHandler(v)

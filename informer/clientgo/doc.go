@@ -3,10 +3,13 @@
 //
 // # Usage
 //
-// A [SharedIndexInformer] is an informer of this module for code that wants a
-// cache.SharedIndexInformer:
+// [NewSharedIndexInformer] has the arguments of cache.NewSharedIndexInformer, and [NewInformer] and
+// [NewIndexerInformer] those of their namesakes. A program changes the package name, and runs on an
+// informer of this module. All kinds share one compiled informer.
 //
-//	pods := clientgo.NewSharedIndexInformer(clientset.CoreV1().Pods(""))
+// [NewTyped] makes a typed informer of a client, for code that wants a cache.SharedIndexInformer:
+//
+//	pods := clientgo.NewTyped(clientset.CoreV1().Pods(""))
 //	lister := listers.NewPodLister(pods.GetIndexer())
 //	pods.AddEventHandler(cache.ResourceEventHandlerFuncs{...})
 //	go pods.RunWithContext(ctx)
@@ -16,7 +19,7 @@
 // asks the factory for that informer:
 //
 //	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-//		return clientgo.NewSharedIndexInformer(client.CoreV1().Pods(""), clientgo.WithResync(resync))
+//		return clientgo.NewTyped(client.CoreV1().Pods(""), clientgo.WithResync(resync))
 //	})
 //
 // [SharedIndexInformer.Informer] returns the typed informer behind it, for code that has already
@@ -60,7 +63,8 @@
 //   - A handler that panics does not end the program. Its event is retried after a back-off.
 //   - On stop, handlers process their queued events.
 //
-// Unsupported calls return an error: [ErrReadOnly] for a write to the cache of an informer,
+// Before Run, code may write to the cache of an informer, as tests do. The first list replaces these
+// objects. Unsupported calls return an error: [ErrReadOnly] for such a write after the start,
 // [ErrStarted] and [ErrStopped] for calls that come too late, and an [*UnsupportedError] for
 // SetTransform and SetWatchErrorHandler of an informer that was made elsewhere. A transform must
 // not change the key. If an index function returns an error, the cache rejects the object.

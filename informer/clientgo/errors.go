@@ -13,10 +13,10 @@ var (
 	// nothing can be added to it.
 	ErrStopped = errors.New("informer has stopped already")
 
-	// ErrReadOnly means that code tried to write to the cache of an informer. Only its reflector
-	// may. In a test, let a server hold the objects (package reflectortest), or give the code an
-	// [AsIndexer] of a cache of your own.
-	ErrReadOnly = errors.New("cache of an informer is read-only: only its reflector writes to it")
+	// ErrReadOnly means that code tried to write to the cache of an informer after the start. Only
+	// its reflector may. In a test, write before Run, let a server hold the objects (package
+	// reflectortest), or give the code an [AsIndexer] of a cache of your own.
+	ErrReadOnly = errors.New("cache of a running informer is read-only: only its reflector writes to it")
 
 	// ErrNoSharedInformer means that the shared informer is nil.
 	ErrNoSharedInformer = errors.New("no shared informer: pass one of client-go's, such as that of a factory")
@@ -51,7 +51,7 @@ type UnsupportedError struct {
 
 // Error names the method and the alternative.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("%s works for informers made by NewSharedIndexInformer only; %s", e.Method, e.Instead)
+	return fmt.Sprintf("%s does not work for an informer of AsSharedIndexInformer: %s", e.Method, e.Instead)
 }
 
 // typed returns an object as a T.

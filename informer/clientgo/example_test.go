@@ -70,14 +70,14 @@ func putIn(ctx context.Context, clientset kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(clientset, 10*time.Minute)
 	// Before anybody else asks the factory for pods:
 	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return clientgo.NewSharedIndexInformer(client.CoreV1().Pods(""), clientgo.WithResync(resync))
+		return clientgo.NewTyped(client.CoreV1().Pods(""), clientgo.WithResync(resync))
 	})
 	return rest(ctx, factory)
 }
 
 // side is the second step: code that is typed beside code that is not.
 func side(ctx context.Context, clientset kubernetes.Interface) error {
-	shared := clientgo.NewSharedIndexInformer(clientset.CoreV1().Pods(""))
+	shared := clientgo.NewTyped(clientset.CoreV1().Pods(""))
 
 	// Code that has not moved yet.
 	lister := listers.NewPodLister(shared.GetIndexer())

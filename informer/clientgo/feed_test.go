@@ -417,7 +417,7 @@ func TestThereAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
-		there := NewSharedIndexInformer(configMaps(t, server))
+		there := NewTyped(configMaps(t, server))
 		back := FromSharedInformer(there, store.ObjectKey[*configMap])
 		sub := back.Subscribe()
 		stop := run(t, there)

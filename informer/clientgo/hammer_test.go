@@ -111,7 +111,7 @@ func TestHandlersHoldWhatTheServerHoldsAfterAStorm(t *testing.T) {
 		// Some watches break, and one after the other is refused its place.
 		server.Inject(reflectortest.ResetAfterEvents(100).On("watch", ""))
 		server.Inject(reflectortest.LoseHistory().On("watch", "").After(2).Times(5))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var early mirror
 		_, err := s.AddEventHandler(&early)
 		require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestHandlersHoldWhatTheServerHoldsAfterAStorm(t *testing.T) {
 func TestHandlersComeAndGoInAStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		stop := run(t, s)
 		var visitors sync.WaitGroup
 		for who := range 20 {
@@ -185,7 +185,7 @@ func TestHandlersSeeTheTransitionsThatThereWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		server.Inject(reflectortest.ResetAfterEvents(3).On("watch", ""))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var mu sync.Mutex
 		transitions := map[string]int{}
 		deletions := make(chan string, 100)

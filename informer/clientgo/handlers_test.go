@@ -20,7 +20,7 @@ func TestHandlersAreToldOfEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a", "x"), named("b"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var early, late diary
 		_, err := s.AddEventHandler(&early)
 		require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestRelistTellsOfWhatChangedAndOfNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("changed", "x"), named("gone"), named("same"), named("again"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var plain, resyncing diary
 		_, err := s.AddEventHandlerWithResyncPeriod(&plain, 0)
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestResyncsComeToThoseWhoAskedInTheirPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"), named("b"))
-		s := NewSharedIndexInformer(configMaps(t, server), WithResync(5*time.Second))
+		s := NewTyped(configMaps(t, server), WithResync(5*time.Second))
 		var never, two, three, usual, hasty, late diary
 		add := func(d *diary, period time.Duration) {
 			_, err := s.AddEventHandlerWithResyncPeriod(d, period)
@@ -140,7 +140,7 @@ func TestRegistrationIsSyncedWhenItsHandlerHasBeenTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		hold := make(chan struct{})
 		slow, quick := &diary{before: func() { <-hold }}, &diary{}
 		first, err := s.AddEventHandler(slow)
@@ -171,7 +171,7 @@ func TestRegistrationIsSyncedWhenItsHandlerHasBeenTold(t *testing.T) {
 func TestOneHandlerAddedTwiceHasTwoRegistrations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var d diary
 		first, err := s.AddEventHandler(&d)
 		require.NoError(t, err)
@@ -196,7 +196,7 @@ func TestOneHandlerAddedTwiceHasTwoRegistrations(t *testing.T) {
 func TestRemovingWhatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		ours, theirs := NewSharedIndexInformer(configMaps(t, server)), NewSharedIndexInformer(configMaps(t, server))
+		ours, theirs := NewTyped(configMaps(t, server)), NewTyped(configMaps(t, server))
 		var d diary
 		handle, err := ours.AddEventHandler(&d)
 		require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestRemovingDoesNotWaitAndShuttingDownDoes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
 				create(t, server, named("a"), named("b"))
-				s := NewSharedIndexInformer(configMaps(t, server))
+				s := NewTyped(configMaps(t, server))
 				hold := make(chan struct{})
 				d := &diary{before: func() { <-hold }}
 				handle, err := s.AddEventHandler(d)
@@ -272,7 +272,7 @@ func TestShuttingDownInEveryOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := NewSharedIndexInformer(configMaps(t, reflectortest.Start(t)))
+				s := NewTyped(configMaps(t, reflectortest.Start(t)))
 				handle := scenario(t, s)
 				require.NoError(t, cache.ShutDownEventHandler(s, handle))
 				require.NoError(t, cache.ShutDownEventHandler(s, handle), "again")
@@ -284,7 +284,7 @@ func TestShuttingDownInEveryOrder(t *testing.T) {
 func TestHandlerMayRemoveItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var d diary
 		var handle cache.ResourceEventHandlerRegistration
 		d.before = func() { assert.NoError(t, s.RemoveEventHandler(handle)) }
@@ -311,7 +311,7 @@ func TestSlowHandlerIsToldOfEachState(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
 				create(t, server, named("a", "1"))
-				s := NewSharedIndexInformer(configMaps(t, server), test.opts...)
+				s := NewTyped(configMaps(t, server), test.opts...)
 				hold := make(chan struct{})
 				d := &diary{before: func() { <-hold }}
 				_, err := s.AddEventHandler(d)
@@ -335,7 +335,7 @@ func TestResyncForAllHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
-		s := NewSharedIndexInformer(configMaps(t, server), WithHandlers(informer.WithResync(time.Second)))
+		s := NewTyped(configMaps(t, server), WithHandlers(informer.WithResync(time.Second)))
 		var d diary
 		_, err := s.AddEventHandler(&d)
 		require.NoError(t, err)

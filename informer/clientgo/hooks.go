@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/reflector"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 )
@@ -14,7 +15,12 @@ import (
 // hooks are the functions that client-go allows to set after an informer was made. The reflector
 // reads them.
 type hooks[T any] struct {
-	name      string // the informer's name
+	name string // the informer's name
+	// prepare runs for each object before the transform. It may be nil.
+	prepare func(T) (T, error)
+	// copies is true if objects share parts, so that a transform needs a copy. T is then a
+	// runtime.Object.
+	copies    bool
 	transform atomic.Pointer[cache.TransformFunc]
 	watch     atomic.Pointer[cache.WatchErrorHandlerWithContext]
 
@@ -28,8 +34,8 @@ type hooks[T any] struct {
 // a [client.Resource] share equal parts: the function must replace their maps and slices and not
 // edit them, unless the Resource was made with [client.WithoutInterning].
 //
-// It returns [ErrStarted] after the start. For an informer that was not made by
-// [NewSharedIndexInformer] it returns an [*UnsupportedError].
+// It returns [ErrStarted] after the start. For an informer of
+// [AsSharedIndexInformer] it returns an [*UnsupportedError].
 func (s *SharedIndexInformer[T]) SetTransform(transform cache.TransformFunc) error {
 	return s.set("SetTransform", "give the function to informer.NewTransformed", func(h *hooks[T]) {
 		if transform == nil {
@@ -53,8 +59,8 @@ func (s *SharedIndexInformer[T]) SetWatchErrorHandler(handler cache.WatchErrorHa
 // retried. The error is a [*reflector.Error]. The Reflector argument of the handler only has a
 // name; it does nothing. The default, also for a nil handler, is cache.DefaultWatchErrorHandler.
 //
-// It returns [ErrStarted] after the start. For an informer that was not made by
-// [NewSharedIndexInformer] it returns an [*UnsupportedError].
+// It returns [ErrStarted] after the start. For an informer of
+// [AsSharedIndexInformer] it returns an [*UnsupportedError].
 func (s *SharedIndexInformer[T]) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
 	return s.set("SetWatchErrorHandler", "give the function to informer.WithErrorHandler", func(h *hooks[T]) {
 		if handler == nil {
@@ -71,18 +77,27 @@ func (s *SharedIndexInformer[T]) set(method, instead string, set func(*hooks[T])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx != nil || s.informer.State() != (reflector.State{Phase: reflector.Stopped}) {
+	if s.startedLocked() {
 		return ErrStarted
 	}
 	set(s.hooks)
 	return nil
 }
 
-// transformed is the transform function of the informer.
+// transformed returns an object as the cache stores it.
 func (h *hooks[T]) transformed(object T) (T, error) {
+	if h.prepare != nil {
+		var err error
+		if object, err = h.prepare(object); err != nil {
+			return object, err
+		}
+	}
 	transform := h.transform.Load()
 	if transform == nil {
 		return object, nil
+	}
+	if h.copies {
+		object = any(object).(runtime.Object).DeepCopyObject().(T)
 	}
 	result, err := (*transform)(object)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestTransformIsSeenByEverybodyAndMadeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a", "x"), named("b", "x"), named("c", "x"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var m marking
 		require.NoError(t, s.SetTransform(m.transform))
 		var d diary
@@ -91,7 +91,7 @@ func TestObjectThatATransformSpoilsIsNotStored(t *testing.T) {
 				server := reflectortest.Start(t)
 				bad := named("good", "x")
 				create(t, server, bad)
-				s := NewSharedIndexInformer(configMaps(t, server))
+				s := NewTyped(configMaps(t, server))
 				var m marking
 				require.NoError(t, s.SetTransform(func(object any) (any, error) {
 					if c := object.(*configMap); c.Name == "bad" {
@@ -140,7 +140,7 @@ func TestWatchErrorHandlerIsToldOfListsAndWatchesThatFail(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
 				server.Inject(reflectortest.Answer(403).On("", "configmaps").Times(1))
-				s := NewSharedIndexInformer(configMaps(t, server), WithInformer(informer.WithReflector(reflector.WithoutWatchList())))
+				s := NewTyped(configMaps(t, server), WithInformer(informer.WithReflector(reflector.WithoutWatchList())))
 				told := make(chan failure, 1)
 				require.NoError(t, set(s, told))
 				run(t, s)
@@ -158,7 +158,7 @@ func TestUsualWatchErrorHandlerIsClientGos(t *testing.T) {
 		reported.take()
 		server := reflectortest.Start(t)
 		server.Inject(reflectortest.Answer(403).On("", "configmaps").Times(1))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		require.NoError(t, s.SetWatchErrorHandler(func(*cache.Reflector, error) { t.Error("it was taken back") }))
 		require.NoError(t, s.SetWatchErrorHandler(nil))
 		run(t, s)
@@ -173,7 +173,7 @@ func TestHooksThatComeTooLateOrNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		identity := func(object any) (any, error) { return object, nil }
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		require.NoError(t, s.SetTransform(identity))
 		require.NoError(t, s.SetTransform(nil))
 		create(t, server, named("a"))
@@ -200,7 +200,7 @@ func TestTransformComesTooLateWhoeverRunsTheInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a", "x"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- s.Informer().Run(ctx) }()
@@ -217,7 +217,7 @@ func TestPanicOfAWatchErrorHandlerIsToldAndSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		server.Inject(reflectortest.Answer(403).On("", "configmaps").Times(1))
-		s := NewSharedIndexInformer(configMaps(t, server), WithInformer(informer.WithReflector(reflector.WithoutWatchList())))
+		s := NewTyped(configMaps(t, server), WithInformer(informer.WithReflector(reflector.WithoutWatchList())))
 		require.NoError(t, s.SetWatchErrorHandler(func(*cache.Reflector, error) { panic("oh") }))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

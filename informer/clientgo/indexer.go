@@ -21,6 +21,9 @@ import (
 type Indexer[T any] struct {
 	view  *store.View[T]
 	cache *store.Cache[T] // nil if it is read-only
+	// seeding is not nil for the cache of an informer. It returns an error if the informer has
+	// started. Otherwise it keeps the informer from starting until done is called.
+	seeding func() (done func(), err error)
 
 	adding sync.Mutex // held while indexes are added
 
@@ -125,9 +128,11 @@ func (x *Indexer[T]) Delete(object any) error {
 }
 
 func (x *Indexer[T]) deleteKey(text string) error {
-	if x.cache == nil {
-		return ErrReadOnly
+	done, err := x.begin()
+	if err != nil {
+		return err
 	}
+	defer done()
 	for key := range keysOf(text) {
 		if _, ok := x.view.Get(key); ok {
 			return x.cache.DeleteKey(key)
@@ -136,11 +141,24 @@ func (x *Indexer[T]) deleteKey(text string) error {
 	return nil
 }
 
+// begin begins a write. It returns [ErrReadOnly] if code may only read.
+func (x *Indexer[T]) begin() (done func(), err error) {
+	switch {
+	case x.seeding != nil:
+		return x.seeding()
+	case x.cache == nil:
+		return nil, ErrReadOnly
+	}
+	return func() {}, nil
+}
+
 // write makes a write of one object: Add, Update or Delete.
 func (x *Indexer[T]) write(object any, write func(*store.Cache[T], T) error) error {
-	if x.cache == nil {
-		return ErrReadOnly
+	done, err := x.begin()
+	if err != nil {
+		return err
 	}
+	defer done()
 	t, err := typed[T](object)
 	if err != nil {
 		return err
@@ -149,11 +167,14 @@ func (x *Indexer[T]) write(object any, write func(*store.Cache[T], T) error) err
 }
 
 // Replace makes the objects the content of the cache. If an object has another type than the cache,
-// Replace changes nothing and returns a [*TypeError] for each such object.
+// Replace changes nothing and returns a [*TypeError] for each such object. Before an informer runs,
+// Replace ignores the resource version: the informer still lists.
 func (x *Indexer[T]) Replace(objects []any, resourceVersion string) error {
-	if x.cache == nil {
-		return ErrReadOnly
+	done, err := x.begin()
+	if err != nil {
+		return err
 	}
+	defer done()
 	all := make([]T, 0, len(objects))
 	var errs []error
 	for _, object := range objects {
@@ -166,13 +187,22 @@ func (x *Indexer[T]) Replace(objects []any, resourceVersion string) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	return x.cache.Replace(all, resourceVersion)
+	if x.seeding == nil {
+		return x.cache.Replace(all, resourceVersion)
+	}
+	for key := range x.view.Snapshot().All() {
+		errs = append(errs, x.cache.DeleteKey(key))
+	}
+	for _, object := range all {
+		errs = append(errs, x.cache.Add(object))
+	}
+	return errors.Join(errs...)
 }
 
 // Bookmark records in the cache that nothing has changed up to a resource version. A read-only
-// Indexer ignores it.
+// Indexer and that of an informer ignore it.
 func (x *Indexer[T]) Bookmark(resourceVersion string) {
-	if x.cache != nil {
+	if x.cache != nil && x.seeding == nil {
 		// A cache accepts every bookmark, except for a cache with partitions, where each partition
 		// has its own version.
 		_ = x.cache.Bookmark(resourceVersion)

@@ -166,7 +166,7 @@ func TestIndexersAreAddedAtAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a", "xy"), named("b", "y"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		require.NoError(t, s.AddIndexers(cache.Indexers{"before": letters}))
 		run(t, s)
 		synctest.Wait()

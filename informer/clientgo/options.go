@@ -28,7 +28,7 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithInformer passes options to the informer that [NewSharedIndexInformer] makes, such as
+// WithInformer passes options to the informer that [NewTyped] makes, such as
 // [informer.WithReflector]. Failures of its reflector go to the handler of SetWatchErrorHandler. A
 // hook of [informer.WithErrorHandler] gets only the failures of event handlers. The option has no
 // effect on [AsSharedIndexInformer].

@@ -66,7 +66,7 @@ func TestPanicOfAHandlerIsRetriedAndNobodyElsesBusiness(t *testing.T) {
 		create(t, server, named("a"), named("b"))
 		var mu sync.Mutex
 		var failures []error
-		s := NewSharedIndexInformer(configMaps(t, server), WithInformer(informer.WithErrorHandler(func(_ context.Context, err error) {
+		s := NewTyped(configMaps(t, server), WithInformer(informer.WithErrorHandler(func(_ context.Context, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			failures = append(failures, err)
@@ -98,7 +98,7 @@ func TestPanicIsSkippedIfTheProgramSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"), named("b"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		bad := &unsteady{left: 1}
 		handle, err := s.AddEventHandler(bad)
 		require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestPanicIsLoggedByTheLoggerOfItsHandlerOrOfRun(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
 		for _, own := range []bool{false, true} {
-			s := NewSharedIndexInformer(configMaps(t, server))
+			s := NewTyped(configMaps(t, server))
 			var options cache.HandlerOptions
 			if own {
 				options.Logger = zero(options.Logger)

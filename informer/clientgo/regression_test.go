@@ -20,7 +20,7 @@ func TestLinesOfClientGosHandlersGoToTheLogger(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
 		core, lines := observer.New(zap.ErrorLevel)
-		s := NewSharedIndexInformer(configMaps(t, server),
+		s := NewTyped(configMaps(t, server),
 			WithInformer(informer.WithName("maps"), informer.WithLogger(zap.New(core))))
 		_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("ouch") }})
 		require.NoError(t, err)

@@ -8,9 +8,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/internal/klogging"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"go.uber.org/zap/zapcore"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,15 +22,18 @@ import (
 // SharedIndexInformer is an informer with the interface of client-go's tools/cache. See the package
 // documentation for the differences.
 //
-// Get one from [NewSharedIndexInformer] or [AsSharedIndexInformer]. All methods are safe for
-// concurrent use.
+// Get one from [NewTyped], [NewSharedIndexInformer] or [AsSharedIndexInformer]. All methods are safe
+// for concurrent use.
 type SharedIndexInformer[T any] struct {
 	options
 	informer *informer.Informer[T]
 	indexer  *Indexer[T]
-	hooks    *hooks[T] // nil unless NewSharedIndexInformer made the informer
+	hooks    *hooks[T] // nil for an informer that was made elsewhere
 
-	// mu protects the fields below it.
+	seeding   sync.RWMutex // held by writes to the cache before Run, and by the start
+	complaint sync.Once    // of the first write to the cache after the start
+
+	// mu protects the fields below it. Lock order: seeding, then mu.
 	mu            sync.Mutex
 	ctx           context.Context // the context of Run; nil before Run
 	ended         bool            // Run has returned
@@ -37,16 +42,25 @@ type SharedIndexInformer[T any] struct {
 
 var _ cache.SharedIndexInformer = (*SharedIndexInformer[any])(nil)
 
-// NewSharedIndexInformer makes an informer of a client, for code that wants an informer of
-// client-go. It combines [informer.New] and [AsSharedIndexInformer], and also supports SetTransform
-// and SetWatchErrorHandler.
-func NewSharedIndexInformer[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *SharedIndexInformer[T] {
+// NewTyped makes an informer of a client, for code that wants an informer of client-go. It combines
+// [informer.New] and [AsSharedIndexInformer], and also supports SetTransform, SetWatchErrorHandler,
+// and writes to the cache before Run.
+func NewTyped[T reflector.Object, L any](client reflector.Client[T, L], opts ...Option) *SharedIndexInformer[T] {
+	return newInformer(client, &hooks[T]{}, opts)
+}
+
+func newInformer[T reflector.Object, L any](client reflector.Client[T, L], h *hooks[T], opts []Option) *SharedIndexInformer[T] {
 	o := newOptions(opts)
-	h := &hooks[T]{}
 	// The last error handler takes effect.
 	own := append(slices.Clone(o.informer), informer.WithReflector(reflector.WithErrorHandler(h.failed)))
-	s := newSharedIndexInformer(informer.NewTransformed(client, h.transformed, store.ObjectKey[T], own...), o)
-	s.hooks, h.name = h, s.informer.Name()
+	var objects *store.Cache[T]
+	s := newSharedIndexInformer(informer.NewFed(nil, store.ObjectKey[T], func(target feed.Target[T]) feed.Group {
+		objects = target.Cache
+		return target.Reflecting(func(into store.Store[T], opts ...reflector.Option) feed.Feed {
+			return reflector.New(client, decorate.Transform(into, store.ObjectKey[T], h.transformed), opts...)
+		})
+	}, own...), o)
+	s.hooks, h.name, s.indexer.cache = h, s.informer.Name(), objects
 	return s
 }
 
@@ -60,7 +74,9 @@ func AsSharedIndexInformer[T any](i *informer.Informer[T], opts ...Option) *Shar
 }
 
 func newSharedIndexInformer[T any](i *informer.Informer[T], o options) *SharedIndexInformer[T] {
-	return &SharedIndexInformer[T]{options: o, informer: i, indexer: AsReadOnlyIndexer(i.Cache())}
+	s := &SharedIndexInformer[T]{options: o, informer: i, indexer: AsReadOnlyIndexer(i.Cache())}
+	s.indexer.seeding = s.seed
+	return s
 }
 
 // Informer returns the underlying informer, for code that has moved over.
@@ -114,6 +130,8 @@ func (s *SharedIndexInformer[T]) logging(ctx context.Context) context.Context {
 }
 
 func (s *SharedIndexInformer[T]) start(ctx context.Context) error {
+	s.seeding.Lock()
+	defer s.seeding.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -19,7 +19,7 @@ func TestLifeOfAnInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var d diary
 		handle, err := s.AddEventHandler(&d)
 		require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestInformerIsStoppedAsSoonAsItIsToldTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		release := make(chan struct{})
 		_, err := s.AddEventHandler(&diary{before: func() { <-release }})
 		require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestHandlersAndHooksMayComeWhileItStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var d diary
 		var racing sync.WaitGroup
 		racing.Go(func() {
@@ -178,7 +178,7 @@ func TestShutdown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				scenario(t, NewSharedIndexInformer(configMaps(t, reflectortest.Start(t))))
+				scenario(t, NewTyped(configMaps(t, reflectortest.Start(t))))
 			})
 		})
 	}
@@ -188,7 +188,7 @@ func TestHandlersGetWhatIsQueuedWhenItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"), named("b"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var d diary
 		d.before = func() { <-time.After(time.Second) }
 		handle, err := s.AddEventHandler(&d)

@@ -30,7 +30,7 @@ func TestTypedHandlersOfClientGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a", "x"), named("b"), named("c"))
-		typed := cache.NewTypedSharedIndexInformer[*configMap](NewSharedIndexInformer(configMaps(t, server)))
+		typed := cache.NewTypedSharedIndexInformer[*configMap](NewTyped(configMaps(t, server)))
 		var plain, detailed diary
 		var gone deletions
 		funcs := cache.TypedResourceEventHandlerFuncs[*configMap]{
@@ -83,7 +83,7 @@ func TestNameOfALostObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		lost := make(chan any, 1)
 		_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) { lost <- object }})
 		require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestFilteringHandlersOfClientGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a", "in"), named("b", "out"))
-		s := NewSharedIndexInformer(configMaps(t, server))
+		s := NewTyped(configMaps(t, server))
 		var untyped, typed diary
 		_, err := s.AddEventHandler(cache.FilteringResourceEventHandler{
 			FilterFunc: func(object any) bool { return object.(*configMap).Data["word"] == "in" }, Handler: &untyped,
@@ -141,7 +141,7 @@ func TestTypedIndexersOfClientGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a", "xy"), named("b", "y"))
-		informer := cache.NewTypedSharedIndexInformer[*configMap](NewSharedIndexInformer(configMaps(t, server)))
+		informer := cache.NewTypedSharedIndexInformer[*configMap](NewTyped(configMaps(t, server)))
 		words := func(c *configMap) ([]string, error) { return []string{c.Data["word"]}, nil }
 		require.NoError(t, informer.AddTypedIndexers(cache.TypedIndexers[*configMap]{"word": words}))
 		run(t, informer)

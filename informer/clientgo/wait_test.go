@@ -22,7 +22,7 @@ func TestWaitingForInformersAndHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		create(t, server, named("a"))
-		s := NewSharedIndexInformer(configMaps(t, server), WithInformer(informer.WithName("maps")))
+		s := NewTyped(configMaps(t, server), WithInformer(informer.WithName("maps")))
 		hold := make(chan struct{})
 		slow, err := s.AddEventHandler(&diary{before: func() { <-hold }})
 		require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestWaitingForInformersAndHandlers(t *testing.T) {
 func put(factory informers.SharedInformerFactory) *shared {
 	var s *shared
 	factory.InformerFor(&configMap{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		s = NewSharedIndexInformer(client.CoreV1().ConfigMaps(""), WithResync(resync))
+		s = NewTyped(client.CoreV1().ConfigMaps(""), WithResync(resync))
 		return s
 	})
 	return s

@@ -58,7 +58,7 @@ func (s *Scopes[T]) Informer() *informer.Informer[T] { return s.informer }
 // additions. opts apply to this reflector, after the options that [informer.WithReflector] gave for
 // all of them. Its name combines informer and scope.
 func Add[T reflector.Object, L any](s *Scopes[T], scope store.Scope, client reflector.Client[T, L], opts ...reflector.Option) error {
-	if s.target.Selectors {
+	if s.target.Join != nil {
 		return s.failed(scope, errSelectors)
 	}
 	own := append(slices.Clone(s.target.Reflector), reflector.WithName(fmt.Sprintf("%s, %v", s.target.Name, scope)))

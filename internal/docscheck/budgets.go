@@ -15,7 +15,7 @@ type exports struct{ names, methods int }
 // budgets holds the allowed exports of each package. Lower a number when a package exports less.
 // Raise one only with a reason in the commit.
 var budgets = map[string]exports{
-	"contrib/controllerruntime":           {9, 2},
+	"contrib/controllerruntime":           {6, 1},
 	"contrib/otel":                        {5, 2},
 	"contrib/prometheus":                  {7, 6},
 	"contrib/prometheus/rulestest":        {0, 0},
@@ -30,7 +30,7 @@ var budgets = map[string]exports{
 	"eventqueue/eventqueuetest":           {9, 3},
 	"informer":                            {34, 38},
 	"informer/scoped":                     {5, 2},
-	"informer/clientgo":                   {22, 41},
+	"informer/clientgo":                   {28, 41},
 	"informer/inspect":                    {22, 4},
 	"informer/ondemand":                   {18, 9},
 	"reflector":                           {40, 10},

@@ -27,7 +27,8 @@ var allowed = map[string][]string{
 
 	"informer/inspect": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
 
-	"informer/clientgo": {"store", "eventqueue", "reflector", "informer", "internal/wire", "internal/wire/decode"},
+	"internal/listwatch": {"store", "reflector", "internal/wire", "internal/wire/decode"},
+	"informer/clientgo":  {"store", "eventqueue", "reflector", "informer", "internal/listwatch", "internal/wire", "internal/wire/decode"},
 
 	"internal/masking": {},
 
@@ -82,7 +83,7 @@ func init() {
 
 // reaching are those that reach client-go's caches: to bridge to them, or because leader
 // election does.
-var reaching = []string{"informer/clientgo", "controller/leader", "controller/manager"}
+var reaching = []string{"informer/clientgo", "internal/listwatch", "controller/leader", "controller/manager"}
 
 func dependencies(t *testing.T, packages ...string) []string {
 	t.Helper()

@@ -60,10 +60,10 @@ func newWorld(t *testing.T) *world {
 
 	typed, err := client.ForResource[*Foo](config, foos, w.namespace)
 	require.NoError(t, err)
-	w.fooInformer = clientgo.NewSharedIndexInformer(typed)
+	w.fooInformer = clientgo.NewTyped(typed)
 	w.factory = informers.NewSharedInformerFactory(w.kubernetes, time.Hour)
 	w.factory.InformerFor(&appsv1.Deployment{}, func(resource kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		w.deployments = clientgo.NewSharedIndexInformer(resource.AppsV1().Deployments(w.namespace), clientgo.WithResync(resync))
+		w.deployments = clientgo.NewTyped(resource.AppsV1().Deployments(w.namespace), clientgo.WithResync(resync))
 		return w.deployments
 	})
 	return w

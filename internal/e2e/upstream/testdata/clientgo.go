@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kubereflector/kubereflector/contrib/controllerruntime"
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/store"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -89,7 +88,7 @@ func (withoutWatchList) IsWatchListSemanticsUnSupported() bool { return true }
 
 func shimNewSharedIndexInformer(client cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return &sharedIndexInformer{
-		SharedIndexInformer: controllerruntime.NewInformer(withoutWatchList{client}, example, resync, indexers),
+		SharedIndexInformer: clientgo.NewSharedIndexInformer(withoutWatchList{client}, example, resync, indexers),
 		processor:           &sharedProcessor{listeners: map[cache.ResourceEventHandlerRegistration]*struct{}{}},
 	}
 }
@@ -103,7 +102,7 @@ func shimNewInformer(client cache.ListerWatcher, example runtime.Object, resync 
 }
 
 func shimNewTransformingInformer(client cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler, transform cache.TransformFunc) (cache.Store, cache.Controller) {
-	i := controllerruntime.NewInformer(withoutWatchList{client}, example, resync, nil)
+	i := clientgo.NewSharedIndexInformer(withoutWatchList{client}, example, resync, nil)
 	if err := i.SetTransform(transform); err != nil {
 		panic(err)
 	}

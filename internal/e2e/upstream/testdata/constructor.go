@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/kubereflector/kubereflector/contrib/controllerruntime"
+	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
@@ -15,7 +16,7 @@ func newCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 		return controllerruntime.NewCache(config, opts)
 	}
 	if opts.NewInformer == nil {
-		opts.NewInformer = controllerruntime.NewInformer
+		opts.NewInformer = clientgo.NewSharedIndexInformer
 	}
 	return cache.New(config, opts)
 }

@@ -1,0 +1,68 @@
+package clientgo
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/listwatch"
+	"github.com/kubereflector/kubereflector/reflector"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Object is an object of any kind. It is the T of the informers that [NewSharedIndexInformer]
+// makes, so the program compiles one informer for all kinds.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// NewSharedIndexInformer is cache.NewSharedIndexInformer. It is
+// [NewSharedIndexInformerWithOptions] with two of the options.
+func NewSharedIndexInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	return NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
+}
+
+// NewSharedIndexInformerWithOptions is cache.NewSharedIndexInformerWithOptions. The ListerWatcher
+// sends the requests and decodes the objects, so they cost what they cost in client-go. The
+// informer brings its cache, its queues and its handling of errors. [NewTyped] costs less: it knows
+// the type of the objects.
+//
+// The cache rejects an object of another type than the example with a [*TypeError]. A nil example
+// accepts every type. A nil ListerWatcher is an error of Run. The result is a
+// *SharedIndexInformer[Object]. NewSharedIndexInformerWithOptions panics if an indexer has no
+// function.
+func NewSharedIndexInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, options cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
+	name := options.ObjectDescription
+	if name == "" {
+		name = listwatch.Name(example)
+	}
+	return newUntyped(listwatch.Client[Object](lw), &hooks[Object]{prepare: exactly(example)}, name, options)
+}
+
+// newUntyped makes an informer of objects of any kind.
+func newUntyped[L any](from reflector.Client[Object, L], h *hooks[Object], name string, options cache.SharedIndexInformerOptions, more ...Option) *SharedIndexInformer[Object] {
+	opts := append([]Option{WithResync(options.ResyncPeriod), WithInformer(informer.WithName(name))}, more...)
+	s := newInformer(from, h, opts)
+	if err := s.AddIndexers(options.Indexers); err != nil {
+		panic(fmt.Sprintf("clientgo: new informer of %s: %v", name, err))
+	}
+	return s
+}
+
+// exactly returns a function that rejects objects of another type than the example.
+func exactly(example runtime.Object) func(Object) (Object, error) {
+	want := reflect.TypeOf(example)
+	if want == nil {
+		return nil
+	}
+	return func(object Object) (Object, error) {
+		if got := reflect.TypeOf(object); got != want {
+			return nil, &TypeError{Want: want.String(), Got: got.String()}
+		}
+		return object, nil
+	}
+}

@@ -1,0 +1,94 @@
+package listwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/watchlist"
+)
+
+// ErrNoList means that a ListerWatcher returned neither objects nor an error.
+var ErrNoList = errors.New("ListerWatcher returned no list and no error")
+
+// Client returns a ListerWatcher as a client of objects of any type. It returns nil for a nil
+// ListerWatcher.
+func Client[T reflector.Object](lw cache.ListerWatcher) reflector.Client[T, *List[T]] {
+	if lw == nil || isNil(lw) {
+		return nil
+	}
+	return client.ListWatch[T](lister[T]{cache.ToListerWatcherWithContext(lw), lw})
+}
+
+// List is a list of objects of any type.
+type List[T any] struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []T
+}
+
+// lister is a ListerWatcher with the signatures of a client.
+type lister[T any] struct {
+	cache.ListerWatcherWithContext
+	from cache.ListerWatcher
+}
+
+func (l lister[T]) IsWatchListSemanticsUnSupported() bool {
+	return watchlist.DoesClientNotSupportWatchListSemantics(l.from)
+}
+
+func (l lister[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	return l.WatchWithContext(ctx, opts)
+}
+
+func (l lister[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T], error) {
+	from, err := l.ListWithContext(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if from == nil || isNil(from) {
+		return nil, ErrNoList
+	}
+	access, err := meta.ListAccessor(from)
+	if err != nil {
+		return nil, fmt.Errorf("ListerWatcher returned a %T: %w", from, err)
+	}
+	list := &List[T]{ListMeta: metav1.ListMeta{
+		ResourceVersion: access.GetResourceVersion(), Continue: access.GetContinue(), RemainingItemCount: access.GetRemainingItemCount(),
+	}}
+	// Each object gets memory of its own: else one object would keep a whole page in memory.
+	return list, meta.EachListItemWithAlloc(from, func(item runtime.Object) error {
+		object, ok := item.(T)
+		if !ok {
+			return fmt.Errorf("ListerWatcher returned a list with a %T, want a %s", item, reflect.TypeFor[T]())
+		}
+		list.Items = append(list.Items, object)
+		return nil
+	})
+}
+
+// Name returns the name of an informer, for logs.
+func Name(example runtime.Object) string {
+	if example == nil {
+		return "objects"
+	}
+	if !isNil(example) {
+		if kind := example.GetObjectKind().GroupVersionKind(); kind.Kind != "" {
+			return fmt.Sprintf("%s (%T)", kind.GroupKind(), example)
+		}
+	}
+	return fmt.Sprintf("%T", example)
+}
+
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
