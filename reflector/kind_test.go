@@ -164,7 +164,7 @@ func TestViewsDoNotRepeatDiscoveryForEachRequest(t *testing.T) {
 		discoveries := 0
 		config.Wrap(func(to http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(r *http.Request) (*http.Response, error) {
-				if r.URL.Path == "/apis" {
+				if r.URL.Path == "/apis/example.com/v1" {
 					discoveries++
 				}
 				return to.RoundTrip(r)

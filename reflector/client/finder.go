@@ -37,7 +37,7 @@ func newFinder(kind schema.GroupVersionKind, from directory) *finder {
 // directory maps a kind to its resource.
 type directory interface {
 	// find returns the name of the resource and whether it is namespaced. The error is an
-	// ErrNotServed if the kind does not exist.
+	// ErrNotServed if the kind does not exist. A finder calls find and renew by one goroutine at a time.
 	find(ctx context.Context, kind schema.GroupVersionKind) (resource string, namespaced bool, err error)
 	// renew discards cached answers, so that the next find asks the server again. It returns false
 	// if there is nothing to discard.
@@ -108,14 +108,11 @@ func (f *finder) renew(ctx context.Context) bool {
 	return true
 }
 
-// mapped is a directory that uses a REST mapper.
-type mapped struct {
-	meta.RESTMapper
-	shared bool // other resources may use the mapper
-}
+// mapped is a directory that uses a REST mapper, which other resources may use as well.
+type mapped struct{ meta.RESTMapper }
 
 func (m mapped) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
-	mapping, err := meta.ToRESTMapperWithContext(m.RESTMapper).RESTMappingWithContext(ctx, kind.GroupKind(), kind.Version)
+	mapping, err := m.mapping(ctx, kind)
 	if meta.IsNoMatchError(err) {
 		return "", false, fmt.Errorf("%w: %w", protocol.ErrNotServed, err)
 	}
@@ -125,15 +122,26 @@ func (m mapped) find(ctx context.Context, kind schema.GroupVersionKind) (string,
 	return mapping.Resource.Resource, mapping.Scope.Name() != meta.RESTScopeNameRoot, nil
 }
 
+// mapping passes the context to a mapper that takes one. client-go 0.36 has no name for such a mapper.
+func (m mapped) mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	with, ok := m.RESTMapper.(interface {
+		RESTMappingWithContext(ctx context.Context, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
+	})
+	if ok {
+		return with.RESTMappingWithContext(ctx, kind.GroupKind(), kind.Version)
+	}
+	return m.RESTMapping(kind.GroupKind(), kind.Version)
+}
+
 func (m mapped) renew(ctx context.Context) bool {
 	var reset func()
 	switch mapper := m.RESTMapper.(type) {
-	case meta.ResettableRESTMapperWithContext:
+	case interface{ ResetWithContext(ctx context.Context) }:
 		reset = func() { mapper.ResetWithContext(ctx) }
 	case meta.ResettableRESTMapper:
 		reset = mapper.Reset
 	}
-	if reset == nil || m.shared && !resets.due(m.RESTMapper) {
+	if reset == nil || !resets.due(m.RESTMapper) {
 		return false
 	}
 	reset()

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
 
@@ -23,7 +23,7 @@ import (
 var ErrNotGenerated = errors.New("client does not show its REST client: use FromRESTClient or ForResource")
 
 // errSeveralResources means that several resources have the same kind.
-var errSeveralResources = errors.New("kind is that of several resources: use FromRESTClient")
+var errSeveralResources = errors.New("kind is that of several resources: use FromRESTClient or ForResource")
 
 // FromTypedClient is [FromRESTClient] for a typed client of a generated clientset. It keeps the
 // client's namespace:
@@ -60,34 +60,59 @@ func FromTypedClient[T source.Object, L any](client source.Client[T, L], opts ..
 	}
 	r.name = kind.GroupKind().String() + "/" + kind.Version
 	r.kind, r.expected.given = kind, kind.Kind
-	r.finder = newFinder(kind, listed{r.rest})
+	r.finder = newFinder(kind, &listed{rest: r.rest})
 	return r, nil
 }
 
-// listed is a directory that uses the server's list of resources in a group and version.
-type listed struct{ rest rest.Interface }
+// listed is a directory that uses the server's list of resources in a group and version. It keeps
+// the answer, also that there is no such group and version.
+type listed struct {
+	rest      rest.Interface
+	answered  bool
+	resources []metav1.APIResource
+}
 
-func (l listed) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
-	list, err := discovery.NewDiscoveryClient(l.rest).ServerResourcesForGroupVersionWithContext(ctx, kind.GroupVersion().String())
-	if apierrors.IsNotFound(err) {
-		return "", false, fmt.Errorf("%w: %w", protocol.ErrNotServed, err)
-	}
-	if err != nil {
+func (l *listed) find(ctx context.Context, kind schema.GroupVersionKind) (string, bool, error) {
+	if err := l.ask(ctx, kind.GroupVersion()); err != nil {
 		return "", false, err
 	}
-	var found []metav1.APIResource
-	for _, r := range list.APIResources {
-		if r.Kind == kind.Kind && !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
-			found = append(found, r)
-		}
+	found := slices.DeleteFunc(slices.Clone(l.resources), func(r metav1.APIResource) bool {
+		return r.Kind != kind.Kind || strings.Contains(r.Name, "/")
+	})
+	if len(found) > 1 {
+		found = slices.DeleteFunc(found, func(r metav1.APIResource) bool { return !slices.Contains(r.Verbs, "list") })
 	}
 	switch len(found) {
 	case 0:
-		return "", false, fmt.Errorf("%w: no resource has the kind %s", protocol.ErrNotServed, kind)
+		return "", false, fmt.Errorf("%w: no resource of %s has the kind %s", protocol.ErrNotServed, kind.GroupVersion(), kind.Kind)
 	case 1:
 		return found[0].Name, found[0].Namespaced, nil
 	}
 	return "", false, errSeveralResources
 }
 
-func (l listed) renew(context.Context) bool { return false } // it asks the server each time
+// ask requests the list unless it is known. client-go's discovery client takes no context in 0.36.
+func (l *listed) ask(ctx context.Context, version schema.GroupVersion) error {
+	if l.answered {
+		return nil
+	}
+	path := "/apis/" + version.String()
+	if version.Group == "" {
+		path = "/api/" + version.Version
+	}
+	var list metav1.APIResourceList
+	answer, err := l.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(answer, &list)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	l.answered, l.resources = true, list.APIResources
+	return nil
+}
+
+func (l *listed) renew(context.Context) bool {
+	l.answered, l.resources = false, nil
+	return true
+}

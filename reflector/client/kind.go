@@ -6,14 +6,10 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/kubereflector/kubereflector/internal/restguard"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 )
 
 var (
@@ -56,21 +52,10 @@ func forKind[T source.Object](config *rest.Config, t reflect.Type, kind schema.G
 		return nil, err
 	}
 	r.name = kind.GroupKind().String() + "/" + kind.Version
-	mapper := mapped{o.mapper, true}
-	if source.IsNil(o.mapper) {
-		var client *discovery.DiscoveryClient
-		if o.http != nil {
-			client, err = discovery.NewDiscoveryClientForConfigAndClient(config, restguard.Client(o.http, restguard.Transport))
-		} else {
-			client, err = discovery.NewDiscoveryClientForConfig(restguard.Config(config))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("discovery of %s: %w", kind, err)
-		}
-		cached := memory.NewMemCacheClientWithContext(client)
-		mapper = mapped{restmapper.NewDeferredDiscoveryRESTMapperWithContext(cached), false}
+	r.finder = newFinder(kind, &listed{rest: r.rest})
+	if !source.IsNil(o.mapper) {
+		r.finder = newFinder(kind, mapped{o.mapper})
 	}
-	r.finder = newFinder(kind, mapper)
 	return r, nil
 }
 

@@ -107,18 +107,19 @@ func WithScheme(scheme *runtime.Scheme) ResourceOption {
 }
 
 // WithRESTMapper makes [For] map a kind to its resource with the given mapper, so that several
-// resources share the results of discovery. Without this option each resource has its own mapper:
-// client-go's deferred mapper over in-memory discovery.
+// resources share the results of discovery. Without this option the Resource requests the server's
+// list of the resources in the kind's group and version. The views of [Resource.In] share the answer.
 //
 // The Resource resets a mapper that supports it in two cases: the mapper twice does not know a
 // kind, or twice names a resource that the server does not know. It does so at most once in ten
-// seconds, because all users of the mapper then wait for discovery. The same holds for the mapper
-// without this option, which the views of [Resource.In] share.
+// seconds, because all users of the mapper then wait for discovery. Without this option the Resource
+// requests the list again in the same two cases, as seldom.
 //
 // A shared deferred mapper serves one caller at a time. A caller that waits for another caller's
 // requests does not notice the end of its own context. The requests end with the other caller's
 // context, or after the timeout of the mapper's discovery client. That timeout is 32 seconds for
-// each request, unless the client's config sets another one.
+// each request, unless the client's config sets another one. With client-go 0.36 the requests of a
+// deferred mapper end only after the timeout.
 func WithRESTMapper(mapper meta.RESTMapper) ResourceOption {
 	return resourceOptionFunc(func(o *resourceOptions) { o.mapper = mapper })
 }

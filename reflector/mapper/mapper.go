@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
-	"github.com/kubereflector/kubereflector/internal/restguard"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/disk"
@@ -60,12 +60,11 @@ type Mapper struct {
 	// A goroutine that waits for that lock would not notice the end of its context.
 	turn chan struct{}
 	of   *restmapper.DeferredDiscoveryRESTMapper
+
+	caller atomic.Pointer[context.Context] // the context of the goroutine that has the turn
 }
 
-var (
-	_ meta.ResettableRESTMapper            = (*Mapper)(nil)
-	_ meta.ResettableRESTMapperWithContext = (*Mapper)(nil)
-)
+var _ meta.ResettableRESTMapper = (*Mapper)(nil)
 
 // OnDisk returns a mapper that caches discovery results in files, with client-go's cached discovery
 // client. It returns [ErrNoDirectory] without a cache directory, and an error if the config is
@@ -78,26 +77,26 @@ func OnDisk(config *rest.Config, opts ...Option) (*Mapper, error) {
 	if o.directory == "" {
 		return nil, ErrNoDirectory
 	}
-	told := filepath.Join(o.directory, "discovery", directoryOf(config.Host))
-	client, err := disk.NewCachedDiscoveryClientForConfig(restguard.Config(config), told, filepath.Join(o.directory, "http"), o.ttl)
+	m := &Mapper{turn: make(chan struct{}, 1)}
+	directory := filepath.Join(o.directory, "discovery", directoryOf(config.Host))
+	client, err := disk.NewCachedDiscoveryClientForConfig(m.config(config), directory, filepath.Join(o.directory, "http"), o.ttl)
 	if err != nil {
 		return nil, fmt.Errorf("discovery at %s: %w", config.Host, err)
 	}
-	return over(client), nil
+	m.of = restmapper.NewDeferredDiscoveryRESTMapper(client)
+	return m, nil
 }
 
 // InMemory returns a mapper that keeps discovery results in memory. It returns an error if the
 // config is invalid.
 func InMemory(config *rest.Config) (*Mapper, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(restguard.Config(config))
+	m := &Mapper{turn: make(chan struct{}, 1)}
+	client, err := discovery.NewDiscoveryClientForConfig(m.config(config))
 	if err != nil {
 		return nil, fmt.Errorf("discovery at %s: %w", config.Host, err)
 	}
-	return over(memory.NewMemCacheClientWithContext(client)), nil
-}
-
-func over(client discovery.CachedDiscoveryInterfaceWithContext) *Mapper {
-	return &Mapper{turn: make(chan struct{}, 1), of: restmapper.NewDeferredDiscoveryRESTMapperWithContext(client)}
+	m.of = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
+	return m, nil
 }
 
 func defaultDirectory() string {
@@ -121,17 +120,22 @@ func directoryOf(host string) string {
 }
 
 // use calls ask with the mapper in of, after other callers have finished with it.
-func use[R any](ctx context.Context, m *Mapper, ask func(meta.RESTMapperWithContext) (R, error)) (result R, err error) {
+func use[R any](ctx context.Context, m *Mapper, ask func(meta.RESTMapper) (R, error)) (result R, err error) {
 	select {
 	case m.turn <- struct{}{}:
 		defer func() { <-m.turn }()
 	case <-ctx.Done():
 		return result, context.Cause(ctx)
 	}
+	m.caller.Store(&ctx)
+	defer m.caller.Store(nil)
 	result, err = ask(m.of)
 	if ctx.Err() != nil {
 		// The results may cover only some of the API groups. Do not cache them as complete.
-		m.of.ResetWithContext(context.WithoutCancel(ctx))
+		m.of.Reset()
+		if err != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
 	}
 	return result, err
 }
