@@ -69,6 +69,9 @@ type feedRun[T any] struct {
 	version string
 }
 
+// stopPoll is how often a feed checks whether a shared informer of client-go 0.36 has ended.
+const stopPoll = time.Second
+
 // opStore is the operation of a failed write: see [reflector.Error].
 const opStore = "store"
 
@@ -106,9 +109,14 @@ func (f *Feed[T]) Run(ctx context.Context) error {
 	// It fails for a registration that is not the shared informer's own.
 	defer func() { _ = f.from.RemoveEventHandler(handle) }()
 
-	var ended <-chan struct{} // nil if the shared informer has no such channel
+	var ended <-chan struct{}
+	var look <-chan time.Time
 	if h, ok := handle.(interface{ ShutdownChan() <-chan struct{} }); ok {
 		ended = h.ShutdownChan()
+	} else { // client-go 0.36 has no such channel
+		ticker := time.NewTicker(stopPoll)
+		defer ticker.Stop()
+		look = ticker.C
 	}
 	filled := handle.HasSyncedChecker().Done()
 	for {
@@ -118,15 +126,24 @@ func (f *Feed[T]) Run(ctx context.Context) error {
 				return err
 			}
 			filled = nil
-		case <-ended:
-			if ctx.Err() != nil {
-				return nil
+		case <-look:
+			if f.from.IsStopped() {
+				return f.ended(ctx)
 			}
-			return fmt.Errorf("shared informer of %s: %w", typeName[T](), ErrStopped)
+		case <-ended:
+			return f.ended(ctx)
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// ended returns the result of Run after the end of the shared informer.
+func (f *Feed[T]) ended(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("shared informer of %s: %w", typeName[T](), ErrStopped)
 }
 
 func (f *Feed[T]) start(ctx context.Context) (*feedRun[T], error) {

@@ -218,11 +218,20 @@ func TestRemovingWhatIsNotThere(t *testing.T) {
 	})
 }
 
+// shutDown does the same as cache.ShutDownEventHandler, which client-go has since 0.37.
+func shutDown(s *shared, handle cache.ResourceEventHandlerRegistration) error {
+	if err := s.RemoveEventHandler(handle); err != nil {
+		return err
+	}
+	<-handle.(interface{ ShutdownChan() <-chan struct{} }).ShutdownChan()
+	return nil
+}
+
 func TestRemovingDoesNotWaitAndShuttingDownDoes(t *testing.T) {
 	for name, remove := range map[string]func(*shared, cache.ResourceEventHandlerRegistration) error{
 		"remove": func(s *shared, h cache.ResourceEventHandlerRegistration) error { return s.RemoveEventHandler(h) },
 		"shut down": func(s *shared, h cache.ResourceEventHandlerRegistration) error {
-			return cache.ShutDownEventHandler(s, h)
+			return shutDown(s, h)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,8 +283,8 @@ func TestShuttingDownInEveryOrder(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := NewTyped(configMaps(t, reflectortest.Start(t)))
 				handle := scenario(t, s)
-				require.NoError(t, cache.ShutDownEventHandler(s, handle))
-				require.NoError(t, cache.ShutDownEventHandler(s, handle), "again")
+				require.NoError(t, shutDown(s, handle))
+				require.NoError(t, shutDown(s, handle), "again")
 			})
 		})
 	}
@@ -342,5 +351,59 @@ func TestResyncForAllHandlers(t *testing.T) {
 		run(t, s)
 		<-time.After(1500 * time.Millisecond)
 		assert.Equal(t, []string{"initial a", "resync a"}, d.read())
+	})
+}
+
+func TestNameOfALostObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		s := NewTyped(configMaps(t, server))
+		lost := make(chan any, 1)
+		_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) { lost <- object }})
+		require.NoError(t, err)
+		run(t, s)
+		synctest.Wait()
+		relist(t, server, func() { require.NoError(t, server.Delete(named("a"))) })
+		object := <-lost
+		name, err := cache.DeletionHandlingObjectToName(object)
+		require.NoError(t, err)
+		assert.Equal(t, cache.NewObjectName("default", "a"), name)
+		key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+		require.NoError(t, err)
+		assert.Equal(t, "default/a", key)
+		assert.IsType(t, cache.DeletedFinalStateUnknown{}, object, "by value")
+	})
+}
+
+func TestFilteringHandlerOfClientGo(t *testing.T) {
+	testFilteringHandler(t, func(s *shared, d *diary) error {
+		_, err := s.AddEventHandler(cache.FilteringResourceEventHandler{
+			FilterFunc: func(object any) bool { return object.(*configMap).Data["word"] == "in" }, Handler: d,
+		})
+		return err
+	})
+}
+
+// testFilteringHandler adds a handler that passes the objects with the word "in" to a diary.
+func testFilteringHandler(t *testing.T, add func(*shared, *diary) error) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "in"), named("b", "out"))
+		s := NewTyped(configMaps(t, server))
+		var d diary
+		require.NoError(t, add(s, &d))
+		run(t, s)
+		synctest.Wait()
+		labelled := named("b", "in")
+		labelled.Labels = map[string]string{"other": "label"}
+		for _, change := range []*configMap{named("a", "out"), named("a", "off"), named("b", "in"), labelled} {
+			require.NoError(t, server.Update(change))
+			synctest.Wait()
+		}
+		require.NoError(t, server.Delete(named("a")))
+		require.NoError(t, server.Delete(named("b")))
+		synctest.Wait()
+		assert.Equal(t, []string{"initial a:in", "delete a:in", "add b:in", "update b:in>b:in", "delete b:in"}, d.read())
 	})
 }

@@ -57,7 +57,7 @@ func TestLifeOfAnInformer(t *testing.T) {
 		assert.ErrorIs(t, err, ErrStopped)
 		assert.ErrorIs(t, s.AddIndexers(cache.Indexers{}), ErrStopped)
 		assert.NoError(t, s.RemoveEventHandler(handle))
-		assert.NoError(t, cache.ShutDownEventHandler(s, handle))
+		assert.NoError(t, shutDown(s, handle))
 		s.RunWithContext(t.Context()) // does not start again
 		errs = reported.take()
 		require.Len(t, errs, 1)
@@ -161,7 +161,7 @@ func TestShutdown(t *testing.T) {
 			<-s.HasSyncedChecker().Done()
 			stop()
 			assert.NoError(t, s.RemoveEventHandler(handle))
-			assert.NoError(t, cache.ShutDownEventHandler(s, handle))
+			assert.NoError(t, shutDown(s, handle))
 		},
 		"added while it runs": func(t *testing.T, s *shared) {
 			stop := run(t, s)

@@ -1,3 +1,7 @@
+//go:build newest
+
+// The table is of the tests of client-go 0.37.
+
 package clientgo
 
 import (

@@ -1,3 +1,7 @@
+//go:build newest
+
+// client-go has typed informers since 0.37.
+
 package clientgo
 
 import (
@@ -79,61 +83,17 @@ func TestTypedHandlersOfClientGo(t *testing.T) {
 	})
 }
 
-func TestNameOfALostObject(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		create(t, server, named("a"))
-		s := NewTyped(configMaps(t, server))
-		lost := make(chan any, 1)
-		_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) { lost <- object }})
-		require.NoError(t, err)
-		run(t, s)
-		synctest.Wait()
-		relist(t, server, func() { require.NoError(t, server.Delete(named("a"))) })
-		object := <-lost
-		name, err := cache.DeletionHandlingObjectToName(object)
-		require.NoError(t, err)
-		assert.Equal(t, cache.NewObjectName("default", "a"), name)
-		key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
-		require.NoError(t, err)
-		assert.Equal(t, "default/a", key)
-		assert.IsType(t, cache.DeletedFinalStateUnknown{}, object, "by value")
-	})
-}
-
-func TestFilteringHandlersOfClientGo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		create(t, server, named("a", "in"), named("b", "out"))
-		s := NewTyped(configMaps(t, server))
-		var untyped, typed diary
-		_, err := s.AddEventHandler(cache.FilteringResourceEventHandler{
-			FilterFunc: func(object any) bool { return object.(*configMap).Data["word"] == "in" }, Handler: &untyped,
-		})
-		require.NoError(t, err)
-		_, err = cache.NewTypedSharedIndexInformer[*configMap](s).AddTypedEventHandler(cache.TypedFilteringResourceEventHandler[*configMap]{
+func TestTypedFilteringHandlerOfClientGo(t *testing.T) {
+	testFilteringHandler(t, func(s *shared, d *diary) error {
+		_, err := cache.NewTypedSharedIndexInformer[*configMap](s).AddTypedEventHandler(cache.TypedFilteringResourceEventHandler[*configMap]{
 			FilterFunc: func(c *configMap) bool { return c.Data["word"] == "in" },
 			Handler: cache.TypedResourceEventHandlerDetailedFuncs[*configMap]{
-				AddFunc:    func(c *configMap, initial bool) { typed.OnAdd(c, initial) },
-				UpdateFunc: func(prior, c *configMap) { typed.OnUpdate(prior, c) },
-				DeleteFunc: func(d cache.DeletedObject[*configMap]) { typed.OnDelete(d.OptionalObj) },
+				AddFunc:    func(c *configMap, initial bool) { d.OnAdd(c, initial) },
+				UpdateFunc: func(prior, c *configMap) { d.OnUpdate(prior, c) },
+				DeleteFunc: func(deleted cache.DeletedObject[*configMap]) { d.OnDelete(deleted.OptionalObj) },
 			},
 		})
-		require.NoError(t, err)
-		run(t, s)
-		synctest.Wait()
-		labelled := named("b", "in")
-		labelled.Labels = map[string]string{"other": "label"}
-		for _, change := range []*configMap{named("a", "out"), named("a", "off"), named("b", "in"), labelled} {
-			require.NoError(t, server.Update(change))
-			synctest.Wait()
-		}
-		require.NoError(t, server.Delete(named("a")))
-		require.NoError(t, server.Delete(named("b")))
-		synctest.Wait()
-		want := []string{"initial a:in", "delete a:in", "add b:in", "update b:in>b:in", "delete b:in"}
-		assert.Equal(t, want, untyped.read())
-		assert.Equal(t, want, typed.read())
+		return err
 	})
 }
 
