@@ -49,6 +49,7 @@ func exported(t *testing.T) map[string][]string {
 		}))
 		prometheus.Add(metrics, cms)
 		program := manager.New(nil)
+		registry.MustRegister(prometheus.NewLeader("painters", program))
 		program.Add(cms)
 		painter := reconcile.New("painter", cms, func(context.Context, store.Key, *corev1.ConfigMap) (reconcile.Result, error) {
 			return reconcile.Result{}, nil

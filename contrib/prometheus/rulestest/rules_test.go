@@ -32,6 +32,8 @@ const healthy = `load 1m
   kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="requeue_after"} 0+49x60
   kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="error"} 0+2x60
   kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="panic"} 0x60
+  kubereflector_leading{lease="painters", pod="a"} 0 1x30 0x30
+  kubereflector_leading{lease="painters", pod="b"} 0x32 1x29
 `
 
 // fired is what an alert says, and after how many minutes it did first.
@@ -108,6 +110,15 @@ var cases = map[string]struct {
 	"failing reconciler": {`kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="requeue_after"} 0+3x60
   kubereflector_reconcile_duration_seconds_count{reconciler="painter", result="permanent"} 0+1x60`, map[string]fired{
 		"KubereflectorReconcileErrors": {16, "25% of the calls of painter fail."},
+	}},
+	"no leader": {`kubereflector_leading{lease="painters", pod="a"} 1x10 0x50
+  kubereflector_leading{lease="painters", pod="b"} 0x60`, map[string]fired{
+		"KubereflectorNoLeader": {16, "No process has led by the lease painters for 5 minutes."},
+	}},
+	"two leaders": {`kubereflector_leading{lease="painters", pod="a"} 1x60
+  kubereflector_leading{lease="painters", pod="b"} 0x10 1x50
+  kubereflector_leading{lease="others", pod="b"} 1x60`, map[string]fired{
+		"KubereflectorManyLeaders": {16, "2 processes lead by the lease painters."},
 	}},
 }
 
