@@ -247,21 +247,32 @@ func TestObjectsOfASiteAreRepaired(t *testing.T) {
 }
 
 func TestObjectOfAnotherOwnerIsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := start(t)
-		theirs := &corev1.Service{ObjectMeta: object("shop"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"}}}
-		w.must(w.server.Create(theirs))
-		w.must(w.create("shop", "shop.example.com"))
-		settle()
-		assert.Equal(t, "NameTaken", w.reason("shop"))
-		w.must(w.server.Get(theirs))
-		assert.Equal(t, map[string]string{"app": "theirs"}, theirs.Spec.Selector)
-		assert.Empty(t, w.zone.all())
-		w.must(w.server.Delete(theirs))
-		settle()
-		assert.Equal(t, "Progressing", w.reason("shop"))
-		w.must(w.stop())
-	})
+	for name, meta := range map[string]func(*metav1.ObjectMeta){
+		"without an owner": func(*metav1.ObjectMeta) {},
+		"of another owner": func(meta *metav1.ObjectMeta) {
+			meta.Labels = map[string]string{managedBy: name}
+			meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Site", Name: "shop", UID: "an earlier one", Controller: new(true)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := start(t)
+				theirs := &corev1.Service{ObjectMeta: object("shop"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"}}}
+				meta(&theirs.ObjectMeta)
+				w.must(w.server.Create(theirs))
+				w.must(w.create("shop", "shop.example.com"))
+				settle()
+				assert.Equal(t, "NameTaken", w.reason("shop"))
+				w.must(w.server.Get(theirs))
+				assert.Equal(t, map[string]string{"app": "theirs"}, theirs.Spec.Selector)
+				assert.Empty(t, w.zone.all())
+				w.must(w.server.Delete(theirs))
+				settle()
+				assert.Equal(t, "Progressing", w.reason("shop"))
+				w.must(w.stop())
+			})
+		})
+	}
 }
 
 // TestOutages disturbs all requests of a kind for seven minutes: the operator then catches up.

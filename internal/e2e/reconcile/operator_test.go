@@ -238,16 +238,24 @@ func (o *operated) progressing() int {
 	return n
 }
 
-// children returns the number of Deployments, Services and ConfigMaps of the operator. All of them
-// must have an owner, so the garbage collector of a cluster deletes them.
+// children returns the number of Deployments, Services and ConfigMaps of the operator. Each of them
+// must have the Site with its name as its owner, so the garbage collector of a cluster deletes it.
 func (o *operated) children() (count [3]int) {
 	o.Helper()
+	list, err := o.dynamic.Resource(sites).Namespace(o.namespace).List(o.Context(), metav1.ListOptions{})
+	require.NoError(o, err)
+	owners := map[string]types.UID{}
+	for _, site := range list.Items {
+		owners[site.GetName()] = site.GetUID()
+	}
 	for n, resource := range applied {
 		list, err := o.dynamic.Resource(resource).Namespace(o.namespace).List(o.Context(), ofOperator)
 		require.NoError(o, err)
 		count[n] = len(list.Items)
 		for _, object := range list.Items {
-			assert.NotNil(o, metav1.GetControllerOf(&object), "%s %s", resource.Resource, object.GetName())
+			if owner := metav1.GetControllerOf(&object); assert.NotNil(o, owner, "%s %s", resource.Resource, object.GetName()) {
+				assert.Equal(o, owners[object.GetName()], owner.UID, "%s %s", resource.Resource, object.GetName())
+			}
 		}
 	}
 	return count
@@ -276,8 +284,8 @@ func (o *operated) collect() {
 	}
 }
 
-// TestOperatorOnARealCluster kills the API server, ends the leader, edits a child and removes the
-// definition under an operator with 50 Sites.
+// TestOperatorOnARealCluster kills the API server twice, ends the leader, edits a child and removes
+// the definition under an operator with 50 Sites.
 func TestOperatorOnARealCluster(t *testing.T) {
 	const count = 50
 	o := newOperated(t)
@@ -291,6 +299,13 @@ func TestOperatorOnARealCluster(t *testing.T) {
 	o.createSites(count/2, count)
 	eventually(t, "all records", func() bool { return o.zone.count(".example.com") == count })
 	eventually(t, "all conditions", func() bool { return o.progressing() == count })
+	assert.Equal(t, [3]int{count, count, count}, o.children())
+
+	o.patchSites(count, func(n int) string { return fmt.Sprintf(`{"spec":{"host":"%d.example.net","page":"another page"}}`, n) })
+	require.NoError(t, o.server.KillAPIServer())
+	require.NoError(t, o.server.StartAPIServer())
+	eventually(t, "the records after a restart", func() bool { return o.zone.count(".example.net") == count })
+	eventually(t, "the conditions after a restart", func() bool { return o.progressing() == count })
 	assert.Equal(t, [3]int{count, count, count}, o.children())
 
 	leader, other := o.leader() // the lease may have expired meanwhile
@@ -332,6 +347,7 @@ func TestOperatorOnARealCluster(t *testing.T) {
 	require.NoError(t, other.command.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, other.wait(), other.errors)
 	for _, r := range o.replicas {
+		assert.NotContains(t, r.errors.String(), "lease not watched", "rbac.yaml lets it")
 		for line := range strings.Lines(r.errors.String()) {
 			assert.True(t, json.Valid([]byte(line)), "client-go logs in the same format: %s", line)
 		}
