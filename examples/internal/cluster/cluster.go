@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -150,4 +151,38 @@ func Steps(ctx context.Context, steps ...func() error) error {
 		}
 	}
 	return nil
+}
+
+// Create returns a step that creates objects on the in-memory API server.
+func (c Cluster) Create(objects ...metav1.Object) func() error {
+	return each(objects, c.Memory.Create)
+}
+
+// Update returns a step that updates objects and their status on the in-memory API server.
+func (c Cluster) Update(objects ...metav1.Object) func() error {
+	return each(objects, c.Memory.Update)
+}
+
+// Delete returns a step that deletes objects from the in-memory API server.
+func (c Cluster) Delete(objects ...metav1.Object) func() error {
+	return each(objects, c.Memory.Delete)
+}
+
+func each(objects []metav1.Object, do func(metav1.Object) error) func() error {
+	return func() error {
+		for _, object := range objects {
+			if err := do(object); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Say returns a step that prints a line.
+func Say(out io.Writer, line string) func() error {
+	return func() error {
+		_, err := fmt.Fprintln(out, line)
+		return err
+	}
 }
