@@ -45,7 +45,7 @@ func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	answers := make(chan struct{})
 	second := cluster.With(run, func(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		c.Memory.ForgetRequests()
-		c.Memory.Inject(reflectortest.Stall(answers).On("watch", "configmaps"))
+		cluster.Server(c).Inject(reflectortest.Stall(answers).On("watch", "configmaps"))
 		return cluster.Steps(ctx,
 			cluster.Say(out, "The server answers:"),
 			func() error { close(answers); return nil },

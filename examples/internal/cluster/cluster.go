@@ -28,8 +28,21 @@ type Cluster struct {
 
 	// Memory is the in-memory API server, which the demo changes. It is nil on a cluster that
 	// -kubeconfig names.
-	Memory *reflectortest.Server
+	Memory Memory
 }
+
+// Memory is a *reflectortest.Server: see [Server]. Packages that name the server's own type compile
+// its generic code again.
+type Memory interface {
+	Create(object metav1.Object) error
+	Update(object metav1.Object) error
+	Delete(object metav1.Object) error
+	Requests(filters ...reflectortest.RequestFilter) []reflectortest.Request
+	ForgetRequests()
+}
+
+// Server returns the in-memory API server, for faults.
+func Server(c Cluster) *reflectortest.Server { return c.Memory.(*reflectortest.Server) }
 
 // Program is an example, or its demo. Its output goes to out, and it ends with ctx.
 type Program func(ctx context.Context, out io.Writer, c Cluster) error
