@@ -19,7 +19,7 @@ var elsewhere = map[string]*regexp.Regexp{
 	"what runs this":                         regexp.MustCompile(`^\.ci/run `),
 	"measures for minutes, and has tests":    regexp.MustCompile(`^go run -C internal/bench \. `),
 	"for a module of your own, with network": regexp.MustCompile(`^go (?:mod init|get) `),
-	"needs a cluster":                        regexp.MustCompile(`^(?:kubectl|curl) `),
+	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl) |go run \./docs/start/)`),
 	"goes on until Ctrl-C, and has a test":   regexp.MustCompile(`^go run \./examples/tour$`),
 }
 
@@ -30,7 +30,7 @@ func TestCommandsPrintWhatThePagesSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := map[string]string{} // by command; empty if no page says what it prints
+	said := map[string][]string{} // the outputs that pages show, by command
 	for _, page := range pages {
 		if strings.HasPrefix(page, "internal/") {
 			continue
@@ -46,14 +46,16 @@ func TestCommandsPrintWhatThePagesSay(t *testing.T) {
 				switch {
 				case command == "" || runElsewhere(command):
 				case exampleCommand.MatchString(command):
-					said[command] += ""
+					if _, ok := said[command]; !ok {
+						said[command] = nil
+					}
 				default:
 					t.Errorf("%s:%d: nobody runs %s", page, shell.number, command)
 				}
 			}
 		}
 		for _, output := range outputs(string(text)) {
-			said[output.command] = output.text
+			said[output.command] = append(said[output.command], output.text)
 		}
 	}
 	if len(said) < 10 {
@@ -79,7 +81,7 @@ func runElsewhere(command string) bool {
 var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 // compare runs a command in the root of the repository. The order of lines is left to the example's own test: some print from several goroutines.
-func compare(t *testing.T, root, command, want string) {
+func compare(t *testing.T, root, command string, want []string) {
 	run := exec.CommandContext(t.Context(), "go", strings.Fields(command)[1:]...)
 	run.Dir = root
 	run.Env = append(os.Environ(), "KUBECONFIG=/no/such/file") // examples run in memory whatever it says
@@ -92,8 +94,48 @@ func compare(t *testing.T, root, command, want string) {
 	if len(out) == 0 {
 		t.Error("it printed nothing")
 	}
-	if got := port.ReplaceAllString(string(out), "127.0.0.1:PORT"); want != "" && !slices.Equal(sorted(got), sorted(want)) {
-		t.Errorf("it prints\n%s\nand not\n%s", got, want)
+	got := port.ReplaceAllString(string(out), "127.0.0.1:PORT")
+	for _, want := range want {
+		if !prints(got, want) {
+			t.Errorf("it prints\n%s\nand not\n%s", got, want)
+		}
+	}
+}
+
+// prints reports whether a page may show want for the output got.
+func prints(got, want string) bool {
+	shown := slices.Collect(strings.Lines(want))
+	if !slices.Contains(shown, more+"\n") {
+		return slices.Equal(sorted(got), sorted(want))
+	}
+	rest := slices.Collect(strings.Lines(got))
+	for _, line := range shown {
+		at := slices.Index(rest, line)
+		switch {
+		case line == more+"\n":
+		case at < 0:
+			return false
+		default:
+			rest = slices.Delete(rest, at, at+1)
+		}
+	}
+	return true
+}
+
+func TestPrints(t *testing.T) {
+	for _, test := range []struct {
+		got, want string
+		right     bool
+	}{
+		{"a\nb\n", "b\na\n", true},
+		{"a\nb\n", "a\n", false},
+		{"a\nb\n", "a\n...\n", true},
+		{"a\nb\n", "a\na\n...\n", false},
+		{"a\nb\n", "...\nc\n", false},
+	} {
+		if prints(test.got, test.want) != test.right {
+			t.Errorf("%q for %q: not %v", test.got, test.want, test.right)
+		}
 	}
 }
 

@@ -41,8 +41,12 @@ func outputs(page string) []output {
 	return found
 }
 
+// more is the line of an output that stands for lines that the page does not show.
+const more = "..."
+
 // Outputs returns one line for each block of text that a page shows as output of an example and
-// that the example's tests do not expect. A test may expect it as one string or line by line.
+// that the example's tests do not expect. A test may expect it as one string or line by line. A
+// line that is only "..." stands for any lines.
 func Outputs(repository fs.FS) ([]string, error) {
 	pages, err := files(repository, ".md")
 	if err != nil {
@@ -72,7 +76,7 @@ func expects(expected []string, text string) bool {
 		return true
 	}
 	for line := range strings.Lines(text) {
-		if !slices.Contains(expected, strings.TrimSuffix(line, "\n")) {
+		if line = strings.TrimSuffix(line, "\n"); line != more && !slices.Contains(expected, line) {
 			return false
 		}
 	}

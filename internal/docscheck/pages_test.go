@@ -88,12 +88,13 @@ func TestOutputs(t *testing.T) {
 		page  string
 		wrong []string
 	}{
-		"one string":        {"```sh\ngo run ./examples/a\n```\n\n```text\none\n  two\n```", nil},
-		"a part of it":      {"```sh\ngo run ./examples/a\n```\n```text\n  two\n```", nil},
-		"line by line":      {"```sh\ngo run ./examples/a\n```\n```text\nthree\nthree\n```", nil},
-		"something else":    {"```sh\ngo run ./examples/a\n```\n```text\none\nthree\n```", []string{"page.md:4: no test of examples/a expects this output"}},
-		"of no example":     {"```text\nfour\n```\n```sh\ngo run ./a\n```\n```text\nfour\n```", nil},
-		"of another folder": {"```sh\ngo run ./examples/b\n```\n```text\none\n```", []string{"page.md:4: no test of examples/b expects this output"}},
+		"one string":          {"```sh\ngo run ./examples/a\n```\n\n```text\none\n  two\n```", nil},
+		"a part of it":        {"```sh\ngo run ./examples/a\n```\n```text\n  two\n```", nil},
+		"line by line":        {"```sh\ngo run ./examples/a\n```\n```text\nthree\nthree\n```", nil},
+		"with lines left out": {"```sh\ngo run ./examples/a\n```\n```text\nthree\n...\n```", nil},
+		"something else":      {"```sh\ngo run ./examples/a\n```\n```text\none\nthree\n```", []string{"page.md:4: no test of examples/a expects this output"}},
+		"of no example":       {"```text\nfour\n```\n```sh\ngo run ./a\n```\n```text\nfour\n```", nil},
+		"of another folder":   {"```sh\ngo run ./examples/b\n```\n```text\none\n```", []string{"page.md:4: no test of examples/b expects this output"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
