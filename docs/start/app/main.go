@@ -1,0 +1,104 @@
+// Program app is a small operator. It keeps a Deployment for each App, and reports the ready
+// replicas in the status of the App. The pages of docs/start explain it.
+package main
+
+import (
+	"context"
+	"log"
+
+	"github.com/kubereflector/kubereflector/controller/manager"
+	"github.com/kubereflector/kubereflector/controller/reconcile"
+	"github.com/kubereflector/kubereflector/controller/write"
+	"github.com/kubereflector/kubereflector/store"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// App is a custom resource.
+type App struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              AppSpec   `json:"spec"`
+	Status            AppStatus `json:"status,omitzero"`
+}
+
+// AppSpec is the desired state of an App.
+type AppSpec struct {
+	Image    string `json:"image"`
+	Replicas int32  `json:"replicas"`
+}
+
+// AppStatus is the observed state of an App.
+type AppStatus struct {
+	ReadyReplicas int32 `json:"readyReplicas"`
+}
+
+var (
+	appKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "App"}
+	asApps  = metav1.ApplyOptions{FieldManager: "apps"}
+)
+
+func main() {
+	ctx, stop := manager.Signals(context.Background())
+	defer stop()
+	rules := clientcmd.NewDefaultClientConfigLoadingRules() // KUBECONFIG, ~/.kube/config or the pod
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err == nil {
+		err = run(ctx, config)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run runs the operator until ctx ends.
+func run(ctx context.Context, config *rest.Config) error {
+	m := manager.New(config)
+	apps, err := manager.For[*App](m, manager.Source{Kind: appKind})
+	if err != nil {
+		return err
+	}
+	deployments, err := manager.For[*appsv1.Deployment](m, manager.Source{})
+	if err != nil {
+		return err
+	}
+	manager.Reconcile(m, "apps", apps.Informer,
+		func(ctx context.Context, _ store.Key, app *App) (reconcile.Result, error) {
+			if app == nil { // the App was deleted, and Kubernetes deletes its Deployment
+				return reconcile.Result{}, nil
+			}
+			deployment, err := deployments.Client.Apply(ctx, app.deployment(), asApps)
+			if err != nil {
+				return reconcile.Result{}, err // the manager logs it and retries with back-off
+			}
+			want := write.Copy(app) // all readers of the cache share app
+			want.Status.ReadyReplicas = deployment.Status.ReadyReplicas
+			_, err = write.Status(ctx, apps.Client, app, want)
+			return reconcile.Result{}, err
+		},
+		reconcile.Owns(deployments.Informer, appKind.GroupKind()))
+	return m.Run(ctx)
+}
+
+// deployment returns the fields of the Deployment that the operator owns.
+func (a *App) deployment() *appsv1.Deployment {
+	labels := map[string]string{"app": a.Name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: a.Namespace, Name: a.Name, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(a, appKind)},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &a.Spec.Replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: a.Spec.Image}}},
+			},
+		},
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// custom tells the API server in memory what a CustomResourceDefinition tells a real one.
+var custom = reflectortest.WithResource(reflectortest.Resource{
+	Group: appKind.Group, Version: appKind.Version, Kind: appKind.Kind, Plural: "apps",
+	Namespaced: true, Status: true, Prototype: &App{},
+})
+
+func newApp(name string, replicas int32) *App {
+	return &App{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       AppSpec{Image: "nginx:1.29", Replicas: replicas},
+	}
+}
+
+func deploymentOf(app string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app}}
+}
+
+func TestDeploymentIsAppliedDespiteFaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // in the bubble, waiting takes no time
+		server := reflectortest.Start(t, custom)
+		server.Inject(reflectortest.Answer(503).On("patch", "deployments").Times(3))
+		server.Inject(reflectortest.ResetAfterEvents(1).On("watch", "apps").Times(2))
+		go run(t.Context(), server.Config())
+		require.NoError(t, server.Create(newApp("shop", 2)))
+		applied := func() bool { return server.Get(deploymentOf("shop")) == nil }
+		require.NoError(t, server.WaitFor(t.Context(), applied))
+	})
+}
+
+func TestStatusFollowsTheDeployment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t, custom)
+		go run(t.Context(), server.Config())
+		require.NoError(t, server.Create(newApp("shop", 2)))
+		<-time.After(time.Minute)
+
+		deployment := deploymentOf("shop")
+		require.NoError(t, server.Get(deployment))
+		assert.EqualValues(t, 2, *deployment.Spec.Replicas)
+		deployment.Status.ReadyReplicas = 2 // as the controller of Deployments does
+		require.NoError(t, server.Update(deployment))
+		<-time.After(time.Minute)
+
+		app := newApp("shop", 2)
+		require.NoError(t, server.Get(app))
+		assert.EqualValues(t, 2, app.Status.ReadyReplicas)
+		before := len(server.Requests(reflectortest.Verb("patch")))
+		<-time.After(time.Hour)
+		assert.Len(t, server.Requests(reflectortest.Verb("patch")), before, "a settled App causes no requests")
+	})
+}
