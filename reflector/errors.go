@@ -75,8 +75,9 @@ func (e *ProtocolError) Unwrap() []error {
 type Error struct {
 	// Reflector is the reflector's name: see WithName.
 	Reflector string
-	// Op is the operation that failed: "list" or "watch" for a request or its response, "store" for
-	// a write to the store, and "record" for the recording (package record).
+	// Op is the operation that failed: "list", "watch" or "watch-list" for a request or its
+	// response, "store" for a write to the store, and "record" for the recording (package record).
+	// After a failed watch-list the reflector lists, or asks again.
 	Op string
 	// Key is the key of the affected object. It is zero if the failure is not about one object, or
 	// if the object has no key.

@@ -80,7 +80,7 @@ func (r *run[T]) inputOf(e *source.Event[T]) protocol.Input {
 	if e.Err == nil {
 		return protocol.Input{Kind: protocol.Marked, Version: e.ResourceVersion, Closing: e.InitialEventsEnd}
 	}
-	failure := r.newError(protocol.OpWatch, r.protocol.Position(), e.Err)
+	failure := r.newError(r.protocol.Op(), r.protocol.Position(), e.Err)
 	if e.Cut {
 		return protocol.Input{Kind: protocol.Ended, Err: failure}
 	}

@@ -135,7 +135,7 @@ func (r *run[T]) askWatch(ctx context.Context, a protocol.Action) protocol.Input
 	unanswered.Stop()
 	if err != nil {
 		cancel(nil)
-		return r.failed(ctx, protocol.OpWatch, a.Version, withCause(limited, err))
+		return r.failed(ctx, r.protocol.Op(), a.Version, withCause(limited, err))
 	}
 	r.stream, r.cancelWatch = open, cancel
 	r.observing.beginWatch(r.name)

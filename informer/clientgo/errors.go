@@ -11,7 +11,7 @@ var (
 
 	// ErrStopped means that an informer has ended. As in client-go, it cannot be started again, and
 	// nothing can be added to it.
-	ErrStopped = errors.New("informer has stopped already")
+	ErrStopped = errors.New("it has stopped already")
 
 	// ErrReadOnly means that code tried to write to the cache of an informer after the start. Only
 	// its reflector may. In a test, write before Run, let a server hold the objects (package

@@ -72,8 +72,11 @@ type feedRun[T any] struct {
 // stopPoll is how often a feed checks whether a shared informer of client-go 0.36 has ended.
 const stopPoll = time.Second
 
-// opStore is the operation of a failed write: see [reflector.Error].
-const opStore = "store"
+// Operations that fail: see [reflector.Error].
+const (
+	opStore     = "store"
+	opWatchList = "watch-list"
+)
 
 var _ feed.Feed = (*Feed[any])(nil)
 
@@ -143,7 +146,7 @@ func (f *Feed[T]) ended(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return fmt.Errorf("shared informer of %s: %w", typeName[T](), ErrStopped)
+	return fmt.Errorf("feed from the shared informer of %s ended because %w", typeName[T](), ErrStopped)
 }
 
 func (f *Feed[T]) start(ctx context.Context) (*feedRun[T], error) {

@@ -63,7 +63,7 @@ func (s *SharedIndexInformer[T]) AddEventHandlerWithOptions(handler cache.Resour
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stoppedLocked() {
-		return nil, fmt.Errorf("handler %T was not added: %w", handler, ErrStopped)
+		return nil, fmt.Errorf("handler %T was not added to shared informer because %w", handler, ErrStopped)
 	}
 	sub := s.informer.Handle(caller[T]{handler, options}, opts...)
 	r := &registration{of: s, subscription: sub, name: fmt.Sprintf("informer %s, handler %s (%T)", s.informer.Name(), sub.Name(), handler)}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // hooks are the functions that client-go allows to set after an informer was made. The reflector
@@ -56,7 +57,7 @@ func (s *SharedIndexInformer[T]) SetWatchErrorHandler(handler cache.WatchErrorHa
 }
 
 // SetWatchErrorHandlerWithContext sets a handler for each failure of a list or watch that is
-// retried. The error is a [*reflector.Error]. The Reflector argument of the handler only has a
+// retried. A failed watch-list is only logged, as in client-go. The error is a [*reflector.Error]. The Reflector argument of the handler only has a
 // name; it does nothing. The default, also for a nil handler, is cache.DefaultWatchErrorHandler.
 //
 // It returns [ErrStarted] after the start. For an informer of
@@ -110,9 +111,15 @@ func (h *hooks[T]) transformed(object T) (T, error) {
 // failed is the error handler of the reflector.
 func (h *hooks[T]) failed(ctx context.Context, err error) {
 	defer utilruntime.HandleCrashWithContext(ctx)
-	if failure, ok := errors.AsType[*reflector.Error](err); ok && failure.Op == opStore {
-		utilruntime.HandleErrorWithContext(ctx, err, "Object was not stored", "reflector", h.name)
-		return
+	if failure, ok := errors.AsType[*reflector.Error](err); ok {
+		switch failure.Op {
+		case opStore:
+			utilruntime.HandleErrorWithContext(ctx, err, "Object was not stored", "reflector", h.name)
+			return
+		case opWatchList: // as in client-go, only a log line
+			klog.FromContext(ctx).Error(err, "Watch-list failed, the reflector lists or asks again", "reflector", h.name)
+			return
+		}
 	}
 	if handler := h.watch.Load(); handler != nil {
 		(*handler)(ctx, h.reflector(), err)

@@ -153,12 +153,35 @@ func TestWatchErrorHandlerIsToldOfListsAndWatchesThatFail(t *testing.T) {
 	}
 }
 
+// TestFailedWatchListIsOnlyLogged keeps client-go's TestSharedInformerErrorHandling: the handler gets
+// the failure of the list, and not that of the watch-list before it.
+func TestFailedWatchListIsOnlyLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reported.take()
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.Answer(403).On("watch", "configmaps").Times(1))
+		server.Inject(reflectortest.Answer(500).On("list", "configmaps").Times(1))
+		s := NewTyped(configMaps(t, server))
+		var told []error
+		require.NoError(t, s.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { told = append(told, err) }))
+		var log lines
+		run(t, withLogger{s, log.logger()})
+		<-s.HasSyncedChecker().Done()
+		synctest.Wait()
+		require.Len(t, told, 1)
+		assert.True(t, apierrors.IsInternalError(told[0]), "%v", told[0])
+		assert.Empty(t, reported.take())
+		require.Len(t, log.read(), 1, "the line goes to the logger of the context")
+		assert.Contains(t, log.read()[0], "watch-list: configmaps is forbidden")
+	})
+}
+
 func TestUsualWatchErrorHandlerIsClientGos(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reported.take()
 		server := reflectortest.Start(t)
 		server.Inject(reflectortest.Answer(403).On("", "configmaps").Times(1))
-		s := NewTyped(configMaps(t, server))
+		s := NewTyped(configMaps(t, server), WithInformer(informer.WithReflector(reflector.WithoutWatchList())))
 		require.NoError(t, s.SetWatchErrorHandler(func(*cache.Reflector, error) { t.Error("it was taken back") }))
 		require.NoError(t, s.SetWatchErrorHandler(nil))
 		run(t, s)

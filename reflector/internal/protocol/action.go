@@ -44,7 +44,8 @@ type Op string
 
 // The operations.
 const (
-	OpList  Op = "list"
-	OpWatch Op = "watch"
-	OpStore Op = "store"
+	OpList   Op = "list"
+	OpWatch  Op = "watch"
+	OpStream Op = "watch-list"
+	OpStore  Op = "store"
 )

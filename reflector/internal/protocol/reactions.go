@@ -30,7 +30,7 @@ var reactions = [classes][phases]reaction{
 
 // retry ends the watch, if there is one, reports the failure, and waits before the next attempt.
 func retry(p *step, err error) {
-	op := p.op()
+	op := p.Op()
 	p.stop(err)
 	p.phase = waiting
 	pause := p.failures.next(p.now, p.dice)
@@ -129,7 +129,7 @@ func newestStream(p *step, err error) {
 
 func listInstead(p *step, err error) {
 	p.stop(err)
-	p.do(Action{Do: Report, Err: err, Op: OpWatch})
+	p.do(Action{Do: Report, Err: err, Op: OpStream})
 	p.list()
 }
 
@@ -147,7 +147,7 @@ func breakOff(p *step, err error) {
 		return
 	}
 	p.stop(err)
-	p.do(Action{Do: Report, Err: err, Op: OpWatch})
+	p.do(Action{Do: Report, Err: err, Op: OpStream})
 	p.restStreams(err)
 }
 
@@ -156,21 +156,25 @@ func breakOff(p *step, err error) {
 // again.
 func (p *step) restStreams(err error) {
 	p.streamsAt, p.brokenStreams = p.now.Add(StreamsRest), maxBrokenStreams-1
-	p.do(Action{Do: StreamsOff, Err: err, Op: OpWatch})
+	p.do(Action{Do: StreamsOff, Err: err, Op: OpStream})
 	p.list()
 }
 
 // stop ends the watch, if there is one. err is the reason, or nil.
 func (p *step) stop(err error) {
 	switch p.phase {
-	case following, applying, streaming, replaced:
+	case streaming:
+		p.do(Action{Do: StopWatch, Err: err, Op: OpStream})
+	case following, applying, replaced:
 		p.do(Action{Do: StopWatch, Err: err, Op: OpWatch})
 	}
 }
 
-// op returns the operation of the current phase.
-func (p State) op() Op {
+// Op returns the operation of the current phase.
+func (p State) Op() Op {
 	switch p.phase {
+	case asking, streaming:
+		return OpStream
 	case paging, probing:
 		return OpList
 	case replacing, replaced, applying:

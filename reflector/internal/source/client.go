@@ -119,9 +119,16 @@ func (s *ClientSource[T, L]) List(ctx context.Context, opts metav1.ListOptions, 
 		return Page[T]{}, stream.Bound(err)
 	}
 	p, err := s.lists.Page(list)
+	if err == nil && p.ResourceVersion == "" && isFake(s.client) {
+		p.ResourceVersion = anyVersion
+	}
 	stream.FilterPage(w.Shards, &p)
 	return p, err
 }
+
+// anyVersion replaces the missing version of a list from a fake client, such as that of a zero
+// fake.Clientset. A watch from this version begins at any state.
+const anyVersion = "0"
 
 // probeKey is the context key that marks the list of a probe, for a Replay within a wrapper.
 type probeKey struct{}
@@ -171,9 +178,13 @@ func CanStream(client any) bool {
 	if watchlist.DoesClientNotSupportWatchListSemantics(client) {
 		return false
 	}
+	return !isFake(client)
+}
+
+func isFake(client any) bool {
 	t := reflect.TypeOf(client)
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return path.Base(t.PkgPath()) != "fake"
+	return path.Base(t.PkgPath()) == "fake"
 }
