@@ -32,7 +32,9 @@ func NewSharedIndexInformer(lw cache.ListerWatcher, example runtime.Object, resy
 // the type of the objects.
 //
 // The cache rejects an object of another type than the example with a [*TypeError]. A nil example
-// accepts every type. A nil ListerWatcher is an error of Run. The result is a
+// accepts every type. A nil ListerWatcher is an error of Run. The metrics of the queue and of
+// handlers need an InformerMetricsProvider in the options. The one of the store's resource version
+// also reaches the provider of cache.SetInformerMetricsProvider. The result is a
 // *SharedIndexInformer[Object]. NewSharedIndexInformerWithOptions panics if an indexer has no
 // function.
 func NewSharedIndexInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, options cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
@@ -46,7 +48,14 @@ func NewSharedIndexInformerWithOptions(lw cache.ListerWatcher, example runtime.O
 // newUntyped makes an informer of objects of any kind.
 func newUntyped[L any](from reflector.Client[Object, L], h *hooks[Object], name string, options cache.SharedIndexInformerOptions, more ...Option) *SharedIndexInformer[Object] {
 	opts := append([]Option{WithResync(options.ResyncPeriod), WithInformer(informer.WithName(name))}, more...)
+	measured := newMetrics[Object](options)
+	if measured != nil {
+		opts = append(opts, WithInformer(informer.WithObserver(measured)))
+	}
 	s := newInformer(from, h, opts)
+	if measured != nil {
+		s.informer.Follow(measured)
+	}
 	if err := s.AddIndexers(options.Indexers); err != nil {
 		panic(fmt.Sprintf("clientgo: new informer of %s: %v", name, err))
 	}
