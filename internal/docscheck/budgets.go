@@ -30,7 +30,7 @@ var budgets = map[string]exports{
 	"eventqueue/eventqueuetest":           {9, 3},
 	"informer":                            {34, 38},
 	"informer/scoped":                     {5, 2},
-	"informer/clientgo":                   {28, 41},
+	"informer/clientgo":                   {29, 41},
 	"informer/inspect":                    {22, 4},
 	"informer/ondemand":                   {18, 9},
 	"reflector":                           {40, 10},
