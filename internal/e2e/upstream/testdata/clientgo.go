@@ -80,15 +80,9 @@ func (s *sharedIndexInformer) RunWithContext(ctx context.Context) {
 	s.SharedIndexInformer.RunWithContext(ctx)
 }
 
-// withoutWatchList keeps informers from asking a FakeControllerSource for a watch-list, which it answers with an error. client-go logs that error; this
-// library tells the watch error handler and backs off.
-type withoutWatchList struct{ cache.ListerWatcher }
-
-func (withoutWatchList) IsWatchListSemanticsUnSupported() bool { return true }
-
 func shimNewSharedIndexInformer(client cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return &sharedIndexInformer{
-		SharedIndexInformer: clientgo.NewSharedIndexInformer(withoutWatchList{client}, example, resync, indexers),
+		SharedIndexInformer: clientgo.NewSharedIndexInformer(client, example, resync, indexers),
 		processor:           &sharedProcessor{listeners: map[cache.ResourceEventHandlerRegistration]*struct{}{}},
 	}
 }
@@ -97,19 +91,12 @@ func shimNewSharedInformer(client cache.ListerWatcher, example runtime.Object, r
 	return shimNewSharedIndexInformer(client, example, resync, nil)
 }
 
-func shimNewInformer(client cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler) (cache.Store, cache.Controller) {
-	return shimNewTransformingInformer(client, example, resync, handler, nil)
+func shimNewTransformingInformer(client cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler, transform cache.TransformFunc) (cache.Store, cache.Controller) {
+	return clientgo.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: client, ObjectType: example, ResyncPeriod: resync, Handler: handler, Transform: transform})
 }
 
-func shimNewTransformingInformer(client cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler, transform cache.TransformFunc) (cache.Store, cache.Controller) {
-	i := clientgo.NewSharedIndexInformer(withoutWatchList{client}, example, resync, nil)
-	if err := i.SetTransform(transform); err != nil {
-		panic(err)
-	}
-	if _, err := i.AddEventHandler(handler); err != nil {
-		panic(err)
-	}
-	return i.GetStore(), i
+func shimNewInformer(client cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler) (cache.Store, cache.Controller) {
+	return clientgo.NewInformer(client, example, resync, handler)
 }
 
 func shimNewStore(key cache.KeyFunc) cache.Store { return shimNewIndexer(key, nil) }
