@@ -75,7 +75,7 @@ func TestOptionsOfTheManagerApplyToAllMembers(t *testing.T) {
 		require.NoError(t, server.Create(configMap("ns", "a")))
 		seen := &sight{}
 		var names []string
-		m := New(server.Config(), WithReconcilerOptions(reconcile.WithObserver(seen)),
+		m := New(server.Config(), WithReconcilerOptions(reconcile.WithObserver(seen)), WithInformerOptions(nil),
 			WithInformerOptions(func(name string) []informer.Option {
 				names = append(names, name)
 				return []informer.Option{informer.WithObserver(seen)}

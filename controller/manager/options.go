@@ -93,9 +93,13 @@ func defaultLogger() *zap.Logger {
 
 // WithInformerOptions adds options to each informer that [Informer] makes, such as the options that
 // measure or trace it. The function gets the informer's name. It must not call Informer, which
-// waits for it.
+// waits for it. A nil function adds none.
 func WithInformerOptions(opts func(name string) []informer.Option) Option {
-	return optionFunc(func(o *options) { o.informing = append(o.informing, opts) })
+	return optionFunc(func(o *options) {
+		if opts != nil {
+			o.informing = append(o.informing, opts)
+		}
+	})
 }
 
 // WithReconcilerOptions adds options to each reconciler that [Reconcile] makes. The options of a

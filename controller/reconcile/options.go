@@ -78,7 +78,8 @@ func WithErrorHandler(handler func(context.Context, error)) Option {
 
 // WithQueue passes options to the queue of keys: [eventqueue.WithBackoff] for failed keys, whose
 // defaults here are 5 milliseconds and 5 minutes, and [eventqueue.WithPriority], which lets keys
-// with live events go first by default.
+// with live events go first by default. [eventqueue.WithCompaction] has no effect, because the queue
+// holds a key once.
 func WithQueue(opts ...eventqueue.Option) Option {
 	return optionFunc(func(o *options) { o.queue = append(o.queue, opts...) })
 }

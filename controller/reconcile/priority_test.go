@@ -89,3 +89,22 @@ func TestNewsGoBeforeTheFirstListUnlessToldNotTo(t *testing.T) {
 		})
 	}
 }
+
+func TestKeyWaitsOnceWhateverTheCompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		o := newOptions([]Option{WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll))})
+		r := newRun(t.Context(), &o, "test", func(context.Context, store.Key) (Result, error) {
+			calls++
+			return Result{}, nil
+		}, nil)
+		for range 1000 {
+			r.trigger(trigger{key: store.Key{Name: "a"}})
+		}
+		assert.Equal(t, 1, r.keys.Stats().Events)
+		stop := working(t, r)
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, 1, calls)
+	})
+}

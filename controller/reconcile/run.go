@@ -47,7 +47,9 @@ type state struct {
 func newRun(ctx context.Context, o *options, name string, reconcile function, sources []source) *run {
 	r := &run{options: o, name: name, reconcile: reconcile, sources: sources, states: map[store.Key]*state{}}
 	r.filled, r.end = context.WithCancel(context.WithoutCancel(ctx))
-	r.keys = eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil }, o.queue...)
+	// A key has no history: KeepAll would repeat the call for each event.
+	queue := append(slices.Clip(o.queue), eventqueue.WithCompaction(eventqueue.KeepLatest))
+	r.keys = eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil }, queue...)
 	return r
 }
 
