@@ -16,9 +16,11 @@ import (
 // Add and Remove wait for reflectors, so error handlers of a reflector must not call them. Handlers
 // of events may.
 type Selectors struct {
-	mu      sync.Mutex // protects the fields below it, also while informers change
-	all     []labels.Selector
-	running []feed.Changeable // the feeds of running informers
+	change sync.Mutex        // for one change at a time, which may wait for reflectors
+	all    []labels.Selector // Guarded by change
+
+	mu      sync.Mutex        // never waits; a change takes it after change
+	running []feed.Changeable // the feeds of running informers. Guarded by both locks for writes
 }
 
 // WithSelectors makes the informer hold each object that at least one of the selectors selects.
@@ -54,8 +56,8 @@ func WithSelectors(selectors *Selectors) Option {
 // Add adds a selector. It does nothing if the set has an equal one, or if the selector selects
 // nothing. [Selectors.WaitForSync] waits for its objects.
 func (s *Selectors) Add(selector labels.Selector) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.change.Lock()
+	defer s.change.Unlock()
 	if _, some := selector.Requirements(); !some || s.index(selector.String()) >= 0 {
 		return
 	}
@@ -68,8 +70,8 @@ func (s *Selectors) Add(selector labels.Selector) {
 // Remove removes a selector. When it returns, the caches no longer hold the objects that only this
 // selector selected. It does nothing if the set has no equal selector.
 func (s *Selectors) Remove(selector labels.Selector) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.change.Lock()
+	defer s.change.Unlock()
 	i := s.index(selector.String())
 	if i < 0 {
 		return
@@ -106,8 +108,8 @@ func (s *Selectors) index(text string) int {
 // join gives the selectors to an informer, and their changes until leave is called. had are the
 // selectors of its last Run.
 func (s *Selectors) join(one feed.Changeable, had []string) (leave func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.change.Lock()
+	defer s.change.Unlock()
 	for _, selector := range had {
 		if s.index(selector) < 0 {
 			one.DropSelector(selector)
@@ -116,8 +118,12 @@ func (s *Selectors) join(one feed.Changeable, had []string) (leave func()) {
 	for _, selector := range s.all {
 		one.AddSelector(selector)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.running = append(s.running, one)
 	return func() {
+		s.change.Lock()
+		defer s.change.Unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.running = slices.DeleteFunc(s.running, func(other feed.Changeable) bool { return other == one })

@@ -150,6 +150,37 @@ func TestSelectorThatCannotBeListed(t *testing.T) {
 	})
 }
 
+func TestWaitForSyncOfSelectorsEndsWhileRemoveWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var selectors Selectors
+		i, server := newSelectedPods(t, &selectors)
+		selectors.Add(with("a"))
+		selectors.Add(with("b"))
+		entered, release := make(chan struct{}), make(chan struct{})
+		_, err := store.AddIndex(i.Cache(), "node", func(pod *corev1.Pod) []string {
+			if pod.Name == "slow" {
+				close(entered)
+				<-release
+			}
+			return []string{pod.Spec.NodeName}
+		})
+		require.NoError(t, err)
+		stop := start(t, i)
+		require.NoError(t, selectors.WaitForSync(t.Context()))
+		require.NoError(t, server.Create(podWith("slow", "a")))
+		<-entered
+		removed := make(chan struct{})
+		go func() { selectors.Remove(with("a")); close(removed) }()
+		synctest.Wait()
+		selecting := make(chan error, 1)
+		go func() { selecting <- selectors.WaitForSync(within(t, time.Second)) }()
+		assert.NoError(t, <-selecting, "selector b is synced")
+		close(release)
+		<-removed
+		require.NoError(t, stop())
+	})
+}
+
 func TestObjectOfASelectorThatTheCacheRejectsIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var selectors Selectors

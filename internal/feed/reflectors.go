@@ -95,14 +95,15 @@ func (s *Reflectors[T]) Drop(at Place) error {
 		stop()
 		<-ended
 	}
+	defer func() { // also if a follower panics
+		close(one.Gone)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changeLocked()
+		s.checkSyncedLocked()
+	}()
 	// Remove only after the reflector has ended: a late write to a partition would be an error.
-	err := s.remove(at)
-	close(one.Gone)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changeLocked()
-	s.checkSyncedLocked()
-	return err
+	return s.remove(at)
 }
 
 func (s *Reflectors[T]) find(at Place) *part {
