@@ -1,6 +1,8 @@
 package main
 
 import (
+	_ "embed"
+
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,12 +35,13 @@ const image = "nginx:1.29"
 var (
 	foos = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "foos"}
 	kind = schema.GroupVersionKind{Group: foos.Group, Version: foos.Version, Kind: "Foo"}
-
-	// custom tells the API server in memory what crd.yaml tells a real one.
-	custom = reflectortest.WithResource(reflectortest.Resource{
-		Group: foos.Group, Version: foos.Version, Kind: kind.Kind, Plural: foos.Resource, Namespaced: true, Status: true, Prototype: &Foo{},
-	})
 )
+
+//go:embed crd.yaml
+var crd []byte
+
+// custom makes the API server in memory serve Foos.
+var custom = reflectortest.WithDefinition(crd, &Foo{})
 
 // deployment returns the Deployment that a Foo wants.
 func (f *Foo) deployment() *appsv1.Deployment {
