@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubereflector/kubereflector/examples/internal/cluster"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -143,7 +142,8 @@ func (d *demo) start(ctx context.Context, api http.Handler) (stop func() error) 
 
 func (d *demo) run(ctx context.Context) error {
 	stop := d.start(ctx, d.zone)
-	err := cluster.Steps(ctx,
+	var err error
+	for _, step := range []func() error{
 		func() error { return d.server.Create(newSecret("shop-env")) },
 		func() error { return d.server.Create(newSecret("wiki-env")) },
 		func() error {
@@ -166,7 +166,15 @@ func (d *demo) run(ctx context.Context) error {
 		d.deleteAll,
 		func() error { return d.wait(ctx, "") },
 		func() error { return d.show("All Sites are deleted") },
-	)
+	} {
+		<-time.After(100 * time.Millisecond) // the name of an Event is its time
+		if err = step(); err != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return stop() // after Ctrl-C
+	}
 	if ended := stop(); err == nil {
 		err = ended
 	}
