@@ -1,16 +1,13 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/examples/internal/clustertest"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestBooks(t *testing.T) {
-	var out strings.Builder
-	require.NoError(t, run(&out))
 	assert.Equal(t, `All books, in the order of their keys:
   Charles Dickens/Bleak House
   Charles Dickens/David Copperfield
@@ -21,5 +18,5 @@ By Charles Dickens:
   David Copperfield
 Books after one was deleted: 2
 A book without a title: store rejected 1 object(s): object without a key: object has no usable key
-`, out.String())
+`, clustertest.Output(t, run))
 }

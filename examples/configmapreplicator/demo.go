@@ -17,38 +17,28 @@ type demo struct {
 	out io.Writer
 }
 
-// demonstrate runs the controller, and has things happen.
+// demonstrate changes ConfigMaps and labels of namespaces, and shows the reaction of the controller.
 func demonstrate(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	result := make(chan error, 1)
-	go func() { result <- control(running, c) }()
-
 	d := &demo{Cluster: c, out: out}
-	err := cluster.Steps(ctx,
+	return cluster.Steps(ctx,
 		func() error {
 			return d.namespaces(ctx, map[string]string{"shop": "blue", "bank": "blue", "zoo": "red"})
 		},
 		func() error { return d.create(ctx, "settings", "team=blue") },
-		func() error { return d.tell(ctx, "Settings are for the namespaces of team blue") },
+		func() error { return d.tell(ctx, "The settings are for the namespaces of team blue") },
 		func() error { return d.patch(ctx, "default", `{"data":{"colour":"azure"}}`) },
-		func() error { return d.tell(ctx, "They change") },
+		func() error { return d.tell(ctx, "The settings change") },
 		func() error { return d.patch(ctx, "shop", `{"data":{"colour":"pink"}}`) },
-		func() error { return d.tell(ctx, "Somebody changes a copy") },
+		func() error { return d.tell(ctx, "Another client changes a copy") },
 		func() error { return d.CoreV1().ConfigMaps("bank").Delete(ctx, "settings", metav1.DeleteOptions{}) },
-		func() error { return d.tell(ctx, "Somebody deletes a copy") },
+		func() error { return d.tell(ctx, "Another client deletes a copy") },
 		func() error { return d.label(ctx, "zoo", "blue") },
-		func() error { return d.tell(ctx, "The zoo comes to team blue") },
+		func() error { return d.tell(ctx, "The namespace zoo joins team blue") },
 		func() error { return d.label(ctx, "shop", "red") },
-		func() error { return d.tell(ctx, "The shop leaves it") },
+		func() error { return d.tell(ctx, "The namespace shop leaves team blue") },
 		func() error { return d.CoreV1().ConfigMaps("default").Delete(ctx, "settings", metav1.DeleteOptions{}) },
 		func() error { return d.tell(ctx, "The settings are deleted") },
 	)
-	stop()
-	if ended := <-result; err == nil {
-		err = ended
-	}
-	return err
 }
 
 func (d *demo) namespaces(ctx context.Context, teams map[string]string) error {
@@ -81,7 +71,7 @@ func (d *demo) label(ctx context.Context, namespace, team string) error {
 	return err
 }
 
-// tell says what has become of the settings.
+// tell prints all ConfigMaps.
 func (d *demo) tell(ctx context.Context, what string) error {
 	list, err := d.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{})
 	if err != nil {

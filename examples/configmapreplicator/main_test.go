@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
+	"github.com/kubereflector/kubereflector/examples/internal/clustertest"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,40 +20,34 @@ import (
 )
 
 func TestConfigMapReplicator(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, err := cluster.Of(reflectortest.Start(t))
-		require.NoError(t, err)
-		var out strings.Builder
-		require.NoError(t, run(t.Context(), &out, c))
-		assert.Equal(t, `Settings are for the namespaces of team blue:
+	assert.Equal(t, `The settings are for the namespaces of team blue:
   bank/settings has the colour navy
   default/settings has the colour navy
   shop/settings has the colour navy
-They change:
+The settings change:
   bank/settings has the colour azure
   default/settings has the colour azure
   shop/settings has the colour azure
-Somebody changes a copy:
+Another client changes a copy:
   bank/settings has the colour azure
   default/settings has the colour azure
   shop/settings has the colour azure
-Somebody deletes a copy:
+Another client deletes a copy:
   bank/settings has the colour azure
   default/settings has the colour azure
   shop/settings has the colour azure
-The zoo comes to team blue:
+The namespace zoo joins team blue:
   bank/settings has the colour azure
   default/settings has the colour azure
   shop/settings has the colour azure
   zoo/settings has the colour azure
-The shop leaves it:
+The namespace shop leaves team blue:
   bank/settings has the colour azure
   default/settings has the colour azure
   zoo/settings has the colour azure
 The settings are deleted:
   there are none
-`, out.String())
-	})
+`, clustertest.Output(t, cluster.With(control, demonstrate)))
 }
 
 // world is a controller that runs, and a user.
@@ -70,7 +66,7 @@ func start(t *testing.T) *world {
 	w.must(w.namespaces(t.Context(), map[string]string{"default": "blue", "shop": "blue", "bank": "blue", "zoo": "red"}))
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
-	go func() { result <- control(ctx, c) }()
+	go func() { result <- control(ctx, io.Discard, c) }()
 	t.Cleanup(func() {
 		cancel()
 		w.must(<-result)

@@ -11,7 +11,6 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 // ConfigMap is the resource of the example.
@@ -39,11 +38,19 @@ func (t *tracker) accept(event eventqueue.Event[*ConfigMap]) {
 	}
 }
 
-// change changes ConfigMaps on an API server in memory, and resyncs. On a real one it only resyncs,
-// every ten seconds until ctx ends.
-func change(ctx context.Context, c cluster.Cluster, client corev1client.ConfigMapInterface, configMaps *eventqueue.Collection[*ConfigMap]) error {
+// demo changes ConfigMaps and resyncs. On a cluster it only resyncs, every ten seconds.
+func demo(ctx context.Context, c cluster.Cluster, configMaps *eventqueue.Collection[*ConfigMap]) error {
 	if c.Memory != nil {
-		return sing(ctx, client, configMaps.Resync)
+		song := func(name, text string) *ConfigMap {
+			return &ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"first": text}}
+		}
+		return cluster.Steps(ctx,
+			c.Create(song("high", "do")),
+			c.Update(song("high", "re")),
+			func() error { configMaps.Resync(); return nil },
+			c.Create(song("low", "do")),
+			c.Delete(song("high", "")),
+		)
 	}
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
@@ -55,23 +62,4 @@ func change(ctx context.Context, c cluster.Cluster, client corev1client.ConfigMa
 			return nil
 		}
 	}
-}
-
-func sing(ctx context.Context, client corev1client.ConfigMapInterface, resync func()) error {
-	songs := func(name, text string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"first": text}}
-	}
-	create := func(name string) func() error {
-		return func() error {
-			_, err := client.Create(ctx, songs(name, "do"), metav1.CreateOptions{})
-			return err
-		}
-	}
-	update := func() error {
-		_, err := client.Update(ctx, songs("high", "re"), metav1.UpdateOptions{})
-		return err
-	}
-	again := func() error { resync(); return nil }
-	remove := func() error { return client.Delete(ctx, "high", metav1.DeleteOptions{}) }
-	return cluster.Steps(ctx, create("high"), update, again, create("low"), remove)
 }

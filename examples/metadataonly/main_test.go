@@ -9,10 +9,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMetadataOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -20,9 +17,10 @@ func TestMetadataOnly(t *testing.T) {
 		server := reflectortest.Start(t)
 		c, err := cluster.Of(server)
 		require.NoError(t, err)
-		require.NoError(t, run(t.Context(), &out, c))
-		assert.Equal(t, `ConfigMap default/shop of team sales: less than 1 kB is held: true
-Secret default/shop of team sales: less than 1 kB is held: true
+		require.NoError(t, demo(t.Context(), &out, c))
+		assert.Equal(t, `each object: more than 100000 bytes on the server
+ConfigMap default/shop of team sales: 186 bytes in the cache
+Secret default/shop of team sales: 186 bytes in the cache
 `, out.String())
 		for _, request := range server.Requests(reflectortest.Verb("watch")) {
 			assert.Contains(t, request.Header.Get("Accept"), "as=PartialObjectMetadata", request.Path)

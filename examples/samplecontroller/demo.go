@@ -26,19 +26,14 @@ type demo struct {
 	deployments appsv1client.DeploymentInterface
 }
 
-// demonstrate runs the controller and makes the changes of the demo.
+// demonstrate changes Foos and Deployments, and shows the reaction of the controller.
 func demonstrate(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	writer, err := dynamic.NewForConfig(c.Config)
 	if err != nil {
 		return err
 	}
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	result := make(chan error, 1)
-	go func() { result <- control(running, c) }()
-
 	d := &demo{Cluster: c, out: out, foos: writer.Resource(foos).Namespace("default"), deployments: c.AppsV1().Deployments("default")}
-	err = cluster.Steps(ctx,
+	return cluster.Steps(ctx,
 		func() error { return d.create(ctx) },
 		func() error { return d.tell(ctx, "A Foo is created") },
 		func() error { return d.run(ctx, 2) },
@@ -46,20 +41,15 @@ func demonstrate(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		func() error { return d.patch(ctx, `{"spec":{"replicas":3}}`) },
 		func() error { return d.tell(ctx, "It is scaled") },
 		func() error { return d.spoil(ctx) },
-		func() error { return d.tell(ctx, "Somebody changes the Deployment") },
+		func() error { return d.tell(ctx, "Another client changes the Deployment") },
 		func() error { return d.deployments.Delete(ctx, "web", metav1.DeleteOptions{}) },
-		func() error { return d.tell(ctx, "Somebody deletes the Deployment") },
+		func() error { return d.tell(ctx, "Another client deletes the Deployment") },
 		func() error { return d.patch(ctx, `{"spec":{"deploymentName":"site"}}`) },
 		func() error { return d.tell(ctx, "It wants another name") },
 		func() error { return d.foos.Delete(ctx, "web", metav1.DeleteOptions{}) },
 		func() error { return d.tell(ctx, "It is deleted") },
 		func() error { return d.events(ctx) },
 	)
-	stop()
-	if ended := <-result; err == nil {
-		err = ended
-	}
-	return err
 }
 
 func (d *demo) create(ctx context.Context) error {

@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
+	"github.com/kubereflector/kubereflector/examples/internal/clustertest"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,12 +23,7 @@ import (
 )
 
 func TestSampleController(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, err := cluster.Of(reflectortest.Start(t, custom))
-		require.NoError(t, err)
-		var out strings.Builder
-		require.NoError(t, run(t.Context(), &out, c))
-		assert.Equal(t, `A Foo is created:
+	assert.Equal(t, `A Foo is created:
   Foo web has 0 of 2 replicas, Ready=False (Progressing)
   Deployment web wants 2 replicas of nginx:1.29
 Its pods run:
@@ -36,10 +32,10 @@ Its pods run:
 It is scaled:
   Foo web has 2 of 3 replicas, Ready=False (Progressing)
   Deployment web wants 3 replicas of nginx:1.29
-Somebody changes the Deployment:
+Another client changes the Deployment:
   Foo web has 2 of 3 replicas, Ready=False (Progressing)
   Deployment web wants 3 replicas of nginx:1.29
-Somebody deletes the Deployment:
+Another client deletes the Deployment:
   Foo web has 0 of 3 replicas, Ready=False (Progressing)
   Deployment web wants 3 replicas of nginx:1.29
 It wants another name:
@@ -53,8 +49,7 @@ Events:
   Foo web, 2 times: Repaired: Deployment web has 3 replicas
   Foo web, 1 times: Created: Deployment web has 3 replicas
   Foo web, 1 times: Created: Deployment site has 3 replicas
-`, out.String())
-	})
+`, clustertest.Output(t, cluster.With(control, demonstrate), custom))
 }
 
 func TestDeploymentOfSomebodyElseIsLeftAloneAndTakenWhenItIsGone(t *testing.T) {
@@ -169,7 +164,7 @@ func start(t *testing.T) *world {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
-	go func() { result <- control(ctx, c, reconcile.WithWorkers(2)) }()
+	go func() { result <- control(ctx, io.Discard, c) }()
 	return &world{t: t, server: server, stop: func() error { cancel(); return <-result }}
 }
 

@@ -1,33 +1,24 @@
 package main
 
 import (
-	"strings"
 	"testing"
-	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/examples/internal/clustertest"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 func TestScopes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
-		require.NoError(t, run(t.Context(), &out))
-		assert.Equal(t, `All of west:
+	assert.Equal(t, `All of west is added:
   Addition of west|bank/vault
   Addition of west|shop/till
-Of east, the shop:
+The shop of east is added:
   Addition of east|shop/stall
-Of east, the bank too:
+The bank of east is added:
   Addition of east|bank/safe
-The shop of east no more:
+The shop of east is dropped:
   Deletion of east|shop/stall
-In every bank:
+The namespace bank of all clusters:
   east|bank/safe
   west|bank/vault
-`, out.String())
-	})
+`, clustertest.Output(t, demo))
 }

@@ -17,23 +17,23 @@ var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 func TestWatchByHand(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, run(t.Context(), &out, false))
+	require.NoError(t, demo(t.Context(), &out, false))
 	assert.Equal(t, `SERVER=http://127.0.0.1:PORT
 
 # List, and note the resource version.
 curl -s "$SERVER/api/v1/namespaces/default/configmaps"
   resource version 1, items: 0
 
-# Colors was created and changed. Watch from there: all that happened since.
+# The ConfigMap colors was created and changed. Watch from the version of the list.
 curl -sN "$SERVER/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=1"
   ADDED colors at resource version 2, with map[sky:blue]
   MODIFIED colors at resource version 3, with map[sky:grey]
 
-# The server compacted its history, as an API server does every five minutes. The same once more.
+# The server compacted its history, as an API server does every five minutes. Watch from there again.
 curl -sN "$SERVER/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=1"
   ERROR {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 1 (2)","reason":"Expired","code":410}
 
-# List again, to go on from there.
+# List again, and go on from the new version.
 curl -s "$SERVER/api/v1/namespaces/default/configmaps"
   resource version 3, items: 1
 `, port.ReplaceAllString(out.String(), "127.0.0.1:PORT"))
@@ -48,7 +48,7 @@ func TestServerStaysUntilItIsInterrupted(t *testing.T) {
 			stop()
 		}
 	}
-	require.NoError(t, run(ctx, &out, true))
+	require.NoError(t, demo(ctx, &out, true))
 	assert.Contains(t, out.String(), `?watch=true&resourceVersion=3"`)
 }
 

@@ -1,6 +1,5 @@
-// Program writeatest is a controller that puts a stamp, an annotation, on every
-// ConfigMap of the namespace default. What matters here is its test: it runs the
-// controller against an API server in memory, and lets things go wrong.
+// Program writeatest is a controller that puts a stamp, an annotation, on every ConfigMap of a
+// namespace. The example is its test, which runs the controller on an in-memory API server with faults.
 package main
 
 import (
@@ -40,32 +39,6 @@ func newStamper(clientset kubernetes.Interface) *controller.Controller[*corev1.C
 		}))
 }
 
-func main() { cluster.Main(run) }
+func main() { cluster.Main(cluster.InMemoryOnly(cluster.With(run, demo))) }
 
-func run(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-	if c.Memory == nil {
-		return fmt.Errorf("this example changes ConfigMaps, and runs on the cluster in memory only: see its test")
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	stamper := newStamper(c)
-	result := make(chan error, 1)
-	go func() { result <- stamper.Run(ctx) }()
-
-	client := c.CoreV1().ConfigMaps("default")
-	err := cluster.Steps(ctx, func() error {
-		_, err := client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "letter"}}, metav1.CreateOptions{})
-		return err
-	}, func() error {
-		letter, err := client.Get(ctx, "letter", metav1.GetOptions{})
-		if err == nil {
-			fmt.Fprintf(out, "letter has a stamp: %s\n", letter.Annotations[stamp])
-		}
-		return err
-	})
-	stop()
-	if runErr := <-result; err == nil {
-		err = runErr
-	}
-	return err
-}
+func run(ctx context.Context, _ io.Writer, c cluster.Cluster) error { return newStamper(c).Run(ctx) }

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/kubereflector/kubereflector/examples/internal/cluster"
+	"github.com/kubereflector/kubereflector/examples/internal/clustertest"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -85,15 +85,5 @@ func startStamper(t *testing.T, c cluster.Cluster) (stop func()) {
 }
 
 func TestDemonstration(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, err := cluster.Of(reflectortest.Start(t))
-		require.NoError(t, err)
-		var out strings.Builder
-		require.NoError(t, run(t.Context(), &out, c))
-		assert.Equal(t, "letter has a stamp: yes\n", out.String())
-	})
-}
-
-func TestRealClustersAreLeftAlone(t *testing.T) {
-	assert.Error(t, run(t.Context(), &strings.Builder{}, cluster.Cluster{}))
+	assert.Equal(t, "letter has a stamp: yes\n", clustertest.Output(t, cluster.With(run, demo)))
 }

@@ -37,6 +37,7 @@ type Memory interface {
 	Create(object metav1.Object) error
 	Update(object metav1.Object) error
 	Delete(object metav1.Object) error
+	Get(object metav1.Object) error
 	Requests(filters ...reflectortest.RequestFilter) []reflectortest.Request
 	ForgetRequests()
 }
@@ -44,7 +45,8 @@ type Memory interface {
 // Server returns the in-memory API server, for faults.
 func Server(c Cluster) *reflectortest.Server { return c.Memory.(*reflectortest.Server) }
 
-// Program is an example, or its demo. Its output goes to out, and it ends with ctx.
+// Program is an example, or its demo. Its output goes to out, from any goroutine. It ends
+// with ctx.
 type Program func(ctx context.Context, out io.Writer, c Cluster) error
 
 // With returns an example with a demo. In memory, the demo runs beside the example, which ends with
@@ -54,31 +56,40 @@ func With(example, demo Program) Program {
 		if c.Memory == nil {
 			return example(ctx, out, c)
 		}
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		out = &serial{out: out}
-		result := make(chan error, 1)
-		go func() {
-			defer stop()
-			result <- example(ctx, out, c)
-		}()
-		err := demo(ctx, out, c)
-		stop()
-		return errors.Join(err, <-result)
+		return While(ctx,
+			func(ctx context.Context) error { return example(ctx, out, c) },
+			func(ctx context.Context) error { return demo(ctx, out, c) })
 	}
 }
 
-// InMemoryOnly returns an example that refuses a cluster of -kubeconfig, because it changes objects.
+// While runs a program until do returns, and returns the errors of both. If the program ends first,
+// the context of do ends.
+func While(ctx context.Context, program, do func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	result := make(chan error, 1)
+	go func() {
+		defer stop()
+		result <- program(ctx)
+	}()
+	err := do(ctx)
+	stop()
+	return errors.Join(<-result, err)
+}
+
+// InMemoryOnly returns an example that refuses -kubeconfig.
 func InMemoryOnly(example Program) Program {
 	return func(ctx context.Context, out io.Writer, c Cluster) error {
 		if c.Memory == nil {
-			return errors.New("this example changes objects and runs in memory only: leave out -kubeconfig")
+			return errors.New("this example runs in memory only: leave out -kubeconfig")
 		}
 		return example(ctx, out, c)
 	}
 }
 
-// serial writes one line after the other, although several goroutines print.
+// Serial returns a writer for several goroutines. The out of a [Program] is one.
+func Serial(out io.Writer) io.Writer { return &serial{out: out} }
+
 type serial struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -106,7 +117,7 @@ func Main(example Program, opts ...reflectortest.Option) {
 	defer stop()
 	c, closeCluster, err := connect(ctx, *kubeconfig, opts...)
 	if err == nil {
-		err = example(ctx, os.Stdout, c)
+		err = example(ctx, Serial(os.Stdout), c)
 		closeCluster()
 	}
 	if err != nil {
@@ -150,12 +161,15 @@ func (c Cluster) reach(ctx context.Context) error {
 	return fmt.Errorf("reach the API server %s: %w; check the file of -kubeconfig, or leave the flag out to run in memory", c.Config.Host, err)
 }
 
+// Pause is the time between two steps.
+const Pause = 300 * time.Millisecond
+
 // Steps runs the steps in order. It pauses before each step and after the last one, so that the
 // example reacts to a step before the next one begins.
 func Steps(ctx context.Context, steps ...func() error) error {
 	for _, step := range append(steps, func() error { return nil }) {
 		select {
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(Pause):
 		case <-ctx.Done():
 			return nil
 		}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,4 +87,30 @@ func TestStepsRunInOrderUntilOneFails(t *testing.T) {
 		assert.ErrorIs(t, Steps(t.Context(), step(3, no), step(4, nil)), no)
 		assert.Equal(t, []int{1, 2, 3}, done)
 	})
+}
+
+func TestRefusedConnectionIsReportedAtOnce(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	_, _, err := connect(t.Context(), kubeconfigFor(t, closed.URL))
+	assert.ErrorContains(t, err, closed.URL)
+	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+func TestExampleForMemoryOnlyRefusesACluster(t *testing.T) {
+	ran := false
+	example := InMemoryOnly(func(context.Context, io.Writer, Cluster) error { ran = true; return nil })
+	assert.ErrorContains(t, example(t.Context(), io.Discard, Cluster{}), "-kubeconfig")
+	assert.False(t, ran)
+}
+
+func TestExampleEndsWithItsDemo(t *testing.T) {
+	no := errors.New("no")
+	untilStopped := func(ctx context.Context, _ io.Writer, _ Cluster) error { <-ctx.Done(); return nil }
+	fails := func(context.Context, io.Writer, Cluster) error { return no }
+	c, err := Of(reflectortest.Start(t))
+	require.NoError(t, err)
+	assert.ErrorIs(t, With(untilStopped, fails)(t.Context(), io.Discard, c), no)
+	assert.ErrorIs(t, With(fails, untilStopped)(t.Context(), io.Discard, c), no)
+	assert.ErrorIs(t, With(fails, nil)(t.Context(), io.Discard, Cluster{}), no, "a cluster has no demo")
 }

@@ -1,3 +1,3 @@
-// Package cluster connects the examples to an API server: to the one that the flag
-// -kubeconfig names, and otherwise to one in memory that is empty at first.
+// Package cluster connects the examples to an API server. The flag -kubeconfig names one; the default
+// is an empty one in memory. The package also runs an example beside its demo.
 package cluster

@@ -17,7 +17,7 @@ func Output(t *testing.T, example cluster.Program, opts ...reflectortest.Option)
 	synctest.Test(t, func(t *testing.T) {
 		c, err := cluster.Of(reflectortest.Start(t, opts...))
 		if err == nil {
-			err = example(t.Context(), &out, c)
+			err = example(t.Context(), cluster.Serial(&out), c)
 		}
 		if err != nil {
 			t.Error(err)
