@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// visitor is somebody who takes the tour.
+// visitor uses the tour by HTTP.
 type visitor struct {
 	t    *testing.T
 	home string
@@ -48,13 +48,17 @@ func (v visitor) sees(what string, shown func(inspect.Informer) bool) {
 	}, time.Minute, 20*time.Millisecond, "%s", what)
 }
 
-// next takes the next step, and waits until it is the one of that title.
-func (v visitor) next(title string) {
+// goes presses a button and waits until a step is the current one.
+func (v visitor) goes(button, title string) {
 	v.t.Helper()
-	v.request(http.MethodPost, "/next")
-	require.Eventually(v.t, func() bool {
-		return strings.Contains(v.request(http.MethodGet, "/steps"), `aria-current="step">`+title)
-	}, time.Minute, 10*time.Millisecond, title)
+	v.request(http.MethodPost, "/"+button)
+	v.reads(`aria-current="step"><h2>` + title)
+}
+
+// reads waits until the page of the steps has a text.
+func (v visitor) reads(text string) {
+	v.t.Helper()
+	require.Eventually(v.t, func() bool { return strings.Contains(v.request(http.MethodGet, "/"), text) }, time.Minute, 10*time.Millisecond, text)
 }
 
 func of(i inspect.Informer, subscriber string) inspect.Subscriber {
@@ -75,47 +79,77 @@ func has(i inspect.Informer, kind, key, origin string) bool {
 	return false
 }
 
-func TestTour(t *testing.T) {
+// tourAt runs a tour until the test ends.
+func tourAt(t *testing.T, pace time.Duration, paused bool) visitor {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, listener, time.Hour, true) }()
-	defer func() {
+	go func() { ended <- run(ctx, listener, pace, paused) }()
+	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-ended)
 		http.DefaultClient.CloseIdleConnections()
-	}()
-	v := visitor{t, "http://" + listener.Addr().String()}
+	})
+	return visitor{t, "http://" + listener.Addr().String()}
+}
 
+func TestTour(t *testing.T) {
+	v := tourAt(t, time.Hour, true)
 	assert.Contains(t, v.request(http.MethodGet, "/"), "informers/")
 	v.sees("three pods", func(i inspect.Informer) bool { return i.Objects == 3 && i.Synced && len(i.Subscribers) == 3 })
-	v.sees("slow is behind", func(i inspect.Informer) bool { return of(i, "slow").Keys > 0 && of(i, "quick").Keys == 0 })
-	v.next("A pod is created")
-	v.sees("it", func(i inspect.Informer) bool { return i.Objects == 4 && has(i, "Addition", "default/queue", "Watch") })
-	v.next("One pod changes forty times")
-	v.sees("what is merged", func(i inspect.Informer) bool { return of(i, "slow").Merged > 30 && of(i, "slow").Events <= 5 })
-	v.next("A handler fails")
+	v.reads("watch pods resourceVersionMatch=NotOlderThan sendInitialEvents=true: 200")
+	v.reads("Lines in this step: quick 3, slow 3, fails 3.")
+	v.reads("slow: Addition of web, Pending, version 2")
+	v.goes("next", "A pod is created")
+	v.reads("no new request; the open watch brings the changes")
+	v.reads("quick: Addition of queue")
+	v.sees("the pod", func(i inspect.Informer) bool { return i.Objects == 4 && has(i, "Addition", "default/queue", "Watch") })
+	v.goes("next", "One pod changes forty times")
+	v.sees("merged events", func(i inspect.Informer) bool { return of(i, "slow").Merged > 30 && of(i, "slow").Events <= 5 })
+	v.goes("next", "A handler fails")
+	v.reads("fails: pod db has failed")
 	v.sees("a back-off", func(i inspect.Informer) bool {
 		s := of(i, "fails")
-		return s.Retries > 0 && s.Keys == 1 && strings.Contains(s.Queues[0].Error, "so do I")
+		return s.Retries > 0 && s.Keys == 1 && strings.Contains(s.Queues[0].Error, "pod db has failed")
 	})
-	v.next("News ends a back-off")
+	v.goes("next", "A newer state ends the back-off")
 	v.sees("no queue", func(i inspect.Informer) bool { return of(i, "fails").Keys == 0 })
-	v.next("The watch breaks")
-	v.sees("why", func(i inspect.Informer) bool {
-		return i.Reflectors[0].Phase == "BackingOff" && strings.Contains(i.Reflectors[0].Error, "refused") && i.Objects == 4
+	v.reads("fails: Modification of db, Running")
+	v.goes("next", "The watch breaks")
+	v.reads(": no answer (Refuse")
+	v.sees("the failure", func(i inspect.Informer) bool {
+		return i.Reflectors[0].Phase == "BackingOff" && strings.Contains(i.Reflectors[0].Error, "refused") && i.Objects == 4 && i.Ready && i.StaleSeconds > 1
 	})
-	v.next("The watch resumes")
+	v.goes("next", "The watch resumes")
 	v.sees("a re-creation", func(i inspect.Informer) bool {
 		return i.Reflectors[0].Phase == "Watching" && has(i, "Deletion", "default/cache", "Watch") && has(i, "Addition", "default/cache", "Watch")
 	})
-	v.next("History is lost")
-	v.sees("a deletion that was found", func(i inspect.Informer) bool { return has(i, "Deletion", "default/queue", "List") && i.Objects == 3 })
-	v.next("Everything ends")
+	v.goes("next", "The server forgets its history")
+	v.sees("a missing pod", func(i inspect.Informer) bool { return has(i, "Deletion", "default/queue", "List") && i.Objects == 3 })
+	v.goes("next", "All pods are deleted")
 	v.sees("nothing", func(i inspect.Informer) bool { return i.Objects == 0 })
-	v.next("Three pods exist")
-	v.sees("three pods", func(i inspect.Informer) bool { return i.Objects == 3 })
-	v.request(http.MethodPost, "/pause")
-	assert.Contains(t, v.request(http.MethodGet, "/steps"), "Pause")
+	v.goes("next", "All pods are deleted")
+
+	v.goes("back", "The server forgets its history")
+	v.sees("a missing pod again", func(i inspect.Informer) bool { return has(i, "Deletion", "default/queue", "List") && i.Objects == 3 })
+	v.goes("back", "The watch resumes")
+	v.sees("four pods", func(i inspect.Informer) bool { return i.Objects == 4 && i.Reflectors[0].Phase == "Watching" })
+	v.goes("restart", "Three pods exist")
+	v.sees("three pods", func(i inspect.Informer) bool { return i.Objects == 3 && i.Changes == 3 })
+	v.goes("back", "Three pods exist")
+}
+
+func TestTourContinuesByItselfUnlessFrozen(t *testing.T) {
+	v := tourAt(t, 50*time.Millisecond, true)
+	v.reads("Step 1 of 9, waits for you")
+	v.request(http.MethodPost, "/freeze")
+	v.request(http.MethodPost, "/auto")
+	v.reads("Step 1 of 9, frozen")
+	v.request(http.MethodPost, "/freeze")
+	v.reads("Step 9 of 9</p>")
+	v.request(http.MethodPost, "/freeze")
+	v.reads("Step 9 of 9, frozen</p>")
+	v.request(http.MethodPost, "/back")
+	v.reads("Step 9 of 9</p>") // going back ends the freeze
 }

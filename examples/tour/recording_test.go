@@ -31,8 +31,8 @@ const (
 	diaryFile     = "testdata/tour.txt"
 )
 
-// diary is what happens in an informer. Objects' UIDs are numbers, in the order in which they came:
-// they are others each time.
+// diary records the events and states of an informer. It numbers the UIDs of objects in their
+// order, because they differ in each run.
 type diary struct {
 	pods  *informer.Informer[*corev1.Pod]
 	mu    sync.Mutex
@@ -60,7 +60,7 @@ func (d *diary) podLocked(p *corev1.Pod) string {
 	return fmt.Sprintf("#%d@%s %s %d", n+1, p.ResourceVersion, p.Status.Phase, restarts)
 }
 
-// Handle writes an event down.
+// Handle records an event.
 func (d *diary) Handle(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -68,7 +68,7 @@ func (d *diary) Handle(_ context.Context, e eventqueue.Event[*corev1.Pod]) error
 	return nil
 }
 
-// look writes the state down: what waits for subscribers, and what the cache has.
+// look records the state: the waiting keys of each subscriber, and the objects of the cache.
 func (d *diary) look(title string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,21 +92,27 @@ func (d *diary) text() string {
 	return strings.Join(d.lines, "\n") + "\n"
 }
 
-// backingOff are the steps in which the reflector waits before it goes on, for a time that is drawn at
-// random.
-var backingOff = []string{"The watch breaks", "The watch resumes", "History is lost"}
+// backingOff are the steps in which the reflector backs off for a random time.
+var backingOff = []string{"The watch breaks", "The watch resumes", "The server forgets its history"}
 
-// live has an informer with the subscribers of the tour live through it, step by step, and returns
-// its diary. Each step lasts longer than the longest back-off.
-func live(t *testing.T, pods *informer.Informer[*corev1.Pod], happens func(step) error) string {
+// live plays the script for an informer with the handlers of the tour, and returns its diary. Each
+// step lasts longer than the longest back-off.
+func live(t *testing.T, pods *informer.Informer[*corev1.Pod], happens func(step, int) error) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	d := &diary{pods: pods}
-	newTour(nil, time.Hour, true).subscribe(ctx, pods)
+	var out printed
+	subscribe(ctx, pods, &out)
 	pods.Handle(d, informer.WithName("diary"), informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 	ended := make(chan error, 1)
 	for n, s := range script {
-		require.NoError(t, happens(s))
+		began := time.Now()
+		for i := range s.times {
+			if i > 0 {
+				<-time.After(between)
+			}
+			require.NoError(t, happens(s, i))
+		}
 		if n == 0 {
 			go func() { ended <- ignoreLeft(pods.Run(ctx)) }()
 		}
@@ -117,7 +123,11 @@ func live(t *testing.T, pods *informer.Informer[*corev1.Pod], happens func(step)
 				d.look(s.Title)
 			}
 		}
-		<-time.After(time.Second) // so that nothing happens while somebody looks
+		if s.times == 40 {
+			assert.Equal(t, 40, out.count("quick", began), "quick handles each change")
+			assert.Equal(t, 3, out.count("slow", began), "slow handles what is there every two seconds")
+		}
+		<-time.After(time.Second) // between two steps
 	}
 	stop()
 	require.NoError(t, <-ended)
@@ -133,7 +143,7 @@ func recordTour(t *testing.T) (text string, recording []byte) {
 		var file bytes.Buffer
 		recorder := record.NewRecorder(&file)
 		pods := informer.New(record.Client(clientset.CoreV1().Pods("default"), recorder))
-		text = live(t, pods, func(s step) error { return s.happens(server) })
+		text = live(t, pods, func(s step, n int) error { return s.happens(server, n) })
 		require.NoError(t, recorder.Err())
 		recording = file.Bytes()
 	})
@@ -145,15 +155,15 @@ func replay(t *testing.T, recording []byte) (text string) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := record.NewReplay[*corev1.Pod](bytes.NewReader(recording))
 		require.NoError(t, err)
-		text = live(t, informer.New(client), func(step) error { return nil })
+		text = live(t, informer.New(client), func(step, int) error { return nil })
 		<-client.Done()
 		require.NoError(t, client.Err())
 	})
 	return text
 }
 
-// What a recording of the tour brings about is what the tour does: the same events, the same
-// queues and the same cache after each step.
+// A replay of the tour has the same events as the tour, and the same queues and cache after each
+// step.
 func TestReplayOfTheTourIsTheTour(t *testing.T) {
 	lived, fresh := recordTour(t)
 	if *update {

@@ -1,66 +1,78 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
+	"time"
 
-	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step is something that happens, and what there is to see then.
+// step is a part of the script.
 type step struct {
 	Title, Text string
-	happens     func(*reflectortest.Server) error
+	// happens changes the objects of the API server. It is called times times, with 0, 1 and so on,
+	// every tenth of a second.
+	happens func(s *reflectortest.Server, n int) error
+	times   int
+	// done reports whether the informer has noticed the step. The next step may begin then.
+	done func(*world) bool
 }
+
+// between is the time between two calls of the same step.
+const between = 100 * time.Millisecond
 
 // script is the life of a few pods.
 var script = []step{
-	{"Three pods exist", "The reflector asks for a watch that begins with all objects. The cache holds three pods, and each subscriber has an initial addition for each. Slow takes two seconds for every event.",
-		func(s *reflectortest.Server) error { return each(s.Create, "web", "db", "cache") }},
-	{"A pod is created", "The watch brings an Addition. Whoever is idle hears of it at once; at slow it waits in a queue of its own, for each object has one.",
-		func(s *reflectortest.Server) error { return each(s.Create, "queue") }},
-	{"One pod changes forty times", "See slow: one key more, and one event. What waits for an object is merged into its latest state, so that the number of objects bounds the memory, not the number of changes. The column Merged counts them.",
-		func(s *reflectortest.Server) error {
-			for n := range 40 {
-				if err := s.Update(pod("web", corev1.PodRunning, n)); err != nil {
-					return err
-				}
-			}
-			return nil
+	{"Three pods exist", "The reflector requests a watch that begins with all objects. The cache then holds three pods, and each handler gets an initial addition of each pod. Quick handles them at once. Slow needs two seconds for each event.",
+		func(s *reflectortest.Server, _ int) error { return each(s.Create, "web", "db", "cache") }, 1,
+		func(w *world) bool { return w.pods.Cache().Len() == 3 }},
+	{"A pod is created", "The watch sends the new pod. Quick handles it at once. At slow it waits in its own queue, because each object has a queue.",
+		func(s *reflectortest.Server, _ int) error { return each(s.Create, "queue") }, 1,
+		func(w *world) bool { return w.pod("queue") != nil }},
+	{"One pod changes forty times", "The pod web changes every tenth of a second. Quick handles each change. Slow handles an event in two seconds, and its queue merges the changes of that time into the latest state. So the number of objects bounds the memory of the queues, not the number of changes. Compare the printed lines, and the column Merged.",
+		func(s *reflectortest.Server, n int) error { return s.Update(pod("web", corev1.PodRunning, n)) }, 40,
+		func(w *world) bool {
+			web := w.pod("web")
+			return web != nil && len(web.Status.ContainerStatuses) == 1 && web.Status.ContainerStatuses[0].RestartCount == 39
 		}},
-	{"A handler fails", "The pod db has failed, and so does a handler. Its key waits in back-off, longer each time, and holds up no other key.",
-		func(s *reflectortest.Server) error { return s.Update(pod("db", corev1.PodFailed, 0)) }},
-	{"News ends a back-off", "The pod runs again. The handler gets the news at once, and no word of the failed state, which nobody can act on any more.",
-		func(s *reflectortest.Server) error { return s.Update(pod("db", corev1.PodRunning, 0)) }},
-	{"The watch breaks", "The API server hangs up and is not to be reached. The reflector waits, longer each time; caches and handlers go on with what they have. Meanwhile, a pod is deleted and created anew.",
-		func(s *reflectortest.Server) error {
+	{"A handler fails", "The pod db fails, and the third handler returns an error. The key waits in back-off, longer after each attempt. Other keys do not wait.",
+		func(s *reflectortest.Server, _ int) error { return s.Update(pod("db", corev1.PodFailed, 0)) }, 1,
+		func(w *world) bool { return w.is("db", corev1.PodFailed) }},
+	{"A newer state ends the back-off", "The pod runs again. The handler gets the new state at once, and the failed state never again.",
+		func(s *reflectortest.Server, _ int) error { return s.Update(pod("db", corev1.PodRunning, 0)) }, 1,
+		func(w *world) bool { return w.is("db", corev1.PodRunning) }},
+	{"The watch breaks", "The API server closes the watch and refuses connections. The reflector retries with back-off. The cache keeps its objects, and the badge shows how long it has been stale. Meanwhile the pod cache is deleted and created again.",
+		func(s *reflectortest.Server, _ int) error {
 			s.Inject(reflectortest.Refuse())
-			if err := s.Restore(s.ResourceVersion()); err != nil { // cuts all watches
+			if err := s.Restore(s.ResourceVersion()); err != nil { // ends all watches
 				return err
 			}
-			return errors.Join(s.Delete(pod("cache", "", 0)), s.Create(pod("cache", corev1.PodPending, 0)))
-		}},
-	{"The watch resumes", "Nothing was lost: it goes on where it was. The pod that was created anew is a Deletion and an Addition, with two UIDs, and never a Modification.",
-		func(s *reflectortest.Server) error {
+			return errors.Join(s.Delete(pod("cache", "", 0)), s.Create(pod("cache", corev1.PodRunning, 0)))
+		}, 1,
+		func(w *world) bool { return w.pods.State().Phase == reflector.BackingOff }},
+	{"The watch resumes", "The API server answers again. The reflector resumes at its last resource version and misses no change. The pod cache is a Deletion and an Addition with two UIDs, never a Modification.",
+		func(s *reflectortest.Server, _ int) error {
 			s.ClearFaults()
 			return nil
-		}},
-	{"History is lost", "The watch breaks again, and the API server has forgotten what happened since: 410 Gone. The reflector lists anew. It finds a pod missing, which is a Deletion whose last state nobody saw; of objects that did not change, nobody hears.",
-		func(s *reflectortest.Server) error {
-			refused := s.Inject(reflectortest.Refuse()) // until there is something to miss
+		}, 1,
+		func(w *world) bool { return w.is("cache", corev1.PodRunning) }},
+	{"The server forgets its history", "The watch breaks again. The API server rejects the last resource version with 410 Gone, so the reflector lists all pods. One pod is missing: a Deletion without a known final state. Unchanged pods cause no events.",
+		func(s *reflectortest.Server, _ int) error {
+			refused := s.Inject(reflectortest.Refuse()) // until the reflector has missed changes
 			defer refused.Remove()
-			s.Inject(reflectortest.LoseHistory().On("watch", "pods").Times(1)) // of the first watch that is not refused
+			s.Inject(reflectortest.LoseHistory().On("watch", "pods").Times(1)) // for the first watch that is not refused
 			if err := s.Restore(s.ResourceVersion()); err != nil {
 				return err
 			}
 			return errors.Join(s.Delete(pod("queue", "", 0)), s.Update(pod("web", corev1.PodSucceeded, 0)))
-		}},
-	{"Everything ends", "All pods are deleted. When the last event is handled, the queues are empty and their memory is given back. The next step begins the tour again.",
-		func(s *reflectortest.Server) error { return each(s.Delete, "web", "db", "cache") }},
+		}, 1,
+		func(w *world) bool { return w.pod("queue") == nil }},
+	{"All pods are deleted", "After the last event, all queues are empty and their memory is free. Restart begins the tour again.",
+		func(s *reflectortest.Server, _ int) error { return each(s.Delete, "web", "db", "cache") }, 1,
+		func(w *world) bool { return w.pods.Cache().Len() == 0 }},
 }
 
 func pod(name string, phase corev1.PodPhase, restarts int) *corev1.Pod {
@@ -75,14 +87,6 @@ func each(do func(metav1.Object) error, names ...string) error {
 		if err := do(pod(name, corev1.PodPending, 0)); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// failsOnFailed is a handler that cannot cope with pods that failed.
-func failsOnFailed(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
-	if e.Object.Status.Phase == corev1.PodFailed {
-		return fmt.Errorf("pod %s has failed, and so do I", e.Key.Name)
 	}
 	return nil
 }

@@ -2,102 +2,175 @@ package main
 
 import (
 	"context"
-	_ "embed"
-	"html/template"
+	"errors"
+	"net"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/informer/inspect"
 )
 
-// tour plays the script.
+// order is what the visitor wants, or what the tour does instead.
+type order string
+
+const (
+	next    order = "next"
+	back    order = "back"
+	restart order = "restart"
+	over    order = "" // the tour ends
+)
+
+// tour plays the script. To go back it builds a new world and repeats the steps before without
+// pauses, because the informer of the old world has already seen the later steps.
 type tour struct {
-	server *reflectortest.Server
-	pace   time.Duration
-	next   chan struct{} // a token has the next step happen now
+	inspect *inspect.Page
+	pace    time.Duration
+	orders  chan order // holds one; only order sends
 
 	// mu protects the fields below it.
-	mu     sync.Mutex
-	at     int // of the script
-	paused bool
+	mu        sync.Mutex
+	world     *world // nil before the first step
+	at        int    // the number of the step in the script
+	began     time.Time
+	repeating bool // steps that the visitor has seen
+	auto      bool // the next step happens after the pace
+	frozen    bool
 }
 
-func newTour(server *reflectortest.Server, pace time.Duration, paused bool) *tour {
-	return &tour{server: server, pace: pace, paused: paused, next: make(chan struct{}, 1)}
+func newTour(page *inspect.Page, pace time.Duration, paused bool) *tour {
+	return &tour{inspect: page, pace: pace, auto: !paused, orders: make(chan order, 1)}
 }
 
-// play has one step happen after the other, until ctx ends.
+// run serves the tour until ctx ends.
+func run(ctx context.Context, listener net.Listener, pace time.Duration, paused bool) error {
+	page := inspect.New(inspect.WithInterval(250 * time.Millisecond))
+	t := newTour(page, pace, paused)
+	routes := t.routes()
+	routes.Handle("/informers/", http.StripPrefix("/informers", page))
+	web := &http.Server{Handler: routes, ReadHeaderTimeout: 5 * time.Second}
+	web.RegisterOnShutdown(page.Close)
+
+	ctx, stop := context.WithCancel(ctx)
+	played := make(chan error, 1)
+	go func() {
+		err := t.play(ctx)
+		stop()
+		played <- errors.Join(err, web.Shutdown(context.WithoutCancel(ctx)))
+	}()
+	err := web.Serve(listener)
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	stop()
+	return errors.Join(err, <-played)
+}
+
+// play runs the script until ctx ends.
 func (t *tour) play(ctx context.Context) error {
-	timer := time.NewTicker(t.pace)
-	defer timer.Stop()
-	for at := 0; ; at = (at + 1) % len(script) {
-		t.mu.Lock()
-		t.at = at
-		t.mu.Unlock()
-		if err := script[at].happens(t.server); err != nil {
+	for first, goOn := 0, true; goOn; {
+		var err error
+		if first, goOn, err = t.live(ctx, first); err != nil {
 			return err
 		}
-		timer.Reset(t.pace)
-		for waiting := true; waiting; {
-			select {
-			case <-timer.C:
-				waiting = t.state().Paused || at == len(script)-1
-			case <-t.next:
-				waiting = false
-			case <-ctx.Done():
-				return nil
-			}
+	}
+	return nil
+}
+
+// live runs the script in a new world, without pauses before the step first. It returns the first
+// step of the next world.
+func (t *tour) live(ctx context.Context, first int) (again int, goOn bool, err error) {
+	w, err := newWorld(ctx, t.inspect)
+	if err != nil {
+		return 0, false, err
+	}
+	defer func() { err = errors.Join(err, w.stop()) }()
+	for at := 0; at < len(script); {
+		t.enter(w, at, at < first)
+		wanted, err := t.step(ctx, w, at, at < first)
+		switch {
+		case err != nil || wanted == over:
+			return 0, false, err
+		case wanted == restart:
+			return 0, true, nil
+		case wanted == back:
+			return max(at-1, 0), true, nil
+		case at < len(script)-1:
+			at++
 		}
 	}
+	return 0, true, nil
 }
 
-// state is what the page shows.
-type state struct {
-	Steps  []step
-	At     int
-	Paused bool
-}
-
-func (t *tour) state() state {
+func (t *tour) enter(w *world, at int, repeating bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return state{script, t.at, t.paused}
+	t.world, t.at, t.repeating, t.began = w, at, repeating, time.Now()
+	if at == 0 {
+		t.began = w.began
+	}
 }
 
-var (
-	//go:embed tour.html
-	page string
-
-	templates = template.Must(template.New("").Parse(page))
-)
-
-func (t *tour) routes() *http.ServeMux {
-	routes := http.NewServeMux()
-	show := func(name string) func(http.ResponseWriter, *http.Request) {
-		return func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_ = templates.ExecuteTemplate(w, name, t.state()) // whoever asked has gone
+// step makes a step happen and returns what follows it.
+func (t *tour) step(ctx context.Context, w *world, at int, hurry bool) (order, error) {
+	s := script[at]
+	for n := range s.times {
+		if at > 0 { // newWorld has made the first step happen
+			if err := s.happens(w.server, n); err != nil {
+				return over, err
+			}
 		}
-	}
-	do := func(what func()) func(http.ResponseWriter, *http.Request) {
-		return func(w http.ResponseWriter, r *http.Request) {
-			what()
-			http.Redirect(w, r, "steps", http.StatusSeeOther)
+		if hurry || n == s.times-1 {
+			continue
 		}
-	}
-	routes.HandleFunc("GET /{$}", show("tour"))
-	routes.HandleFunc("GET /steps", show("steps"))
-	routes.HandleFunc("POST /next", do(func() {
 		select {
-		case t.next <- struct{}{}:
-		default: // it is about to happen
+		case wanted := <-t.orders:
+			if wanted != next {
+				return wanted, nil
+			}
+			hurry = true
+		case <-time.After(between):
+		case <-ctx.Done():
+			return over, nil
 		}
-	}))
-	routes.HandleFunc("POST /pause", do(func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.paused = !t.paused
-	}))
-	return routes
+	}
+	wait := t.pace
+	if hurry {
+		wait = between / 10
+	}
+	ticker := time.NewTicker(wait)
+	defer ticker.Stop()
+	for {
+		select {
+		case wanted := <-t.orders:
+			if wanted != next || at < len(script)-1 {
+				return wanted, nil
+			}
+		case <-ticker.C:
+			if hurry && s.done(w) || !hurry && t.goesOn() && at < len(script)-1 {
+				return next, nil
+			}
+		case <-ctx.Done():
+			return over, nil
+		}
+	}
+}
+
+// goesOn reports whether the next step happens without an order.
+func (t *tour) goesOn() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.auto && !t.frozen
+}
+
+// order passes an order of the visitor to the script. It replaces an order that still waits.
+func (t *tour) order(o order) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.frozen = false
+	select {
+	case <-t.orders:
+	default:
+	}
+	t.orders <- o
 }

@@ -2,18 +2,20 @@ package browser
 
 import (
 	"bufio"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// TestTour steps through the first steps of the tour as its visitors do.
+// TestTour goes through the first steps of the tour, freezes it, and goes back.
 func TestTour(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "tour")
 	built, err := exec.Command("go", "build", "-C", "../..", "-o", program, "./examples/tour").CombinedOutput()
@@ -22,7 +24,7 @@ func TestTour(t *testing.T) {
 	out, err := tour.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, tour.Start())
-	t.Cleanup(func() { // after the pages are closed, which go on asking
+	t.Cleanup(func() { // after the page is closed, which polls the tour
 		assert.NoError(t, tour.Process.Signal(syscall.SIGINT))
 		assert.NoError(t, tour.Wait())
 	})
@@ -31,19 +33,41 @@ func TestTour(t *testing.T) {
 	home := regexp.MustCompile(`http://\S+/`).FindString(line)
 	require.NotEmpty(t, home, line)
 
-	steps := open(t, home+"steps")
-	informers := open(t, home+"informers/")
-	const pods = `section[data-key="pods"] `
-	informers.shows(pods+`[data-value="objects"]`, "3")
-	steps.shows("li[aria-current] p", "The reflector asks for a watch that begins with all objects. The cache holds three pods, and each subscriber has an initial addition for each. Slow takes two seconds for every event.")
-	steps.do(chromedp.Click(chromedp.CSS("form[action=next] button")))
-	informers.shows(pods+`[data-value="objects"]`, "4")
-	steps.shows("li[aria-current] p", "The watch brings an Addition. Whoever is idle hears of it at once; at slow it waits in a queue of its own, for each object has one.")
-	assert.Equal(t, "next", steps.evaluate(`document.activeElement.closest("form")?.getAttribute("action")`), "the button has lost the focus")
-	steps.do(chromedp.Click(chromedp.CSS("form[action=next] button")))
-	informers.shows(pods+`[data-value="changes"]`, "44")
+	tab := open(t, home)
+	const current = "li[aria-current] "
+	tab.shows(current+"h2", "Three pods exist")
+	tab.framed(`section[data-key="pods"] [data-value="objects"]`, "3")
+	press := func(button string) { tab.do(chromedp.Click(chromedp.CSS("#" + button))) }
+	press("next")
+	tab.shows(current+"h2", "A pod is created")
+	tab.framed(`section[data-key="pods"] [data-value="objects"]`, "4")
+	tab.matches(current+`[data-evidence="printed"]`, "quick: Addition of queue")
+	assert.Equal(t, "next", tab.evaluate(`document.activeElement.id`), "the button has lost the focus")
+	press("next")
+	tab.framed(`section[data-key="pods"] [data-value="changes"]`, "44")
 
-	whole := open(t, home)
-	whole.do(chromedp.WaitReady(chromedp.CSS("iframe")))
-	whole.picture("tour.png", 1400, 900, false)
+	press("freeze")
+	tab.matches("#status", "frozen$")
+	tab.framed("#live", "frozen")
+	tab.picture("tour.png", 1400, 900, false)
+	tab.picture("tour-phone.png", 390, 1500, false)
+	tab.accessible("tour", "")
+	tab.do(chromedp.EmulateViewport(360, 740))
+	assert.Equal(t, "1", tab.evaluate(`[...document.querySelectorAll("li")].filter(li => li.offsetParent).length`), "a phone shows the current step only")
+	assert.Equal(t, "true", tab.evaluate("document.documentElement.scrollWidth <= 360"))
+	press("back")
+	tab.shows(current+"h2", "A pod is created")
+	tab.framed("#live", "live")
+	tab.framed(`section[data-key="pods"] [data-value="objects"]`, "4")
+	press("restart")
+	tab.shows(current+"h2", "Three pods exist")
+	tab.framed(`section[data-key="pods"] [data-value="changes"]`, "3")
+}
+
+// framed waits until an element of the informer's page in the frame has a text.
+func (p *tab) framed(selector, want string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		return p.evaluate(fmt.Sprintf("document.querySelector('iframe').contentDocument?.querySelector(%q)?.textContent", selector)) == want
+	}, patience, 20*time.Millisecond, "%s is not %q", selector, want)
 }
