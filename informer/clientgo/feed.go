@@ -241,7 +241,7 @@ func (f *Feed[T]) locked(r *feedRun[T], write func() (store.Key, error)) error {
 		return nil
 	}
 	failure := &reflector.Error{Reflector: "feed of " + typeName[T](), Op: opStore, Key: key, ResourceVersion: version, Err: err}
-	f.setLocked(func(s *reflector.State) { s.Err = failure })
+	f.setLocked(func(s *reflector.State) { s.Err, s.LastErr, s.LastErrTime = failure, failure, time.Now() })
 	return failure
 }
 

@@ -383,6 +383,7 @@ func TestStateOfAFeedIsGoodAgainWhenNothingIsLacking(t *testing.T) {
 		assert.Equal(t, 1, c.Len(), "what lacks is tried again")
 		s.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/a", Obj: stored("a", "a", "1", "bad")})
 		assert.NoError(t, f.State().Err)
+		assert.Error(t, f.State().LastErr, "the failure that the feed has overcome")
 		assert.ErrorIs(t, f.Run(t.Context()), reflector.ErrRunning)
 		late := s.handler
 		require.NoError(t, end())
