@@ -125,7 +125,7 @@ func live(t *testing.T, pods *informer.Informer[*corev1.Pod], happens func(step,
 		}
 		if s.times == 40 {
 			assert.Equal(t, 40, out.count("quick", began), "quick handles each change")
-			assert.Equal(t, 3, out.count("slow", began), "slow handles what is there every two seconds")
+			assert.Equal(t, 3, out.count("slow", began), "slow handles the latest state every two seconds")
 		}
 		<-time.After(time.Second) // between two steps
 	}

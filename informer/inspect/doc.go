@@ -12,15 +12,15 @@
 //	server.RegisterOnShutdown(page.Close)
 //
 // The page is served only where you mount it. It is read-only: it answers GET and HEAD and no other
-// method. It does not authenticate its readers. Mount it where only people come who may read the
-// objects in the caches, as you would net/http/pprof. The page accepts every Host header, so a
-// website that resolves its own name to a loopback address can read the page through a browser on
-// that machine. Put the page behind authentication, and do not serve it on a public address.
+// method. It does not authenticate its readers. Mount it only for readers that may read the objects
+// in the caches, as you would net/http/pprof. The page accepts every Host header. So a website that
+// resolves its own name to a loopback address can read the page through a browser on that machine.
+// Put the page behind authentication, and do not serve it on a public address.
 //
-// # What it shows
+// # Contents
 //
 //   - The overview, at the root of the page: the pipeline of each informer (API server, reflector,
-//     cache, event queues, handlers) with its numbers, in the three colors of the documentation.
+//     cache, event queues, handlers) with its numbers, in the three colours of the documentation.
 //     A badge says "ready", "ready, stale for 6 s" or "not ready". The tables show the last failure
 //     of each reflector with its time, also after the recovery. A script of the page updates the
 //     overview. Without the script, the page reloads itself. On a narrow screen the pipeline stands

@@ -15,7 +15,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
 
-// A page beside the others that a program serves for those who run it.
+// A program serves the page beside its other debug pages.
 func ExamplePage() {
 	server, err := reflectortest.NewServer()
 	if err != nil {

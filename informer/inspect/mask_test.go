@@ -20,7 +20,7 @@ const (
 
 var meta = metav1.ObjectMeta{Name: "a", Annotations: map[string]string{applied: "{\"data\":\"" + hidden + "\"}", "meta.helm.sh/release-name": "kept"}}
 
-type credential struct { // somebody's own type for Secrets
+type credential struct { // a user's type for Secrets
 	metav1.ObjectMeta `json:"metadata"`
 	Data              map[string]string `json:"data"`
 }
@@ -52,7 +52,7 @@ func TestSecretsAreMaskedWhateverTheirType(t *testing.T) {
 	require.Equal(t, hidden, tree["data"].(map[string]any)["p"], "the object itself is not touched")
 }
 
-type bare struct { // what somebody makes of a Secret, with no JSON tags
+type bare struct { // a user's type for Secrets without JSON tags
 	Name, Kind  string
 	Annotations map[string]string
 	Data        map[string][]byte

@@ -194,7 +194,7 @@ func TestStateIsRenewedOncePerInterval(t *testing.T) {
 		<-time.After(2 * time.Second)
 		assert.Equal(t, 1, p.State().Informers[0].Objects)
 		remove()
-		assert.Empty(t, p.State().Informers, "what is removed is gone at once")
+		assert.Empty(t, p.State().Informers, "a removed informer is gone at once")
 	})
 }
 
@@ -237,9 +237,9 @@ func TestOneLooksForAllWhoAskAtOnce(t *testing.T) {
 		p.AddMember("new", member{})
 		asking.Go(func() { p.State() })
 		synctest.Wait()
-		remove() // while somebody looks
+		remove() // while the page asks the members
 		asking.Wait()
-		assert.Equal(t, []inspect.Member{{Name: "new", Ready: true}}, p.State().Members, "what is removed does not come back, and what is added is there at once")
+		assert.Equal(t, []inspect.Member{{Name: "new", Ready: true}}, p.State().Members, "a removed member does not come back, and an added one is there at once")
 	})
 }
 
@@ -349,7 +349,7 @@ func TestObjectsAndTheirHistory(t *testing.T) {
 			require.NoError(t, s.Create(configMap(fmt.Sprintf("cm-%02d", n))))
 		}
 		i := informer.New(clientset(t, s).CoreV1().ConfigMaps(""), informer.WithName("maps"))
-		waiting := i.Subscribe(informer.WithName("nobody pulls"))
+		waiting := i.Subscribe(informer.WithName("not pulled"))
 		defer waiting.Close()
 		p := inspect.New(inspect.WithHistory(8))
 		inspect.Add(p, i)
@@ -376,7 +376,7 @@ func TestObjectsAndTheirHistory(t *testing.T) {
 		assert.True(t, object.Changes[0].Compared)
 		assert.Contains(t, object.Changes[0].Fields, inspect.FieldChange{Path: "data.greeting", Before: `"hello"`, After: `"hello again"`})
 		require.Len(t, object.Queues, 1)
-		assert.Equal(t, "nobody pulls", object.Queues[0].Subscriber)
+		assert.Equal(t, "not pulled", object.Queues[0].Subscriber)
 		page := get(p, "/object?informer=maps&namespace=default&name=cm-07").Body.String()
 		assert.Contains(t, page, "greeting: hello again")
 		assert.Contains(t, page, "<th scope=\"row\">data.greeting</th><td><del>&#34;hello&#34;</del></td><td><ins>&#34;hello again&#34;</ins></td>")

@@ -48,7 +48,7 @@ func start(t *testing.T) *program {
 		require.NoError(t, server.Create(&corev1.ConfigMap{ObjectMeta: named(fmt.Sprint("cm-", n))}))
 	}
 	p := &program{server: server, maps: informer.New(clientset.CoreV1().ConfigMaps(""), informer.WithName("maps"))}
-	p.slow = p.maps.Subscribe(informer.WithName("nobody pulls"))
+	p.slow = p.maps.Subscribe(informer.WithName("not pulled"))
 	p.maps.Handle(informer.HandlerFunc[*corev1.ConfigMap](func(_ context.Context, e eventqueue.Event[*corev1.ConfigMap]) error {
 		if e.Key.Name == "cm-0" {
 			return errors.New("<b>not</b> this one")
@@ -92,7 +92,7 @@ func TestNumbersAreThoseOfTheProgram(t *testing.T) {
 	tab.shows(maps+`[data-value="objects"]`, "25")
 	tab.shows(maps+`[data-value="changes"]`, "45")
 	stats := p.slow.Stats()
-	row := maps + `tr[data-subscriber="nobody pulls"] `
+	row := maps + `tr[data-subscriber="not pulled"] `
 	tab.shows(row+`[data-value="keys"]`, strconv.Itoa(stats.Keys))
 	tab.shows(row+`[data-value="events"]`, strconv.Itoa(stats.Events))
 	tab.shows(row+`[data-value="merged"]`, strconv.FormatUint(stats.Merged, 10))
@@ -144,7 +144,7 @@ func TestReaderKeepsFocusAndWhatWasOpened(t *testing.T) {
 	p := start(t)
 	tab := open(t, p.home)
 	tab.shows(maps+`[data-value="objects"]`, "5")
-	const queues = maps + `details[data-key="queues of nobody pulls"]`
+	const queues = maps + `details[data-key="queues of not pulled"]`
 	tab.do(chromedp.WaitVisible(chromedp.CSS(queues+" summary")), chromedp.Focus(chromedp.CSS(queues+" summary")), chromedp.KeyEvent("\r")) // by the keyboard
 	require.NoError(t, p.server.Create(&corev1.ConfigMap{ObjectMeta: named("another")}))
 	tab.shows(maps+`[data-value="objects"]`, "6")
