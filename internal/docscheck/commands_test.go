@@ -16,6 +16,7 @@ var runCommands = flag.Bool("commands", false, "run the commands that pages show
 // elsewhere says of each other command that a page shows why this test does not run it.
 var elsewhere = map[string]*regexp.Regexp{
 	"a step of .ci/run":                      regexp.MustCompile(`^go test (?:-race |-C (?:internal/(?:e2e|bench|browser)|contrib/[\w/]+) )?\./\.\.\.(?: -screenshots \S+)?$`),
+	"a test":                                 regexp.MustCompile(`^go test -v -run \w+ \./docs/series/exercises$`),
 	"what runs this":                         regexp.MustCompile(`^\.ci/run `),
 	"measures for minutes, and has tests":    regexp.MustCompile(`^go run -C internal/bench \. `),
 	"for a module of your own, with network": regexp.MustCompile(`^go (?:mod init|get) `),

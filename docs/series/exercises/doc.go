@@ -1,0 +1,3 @@
+// Package exercises has five programs with a question each: what does the program print? README.md
+// lists them. The answers are in answers_test.go.
+package exercises
