@@ -130,7 +130,7 @@ func BenchmarkStats(b *testing.B) {
 	}
 }
 
-// BenchmarkObserver is BenchmarkEventInTurn with and without somebody who is told.
+// BenchmarkObserver is BenchmarkEventInTurn with and without an observer.
 func BenchmarkObserver(b *testing.B) {
 	for name, opts := range map[string][]Option{"nobody": nil, "deaf": {WithObserver(func(TakeInfo) {})}} {
 		b.Run(name, func(b *testing.B) {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// synced returns a collection with an object that is told of.
+// synced returns a collection with an acknowledged object.
 func synced(t *testing.T, opts ...Option) *Collection[*thing] {
 	c := newThings(opts...)
 	require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
@@ -25,7 +25,7 @@ func synced(t *testing.T, opts ...Option) *Collection[*thing] {
 
 func TestWriterDoesNotWaitForWhoeverConsumes(t *testing.T) {
 	c := synced(t)
-	c.mu.Lock() // as somebody who consumes does
+	c.mu.Lock() // as a consumer does
 	for i := range bufferSize {
 		require.NoError(t, c.Update(at("a", "u", i+2)))
 	}
@@ -213,7 +213,7 @@ func TestLoopOverEventsNeedsNoMemory(t *testing.T) {
 	assert.Less(t, float64(after.Mallocs-before.Mallocs)/(rounds*9/10), 1.1)
 }
 
-// TestQueueThatIsHeldStaysAsItIs has loops over single events beside somebody who keeps
+// TestQueueThatIsHeldStaysAsItIs has loops over single events beside a consumer that keeps
 // queues.
 func TestQueueThatIsHeldStaysAsItIs(t *testing.T) {
 	c := synced(t)

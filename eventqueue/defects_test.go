@@ -97,7 +97,7 @@ func TestDefect05DeletionDeliveredTwice(t *testing.T) {
 	nothingReady(t, c)
 }
 
-// The deletion of an object that nobody knew was delivered, and no deletion carried
+// The deletion of an unknown object was delivered, and no deletion carried
 // the prior object.
 func TestDefect06DeletionOfTheUnknown(t *testing.T) {
 	c := newThings()
@@ -305,7 +305,7 @@ func TestDefect23CompactionOnTheQueueItself(t *testing.T) {
 }
 
 // Locks were taken in both orders. Here a consumer that writes, reads and resyncs from
-// its handler meets a writer, a resync and somebody who closes.
+// its handler meets a writer, a resync and a close.
 func TestDefect24LockOrder(t *testing.T) {
 	c := newThings()
 	var all sync.WaitGroup
@@ -327,7 +327,7 @@ func TestDefect24LockOrder(t *testing.T) {
 	all.Wait()
 }
 
-// Whoever came late was told of nothing that was there already.
+// A late consumer received none of the existing objects.
 func TestDefect27LateConsumer(t *testing.T) {
 	cache := store.New(store.ObjectKey[*thing])
 	require.NoError(t, cache.Replace([]*thing{at("a", "u", 1)}, "1"))

@@ -12,7 +12,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Events one by one, for those who do not care which belong together.
+// A loop over single events, without their queues.
 func ExampleCollection_Events() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "node-1", "1"))
@@ -33,8 +33,8 @@ func ExampleCollection_Events() {
 	// Addition shop/stock
 }
 
-// Several workers, of which one at a time has an object. A handler that fails is called
-// again; one that fails for good is not.
+// Several workers run, but only one at a time has an object. The collection calls a failed handler
+// again, unless its error is permanent.
 func ExampleCollection_ProcessEach() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "node-1", "1"))
@@ -59,7 +59,7 @@ func ExampleCollection_ProcessEach() {
 	// left: 0 given up: 1
 }
 
-// Two collections over one cache: each hears of everything, at a pace of its own.
+// Two collections follow one cache. Each delivers every event, at its own pace.
 func ExampleFollow() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	all := eventqueue.Follow(pods, eventqueue.WithCompaction(eventqueue.KeepAll))
@@ -85,7 +85,7 @@ func ExampleFollow() {
 	// Deletion shop/till
 }
 
-// A stop in order: what fills the collection first, then those who consume.
+// An orderly stop: first the writer of the collection, then its consumers.
 func ExampleCollection_Drain() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithBackoff(time.Hour, time.Hour))
 	_ = pods.Add(newPod("till", "node-1", "1"))
@@ -110,7 +110,7 @@ func ExampleCollection_Drain() {
 	// Output: left: shop/till the till is jammed
 }
 
-// KeepIf hands over each move of a pod; all else is merged into what follows.
+// KeepIf delivers each move of a pod, and merges all other events into later ones.
 func ExampleCollection_KeepIf() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
 	pods.KeepIf(func(event eventqueue.Event[*corev1.Pod]) bool {
@@ -135,7 +135,7 @@ func ExampleCollection_KeepIf() {
 	// Modification in version 4 on node-2
 }
 
-// A work queue of keys. A key that must be looked at again comes later; a live key comes first.
+// A work queue of keys. A requeued key comes later; a live key comes first.
 func ExampleAddAfter() {
 	keys := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil })
 	eventqueue.AddAfter(keys, store.Key{Name: "listed"}, 0, false)

@@ -20,7 +20,7 @@ func newPod(name, node, resourceVersion string) *corev1.Pod {
 	}
 }
 
-// A queue is everything that happened to one object since it was last looked at.
+// A queue has all events of one object since the last acknowledged one.
 func ExampleCollection_Queues() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "", "1"))
@@ -47,7 +47,7 @@ func ExampleCollection_Queues() {
 	//   Deletion, on node "node-2"
 }
 
-// A queue that fails comes again, with what happened meanwhile.
+// The collection delivers a failed queue again, with the events of the meantime.
 func ExampleQueue_Fail() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Add(newPod("till", "", "1"))
@@ -67,7 +67,7 @@ func ExampleQueue_Fail() {
 	// attempt 2 with 2 event(s)
 }
 
-// However often an object changes while nobody looks, little is kept of it.
+// The collection merges the events of an object that changes often.
 func ExampleWithCompaction() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepLatest))
 	for version := range 50_000 {
@@ -83,7 +83,7 @@ func ExampleWithCompaction() {
 	// Output: 1 event: Addition in version 50000
 }
 
-// Handing out again what is quiet is marked as such, and never mixed up with a relist.
+// Events of a resync have their own origin. A relist makes no events for unchanged objects.
 func ExampleCollection_Resync() {
 	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
 	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "1")}, "1")

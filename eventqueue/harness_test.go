@@ -55,7 +55,7 @@ func next(t *testing.T, c *Collection[*thing]) []string {
 	return words(collect(q))
 }
 
-// unlooked returns how many events nobody looked at yet, and how many there are in all.
+// unlooked returns the number of undelivered events, and of all events.
 func unlooked[T any](c *Collection[T]) (unmerged, all int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// chosen returns what waits after a predicate chose what is kept: of an addition of version
+// chosen returns the waiting events after a predicate chose: of an addition of version
 // 1, modifications to 2 and 3, a deletion and an addition of another object.
 func chosen(t *testing.T, keep func(Event[*thing]) bool) (*Collection[*thing], []string) {
 	c := opened(t)

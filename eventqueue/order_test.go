@@ -167,7 +167,7 @@ func TestKeyWhoseTurnCameWhileItWasOutIsNext(t *testing.T) {
 	}
 }
 
-// A key that was put back goes in front of one whose turn came while it was out.
+// A requeued key goes in front of a key that became due while the first one was out.
 func TestQueueThatWasPutBackIsInFrontOfThoseThatWerePassed(t *testing.T) {
 	for _, back := range []string{"acb", "cab"} {
 		c, queues := newThings(WithCompaction(KeepLatest)), map[rune]*Queue[*thing]{}

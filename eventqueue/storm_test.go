@@ -155,8 +155,8 @@ func writing(c *Collection[*thing], seed uint64) (wait func()) {
 	return writers.Wait
 }
 
-// TestStormThatIsClosed closes a collection in the middle of a storm, with somebody who
-// drains it. By then everybody has to end, and nobody may be called any more.
+// TestStormThatIsClosed closes a collection in the middle of a storm, while a consumer
+// drains it. Then every consumer has to end, and no handler may be called any more.
 func TestStormThatIsClosed(t *testing.T) {
 	for _, p := range policies {
 		t.Run(p.name, func(t *testing.T) {

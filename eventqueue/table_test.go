@@ -108,7 +108,7 @@ func (m *tableModel) add(next told) {
 		m.waiting = m.waiting[: len(m.waiting)-1 : len(m.waiting)-1]
 		switch become := cell.becomes(last, next); len(become) {
 		case 1:
-			m.add(become[0]) // which may now merge with what is before
+			m.add(become[0]) // which may now merge with the event before
 		case 2:
 			m.waiting = append(m.waiting, become...)
 		}

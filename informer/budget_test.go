@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// What the cache refuses is told by everything that tells of the informer, and comes when
+// State, log and error handler report a rejected object, and the cache stores it when
 // there is room.
 func TestInformerSaysThatItsCacheIsOverItsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

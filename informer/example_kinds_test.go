@@ -15,7 +15,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// A cache of two strings a pod, with a handler that may fail: its event comes again.
+// A cache of two strings a pod, with a handler that fails once: its event is retried.
 func ExampleNewTransformed() {
 	server, clientset := serve(newPod("till", "node-1"))
 	defer server.Close()
@@ -42,7 +42,7 @@ func ExampleNewTransformed() {
 	// <nil>
 }
 
-// Of the pods, those of two applications. The second one is added while the informer runs.
+// The cache has the pods of two applications. The program adds the second one later.
 func ExampleWithSelectors() {
 	till, stall := newPod("till", "node-1"), newPod("stall", "node-2")
 	till.Labels, stall.Labels = labels.Set{"app": "web"}, labels.Set{"app": "db"}
@@ -79,7 +79,7 @@ func ExampleWithSelectors() {
 	// <nil>
 }
 
-// The metadata of pods, which is all that the server then sends.
+// The server sends only the metadata of the pods.
 func ExampleNewMetadata() {
 	server, _ := serve(newPod("till", "node-1"))
 	defer server.Close()
@@ -103,7 +103,7 @@ func ExampleNewMetadata() {
 	// <nil>
 }
 
-// Why an informer is not synced is a value.
+// A SyncError has the reason why an informer is not synced.
 func ExampleInformer_WaitForSync() {
 	server, clientset := serve()
 	defer server.Close()
@@ -131,7 +131,7 @@ func ExampleInformer_WaitForSync() {
 	// <nil>
 }
 
-// Those that a predicate lets through appear and go.
+// A subscriber with a predicate gets Additions and Deletions of the accepted objects.
 func ExampleInformer_SubscribeFiltered() {
 	server, clientset := serve(newPod("till", "node-1"), newPod("stock", "node-2"))
 	defer server.Close()

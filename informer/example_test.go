@@ -75,7 +75,7 @@ func ExampleInformer_Handle() {
 	// <nil>
 }
 
-// Whoever subscribes late is told first of what is there.
+// A late subscriber gets the existing objects first.
 func ExampleInformer_Subscribe() {
 	server, clientset := serve(newPod("till", "node-1"))
 	defer server.Close()

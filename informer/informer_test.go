@@ -359,7 +359,7 @@ func TestStopLetsHandlersFinishWhatIsQueued(t *testing.T) {
 			<-time.After(time.Second)
 			return d.funcs().Handle(ctx, e)
 		}))
-		unread := i.Subscribe() // nobody pulls: it does not count
+		unread := i.Subscribe() // without a loop: it does not count
 		stop := start(t, i)
 		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1), pod("c", "u3", 1)}, "1"))
 		synctest.Wait()

@@ -88,7 +88,7 @@ func TestObserverIsToldOfTheCallsOfHandlers(t *testing.T) {
 	})
 }
 
-// usher is told of queues as well.
+// usher also observes queues.
 type usher struct {
 	audience
 	taken []string

@@ -102,7 +102,7 @@ func TestEverySubscriberEndsWithTheServersState(t *testing.T) {
 	}
 }
 
-// ledger is a subscriber that holds what it hears to what it knows.
+// ledger is a subscriber that compares each event with its own state.
 type ledger struct {
 	keep  func(*corev1.ConfigMap) bool
 	known map[store.Key]*corev1.ConfigMap

@@ -37,7 +37,7 @@ func TestWaitForSyncReturnsWhenEveryHandlerHasBeenTold(t *testing.T) {
 		i := newServed(t, server)
 		told := false
 		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { <-time.After(time.Minute); told = true }})
-		i.Subscribe() // nobody pulls: it does not count
+		i.Subscribe() // without a loop: it does not count
 		closed := i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { <-time.After(time.Minute) }})
 		result := make(chan error)
 		go func() { result <- i.WaitForSync(t.Context()) }() // before Run

@@ -22,7 +22,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// Lamp is a resource of one's own: a struct with metadata and JSON tags.
+// Lamp is a custom resource: a struct with metadata and JSON tags.
 type Lamp struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -59,7 +59,7 @@ func fill[T reflector.Object, L any](resource reflector.Client[T, L], s store.St
 	}
 }
 
-// What the server sends is decoded straight into the struct.
+// The client decodes the server's bytes straight into the struct.
 func ExampleForResource() {
 	server := serveLamps()
 	defer server.Close()
@@ -75,7 +75,7 @@ func ExampleForResource() {
 	// Output: Lamp desk true
 }
 
-// For whoever knows the kind, and not the resource: the server says which one it is.
+// The program knows only the kind. Discovery finds the resource.
 func ExampleFor() {
 	server := serveLamps()
 	defer server.Close()
@@ -128,7 +128,7 @@ func ExampleDynamic() {
 	// Output: shop/desk true
 }
 
-// Metadata alone, by client-go's metadata client; of those that a selector matches.
+// Only the metadata of selected objects, by client-go's metadata client.
 func ExampleMetadata() {
 	server := serveLamps()
 	defer server.Close()
@@ -146,7 +146,7 @@ func ExampleMetadata() {
 	// hall 0
 }
 
-// What a reflector is doing, and why it is not synced, is a value.
+// State has the phase of a reflector, and the reason why it is not synced.
 func ExampleKubernetesResourceReflector_State() {
 	server := serveLamps()
 	defer server.Close()

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// A process that has several shards of a resource reads it once, also where the API server does not
-// select shards, which is the default.
+// The reflectors of several shards share one watch, even if the API server does not select shards.
+// By default it does not.
 func ExampleWithShard_sharedWatch() {
 	server, err := reflectortest.NewServer() // in place of a cluster
 	if err != nil {

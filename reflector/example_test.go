@@ -14,7 +14,7 @@ import (
 	"github.com/kubereflector/kubereflector/store/await"
 )
 
-// A reflector keeps a store equal to what the API server holds.
+// A reflector keeps a store equal to the API server.
 func ExampleNew() {
 	server, err := reflectortest.NewServer() // in place of a cluster
 	if err != nil {

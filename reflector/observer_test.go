@@ -32,7 +32,7 @@ type ledger struct {
 func (l *ledger) Listed(list reflector.ListDone)    { l.lists = append(l.lists, list) }
 func (l *ledger) Watched(watch reflector.WatchDone) { l.watches = append(l.watches, watch) }
 
-// observed runs a reflector, lets things happen, and returns what it told of.
+// observed runs a reflector, lets things happen, and returns its observations.
 func observed(t *testing.T, server *reflectortest.Server, happens func(), opts ...reflector.Option) *ledger {
 	for _, name := range []string{"a", "b", "c"} {
 		require.NoError(t, server.Create(paint(name, "red")))

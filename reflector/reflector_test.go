@@ -518,7 +518,7 @@ func TestSyncedIsLatched(t *testing.T) {
 	})
 }
 
-// resumable is a store that counts how often it is told that it is in touch.
+// resumable is a store that counts the calls of Resumed.
 type resumable struct {
 	store.Store[*corev1.ConfigMap]
 	resumed atomic.Int32

@@ -133,7 +133,7 @@ func TestSilentBodyOfARefusalEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// counted counts what is read of a body, and ends it at 4 MiB.
+// counted counts the bytes that are read of a body, and ends it at 4 MiB.
 type counted struct {
 	from io.Reader
 	read int

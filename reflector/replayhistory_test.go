@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// commits writes down what a store is told.
+// commits writes down the commits of a store.
 type commits struct {
 	mu    sync.Mutex
 	lines []string
@@ -52,7 +52,7 @@ func (c *commits) all() string {
 }
 
 // TestReplayCommitsWhatTheRecordedReflectorDid records random histories of writes, faults,
-// compactions and restored backups, and replays them: the store is told the same, commit by
+// compactions and restored backups, and replays them: the store makes the same commits, one by
 // commit.
 func TestReplayCommitsWhatTheRecordedReflectorDid(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

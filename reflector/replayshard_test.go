@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// sharedLife is what a reflector of shards made of what it was sent.
+// sharedLife is the result of a reflector of shards.
 type sharedLife struct {
 	objects  []*corev1.ConfigMap
 	version  string
@@ -60,7 +60,7 @@ func recordShards(t *testing.T, server *reflectortest.Server, made makeReflector
 	return file.String(), sharedLife{all(s), s.ResourceVersion(), told.words, sharding}
 }
 
-// replayShards lets a reflector live through what was recorded.
+// replayShards lets a reflector replay a recording.
 func replayShards(t *testing.T, recording string, opts ...reflector.Option) (sharedLife, error) {
 	t.Helper()
 	replay, err := record.NewReplay[*corev1.ConfigMap](strings.NewReader(recording))

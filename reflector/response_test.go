@@ -261,7 +261,7 @@ func TestListThatCannotBeRead(t *testing.T) {
 
 func TestRelistDoesNotDecodeWhatIsHeld(t *testing.T) {
 	// The second list says another color at the same version: no server does that. What the
-	// store is asked shows what was decoded.
+	// store is asked shows which objects were decoded.
 	restored := apierrors.NewBadRequest("resource version of another life")
 	for name, tc := range map[string]struct {
 		opts []reflector.Option

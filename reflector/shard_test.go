@@ -151,7 +151,7 @@ func namespaces() (low, high string) {
 	return low, high
 }
 
-// Count is a ConfigMap as somebody sees it who does not expect words.
+// Count is a ConfigMap that expects a number instead of words.
 type Count struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

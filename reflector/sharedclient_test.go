@@ -22,7 +22,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// team is the reflectors of all shards, and what they hold.
+// team has a reflector for each shard, and their stores.
 type team[T reflector.Object] struct {
 	all    []store.Shard
 	stores []*store.Cache[T]

@@ -50,7 +50,7 @@ func (c *dictated) Watch(ctx context.Context, opts metav1.ListOptions) (watch.In
 	return c.watch(n, ctx, opts)
 }
 
-// requests returns what was asked for so far.
+// requests returns the requests so far.
 func (c *dictated) requests() []metav1.ListOptions {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func closing(version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 }
 
-// gathered starts the reflectors of three shards. The last two share a watch-list, which brings what is sent.
+// gathered starts the reflectors of three shards. The last two share a watch-list.
 func gathered(t *testing.T, resource *dictated, all []store.Shard, version string, brings func(ctx context.Context, send func(watch.EventType, *corev1.ConfigMap))) *team[*corev1.ConfigMap] {
 	release := make(chan struct{})
 	resource.watch = func(n int, ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {

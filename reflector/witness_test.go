@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// journal is what was written, and what is wrong with what somebody got of it.
+// journal has the writes, and the errors in the events that a store received.
 type journal struct {
 	mu      sync.Mutex // protects the fields below
 	entries []entry
@@ -52,7 +52,7 @@ func (j *journal) failure() error {
 	return j.wrong
 }
 
-// witness is a store that holds what it is given to the journal.
+// witness is a store that compares its writes with the journal.
 type witness struct {
 	*store.Cache[*corev1.ConfigMap]
 	log   *journal

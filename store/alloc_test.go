@@ -90,7 +90,7 @@ func TestSmallPartOfALargeCacheIsWrittenForItsOwnPrice(t *testing.T) {
 		for _, b := range books[:size] {
 			batch.Update(b)
 		}
-		c.Snapshot() // so that what is written has to be copied in both
+		c.Snapshot() // so that a write copies both
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		require.NoError(t, batch.to(c))

@@ -13,7 +13,7 @@ import (
 
 // These tests hold store-S6.
 
-// recorder is a follower that keeps what it is told, and the state that results
+// recorder is a follower that keeps the commits, and the state that results
 // from it.
 type recorder struct {
 	state   map[Key]*corev1.Pod
@@ -142,7 +142,7 @@ func TestStoppedFollowerHearsNothingMore(t *testing.T) {
 
 func TestLateFollowersHaveNoGapAndNoRepeat(t *testing.T) {
 	// Under a writer at full speed, a follower that joins at any moment and
-	// applies what it hears ends with the state of the cache.
+	// applies its commits ends with the state of the cache.
 	c := newPods()
 	var writer sync.WaitGroup
 	writer.Go(func() {

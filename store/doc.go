@@ -124,7 +124,7 @@
 // their functions do nothing.
 //
 // A Replace gathers its list in replace.go. Its Commit stages a deletion for each missing object,
-// stages the other writes like those of a watch, and makes one commit. A snapshot is made in
+// stages the other writes as for a watch, and makes one commit. A snapshot is made in
 // view.go: it copies the roots of the trees, and the next commits copy the nodes that they change.
 // Cache.epoch tells a commit which entries a snapshot has: it replaces those, and changes all
 // others in place.

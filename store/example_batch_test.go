@@ -30,7 +30,7 @@ func ExampleNew() {
 	// Herman Melville/Moby Dick
 }
 
-// Many writes become visible at once.
+// All writes of a batch become visible in one commit.
 func ExampleBatch() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	batch := pods.BeginBatch(pods, true) // a list, which becomes the content of the cache
@@ -53,7 +53,7 @@ func ExampleBatch() {
 	// shop/till node-2
 }
 
-// printer is a follower: it is told of the state, and then of every commit.
+// printer is a follower: it receives the state, and then every commit.
 type printer struct{}
 
 func (printer) Start(state *store.Snapshot[*corev1.Pod]) { fmt.Println("begins with", state.Len()) }
@@ -64,7 +64,7 @@ func (printer) Commit(commit *store.Commit[*corev1.Pod]) {
 	}
 }
 
-// Whoever follows a cache misses nothing and hears of nothing twice.
+// A follower receives every commit once.
 func ExampleCache_Follow() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41")}, "41")
@@ -96,7 +96,7 @@ func ExampleCache_WatchKey() {
 	// Output: scheduled to node-1
 }
 
-// One object that cannot be stored stops no other, and is named.
+// The cache rejects one object, and stores the others. The error names the rejected object.
 func ExampleRejectedError() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	err := pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("", "node-1", "42")}, "42")

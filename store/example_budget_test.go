@@ -7,7 +7,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// A cache refuses what is too much, and says so. What it holds stays.
+// The cache rejects objects over the budget, and reports them. It keeps the objects that it holds.
 func ExampleAddBudget() {
 	words := store.New(func(word string) (store.Key, error) { return store.Key{Name: word[:1]}, nil })
 	budget, err := store.AddBudget(words, 10, func(word string) int64 { return int64(len(word)) })

@@ -8,7 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// An index is a value of its own, typed by what it finds objects by.
+// An index finds objects by a value. It has the type of that value.
 func ExampleAddIndex() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	byNode, err := store.AddIndex(pods, "node", func(pod *corev1.Pod) []string {
@@ -27,7 +27,7 @@ func ExampleAddIndex() {
 	// shop/till
 }
 
-// An ordered index finds by ranges of a value, too.
+// An ordered index also finds objects by a range of values.
 func ExampleIndex_Range() {
 	type job struct {
 		name string
@@ -50,7 +50,7 @@ func ExampleIndex_Range() {
 	// 12 lunch
 }
 
-// A snapshot is one moment of the cache, and stays it.
+// A snapshot is one state of the cache, and never changes.
 func ExampleCache_Snapshot() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41")}, "41")

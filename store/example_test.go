@@ -52,7 +52,7 @@ func ExampleCache_Partition() {
 	// true
 }
 
-// The namespaces that a program is interested in come and go.
+// A program adds and drops the namespaces of its cache.
 func ExampleScope() {
 	all := store.Scope{Cluster: "west"}
 	one := store.Scope{Cluster: "west", Namespace: "shop"}

@@ -73,7 +73,7 @@ func snapshots[T any](c *Cache[T]) uint64 { return c.epoch }
 // takenOverIn returns how many keys a shard knows to be taken by objects of other shards.
 func takenOverIn(p *Partition[*corev1.Pod]) int { return len(p.takenOver) }
 
-// limited returns a cache with a budget, and the bytes of all lists that are under way.
+// limited returns a cache with a budget, and the bytes of the lists under way.
 func limited(t *testing.T, limit int64) (c *podCache, gathered func() int64) {
 	t.Helper()
 	c, b := budgeted(t, limit)

@@ -116,7 +116,7 @@ func distinct[I comparable](values []I) (all []I) {
 	return all
 }
 
-// checkQuiet fails if somebody who waited or watched was not forgotten.
+// checkQuiet fails if the cache still has a waiter or a watch.
 func checkQuiet[T any](t require.TestingT, c *Cache[T]) {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()

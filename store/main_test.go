@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// applied makes a batch of writes and returns its changes, as a follower is told of them.
+// applied makes a batch of writes and returns its changes, as a follower receives them.
 func applied[T any](c *Cache[T], batch *writes[T]) ([]Change[T], error) {
 	var told collector[T]
 	stop := c.Follow(&told)

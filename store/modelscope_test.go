@@ -64,7 +64,7 @@ func (m *model) dropSome(t *rapid.T) {
 	require.False(t, some && m.c.Snapshot().Synced())
 }
 
-// bypass writes what is in a partition through the cache.
+// bypass writes the objects of a partition through the cache.
 func (m *model) bypass(t *rapid.T) {
 	if len(m.doors) == 1 {
 		t.Skip("there is no other way")

@@ -31,8 +31,8 @@ func (s Scope) String() string {
 	return place + ", " + s.Shard.String()
 }
 
-// Contains reports whether the scope has an object with a key and a version. The hash of a shard is
-// that of the namespace or of the UID; no scope has a shard [ByOwner].
+// Contains reports whether the scope has an object with a key and a version. A shard hashes the
+// namespace or the UID; no scope has a shard [ByOwner].
 func (s Scope) Contains(key Key, version Version) bool {
 	value := string(version.UID)
 	if s.Shard.By == ByNamespace {

@@ -34,7 +34,7 @@ func expectations(t *testing.T) {
 	})
 }
 
-// What has to happen, in a test; and that nothing else does.
+// A test expects exactly these events.
 func ExampleRecord() {
 	_ = expectations // go test calls it
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// The metadata of all Secrets is cached, and whole only those that somebody needs.
+// The cache has the metadata of all Secrets, and fetches whole Secrets on demand.
 func Example() {
 	server, err := reflectortest.NewServer()
 	if err != nil {
@@ -63,7 +63,7 @@ func Example() {
 	// 3 in the cache, 1 whole, 1 request
 }
 
-// The program's own Secrets are cached whole. Of all others it caches the metadata, and fetches the
+// The program caches its own Secrets whole, and the metadata of the others. It fetches the other
 // Secrets that it needs.
 func ExampleNewOwned() {
 	server, err := reflectortest.NewServer()

@@ -117,7 +117,7 @@ func metaOf[M Object](metadata *store.View[M], key store.Key) meta {
 	if ok {
 		return meta{version: versionOf(m), known: true}
 	}
-	// The version must be that of a state without the object.
+	// Take the version from a state without the object.
 	state := metadata.Snapshot()
 	if m, ok = state.Get(key); ok {
 		return meta{version: versionOf(m), known: true}

@@ -128,7 +128,7 @@ func TestMetadataThatMovesDuringAFetch(t *testing.T) {
 	server := 5
 	b := &backend{answers: func(context.Context, string, int) (*object, error) {
 		answer := at("u", strconv.Itoa(server))
-		server++ // somebody writes while the answer is on its way
+		server++ // another client writes while the answer is on its way
 		if server < 8 {
 			_ = cache.Update(at("u", strconv.Itoa(server)))
 		}

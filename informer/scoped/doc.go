@@ -12,7 +12,7 @@
 // [Add] and [Scopes.Drop] change the scopes before or while the informer runs. Without a scope, the
 // informer watches nothing and is not synced.
 //
-// The guarantees are those of package informer: informer-I10 is about scopes.
+// Package informer has the guarantees: informer-I10 is about scopes.
 //
 // # Concurrency
 //

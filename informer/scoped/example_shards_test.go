@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Shards of a resource come and go in one informer, while it runs.
+// One informer adds and drops shards of a resource while it runs.
 func ExampleAdd_shards() {
 	server, err := reflectortest.NewServer()
 	if err != nil {

@@ -23,7 +23,7 @@ func serve(pod string) (*reflectortest.Server, kubernetes.Interface) {
 	return server, kubernetes.NewForConfigOrDie(server.Config())
 }
 
-// Of two clusters, all in one cache; scopes may come and go while it runs.
+// One cache has the objects of two clusters. The program adds and drops scopes while it runs.
 func ExampleNew() {
 	west, westClient := serve("till")
 	defer west.Close()

@@ -23,9 +23,9 @@
 //	made, err = telescopes.Apply(ctx, want, metav1.ApplyOptions{FieldManager: "dome", Force: true})
 //	err = telescopes.In("default").Delete(ctx, "hale", metav1.DeleteOptions{})
 //
-// The Resource adds the kind to what it sends, so an object need not state it. It refuses an object
-// of another kind or namespace with [ErrOtherObject], before any request. Package controller/write
-// makes patches of a difference, finalizers and owners with these methods.
+// The Resource adds the kind to each object that it sends. It refuses an object of another kind or
+// namespace with [ErrOtherObject], before any request. Package controller/write makes patches of a
+// difference, finalizers and owners with these methods.
 //
 // The Resource sends a write once. apierrors.SuggestsClientDelay says whether and when the server
 // wants it to be tried again. A reconciler does so with its back-off. If the server accepted a

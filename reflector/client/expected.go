@@ -16,7 +16,7 @@ import (
 // than the client requested. The reflector stores nothing more from that list or watch, and lists
 // again after a back-off.
 type MismatchError struct {
-	// What is "kind", "API group", "namespace" or "name".
+	// What names the difference: "kind", "API group", "namespace" or "name".
 	What string
 	// Want is the requested value, and Got is the value that the server sent.
 	Want, Got string

@@ -13,7 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
 
-// A program that starts often does not ask the server each time which resource a kind is.
+// A program that starts often keeps the resources of its kinds on disk.
 func Example() {
 	server, err := reflectortest.NewServer() // in place of a cluster
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What a reflector received when something went wrong, from a file that was kept: WithRecorder
-// writes such a file. Here a color was changed to one that the program does not know.
+// production is a recording of a failure in production. A Recorder writes such a file. Here a color
+// changes to one that the program does not know.
 const production = `{"format":"kubereflector recording","version":1,"reflector":"colors","type":"*k8s.io/api/core/v1.ConfigMap","began":"2026-01-01T00:00:00Z","watchList":false,"masked":true}
 {"at":"0s","frame":"run"}
 {"at":"0s","frame":"list","options":{"resourceVersion":"0"}}
@@ -22,8 +22,8 @@ const production = `{"format":"kubereflector recording","version":1,"reflector":
 {"at":"3h12m0s","frame":"event","type":"MODIFIED","object":{"metadata":{"namespace":"default","name":"sky","uid":"1","resourceVersion":"11"},"data":{"color":"gray"}}}
 `
 
-// A bug that was seen in production becomes a test: its recording takes the place of the
-// client, and goes on frame by frame.
+// A bug in production becomes a test: its recording replaces the client, and continues frame by
+// frame.
 func ExampleNewReplay() {
 	replay, err := record.NewReplay[*corev1.ConfigMap](strings.NewReader(production), record.WithReplaySteps())
 	if err != nil {

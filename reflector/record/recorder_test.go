@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// told collects what an error handler is told.
+// told collects the errors of an error handler.
 type told struct {
 	mu     sync.Mutex
 	errors []error
@@ -100,7 +100,7 @@ func fromRecording[T reflector.Object](t *testing.T, recording string, opts ...r
 	return all(objects)
 }
 
-// What is of other shards is recorded as nothing but a version, and replayed as that.
+// An object of another shard is recorded and replayed as its version only.
 
 func TestRecordingsOfAllClientsCanBeReplayed(t *testing.T) {
 	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "lists": {reflector.WithoutWatchList(), reflector.WithPageSize(1)}} {
@@ -199,7 +199,7 @@ func TestWriterThatFailsEndsTheRecordingAndNotTheReflector(t *testing.T) {
 
 func TestWriterThatIsTooSlowEndsTheRecordingWithWhatItHad(t *testing.T) {
 	bubble(t, func(t *testing.T, server *reflectortest.Server) {
-		reader, writer := io.Pipe() // nobody reads yet
+		reader, writer := io.Pipe() // without a reader yet
 		recorder := record.NewRecorder(writer, record.WithRecorderBuffer(2000))
 		maps := store.New(store.ObjectKey[*corev1.ConfigMap])
 		clientset, err := kubernetes.NewForConfig(server.Config())

@@ -167,7 +167,7 @@ func TestReplayOfARunThatWasStoppedDuringAPagedList(t *testing.T) {
 	}
 }
 
-// stuck is a writer that does not return before it is told to.
+// stuck is a writer that does not return before release.
 type stuck struct{ until chan struct{} }
 
 func (s stuck) Write(b []byte) (int, error) { <-s.until; return len(b), nil }

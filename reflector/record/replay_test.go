@@ -310,7 +310,7 @@ func TestAnObjectThatDoesNotFitEndsTheReplay(t *testing.T) {
 	})
 }
 
-// What is recorded of a reflector that is stopped and goes on is one recording.
+// A reflector that stops and continues makes one recording.
 func TestRecordingGoesOnWhenRunIsCalledAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, server *reflectortest.Server) {
 		var file strings.Builder

@@ -183,7 +183,7 @@ func TestWaitForRefusesWhatIsNoNumber(t *testing.T) {
 }
 
 func TestAVersionThatIsSeenHasItsObjects(t *testing.T) {
-	// A writer at full speed; some of what it is given is lacking for a while.
+	// A writer at full speed; the cache rejects some of its objects for a while.
 	c := newPods()
 	require.NoError(t, c.Replace(nil, "1"))
 	const last = 3000

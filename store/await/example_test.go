@@ -15,7 +15,7 @@ func newPod(name, resourceVersion string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: resourceVersion}}
 }
 
-// What was written to the server is in the cache a little later: wait for it, and read it.
+// The cache shows a write a little later than the server. The program waits, and reads it.
 func ExampleObject() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	_ = pods.Replace(nil, "41")

@@ -60,7 +60,7 @@ func TestLoweringAfterCommitsThatCheckedNoWait(t *testing.T) {
 	})
 }
 
-// TestCommitMissesNoWait: after any history, a check of all waits ends none.
+// TestCommitMissesNoWait: after any history, a check of every wait ends none.
 func TestCommitMissesNoWait(t *testing.T) {
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A compact store is filled and read as a cache is. Its indexes are those of the cache of
+// A program fills and reads a compact store like a cache. Its indexes belong to the cache of
 // packed objects behind it.
 func ExampleNew() {
 	pods := compact.New(store.ObjectKey[*corev1.Pod])

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// again packs an object and returns what is decoded of it.
+// again packs an object, and returns the decoded one.
 func again[T metav1.Object](t *testing.T, object T) T {
 	t.Helper()
 	packed, err := compact.NewPacker(store.ObjectKey[T], compact.WithRecent(0)).Pack(object)

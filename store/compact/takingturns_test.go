@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Of two who take turns there is always one who writes.
+// Two goroutines take turns, and one of them always writes.
 func TestWritersWhoTakeTurnsKeepNoMoreAndMore(t *testing.T) {
 	var r recent[*int]
 	r.limit = 4

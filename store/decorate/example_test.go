@@ -19,7 +19,7 @@ func newPod(name, node, resourceVersion string) *corev1.Pod {
 	}
 }
 
-// A list comes page by page. The store keeps what did not change and what cannot be decoded.
+// A list arrives in pages. The store keeps unchanged objects, and those that cannot be decoded.
 func ExampleBegin() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])
 	_ = pods.Replace([]*corev1.Pod{newPod("till", "node-1", "41"), newPod("stock", "node-1", "42"), newPod("vault", "node-1", "43")}, "43")
@@ -47,8 +47,8 @@ func ExampleBegin() {
 	// resource version 43
 }
 
-// A cache of two strings a pod. Although nothing in them says a version, the cache
-// knows how far it is.
+// A cache of two strings a pod. The strings have no resource version, and yet the cache
+// knows its own.
 func ExampleTransform() {
 	type place struct{ name, node string }
 	places := store.New(func(p place) (store.Key, error) {
@@ -91,7 +91,7 @@ func ExampleFilter() {
 	// 0 pods at 43
 }
 
-// Two caches, each with what it needs, from one reflector.
+// One reflector fills two caches with different parts of the objects.
 func ExampleTee() {
 	first := store.New(store.ObjectKey[*corev1.Pod])
 	all := store.New(store.ObjectKey[*corev1.Pod])

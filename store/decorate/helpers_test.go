@@ -64,7 +64,7 @@ func commit[T any](b store.Batch[T], resourceVersion string, writes ...store.Wri
 	return b.Commit(resourceVersion)
 }
 
-// recorder is a follower that keeps what it is told, and the state that results from it.
+// recorder is a follower that keeps the commits, and the resulting state.
 type recorder struct {
 	state   map[store.Key]*corev1.Pod
 	all     []store.Change[*corev1.Pod]

@@ -129,7 +129,7 @@ func TestWriteWithoutATypeIsRejectedForAPlainStore(t *testing.T) {
 	requireRefused(t, replaced(&plain[*corev1.Pod]{Store: newPods()}, "1", none), errNoWrite)
 }
 
-// broken is a store whose Add fails as nothing of ours does.
+// broken is a store with an Add that fails in its own way.
 type broken struct{ store.Store[*corev1.Pod] }
 
 func (broken) Add(*corev1.Pod) error { return errUndecodable }

@@ -18,7 +18,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// slim is what is kept of a pod: nothing says its version.
+// slim is the kept part of a pod, without a version.
 type slim struct{ namespace, name, node string }
 
 func slimKey(s *slim) (store.Key, error) {
@@ -61,7 +61,7 @@ func slims() (*store.Cache[*slim], store.Store[*corev1.Pod], *slimmer) {
 	return c, Transform(c, store.ObjectKey[*corev1.Pod], s.slim), s
 }
 
-// told is a follower that says in words what it is told.
+// told is a follower that describes its commits in words.
 type told[T any] struct {
 	changes []string
 	commits int

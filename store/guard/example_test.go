@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A handler changes an object that it was given, and is found out. In a test, guard.Fail(t)
-// takes the place of the Reporter, and an informer that of the cache:
+// The guard reports a handler that changes a cached object. In a test, guard.Fail(t)
+// replaces the Reporter, and an informer replaces the cache:
 // informer.WithMutationGuard.
 func Example() {
 	pods := store.New(store.ObjectKey[*corev1.Pod])

@@ -135,7 +135,7 @@ func TestSubscriberIsNamed(t *testing.T) {
 	assert.Equal(t, []string{"a"}, e.Suspects, "b had given it back")
 	assert.Equal(t, []string{"b", "reader", "writer"}, e.Earlier)
 
-	// One who kept it, or who read the cache, before somebody else is given it.
+	// A subscriber that kept it, or a reader of the cache, before the next subscriber gets it.
 	one.Spec.NodeName = "d"
 	back = g.Given("innocent", key, one)
 	e = mutation(t, told()...)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A program reads what it has just written, although the watch has not brought it yet.
+// The program reads its own write before the watch delivers it.
 func Example() {
 	pod := func(resourceVersion, node string) *corev1.Pod {
 		return &corev1.Pod{
@@ -39,7 +39,7 @@ func Example() {
 	}
 	fmt.Println(on("node-1"), on(""), pods.Pending())
 
-	// Somebody deletes the pod. Reporting the write once more does not bring it back.
+	// Another client deletes the pod. A second report of the write does not restore it.
 	if err := cache.Delete(pod("12", "node-1")); err != nil {
 		panic(err)
 	}

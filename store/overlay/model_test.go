@@ -28,7 +28,7 @@ type world struct {
 	objects map[store.Key]*object // on the server
 	log     []happening
 	seen    int // how many of the log the cache has been told
-	upTo    int // the version of what it has been told
+	upTo    int // the last version that it received
 	answers []*object
 	newest  map[store.Key]*object // of the writes that were told to the overlay
 }

@@ -193,7 +193,7 @@ func TestWriteIsForgottenWhenItsLifeIsOver(t *testing.T) {
 	})
 }
 
-// Even if nobody reads any more.
+// Even without readers.
 func TestCommitForgetsWritesWhoseLifeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, o := over(t, "1")

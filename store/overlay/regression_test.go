@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The cache is told of everything up to 10 and still rejects another object.
+// The cache receives everything up to 10 and still rejects another object.
 func TestWriteThatTheCacheNeverGetsIsNotShownForEver(t *testing.T) {
 	cache, o := over(t, "1")
 	reject(t, cache, "5")

@@ -87,7 +87,7 @@ func TestDroppedScopeLeavesNothingBehind(t *testing.T) {
 	assert.Zero(t, o.Pending())
 }
 
-// A first list of which something is lacking gives the cache no resource version.
+// A first list with a rejected object gives the cache no resource version.
 func TestDeletionsOfClustersWhileThereIsNoResourceVersion(t *testing.T) {
 	key := store.Key{Cluster: "c", Namespace: "ns", Name: "pod"}
 	cache := store.New(func(o *object) (store.Key, error) {

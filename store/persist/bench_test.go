@@ -54,7 +54,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// What a change costs whoever makes it, and, apart from that, whoever writes the file.
+// The cost of a change for its writer, and for the writer of the file.
 func BenchmarkUpdate(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "store")
 	filled(b, path, nil)

@@ -25,14 +25,14 @@ import (
 // childEnv names the file of a process that is to be killed.
 const childEnv = "KUBEREFLECTOR_PERSIST_CHILD"
 
-// maxUnwritten is that of the process which is killed: a few hundred changes.
+// maxUnwritten is the option of the killed process: a few hundred changes.
 const maxUnwritten = 64 << 10
 
-// recordLength is the least length of what is written of an object.
+// recordLength is the least length of an object's record.
 const recordLength = 200
 
 // history is what a server does: commit n follows from the commits before it, so that
-// whoever knows a state and its version can go on from there.
+// a reader of a state and its version can continue from there.
 type history struct {
 	objects map[store.Key]*object
 	commit  int // the last one; -1 before the first list

@@ -67,7 +67,7 @@
 // [ErrDamaged]. If the disk fails later, while a transaction looks for free space, the operating
 // system ends the process. It also does so if another process truncates the file at that time.
 //
-// # What is not in a file
+// # Not in the file
 //
 // The file has no indexes: the store computes them anew, so add them before there are many readers.
 // It has no rejected objects either. The version stays before a rejected object, so the next watch

@@ -93,7 +93,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 // MismatchError says which property of a file differs from the property that the program expects.
 // It wraps [ErrMismatch].
 type MismatchError struct {
-	// What is the property that differs: "type", "resource", "cluster" or "codec".
+	// What names the property that differs: "type", "resource", "cluster" or "codec".
 	What string
 	// File is the value in the file, and Wanted the value of the program.
 	File, Wanted string

@@ -20,7 +20,7 @@ func newConfigMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 }
 
-// program is what runs twice: an informer with a file behind it.
+// program is an informer with a file. It runs twice.
 func program(path string, client kubernetes.Interface) error {
 	maps, err := persist.Open(path, store.ObjectKey[*corev1.ConfigMap], persist.Options[*corev1.ConfigMap]{
 		Resource: "configmaps in shop",
@@ -47,7 +47,7 @@ func program(path string, client kubernetes.Interface) error {
 	return maps.Close()
 }
 
-// What one process held is there when the next one starts, which asks for no list.
+// The second process starts with the objects of the first one, and requests no list.
 func Example() {
 	folder, err := os.MkdirTemp("", "example")
 	if err != nil {

@@ -48,7 +48,7 @@ func TestTransactionThatFailedAtItsVeryEndIsMadeToLast(t *testing.T) {
 	assert.Equal(t, uint64(2), s.saved.Transaction)
 }
 
-// ending ends the goroutine, as tests do that fail, as long as it is told to.
+// ending ends the goroutine while it is switched on, as tests do that fail.
 type ending struct {
 	Codec[*object]
 	now *bool

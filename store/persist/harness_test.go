@@ -20,7 +20,7 @@ import (
 // The regression tests reach the package through these functions.
 
 // smallPages makes a file whose pages have 512 bytes, with a tree of two levels and free pages, and
-// returns what it holds.
+// returns its content and a description of its objects.
 func smallPages(t *testing.T) (path string, content []byte, want string) {
 	t.Helper()
 	path = fresh(t)
@@ -73,7 +73,7 @@ func commit(to store.Store[*object], replace bool, version string, writes ...sto
 // contentsOf describes what a store holds.
 func contentsOf(s *Store[*object]) string { return fmt.Sprint(held(s), s.ResourceVersion()) }
 
-// reopen opens a file that must be good, describes what it holds, and closes it.
+// reopen opens a file that must be good, describes its content, and closes it.
 func reopen(t *testing.T, path string) string {
 	t.Helper()
 	s, err := tryOpen(path)
@@ -124,7 +124,7 @@ func beforeWriting(t *testing.T, f func()) {
 	t.Cleanup(func() { openFile = os.OpenFile })
 }
 
-// syncs notes the names of what is synced by itself, until the test ends.
+// syncs notes the names of the files and folders that are synced, until the test ends.
 func syncs(t *testing.T) (names *[]string) {
 	t.Helper()
 	names = new([]string)

@@ -23,7 +23,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-// process is what an informer over a file hears of.
+// process is an informer over a file, and its events.
 type process struct {
 	store    *Store[*corev1.ConfigMap]
 	informer *informer.Informer[*corev1.ConfigMap]
@@ -44,7 +44,7 @@ func (p *process) handle(_ context.Context, e eventqueue.Event[*corev1.ConfigMap
 	return nil
 }
 
-// events returns what was heard since it was called last.
+// events returns the events since the last call.
 func (p *process) events() []string {
 	synctest.Wait()
 	p.mu.Lock()
@@ -78,7 +78,7 @@ func begin(t *testing.T, path string, server *reflectortest.Server) *process {
 	return p
 }
 
-// end ends the process as a kill does: what is not in the file is lost.
+// end ends the process as a kill does: only the file remains.
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	synctest.Wait()

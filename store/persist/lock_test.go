@@ -14,7 +14,7 @@ import (
 	"github.com/kubereflector/kubereflector/store/storetest"
 )
 
-// reading lets somebody read a file who does not want to write it.
+// reading opens a file only for reading.
 func reading(t *testing.T, path string) (end func()) {
 	t.Helper()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 1, ReadOnly: true})

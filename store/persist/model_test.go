@@ -51,7 +51,7 @@ func (m *model) open() {
 	m.s = s
 }
 
-// door draws what is written to, and where its objects are.
+// door draws the destination of a write, and the namespace of its objects.
 func (m *model) door() (store.Store[*object], store.Scope) {
 	parts := m.s.Scopes()
 	if len(parts) == 0 {
@@ -176,7 +176,7 @@ func (m *model) flush(*rapid.T) {
 	m.saved = []snapshot{m.snapshot()}
 }
 
-// crash opens the file anew without what was not written.
+// crash opens the file anew, without the unwritten changes.
 func (m *model) crash(*rapid.T) {
 	m.s.stop()
 	require.NoError(m.t, m.s.file.Close())

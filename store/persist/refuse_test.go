@@ -71,7 +71,7 @@ func refused[T interface {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "something was left beside it")
-	// Whoever tries has let go of it.
+	// A failed attempt has released it.
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 1, ReadOnly: true})
 	require.NotErrorIs(t, err, bolterrors.ErrTimeout)
 	if err == nil {
@@ -150,7 +150,7 @@ func TestTruncatedFilesAreRefused(t *testing.T) {
 	}
 }
 
-// A byte that is not what it was is found out, wherever it is, or has no meaning.
+// Open finds each changed byte, unless the byte has no meaning.
 func TestDamagedFilesAreRefused(t *testing.T) {
 	path, content := written(t)
 	s, err := Open(path, store.ObjectKey[*object], asked)

@@ -19,7 +19,7 @@ import (
 // shape is a file that another program, or another version of bbolt, may have made.
 type shape struct {
 	pageSize     int
-	list         bolt.FreelistType // in the memory of whoever made the file
+	list         bolt.FreelistType // in the memory of the process that made the file
 	noListOnDisk bool
 }
 
@@ -48,7 +48,7 @@ func (s shape) update(t *testing.T, path string, f func(*bolt.Tx) error) {
 	require.NoError(t, db.Close())
 }
 
-// world is what is to be in a file.
+// world is the intended content of a file.
 type world struct {
 	t       *testing.T
 	path    string

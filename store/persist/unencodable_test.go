@@ -31,7 +31,7 @@ func (p picky) Encode(o *object) ([]byte, error) {
 
 func (o *pickyOptions) hook(err error) { o.told = append(o.told, err) }
 
-// pickyOptions are those of a store that keeps what its hook was told.
+// pickyOptions are the options of a store that keeps the calls of its hook.
 type pickyOptions struct {
 	Options[*object]
 	told []error

@@ -184,7 +184,7 @@ func (s *Store[T]) Flush() error {
 	return s.flush(true)
 }
 
-// nobody is a follower that does nothing.
+// nobody is a follower without an effect.
 type nobody[T any] struct{}
 
 func (nobody[T]) Start(*store.Snapshot[T]) {}

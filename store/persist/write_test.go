@@ -115,7 +115,7 @@ func TestClosedStoreIsACacheAndNothingElse(t *testing.T) {
 	assert.Len(t, held(open(t, path)), 1)
 }
 
-// late is told of commits after a while, as one after a slow follower is.
+// late receives commits after a while, like a follower behind a slow one.
 type late struct{ of follower[*object] }
 
 func (l late) Start(*store.Snapshot[*object]) {}

@@ -38,7 +38,7 @@ func stubborn(walk seq) seq {
 	}
 }
 
-// live yields what is held when the walk arrives.
+// live yields the objects that are held when the walk arrives.
 func live(c *cache, walk seq) seq {
 	return func(yield func(store.Key, object) bool) {
 		for key := range walk {

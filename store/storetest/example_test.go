@@ -7,7 +7,7 @@ import (
 	"github.com/kubereflector/kubereflector/store/storetest"
 )
 
-// tallying is a store of one's own: a cache that counts what is added.
+// tallying is a user's own store: a cache that counts additions.
 type tallying struct {
 	*store.Cache[*storetest.Object]
 	added int
@@ -27,7 +27,7 @@ func suite(t *testing.T) {
 	})
 }
 
-// A store of your own is held to the contract by one call in a test.
+// One call in a test checks your own store against the contract.
 func ExampleRun() {
 	_ = suite // go test calls it
 }

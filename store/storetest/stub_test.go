@@ -14,7 +14,7 @@ type (
 	seq   = iter.Seq2[store.Key, object]
 )
 
-// writes is a BatchStore of which every method can be swapped.
+// writes is a BatchStore with methods that a test can swap.
 type writes struct {
 	add, update, del func(object) error
 	deleteKey        func(store.Key) error
@@ -40,7 +40,7 @@ func (w *writes) BeginBatch(self store.Store[object], replace bool) store.Batch[
 	return w.begin(self, replace)
 }
 
-// reads is a Reader of which every method can be swapped.
+// reads is a Reader with methods that a test can swap.
 type reads struct {
 	get       func(store.Key) (object, bool)
 	all       func() seq

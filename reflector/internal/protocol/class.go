@@ -31,7 +31,7 @@ const (
 	Invalid
 	// Busy means that the server accepts no more requests at present (429).
 	Busy
-	// Unreachable means that nobody answered: the connection was refused, or an answer took too long.
+	// Unreachable means no answer: the connection was refused, or an answer took too long.
 	Unreachable
 	// NotServed means that the server does not serve the resource (404).
 	NotServed
