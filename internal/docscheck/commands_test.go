@@ -19,6 +19,7 @@ var elsewhere = map[string]*regexp.Regexp{
 	"a test":                                 regexp.MustCompile(`^go test -v -run \w+ \./docs/series/exercises$`),
 	"what runs this":                         regexp.MustCompile(`^\.ci/run `),
 	"measures for minutes, and has tests":    regexp.MustCompile(`^go run -C internal/bench \. `),
+	"of a release":                           regexp.MustCompile(`^(?:\.ci/release |go list -m github\.com/kubereflector/)`),
 	"for a module of your own, with network": regexp.MustCompile(`^go (?:mod init|get) `),
 	"needs a cluster":                        regexp.MustCompile(`^(?:(?:kubectl|curl) |go run \./docs/start/)`),
 	"goes on until Ctrl-C, and has a test":   regexp.MustCompile(`^go run \./examples/tour$`),
