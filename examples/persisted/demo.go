@@ -44,8 +44,6 @@ func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 	})
 	answers := make(chan struct{})
 	second := cluster.With(run, func(ctx context.Context, out io.Writer, c cluster.Cluster) error {
-		c.Memory.ForgetRequests()
-		cluster.Server(c).Inject(reflectortest.Stall(answers).On("watch", "configmaps"))
 		return cluster.Steps(ctx,
 			cluster.Say(out, "The server answers:"),
 			func() error { close(answers); return nil },
@@ -59,6 +57,11 @@ func demo(ctx context.Context, out io.Writer, c cluster.Cluster) error {
 		cluster.Say(out, "No process runs. The till is closed, and the sign is deleted."),
 		c.Update(configMap("till", "closed")),
 		c.Delete(configMap("sign", "")),
+		func() error {
+			c.Memory.ForgetRequests()
+			cluster.Server(c).Inject(reflectortest.Stall(answers).On("watch", "configmaps"))
+			return nil
+		},
 		cluster.Say(out, "The second process, while the server does not answer its watch:"),
 		func() error { return second(ctx, out, c) },
 	)

@@ -13,10 +13,8 @@ func TestSelectors(t *testing.T) {
   Addition of front with app web
 app=db is added:
   Addition of orders with app db
-The label of orders changes from db to web:
-  Modification of orders with app web
-The label of orders changes from web to queue:
-  Deletion of orders with app web
+The label of orders changes from db to queue:
+  Deletion of orders with app db
 Both selectors are removed:
   Deletion of front with app web, which still exists
 `, clustertest.Output(t, cluster.With(run, demo)))
