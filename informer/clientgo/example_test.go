@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -187,6 +188,20 @@ func Example() {
 	// 1 pod(s)
 	// added web
 	// 1 pod(s)
+}
+
+// A program changes the name of a package.
+func ExampleNewSharedIndexInformer() {
+	onOnePod(func(ctx context.Context, clientset kubernetes.Interface) error {
+		listWatcher := cache.NewListWatchFromClient(clientset.CoreV1().RESTClient(), "pods", "", fields.Everything())
+		byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+		pods := clientgo.NewSharedIndexInformer(listWatcher, &corev1.Pod{}, 10*time.Minute, byNamespace)
+		go pods.RunWithContext(ctx)
+		cache.WaitForCacheSync(ctx.Done(), pods.HasSynced)
+		fmt.Println(pods.GetStore().ListKeys())
+		return nil
+	})
+	// Output: [default/web]
 }
 
 // Some code has moved over, some has not.
