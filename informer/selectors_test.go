@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
@@ -150,35 +151,28 @@ func TestSelectorThatCannotBeListed(t *testing.T) {
 	})
 }
 
+// blocked is an informer in which the removal of a selector waits.
+type blocked struct {
+	feed.Changeable
+	entered, release chan struct{}
+}
+
+func (b *blocked) AddSelector(labels.Selector)    {}
+func (b *blocked) DropSelector(string)            { close(b.entered); <-b.release }
+func (b *blocked) Sources() (none []*feed.Source) { return nil }
+
 func TestWaitForSyncOfSelectorsEndsWhileRemoveWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var selectors Selectors
-		i, server := newSelectedPods(t, &selectors)
-		selectors.Add(with("a"))
-		selectors.Add(with("b"))
-		entered, release := make(chan struct{}), make(chan struct{})
-		_, err := store.AddIndex(i.Cache(), "node", func(pod *corev1.Pod) []string {
-			if pod.Name == "slow" {
-				close(entered)
-				<-release
-			}
-			return []string{pod.Spec.NodeName}
-		})
-		require.NoError(t, err)
-		stop := start(t, i)
-		require.NoError(t, selectors.WaitForSync(t.Context()))
-		require.NoError(t, server.Create(podWith("slow", "a")))
-		<-entered
-		removed := make(chan struct{})
-		go func() { selectors.Remove(with("a")); close(removed) }()
-		synctest.Wait()
-		selecting := make(chan error, 1)
-		go func() { selecting <- selectors.WaitForSync(within(t, time.Second)) }()
-		assert.NoError(t, <-selecting, "selector b is synced")
-		close(release)
-		<-removed
-		require.NoError(t, stop())
-	})
+	var selectors Selectors
+	one := &blocked{entered: make(chan struct{}), release: make(chan struct{})}
+	leave := selectors.join(one, nil)
+	selectors.Add(with("a"))
+	removed := make(chan struct{})
+	go func() { defer close(removed); selectors.Remove(with("a")) }()
+	<-one.entered
+	assert.NoError(t, selectors.WaitForSync(t.Context()))
+	close(one.release)
+	<-removed
+	leave()
 }
 
 func TestObjectOfASelectorThatTheCacheRejectsIsTriedAgain(t *testing.T) {
