@@ -3,6 +3,8 @@
 //
 //   - controller-runtime: all specs of pkg/cache, with the constructors of contrib/controllerruntime, on a real kube-apiserver.
 //   - client-go: the tests of tools/cache that need nothing but exported names, with the constructors replaced.
+//   - Kubernetes: the unit tests of the controllers of Deployments and ReplicaSets, with the informers of their factories replaced. Their version is the
+//     one of internal/controlplane.
 //   - trust-manager, an operator of ConfigMaps and Secrets, and cluster-api, an operator of many kinds: their managers get the line
 //     NewCache: controllerruntime.NewCache. The programs build, and tests of theirs that need no cluster pass.
 //
