@@ -30,6 +30,8 @@ var allowed = map[string][]string{
 	"internal/listwatch": {"store", "reflector", "internal/wire", "internal/wire/decode"},
 	"informer/clientgo":  {"store", "eventqueue", "reflector", "informer", "internal/listwatch", "internal/wire", "internal/wire/decode"},
 
+	"informer/clientgo/factory": {"store", "eventqueue", "reflector", "informer", "informer/clientgo", "internal/listwatch", "internal/wire", "internal/wire/decode"},
+
 	"internal/masking": {},
 
 	"reflector/mapper": {},
@@ -83,7 +85,7 @@ func init() {
 
 // reaching are those that reach client-go's caches: to bridge to them, or because leader
 // election does.
-var reaching = []string{"informer/clientgo", "internal/listwatch", "controller/leader", "controller/manager"}
+var reaching = []string{"informer/clientgo", "informer/clientgo/factory", "internal/listwatch", "controller/leader", "controller/manager"}
 
 func dependencies(t *testing.T, packages ...string) []string {
 	t.Helper()

@@ -1,0 +1,36 @@
+// Package factory has the informer factories of client-go, over informers of this module. It has the
+// names of package informers of client-go, so a program changes one import:
+//
+//	import informers "github.com/kubereflector/kubereflector/informer/clientgo/factory"
+//
+//	factory := informers.NewSharedInformerFactoryWithOptions(clientset, time.Hour, informers.WithNamespace("shop"))
+//	pods := factory.Core().V1().Pods()
+//	pods.Informer().AddEventHandler(handler)
+//	factory.StartWithContext(ctx)
+//	factory.WaitForCacheSyncWithContext(ctx)
+//
+// # Guarantees
+//
+//   - factory-F1: Each kind has one informer, whoever asks for it and how often.
+//   - factory-F2: Start, WaitForCacheSync and Shutdown behave as in client-go: client-go's own
+//     factory runs the informers.
+//   - factory-F3: A clientset that is not exactly a *kubernetes.Clientset sends all requests itself,
+//     so a fake or a wrapper sees each of them.
+//
+// # Decoding
+//
+// With a *kubernetes.Clientset the informers decode the server's responses themselves, with the
+// HTTP client of the clientset, its rate limiter and its host. With any other clientset the
+// generated methods List and Watch decode, which costs what it costs in client-go. Objects that the
+// informers decode state their kind and apiVersion, and share equal parts: see client.Intern.
+//
+// # What is different
+//
+// The differences of package clientgo apply. An informer that code makes itself and passes to
+// InformerFor becomes an informer of this module if client-go made it. Any other is used as it is.
+// The kinds of API groups that client-go has only since 0.37 keep client-go's informers.
+//
+// # Concurrency
+//
+// All functions and methods are safe for concurrent use.
+package factory

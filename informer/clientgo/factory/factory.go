@@ -1,0 +1,109 @@
+package factory
+
+import (
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer/clientgo"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/informers/internalinterfaces"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// SharedInformerFactory is the factory of client-go.
+type SharedInformerFactory = informers.SharedInformerFactory
+
+// GenericInformer is the informer of [SharedInformerFactory.ForResource].
+type GenericInformer = informers.GenericInformer
+
+// NewSharedInformerFactory is [NewSharedInformerFactoryWithOptions] without options.
+func NewSharedInformerFactory(client kubernetes.Interface, resync time.Duration) SharedInformerFactory {
+	return NewSharedInformerFactoryWithOptions(client, resync)
+}
+
+// NewFilteredSharedInformerFactory is [NewSharedInformerFactoryWithOptions] with two options.
+func NewFilteredSharedInformerFactory(client kubernetes.Interface, resync time.Duration, namespace string, tweak func(*metav1.ListOptions)) SharedInformerFactory {
+	return NewSharedInformerFactoryWithOptions(client, resync, WithNamespace(namespace), WithTweakListOptions(tweak))
+}
+
+// NewSharedInformerFactoryWithOptions returns a factory of informers of all built-in kinds.
+func NewSharedInformerFactoryWithOptions(client kubernetes.Interface, resync time.Duration, opts ...Option) SharedInformerFactory {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return &factory{
+		SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, resync, o.base...),
+		client:                client,
+		options:               o,
+		wire:                  newWire(client, o),
+	}
+}
+
+// factory makes the informers. The embedded factory of client-go keeps and runs them.
+type factory struct {
+	informers.SharedInformerFactory
+	client  kubernetes.Interface
+	options options
+	wire    *wire // nil if the clientset has to send the requests
+}
+
+// InformerFor is for informers that the caller makes.
+func (f *factory) InformerFor(example runtime.Object, make internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	return f.SharedInformerFactory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return replace(make(client, resync), resync)
+	})
+}
+
+// ForResource asks another factory of client-go, which knows the type of the objects.
+func (f *factory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
+	other, err := informers.NewSharedInformerFactory(f.client, 0).ForResource(resource)
+	if err != nil {
+		return nil, err
+	}
+	parts, ok := partsOf(other.Informer())
+	if !ok {
+		return f.SharedInformerFactory.ForResource(resource)
+	}
+	ours := generated{f}.InformerFor(parts.example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		// This one has the namespace, the tweak and the name of the factory.
+		theirs, _ := informers.NewSharedInformerFactoryWithOptions(client, resync, f.options.base...).ForResource(resource)
+		return theirs.Informer()
+	})
+	return genericInformer{ours, cache.NewGenericLister(ours.GetIndexer(), resource.GroupResource())}, nil
+}
+
+// generated is the factory behind the informers of client-go's groups, which have the namespace and
+// the tweak of the factory.
+type generated struct{ *factory }
+
+func (f generated) InformerFor(example runtime.Object, make internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	return f.SharedInformerFactory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		theirs := make(client, resync)
+		if ours := f.wire.informer(theirs, resync); ours != nil {
+			return ours
+		}
+		return replace(theirs, resync)
+	})
+}
+
+// replace returns an informer of this module with the same source as an informer of client-go. It
+// returns any other informer as it is.
+func replace(theirs cache.SharedIndexInformer, resync time.Duration) cache.SharedIndexInformer {
+	parts, ok := partsOf(theirs)
+	if !ok {
+		return theirs
+	}
+	return clientgo.NewSharedIndexInformerWithOptions(parts.from, parts.example, parts.options(theirs, resync))
+}
+
+type genericInformer struct {
+	informer cache.SharedIndexInformer
+	lister   cache.GenericLister
+}
+
+func (g genericInformer) Informer() cache.SharedIndexInformer { return g.informer }
+func (g genericInformer) Lister() cache.GenericLister         { return g.lister }

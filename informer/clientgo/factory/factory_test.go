@@ -1,0 +1,319 @@
+package factory
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubereflector/kubereflector/informer/clientgo"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+type ours = clientgo.SharedIndexInformer[clientgo.Object]
+
+// wrapped is a clientset that is not client-go's own.
+type wrapped struct{ kubernetes.Interface }
+
+func named(namespace, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"name": name}}}
+}
+
+// start returns a server with ConfigMaps.
+func start(t *testing.T, objects ...*corev1.ConfigMap) (*reflectortest.Server, *kubernetes.Clientset) {
+	server := reflectortest.Start(t)
+	for _, object := range objects {
+		require.NoError(t, server.Create(object))
+	}
+	clientset, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	return server, clientset
+}
+
+func names(t *testing.T, indexer cache.Indexer) (found []string) {
+	t.Helper()
+	for _, key := range indexer.ListKeys() {
+		found = append(found, key)
+	}
+	return found
+}
+
+// clientsets are the ways in which a factory gets objects.
+var clientsets = map[string]func(*kubernetes.Clientset) kubernetes.Interface{
+	"by the wire":          func(c *kubernetes.Clientset) kubernetes.Interface { return c },
+	"by generated methods": func(c *kubernetes.Clientset) kubernetes.Interface { return wrapped{c} },
+}
+
+func TestFactoryHasOneInformerForEachKind(t *testing.T) {
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, clientset := start(t, named("shop", "a"), named("shop", "b"))
+				f := NewSharedInformerFactory(of(clientset), 0)
+				i := f.Core().V1().ConfigMaps().Informer()
+				require.IsType(t, &ours{}, i)
+				assert.Same(t, i, f.Core().V1().ConfigMaps().Informer())
+				generic, err := f.ForResource(configMaps)
+				require.NoError(t, err)
+				assert.Same(t, i, generic.Informer())
+				assert.Same(t, i, f.InformerFor(&corev1.ConfigMap{}, nil))
+				_, err = f.ForResource(schema.GroupVersionResource{Resource: "nothings"})
+				assert.Error(t, err)
+
+				ctx, cancel := context.WithCancel(t.Context())
+				f.StartWithContext(ctx)
+				require.NoError(t, f.WaitForCacheSyncWithContext(ctx).AsError())
+				assert.Len(t, server.Requests(), 1, "one watch-list")
+				f.StartWithContext(ctx)
+				synctest.Wait()
+				assert.Len(t, server.Requests(), 1, "it runs already")
+				one, err := f.Core().V1().ConfigMaps().Lister().ConfigMaps("shop").Get("a")
+				require.NoError(t, err)
+				assert.Equal(t, "a", one.Name)
+				all, err := generic.Lister().ByNamespace("shop").List(labels.Everything())
+				require.NoError(t, err)
+				assert.Len(t, all, 2)
+
+				f.Core().V1().Secrets().Informer()
+				assert.Len(t, f.WaitForCacheSync(ctx.Done()), 1, "Secrets were not started")
+				f.Start(ctx.Done())
+				assert.Len(t, f.WaitForCacheSync(ctx.Done()), 2)
+				cancel()
+				f.Shutdown()
+				assert.True(t, i.IsStopped())
+				f.Core().V1().Pods().Informer()
+				f.StartWithContext(t.Context()) // does nothing any more
+				synctest.Wait()
+				assert.Len(t, server.Requests(), 2)
+			})
+		})
+	}
+}
+
+func TestOptionsOfFactories(t *testing.T) {
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, clientset := start(t, named("shop", "a"), named("shop", "b"), named("stock", "a"))
+				f := NewSharedInformerFactoryWithOptions(of(clientset), 0,
+					WithNamespace("shop"),
+					WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "name=a" }),
+					WithTransform(func(object any) (any, error) {
+						object.(*corev1.ConfigMap).Data = map[string]string{"transformed": "yes"}
+						return object, nil
+					}),
+					WithCustomResyncConfig(map[metav1.Object]time.Duration{&corev1.ConfigMap{}: time.Minute}),
+				)
+				i := f.Core().V1().ConfigMaps()
+				resyncs := 0
+				_, err := i.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { resyncs++ }})
+				require.NoError(t, err)
+				f.Start(t.Context().Done())
+				f.WaitForCacheSync(t.Context().Done())
+				assert.Equal(t, []string{"shop/a"}, names(t, i.Informer().GetIndexer()))
+				require.NoError(t, server.Create(named("shop", "c")))
+				<-time.After(90 * time.Second)
+				assert.Equal(t, []string{"shop/a"}, names(t, i.Informer().GetIndexer()))
+				one, err := i.Lister().ConfigMaps("shop").Get("a")
+				require.NoError(t, err)
+				assert.Equal(t, "yes", one.Data["transformed"])
+				assert.Equal(t, 1, resyncs)
+			})
+		})
+	}
+}
+
+func TestFilteredFactory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, clientset := start(t, named("shop", "a"), named("stock", "b"))
+		f := NewFilteredSharedInformerFactory(clientset, 0, "stock", nil)
+		i := f.Core().V1().ConfigMaps().Informer()
+		f.Start(t.Context().Done())
+		f.WaitForCacheSync(t.Context().Done())
+		assert.Equal(t, []string{"stock/b"}, names(t, i.GetIndexer()))
+	})
+}
+
+// The scheduler and others register informers with selectors of their own.
+func TestInformerThatTheCallerMakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, clientset := start(t, named("shop", "a"), named("stock", "b"))
+		f := NewSharedInformerFactoryWithOptions(clientset, 0, WithNamespace("shop"))
+		i := f.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+			return coreinformers.NewConfigMapInformer(client, "stock", resync, cache.Indexers{"all": func(any) ([]string, error) { return []string{"all"}, nil }})
+		})
+		require.IsType(t, &ours{}, i)
+		assert.Same(t, i, f.Core().V1().ConfigMaps().Informer())
+		own := &struct{ cache.SharedIndexInformer }{coreinformers.NewSecretInformer(clientset, "", 0, nil)}
+		assert.Same(t, own, f.InformerFor(&corev1.Secret{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return own }))
+		go i.RunWithContext(t.Context())
+		cache.WaitForCacheSync(t.Context().Done(), i.HasSynced)
+		keys, err := i.GetIndexer().IndexKeys("all", "all")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"stock/b"}, keys)
+	})
+}
+
+// The informers of groups that are newer than client-go 0.36 are reached by their resource.
+func TestFactoryHasAllBuiltInKinds(t *testing.T) {
+	_, clientset := start(t)
+	theirs := informers.NewSharedInformerFactory(clientset, 0)
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			f := NewSharedInformerFactory(of(clientset), 0)
+			found := 0
+			for kind := range scheme.Scheme.AllKnownTypes() {
+				resource, _ := meta.UnsafeGuessKindToResource(kind)
+				if _, err := theirs.ForResource(resource); err != nil {
+					continue
+				}
+				generic, err := f.ForResource(resource)
+				require.NoError(t, err)
+				assert.IsType(t, &ours{}, generic.Informer(), resource)
+				found++
+			}
+			assert.GreaterOrEqual(t, found, 69)
+		})
+	}
+}
+
+func TestFactoryOfAFakeClientset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewSharedInformerFactory(fake.NewClientset(named("shop", "a")), 0)
+		i := f.Core().V1().ConfigMaps().Informer()
+		f.Start(t.Context().Done())
+		f.WaitForCacheSync(t.Context().Done())
+		assert.Equal(t, []string{"shop/a"}, names(t, i.GetIndexer()))
+		require.IsType(t, &ours{}, i)
+	})
+}
+
+// counting is a clientset that counts the calls of CoreV1.
+type counting struct {
+	*kubernetes.Clientset
+	calls atomic.Int32
+}
+
+func (c *counting) CoreV1() corev1client.CoreV1Interface {
+	c.calls.Add(1)
+	return c.Clientset.CoreV1()
+}
+
+func TestClientsetOfAnotherTypeSendsTheRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, clientset := start(t, named("shop", "a"))
+		c := &counting{Clientset: clientset}
+		f := NewSharedInformerFactory(c, 0)
+		f.Core().V1().ConfigMaps().Informer()
+		before := c.calls.Load()
+		f.Start(t.Context().Done())
+		f.WaitForCacheSync(t.Context().Done())
+		assert.Greater(t, c.calls.Load(), before)
+	})
+}
+
+func TestNameOfAFactoryIsInMetrics(t *testing.T) {
+	for way, of := range clientsets {
+		t.Run(way, func(t *testing.T) {
+			name, err := cache.NewInformerName("factory test " + way)
+			require.NoError(t, err)
+			_, clientset := start(t)
+			f := NewSharedInformerFactoryWithOptions(of(clientset), 0, WithInformerName(name))
+			assert.Same(t, name, f.InformerName())
+			_, err = f.ForResource(configMaps)
+			require.NoError(t, err)
+			_, err = f.ForResource(configMaps)
+			require.NoError(t, err)
+			assert.False(t, name.WithResource(configMaps).Reserved(), "the informer has reserved it")
+			f.Shutdown()
+		})
+	}
+}
+
+// byResource is a factory of dynamic or metadata informers.
+type byResource interface {
+	Start(stop <-chan struct{})
+	ForResource(schema.GroupVersionResource) informers.GenericInformer
+	WaitForCacheSync(stop <-chan struct{}) map[schema.GroupVersionResource]bool
+	Shutdown()
+}
+
+func TestFactoriesByResource(t *testing.T) {
+	selectA := func(o *metav1.ListOptions) { o.LabelSelector = "name=a" }
+	for name, scenario := range map[string]struct {
+		all, filtered func(*testing.T, *reflectortest.Server) byResource
+		object        any
+	}{
+		"dynamic": {
+			func(t *testing.T, server *reflectortest.Server) byResource {
+				return NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(server.Config()), 0)
+			},
+			func(t *testing.T, server *reflectortest.Server) byResource {
+				return NewFilteredDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(server.Config()), 0, "shop", selectA)
+			},
+			&unstructured.Unstructured{},
+		},
+		"metadata": {
+			func(t *testing.T, server *reflectortest.Server) byResource {
+				return NewMetadataSharedInformerFactory(metadata.NewForConfigOrDie(server.Config()), 0)
+			},
+			func(t *testing.T, server *reflectortest.Server) byResource {
+				return NewFilteredMetadataSharedInformerFactory(metadata.NewForConfigOrDie(server.Config()), 0, "shop", selectA)
+			},
+			&metav1.PartialObjectMetadata{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, _ := start(t, named("shop", "a"), named("shop", "b"), named("stock", "a"))
+				all, filtered := scenario.all(t, server), scenario.filtered(t, server)
+				i := all.ForResource(configMaps)
+				assert.Same(t, i.Informer(), all.ForResource(configMaps).Informer())
+				few := filtered.ForResource(configMaps)
+				stop := make(chan struct{})
+				for _, f := range []byResource{all, filtered} {
+					assert.Empty(t, f.WaitForCacheSync(stop), "not started")
+					f.Start(stop)
+					f.Start(stop)
+					assert.Equal(t, map[schema.GroupVersionResource]bool{configMaps: true}, f.WaitForCacheSync(stop))
+				}
+				assert.Len(t, names(t, i.Informer().GetIndexer()), 3)
+				assert.Equal(t, []string{"shop/a"}, names(t, few.Informer().GetIndexer()))
+				one, err := i.Lister().ByNamespace("stock").Get("a")
+				require.NoError(t, err)
+				assert.IsType(t, scenario.object, one)
+				close(stop)
+				all.Shutdown()
+				filtered.Shutdown()
+				assert.True(t, i.Informer().IsStopped())
+				all.ForResource(corev1.SchemeGroupVersion.WithResource("secrets"))
+				all.Start(t.Context().Done()) // does nothing any more
+				all.Shutdown()
+			})
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package factory
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/kubereflector/kubereflector/informer/clientgo"
+	"github.com/kubereflector/kubereflector/internal/restguard"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// wire makes informers that decode the responses of the server, with the HTTP client of a clientset.
+type wire struct {
+	config    *rest.Config
+	http      *http.Client
+	namespace string
+}
+
+// newWire returns nil for a clientset whose methods have to send the requests.
+func newWire(clientset kubernetes.Interface, o options) *wire {
+	own, ok := clientset.(*kubernetes.Clientset)
+	if !ok || own == nil {
+		return nil
+	}
+	core, ok := own.CoreV1().RESTClient().(*rest.RESTClient)
+	if !ok || core == nil || core.Client == nil {
+		return nil
+	}
+	host := *core.Get().URL()
+	host.Path, host.RawQuery = strings.TrimSuffix(strings.TrimSuffix(host.Path, "/"), "/api/v1"), ""
+	w := &wire{config: &rest.Config{Host: host.String(), RateLimiter: core.GetRateLimiter()}, http: core.Client, namespace: o.namespace}
+	if o.tweak != nil {
+		w.http = restguard.Client(core.Client, func(to http.RoundTripper) http.RoundTripper { return tweaking{to, o.tweak} })
+	}
+	return w
+}
+
+// informer returns an informer in place of a generated one, or nil if that is not possible.
+func (w *wire) informer(theirs cache.SharedIndexInformer, resync time.Duration) cache.SharedIndexInformer {
+	if w == nil {
+		return nil
+	}
+	parts, ok := partsOf(theirs)
+	if !ok {
+		return nil
+	}
+	kinds, _, err := scheme.Scheme.ObjectKinds(parts.example)
+	if err != nil || len(kinds) != 1 {
+		return nil
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kinds[0]) // right for all built-in kinds
+	resource, err := client.ForType[clientgo.Object](w.config, plural, parts.example, client.WithHTTPClient(w.http))
+	if err != nil {
+		return nil
+	}
+	o := parts.options(theirs, resync)
+	if o.ObjectDescription == "" {
+		o.ObjectDescription = kinds[0].String()
+	}
+	return clientgo.FromClient(resource.In(w.namespace), o)
+}
+
+// optionsVersion is a version in which the scheme of client-go has ListOptions.
+var optionsVersion = schema.GroupVersion{Version: "v1"}
+
+// tweaking is a transport that applies a tweak to the options of each list and watch.
+type tweaking struct {
+	http.RoundTripper
+	tweak func(*metav1.ListOptions)
+}
+
+// WrappedRoundTripper is for client-go, which looks for the transport inside.
+func (t tweaking) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
+
+func (t tweaking) RoundTrip(r *http.Request) (*http.Response, error) {
+	query := r.URL.Query()
+	var o metav1.ListOptions
+	if err := scheme.ParameterCodec.DecodeParameters(query, optionsVersion, &o); err != nil {
+		return nil, err
+	}
+	before, err := scheme.ParameterCodec.EncodeParameters(&o, optionsVersion)
+	if err != nil {
+		return nil, err
+	}
+	t.tweak(&o)
+	after, err := scheme.ParameterCodec.EncodeParameters(&o, optionsVersion)
+	if err != nil {
+		return nil, err
+	}
+	for name := range before {
+		query.Del(name)
+	}
+	for name, values := range after {
+		query[name] = values
+	}
+	r = r.Clone(r.Context())
+	r.URL.RawQuery = query.Encode()
+	return t.RoundTripper.RoundTrip(r)
+}
