@@ -9,8 +9,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The relist shows only the difference between the cache and the list. The states between are lost, and
-// the last state of "b" is unknown. "c" never was in the cache.
+// The relist shows only the difference between the cache and the list: first the deletions, then
+// the objects of the list. The states between are lost, so "a" never is "two", and the last state
+// of "b" is unknown. "c" never was in the cache.
 func TestExpired(t *testing.T) {
 	assert.Equal(t, `Addition of a: prior none, now one (initial)
 Addition of b: prior none, now one (initial)
@@ -20,8 +21,8 @@ Modification of a: prior one, now three
 `, run(t, expired))
 }
 
-// The queue of an object merges its modifications. It never merges two objects: a new UID under an old
-// key is a deletion and an addition.
+// The queue of an object merges its modifications. It never merges two objects: a new UID under an
+// old key is a deletion and an addition.
 func TestRecreated(t *testing.T) {
 	assert.Equal(t, `Addition of a: prior none, now one
 -- the handler returns
@@ -43,8 +44,9 @@ requests: 0
 `, run(t, late))
 }
 
-// A failed queue keeps its events and merges new ones into them, and a new event of the object ends the
-// back-off. "a" has not been acknowledged, so it stays an addition. Other objects do not wait.
+// A failed queue keeps its events and merges new ones into them, and a new event of the object ends
+// the back-off. The addition of "a" was never acknowledged, so it stays an addition. Other objects
+// do not wait.
 func TestFailing(t *testing.T) {
 	assert.Equal(t, `Addition of a: prior none, now one
   fails
@@ -57,7 +59,8 @@ Addition of a: prior none, now three
 `, run(t, failing))
 }
 
-// A resync repeats only objects without a waiting event. It never brings back a deleted object.
+// A resync repeats only objects without a waiting event, and comes after live events. It never
+// brings back a deleted object.
 func TestResync(t *testing.T) {
 	assert.Equal(t, `Addition of a: prior none, now one
 Addition of b: prior none, now one

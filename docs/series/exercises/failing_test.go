@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Question 4: The handler fails on "a" until its text is "three", and the back-off is an hour. "b" is
-// created at the same time. A second later "a" changes to "two", and another second later to "three".
-// Does "b" wait? Which events of "a" does the handler get, and when?
+// Question 4: The handler fails on "a" until its text is "three", and the back-off is an hour. "b"
+// is created at the same time. A second later "a" changes to "two", and another second later to
+// "three". Does "b" wait? Which events of "a" does the handler get, and when?
 func failing(w *world) {
 	w.configMaps.Handle(handler(func(event eventqueue.Event[*corev1.ConfigMap]) error {
 		w.printEvent(event)

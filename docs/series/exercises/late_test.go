@@ -7,8 +7,8 @@ import (
 )
 
 // Question 3: "a" is created, "b" is created and changed, "c" is created and deleted. Then a second
-// subscriber joins, and "a" changes. What does the second subscriber get, and how many requests does
-// it cost?
+// subscriber joins, and "a" changes. What does the second subscriber get, and how many requests
+// does it cost?
 func late(w *world) {
 	w.start()
 	w.create("a", "one")

@@ -5,9 +5,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Question 2: While the handler works on the addition of "a", "a" changes twice. While it works on the
-// addition of "b", "b" is deleted and created again under the same name. What does the handler get
-// afterwards?
+// Question 2: While the handler works on the addition of "a", "a" changes twice. While it works on
+// the addition of "b", "b" is deleted and created again under the same name. What does the handler
+// get afterwards?
 func recreated(w *world) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	w.configMaps.Handle(handler(func(event eventqueue.Event[*corev1.ConfigMap]) error {

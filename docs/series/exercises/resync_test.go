@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Question 5: The consumer of a collection has acknowledged "a", "b" and "c". Then "b" changes, and "c"
-// is deleted, and before the consumer gets their events, the collection resyncs. What does the consumer
-// get?
+// Question 5: The consumer of a collection has acknowledged "a", "b" and "c". Then "b" changes, and
+// "c" is deleted. Before the consumer gets their events, the collection resyncs. What does the
+// consumer get?
 func resync(w *world) {
 	configMaps := eventqueue.New(store.ObjectKey[*corev1.ConfigMap])
 	defer configMaps.Close()

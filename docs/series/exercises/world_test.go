@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// world is an in-memory API server and an informer of its ConfigMaps. Its methods panic if they fail.
+// world is an in-memory API server and an informer of its ConfigMaps. Its methods panic if they
+// fail.
 type world struct {
 	server     *reflectortest.Server
 	configMaps *informer.Informer[*corev1.ConfigMap]
@@ -34,7 +35,8 @@ func (w *world) print(format string, arguments ...any) {
 	fmt.Fprintf(&w.printed, format+"\n", arguments...)
 }
 
-// printEvent prints an event with the prior and the new text of the ConfigMap.
+// printEvent prints an event with the prior and the new text of the ConfigMap. The prior text is
+// "none" if the handler received no earlier state.
 func (w *world) printEvent(event eventqueue.Event[*corev1.ConfigMap]) {
 	prior := "none"
 	if event.PriorKnown {
@@ -70,7 +72,8 @@ func (w *world) create(name, text string) { must(w.server.Create(configMap(name,
 func (w *world) update(name, text string) { must(w.server.Update(configMap(name, text))) }
 func (w *world) delete(name string)       { must(w.server.Delete(configMap(name, ""))) }
 
-// settle waits until every handler has nothing left to do. Time is that of a synctest bubble.
+// settle waits a second, in which every handler finishes its work. In the synctest bubble, the
+// second takes no time.
 func settle() { <-time.After(time.Second) }
 
 func configMap(name, text string) *corev1.ConfigMap {
