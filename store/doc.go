@@ -21,9 +21,10 @@
 //   - [Reader] is the read side. A [View] reads a cache: pass it to code that may only read. A
 //     [Snapshot] is one state, for several reads.
 //   - [Index] finds objects by values that a function derives from them, in order.
-//   - [Batch] makes many writes one [Commit]. Function Begin of package decorate
-//     starts one of any Store.
-//   - [Follower] receives each commit: everything above the cache is built on it.
+//   - [Batch] makes many writes one [Commit]. Function Begin of package decorate starts a batch of
+//     any Store.
+//   - [Follower] receives each commit. Event queues, and so informers and controllers, are
+//     followers.
 //   - [Partition] is a part of a cache with a writer of its own. Its [Scope] is a namespace, a
 //     cluster or a [Shard]. [Cache.Drop] deletes a scope.
 //   - [Budget] measures the memory of the objects, and bounds it.
@@ -39,13 +40,13 @@
 //	there             here                       why
 //	Add, Update       Store.Add, Store.Update    the same
 //	Delete            Store.Delete, DeleteKey    a deletion may be known by its key alone
-//	List              Reader.All                 an iterator of one state copies no list
+//	List              Reader.All                 an iterator, which copies no list
 //	ListKeys          Reader.All                 each step yields the key as well
-//	Get(obj)          Reader.Get, View.KeyOf     the key of an object is asked for by name
+//	Get(obj)          View.KeyOf, Reader.Get     the key of an object, then the object
 //	GetByKey          Reader.Get                 keys are values with fields, not text
 //	Replace           Store.Replace              the same
 //	Resync            Collection.Resync          in package eventqueue, for one consumer
-//	KeyFunc           KeyFunc                    typed; ObjectKey is MetaNamespaceKeyFunc
+//	KeyFunc           KeyFunc                    typed; ObjectKey replaces MetaNamespaceKeyFunc
 //
 // Store.Bookmark and Store.ResourceVersion are new: a reflector resumes at the version of its
 // store.
@@ -124,10 +125,10 @@
 // their functions do nothing.
 //
 // A Replace gathers its list in replace.go. Its Commit stages a deletion for each missing object,
-// stages the other writes as for a watch, and makes one commit. A snapshot is made in
-// view.go: it copies the roots of the trees, and the next commits copy the nodes that they change.
-// Cache.epoch tells a commit which entries a snapshot has: it replaces those, and changes all
-// others in place.
+// stages the other writes as for a watch, and makes one commit. A snapshot, in view.go, copies the
+// roots of the trees, and the next commits copy the nodes that they change. Cache.epoch shows a
+// commit which entries a snapshot has. The commit replaces those entries, and changes all others in
+// place.
 //
 // # Costs
 //
