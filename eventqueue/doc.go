@@ -2,8 +2,8 @@
 // each object.
 //
 // An [Event] says what happened to an object: addition, modification or deletion, with its prior
-// state. A [Queue] holds the events of ONE object that the collection has not yet handed out. A
-// [Collection] holds the queues and hands them out. In the blog series "Understanding Kubernetes'
+// state. A [Queue] holds the unacknowledged events of ONE object. A [Collection] holds the queues and
+// delivers them to consumers. In the blog series "Understanding Kubernetes'
 // tools/cache package" these are Event, EventQueue and EventQueueCollection, the Java names for
 // client-go's Delta, Deltas and DeltaFIFO.
 //
@@ -38,22 +38,22 @@
 //
 //   - queue-E1: The events of an object come in the order in which they happened. Objects of
 //     the same priority come in the order of their first event.
-//   - queue-E2: At most one queue of a key is out at a time. Keys run in parallel; one key
-//     never does.
+//   - queue-E2: At most one queue of a key is in flight at a time: delivered, and not settled yet.
+//     Queues of different keys may be in flight together.
 //   - queue-E3: The Prior of a queue's first event is the object that was last acknowledged.
-//   - queue-E4: Events that were not acknowledged come again, together with the events that
-//     came meanwhile.
-//   - queue-E5: The cache is never staler than the event in hand. It may be fresher.
+//   - queue-E4: Events that were not acknowledged are delivered again, together with the events
+//     that came meanwhile.
+//   - queue-E5: The cache is never older than a delivered event. The cache may be newer.
 //   - queue-E6: A new UID under an old key is a Deletion and an Addition.
 //   - queue-E7: An object that a relist found unchanged causes no event, and
 //     [Collection.Resync] never brings back a deleted object or an older state.
-//   - queue-E8: [Collection.Synced] closes once every object of the first list was handed out
+//   - queue-E8: [Collection.Synced] closes once every object of the first list was delivered
 //     and settled. A failure settles as well.
 //   - queue-E9: A Deletion says OutOfScope if the object still exists: its scope was dropped,
 //     or another shard owns it. For any other Deletion, the object was deleted, or a
 //     list lacked it.
-//   - queue-E10: A key in back-off or with a delay waits for one time, the earliest, however
-//     often it fails or is added.
+//   - queue-E10: A key in back-off or with a delay has one due time, the earliest, however often
+//     the key fails or is added.
 //
 // # Order
 //
@@ -79,21 +79,21 @@
 //
 // # Settling
 //
-// Each queue that was handed out is settled once; the first call counts:
+// Each delivered queue is settled once; the first call counts:
 //
 //   - Done, or the end of the loop's body, also by continue: the queue is acknowledged.
 //   - Fail, a panic or [runtime.Goexit] in the body: the queue is retried after a back-off
 //     that doubles with each failure of the key. A live event of the object ends the wait.
 //     A loop does not recover a panic. [Collection.Process] recovers it, and reports a panic
 //     or Goexit as an error.
-//   - Fail with an error made by [Permanent]: the collection gives the queue up, as if it
-//     were acknowledged.
-//   - Requeue, break or return without Done: the queue goes back in front, and no failure is
+//   - Fail with an error made by [Permanent]: the queue is acknowledged, and its events are not
+//     retried.
+//   - Requeue, break or return without Done: the queue goes back to the front, and no failure is
 //     counted. Collection.Process does this when its context has ended and the handler
 //     returned the context's error.
 //
-// [Queue.Each] and [Collection.Events] settle event by event: a completed event does not come
-// again, whatever happens to the rest. A queue without remaining events is acknowledged.
+// [Queue.Each] and [Collection.Events] settle event by event: a completed event is not
+// delivered again, whatever happens to the rest. A queue without remaining events is acknowledged.
 //
 // The end of the body settles the queue. A defer in the surrounding function runs later.
 //
@@ -129,7 +129,7 @@
 // Live keys come before the others. A live key has an event of origin Watch, and any other key an
 // event of origin Resync. A failed key keeps its priority. An AddAfter without a
 // delay ends a back-off. In client-go, a delayed addition comes in addition to an earlier one; here
-// a key waits once, and the earliest time counts. A handler that must not work on a key now calls
+// a key has one due time, the earliest. A handler that must not work on a key now calls
 // [Queue.Hold].
 //
 // # Closing and draining
@@ -144,21 +144,21 @@
 // All methods are safe for concurrent use except [Queue.Each] and [Queue.Hold], and several
 // goroutines may range over the queues of one collection. A writer to the cache rarely waits for
 // consumers, because it puts up to 64 events into a buffer that has no lock in common with them.
-// The collection holds no lock while a loop's body or a handler runs. The body or handler may
-// therefore take its time, and may write to the collection. The predicates of [FollowFiltered] and
+// The collection holds no lock while a loop's body or a handler runs. So the body or handler may
+// be slow, and may write to the collection. The predicates of [FollowFiltered] and
 // [Collection.KeepIf] run under the lock of the cache's writer.
 //
 // # Observing
 //
 // [Collection.Stats] and [Collection.Pending] report the state of a collection. The collection
-// calls the function of [WithObserver] for each queue that it hands out. Use it for metrics and
+// calls the function of [WithObserver] for each queue that it delivers. Use it for metrics and
 // traces.
 //
 // # Code
 //
 // Read one event in this order: follower.Commit in follower.go makes it and puts it into a buffer;
 // enqueueLocked in enqueue.go merges it with the waiting events of its key, by the table in
-// merge.go, and order.go gives the key its turn; takeLocked in take.go hands the queue out;
+// merge.go, and order.go gives the key its turn; takeLocked in take.go delivers the queue;
 // process.go runs the handler; settle in settle.go takes the queue back. The state of a key is in
 // keystate.go.
 //
