@@ -1,10 +1,10 @@
 // Package reflector keeps a store equal to the objects on the Kubernetes API server.
 //
-// A [KubernetesResourceReflector] connects a client to a [store.Store]. It asks the API server for
-// a watch-list: a watch that begins with all objects. If the server does not support watch-lists,
-// the reflector lists the objects in pages. It then replaces the content of the store, and writes
-// every later change to the store when the server reports it. It is the Reflector of the blog
-// series "Understanding Kubernetes' tools/cache package", and of client-go's tools/cache.
+// A [KubernetesResourceReflector] connects a client to a [store.Store]. It requests a watch-list
+// from the API server: a watch that begins with all objects. If the server does not support
+// watch-lists, the reflector lists the objects in pages. It then replaces the content of the store,
+// and writes every later change to the store when the server reports it. It is the Reflector of the
+// blog series "Understanding Kubernetes' tools/cache package", and of client-go's tools/cache.
 //
 // # Usage
 //
@@ -18,11 +18,11 @@
 //
 //	telescopes, err := client.For[*Telescope](config, client.WithKind(telescopeKind))
 //
-// Every typed client from Kubernetes' code generator is a [Client] as well, without an adapter. It
-// uses as much CPU time as under client-go; for JSON, client.For uses a fraction of that.
-// The client determines the type of the objects: a client of Deployments with a store of Pods does
-// not compile. [client.FromRESTClient] and [client.FromTypedClient] decode straight into T through
-// the connection of a generated clientset. [client.Dynamic], [client.Metadata] and
+// Every typed client from Kubernetes' code generator is a [Client] as well, without an adapter.
+// Such a client uses as much CPU time as under client-go; for JSON, client.For uses a fraction of
+// that. The client determines the type of the objects: a client of Deployments with a store of Pods
+// does not compile. [client.FromRESTClient] and [client.FromTypedClient] decode straight into T
+// through the connection of a generated clientset. [client.Dynamic], [client.Metadata] and
 // [client.ListWatch] adapt client-go's other clients. client-go does the authentication, rate
 // limits, retries and warnings.
 //
@@ -93,9 +93,9 @@
 //     server reports a selection but sends objects of other shards, the reflector asks it for
 //     everything: [ErrShardMismatch]. A watch-list carries no such report, so there the reflector
 //     cannot detect this.
-//   - reflector-R12: Reflectors of different shards that share a client by [client.SharedWatch]
-//     read one watch, while the server sends everything to each of them. All guarantees above hold
-//     for each reflector as if it had its own watch. They also hold when other reflectors start or
+//   - reflector-R12: If the server does not select objects by shard, reflectors of different shards
+//     that share a client by [client.SharedWatch] read one watch. All guarantees above hold for
+//     each reflector as if it had its own watch. They also hold when other reflectors start or
 //     stop, and when the shared watch ends. A reflector that falls behind delays the others for at
 //     most five seconds in total, and then continues with a watch of its own. The buffer of each
 //     reflector is bounded: half a megabyte for a [client.Resource], or 512 events for another
@@ -121,9 +121,9 @@
 //
 // # How it works
 //
-// The conversation with the server is a state machine without goroutines, clock or I/O, in
-// internal/protocol. Its documentation has the reaction to each failure in one table, with a 410 as
-// the example, and its scripts show whole conversations. run.go executes the actions.
+// A state machine without goroutines, clock or I/O, in internal/protocol, decides what the
+// reflector does next. Its documentation has the reaction to each failure in one table, with a 410
+// as the example, and its scripts show whole conversations. run.go executes the actions.
 //
 // # Concurrency
 //
@@ -158,7 +158,7 @@
 // reads each answer whole before the reflector sees it:
 //
 //	answer                        Resource             generated client
-//	object or event without end   WithMaxObjectBytes       list not bounded, watch 16 MiB in protobuf
+//	object or event without end   WithMaxObjectBytes   list not bounded, watch 16 MiB in protobuf
 //	page without end              10 minutes           not bounded
 //	refusal without end           1 MiB                not bounded
 //	compressed answer             as its plain bytes   not bounded
