@@ -39,8 +39,8 @@
 //   - informer-I2: A subscriber gets an initial addition for each object in the cache when it
 //     subscribes, and then every later change, without a gap or a repeat. A subscriber with a
 //     predicate gets only the objects that the predicate accepts. It may subscribe at any time.
-//   - informer-I3: A subscriber gets a change after the cache shows it. By then the cache may be
-//     fresher.
+//   - informer-I3: A subscriber gets a change after the cache shows that change. By then the cache
+//     may be newer.
 //   - informer-I4: The informer calls a subscriber for one event at a time. For each object, the
 //     subscriber gets an addition, modifications and a deletion, in this order. The prior object of
 //     each event is the last object that the subscriber got. If an object of the first list is
@@ -76,10 +76,10 @@
 //
 // The cache is synced when the first list has filled it. A subscriber is synced when it got every
 // object of that list, even if its handler failed. [Informer.WaitForSync] waits for both. Its error
-// names the state of the reflector, the last failure and the subscribers that are behind. Both stay
-// synced from then on; an added scope, selector or handler has to sync as well. [Informer.Ready]
-// answers a different question: whether a program can rely on the cache now. It fails again when
-// there has been no working watch for longer than [WithStaleness] allows.
+// names the state of the reflector, the last failure and the subscribers that are behind. The cache
+// and the subscribers then stay synced; an added scope, selector or handler has to sync as well.
+// [Informer.Ready] answers a different question: whether a program can rely on the cache now. Ready
+// fails again when there has been no working watch for longer than [WithStaleness] allows.
 //
 // If the server does not serve the resource yet, because its CustomResourceDefinition is not
 // installed, the informer waits for it. Until then the error in its state is
@@ -88,7 +88,7 @@
 // # Expected behaviour of subscribers
 //
 // All readers share the objects, and objects are read-only: copy an object before you change it. A
-// handler may take its time, read the cache, subscribe, and close subscriptions, including its own.
+// handler may be slow, read the cache, subscribe, and close subscriptions, including its own.
 // A predicate runs while the cache is written, so it must be quick and pure.
 //
 // # Concurrency
