@@ -1,7 +1,8 @@
 // Package controller runs a handler for changes of objects. A [Controller] is a feed that fills an
 // event-queue collection, and workers that empty it. The blog series "Understanding Kubernetes'
-// tools/cache package" describes the same Controller. Package reconcile works with informers: it
-// calls a function for the keys of objects that changed, or whose related objects changed.
+// tools/cache package" describes the same Controller. Package reconcile builds on it, for
+// informers: it calls a function for the keys of objects that changed, or whose related objects
+// changed.
 //
 // # Usage
 //
@@ -16,14 +17,14 @@
 //
 // The feed is usually the Run of a reflector, but any function that fills the collection works.
 // The handler gets the event queue of one object at a time. [Each] makes a handler from a function
-// for single events. A collection of keys makes a controller a work queue: package reconcile is
-// one.
+// for single events. With a collection of keys, a controller works like client-go's work queue:
+// package reconcile uses it so.
 //
 // # Guarantees
 //
 //   - controller-C1: At most one worker at a time calls the handler for one object. The handler
-//     gets every event of the object since its last success on it. Package eventqueue says what
-//     else holds of the events.
+//     gets every event of the object since its last success with that object, merged as the
+//     collection's compaction says. The guarantees of package eventqueue hold as well.
 //   - controller-C2: If the handler returns an error or panics, the events are retried after a
 //     back-off, together with newer ones. The back-off grows with each failure of the object. Other
 //     objects are not delayed. runtime.Goexit, as in FailNow of a test, counts as a panic.

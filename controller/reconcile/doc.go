@@ -41,8 +41,8 @@
 //     at most as long as [WithReadYourWritesTimeout] says, and then reconciles the key again. This
 //     also holds for the next Run of the same reconciler.
 //   - reconcile-R5: Keys with live events, and keys that a [Result] asked for, go before keys with
-//     only initial additions or resyncs, except for one key in eight. A failed key keeps its place
-//     among them.
+//     only initial additions or resyncs, except for one key in eight. A failed key keeps its
+//     priority.
 //   - reconcile-R6: When ctx ends, the reconciler still reconciles queued keys for the time of
 //     [WithDrainTimeout]. This includes keys that wait for a cache, as long as the informers fill
 //     their caches. Run returns after the last call has returned, and its error names the remaining
@@ -55,8 +55,8 @@
 //     belongs to another shard, does not count as deleted: the reconciler is not called for it. If
 //     the primary informer has scopes or shards, the reconciler is not called for a key without an
 //     object either, unless that object was deleted while the informer held it. Such a call is
-//     repeated after an error, and not for a RequeueAfter or a write that the caches do not show:
-//     return an error to be called again.
+//     retried after an error. It is not repeated after a RequeueAfter, nor for a write that the
+//     caches do not show yet. Return an error to be called again.
 //
 // None of this holds between two processes: see packages leader and shard. The caches of a process
 // that takes over are as fresh as its watches, and may not show the last writes of the other
