@@ -1,5 +1,5 @@
-// Package manager runs a controller program with one Run: its informers, its reconcilers, leader
-// election, health checks and signals.
+// Package manager runs a whole controller program: its informers, its reconcilers, leader election,
+// health checks and signals.
 //
 // # Usage
 //
@@ -13,22 +13,24 @@
 //		reconcile.Owns(deployments, fooKind.GroupKind()))
 //	err = m.Run(ctx)
 //
-// The program asks for an informer by its Go type and a [Source]. [For] returns it with a client of
-// the same resource, for writes. [ByReference] caches only the metadata of all objects, and the
-// objects that the program reads. [Manager.Add] and [Manager.AddLed] add members that were made
-// elsewhere: anything that runs, can be waited for, and reports whether it is ready. A Manager is a
-// member, too. [New] without a config makes a manager of such members only.
+// A program requests an informer by its Go type and a [Source]. [Informer] returns the informer,
+// and [For] also a client of the same resource, for writes. [ByReference] caches only the metadata
+// of all objects, and the objects that the program reads. [Manager.Add] and [Manager.AddLed] add
+// members that were made elsewhere: anything that runs, can be waited for, and reports whether it
+// is ready. A Manager is a member, too. [New] without a config makes a manager of such members
+// only.
 //
-// client-go logs with klog, which writes to standard error by default. [WithKlog] or [RouteKlog]
-// sends these lines to a logger. A process has only one klog.
+// [WithLogger] takes a *slog.Logger or a *zap.Logger. client-go logs with klog, which writes to
+// standard error by default. [WithKlog] or [RouteKlog] sends these lines to a logger. A process has
+// only one klog.
 //
 // # Guarantees
 //
 //   - manager-N1: All requests for an informer of the same type and [Source] return the same
 //     informer.
 //   - manager-N2: With an election, led members run only in the leading process. The other
-//     processes keep their caches warm, and are ready. A process becomes a candidate only after its
-//     caches are synced. A process that takes over does not read its caches again.
+//     processes keep their caches filled, and are ready. A process becomes a candidate only after
+//     its caches are synced. A process that takes over does not read its caches again.
 //   - manager-N3: When ctx ends, led members finish first, then the other members, while the
 //     informers still run. Then the informers end, also those of a manager that is a member, and
 //     then the server. The order is the same when a member fails.
