@@ -3,9 +3,10 @@
 //
 // # Usage
 //
-// [NewSharedIndexInformer] has the arguments of cache.NewSharedIndexInformer, and [NewInformer] and
-// [NewIndexerInformer] those of their namesakes. A program changes the package name, and runs on an
-// informer of this module. All kinds share one compiled informer.
+// [NewSharedIndexInformer], [NewInformer] and [NewIndexerInformer] have the arguments of the
+// functions with these names in package cache. A program changes the package name, and uses an
+// informer of this module. The compiler builds one informer for all kinds, which keeps programs
+// small.
 //
 // [NewTyped] makes a typed informer of a client, for code that wants a cache.SharedIndexInformer:
 //
@@ -15,8 +16,8 @@
 //	go pods.RunWithContext(ctx)
 //	cache.WaitForCacheSync(ctx.Done(), pods.HasSynced)
 //
-// It can replace a generated informer in an informer factory. Register it there before other code
-// asks the factory for that informer:
+// A typed informer can replace a generated informer in an informer factory. Register it there
+// before other code requests the informer of that kind:
 //
 //	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 //		return clientgo.NewTyped(client.CoreV1().Pods(""), clientgo.WithResync(resync))
@@ -30,10 +31,9 @@
 // client-go that the program already runs. The program gets a typed cache and typed subscribers
 // without a second watch. [NewFeed] fills any store.Store from such an informer.
 //
-// docs/from-client-go.md shows a program moving over.
+// docs/from-client-go.md shows how a program moves over.
 //
-// An object is an any only where a method belongs to an interface of client-go, which has no type
-// parameters.
+// The type any appears only in methods of client-go's interfaces, which have no type parameters.
 //
 // # Guarantees
 //
@@ -63,8 +63,8 @@
 //   - A handler that panics does not end the program. Its event is retried after a back-off.
 //   - On stop, handlers process their queued events.
 //
-// Before Run, code may write to the cache of an informer, as tests do. The first list replaces these
-// objects. Unsupported calls return an error: [ErrReadOnly] for such a write after the start,
+// Before Run, code may write to the cache of an informer, as tests do. The first list replaces
+// these objects. Unsupported calls return an error: [ErrReadOnly] for such a write after the start,
 // [ErrStarted] and [ErrStopped] for calls that come too late, and an [*UnsupportedError] for
 // SetTransform and SetWatchErrorHandler of an informer that was made elsewhere. A transform must
 // not change the key. If an index function returns an error, the cache rejects the object.
