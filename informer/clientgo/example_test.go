@@ -69,7 +69,7 @@ func rest(ctx context.Context, factory informers.SharedInformerFactory) error {
 // putIn is the first step: the informer of pods is one of ours.
 func putIn(ctx context.Context, clientset kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(clientset, 10*time.Minute)
-	// Before anybody else asks the factory for pods:
+	// Before other code requests the informer of pods:
 	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return clientgo.NewTyped(client.CoreV1().Pods(""), clientgo.WithResync(resync))
 	})
@@ -102,7 +102,7 @@ func side(ctx context.Context, clientset kubernetes.Interface) error {
 
 	go shared.RunWithContext(ctx)
 	if err := pods.WaitForSync(ctx); err != nil {
-		return err // says what is missing, and why
+		return err // names what is missing, and why
 	}
 	all, err := lister.List(labels.Everything())
 	if err != nil {
