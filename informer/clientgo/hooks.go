@@ -57,7 +57,8 @@ func (s *SharedIndexInformer[T]) SetWatchErrorHandler(handler cache.WatchErrorHa
 }
 
 // SetWatchErrorHandlerWithContext sets a handler for each failure of a list or watch that is
-// retried. A failed watch-list is only logged, as in client-go. The error is a [*reflector.Error]. The Reflector argument of the handler only has a
+// retried. A failed watch-list is only logged, as in client-go, unless the server does not serve the
+// resource. The error is a [*reflector.Error]. The Reflector argument of the handler only has a
 // name; it does nothing. The default, also for a nil handler, is cache.DefaultWatchErrorHandler.
 //
 // It returns [ErrStarted] after the start. For an informer of
@@ -116,7 +117,10 @@ func (h *hooks[T]) failed(ctx context.Context, err error) {
 		case opStore:
 			utilruntime.HandleErrorWithContext(ctx, err, "Object was not stored", "reflector", h.name)
 			return
-		case opWatchList: // as in client-go, only a log line
+		case opWatchList: // as in client-go, only a log line: the handler gets the failure of the list
+			if errors.Is(err, reflector.ErrNotServed) {
+				break // the reflector does not list
+			}
 			klog.FromContext(ctx).Error(err, "Watch-list failed, the reflector lists or asks again", "reflector", h.name)
 			return
 		}

@@ -176,6 +176,23 @@ func TestFailedWatchListIsOnlyLogged(t *testing.T) {
 	})
 }
 
+// TestWatchErrorHandlerLearnsThatTheResourceIsNotServed serves programs that stop an informer when its
+// CustomResourceDefinition is gone.
+func TestWatchErrorHandlerLearnsThatTheResourceIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.Answer(404).On("", "configmaps").Times(1))
+		s := NewTyped(configMaps(t, server))
+		var told []error
+		require.NoError(t, s.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { told = append(told, err) }))
+		run(t, s)
+		<-s.HasSyncedChecker().Done()
+		synctest.Wait()
+		require.Len(t, told, 1)
+		assert.True(t, apierrors.IsNotFound(told[0]), "%v", told[0])
+	})
+}
+
 func TestUsualWatchErrorHandlerIsClientGos(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reported.take()
