@@ -2,7 +2,7 @@ package inspect
 
 import (
 	"encoding/json"
-	"reflect"
+	"fmt"
 
 	"github.com/kubereflector/kubereflector/internal/masking"
 	"sigs.k8s.io/yaml"
@@ -47,6 +47,6 @@ func treeOf[T any](object T, masked [][]string) (map[string]any, error) {
 		return nil, err
 	}
 	masks := masking.Mask{Instead: func(any) any { return mask }, Paths: masked}
-	masks.Object(tree, reflect.TypeFor[T]().String())
+	masks.Object(tree, fmt.Sprintf("%T", object))
 	return tree, nil
 }

@@ -95,6 +95,13 @@ func TestAnnotationsOfOthersAreShown(t *testing.T) {
 	assert.NotContains(t, shown(t, &corev1.Secret{ObjectMeta: annotated}), "10.0.0.1")
 }
 
+// TestTypeOfTheObjectDecides serves informers of any kind, whose T is an interface.
+func TestTypeOfTheObjectDecides(t *testing.T) {
+	annotated := metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"token": hidden}}
+	assert.NotContains(t, shown[metav1.Object](t, &corev1.Secret{ObjectMeta: annotated}), hidden)
+	assert.Contains(t, shown[metav1.Object](t, &corev1.ConfigMap{ObjectMeta: annotated, Data: map[string]string{"p": "plain"}}), "p: plain")
+}
+
 func TestMaskedFields(t *testing.T) {
 	tree := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "Thing",
