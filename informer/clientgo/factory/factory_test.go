@@ -2,6 +2,7 @@ package factory
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -142,6 +143,36 @@ func TestOptionsOfFactories(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, "yes", one.Data["transformed"])
 				assert.Equal(t, 1, resyncs)
+			})
+		})
+	}
+}
+
+// TestTransformMayEditItsObject has equal labels, which the objects of the wire share.
+func TestTransformMayEditItsObject(t *testing.T) {
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var objects []*corev1.ConfigMap
+				for n := range 300 {
+					one := named("shop", fmt.Sprint(n))
+					one.Labels = map[string]string{"app": "web"}
+					objects = append(objects, one)
+				}
+				_, clientset := start(t, objects...)
+				f := NewSharedInformerFactoryWithOptions(of(clientset), 0, WithTransform(func(object any) (any, error) {
+					c := object.(*corev1.ConfigMap)
+					c.Labels["name"] = c.Name
+					return c, nil
+				}))
+				maps := f.Core().V1().ConfigMaps().Lister()
+				f.Start(t.Context().Done())
+				f.WaitForCacheSync(t.Context().Done())
+				for _, one := range objects {
+					c, err := maps.ConfigMaps("shop").Get(one.Name)
+					require.NoError(t, err)
+					require.Equal(t, one.Name, c.Labels["name"])
+				}
 			})
 		})
 	}
