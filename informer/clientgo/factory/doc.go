@@ -27,7 +27,8 @@
 // # What is different
 //
 // The differences of package clientgo apply. An informer that code makes itself and passes to
-// InformerFor becomes an informer of this module if client-go made it. Any other is used as it is.
+// InformerFor becomes an informer of this module, with its settings, if client-go made it and it has
+// no handlers. Any other is used as it is.
 // The kinds of API groups that client-go has only since 0.37 keep client-go's informers.
 //
 // # Concurrency

@@ -54,7 +54,7 @@ type factory struct {
 // InformerFor is for informers that the caller makes.
 func (f *factory) InformerFor(example runtime.Object, make internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	return f.SharedInformerFactory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return replace(make(client, resync), resync)
+		return replace(make(client, resync))
 	})
 }
 
@@ -83,21 +83,25 @@ type generated struct{ *factory }
 func (f generated) InformerFor(example runtime.Object, make internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	return f.SharedInformerFactory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		theirs := make(client, resync)
-		if ours := f.wire.informer(theirs, resync); ours != nil {
+		if ours := f.wire.informer(theirs); ours != nil {
 			return ours
 		}
-		return replace(theirs, resync)
+		return replace(theirs)
 	})
 }
 
-// replace returns an informer of this module with the same source as an informer of client-go. It
-// returns any other informer as it is.
-func replace(theirs cache.SharedIndexInformer, resync time.Duration) cache.SharedIndexInformer {
+// replace returns an informer of this module with the source and the settings of an informer of
+// client-go. It returns any other informer as it is, and one that has handlers.
+func replace(theirs cache.SharedIndexInformer) cache.SharedIndexInformer {
 	parts, ok := partsOf(theirs)
 	if !ok {
 		return theirs
 	}
-	return clientgo.NewSharedIndexInformerWithOptions(parts.from, parts.example, parts.options(theirs, resync))
+	ours := clientgo.NewSharedIndexInformerWithOptions(parts.from, parts.example, parts.options(theirs))
+	// These fail only after the start.
+	_ = ours.SetTransform(parts.transform)
+	_ = ours.SetWatchErrorHandlerWithContext(parts.failed)
+	return ours
 }
 
 type genericInformer struct {

@@ -209,6 +209,47 @@ func TestInformerThatTheCallerMakes(t *testing.T) {
 	})
 }
 
+// The scheduler sets a transform on the informer that it registers.
+func TestInformerThatTheCallerMakesKeepsItsSettings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, clientset := start(t, named("shop", "a"))
+		server.Inject(reflectortest.Answer(500).On("list", "configmaps").Times(1))
+		server.Inject(reflectortest.Answer(500).On("watch", "configmaps").Times(1))
+		f := NewSharedInformerFactory(clientset, time.Second)
+		failures, resyncs := 0, 0
+		i := f.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+			theirs := coreinformers.NewConfigMapInformer(client, "", 2*time.Minute, nil)
+			require.NoError(t, theirs.SetTransform(func(object any) (any, error) {
+				object.(*corev1.ConfigMap).Data = map[string]string{"transformed": "yes"}
+				return object, nil
+			}))
+			require.NoError(t, theirs.SetWatchErrorHandler(func(*cache.Reflector, error) { failures++ }))
+			return theirs
+		})
+		require.IsType(t, &ours{}, i)
+		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { resyncs++ }})
+		require.NoError(t, err)
+		f.Start(t.Context().Done())
+		f.WaitForCacheSync(t.Context().Done())
+		<-time.After(3 * time.Minute)
+		synctest.Wait()
+		one, _, err := i.GetIndexer().GetByKey("shop/a")
+		require.NoError(t, err)
+		assert.Equal(t, "yes", one.(*corev1.ConfigMap).Data["transformed"])
+		assert.Equal(t, 1, failures)
+		assert.Equal(t, 1, resyncs)
+	})
+}
+
+func TestInformerThatHasAHandlerIsUsedAsItIs(t *testing.T) {
+	_, clientset := start(t)
+	theirs := coreinformers.NewConfigMapInformer(clientset, "", 0, nil)
+	_, err := theirs.AddEventHandler(cache.ResourceEventHandlerFuncs{})
+	require.NoError(t, err)
+	f := NewSharedInformerFactory(clientset, 0)
+	assert.Same(t, theirs, f.InformerFor(&corev1.ConfigMap{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return theirs }))
+}
+
 // The informers of groups that are newer than client-go 0.36 are reached by their resource.
 func TestFactoryHasAllBuiltInKinds(t *testing.T) {
 	_, clientset := start(t)

@@ -17,12 +17,16 @@ type parts struct {
 	description string
 	identifier  cache.InformerNameAndResource
 	metrics     cache.InformerMetricsProvider
+	resync      time.Duration
+	transform   cache.TransformFunc
+	failed      cache.WatchErrorHandlerWithContext
 }
 
 var theirs = reflect.TypeOf(cache.NewSharedIndexInformer(nil, nil, 0, nil))
 
-// partsOf returns the parts of an informer of client-go, and false for any other informer, or if
-// client-go's informer has no longer the fields that it has in 0.36 and 0.37.
+// partsOf returns the parts of an informer of client-go, and false for any other informer, for an
+// informer that has handlers, or if client-go's informer has no longer the fields that it has in
+// 0.36 and 0.37.
 func partsOf(informer cache.SharedIndexInformer) (p parts, ok bool) {
 	of := reflect.ValueOf(informer)
 	if of.Type() != theirs || of.IsNil() {
@@ -30,8 +34,18 @@ func partsOf(informer cache.SharedIndexInformer) (p parts, ok bool) {
 	}
 	ok = read(of.Elem(), "listerWatcher", &p.from) && read(of.Elem(), "objectType", &p.example) &&
 		read(of.Elem(), "objectDescription", &p.description) && read(of.Elem(), "identifier", &p.identifier) &&
-		read(of.Elem(), "informerMetricsProvider", &p.metrics)
-	return p, ok && p.from != nil && p.example != nil
+		read(of.Elem(), "informerMetricsProvider", &p.metrics) && read(of.Elem(), "defaultEventHandlerResyncPeriod", &p.resync) &&
+		read(of.Elem(), "transform", &p.transform) && read(of.Elem(), "watchErrorHandler", &p.failed)
+	return p, ok && p.from != nil && p.example != nil && !hasHandlers(of.Elem().FieldByName("processor"))
+}
+
+// hasHandlers reports whether handlers were added, or may have been.
+func hasHandlers(processor reflect.Value) bool {
+	if processor.Kind() != reflect.Pointer || processor.IsNil() {
+		return true
+	}
+	listeners := processor.Elem().FieldByName("listeners")
+	return listeners.Kind() != reflect.Map || listeners.Len() > 0
 }
 
 // read copies an unexported field.
@@ -45,9 +59,9 @@ func read[F any](of reflect.Value, name string, into *F) bool {
 }
 
 // options returns the options of an informer in place of the one with the parts.
-func (p parts) options(informer cache.SharedIndexInformer, resync time.Duration) cache.SharedIndexInformerOptions {
+func (p parts) options(informer cache.SharedIndexInformer) cache.SharedIndexInformerOptions {
 	return cache.SharedIndexInformerOptions{
-		ResyncPeriod: resync, Indexers: informer.GetIndexer().GetIndexers(), ObjectDescription: p.description,
+		ResyncPeriod: p.resync, Indexers: informer.GetIndexer().GetIndexers(), ObjectDescription: p.description,
 		Identifier: p.identifier, InformerMetricsProvider: p.metrics,
 	}
 }

@@ -3,7 +3,6 @@ package factory
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/internal/restguard"
@@ -44,7 +43,7 @@ func newWire(clientset kubernetes.Interface, o options) *wire {
 }
 
 // informer returns an informer in place of a generated one, or nil if that is not possible.
-func (w *wire) informer(theirs cache.SharedIndexInformer, resync time.Duration) cache.SharedIndexInformer {
+func (w *wire) informer(theirs cache.SharedIndexInformer) cache.SharedIndexInformer {
 	if w == nil {
 		return nil
 	}
@@ -61,7 +60,7 @@ func (w *wire) informer(theirs cache.SharedIndexInformer, resync time.Duration) 
 	if err != nil {
 		return nil
 	}
-	o := parts.options(theirs, resync)
+	o := parts.options(theirs)
 	if o.ObjectDescription == "" {
 		o.ObjectDescription = kinds[0].String()
 	}
