@@ -138,6 +138,7 @@ func TestOptionsOfFactories(t *testing.T) {
 				assert.Equal(t, []string{"shop/a"}, names(t, i.Informer().GetIndexer()))
 				require.NoError(t, server.Create(named("shop", "c")))
 				<-time.After(90 * time.Second)
+				synctest.Wait()
 				assert.Equal(t, []string{"shop/a"}, names(t, i.Informer().GetIndexer()))
 				one, err := i.Lister().ConfigMaps("shop").Get("a")
 				require.NoError(t, err)
