@@ -20,16 +20,17 @@
 // # Decoding
 //
 // With a *kubernetes.Clientset the informers decode the server's responses themselves, with the
-// HTTP client of the clientset, its rate limiter and its host. With any other clientset the
-// generated methods List and Watch decode, which costs what it costs in client-go. Objects that the
-// informers decode state their kind and apiVersion, and share equal parts: see client.Intern.
+// HTTP client of the clientset, its rate limiter and its host. With any other clientset, and for
+// kinds without namespaces in a factory with a namespace, the generated methods List and Watch
+// decode, which costs what it costs in client-go. Objects that the informers decode state their kind
+// and apiVersion, and share equal parts: see client.Intern. A transform gets a copy.
 //
 // # What is different
 //
 // The differences of package clientgo apply. An informer that code makes itself and passes to
 // InformerFor becomes an informer of this module, with its settings, if client-go made it and it has
-// no handlers. Any other is used as it is.
-// The kinds of API groups that client-go has only since 0.37 keep client-go's informers.
+// no handlers. Any other is used as it is. The kinds of API groups that client-go has only since
+// 0.37 keep client-go's informers.
 //
 // # Concurrency
 //

@@ -2,7 +2,12 @@ package factory
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -25,6 +30,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
@@ -166,11 +172,11 @@ func TestTransformMayEditItsObject(t *testing.T) {
 					c.Labels["name"] = c.Name
 					return c, nil
 				}))
-				maps := f.Core().V1().ConfigMaps().Lister()
+				lister := f.Core().V1().ConfigMaps().Lister()
 				f.Start(t.Context().Done())
 				f.WaitForCacheSync(t.Context().Done())
 				for _, one := range objects {
-					c, err := maps.ConfigMaps("shop").Get(one.Name)
+					c, err := lister.ConfigMaps("shop").Get(one.Name)
 					require.NoError(t, err)
 					require.Equal(t, one.Name, c.Labels["name"])
 				}
@@ -271,6 +277,48 @@ func TestFactoryHasAllBuiltInKinds(t *testing.T) {
 			}
 			assert.GreaterOrEqual(t, found, 69)
 		})
+	}
+}
+
+// paths is a transport that records the paths of requests.
+type paths struct {
+	mu    sync.Mutex
+	found map[string]bool
+}
+
+func (p *paths) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.found[r.URL.Path] = true
+	return nil, errors.New("no server")
+}
+
+// TestRequestsOfAFactoryAreThoseOfClientGo has kinds with and without namespaces.
+func TestRequestsOfAFactoryAreThoseOfClientGo(t *testing.T) {
+	for _, namespace := range []string{"", "shop"} {
+		requests := map[string][]string{}
+		for name, of := range clientsets {
+			synctest.Test(t, func(t *testing.T) {
+				asked := &paths{found: map[string]bool{}}
+				clientset, err := kubernetes.NewForConfig(&rest.Config{Host: "http://server", Transport: asked, QPS: -1})
+				require.NoError(t, err)
+				f := NewSharedInformerFactoryWithOptions(of(clientset), 0, WithNamespace(namespace))
+				for kind := range scheme.Scheme.AllKnownTypes() {
+					resource, _ := meta.UnsafeGuessKindToResource(kind)
+					if generic, err := f.ForResource(resource); err == nil {
+						require.NoError(t, generic.Informer().SetWatchErrorHandler(func(*cache.Reflector, error) {}))
+					}
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				f.StartWithContext(ctx)
+				<-time.After(time.Minute)
+				cancel()
+				f.Shutdown()
+				requests[name] = slices.Sorted(maps.Keys(asked.found))
+			})
+		}
+		assert.Equal(t, requests["by generated methods"], requests["by the wire"])
+		assert.GreaterOrEqual(t, len(requests["by the wire"]), 69)
 	}
 }
 

@@ -2,6 +2,7 @@ package factory
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
@@ -56,6 +57,9 @@ func (w *wire) informer(theirs cache.SharedIndexInformer) cache.SharedIndexInfor
 		return nil
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(kinds[0]) // right for all built-in kinds
+	if w.namespace != "" && !slices.Contains(namespaced, plural.GroupResource().String()) {
+		return nil // the generated methods know whether the kind has namespaces
+	}
 	resource, err := client.ForType[clientgo.Object](w.config, plural, parts.example, client.WithHTTPClient(w.http))
 	if err != nil {
 		return nil
@@ -65,6 +69,26 @@ func (w *wire) informer(theirs cache.SharedIndexInformer) cache.SharedIndexInfor
 		o.ObjectDescription = kinds[0].String()
 	}
 	return clientgo.FromClient(resource.In(w.namespace), o)
+}
+
+// namespaced are the kinds that are certain to have namespaces: neither the scheme nor a generated
+// informer says so. A kind that is missing here costs what it costs in client-go.
+var namespaced = []string{
+	"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims", "pods", "podtemplates",
+	"replicationcontrollers", "resourcequotas", "secrets", "serviceaccounts", "services",
+	"controllerrevisions.apps", "daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps",
+	"horizontalpodautoscalers.autoscaling",
+	"cronjobs.batch", "jobs.batch",
+	"podcertificaterequests.certificates.k8s.io",
+	"leasecandidates.coordination.k8s.io", "leases.coordination.k8s.io",
+	"endpointslices.discovery.k8s.io",
+	"events.events.k8s.io",
+	"ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io",
+	"poddisruptionbudgets.policy",
+	"rolebindings.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io",
+	"resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io",
+	"podgroups.scheduling.k8s.io", "workloads.scheduling.k8s.io",
+	"csistoragecapacities.storage.k8s.io",
 }
 
 // optionsVersion is a version in which the scheme of client-go has ListOptions.
