@@ -185,6 +185,23 @@ func TestTransformMayEditItsObject(t *testing.T) {
 	}
 }
 
+func TestTweakMayReplaceAllOptions(t *testing.T) {
+	for name, of := range clientsets {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, clientset := start(t, named("shop", "a"))
+				f := NewFilteredSharedInformerFactory(of(clientset), 0, "", func(o *metav1.ListOptions) { *o = metav1.ListOptions{} })
+				i := f.Core().V1().ConfigMaps().Informer()
+				f.Start(t.Context().Done())
+				f.WaitForCacheSync(t.Context().Done())
+				require.NoError(t, server.Create(named("shop", "b")))
+				<-time.After(time.Minute)
+				assert.Equal(t, []string{"shop/a", "shop/b"}, names(t, i.GetIndexer()))
+			})
+		})
+	}
+}
+
 func TestFilteredFactory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, clientset := start(t, named("shop", "a"), named("stock", "b"))

@@ -113,7 +113,9 @@ func (t tweaking) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	watch := o.Watch
 	t.tweak(&o)
+	o.Watch = watch // a tweak may replace all options; the generated methods set Watch afterwards
 	after, err := scheme.ParameterCodec.EncodeParameters(&o, optionsVersion)
 	if err != nil {
 		return nil, err
