@@ -2,6 +2,7 @@ package scoped
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -281,6 +282,45 @@ func TestHandlerMayDropTheScopeThatItHearsOf(t *testing.T) {
 	})
 }
 
+// inOrder returns a handler that checks that the prior object of each event is the last object that
+// the handler got. Only KeepLatest sends a Deletion of an unknown object, without a prior object: it
+// merges the Addition of the first list into the Deletion.
+func inOrder(t *testing.T) informer.HandlerFunc[*corev1.Pod] {
+	last := map[store.Key]*corev1.Pod{}
+	return func(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
+		assert.Same(t, last[e.Key], e.Prior, "%v", e)
+		assert.Equal(t, last[e.Key] != nil, e.PriorKnown, "%v", e)
+		last[e.Key] = e.Object
+		if e.Type == eventqueue.Deletion {
+			delete(last, e.Key)
+		}
+		return nil
+	}
+}
+
+func TestSlowHandlerGetsDeletionOfScopeItNeverSaw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, westServer, eastServer := newClusters(t)
+		var d diary
+		release, check := make(chan struct{}), inOrder(t)
+		i.Handle(informer.HandlerFunc[*corev1.Pod](func(ctx context.Context, e eventqueue.Event[*corev1.Pod]) error {
+			<-release
+			return errors.Join(check(ctx, e), d.Handle(ctx, e))
+		}))
+		addScope(t, i, west, westServer)
+		stop := start(t, i)
+		synctest.Wait() // the handler has the object of west
+		addScope(t, i, east, eastServer)
+		synctest.Wait()
+		assert.Equal(t, 2, i.Cache().Len())
+		require.NoError(t, i.scopes.Drop(east))
+		close(release)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"Addition west|default/a initial=true", "Deletion east|default/a initial=true"}, d.read())
+	})
+}
+
 func TestScopesComeAndGoAsRunDoes(t *testing.T) {
 	server := reflectortest.Start(t)
 	for n := range 4 {
@@ -290,12 +330,8 @@ func TestScopesComeAndGoAsRunDoes(t *testing.T) {
 	}
 	pods := clientOf(t, server).CoreV1()
 	i := newPods()
-	known := map[store.Key]bool{}
-	i.Handle(informer.HandlerFunc[*corev1.Pod](func(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
-		assert.Equal(t, e.Type != eventqueue.Addition, known[e.Key], "%v", e)
-		known[e.Key] = e.Type != eventqueue.Deletion
-		return nil
-	}))
+	i.Handle(inOrder(t))
+	i.Handle(inOrder(t), informer.WithQueue(eventqueue.WithCompaction(eventqueue.KeepAll)))
 	var workers sync.WaitGroup
 	for n := range 4 {
 		workers.Go(func() {
