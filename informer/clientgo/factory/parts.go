@@ -22,14 +22,21 @@ type parts struct {
 	failed      cache.WatchErrorHandlerWithContext
 }
 
-var theirs = reflect.TypeOf(cache.NewSharedIndexInformer(nil, nil, 0, nil))
+var plain = reflect.TypeOf(cache.NewSharedIndexInformer(nil, nil, 0, nil))
 
 // partsOf returns the parts of an informer of client-go, and false for any other informer, for an
 // informer that has handlers, or if client-go's informer has no longer the fields that it has in
 // 0.36 and 0.37.
 func partsOf(informer cache.SharedIndexInformer) (p parts, ok bool) {
 	of := reflect.ValueOf(informer)
-	if of.Type() != theirs || of.IsNil() {
+	for of.Kind() == reflect.Pointer && !of.IsNil() && of.Type() != plain && of.Type().Elem().PkgPath() == plain.Elem().PkgPath() {
+		// Generated informers of client-go 0.37 are in structs that add typed methods.
+		if !read(of.Elem(), "SharedIndexInformer", &informer) {
+			return p, false
+		}
+		of = reflect.ValueOf(informer)
+	}
+	if !of.IsValid() || of.Type() != plain || of.IsNil() {
 		return p, false
 	}
 	ok = read(of.Elem(), "listerWatcher", &p.from) && read(of.Elem(), "objectType", &p.example) &&
