@@ -31,7 +31,7 @@ func without(metrics ...metric) (lines []line) {
 }
 
 // pairings are in the order in which they are measured.
-var pairings = slices.Concat(jsonPairings, protobufPairings, unlikePairings, fieldPairings, customPairings, runtimePairings)
+var pairings = slices.Concat(jsonPairings, protobufPairings, unlikePairings, fieldPairings, customPairings, factoryPairings, runtimePairings)
 
 var relistLines = []line{
 	atMost(relistCPU, 1.0/25), {relistAllocs, measure.AtMost(0.1)}, {relistGrowth, measure.AtMost(10)},
@@ -101,6 +101,16 @@ var fieldLines = without(listCPU, listAllocs, listLive, listRSS, eventCPU)
 
 var customPairings = []pairing{
 	{"custom/dynamic", "custom", streams, "ours-struct", "dynamic", without(listCPU, listWall, listAllocs, listLive, listRSS, eventCPU, eventAllocs)},
+}
+
+// factoryPairings are informers of a factory beside those of client-go's.
+var factoryPairings = []pairing{
+	{"factory/field", "field", streams, "factory", "typed-protobuf", slices.Concat(
+		[]line{atMost(listCPU, 0.6), atMost(listRSS, 0.65)}, without(listLive, eventCPU))},
+	{"factory/secrets", "secrets", streams, "factory", "typed-protobuf", fieldLines},
+	{"factory/configmaps", "configmaps", streams, "factory", "typed-protobuf", fieldLines},
+	{"factory-generated/field", "field", streams, "factory-generated", "typed-protobuf", slices.Concat(
+		[]line{atMost(eventCPU, 0.95), atMost(listRSS, 1)}, without(listCPU, listLive))},
 }
 
 // runtimePairings are caches of controller-runtime, with its informers and with ours. Pods come as

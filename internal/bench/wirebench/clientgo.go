@@ -3,6 +3,7 @@ package wirebench
 import (
 	"context"
 
+	"github.com/kubereflector/kubereflector/informer/clientgo/factory"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,23 @@ func typedInformer(f format) builder {
 			return nil, err
 		}
 		generic, err := informers.NewSharedInformerFactory(clientset, 0).ForResource(d.resource)
+		if err != nil {
+			return nil, err
+		}
+		return &sharedInformer{generic.Informer()}, nil
+	}
+}
+
+// factoryInformer is an informer of our factory. A clientset that is not client-go's own decodes by
+// its generated methods.
+func factoryInformer(as func(*kubernetes.Clientset) kubernetes.Interface) builder {
+	return func(config *rest.Config, d dataset) (contender, error) {
+		config.ContentType = string(inProtobuf)
+		clientset, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		generic, err := factory.NewSharedInformerFactory(as(clientset), 0).ForResource(d.resource)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/contrib/controllerruntime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
@@ -43,6 +44,9 @@ var contenders = map[string]builder{
 	"typed-json":     typedInformer(inJSON),
 	"typed-protobuf": typedInformer(inProtobuf),
 	"dynamic":        dynamicInformer,
+
+	"factory":           factoryInformer(func(c *kubernetes.Clientset) kubernetes.Interface { return c }),
+	"factory-generated": factoryInformer(func(c *kubernetes.Clientset) kubernetes.Interface { return struct{ kubernetes.Interface }{c} }),
 
 	"controller-runtime": controllerRuntime(crcache.New, ""),
 	"ours-in-runtime":    controllerRuntime(controllerruntime.NewCache, ""),
