@@ -110,6 +110,9 @@ func newRegistry(custom []Resource) (*registry, error) {
 			versionRequired:  b.VersionRequired,
 			unannounced:      b.Unannounced,
 		}
+		if types[r.gvk()] == nil && b.Unannounced {
+			continue // an older client-go lacks the newest API versions
+		}
 		if err := g.add(r, types[r.gvk()]); err != nil {
 			return nil, err
 		}
