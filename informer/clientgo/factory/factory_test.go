@@ -66,6 +66,18 @@ func start(t *testing.T, objects ...*corev1.ConfigMap) (*reflectortest.Server, *
 	return server, clientset
 }
 
+// run runs the informers of a factory, which are synced when run returns, until the test has ended.
+func run(t *testing.T, f SharedInformerFactory) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() { // before the server ends
+		cancel()
+		f.Shutdown()
+	})
+	f.StartWithContext(ctx)
+	require.NoError(t, f.WaitForCacheSyncWithContext(ctx).AsError())
+}
+
 func names(t *testing.T, indexer cache.Indexer) (found []string) {
 	t.Helper()
 	for _, key := range indexer.ListKeys() {
@@ -146,8 +158,7 @@ func TestOptionsOfFactories(t *testing.T) {
 				var resyncs atomic.Int32
 				_, err := i.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { resyncs.Add(1) }})
 				require.NoError(t, err)
-				f.Start(t.Context().Done())
-				f.WaitForCacheSync(t.Context().Done())
+				run(t, f)
 				assert.Equal(t, []string{"shop/a"}, names(t, i.Informer().GetIndexer()))
 				require.NoError(t, server.Create(named("shop", "c")))
 				<-time.After(90 * time.Second)
@@ -180,8 +191,7 @@ func TestTransformMayEditItsObject(t *testing.T) {
 					return c, nil
 				}))
 				lister := f.Core().V1().ConfigMaps().Lister()
-				f.Start(t.Context().Done())
-				f.WaitForCacheSync(t.Context().Done())
+				run(t, f)
 				for _, one := range objects {
 					c, err := lister.ConfigMaps("shop").Get(one.Name)
 					require.NoError(t, err)
@@ -199,8 +209,7 @@ func TestTweakMayReplaceAllOptions(t *testing.T) {
 				server, clientset := start(t, named("shop", "a"))
 				f := NewFilteredSharedInformerFactory(of(clientset), 0, "", func(o *metav1.ListOptions) { *o = metav1.ListOptions{} })
 				i := f.Core().V1().ConfigMaps().Informer()
-				f.Start(t.Context().Done())
-				f.WaitForCacheSync(t.Context().Done())
+				run(t, f)
 				require.NoError(t, server.Create(named("shop", "b")))
 				<-time.After(time.Minute)
 				assert.Equal(t, []string{"shop/a", "shop/b"}, names(t, i.GetIndexer()))
@@ -214,8 +223,7 @@ func TestFilteredFactory(t *testing.T) {
 		_, clientset := start(t, named("shop", "a"), named("stock", "b"))
 		f := NewFilteredSharedInformerFactory(clientset, 0, "stock", nil)
 		i := f.Core().V1().ConfigMaps().Informer()
-		f.Start(t.Context().Done())
-		f.WaitForCacheSync(t.Context().Done())
+		run(t, f)
 		assert.Equal(t, []string{"stock/b"}, names(t, i.GetIndexer()))
 	})
 }
@@ -232,8 +240,7 @@ func TestInformerThatTheCallerMakes(t *testing.T) {
 		assert.Same(t, i.GetIndexer(), f.Core().V1().ConfigMaps().Informer().GetIndexer())
 		own := &struct{ cache.SharedIndexInformer }{coreinformers.NewSecretInformer(clientset, "", 0, nil)}
 		assert.Same(t, own, f.InformerFor(&corev1.Secret{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return own }))
-		go i.RunWithContext(t.Context())
-		cache.WaitForCacheSync(t.Context().Done(), i.HasSynced)
+		run(t, f)
 		keys, err := i.GetIndexer().IndexKeys("all", "all")
 		require.NoError(t, err)
 		assert.Equal(t, []string{"stock/b"}, keys)
@@ -260,8 +267,7 @@ func TestInformerThatTheCallerMakesKeepsItsSettings(t *testing.T) {
 		require.IsType(t, &ours{}, i)
 		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { resyncs++ }})
 		require.NoError(t, err)
-		f.Start(t.Context().Done())
-		f.WaitForCacheSync(t.Context().Done())
+		run(t, f)
 		<-time.After(3 * time.Minute)
 		synctest.Wait()
 		one, _, err := i.GetIndexer().GetByKey("shop/a")
@@ -350,8 +356,7 @@ func TestFactoryOfAFakeClientset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewSharedInformerFactory(fake.NewClientset(named("shop", "a")), 0)
 		i := f.Core().V1().ConfigMaps().Informer()
-		f.Start(t.Context().Done())
-		f.WaitForCacheSync(t.Context().Done())
+		run(t, f)
 		assert.Equal(t, []string{"shop/a"}, names(t, i.GetIndexer()))
 		assert.IsType(t, &ours{}, f.InformerFor(&corev1.ConfigMap{}, nil))
 	})
@@ -375,8 +380,7 @@ func TestClientsetOfAnotherTypeSendsTheRequests(t *testing.T) {
 		f := NewSharedInformerFactory(c, 0)
 		f.Core().V1().ConfigMaps().Informer()
 		before := c.calls.Load()
-		f.Start(t.Context().Done())
-		f.WaitForCacheSync(t.Context().Done())
+		run(t, f)
 		assert.Greater(t, c.calls.Load(), before)
 	})
 }
