@@ -101,6 +101,7 @@ func TestFactoryHasOneInformerForEachKind(t *testing.T) {
 				first := f.Core().V1().ConfigMaps().Informer()
 				i := f.InformerFor(&corev1.ConfigMap{}, nil)
 				require.IsType(t, &ours{}, i)
+				assert.Equal(t, "informer *v1.ConfigMap", i.HasSyncedChecker().Name())
 				// client-go 0.37 puts the informer into a struct that adds typed methods.
 				assert.Same(t, i.GetIndexer(), first.GetIndexer())
 				assert.Same(t, i.GetIndexer(), f.Core().V1().ConfigMaps().Informer().GetIndexer())

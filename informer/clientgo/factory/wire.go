@@ -1,6 +1,7 @@
 package factory
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func (w *wire) informer(theirs cache.SharedIndexInformer) cache.SharedIndexInfor
 	}
 	o := parts.options(theirs)
 	if o.ObjectDescription == "" {
-		o.ObjectDescription = kinds[0].String()
+		o.ObjectDescription = fmt.Sprintf("%T", parts.example) // as without the wire
 	}
 	return clientgo.FromClient(resource.In(w.namespace), o)
 }
