@@ -1,6 +1,7 @@
 package factory
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // SharedInformerFactory is the factory of client-go.
@@ -86,7 +88,11 @@ func (f generated) InformerFor(example runtime.Object, make internalinterfaces.N
 		if ours := f.wire.informer(theirs); ours != nil {
 			return ours
 		}
-		return replace(theirs)
+		ours := replace(theirs)
+		if ours == theirs {
+			klog.Background().Info("client-go's informer is used: this library does not know its fields in this version of client-go", "type", fmt.Sprintf("%T", example))
+		}
+		return ours
 	})
 }
 
