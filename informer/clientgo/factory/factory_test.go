@@ -78,14 +78,6 @@ func run(t *testing.T, f SharedInformerFactory) {
 	require.NoError(t, f.WaitForCacheSyncWithContext(ctx).AsError())
 }
 
-func names(t *testing.T, indexer cache.Indexer) (found []string) {
-	t.Helper()
-	for _, key := range indexer.ListKeys() {
-		found = append(found, key)
-	}
-	return found
-}
-
 // clientsets are the ways in which a factory gets objects.
 var clientsets = map[string]func(*kubernetes.Clientset) kubernetes.Interface{
 	"by the wire":          func(c *kubernetes.Clientset) kubernetes.Interface { return c },
@@ -160,11 +152,11 @@ func TestOptionsOfFactories(t *testing.T) {
 				_, err := i.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { resyncs.Add(1) }})
 				require.NoError(t, err)
 				run(t, f)
-				assert.Equal(t, []string{"shop/a"}, names(t, i.Informer().GetIndexer()))
+				assert.Equal(t, []string{"shop/a"}, i.Informer().GetIndexer().ListKeys())
 				require.NoError(t, server.Create(named("shop", "c")))
 				<-time.After(90 * time.Second)
 				synctest.Wait()
-				assert.Equal(t, []string{"shop/a"}, names(t, i.Informer().GetIndexer()))
+				assert.Equal(t, []string{"shop/a"}, i.Informer().GetIndexer().ListKeys())
 				one, err := i.Lister().ConfigMaps("shop").Get("a")
 				require.NoError(t, err)
 				assert.Equal(t, "yes", one.Data["transformed"])
@@ -213,7 +205,7 @@ func TestTweakMayReplaceAllOptions(t *testing.T) {
 				run(t, f)
 				require.NoError(t, server.Create(named("shop", "b")))
 				<-time.After(time.Minute)
-				assert.Equal(t, []string{"shop/a", "shop/b"}, names(t, i.GetIndexer()))
+				assert.Equal(t, []string{"shop/a", "shop/b"}, i.GetIndexer().ListKeys())
 			})
 		})
 	}
@@ -225,7 +217,7 @@ func TestFilteredFactory(t *testing.T) {
 		f := NewFilteredSharedInformerFactory(clientset, 0, "stock", nil)
 		i := f.Core().V1().ConfigMaps().Informer()
 		run(t, f)
-		assert.Equal(t, []string{"stock/b"}, names(t, i.GetIndexer()))
+		assert.Equal(t, []string{"stock/b"}, i.GetIndexer().ListKeys())
 	})
 }
 
@@ -358,7 +350,7 @@ func TestFactoryOfAFakeClientset(t *testing.T) {
 		f := NewSharedInformerFactory(fake.NewClientset(named("shop", "a")), 0)
 		i := f.Core().V1().ConfigMaps().Informer()
 		run(t, f)
-		assert.Equal(t, []string{"shop/a"}, names(t, i.GetIndexer()))
+		assert.Equal(t, []string{"shop/a"}, i.GetIndexer().ListKeys())
 		assert.IsType(t, &ours{}, f.InformerFor(&corev1.ConfigMap{}, nil))
 	})
 }
@@ -451,8 +443,8 @@ func TestFactoriesByResource(t *testing.T) {
 					f.Start(stop)
 					assert.Equal(t, map[schema.GroupVersionResource]bool{configMaps: true}, f.WaitForCacheSync(stop))
 				}
-				assert.Len(t, names(t, i.Informer().GetIndexer()), 3)
-				assert.Equal(t, []string{"shop/a"}, names(t, few.Informer().GetIndexer()))
+				assert.Len(t, i.Informer().GetIndexer().ListKeys(), 3)
+				assert.Equal(t, []string{"shop/a"}, few.Informer().GetIndexer().ListKeys())
 				one, err := i.Lister().ByNamespace("stock").Get("a")
 				require.NoError(t, err)
 				assert.IsType(t, scenario.object, one)
