@@ -51,7 +51,7 @@ func recordShards(t *testing.T, server *reflectortest.Server, made makeReflector
 	require.NoError(t, server.Update(owned("adopted", here)))
 	require.NoError(t, server.Delete(owned("deleted", "")))
 	require.NoError(t, server.Delete(owned("theirs", "")))
-	for n := range 8 {
+	for n := range 40 { // UIDs are random: this many are never all in the other shard
 		require.NoError(t, server.Create(placed(n)))
 	}
 	synctest.Wait()
