@@ -62,7 +62,9 @@ func names(s store.Reader[*corev1.ConfigMap]) (names []string) {
 // in one word.
 func TestClientAndStoreOfDifferentTypesDoNotCompile(t *testing.T) {
 	build := func(program string) (string, error) {
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, "./testdata/"+program).CombinedOutput()
+		command := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, "./testdata/"+program)
+		command.Env = append(os.Environ(), "GOWORK=off")
+		out, err := command.CombinedOutput()
 		return string(out), err
 	}
 	out, err := build("match")

@@ -3,6 +3,7 @@ package browser
 import (
 	"bufio"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -18,7 +19,9 @@ import (
 // TestTour goes through the first steps of the tour, freezes it, and goes back.
 func TestTour(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "tour")
-	built, err := exec.Command("go", "build", "-C", "../..", "-o", program, "./examples/tour").CombinedOutput()
+	build := exec.Command("go", "build", "-C", "../..", "-o", program, "./examples/tour")
+	build.Env = append(os.Environ(), "GOWORK=off")
+	built, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", built)
 	tour := exec.Command(program, "-address", "127.0.0.1:0", "-paused")
 	out, err := tour.StdoutPipe()

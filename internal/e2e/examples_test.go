@@ -31,6 +31,7 @@ func TestExamplesWatchARealCluster(t *testing.T) {
 			program := filepath.Join(t.TempDir(), tc.name)
 			build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/"+tc.name)
 			build.Dir = filepath.Join("..", "..")
+			build.Env = append(os.Environ(), "GOWORK=off")
 			output, err := build.CombinedOutput()
 			require.NoError(t, err, string(output))
 

@@ -32,6 +32,7 @@ func TestFirstControllerOnARealCluster(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "app")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
 	build.Dir = folder
+	build.Env = append(os.Environ(), "GOWORK=off")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, string(output))
 	operator := exec.Command(program)

@@ -139,6 +139,7 @@ var build = sync.OnceValues(func() (program string, err error) {
 	program = filepath.Join(buildFolder, "samplecontroller")
 	command := exec.Command("go", "build", "-o", program, ".")
 	command.Dir = sampleFolder
+	command.Env = append(os.Environ(), "GOWORK=off")
 	if output, err := command.CombinedOutput(); err != nil {
 		return program, fmt.Errorf("build the sample controller: %w: %s", err, output)
 	}

@@ -163,6 +163,7 @@ func newOperated(t *testing.T) *operated {
 	program := filepath.Join(t.TempDir(), "operator")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
 	build.Dir = operatorFolder
+	build.Env = append(os.Environ(), "GOWORK=off")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, string(output))
 	for range 2 {
