@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-const stopAfter = 32 << 20
+// stopAfter is more than the 16 MiB at which client-go ends an event in protobuf.
+const stopAfter = 20 << 20
 
 // stopping is a server that ends an endless body after some megabytes.
 type stopping struct {

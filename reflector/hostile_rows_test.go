@@ -34,7 +34,7 @@ type hostileRow struct {
 var errGone = apierrors.NewResourceExpired("too old")
 
 const (
-	big      = 15 << 20
+	big      = 2 << 20
 	listHead = `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"80"},"items":[`
 )
 
@@ -83,7 +83,7 @@ func hostileRows() []hostileRow {
 	long := strings.Repeat("é", big/2)
 	retry := http.Header{"Retry-After": {"1000000000"}}
 	return []hostileRow{
-		{name: "endless list", verb: "list", answer: hostileAnswer{body: endlessly(listHead, newItem), paced: true}, local: true, minutes: 11, heap: 128 << 20},
+		{name: "endless list", verb: "list", answer: hostileAnswer{body: endlessly(listHead, newItem), paced: true}, local: true, minutes: 11, heap: 32 << 20},
 		{name: "endless object in a list", verb: "list", answer: hostileAnswer{body: endlessly(listHead+`{"data":{"k":"`, a)}, says: "size limit"},
 		{name: "endless object in a watch", verb: "watch", answer: hostileAnswer{body: endlessly(`{"type":"ADDED","object":{"data":{"k":"`, a)}, says: "size limit"},
 		{name: "endless refusal of a list", verb: "list", answer: hostileAnswer{code: 500, body: endlessly("", a)}, says: "500"},
@@ -101,10 +101,10 @@ func hostileRows() []hostileRow {
 				return strings.NewReader(jsonEvent(watch.Modified, jsonObject("kept", fmt.Sprint(8+n), "")))
 			}}, fine: true},
 		{name: "long message of a refusal", verb: "list", answer: refusal(403, nil, status(403, "Forbidden", long)), minutes: 1, says: "403"},
-		{name: "long message of an event", verb: "watch", answer: eventOf(watch.Error, status(500, "InternalError", long)), limit: 32 << 20, says: "éé", bytes: 256 << 20, minutes: 1},
-		{name: "long version of a list", verb: "list", answer: hostileAnswer{body: text(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"` + long + `"},"items":[]}`)}, limit: 32 << 20, says: "resource version has", bytes: 256 << 20, minutes: 1},
-		{name: "long version of an object", verb: "watch", answer: eventOf(watch.Added, jsonObject("b", long, "")), limit: 32 << 20, says: "resource version has", bytes: 256 << 20, minutes: 1},
-		{name: "long name of what does not fit", verb: "list", answer: listed(keptObject, `{"metadata":{"namespace":"default","name":"`+long+`"},"data":7}`), limit: 32 << 20, local: true, bytes: 256 << 20, minutes: 1, heap: 192 << 20},
+		{name: "long message of an event", verb: "watch", answer: eventOf(watch.Error, status(500, "InternalError", long)), limit: 4 << 20, says: "éé", bytes: 32 << 20, minutes: 1},
+		{name: "long version of a list", verb: "list", answer: hostileAnswer{body: text(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"` + long + `"},"items":[]}`)}, limit: 4 << 20, says: "resource version has", bytes: 32 << 20, minutes: 1},
+		{name: "long version of an object", verb: "watch", answer: eventOf(watch.Added, jsonObject("b", long, "")), limit: 4 << 20, says: "resource version has", bytes: 32 << 20, minutes: 1},
+		{name: "long name of what does not fit", verb: "list", answer: listed(keptObject, `{"metadata":{"namespace":"default","name":"`+long+`"},"data":7}`), limit: 4 << 20, local: true, bytes: 32 << 20, minutes: 1, heap: 24 << 20},
 		{name: "another kind", verb: "list", answer: listed(keptObject, objectOf("v1", "Secret", "default", "b")), says: "kind"},
 		{name: "another group", verb: "watch", answer: eventOf(watch.Added, objectOf("example.com/v1", "ConfigMap", "default", "b")), says: "API group"},
 		{name: "another namespace", verb: "watch", answer: eventOf(watch.Deleted, objectOf("v1", "ConfigMap", "other", "kept")), says: "namespace"},

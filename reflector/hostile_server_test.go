@@ -32,7 +32,7 @@ type hostileAnswer struct {
 	code   int // 200 if it is 0
 	header http.Header
 	body   func(n int) io.Reader
-	paced  bool // a piece of 64 KiB a second, so that what has no end has one in time
+	paced  bool // a piece of 16 KiB a second, so that what has no end has one in time
 	pieces int  // bytes that come at once; 0 is any number
 }
 
@@ -112,7 +112,7 @@ func (b *hostileBody) Read(into []byte) (int, error) {
 	default:
 	}
 	if b.paced {
-		into = into[:min(len(into), 64<<10)]
+		into = into[:min(len(into), 16<<10)]
 		select {
 		case <-time.After(time.Second):
 		case <-b.done:

@@ -235,7 +235,7 @@ func TestSharingPausesForFieldsWhereNothingRepeats(t *testing.T) {
 	for _, format := range []wire.Format{wire.JSON, wire.Protobuf} {
 		d := decoderOf[*corev1.Pod](t)
 		var last [2]*corev1.Pod
-		for i, pod := range makePods(3*period+1, true) {
+		for i, pod := range makePods(period+10, true) {
 			pod.Labels = map[string]string{"app": "a"}
 			var err error
 			last[i%2], err = d.Decode(format, podBytesOf(t, format, []*corev1.Pod{pod})[0])
