@@ -1,0 +1,170 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// What does not fit the client fails before a request.
+func TestObjectOfAnotherClientIsRefusedWithoutARequest(t *testing.T) {
+	config := &rest.Config{Host: "http://localhost", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		t.Errorf("%s %s", r.Method, r.URL)
+		return nil, http.ErrHandlerTimeout
+	})}
+	of, err := client.ForResource[*Bucket](config, buckets, "ns", client.WithKind(bucketKind))
+	require.NoError(t, err)
+	other := named("ns", "b")
+	other.Kind, other.APIVersion = "Pail", buckets.GroupVersion().String()
+	plain, err := client.ForResource[*Bucket](config, buckets, "ns")
+	require.NoError(t, err)
+	metadata, err := client.ForResource[*metav1.PartialObjectMetadata](config, buckets, "ns", client.WithKind(bucketKind))
+	require.NoError(t, err)
+	partial := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	untyped, err := client.ForType[metav1.Object](config, buckets, &unstructured.Unstructured{}, client.WithKind(bucketKind))
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		err  error
+		want error
+	}{
+		"create in another namespace": {second(of.Create(t.Context(), named("other", "b"), metav1.CreateOptions{})), client.ErrOtherObject},
+		"update in another namespace": {second(of.Update(t.Context(), named("other", "b"), metav1.UpdateOptions{})), client.ErrOtherObject},
+		"apply in another namespace":  {second(of.Apply(t.Context(), named("other", "b"), metav1.ApplyOptions{})), client.ErrOtherObject},
+		"another kind":                {second(of.UpdateStatus(t.Context(), other, metav1.UpdateOptions{})), client.ErrOtherObject},
+		"no kind":                     {second(plain.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})), client.ErrNoKind},
+		"nil":                         {second(of.Create(t.Context(), nil, metav1.CreateOptions{})), nil},
+		"metadata alone":              {second(metadata.Update(t.Context(), partial, metav1.UpdateOptions{})), nil},
+		"metadata alone, new":         {second(metadata.Create(t.Context(), partial, metav1.CreateOptions{})), nil},
+		"no fields":                   {second(untyped.Create(t.Context(), &unstructured.Unstructured{}, metav1.CreateOptions{})), nil},
+		"no patch":                    {second(of.Patch(t.Context(), "b", types.MergePatchType, nil, metav1.PatchOptions{})), nil},
+		"scale by patch":              {second(of.Patch(t.Context(), "b", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}, "scale")), nil},
+		"scale by apply":              {second(of.Apply(t.Context(), named("ns", "b"), metav1.ApplyOptions{}, "scale")), nil},
+		"no name":                     {of.Delete(t.Context(), "", metav1.DeleteOptions{}), nil},
+	} {
+		require.Error(t, tc.err, name)
+		if strings.Contains(name, "by") || name == "no patch" {
+			assert.ErrorContains(t, tc.err, " ns/b: ", name)
+		}
+		if tc.want != nil {
+			assert.ErrorIs(t, tc.err, tc.want, name)
+		}
+		assert.ErrorContains(t, tc.err, "buckets.example.com/v1", name)
+	}
+	var none *client.Resource[*Bucket]
+	for _, err := range []error{
+		second(none.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})), none.Delete(t.Context(), "b", metav1.DeleteOptions{}),
+		second(none.Get(t.Context(), "b", metav1.GetOptions{})),
+	} {
+		assert.ErrorIs(t, err, reflector.ErrNoClient)
+	}
+}
+
+func TestOneObjectOfANamespacedKindNeedsANamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, err := client.For[*Bucket](serveBuckets(t).Config(), client.WithKind(bucketKind))
+		require.NoError(t, err)
+		for _, err := range []error{
+			second(all.Get(t.Context(), "b", metav1.GetOptions{})),
+			second(all.Create(t.Context(), named("", "b"), metav1.CreateOptions{})),
+			second(all.Patch(t.Context(), "b", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})),
+			all.Delete(t.Context(), "b", metav1.DeleteOptions{}),
+		} {
+			assert.ErrorIs(t, err, client.ErrNoNamespace)
+		}
+	})
+}
+
+// A server knows the resource of a namespaced kind only in a namespace. Its 404 does not mean that
+// the object is gone.
+func TestRequestWithoutANamespaceDoesNotFindAnObjectGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := serveBuckets(t)
+		config := server.Config()
+		ofResource, err := client.ForResource[*Bucket](config, buckets, "", client.WithKind(bucketKind))
+		require.NoError(t, err)
+		_, err = ofResource.Create(t.Context(), named("ns", "b"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		ofType, err := client.ForType[*Bucket](config, buckets, &Bucket{}, client.WithKind(bucketKind))
+		require.NoError(t, err)
+		version := buckets.GroupVersion()
+		config.APIPath, config.GroupVersion, config.NegotiatedSerializer = "/apis", &version, scheme.Codecs.WithoutConversion()
+		rests, err := rest.RESTClientFor(config)
+		require.NoError(t, err)
+		ofREST, err := client.FromRESTClient[*Bucket](rests, buckets.Resource, "", client.WithKind(bucketKind))
+		require.NoError(t, err)
+		for name, all := range map[string]*client.Resource[*Bucket]{"ForResource": ofResource, "ForType": ofType, "FromRESTClient": ofREST} {
+			for _, err := range []error{
+				second(all.Get(t.Context(), "b", metav1.GetOptions{})),
+				second(all.Patch(t.Context(), "b", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})),
+				all.Delete(t.Context(), "b", metav1.DeleteOptions{}),
+			} {
+				require.ErrorIs(t, err, client.ErrNoNamespace, name)
+				assert.False(t, apierrors.IsNotFound(err), "%s: %v", name, err)
+			}
+			assert.True(t, apierrors.IsNotFound(all.In("ns").Delete(t.Context(), "other", metav1.DeleteOptions{})), name)
+		}
+		namespaces, err := client.ForResource[*corev1.Namespace](server.Config(), corev1.SchemeGroupVersion.WithResource("namespaces"), "")
+		require.NoError(t, err)
+		assert.True(t, apierrors.IsNotFound(namespaces.Delete(t.Context(), "other", metav1.DeleteOptions{})))
+	})
+}
+
+// The texts have at most 1 KiB, and nothing of an object. They name the resource and the key.
+func TestErrorsOfWritesAreShortAndNameTheKey(t *testing.T) {
+	secret := strings.Repeat("s3cret", 1000)
+	object := named("ns", "b")
+	object.Annotations = map[string]string{"a": secret}
+	long, err := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: 409, Reason: metav1.StatusReasonConflict, Message: strings.Repeat("m", 1<<20)})
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		code  int
+		body  string
+		check func(error) bool
+	}{
+		"a long status":      {409, string(long), apierrors.IsConflict},
+		"another object":     {200, `{"metadata":{"namespace":"ns","name":"` + secret + `"}}`, isMismatch},
+		"another namespace":  {200, `{"metadata":{"namespace":"other","name":"b"}}`, isMismatch},
+		"another kind":       {200, `{"kind":"` + secret + `","apiVersion":"example.com/v1","metadata":{"namespace":"ns","name":"b"}}`, isMismatch},
+		"something else":     {200, secret, nil},
+		"a part of the body": {200, `{"metadata":{"annotations":{"a":"` + secret, nil},
+		"a page of a proxy":  {503, secret, apierrors.IsServiceUnavailable},
+		"an endless answer":  {200, `{"metadata":{"annotations":{"a":"` + strings.Repeat("s3cret", 200_000) + `"}}}`, func(err error) bool { return errors.Is(err, client.ErrTooLarge) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := over(t, func(r *http.Request) (*http.Response, error) {
+				return answer(r, tc.code, tc.body), nil
+			}, client.WithMaxObjectBytes(1<<20))
+			_, err = of.Update(t.Context(), object, metav1.UpdateOptions{})
+			require.Error(t, err)
+			assert.LessOrEqual(t, len(err.Error()), 1<<10)
+			assert.Contains(t, err.Error(), "update buckets.example.com/v1 ns/b: ")
+			if tc.code == 200 && !isMismatch(err) {
+				assert.NotContains(t, err.Error(), "s3cret")
+			}
+			assert.Equal(t, tc.code == 200, strings.Contains(err.Error(), "the server accepted the request, but"), "%v", err)
+			if tc.check != nil {
+				assert.True(t, tc.check(err), "%v", err)
+			}
+		})
+	}
+}
+
+func isMismatch(err error) bool {
+	_, ok := errors.AsType[*client.MismatchError](err)
+	return ok
+}
