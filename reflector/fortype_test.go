@@ -22,12 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// object is what factories and caches for all kinds use as T.
-type object interface {
-	metav1.Object
-	runtime.Object
-}
-
 func TestForTypeReadsTheObjectsOfTheTypedResource(t *testing.T) {
 	t.Run("protobuf", func(t *testing.T) { sameAsTyped(t, &corev1.ConfigMap{}) })
 	t.Run("JSON", func(t *testing.T) { sameAsTyped(t, &corev1.ConfigMap{}, client.WithoutProtobuf()) })
@@ -49,9 +43,9 @@ func sameAsTyped[T object](t *testing.T, example T, opts ...client.ResourceOptio
 				require.NoError(t, server.Create(paint("b", "red")))
 				typed, err := client.ForResource[T](server.Config(), configMapResource, "", opts...)
 				require.NoError(t, err)
-				untyped, err := client.ForType[object](server.Config(), configMapResource, example, opts...)
+				untyped, err := client.ForType[metav1.Object](server.Config(), configMapResource, example, opts...)
 				require.NoError(t, err)
-				want, got := store.New(store.ObjectKey[T]), store.New(store.ObjectKey[object])
+				want, got := store.New(store.ObjectKey[T]), store.New(store.ObjectKey[metav1.Object])
 				defer start(t, reflector.New(typed, want, how...))()
 				defer start(t, reflector.New(untyped, got, how...))()
 				equal := func() {
@@ -124,9 +118,9 @@ func TestMetadataStatesTheKindOfTheResource(t *testing.T) {
 							return to.RoundTrip(r)
 						})
 					})
-					metadata, err := client.ForType[object](config, configMapResource, example, opts...)
+					metadata, err := client.ForType[metav1.Object](config, configMapResource, example, opts...)
 					require.NoError(t, err)
-					cache := store.New(store.ObjectKey[object])
+					cache := store.New(store.ObjectKey[metav1.Object])
 					defer start(t, reflector.New(metadata, cache, asks...))()
 					require.NoError(t, server.Create(paint("b", "red")))
 					synctest.Wait()

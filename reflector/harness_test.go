@@ -71,13 +71,8 @@ func followedInto[T reflector.Object, L any](t *testing.T, api reflector.Client[
 	m := &follower[T]{cache: cache, logs: logs}
 	opts = append([]reflector.Option{reflector.WithLogger(zap.New(core)), reflector.WithErrorHandler(m.failed)}, opts...)
 	m.of = reflector.New(api, m.cache, opts...)
-	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() { result <- m.of.Run(ctx) }()
-	m.stop = sync.OnceFunc(func() {
-		cancel()
-		require.NoError(t, <-result)
-	})
+	ended := launched(t, m.of)
+	m.stop = sync.OnceFunc(func() { require.NoError(t, ended()) })
 	t.Cleanup(m.stop)
 	return m
 }

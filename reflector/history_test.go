@@ -1,7 +1,6 @@
 package reflector_test
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -133,20 +132,14 @@ func (l *life) live(t *testing.T) error {
 	if err != nil {
 		return err
 	}
-	start := func() {
-		ctx, cancel := context.WithCancel(t.Context())
-		result := make(chan error, 1)
-		go func() { result <- r.Run(ctx) }()
-		l.stop = func() error { cancel(); return <-result }
-	}
 	began := time.Now()
-	start()
+	l.stop = launched(t, r)
 	for _, e := range l.steps {
 		if e.Kind == "restart" {
 			if err := l.stop(); err != nil {
 				return err
 			}
-			start()
+			l.stop = launched(t, r)
 		}
 		if err := l.happen(e); err != nil {
 			return err
@@ -201,23 +194,6 @@ func (l *life) most(passed time.Duration) int {
 
 func (l *life) happen(e event) error {
 	switch e.Kind {
-	case "write":
-		return l.write(e.Number % 7)
-	case "delete":
-		return l.remove(e.Number % 7)
-	case "recreate":
-		if err := l.remove(e.Number % 7); err != nil {
-			return err
-		}
-		return l.server.Create(numbered(e.Number % 7))
-	case "pause":
-		<-time.After(time.Duration(e.Number*e.Number) * 50 * time.Millisecond)
-	case "fault":
-		l.server.Inject(e.fault())
-	case "compact":
-		return l.server.Compact(l.server.ResourceVersion())
-	case "bookmarks":
-		l.server.SendBookmarks()
 	case "sharding":
 		l.server.SetSharding(e.Number%2 == 0)
 	case "restore":
@@ -230,6 +206,39 @@ func (l *life) happen(e event) error {
 			return nil // that far back the history is gone
 		}
 		<-time.After(25 * time.Minute) // two watches, of ten minutes at most
+	default:
+		return e.happen(l.server, 7, l)
+	}
+	return nil
+}
+
+// writer writes and deletes objects by their numbers.
+type writer interface {
+	write(n int) error
+	remove(n int) error
+}
+
+// happen is what happens alike in all histories.
+func (e event) happen(server *reflectortest.Server, objects int, by writer) error {
+	n := e.Number % objects
+	switch e.Kind {
+	case "write":
+		return by.write(n)
+	case "delete":
+		return by.remove(n)
+	case "recreate":
+		if err := by.remove(n); err != nil {
+			return err
+		}
+		return by.write(n)
+	case "pause":
+		<-time.After(time.Duration(e.Number*e.Number) * 50 * time.Millisecond)
+	case "fault":
+		server.Inject(e.fault())
+	case "compact":
+		return server.Compact(server.ResourceVersion())
+	case "bookmarks":
+		server.SendBookmarks()
 	}
 	return nil
 }

@@ -19,10 +19,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestRestoredServerThatOvertookIsListedAnew(t *testing.T) {
-	for name, last := range map[string]func(*reflectortest.Server) error{
-		"an object changed last": func(s *reflectortest.Server) error { return s.Update(paint("2", "blue")) },
-		"an object went last":    func(s *reflectortest.Server) error { return s.Delete(paint("2", "red")) },
+// A server loses the last change in a restore. When the reflector reaches it again, it has passed
+// the version that it had, or is exactly there.
+func TestRestoredServerIsListedAnew(t *testing.T) {
+	updated := func(s *reflectortest.Server) error { return s.Update(paint("2", "blue")) }
+	deleted := func(s *reflectortest.Server) error { return s.Delete(paint("2", "red")) }
+	overtakes := func(s *reflectortest.Server) (err error) {
+		for range 5 {
+			err = errors.Join(err, s.Delete(paint("3", "red")), s.Create(paint("3", "red")))
+		}
+		return err
+	}
+	for name, tc := range map[string]struct {
+		lost, since func(*reflectortest.Server) error
+		probe       int // the status of the answer to the first probe; 0 is 200
+	}{
+		"an object changed last":       {lost: updated, since: overtakes},
+		"an object went last":          {lost: deleted, since: overtakes},
+		"the object that changed went": {lost: updated, since: deleted},
+		"the probe fails with 503":     {lost: updated, since: overtakes, probe: http.StatusServiceUnavailable},
+		"the probe fails with 502":     {lost: updated, since: overtakes, probe: http.StatusBadGateway},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachClient(t, func(t *testing.T, generated bool) {
@@ -33,50 +49,28 @@ func TestRestoredServerThatOvertookIsListedAnew(t *testing.T) {
 					}
 					snapshot := server.ResourceVersion()
 					m := mirrored(t, server, generated)
-					require.NoError(t, last(server))
+					require.NoError(t, tc.lost(server))
 					synctest.Wait()
+					before, most := server.ResourceVersion(), 4
 					away := server.Inject(reflectortest.Answer(http.StatusServiceUnavailable))
 					require.NoError(t, server.Restore(snapshot))
-					for range 5 { // and past the version that was sent
-						require.NoError(t, server.Delete(paint("3", "red")))
-						require.NoError(t, server.Create(paint("3", "red")))
-					}
+					require.NoError(t, tc.since(server))
+					require.GreaterOrEqual(t, server.ResourceVersion(), before)
 					away.Remove()
+					if tc.probe != 0 {
+						server.Inject(reflectortest.Answer(tc.probe).On("list", "").Times(1))
+						most++
+					}
 					lists := requestsOf(server, "list")
 					<-time.After(time.Minute)
 					assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.held))
 					assert.ErrorIs(t, errors.Join(m.told()...), protocol.ServerBehind)
-					assert.LessOrEqual(t, requestsOf(server, "list")-lists, 4, "probes of one object")
+					assert.LessOrEqual(t, requestsOf(server, "list")-lists, most, "probes of one object")
 					m.stop()
 				})
 			})
 		})
 	}
-}
-
-// The restored server deletes the object that changed last, and reaches exactly the version that it
-// had before.
-func TestRestoredServerWithoutTheLastObjectIsListedAnew(t *testing.T) {
-	eachClient(t, func(t *testing.T, generated bool) {
-		synctest.Test(t, func(t *testing.T) {
-			server := reflectortest.Start(t)
-			require.NoError(t, server.Create(paint("1", "red")))
-			snapshot := server.ResourceVersion()
-			m := mirrored(t, server, generated)
-			require.NoError(t, server.Update(paint("1", "blue")))
-			synctest.Wait()
-			before := server.ResourceVersion()
-			away := server.Inject(reflectortest.Answer(http.StatusServiceUnavailable))
-			require.NoError(t, server.Restore(snapshot))
-			require.NoError(t, server.Delete(paint("1", "red")))
-			require.Equal(t, before, server.ResourceVersion())
-			away.Remove()
-			<-time.After(time.Minute)
-			assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.held))
-			assert.ErrorIs(t, errors.Join(m.told()...), protocol.ServerBehind)
-			m.stop()
-		})
-	})
 }
 
 func TestServerThatWentAwayAndChangedIsNotListed(t *testing.T) {
@@ -192,36 +186,4 @@ func TestGetReadsNoMoreThanTheFrameLimit(t *testing.T) {
 		_, err = resource.Get(t.Context(), "large", metav1.GetOptions{})
 		assert.ErrorIs(t, err, client.ErrTooLarge)
 	})
-}
-
-func TestRestoredServerIsDetectedAlthoughAProbeFails(t *testing.T) {
-	for name, fault := range map[string]reflectortest.Fault{
-		"503": reflectortest.Answer(http.StatusServiceUnavailable),
-		"502": reflectortest.Answer(http.StatusBadGateway),
-	} {
-		t.Run(name, func(t *testing.T) {
-			eachClient(t, func(t *testing.T, generated bool) {
-				synctest.Test(t, func(t *testing.T) {
-					server := reflectortest.Start(t)
-					for _, name := range []string{"1", "2", "3"} {
-						require.NoError(t, server.Create(paint(name, "red")))
-					}
-					snapshot := server.ResourceVersion()
-					m := mirrored(t, server, generated)
-					require.NoError(t, server.Update(paint("2", "blue")))
-					synctest.Wait()
-					server.Inject(fault.On("list", "").Times(1))
-					require.NoError(t, server.Restore(snapshot))
-					for range 5 {
-						require.NoError(t, server.Delete(paint("3", "red")))
-						require.NoError(t, server.Create(paint("3", "red")))
-					}
-					<-time.After(time.Minute)
-					assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.held))
-					assert.ErrorIs(t, errors.Join(m.told()...), protocol.ServerBehind)
-					m.stop()
-				})
-			})
-		})
-	}
 }

@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -32,45 +31,17 @@ func placed(n int) *corev1.ConfigMap {
 // shards runs a reflector for each shard through the life of some objects, and compares
 // what they hold between them with the server.
 func shards[T reflector.Object, L any](t *testing.T, server *reflectortest.Server, resource func() reflector.Client[T, L], by store.ShardKey, want reflector.Sharding, opts []reflector.Option) {
-	all := store.Shards(by, 3)
-	stores := make([]*store.Cache[T], len(all))
-	reflectors := make([]*reflector.KubernetesResourceReflector[T], len(all))
-	for i, shard := range all {
-		stores[i] = store.New(store.ObjectKey[T])
-		reflectors[i] = reflector.New(resource(), stores[i], append(opts, reflector.WithShard(shard))...)
-		defer start(t, reflectors[i])()
+	m := &team[T]{all: store.Shards(by, 3), sharding: want}
+	defer m.stop()
+	for _, shard := range m.all {
+		join(t, m, resource(), shard, opts...)
 	}
-	compare := func(when string) {
-		t.Helper()
-		synctest.Wait()
-		expected := map[types.UID]string{}
-		objects, err := reflectortest.List[*corev1.ConfigMap](server, "")
-		require.NoError(t, err)
-		for _, o := range objects {
-			expected[o.UID] = o.ResourceVersion
-		}
-		held := map[types.UID]string{}
-		for i, s := range stores {
-			assert.NotZero(t, s.Len(), "%s: shard %d", when, i)
-			for key, o := range s.All() {
-				assert.NotContains(t, held, o.GetUID(), "%s: %v is in two shards", when, key)
-				held[o.GetUID()] = o.GetResourceVersion()
-				value := map[store.ShardKey]string{store.ByUID: string(o.GetUID()), store.ByNamespace: key.Namespace}[by]
-				assert.True(t, all[i].Contains(store.ShardHash(value)), when)
-			}
-			assert.Equal(t, want, reflectors[i].State().Sharding, when)
-			assert.NoError(t, reflectors[i].State().Err, when)
-		}
-		assert.Equal(t, expected, held, when)
+	m.compare(t, server, "at first")
+	for i, s := range m.stores {
+		assert.NotZero(t, s.Len(), "shard %d", i)
 	}
-	compare("at first")
 	change(t, server, 0, 60)
-	compare("after changes")
-	if want == reflector.ShardedByClient {
-		for _, s := range stores {
-			assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "what happens to others counts")
-		}
-	}
+	m.compare(t, server, "after changes")
 }
 
 func TestShardsOfEveryKindOfClient(t *testing.T) {
@@ -151,15 +122,6 @@ func namespaces() (low, high string) {
 	return low, high
 }
 
-// Count is a ConfigMap that expects a number instead of words.
-type Count struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Data              struct {
-		Color int `json:"color"`
-	} `json:"data"`
-}
-
 func TestObjectsOfOtherShardsAreNotDecoded(t *testing.T) {
 	low, high := namespaces()
 	for _, watchList := range []bool{true, false} {
@@ -174,9 +136,9 @@ func TestObjectsOfOtherShardsAreNotDecoded(t *testing.T) {
 			}
 			put(low, "a")
 			put(high, "a")
-			resource, err := client.ForResource[*Count](server.Config(), configMapResource, "")
+			resource, err := client.ForResource[*BadPaint](server.Config(), configMapResource, "")
 			require.NoError(t, err)
-			s := store.New(store.ObjectKey[*Count])
+			s := store.New(store.ObjectKey[*BadPaint])
 			opts := []reflector.Option{
 				reflector.WithShard(half(store.ByNamespace, 0)),
 				reflector.WithErrorHandler(func(_ context.Context, err error) { t.Error(err) }),

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -28,17 +29,24 @@ type team[T reflector.Object] struct {
 	stores []*store.Cache[T]
 	own    []*reflector.KubernetesResourceReflector[T]
 	stops  []func()
+
+	sharding reflector.Sharding // that their State must have
 }
 
 // newTeam starts reflectors of some shards with one client.
 func newTeam[T reflector.Object, L any](t *testing.T, resource reflector.Client[T, L], by store.ShardKey, n int, opts ...reflector.Option) *team[T] {
-	m := &team[T]{all: store.Shards(by, n)}
+	m := &team[T]{all: store.Shards(by, n), sharding: reflector.ShardedByClient}
 	for _, shard := range m.all {
-		s := store.New(store.ObjectKey[T])
-		r := reflector.New(resource, s, append(opts, reflector.WithShard(shard))...)
-		m.stores, m.own, m.stops = append(m.stores, s), append(m.own, r), append(m.stops, start(t, r))
+		join(t, m, resource, shard, opts...)
 	}
 	return m
+}
+
+// join starts the reflector of a shard.
+func join[T reflector.Object, L any](t *testing.T, m *team[T], resource reflector.Client[T, L], shard store.Shard, opts ...reflector.Option) {
+	s := store.New(store.ObjectKey[T])
+	r := reflector.New(resource, s, append(opts, reflector.WithShard(shard))...)
+	m.stores, m.own, m.stops = append(m.stores, s), append(m.own, r), append(m.stops, start(t, r))
 }
 
 func (m *team[T]) stop() {
@@ -61,10 +69,14 @@ func (m *team[T]) compare(t *testing.T, server *reflectortest.Server, when strin
 		for key, o := range s.All() {
 			assert.NotContains(t, got, o.GetUID(), "%s: %v is in two shards", when, key)
 			got[o.GetUID()] = o.GetResourceVersion()
+			value := map[store.ShardKey]string{store.ByUID: string(o.GetUID()), store.ByNamespace: key.Namespace}[m.all[i].By]
+			assert.True(t, m.all[i].Contains(store.ShardHash(value)), when)
 		}
-		assert.Equal(t, reflector.ShardedByClient, m.own[i].State().Sharding, "%s: shard %d", when, i)
+		assert.Equal(t, m.sharding, m.own[i].State().Sharding, "%s: shard %d", when, i)
 		assert.NoError(t, m.own[i].State().Err, "%s: shard %d", when, i)
-		assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "%s: what happens to others counts", when)
+		if m.sharding == reflector.ShardedByClient {
+			assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "%s: what happens to others counts", when)
+		}
 	}
 	assert.Equal(t, want, got, when)
 }
@@ -123,6 +135,12 @@ func onlyOneWatch[T reflector.Object, L any](t *testing.T, server *reflectortest
 	reflectors.stores[0] = again
 	reflectors.stops[0] = start(t, reflectors.own[0])
 	reflectors.compare(t, server, "after one came back")
+}
+
+// object is what caches for all kinds use as T. Sharing needs its DeepCopyObject.
+type object interface {
+	metav1.Object
+	runtime.Object
 }
 
 // wrappedObjects is a client whose methods the reflector must call: it may change what they return.

@@ -3,7 +3,6 @@ package reflector_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -181,34 +179,6 @@ func TestServerThatSelectsIsLeftToIt(t *testing.T) {
 			for _, r := range server.Requests(reflectortest.Verb("watch")) {
 				assert.NotEmpty(t, r.Query.Get("shardSelector"))
 			}
-		})
-	}
-}
-
-func TestSharedWatchThatFailsIsNoLossToAnybody(t *testing.T) {
-	for name, fault := range map[string]reflectortest.Fault{
-		"410":   reflectortest.ErrorEvent(3, apierrors.NewResourceExpired("expired").ErrStatus),
-		"500":   reflectortest.ErrorEvent(3, apierrors.NewInternalError(errors.New("internal")).ErrStatus),
-		"cut":   reflectortest.ResetAfterEvents(3),
-		"odd":   reflectortest.CorruptFrame(3),
-		"twice": reflectortest.DuplicateFrame(3),
-		"stall": reflectortest.StallAfterEvents(3, nil),
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server, m := reflectortest.Start(t), &meter{}
-				resource := sites(t, server, m)
-				shards := newTeam(t, resource, store.ByUID, 4, reflector.WithoutWatchList())
-				defer shards.stop()
-				<-time.After(15 * time.Minute) // in the shared watch, which is a new one then
-				server.Inject(fault.On("watch", "configmaps").Times(1))
-				<-time.After(15 * time.Minute)
-				change(t, server, 0, 20)
-				<-time.After(45 * time.Minute)
-				change(t, server, 20, 40)
-				shards.compare(t, server, "afterwards")
-				assert.Equal(t, 1, m.watches())
-			})
 		})
 	}
 }

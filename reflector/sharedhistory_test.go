@@ -1,7 +1,6 @@
 package reflector_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"slices"
@@ -178,14 +177,9 @@ func (l *company) settle() error {
 func newCache() *store.Cache[*corev1.ConfigMap] { return store.New(store.ObjectKey[*corev1.ConfigMap]) }
 
 func (l *company) come(t *testing.T, i int) {
-	p := l.places[i]
-	if p.stop != nil {
-		return
+	if p := l.places[i]; p.stop == nil {
+		p.stop = launched(t, p.reflector)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() { result <- p.reflector.Run(ctx) }()
-	p.stop = func() error { cancel(); return <-result }
 }
 
 func (l *company) leave(i int) error {
@@ -200,15 +194,6 @@ func (l *company) leave(i int) error {
 
 func (l *company) happen(t *testing.T, e event) error {
 	switch e.Kind {
-	case "write":
-		return l.write(e.Number % 17)
-	case "delete":
-		return l.remove(e.Number % 17)
-	case "recreate":
-		if err := l.remove(e.Number % 17); err != nil {
-			return err
-		}
-		return l.write(e.Number % 17)
 	case "rush":
 		for n := range e.Number {
 			if err := l.write(n % 17); err != nil {
@@ -219,18 +204,12 @@ func (l *company) happen(t *testing.T, e event) error {
 		l.come(t, e.Number%companySize)
 	case "leave":
 		return l.leave(e.Number % companySize)
-	case "pause":
-		<-time.After(time.Duration(e.Number*e.Number) * 50 * time.Millisecond)
-	case "fault":
-		l.server.Inject(e.fault())
-	case "compact":
-		return l.server.Compact(l.server.ResourceVersion())
-	case "bookmarks":
-		l.server.SendBookmarks()
 	case "sharding":
 		l.server.SetSharding(e.Number%3 == 0)
 	case "restore":
 		l.restore(t, e.Number)
+	default:
+		return e.happen(l.server, 17, l)
 	}
 	return nil
 }

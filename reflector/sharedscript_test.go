@@ -120,9 +120,7 @@ func gathered(t *testing.T, resource *dictated, all []store.Shard, version strin
 	shared := client.SharedWatch[*corev1.ConfigMap, *corev1.ConfigMapList](resource)
 	m := &team[*corev1.ConfigMap]{all: all}
 	for _, shard := range all {
-		s := newCache()
-		r := reflector.New(shared, s, reflector.WithShard(shard))
-		m.stores, m.own, m.stops = append(m.stores, s), append(m.own, r), append(m.stops, start(t, r))
+		join(t, m, shared, shard)
 	}
 	close(release)
 	synctest.Wait()

@@ -123,14 +123,17 @@ func typed(t *testing.T, list *unstructured.UnstructuredList) (objects []corev1.
 
 // start runs a reflector until the returned function is called, and returns when it is in step.
 func start[T reflector.Object](t *testing.T, r *reflector.KubernetesResourceReflector[T]) (stop func()) {
+	ended := launched(t, r)
+	synctest.Wait()
+	return func() { assert.NoError(t, ended()) }
+}
+
+// launched runs a reflector. stop waits for the end of Run and returns its error.
+func launched[T reflector.Object](t *testing.T, r *reflector.KubernetesResourceReflector[T]) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- r.Run(ctx) }()
-	synctest.Wait()
-	return func() {
-		cancel()
-		assert.NoError(t, <-result)
-	}
+	return func() error { cancel(); return <-result }
 }
 
 func TestResourceThatIsWrappedIsReadThroughTheWrapper(t *testing.T) {

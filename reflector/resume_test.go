@@ -1,0 +1,236 @@
+package reflector
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+func TestListsInPagesThenWatchesFromTheListsVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).
+			list("10", "p2", configMap("a", "u1", "1")).
+			list("10", "p3", configMap("b", "u2", "2")).
+			list("10", "", configMap("c", "u3", "3")).
+			watchOpen(added(configMap("d", "u4", "11")), modified(configMap("a", "u1", "12")), deleted(configMap("b", "u2", "13")), bookmark("20"))
+		s := newStore()
+		r := New(api, s, WithPageSize(1))
+		stop := running(t, r)
+		synctest.Wait()
+
+		assert.Equal(t, []string{"list 0 limit=1", "list limit=1 continue=p2", "list limit=1 continue=p3", "watch 10"}, api.seen())
+		assert.Equal(t, "a@12 c@3 d@11", contents(s))
+		assert.Equal(t, "20", s.ResourceVersion())
+		assert.NoError(t, stop(), "Run returns nil when ctx ended")
+		assert.Zero(t, api.openWatches())
+	})
+}
+
+func TestPageSize(t *testing.T) {
+	for want, opts := range map[string][]Option{
+		"list 0 limit=500": nil, "list 0": {WithPageSize(0)}, "list 0 limit=7": {WithPageSize(-1), WithPageSize(7)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			api := new(script).list("1", "")
+			stop := running(t, New(api, newStore(), opts...))
+			synctest.Wait()
+			assert.Equal(t, want, api.seen()[0])
+			require.NoError(t, stop())
+		})
+	}
+}
+
+func TestSelectorsGoIntoEveryRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("1", "p2").list("1", "")
+		stop := running(t, New(api, newStore(), WithLabelSelector(nil), WithFieldSelector(nil),
+			WithLabelSelector(labels.SelectorFromSet(labels.Set{"app": "x"})),
+			WithFieldSelector(fields.OneTermEqualSelector("metadata.name", "a"))))
+		synctest.Wait()
+		assert.Equal(t, []string{
+			`list 0 limit=500 labels=app=x fields=metadata.name=a`,
+			`list limit=500 continue=p2 labels=app=x fields=metadata.name=a`,
+			`watch 1 labels=app=x fields=metadata.name=a`,
+		}, api.seen())
+		require.NoError(t, stop())
+	})
+}
+
+func TestPagesThatExpireAreListedAsAWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).
+			list("10", "p2", configMap("old", "u0", "1")).
+			listFails(errExpired).
+			list("15", "", configMap("a", "u1", "11"))
+		s := newStore()
+		stop := running(t, New(api, s))
+		synctest.Wait()
+		assert.Equal(t, []string{"list 0 limit=500", "list limit=500 continue=p2", "list 0", "watch 15"}, api.seen())
+		assert.Equal(t, "a@11", contents(s), "nothing of the expired pages is left")
+		require.NoError(t, stop())
+	})
+}
+
+func TestWatchThatEndsIsResumedWhereItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("10", "").
+			watchWhole(added(configMap("a", "u", "11"))).
+			watchWhole(bookmark("30"), modified(configMap("a", "u", "31"))).
+			watchWhole(deleted(configMap("a", "u", "40")))
+		s := newStore()
+		began := time.Now()
+		stop := running(t, New(api, s))
+		<-time.After(3 * maxWatch)
+		synctest.Wait()
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 11", "watch 31", "watch 40"}, api.seen())
+		assert.Equal(t, began.Add(3*maxWatch), api.times[4], "without a pause")
+		require.NoError(t, stop())
+	})
+}
+
+func TestExpiredVersionIsListedAnew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first func(*script) *script
+		list  string
+	}{
+		"as an answer":             {func(s *script) *script { return s.watchFails(errExpired) }, "list 10"},
+		"as an event":              {func(s *script) *script { return s.watchOpen(errorEvent(errExpired)) }, "list 10"},
+		"as an event after others": {func(s *script) *script { return s.watchOpen(added(configMap("b", "u", "11")), errorEvent(errExpired)) }, "list 11"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				// The first version comes from the store: it may be old.
+				s := newStore()
+				require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u1", "1"), configMap("x", "u2", "1")}, "10"))
+				api := tc.first(new(script)).list("20", "", configMap("a", "u1", "15"))
+				began := time.Now()
+				stop := running(t, New(api, s))
+				synctest.Wait()
+				assert.Equal(t, []string{"watch 10", tc.list, "watch 20"}, api.seen())
+				assert.Equal(t, "a@15", contents(s))
+				assert.Equal(t, began, time.Now(), "without a pause")
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+func TestRunAgainResumesFromTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("10", "", configMap("a", "u", "1")).watchOpen(modified(configMap("a", "u", "12")))
+		s := newStore()
+		r := New(api, s)
+		stop := running(t, r)
+		synctest.Wait()
+		assert.ErrorIs(t, r.Run(t.Context()), ErrRunning)
+		require.NoError(t, stop())
+		require.NoError(t, runOnce(t, r))
+		require.NoError(t, runOnce(t, New(api, s)), "another reflector over the same store resumes as well")
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 12", "watch 12"}, api.seen())
+	})
+}
+
+// runOnce runs a reflector until it waits for something, and stops it.
+func runOnce(t *testing.T, r *KubernetesResourceReflector[*corev1.ConfigMap]) error {
+	stop := running(t, r)
+	synctest.Wait()
+	return stop()
+}
+
+func TestRunAgainAfterARejectionDoesNotGoBack(t *testing.T) {
+	// Resuming from the store's version would play the events after it into
+	// objects that are newer.
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("10", "").
+			watchOpen(added(configMap("", "u9", "11")), added(configMap("b", "u2", "12")), deleted(configMap("b", "u2", "13")))
+		s := newStore()
+		r := New(api, s)
+		require.NoError(t, runOnce(t, r))
+		api.list("20", "")
+		require.NoError(t, runOnce(t, r)) // before a new list is due
+		<-time.After(time.Minute)
+		require.NoError(t, runOnce(t, r))
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10", "watch 13", "list 13", "watch 20"}, api.seen())
+	})
+}
+
+func TestObjectsWithoutVersionsDoNotMoveThePlace(t *testing.T) {
+	// client-go's fake clientset leaves UID and resource version empty.
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("5", "", configMap("a", "", "")).
+			watch(added(configMap("b", "", "")), modified(configMap("a", "", "")))
+		s := newStore()
+		stop := running(t, New(api, s))
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"list 0 limit=500", "watch 5", "watch 5"}, api.seen())
+		assert.Equal(t, "a@ b@", contents(s))
+		assert.Equal(t, "5", s.ResourceVersion())
+	})
+}
+
+func TestVersionThatTheServerRefusesIsListedAnew(t *testing.T) {
+	// As after the restoring of a backup: the store is ahead of the server.
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("old", "u", "1")}, "900"))
+		api := new(script).watchFails(errTooLarge()).list("20", "")
+		stop := running(t, New(api, s))
+		<-time.After(time.Minute)
+		require.NoError(t, stop())
+		assert.Equal(t, []string{"watch 900", "list newest limit=500", "watch 20"}, api.seen())
+		assert.Empty(t, contents(s))
+	})
+}
+
+func TestStoreThatWasOnlyAddedToIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		require.NoError(t, s.Add(configMap("mine", "u", "5")))
+		api := new(script).list("10", "")
+		require.NoError(t, runOnce(t, New(api, s)))
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10"}, api.seen())
+		assert.Empty(t, contents(s))
+	})
+}
+
+func TestBookmarkWithoutAVersionSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script).list("10", "").watchOpen(bookmark(""))
+		s := newStore()
+		require.NoError(t, runOnce(t, New(api, s)))
+		assert.Equal(t, "10", s.ResourceVersion())
+	})
+}
+
+func TestRunThatEndsWhileTheStoreTakesAListDoesNotForgetIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &stoppingStore{Cache: newStore(), stop: cancel}
+		api := new(script).list("10", "")
+		r := New(api, s)
+		require.NoError(t, r.Run(ctx))
+		assert.True(t, closed(r.Synced()))
+		require.NoError(t, runOnce(t, r))
+		assert.Equal(t, []string{"list 0 limit=500", "watch 10"}, api.seen())
+	})
+}
+
+// stoppingStore stops the reflector that replaces it.
+type stoppingStore struct {
+	*store.Cache[*corev1.ConfigMap]
+	stop func()
+}
+
+func (s *stoppingStore) Replace(objects []*corev1.ConfigMap, version string) error {
+	s.stop()
+	return s.Cache.Replace(objects, version)
+}
