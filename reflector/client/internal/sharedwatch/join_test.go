@@ -1,16 +1,12 @@
 package sharedwatch
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/kubereflector/kubereflector/internal/wire"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 func TestWhoJoinsWaitsFiveSecondsForWhoIsBehindAlready(t *testing.T) {
@@ -20,13 +16,11 @@ func TestWhoJoinsWaitsFiveSecondsForWhoIsBehindAlready(t *testing.T) {
 		stream.opened, stream.heard = time.Now(), time.Now()
 		late := members[1]
 		late.joined, late.own, late.at = false, quiet{}, 10
-		large := strings.Repeat("x", 40_000)
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			for version := 11; !members[0].evicted; version++ {
-				came := Batch{Frames: wire.NewBatch()}
-				came.Frames.Append(&wire.Frame{Type: string(watch.Modified), Object: fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"},"data":%q}`, here, version, large)})
+				came := largeOf(version, here)
 				if _, err := stream.deliver(t.Context(), &came); err != nil {
 					return
 				}

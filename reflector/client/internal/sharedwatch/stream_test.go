@@ -49,6 +49,23 @@ func framesOf(here, there string, versions ...int) *wire.Batch {
 	return batch
 }
 
+// bookmarkOf returns a batch of a bookmark.
+func bookmarkOf(version string) Batch {
+	batch := Batch{Frames: wire.NewBatch()}
+	batch.Frames.Append(&wire.Frame{Type: string(watch.Bookmark), Object: fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q}}`, version)})
+	return batch
+}
+
+// largeOf returns a batch of an event of each UID, of 40 KB.
+func largeOf(version int, uids ...string) Batch {
+	batch := Batch{Frames: wire.NewBatch()}
+	for _, uid := range uids {
+		object := fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"},"data":%q}`, uid, version, strings.Repeat("x", 40_000))
+		batch.Frames.Append(&wire.Frame{Type: string(watch.Modified), Object: object})
+	}
+	return batch
+}
+
 func TestHandingOutCostsNoMemory(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes pools forget")
@@ -166,8 +183,7 @@ func TestWhoIsAheadIsToldNothingOld(t *testing.T) {
 func TestServerThatWentBackIsShownToAll(t *testing.T) {
 	stream, members := testStream()
 	stream.position, members[0].floor = 20, 30
-	came := Batch{Frames: wire.NewBatch()}
-	came.Frames.Append(&wire.Frame{Type: string(watch.Bookmark), Object: []byte(`{"metadata":{"resourceVersion":"15"}}`)})
+	came := bookmarkOf("15")
 	more, err := stream.deliver(t.Context(), &came)
 	assert.Equal(t, io.EOF, err)
 	assert.False(t, more)
@@ -235,9 +251,8 @@ func TestWhatFollowsWhatWasSkippedIsWhole(t *testing.T) {
 	require.NoError(t, err)
 	late.joined, late.floor = true, 11
 	late.skipLocked()
-	object := fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"12"},"data":%q}`, here, strings.Repeat("x", 40_000))
-	came = Batch{Frames: wire.NewBatch()}
-	came.Frames.Append(&wire.Frame{Type: string(watch.Modified), Object: object})
+	came = largeOf(12, here)
+	object := string(came.Frames.Frames[0].Object)
 	_, err = stream.deliver(t.Context(), &came)
 	require.NoError(t, err)
 	got, err := late.take(t.Context(), nil)
@@ -245,7 +260,7 @@ func TestWhatFollowsWhatWasSkippedIsWhole(t *testing.T) {
 		got, err = late.take(t.Context(), nil)
 	}
 	require.NoError(t, err)
-	assert.Equal(t, string(object), string(got.Frames.Frames[0].Object))
+	assert.Equal(t, object, string(got.Frames.Frames[0].Object))
 }
 
 func TestLineOfTwoEventsStaysOne(t *testing.T) {
@@ -278,14 +293,12 @@ func TestNobodyIsLeftBehindForWhomNobodyWaits(t *testing.T) {
 		here, _ := twoUIDs()
 		stream, members := testStream()
 		members[1].joined = false // it has a watch of its own
-		large := strings.Repeat("x", 40_000)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			for version := 11; version < 21; version++ {
-				came := Batch{Frames: wire.NewBatch()}
-				came.Frames.Append(&wire.Frame{Type: string(watch.Modified), Object: fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"},"data":%q}`, here, version, large)})
+				came := largeOf(version, here)
 				if _, err := stream.deliver(ctx, &came); err != nil {
 					return
 				}
@@ -307,7 +320,6 @@ func TestOthersWaitFiveSecondsInAllForWhoTakesALittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := twoUIDs()
 		stream, members := testStream()
-		large := strings.Repeat("x", 40_000)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() { // takes what there is at once
@@ -328,10 +340,7 @@ func TestOthersWaitFiveSecondsInAllForWhoTakesALittle(t *testing.T) {
 		})
 		began := time.Now()
 		for version := 11; version < 41; version++ {
-			came := Batch{Frames: wire.NewBatch()}
-			for _, uid := range []string{here, there} {
-				came.Frames.Append(&wire.Frame{Type: string(watch.Modified), Object: fmt.Appendf(nil, `{"metadata":{"name":"a","namespace":"n","uid":%q,"resourceVersion":"%d"},"data":%q}`, uid, version, large)})
-			}
+			came := largeOf(version, here, there)
 			_, err := stream.deliver(ctx, &came)
 			require.NoError(t, err)
 		}
