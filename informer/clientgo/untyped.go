@@ -45,9 +45,17 @@ func NewSharedIndexInformerWithOptions(lw cache.ListerWatcher, example runtime.O
 	return newUntyped(listwatch.Client[Object](lw), &hooks[Object]{prepare: exactly(example)}, name, options)
 }
 
+// FromClient is [NewSharedIndexInformerWithOptions] over a client of this module, such as one of
+// client.ForType, which decodes the server's responses itself. It names the informer after
+// ObjectDescription. A transform may edit its object: it gets a copy, because the objects of such a
+// client share equal parts.
+func FromClient[L any](client reflector.Client[Object, L], options cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
+	return newUntyped(client, &hooks[Object]{copies: true}, options.ObjectDescription, options)
+}
+
 // newUntyped makes an informer of objects of any kind.
-func newUntyped[L any](from reflector.Client[Object, L], h *hooks[Object], name string, options cache.SharedIndexInformerOptions, more ...Option) *SharedIndexInformer[Object] {
-	opts := append([]Option{WithResync(options.ResyncPeriod), WithInformer(informer.WithName(name))}, more...)
+func newUntyped[L any](from reflector.Client[Object, L], h *hooks[Object], name string, options cache.SharedIndexInformerOptions) *SharedIndexInformer[Object] {
+	opts := []Option{WithResync(options.ResyncPeriod), WithInformer(informer.WithName(name))}
 	measured := newMetrics[Object](options)
 	if measured != nil {
 		opts = append(opts, WithInformer(informer.WithObserver(measured)))
