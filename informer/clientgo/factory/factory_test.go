@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -33,6 +34,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/kubereflector/kubereflector/informer/clientgo"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
@@ -278,6 +280,20 @@ func TestInformerThatHasAHandlerIsUsedAsItIs(t *testing.T) {
 	require.NoError(t, err)
 	f := NewSharedInformerFactory(clientset, 0)
 	assert.Same(t, theirs, f.InformerFor(&corev1.ConfigMap{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return theirs }))
+}
+
+func TestFallBackToClientGosInformerIsLogged(t *testing.T) {
+	defer klog.CaptureState().Restore()
+	var lines []string
+	klog.SetLoggerWithOptions(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), klog.ContextualLogger(true))
+	_, clientset := start(t)
+	f := generated{NewSharedInformerFactory(clientset, 0).(*factory)}
+	unknown := &struct{ cache.SharedIndexInformer }{coreinformers.NewSecretInformer(clientset, "", 0, nil)}
+	assert.Same(t, unknown, f.InformerFor(&corev1.Secret{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return unknown }))
+	f.Core().V1().ConfigMaps().Informer()
+	require.Len(t, lines, 1, "only about the Secrets")
+	assert.Contains(t, lines[0], "client-go's informer is used")
+	assert.Contains(t, lines[0], `"type"="*v1.Secret"`)
 }
 
 // The informers of groups that are newer than client-go 0.36 are reached by their resource.
