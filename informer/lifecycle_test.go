@@ -189,3 +189,46 @@ func TestWhatIsDoneWhileOthersDrainIsNotLeft(t *testing.T) {
 		}
 	})
 }
+
+func TestSubscribersComeAndGoWhileTheCacheChanges(t *testing.T) {
+	i := newPods()
+	stop := start(t, i)
+	require.NoError(t, i.cache.Replace(nil, "1"))
+	var writer, subscribers sync.WaitGroup
+	writer.Go(func() {
+		for v := range 2000 {
+			name := strconv.Itoa(v % 7)
+			if v%3 == 2 {
+				_ = i.cache.Delete(pod(name, "u", v+2))
+			} else {
+				_ = i.cache.Add(pod(name, "u", v+2))
+			}
+		}
+	})
+	for range 20 {
+		subscribers.Go(func() {
+			state := map[string]*corev1.Pod{}
+			sub := i.Handle(HandlerFunc[*corev1.Pod](func(_ context.Context, e eventqueue.Event[*corev1.Pod]) error {
+				known := state[e.Key.Name]
+				assert.Equal(t, known != nil, e.PriorKnown, "%v", e)
+				assert.Same(t, known, e.Prior, "%v", e)
+				state[e.Key.Name] = e.Object
+				if e.Type == eventqueue.Deletion {
+					delete(state, e.Key.Name)
+				}
+				return nil
+			}))
+			<-sub.Synced()
+			writer.Wait()
+			assert.NoError(t, sub.queues.Drain(t.Context()))
+			sub.Close()
+			<-sub.Done()
+			assert.Equal(t, i.cache.Len(), len(state))
+			for key, p := range i.cache.All() {
+				assert.Same(t, p, state[key.Name])
+			}
+		})
+	}
+	subscribers.Wait()
+	require.NoError(t, stop())
+}

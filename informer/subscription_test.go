@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -200,5 +201,108 @@ func TestStackOfAPanicIsLogged(t *testing.T) {
 		require.NotEmpty(t, logs.All())
 		assert.Contains(t, logs.All()[0].ContextMap()["handlerStack"], "subscription_test.go")
 		require.Error(t, stop())
+	})
+}
+
+func TestSyncedIsPerSubscriber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		release := make(chan struct{})
+		slow := i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			<-release
+			return nil
+		}))
+		failing := i.Handle(HandlerFunc[*corev1.Pod](func(context.Context, eventqueue.Event[*corev1.Pod]) error {
+			return errors.New("for ever")
+		}))
+		panicking := i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { panic("ouch") }})
+		exiting := i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { goruntime.Goexit() }})
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1)}, "1"))
+		synctest.Wait()
+		assert.False(t, isDone(slow.Synced()))
+		assert.True(t, isDone(failing.Synced()))
+		assert.True(t, isDone(panicking.Synced()), "kubernetes/kubernetes#129024")
+		assert.True(t, isDone(exiting.Synced()))
+		assert.EqualValues(t, 1, panicking.Stats().Panics)
+		assert.EqualValues(t, 1, exiting.Stats().Panics)
+		close(release)
+		synctest.Wait()
+		assert.True(t, isDone(slow.Synced()))
+		err := stop()
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, err, &left)
+		assert.ErrorContains(t, err, `subscriber #2: 1 key(s) left undone; "a": 1 event(s), failed: for ever`)
+	})
+}
+
+func TestPullingSubscriber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
+		sub := i.Subscribe()
+		var seen []string
+		for e := range sub.Events(t.Context()) {
+			seen = append(seen, e.Key.Name)
+			break
+		}
+		for e := range sub.Events(t.Context()) {
+			if seen = append(seen, e.Key.Name); len(seen) == 3 {
+				sub.Close()
+			}
+		}
+		assert.Equal(t, []string{"a", "a", "b"}, seen, "break does not acknowledge, the end of the body does")
+		<-sub.Done()
+		require.NoError(t, stop())
+	})
+}
+
+func TestCloseStopsCallsAndDoneWaitsForTheRunningOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		release := make(chan struct{})
+		var d, other diary
+		i.Handle(other.funcs())
+		sub := i.Handle(HandlerFunc[*corev1.Pod](func(ctx context.Context, e eventqueue.Event[*corev1.Pod]) error {
+			<-release
+			return d.funcs().Handle(ctx, e)
+		}))
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
+		synctest.Wait()
+		sub.Close()
+		sub.Close()
+		synctest.Wait()
+		assert.False(t, isDone(sub.Done()), "the handler is still running")
+		close(release)
+		<-sub.Done()
+		require.NoError(t, i.cache.Add(pod("c", "u3", 2)))
+		synctest.Wait()
+		assert.Equal(t, []string{"initial a@1"}, d.read())
+		assert.Len(t, other.read(), 3)
+		require.NoError(t, stop())
+		assert.Len(t, i.subscriptions, 1, "a closed subscription is forgotten")
+	})
+}
+
+func TestCloseFromTheHandlerAndWithoutRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newPods()
+		never := i.Handle(HandlerFuncs[*corev1.Pod]{})
+		never.Close()
+		assert.True(t, isDone(never.Done()))
+
+		calls := 0
+		var sub *Subscription[*corev1.Pod]
+		sub = i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
+			calls++
+			sub.Close()
+		}})
+		stop := start(t, i)
+		require.NoError(t, i.cache.Replace([]*corev1.Pod{pod("a", "u1", 1), pod("b", "u2", 1)}, "1"))
+		<-sub.Done()
+		require.NoError(t, stop())
+		assert.Equal(t, 1, calls)
 	})
 }
