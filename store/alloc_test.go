@@ -78,15 +78,15 @@ func TestUpdateOfWhatNoSnapshotHasAllocatesNothing(t *testing.T) {
 func TestSmallPartOfALargeCacheIsWrittenForItsOwnPrice(t *testing.T) {
 	const n = 50_000
 	c := New(bookKey)
-	_, err := AddIndex(c, "tag", func(b book) []string { return b.tags })
+	_, err := AddIndex(c, "tag", func(b *book) []string { return b.tags })
 	require.NoError(t, err)
-	books := make([]book, n)
+	books := make([]*book, n)
 	for i := range books {
 		books[i] = tagged(fmt.Sprintf("%06d", i), "x")
 	}
 	require.NoError(t, c.Replace(books, "1"))
 	price := func(size int) uint64 {
-		var batch writes[book]
+		var batch writes[*book]
 		for _, b := range books[:size] {
 			batch.Update(b)
 		}
@@ -101,4 +101,4 @@ func TestSmallPartOfALargeCacheIsWrittenForItsOwnPrice(t *testing.T) {
 	assert.Less(t, more, few+few/2, "one edit more")
 }
 
-func tagged(name string, tags ...string) book { return book{title: name, tags: tags} }
+func tagged(name string, tags ...string) *book { return &book{title: name, tags: tags} }

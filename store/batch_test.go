@@ -76,8 +76,8 @@ func TestWriteCarriesTheVersionOfAnObjectWithoutOne(t *testing.T) {
 	c := New(bookKey)
 	require.NoError(t, c.Replace(nil, "1"))
 	key, version := Key{Namespace: "a", Name: "1"}, Version{UID: "u", ResourceVersion: "2"}
-	var batch writes[book]
-	batch.Append(Write[book]{Type: Modification, Object: book{author: "a", title: "1"}, Version: version})
+	var batch writes[*book]
+	batch.Append(Write[*book]{Type: Modification, Object: &book{author: "a", title: "1"}, Version: version})
 	require.NoError(t, batch.to(c))
 	assert.True(t, c.Has(key, version))
 	assert.False(t, c.Has(key, Version{UID: "u", ResourceVersion: "3"}))
@@ -86,8 +86,8 @@ func TestWriteCarriesTheVersionOfAnObjectWithoutOne(t *testing.T) {
 	assert.Equal(t, "2", c.ResourceVersion())
 
 	batch.Reset()
-	batch.Append(Write[book]{Type: Modification, Object: book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "3"}})
-	batch.Append(Write[book]{Type: Deletion, FinalStateKnown: true, Object: book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "4"}})
+	batch.Append(Write[*book]{Type: Modification, Object: &book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "3"}})
+	batch.Append(Write[*book]{Type: Deletion, FinalStateKnown: true, Object: &book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "4"}})
 	changes, err := applied(c, &batch)
 	require.NoError(t, err)
 	var got []string

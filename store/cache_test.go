@@ -90,14 +90,14 @@ func TestReadsRunInTheOrderOfKeys(t *testing.T) {
 }
 
 func TestNamespaceSpansClusters(t *testing.T) {
-	c := New(func(k Key) (Key, error) { return k, nil })
+	c := New(keyItself)
 	for _, cluster := range []string{"", "c1", "c2", "c2x"} {
 		for _, namespace := range []string{"a", "b", "c"} {
 			if cluster == "c2" && namespace == "b" {
 				continue
 			}
-			require.NoError(t, c.Add(Key{cluster, namespace, "1"}))
-			require.NoError(t, c.Add(Key{cluster, namespace, "2"}))
+			require.NoError(t, c.Add(&Key{cluster, namespace, "1"}))
+			require.NoError(t, c.Add(&Key{cluster, namespace, "2"}))
 		}
 	}
 	assert.Equal(t, []string{"b/1", "b/2", "c1|b/1", "c1|b/2", "c2x|b/1", "c2x|b/2"}, names(c.Namespace("b")))
@@ -182,7 +182,7 @@ func TestDeletionOfAnotherObjectIsNotTheFinalState(t *testing.T) {
 }
 
 func TestNewPanicsWithoutAKeyFunc(t *testing.T) {
-	assert.PanicsWithValue(t, "store: New needs a KeyFunc, such as store.ObjectKey", func() { New[int](nil) })
+	assert.PanicsWithValue(t, "store: New needs a KeyFunc, such as store.ObjectKey", func() { New[*Key](nil) })
 }
 
 // TestCacheAgainstAModel holds the cache, an index and a follower to a plain

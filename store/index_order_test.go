@@ -11,9 +11,9 @@ import (
 
 // These tests hold store-S2.
 
-func newRanked(t *testing.T) (*Cache[book], *Index[int, book]) {
+func newRanked(t *testing.T) (*Cache[*book], *Index[int, *book]) {
 	c := New(bookKey)
-	byRank, err := AddIndex(c, "rank", func(b book) (ranks []int) {
+	byRank, err := AddIndex(c, "rank", func(b *book) (ranks []int) {
 		for _, tag := range b.tags {
 			rank, _ := strconv.Atoi(tag)
 			ranks = append(ranks, rank)
@@ -21,7 +21,7 @@ func newRanked(t *testing.T) (*Cache[book], *Index[int, book]) {
 		return ranks
 	})
 	require.NoError(t, err)
-	for _, b := range []book{{"b", "1", []string{"5"}}, {"a", "2", []string{"5", "-1"}}, {"a", "1", []string{"10"}}, {"c", "0", nil}, {"a", "3", []string{"5"}}} {
+	for _, b := range []*book{{"b", "1", []string{"5"}}, {"a", "2", []string{"5", "-1"}}, {"a", "1", []string{"10"}}, {"c", "0", nil}, {"a", "3", []string{"5"}}} {
 		require.NoError(t, c.Add(b))
 	}
 	return c, byRank
@@ -30,7 +30,7 @@ func newRanked(t *testing.T) (*Cache[book], *Index[int, book]) {
 func TestIndexReadsInTheOrderOfValuesThenKeys(t *testing.T) {
 	_, byRank := newRanked(t)
 	for name, tt := range map[string]struct {
-		seq  func(func(Key, book) bool)
+		seq  func(func(Key, *book) bool)
 		want []string
 	}{
 		"all":                {byRank.All(), []string{"a/2", "a/2", "a/3", "b/1", "a/1"}},
@@ -62,7 +62,7 @@ func TestIndexReadsInTheOrderOfValuesThenKeys(t *testing.T) {
 func TestOrderOfAnIndexFollowsChanges(t *testing.T) {
 	c, byRank := newRanked(t)
 	pinned := byRank.On(c.Snapshot())
-	require.NoError(t, c.Update(book{"a", "2", []string{"20", "5"}}))
+	require.NoError(t, c.Update(&book{"a", "2", []string{"20", "5"}}))
 	require.NoError(t, c.DeleteKey(Key{Namespace: "a", Name: "1"}))
 	assert.Equal(t, []string{"a/2", "a/3", "b/1", "a/2"}, names(byRank.All()))
 	assert.Equal(t, []int{5, 20}, slices.Collect(byRank.Values()))

@@ -18,11 +18,11 @@ type book struct {
 	tags          []string
 }
 
-func bookKey(b book) (Key, error) { return Key{Namespace: b.author, Name: b.title}, nil }
+func bookKey(b *book) (Key, error) { return Key{Namespace: b.author, Name: b.title}, nil }
 
-func tagsOf(b book) []string { return b.tags }
+func tagsOf(b *book) []string { return b.tags }
 
-func newBooks(t *testing.T, books ...book) (*Cache[book], *Index[string, book]) {
+func newBooks(t *testing.T, books ...*book) (*Cache[*book], *Index[string, *book]) {
 	c := New(bookKey)
 	byTag, err := AddIndex(c, "tag", tagsOf)
 	require.NoError(t, err)
@@ -37,9 +37,9 @@ func TestIndexFindsByEachOfManyValues(t *testing.T) {
 		{nil, {"x"}}, {{"x"}, nil}, {{"x"}, {"y"}}, {{"x"}, {"x", "y"}}, {{"x", "y"}, {"x"}},
 		{{"x", "y"}, {"y", "z"}}, {{"x", "x"}, {"x"}}, {{"x"}, {"x", "x", "y"}},
 	} {
-		c, byTag := newBooks(t, book{"a", "other", []string{"x"}})
-		require.NoError(t, c.Add(book{"a", "b", step[0]}))
-		require.NoError(t, c.Update(book{"a", "b", step[1]}))
+		c, byTag := newBooks(t, &book{"a", "other", []string{"x"}})
+		require.NoError(t, c.Add(&book{"a", "b", step[0]}))
+		require.NoError(t, c.Update(&book{"a", "b", step[1]}))
 		for _, tag := range []string{"x", "y", "z"} {
 			var want []string
 			if slices.Contains(step[1], tag) {
@@ -56,18 +56,18 @@ func TestIndexFindsByEachOfManyValues(t *testing.T) {
 }
 
 func TestIndexReadsRunInTheOrderOfKeys(t *testing.T) {
-	_, byTag := newBooks(t, book{"b", "1", []string{"x"}}, book{"a", "2", []string{"x"}}, book{"a", "1", []string{"x"}})
+	_, byTag := newBooks(t, &book{"b", "1", []string{"x"}}, &book{"a", "2", []string{"x"}}, &book{"a", "1", []string{"x"}})
 	assert.Equal(t, []string{"a/1", "a/2", "b/1"}, names(byTag.Get("x")))
 }
 
 func TestIndexAddedLateCoversWhatIsThere(t *testing.T) {
-	c, _ := newBooks(t, book{"a", "1", []string{"x"}}, book{"b", "2", nil})
+	c, _ := newBooks(t, &book{"a", "1", []string{"x"}}, &book{"b", "2", nil})
 	assert.Len(t, names(c.All()), 2, "a snapshot that does not know the index")
-	byAuthor, err := AddIndex(&c.View, "author", func(b book) []string { return []string{b.author} })
+	byAuthor, err := AddIndex(&c.View, "author", func(b *book) []string { return []string{b.author} })
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a/1"}, names(byAuthor.Get("a")))
-	require.NoError(t, c.Update(book{"a", "1", nil}))
-	require.NoError(t, c.Add(book{"a", "3", nil}))
+	require.NoError(t, c.Update(&book{"a", "1", nil}))
+	require.NoError(t, c.Add(&book{"a", "3", nil}))
 	assert.Equal(t, []string{"a/1", "a/3"}, names(byAuthor.Get("a")))
 }
 
@@ -78,8 +78,8 @@ func TestIndexNameIsTakenOnce(t *testing.T) {
 }
 
 func TestIndexThatPanicsOnWhatIsThereIsNotAdded(t *testing.T) {
-	c, _ := newBooks(t, book{"a", "1", nil})
-	_, err := AddIndex(c, "bad", func(b book) []string { return b.tags[:1] })
+	c, _ := newBooks(t, &book{"a", "1", nil})
+	_, err := AddIndex(c, "bad", func(b *book) []string { return b.tags[:1] })
 	require.ErrorIs(t, err, ErrPanic)
 	require.ErrorContains(t, err, `index "bad": function for "a/1"`)
 	_, err = AddIndex(c, "bad", tagsOf)
@@ -88,16 +88,16 @@ func TestIndexThatPanicsOnWhatIsThereIsNotAdded(t *testing.T) {
 
 func TestPanicOfAnIndexFunctionLeavesObjectAndIndexes(t *testing.T) {
 	c, byTag := newBooks(t)
-	_, err := AddIndex(c, "first", func(b book) []string { return b.tags[:1] })
+	_, err := AddIndex(c, "first", func(b *book) []string { return b.tags[:1] })
 	require.NoError(t, err)
-	require.NoError(t, c.Add(book{"a", "1", []string{"x"}}))
+	require.NoError(t, c.Add(&book{"a", "1", []string{"x"}}))
 
-	require.ErrorIs(t, c.Update(book{"a", "1", nil}), ErrPanic)
+	require.ErrorIs(t, c.Update(&book{"a", "1", nil}), ErrPanic)
 
 	assert.Equal(t, []string{"a/1"}, names(byTag.Get("x")), "the old value is still found")
 	got, _ := c.Get(Key{Namespace: "a", Name: "1"})
 	assert.Equal(t, []string{"x"}, got.tags)
-	require.NoError(t, c.Update(book{"a", "1", []string{"y"}}))
+	require.NoError(t, c.Update(&book{"a", "1", []string{"y"}}))
 	assert.Equal(t, []string{"y"}, slices.Collect(byTag.Values()))
 }
 
@@ -123,7 +123,7 @@ func TestIndexOfHundredsOfValues(t *testing.T) {
 		return all
 	}
 	for _, span := range [][2]int{{0, 500}, {250, 750}, {0, 3 * maxScratch}, {100, 101}, {0, 0}, {0, 3}} {
-		require.NoError(t, c.Update(book{"a", "1", append(tags(span[0], span[1]), tags(span[0], span[1])...)}))
+		require.NoError(t, c.Update(&book{"a", "1", append(tags(span[0], span[1]), tags(span[0], span[1])...)}))
 		checkIndex(t, byTag)
 		checkCache(t, c)
 		assert.Len(t, slices.Collect(byTag.Values()), span[1]-span[0])
@@ -137,9 +137,9 @@ func TestIndexDoesNotWriteToWhatItsFunctionReturns(t *testing.T) {
 	require.NoError(t, err)
 	room := []string{"z", "x", "z", "y", "beyond"}
 	own := room[:4]
-	require.NoError(t, c.Add(book{"a", "1", own}))
-	require.NoError(t, c.Update(book{"a", "1", own}))
-	require.NoError(t, c.Add(book{"a", "2", []string{"q"}}))
+	require.NoError(t, c.Add(&book{"a", "1", own}))
+	require.NoError(t, c.Update(&book{"a", "1", own}))
+	require.NoError(t, c.Add(&book{"a", "2", []string{"q"}}))
 	_, err = AddIndex(c, "also", tagsOf)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"z", "x", "z", "y", "beyond"}, room)
@@ -149,12 +149,12 @@ func TestIndexDoesNotWriteToWhatItsFunctionReturns(t *testing.T) {
 
 func TestNaNIsNotIndexed(t *testing.T) {
 	nan := math.NaN()
-	c := New(func(values [3]float64) (Key, error) { return Key{Name: "a"}, nil })
-	all := func(values [3]float64) []float64 { return values[:] }
+	c := New(func(values *[3]float64) (Key, error) { return Key{Name: "a"}, nil })
+	all := func(values *[3]float64) []float64 { return values[:] }
 	x, err := AddIndex(c, "plain", all)
 	require.NoError(t, err)
-	require.NoError(t, c.Add([3]float64{nan, 1, nan}))
-	require.NoError(t, c.Add([3]float64{nan, math.Copysign(0, -1), 0}))
+	require.NoError(t, c.Add(&[3]float64{nan, 1, nan}))
+	require.NoError(t, c.Add(&[3]float64{nan, math.Copysign(0, -1), 0}))
 	assert.Equal(t, []float64{0}, slices.Collect(x.Values()), "the two zeros are one")
 	assert.Empty(t, names(x.Get(nan)))
 	assert.Equal(t, []string{"a"}, names(x.From(-1)))
@@ -165,20 +165,20 @@ func TestNaNIsNotIndexed(t *testing.T) {
 }
 
 func TestIndexOverAnInterfaceTakesAnyComparableValue(t *testing.T) {
-	c := New(func(values []any) (Key, error) { return Key{Name: values[0].(string)}, nil })
+	c := New(func(values *[]any) (Key, error) { return Key{Name: (*values)[0].(string)}, nil })
 	byText := func(a, b any) int { return strings.Compare(fmt.Sprintf("%T %v", a, a), fmt.Sprintf("%T %v", b, b)) }
-	x, err := AddIndexFunc(c, "any", func(values []any) []any { return values[1:] }, byText)
+	x, err := AddIndexFunc(c, "any", func(values *[]any) []any { return (*values)[1:] }, byText)
 	require.NoError(t, err)
-	require.NoError(t, c.Add([]any{"a", nil, 1, "1"}))
-	require.NoError(t, c.Add([]any{"b", 2, nil}))
+	require.NoError(t, c.Add(&[]any{"a", nil, 1, "1"}))
+	require.NoError(t, c.Add(&[]any{"b", 2, nil}))
 	assert.Equal(t, []string{"a", "b"}, names(x.Get(nil)))
 	assert.Equal(t, []string{"a"}, names(x.Get("1")))
 	assert.Equal(t, []any{nil, 1, 2, "1"}, slices.Collect(x.Values()))
 
-	require.ErrorIs(t, c.Update([]any{"a", 5, []int{}}), ErrPanic, "a slice cannot be compared")
+	require.ErrorIs(t, c.Update(&[]any{"a", 5, []int{}}), ErrPanic, "a slice cannot be compared")
 	assert.Equal(t, []string{"a", "b"}, names(x.Get(nil)))
-	require.NoError(t, c.Update([]any{"a", 3}))
-	require.NoError(t, c.Update([]any{"b", 4}))
+	require.NoError(t, c.Update(&[]any{"a", 3}))
+	require.NoError(t, c.Update(&[]any{"b", 4}))
 	assert.Empty(t, names(x.Get(nil)))
 	checkIndex(t, x)
 }
@@ -188,10 +188,10 @@ func TestCompareFunctionThatFailsRejectsTheObject(t *testing.T) {
 		"panics":  func(a, b *int) int { return *a - *b },
 		"differs": func(a, b *int) int { return 1 },
 	} {
-		c := New(func(values []*int) (Key, error) { return Key{Name: "a"}, nil })
-		x, err := AddIndexFunc(c, "pointer", func(values []*int) []*int { return values }, compare)
+		c := New(func(values *[]*int) (Key, error) { return Key{Name: "a"}, nil })
+		x, err := AddIndexFunc(c, "pointer", func(values *[]*int) []*int { return *values }, compare)
 		require.NoError(t, err)
-		assert.ErrorContains(t, c.Add([]*int{nil}), `index "pointer": function for "a"`, name)
+		assert.ErrorContains(t, c.Add(&[]*int{nil}), `index "pointer": function for "a"`, name)
 		assert.Zero(t, c.Len(), name)
 		checkIndex(t, x)
 		checkCache(t, c)
@@ -199,7 +199,7 @@ func TestCompareFunctionThatFailsRejectsTheObject(t *testing.T) {
 }
 
 func TestIndexOnASnapshotReadsThatState(t *testing.T) {
-	c, byTag := newBooks(t, book{"b", "1", []string{"x"}}, book{"a", "2", []string{"y", "x", "y"}}, book{"a", "1", nil})
+	c, byTag := newBooks(t, &book{"b", "1", []string{"x"}}, &book{"a", "2", []string{"y", "x", "y"}}, &book{"a", "1", nil})
 	x := byTag.On(c.Snapshot())
 	require.NoError(t, c.Replace(nil, ""))
 	assert.Empty(t, names(byTag.Get("x")))
@@ -218,19 +218,19 @@ func TestIndexPanicsOnASnapshotWithoutIt(t *testing.T) {
 	byTag, err := AddIndex(c, "tag", tagsOf)
 	require.NoError(t, err)
 	other, _ := newBooks(t)
-	for _, s := range []*Snapshot[book]{old, other.Snapshot()} {
+	for _, s := range []*Snapshot[*book]{old, other.Snapshot()} {
 		assert.PanicsWithValue(t, `store: index "tag": the snapshot is older than the index, or from another cache`, func() { byTag.On(s) })
 	}
 	assert.NotPanics(t, func() { byTag.On(c.Snapshot()) })
 }
 
 func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
-	for name, write := range map[string]func(*Cache[book], book) error{
-		"Update":  func(c *Cache[book], b book) error { return c.Update(b) },
-		"Replace": func(c *Cache[book], b book) error { return c.Replace([]book{b, {"a", "2", []string{"y"}}}, "2") },
-		"Batch": func(c *Cache[book], b book) error {
-			var batch writes[book]
-			batch.Update(book{"a", "2", []string{"y"}})
+	for name, write := range map[string]func(*Cache[*book], *book) error{
+		"Update":  func(c *Cache[*book], b *book) error { return c.Update(b) },
+		"Replace": func(c *Cache[*book], b *book) error { return c.Replace([]*book{b, {"a", "2", []string{"y"}}}, "2") },
+		"Batch": func(c *Cache[*book], b *book) error {
+			var batch writes[*book]
+			batch.Update(&book{"a", "2", []string{"y"}})
 			batch.Update(b)
 			return batch.to(c)
 		},
@@ -238,7 +238,7 @@ func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// The one in the middle panics when it has found some values.
 			c, first := newBooks(t)
-			middle, err := AddIndex(c, "middle", func(b book) (values []int) {
+			middle, err := AddIndex(c, "middle", func(b *book) (values []int) {
 				for _, tag := range b.tags {
 					n, err := strconv.Atoi(tag)
 					if err == nil && n < 0 {
@@ -249,11 +249,11 @@ func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
 				return values
 			})
 			require.NoError(t, err)
-			last, err := AddIndex(c, "last", func(b book) []int { return []int{len(b.tags)} })
+			last, err := AddIndex(c, "last", func(b *book) []int { return []int{len(b.tags)} })
 			require.NoError(t, err)
-			require.NoError(t, c.Replace([]book{{"a", "1", []string{"x"}}}, "1"))
+			require.NoError(t, c.Replace([]*book{{"a", "1", []string{"x"}}}, "1"))
 
-			err = write(c, book{"a", "1", []string{"new", "also", "-1"}})
+			err = write(c, &book{"a", "1", []string{"new", "also", "-1"}})
 
 			require.ErrorIs(t, err, ErrPanic)
 			require.ErrorContains(t, err, `index "middle": function for "a/1"`)
@@ -268,18 +268,18 @@ func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
 }
 
 func TestIndexThatIsNotAddedIsNil(t *testing.T) {
-	c, _ := newBooks(t, book{"a", "1", nil})
+	c, _ := newBooks(t, &book{"a", "1", nil})
 	x, err := AddIndex(c, "tag", tagsOf)
 	assert.Error(t, err)
 	assert.Nil(t, x)
-	assert.Panics(t, func() { _, _ = AddIndex[book, string](c, "nothing", nil) })
+	assert.Panics(t, func() { _, _ = AddIndex[*book, string](c, "nothing", nil) })
 	assert.Panics(t, func() { _, _ = AddIndexFunc(c, "nothing", tagsOf, nil) })
 	assert.Len(t, c.indexes, 1)
 }
 
 func TestIndexReadsEndWithTheirBody(t *testing.T) {
 	c := New(bookKey)
-	require.NoError(t, c.Replace([]book{{"a", "1", []string{"x", "y"}}, {"a", "2", []string{"x"}}}, ""))
+	require.NoError(t, c.Replace([]*book{{"a", "1", []string{"x", "y"}}, {"a", "2", []string{"x"}}}, ""))
 	byTag, err := AddIndex(c, "tag", tagsOf)
 	require.NoError(t, err)
 	n := 0

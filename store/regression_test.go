@@ -84,17 +84,17 @@ func TestObjectOutsideOfAShardTakesNoKeyOfThePartition(t *testing.T) {
 }
 
 func TestReplaceMakesNoSnapshot(t *testing.T) {
-	listing := list[string]{Objects: []string{"a", "b"}, ResourceVersion: "1"}
+	listing := list[*Key]{Objects: []*Key{{Name: "a"}, {Name: "b"}}, ResourceVersion: "1"}
 	t.Run("objects without versions", func(t *testing.T) {
-		c := New(func(s string) (Key, error) { return Key{Name: s}, nil })
+		c := New(keyItself)
 		require.NoError(t, listing.to(c))
 		require.NoError(t, listing.to(c))
 		assert.False(t, c.Has(Key{Name: "a"}, Version{"u", "1"}))
 		assert.Zero(t, snapshots(c))
 	})
 	t.Run("versions beside the objects", func(t *testing.T) {
-		c := New(func(s string) (Key, error) { return Key{Name: s}, nil })
-		listing.Told = []Write[string]{{Version: Version{"u", "1"}}, {Version: Version{"v", "1"}}}
+		c := New(keyItself)
+		listing.Told = []Write[*Key]{{Version: Version{"u", "1"}}, {Version: Version{"v", "1"}}}
 		require.NoError(t, listing.to(c))
 		require.NoError(t, listing.to(c))
 		assert.Zero(t, snapshots(c))

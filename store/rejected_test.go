@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -116,19 +115,19 @@ func TestResourceVersionStaysBeforeADeletionWithoutAKey(t *testing.T) {
 }
 
 func TestKeyFuncWithoutAKeyIsARejection(t *testing.T) {
-	c := New(func(int) (Key, error) { return Key{}, nil })
-	assert.ErrorIs(t, c.Add(1), errNoName)
-	failing := New(func(int) (Key, error) { return Key{Name: "half"}, errNoName })
+	c := New(func(*Key) (Key, error) { return Key{}, nil })
+	assert.ErrorIs(t, c.Add(&Key{}), errNoName)
+	failing := New(func(*Key) (Key, error) { return Key{Name: "half"}, errNoName })
 	var rejected *RejectedError
-	require.ErrorAs(t, failing.Add(1), &rejected)
+	require.ErrorAs(t, failing.Add(&Key{}), &rejected)
 	assert.Zero(t, rejected.Rejections[0].Key, "a key that came with an error is none")
 }
 
 func TestPanicOfAKeyFuncIsARejection(t *testing.T) {
-	c := New(func(n int) (Key, error) { return Key{Name: strconv.Itoa(10 / n)}, nil })
-	err := c.Replace([]int{1, 0, 5}, "")
+	c := New(keyItself)
+	err := c.Replace([]*Key{{Name: "a"}, nil, {Name: "b"}}, "")
 	assert.ErrorIs(t, err, ErrPanic)
-	assert.Equal(t, []string{"10", "2"}, names(c.All()))
+	assert.Equal(t, []string{"a", "b"}, names(c.All()))
 }
 
 func TestRejectedErrorStaysShort(t *testing.T) {

@@ -13,9 +13,15 @@ import (
 
 // These tests hold store-S1.
 
-func newKeys(t require.TestingT, keys ...Key) *Cache[Key] {
-	c := New(func(k Key) (Key, error) { return k, nil })
-	require.NoError(t, c.Replace(keys, "1"))
+func keyItself(k *Key) (Key, error) { return *k, nil }
+
+func newKeys(t require.TestingT, keys ...Key) *Cache[*Key] {
+	c := New(keyItself)
+	var all []*Key
+	for _, key := range keys {
+		all = append(all, &key)
+	}
+	require.NoError(t, c.Replace(all, "1"))
 	return c
 }
 
@@ -24,7 +30,7 @@ func TestNamespaceOfASnapshotIsThatOfEveryCluster(t *testing.T) {
 	s := c.Snapshot()
 	require.NoError(t, c.Replace(nil, "2"))
 	for name, tt := range map[string]struct {
-		seq  func(func(Key, Key) bool)
+		seq  func(func(Key, *Key) bool)
 		want []string
 	}{
 		"all":       {s.All(), []string{"a/x", "a/xy", "a/y", "b/x", "c|a/x"}},
@@ -56,7 +62,7 @@ func TestReadsOfASnapshotAgainstAPlainList(t *testing.T) {
 		checkCache(rt, c)
 		from := key.Draw(rt, "from")
 		for name, read := range map[string]struct {
-			seq  func(func(Key, Key) bool)
+			seq  func(func(Key, *Key) bool)
 			keep func(Key) bool
 		}{
 			"all":       {c.All(), func(Key) bool { return true }},
@@ -75,9 +81,9 @@ func TestSnapshotIsSharedUntilTheNextCommit(t *testing.T) {
 	c := newKeys(t, Key{Name: "a"})
 	s := c.Snapshot()
 	assert.Same(t, s, c.View.Snapshot())
-	require.Error(t, c.Add(Key{}))
+	require.Error(t, c.Add(&Key{}))
 	assert.Same(t, s, c.Snapshot(), "a write that is rejected is no commit")
-	require.NoError(t, c.Replace([]Key{{Name: "a"}}, "2"))
+	require.NoError(t, c.Replace([]*Key{{Name: "a"}}, "2"))
 	assert.NotSame(t, s, c.Snapshot())
 	assert.Equal(t, "1", s.ResourceVersion())
 	assert.Equal(t, "2", c.Snapshot().ResourceVersion(), "also if only the version moved")
