@@ -22,6 +22,18 @@ func notAfter(not string) func(*cache, *writes, *reads) {
 	})
 }
 
+// neverBack is a store whose resource version some writes do not lower.
+func neverBack(by func(write string) bool) func(*cache, *writes, *reads) {
+	return showing(func(write, _ string, _ error, shown, right string) string {
+		before, err1 := strconv.Atoi(shown)
+		now, err2 := strconv.Atoi(right)
+		if err1 == nil && err2 == nil && now < before && by(write) {
+			return shown
+		}
+		return right
+	})
+}
+
 var brokenVersions = []mutant{
 	{
 		name: "single objects make a resource version", clause: "the resource version is empty before the first Replace",
@@ -105,25 +117,11 @@ var brokenVersions = []mutant{
 	},
 	{
 		name: "resource versions never go back", clause: "resource versions are opaque",
-		mutate: showing(func(write, _ string, _ error, shown, right string) string {
-			before, err1 := strconv.Atoi(shown)
-			now, err2 := strconv.Atoi(right)
-			if err1 == nil && err2 == nil && now < before && write != "Replace" {
-				return shown
-			}
-			return right
-		}),
+		mutate: neverBack(func(write string) bool { return write != "Replace" }),
 	},
 	{
 		name: "Replace never lowers the resource version", clause: "the resource version follows Replace",
-		mutate: showing(func(write, _ string, _ error, shown, right string) string {
-			before, err1 := strconv.Atoi(shown)
-			now, err2 := strconv.Atoi(right)
-			if err1 == nil && err2 == nil && now < before && write == "Replace" {
-				return shown
-			}
-			return right
-		}),
+		mutate: neverBack(func(write string) bool { return write == "Replace" }),
 	},
 	{
 		name: "the Reader's resource version lags", clause: "the resource version follows bookmarks",

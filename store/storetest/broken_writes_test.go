@@ -10,6 +10,17 @@ import (
 
 var errBroken = errors.New("broken")
 
+// skipping breaks a write: it moves only the resource version if skip returns true for the held
+// object, which may be nil, and the written one.
+func skipping(c *cache, write func(object) error, skip func(held, o object) bool) func(object) error {
+	return onValid(write, func(o object) error {
+		if held, _ := c.Get(mustKey(o)); skip(held, o) {
+			return c.Bookmark(o.ResourceVersion)
+		}
+		return write(o)
+	})
+}
+
 var brokenStoring = []mutant{
 	{
 		name: "a fresh store is not empty", clause: "Add stores an object",
@@ -42,56 +53,31 @@ var brokenStoring = []mutant{
 	{
 		name: "Add keeps what is held", clause: "Add over a held key replaces the object",
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.add = onValid(c.Add, func(o object) error {
-				if _, ok := c.Get(mustKey(o)); ok {
-					return c.Bookmark(o.ResourceVersion)
-				}
-				return c.Add(o)
-			})
+			w.add = skipping(c, c.Add, func(held, _ object) bool { return held != nil })
 		},
 	},
 	{
 		name: "Update keeps what has another UID", clause: "Update replaces the object",
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.update = onValid(c.Update, func(o object) error {
-				if held, ok := c.Get(mustKey(o)); ok && held.UID != o.UID {
-					return c.Bookmark(o.ResourceVersion)
-				}
-				return c.Update(o)
-			})
+			w.update = skipping(c, c.Update, func(held, o object) bool { return held != nil && held.UID != o.UID })
 		},
 	},
 	{
 		name: "Update adds nothing", clause: "Update of an unknown key adds the object",
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.update = onValid(c.Update, func(o object) error {
-				if _, ok := c.Get(mustKey(o)); !ok {
-					return c.Bookmark(o.ResourceVersion)
-				}
-				return c.Update(o)
-			})
+			w.update = skipping(c, c.Update, func(held, _ object) bool { return held == nil })
 		},
 	},
 	{
 		name: "Delete looks at the UID", clause: "Delete removes by the key of the last state",
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.del = onValid(c.Delete, func(o object) error {
-				if held, ok := c.Get(mustKey(o)); ok && held.UID != o.UID {
-					return c.Bookmark(o.ResourceVersion)
-				}
-				return c.Delete(o)
-			})
+			w.del = skipping(c, c.Delete, func(held, o object) bool { return held != nil && held.UID != o.UID })
 		},
 	},
 	{
 		name: "Delete looks for the same state", clause: "Delete removes by the key of the last state",
 		mutate: func(c *cache, w *writes, _ *reads) {
-			w.del = onValid(c.Delete, func(o object) error {
-				if held, ok := c.Get(mustKey(o)); ok && *held != *o {
-					return c.Bookmark(o.ResourceVersion)
-				}
-				return c.Delete(o)
-			})
+			w.del = skipping(c, c.Delete, func(held, o object) bool { return held != nil && *held != *o })
 		},
 	},
 	{
