@@ -25,6 +25,11 @@ type storm struct {
 	random  *rand.Rand
 }
 
+func newStorm(p policy, seed uint64) (*Collection[*thing], *storm) {
+	c := p.collection(WithPriority(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
+	return c, &storm{con: newConsumer(p), running: map[store.Key]bool{}, random: rand.New(rand.NewPCG(seed, 2))}
+}
+
 // handle is a handler that ends in every way there is.
 func (s *storm) handle(ctx context.Context, q *Queue[*thing]) error {
 	s.mu.Lock()
@@ -97,11 +102,10 @@ func TestStorm(t *testing.T) {
 }
 
 func runStorm(t *testing.T, p policy, seed uint64) {
-	c := p.collection(WithPriority(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
+	c, s := newStorm(p, seed)
 	defer c.Close()
 	said := &history{policy{}, map[store.Key][]*thing{}}
 	defer c.cache.Follow(said)()
-	s := &storm{con: newConsumer(p), running: map[store.Key]bool{}, random: rand.New(rand.NewPCG(seed, 2))}
 	var wrong atomic.Value
 	stop := processingReported(t, c, 3, s.handle, func(_ context.Context, err *HandlerError) {
 		var panicked *PanicError
@@ -168,8 +172,7 @@ func TestStormThatIsClosed(t *testing.T) {
 }
 
 func runClosedStorm(t *testing.T, p policy, seed uint64) {
-	c := p.collection(WithPriority(seed%2 == 0), WithBackoff(time.Millisecond, time.Second))
-	s := &storm{con: newConsumer(p), running: map[store.Key]bool{}, random: rand.New(rand.NewPCG(seed, 2))}
+	c, s := newStorm(p, seed)
 	var over atomic.Bool
 	var ended sync.WaitGroup
 	ended.Go(func() {
