@@ -300,17 +300,24 @@ func TestFirstObjectsOfAFeedAreReplacedAtOnce(t *testing.T) {
 	}
 }
 
+// newPicky returns a cache that rejects objects whose word is bad.
+func newPicky(t *testing.T) *store.Cache[*configMap] {
+	t.Helper()
+	c := store.New(store.ObjectKey[*configMap])
+	_, err := store.AddIndex(c, "picky", func(m *configMap) []string {
+		if m.Data["word"] == "bad" {
+			panic("bad")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return c
+}
+
 func TestFeedReportsWhatItCannotStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{synced: make(chan struct{})}
-		c := store.New(store.ObjectKey[*configMap])
-		_, err := store.AddIndex(c, "picky", func(m *configMap) []string {
-			if m.Data["word"] == "bad" {
-				panic("bad")
-			}
-			return nil
-		})
-		require.NoError(t, err)
+		c := newPicky(t)
 		var f *Feed[*configMap]
 		var mu sync.Mutex
 		var failures []error
@@ -363,14 +370,7 @@ func TestFeedReportsWhatItCannotStore(t *testing.T) {
 func TestStateOfAFeedIsGoodAgainWhenNothingIsLacking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{synced: make(chan struct{})}
-		c := store.New(store.ObjectKey[*configMap])
-		_, err := store.AddIndex(c, "picky", func(m *configMap) []string {
-			if m.Data["word"] == "bad" {
-				panic("bad")
-			}
-			return nil
-		})
-		require.NoError(t, err)
+		c := newPicky(t)
 		f := NewFeed(s, c, nil)
 		end := begin(t, f)
 		synctest.Wait()
