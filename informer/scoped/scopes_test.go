@@ -106,6 +106,17 @@ func addScope(t *testing.T, i *scopedPods, scope store.Scope, server *reflectort
 	require.NoError(t, Add(i.scopes, scope, clientOf(t, server).CoreV1().Pods(scope.Namespace), opts...))
 }
 
+// startClusters runs an informer of both clusters until stop, and waits until it is synced.
+func startClusters(t *testing.T) (i *scopedPods, westServer, eastServer *reflectortest.Server, stop func() error) {
+	t.Helper()
+	i, westServer, eastServer = newClusters(t)
+	addScope(t, i, west, westServer)
+	addScope(t, i, east, eastServer)
+	stop = start(t, i)
+	require.NoError(t, i.WaitForSync(t.Context()))
+	return i, westServer, eastServer, stop
+}
+
 func TestClustersComeAndGoWhileTheInformerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, westServer, eastServer := newClusters(t)
@@ -147,11 +158,7 @@ func TestClustersComeAndGoWhileTheInformerRuns(t *testing.T) {
 
 func TestEachScopeResumesWhereItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, westServer, eastServer := newClusters(t)
-		addScope(t, i, west, westServer)
-		addScope(t, i, east, eastServer)
-		stop := start(t, i)
-		require.NoError(t, i.WaitForSync(t.Context()))
+		i, westServer, eastServer, stop := startClusters(t)
 		require.NoError(t, stop())
 		require.NoError(t, eastServer.Create(onNode("b", "n")))
 		for _, server := range []*reflectortest.Server{westServer, eastServer} {
@@ -216,11 +223,7 @@ func TestScopedInformerIsSyncedWhenAllItHasIs(t *testing.T) {
 
 func TestReadinessNamesTheScopeThatIsStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, westServer, eastServer := newClusters(t)
-		addScope(t, i, west, westServer)
-		addScope(t, i, east, eastServer)
-		stop := start(t, i)
-		require.NoError(t, i.WaitForSync(t.Context()))
+		i, _, eastServer, stop := startClusters(t)
 		eastServer.Inject(reflectortest.Answer(503).On("", "pods"))
 		eastServer.Inject(reflectortest.ResetAfterEvents(0).On("watch", "pods"))
 		<-time.After(time.Hour) // the watches of both ended by themselves
