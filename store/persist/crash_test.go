@@ -193,7 +193,7 @@ func kill(t *testing.T, path string, random *rand.Rand) (last int) {
 }
 
 func TestKilledProcessLosesAndMixesNothing(t *testing.T) {
-	kills := 200
+	kills := 60
 	if testing.Short() || raceEnabled {
 		kills = 20
 	}
