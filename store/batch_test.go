@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -144,31 +143,18 @@ func TestLargeCommitsAreSeenWholeOrNotAtAll(t *testing.T) {
 	}
 	require.NoError(t, c.Replace(objects(1), "1"))
 
-	done := make(chan struct{})
-	var readers sync.WaitGroup
-	check := func(look func() (version string, seen int)) {
-		readers.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				before, _ := strconv.Atoi(c.ResourceVersion())
-				version, seen := look()
-				v, _ := strconv.Atoi(version)
-				if v < before || seen >= 0 && seen != size(v) {
-					t.Errorf("version %q with %d objects, after %d was seen", version, seen, before)
-					return
-				}
-			}
-		})
+	check := func(look func() (version string, seen int)) func() bool {
+		return func() bool {
+			before, _ := strconv.Atoi(c.ResourceVersion())
+			version, seen := look()
+			v, _ := strconv.Atoi(version)
+			return assert.False(t, v < before || seen >= 0 && seen != size(v), "version %q with %d objects, after %d was seen", version, seen, before)
+		}
 	}
-	check(func() (string, int) { // point reads
+	stop := reading(1, check(func() (string, int) { // point reads
 		p, _ := c.Get(Key{Namespace: "n", Name: "0"})
 		return p.ResourceVersion, -1
-	})
-	check(func() (version string, seen int) {
+	}), check(func() (version string, seen int) {
 		for _, p := range c.All() {
 			if seen++; version != "" && version != p.ResourceVersion {
 				return "", seen
@@ -176,25 +162,22 @@ func TestLargeCommitsAreSeenWholeOrNotAtAll(t *testing.T) {
 			version = p.ResourceVersion
 		}
 		return version, seen
-	})
-	check(func() (string, int) {
+	}), check(func() (string, int) {
 		s := c.Snapshot()
 		p, _ := s.Get(Key{Namespace: "n", Name: "1"})
 		if s.ResourceVersion() != p.ResourceVersion {
 			return "", 0
 		}
 		return p.ResourceVersion, s.Len()
-	})
-	check(func() (string, int) {
+	}), check(func() (string, int) {
 		s := c.Snapshot()
 		return s.ResourceVersion(), len(names(byName.On(s).Get(s.ResourceVersion())))
-	})
-	check(func() (string, int) {
+	}), check(func() (string, int) {
 		if seen := c.Len(); seen != size(0) && seen != size(1) {
 			return "", seen
 		}
 		return c.ResourceVersion(), -1
-	})
+	}))
 	for version := 2; version < 30; version++ {
 		if version%4 < 2 {
 			require.NoError(t, c.Replace(objects(version), strconv.Itoa(version)))
@@ -209,8 +192,7 @@ func TestLargeCommitsAreSeenWholeOrNotAtAll(t *testing.T) {
 		}
 		require.NoError(t, batch.to(c))
 	}
-	close(done)
-	readers.Wait()
+	stop()
 	checkCache(t, c)
 	checkIndex(t, byName)
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -260,35 +259,24 @@ func TestConcurrentReadersSeeWholeCommits(t *testing.T) {
 		require.NoError(t, c.Replace(all, strconv.Itoa(version)))
 	}
 	write(1)
-	done := make(chan struct{})
-	var readers sync.WaitGroup
-	for range 4 {
-		readers.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				for _, walk := range []func(func(Key, *corev1.Pod) bool){c.All(), c.Namespace("n"), byName.Get("all")} {
-					versions, n := map[string]bool{}, 0
-					for _, p := range walk {
-						versions[p.ResourceVersion] = true
-						n++
-					}
-					if len(versions) != 1 || n != 50 {
-						t.Errorf("a walk saw %d objects of versions %v", n, versions)
-						return
-					}
-				}
-				c.Get(Key{Namespace: "n", Name: "7"})
-				c.ResourceVersion()
+	stop := reading(4, func() bool {
+		for _, walk := range []func(func(Key, *corev1.Pod) bool){c.All(), c.Namespace("n"), byName.Get("all")} {
+			versions, n := map[string]bool{}, 0
+			for _, p := range walk {
+				versions[p.ResourceVersion] = true
+				n++
 			}
-		})
-	}
+			if len(versions) != 1 || n != 50 {
+				t.Errorf("a walk saw %d objects of versions %v", n, versions)
+				return false
+			}
+		}
+		c.Get(Key{Namespace: "n", Name: "7"})
+		c.ResourceVersion()
+		return true
+	})
 	for version := range 200 {
 		write(version + 2)
 	}
-	close(done)
-	readers.Wait()
+	stop()
 }

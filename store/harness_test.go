@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"weak"
 
@@ -170,4 +171,25 @@ func (l list[T]) write(batch Batch[T]) error {
 		}
 	}
 	return nil
+}
+
+// reading runs each function in goroutines of its own, again and again, until stop is called or the
+// function returns false.
+func reading(goroutines int, reads ...func() bool) (stop func()) {
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for _, read := range reads {
+		for range goroutines {
+			readers.Go(func() {
+				for read() {
+					select {
+					case <-done:
+						return
+					default:
+					}
+				}
+			})
+		}
+	}
+	return func() { close(done); readers.Wait() }
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -95,25 +94,12 @@ func TestSnapshotsAreTakenWhileAWriterReadsAndWrites(t *testing.T) {
 	c := newPods()
 	byNode, err := AddIndex(c, "node", nodeOf)
 	require.NoError(t, err)
-	done := make(chan struct{})
-	var readers sync.WaitGroup
-	for range 2 {
-		readers.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				s := c.Snapshot()
-				if n := len(names(s.All())); n != s.Len() {
-					t.Errorf("%d of %d", n, s.Len())
-				}
-				names(byNode.On(s).Get("x"))
-				s.Get(Key{Name: "a"})
-			}
-		})
-	}
+	stop := reading(2, func() bool {
+		s := c.Snapshot()
+		names(byNode.On(s).Get("x"))
+		s.Get(Key{Name: "a"})
+		return assert.Len(t, names(s.All()), s.Len())
+	})
 	for range 300 {
 		a, b := pod("", "a", "", ""), pod("", "b", "", "")
 		a.Spec.Hostname, b.Spec.Hostname, a.Spec.NodeName = "h", "h", "x"
@@ -121,8 +107,7 @@ func TestSnapshotsAreTakenWhileAWriterReadsAndWrites(t *testing.T) {
 		require.NoError(t, c.Add(b))
 		require.NoError(t, c.Replace(nil, "1"))
 	}
-	close(done)
-	readers.Wait()
+	stop()
 }
 
 func TestChangesOfASnapshotBuildItFromNothing(t *testing.T) {
