@@ -28,10 +28,7 @@ func ExampleAdd() {
 	if err := server.Create(named("door")); err != nil {
 		panic(err)
 	}
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 

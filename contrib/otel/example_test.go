@@ -25,10 +25,7 @@ func Example() {
 	if err := server.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "door"}}); err != nil {
 		panic(err)
 	}
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 

@@ -21,10 +21,7 @@ func ExampleMetrics() {
 	if err := server.Create(configMap("settings")); err != nil {
 		panic(err)
 	}
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 
 	metrics := prometheus.New()
 	registry := prom.NewRegistry()

@@ -32,10 +32,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer server.Close()
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 
 	for _, name := range []string{"one", "two"} {
 		lock := &resourcelock.LeaseLock{

@@ -32,10 +32,7 @@ func Example() {
 			panic(err)
 		}
 	}
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
@@ -97,10 +94,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer server.Close()
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 

@@ -24,10 +24,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer server.Close()
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 	if err := server.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "till"}}); err != nil {
 		panic(err)
 	}

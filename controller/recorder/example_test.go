@@ -20,10 +20,7 @@ func Example() {
 		panic(err)
 	}
 	defer server.Close()
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 
 	events := recorder.New(clientset.EventsV1(), "painter")
 	till := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "till", UID: "b1"}}

@@ -23,10 +23,7 @@ func ExampleWorking() {
 		panic(err)
 	}
 	defer server.Close()
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 	var sites sync.WaitGroup
 	for _, namespace := range []string{"blue", "green", "red"} {
 		sites.Add(1)

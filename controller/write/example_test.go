@@ -19,10 +19,7 @@ func ExampleFinalize() {
 		panic(err)
 	}
 	defer server.Close()
-	clientset, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		panic(err)
-	}
+	clientset := kubernetes.NewForConfigOrDie(server.Config())
 	ctx, configMaps := context.Background(), clientset.CoreV1().ConfigMaps("shop")
 	held, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "till"}}, metav1.CreateOptions{})
 	if err != nil {
