@@ -12,7 +12,7 @@ import (
 )
 
 func TestHardStopEndsRunningAndDrainingWork(t *testing.T) {
-	for name, finishing := range map[string]bool{"running": false, "finishing": true} {
+	for _, name := range []string{"running", "finishing", "running, by its cause"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lines := newLines()
@@ -22,21 +22,26 @@ func TestHardStopEndsRunningAndDrainingWork(t *testing.T) {
 					causes = append(causes, context.Cause(ctx))
 					return ctx.Err()
 				}, WithDrainTimeout(time.Hour))
-				running, end := context.WithCancel(t.Context())
-				defer end()
+				running, end := context.WithCancelCause(t.Context())
+				defer end(nil)
 				outer, stopOuter := WithHardStop(running)
+				defer stopOuter()
 				inner, stopInner := WithHardStop(outer)
 				defer stopInner()
 				result := make(chan error, 1)
 				go func() { result <- c.Run(inner) }()
 				synctest.Wait()
-				if finishing {
-					end()
+				if name == "finishing" {
+					end(nil)
 					<-time.After(time.Minute)
 					assert.Empty(t, causes, "it has time to finish")
 				}
 				before := time.Now()
-				stopOuter()
+				if name == "running, by its cause" {
+					end(ErrStopNow)
+				} else {
+					stopOuter()
+				}
 				var left *eventqueue.DrainError
 				require.ErrorAs(t, <-result, &left)
 				assert.Zero(t, time.Since(before))

@@ -17,39 +17,31 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestHardStopEndsRunningAndDrainingWork(t *testing.T) {
-	for name, finishing := range map[string]bool{"running": false, "finishing": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.create(configMap("a"), configMap("b"))
-				var causes []error
-				r := New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
-					<-ctx.Done()
-					causes = append(causes, context.Cause(ctx))
-					return Result{}, ctx.Err()
-				}, WithDrainTimeout(time.Hour))
-				running, end := context.WithCancel(t.Context())
-				defer end()
-				outer, stopOuter := controller.WithHardStop(running)
-				inner, stopInner := controller.WithHardStop(outer)
-				defer stopInner()
-				stop := w.run(runFunc(func(context.Context) error { return r.Run(inner) }))
-				synctest.Wait()
-				if finishing {
-					end()
-					<-time.After(time.Minute)
-					assert.Empty(t, causes, "it has time to finish")
-				}
-				before := time.Now()
-				stopOuter()
-				var left *eventqueue.DrainError
-				require.ErrorAs(t, stop(), &left)
-				assert.Zero(t, time.Since(before))
-				assert.Equal(t, []error{controller.ErrStopNow}, causes)
-				assert.Equal(t, controller.ErrStopNow, left.Cause)
-				assert.Len(t, left.Pending, 2)
-			})
-		})
-	}
+// The tests of package controller hold what a hard stop does; this one, that it reaches the drain of
+// a reconciler.
+func TestHardStopEndsADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(configMap("a"), configMap("b"))
+		var causes []error
+		r := New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
+			<-ctx.Done()
+			causes = append(causes, context.Cause(ctx))
+			return Result{}, ctx.Err()
+		}, WithDrainTimeout(time.Hour))
+		running, end := context.WithCancel(t.Context())
+		stoppable, hardStop := controller.WithHardStop(running)
+		stop := w.run(runFunc(func(context.Context) error { return r.Run(stoppable) }))
+		synctest.Wait()
+		end()
+		<-time.After(time.Minute)
+		assert.Empty(t, causes, "it has time to finish")
+		before := time.Now()
+		hardStop()
+		var left *eventqueue.DrainError
+		require.ErrorAs(t, stop(), &left)
+		assert.Zero(t, time.Since(before))
+		assert.Equal(t, []error{controller.ErrStopNow}, causes)
+		assert.Len(t, left.Pending, 2)
+	})
 }

@@ -97,9 +97,6 @@ func (h *harness) start() (stop func() error) {
 	return h.run(h.reconciler)
 }
 
-// lose has no event of a Secret arrive until release is closed.
-func (h *harness) lose(release <-chan struct{}) { h.deafen(release) }
-
 // write creates a Secret and tells the reconciler, as a reconcile function does.
 func (h *harness) write(ctx context.Context, name, owner string) error {
 	s, err := h.client.CoreV1().Secrets("ns").Create(ctx, secret(name, owner), metav1.CreateOptions{})

@@ -29,9 +29,9 @@ func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
 			t.Run(name+"/"+order, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t)
-					release := make(chan struct{})
+					release := func() {}
 					if late {
-						w.deafen(release)
+						release = w.deafen(1)
 					}
 					w.create(configMap("a"))
 					var got list
@@ -41,7 +41,7 @@ func TestOwnWritesCountUnlessToldNotTo(t *testing.T) {
 						return result, err
 					}, append(tc.opts, w.ofSecrets)...))
 					<-time.After(10 * time.Second)
-					close(release)
+					release()
 					<-time.After(10 * time.Second)
 					assert.Equal(t, tc.want, got.take())
 

@@ -21,37 +21,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// callLog notes for which keys a function is called, and whether their objects are there.
-type callLog struct {
-	mu    sync.Mutex
-	calls []string
-}
-
-func (l *callLog) add(key store.Key, held bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.calls = append(l.calls, fmt.Sprintf("%s %t", key.Name, held))
-}
-
-func (l *callLog) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	calls := l.calls
-	l.calls = nil
-	slices.Sort(calls)
-	return calls
-}
+// addHeld adds a key, and whether its object is there.
+func (l *list) addHeld(key store.Key, held bool) { l.add(fmt.Sprintf("%s %t", key.Name, held)) }
 
 // partly is a world whose ConfigMaps are of an informer that a test scopes.
-func partly(t *testing.T, primary *informer.Informer[*corev1.ConfigMap]) (*world, *callLog, *Reconciler[*corev1.ConfigMap]) {
+func partly(t *testing.T, primary *informer.Informer[*corev1.ConfigMap]) (*world, *list, *Reconciler[*corev1.ConfigMap]) {
 	w := newWorld(t)
 	if primary != nil {
 		w.configMaps = primary
 	}
-	log := &callLog{}
+	log := &list{}
 	r := New("parts", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 		_, held := w.configMaps.Cache().Get(key)
-		log.add(key, held)
+		log.addHeld(key, held)
 		return Result{RequeueAfter: time.Hour}, nil
 	}, w.ofSecrets)
 	return w, log, r
@@ -77,11 +59,11 @@ func TestKeysThatLeftAreNotReconciled(t *testing.T) {
 				synctest.Wait()
 				// The Secret and its owner may each trigger a reconcile, but none before the owner
 				// is listed.
-				assert.Equal(t, []string{"a true", "b true"}, slices.Compact(log.take()))
+				assert.Equal(t, []string{"a true", "b true"}, slices.Compact(sorted(log.take())))
 
 				w.delete(configMap("b"))
 				synctest.Wait()
-				assert.Equal(t, []string{"b false"}, log.take(), "what is deleted is")
+				assert.Equal(t, []string{"b false"}, sorted(log.take()), "what is deleted is")
 
 				require.NoError(t, scopes.Drop(scope))
 				synctest.Wait()
@@ -95,10 +77,10 @@ func TestKeysThatLeftAreNotReconciled(t *testing.T) {
 
 				add()
 				synctest.Wait()
-				assert.Equal(t, []string{"a true"}, log.take(), "what came back is")
+				assert.Equal(t, []string{"a true"}, sorted(log.take()), "what came back is")
 				w.create(secret("once-more-of-a", "a"))
 				synctest.Wait()
-				assert.Equal(t, []string{"a true"}, log.take())
+				assert.Equal(t, []string{"a true"}, sorted(log.take()))
 				require.NoError(t, stop())
 			})
 		})
@@ -111,7 +93,7 @@ func TestSecondaryObjectsOfAnotherShardsKeys(t *testing.T) {
 		mine := store.Shard{By: store.ByNamespace, To: store.ShardHash("ns")} // all but this namespace
 		w.configMaps = informer.New(w.client.CoreV1().ConfigMaps(""), informer.WithReflector(reflector.WithShard(mine)))
 		r := New("parts", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
-			log.add(key, false)
+			log.addHeld(key, false)
 			return Result{}, nil
 		}, w.ofSecrets)
 		w.create(configMap("a"), secret("of-a", "a"))
@@ -128,7 +110,7 @@ func TestOrphansAreReconciledWhereEverythingIsHeld(t *testing.T) {
 		w.create(secret("of-a", "a"))
 		stop := w.run(r)
 		synctest.Wait()
-		assert.Equal(t, []string{"a false"}, log.take(), "there is no such owner at all")
+		assert.Equal(t, []string{"a false"}, sorted(log.take()), "there is no such owner at all")
 		require.NoError(t, stop())
 	})
 }
@@ -138,11 +120,11 @@ func TestDeletionInAShardIsReconciledUntilItSucceeds(t *testing.T) {
 		w := newWorld(t)
 		w.configMaps = informer.New(w.client.CoreV1().ConfigMaps(""),
 			informer.WithReflector(reflector.WithShard(store.Shard{By: store.ByNamespace, To: store.ShardHash("ns") + 1})))
-		var log callLog
+		var log list
 		var failing sync.Map
 		r := New("parts", w.configMaps, func(_ context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 			_, held := w.configMaps.Cache().Get(key)
-			log.add(key, held)
+			log.addHeld(key, held)
 			if _, fail := failing.Load("now"); fail {
 				return Result{}, errors.New("no")
 			}
@@ -155,7 +137,7 @@ func TestDeletionInAShardIsReconciledUntilItSucceeds(t *testing.T) {
 		w.delete(configMap("a"))
 		<-time.After(time.Minute)
 		synctest.Wait()
-		calls := log.take()
+		calls := sorted(log.take())
 		assert.Greater(t, len(calls), 3, "it is tried again")
 		assert.Equal(t, "a false", calls[0])
 		failing.Delete("now")
@@ -176,10 +158,10 @@ func TestCleanupOfAnObjectThatCameBackAndLeftIsNotRepeated(t *testing.T) {
 		w.configMaps = scopes.Informer()
 		scope := store.Scope{Namespace: "ns"}
 		require.NoError(t, scoped.Add(scopes, scope, w.client.CoreV1().ConfigMaps("ns")))
-		var log callLog
+		var log list
 		cleanup := make(chan error)
 		r := New("parts", w.configMaps, func(_ context.Context, key store.Key, object *corev1.ConfigMap) (Result, error) {
-			log.add(key, object != nil)
+			log.addHeld(key, object != nil)
 			if object == nil {
 				return Result{}, <-cleanup
 			}
@@ -190,7 +172,7 @@ func TestCleanupOfAnObjectThatCameBackAndLeftIsNotRepeated(t *testing.T) {
 		synctest.Wait()
 		w.delete(configMap("a"))
 		synctest.Wait()
-		assert.Equal(t, []string{"a false", "a true"}, log.take())
+		assert.Equal(t, []string{"a false", "a true"}, sorted(log.take()))
 
 		w.create(configMap("a"))
 		synctest.Wait()
@@ -209,19 +191,19 @@ func TestObjectOfARemovedSelectorIsNotTakenForDeleted(t *testing.T) {
 		var selectors informer.Selectors
 		selectors.Add(labels.Everything())
 		w.configMaps = informer.New(w.client.CoreV1().ConfigMaps("ns"), informer.WithSelectors(&selectors))
-		var log callLog
+		var log list
 		r := New("selected", w.configMaps, func(_ context.Context, key store.Key, object *corev1.ConfigMap) (Result, error) {
-			log.add(key, object != nil)
+			log.addHeld(key, object != nil)
 			return Result{}, nil
 		}, w.ofSecrets)
 		w.create(configMap("a"))
 		w.create(configMap("b"))
 		stop := w.run(r)
 		synctest.Wait()
-		assert.Equal(t, []string{"a true", "b true"}, log.take())
+		assert.Equal(t, []string{"a true", "b true"}, sorted(log.take()))
 		w.delete(configMap("b"))
 		synctest.Wait()
-		assert.Equal(t, []string{"b false"}, log.take())
+		assert.Equal(t, []string{"b false"}, sorted(log.take()))
 		selectors.Remove(labels.Everything())
 		selectors.Add(labels.SelectorFromSet(labels.Set{"other": "yes"}))
 		synctest.Wait()

@@ -69,8 +69,7 @@ func TestKeyIsReconciledAgainWhenItsWriteIsNotSeenInTime(t *testing.T) {
 			h := open(t)
 			h.create(configMap("a"))
 			h.options = append(options, WithReadYourWritesTimeout(10*time.Second))
-			release := make(chan struct{})
-			h.lose(release)
+			release := h.deafen(1)
 			h.reconcile = func(ctx context.Context, name string) error {
 				if len(h.calls.peek()) > 1 {
 					return nil
@@ -82,7 +81,7 @@ func TestKeyIsReconciledAgainWhenItsWriteIsNotSeenInTime(t *testing.T) {
 			require.Equal(t, []string{"a"}, h.calls.peek())
 			<-time.After(time.Minute)
 			require.Equal(t, []string{"a", "a"}, h.calls.peek(), "once, since nothing is written then")
-			close(release)
+			release()
 			require.NoError(t, stop())
 		}
 	})

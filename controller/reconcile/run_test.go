@@ -118,8 +118,7 @@ func TestKeyWhoseCacheIsLateIsReconciledBeforeRunReturns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				release := make(chan struct{})
-				w.deafen(release)
+				release := w.deafen(1)
 				w.create(configMap("a"))
 				var got list
 				secure := w.securing(&got)
@@ -134,7 +133,7 @@ func TestKeyWhoseCacheIsLateIsReconciledBeforeRunReturns(t *testing.T) {
 				w.touch("a", "1")
 				w.create(configMap("b"))
 				synctest.Wait()
-				time.AfterFunc(late, func() { close(release) })
+				time.AfterFunc(late, release)
 				assert.NoError(t, stop())
 				assert.Equal(t, []string{"a0", "a1"}, got.take())
 			})
@@ -145,9 +144,7 @@ func TestKeyWhoseCacheIsLateIsReconciledBeforeRunReturns(t *testing.T) {
 func TestKeyWhoseCacheIsLateIsLeftWhenItsInformerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := make(chan struct{})
-		defer close(release)
-		w.deafen(release)
+		defer w.deafen(1)()
 		w.create(configMap("a"))
 		var got list
 		r := New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets)
@@ -189,8 +186,7 @@ func TestWhatOthersDidDuringTheLastCallIsReconciled(t *testing.T) {
 func TestKeyWaitsForWhatAnEarlierRunWrote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := make(chan struct{})
-		w.deafen(release)
+		release := w.deafen(1)
 		w.create(configMap("a"), configMap("b"))
 		var got list
 		r := New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets, WithDrainTimeout(time.Millisecond))
@@ -203,7 +199,7 @@ func TestKeyWaitsForWhatAnEarlierRunWrote(t *testing.T) {
 				}
 			}
 			assert.Empty(t, got.take(), "the cache has no Secret yet")
-			close(release)
+			release()
 			return r.Run(ctx)
 		}))
 		<-time.After(10 * time.Second)
@@ -241,8 +237,7 @@ func (l *looking) Reconciling(ctx context.Context, _ Call) (context.Context, fun
 func TestNothingOfTheUserIsCalledUnderALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := make(chan struct{})
-		w.deafen(release)
+		release := w.deafen(1)
 		look := &looking{}
 		var got list
 		secure, failures := w.securing(&got), 0
@@ -270,7 +265,7 @@ func TestNothingOfTheUserIsCalledUnderALock(t *testing.T) {
 		<-time.After(10 * time.Second)
 		r.trigger(a) // it is held
 		<-time.After(10 * time.Second)
-		close(release)
+		release()
 		<-time.After(10 * time.Second)
 		require.NoError(t, stop())
 		assert.Equal(t, []string{"a0", "a1"}, got.take())

@@ -52,16 +52,17 @@ func (w *world) securing(got *list) function {
 	}
 }
 
-// deafen has nothing come from the watch of the Secrets until release is closed.
-func (w *world) deafen(release <-chan struct{}) {
-	w.server.Inject(reflectortest.StallAfterEvents(1, release).On("watch", "secrets").Times(1))
+// deafen has the watch of the Secrets stop after a number of events, until release is called.
+func (w *world) deafen(events int) (release func()) {
+	released := make(chan struct{})
+	w.server.Inject(reflectortest.StallAfterEvents(events, released).On("watch", "secrets").Times(1))
+	return func() { close(released) }
 }
 
 func TestKeyWaitsUntilTheCacheShowsWhatWasWrittenForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := make(chan struct{})
-		w.deafen(release)
+		release := w.deafen(1)
 		w.create(configMap("a"))
 		var got list
 		stop := w.run(New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets))
@@ -74,7 +75,7 @@ func TestKeyWaitsUntilTheCacheShowsWhatWasWrittenForIt(t *testing.T) {
 		w.create(configMap("b"))
 		synctest.Wait()
 		assert.Equal(t, []string{"b0"}, got.take(), "others are not held up")
-		close(release)
+		release()
 		synctest.Wait()
 		assert.Equal(t, []string{"a1", "b1"}, slices.Compact(sorted(got.take())))
 		require.NoError(t, stop())
@@ -84,8 +85,7 @@ func TestKeyWaitsUntilTheCacheShowsWhatWasWrittenForIt(t *testing.T) {
 func TestKeyThatDoesNotWantToWaitDoesNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := make(chan struct{})
-		w.deafen(release)
+		release := w.deafen(1)
 		w.create(configMap("a"))
 		var got list
 		core, logs := observer.New(zap.WarnLevel)
@@ -94,7 +94,7 @@ func TestKeyThatDoesNotWantToWaitDoesNot(t *testing.T) {
 		w.touch("a", "1")
 		synctest.Wait()
 		assert.Equal(t, []string{"a0", "a0"}, got.take())
-		close(release)
+		release()
 		require.NoError(t, stop())
 		assert.Zero(t, logs.Len())
 	})
@@ -105,8 +105,7 @@ func TestFailuresAndTimesWaitForTheCacheAsWell(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				release := make(chan struct{})
-				w.deafen(release)
+				release := w.deafen(1)
 				w.create(configMap("a"))
 				var got list
 				secure := w.securing(&got)
@@ -123,7 +122,7 @@ func TestFailuresAndTimesWaitForTheCacheAsWell(t *testing.T) {
 				}, w.ofSecrets))
 				<-time.After(10 * time.Second)
 				assert.Equal(t, []string{"a0"}, got.take())
-				close(release)
+				release()
 				synctest.Wait()
 				assert.Equal(t, []string{"a1"}, slices.Compact(sorted(got.take())))
 				require.NoError(t, stop())
@@ -175,8 +174,7 @@ func TestWhatTheSelectorLeavesOutIsNotWaitedFor(t *testing.T) {
 		s := secret("s", "a")
 		s.Labels = selected
 		w.create(configMap("a"), s)
-		release := make(chan struct{})
-		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
+		release := w.deafen(2)
 		calls := 0
 		var held []int
 		stop := w.run(New("test", w.configMaps, func(ctx context.Context, _ store.Key, _ *corev1.ConfigMap) (Result, error) {
@@ -200,7 +198,7 @@ func TestWhatTheSelectorLeavesOutIsNotWaitedFor(t *testing.T) {
 		}
 		<-time.After(10 * time.Second)
 		assert.Equal(t, []int{1, 1}, held, "it is still in the cache")
-		close(release)
+		release()
 		synctest.Wait()
 		require.NotEmpty(t, held[2:])
 		assert.Subset(t, []int{0}, held[2:])
@@ -218,8 +216,7 @@ func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
 		require.NoError(t, scoped.Add(secrets, west, w.client.CoreV1().Secrets("")))
 		w.configMaps, w.secrets = configMaps.Informer(), secrets.Informer()
 		w.create(configMap("a"), configMap("b"), secret("b", "b"))
-		release := make(chan struct{})
-		w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
+		release := w.deafen(2)
 		var got list
 		secure := w.securing(&got)
 		stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
@@ -240,7 +237,7 @@ func TestKeyWaitsForWhatIsWrittenInItsCluster(t *testing.T) {
 		w.touch("b", "1")
 		<-time.After(10 * time.Second)
 		assert.Equal(t, []string{"a0", "b true"}, sorted(got.take()))
-		close(release)
+		release()
 		synctest.Wait()
 		assert.Equal(t, []string{"a1", "b false"}, slices.Compact(sorted(got.take())))
 		require.NoError(t, stop())
@@ -279,8 +276,7 @@ func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
 				s := secret("s", "a")
 				s.Finalizers = finalizers
 				w.create(configMap("a"), s)
-				release := make(chan struct{})
-				w.server.Inject(reflectortest.StallAfterEvents(2, release).On("watch", "secrets").Times(1))
+				release := w.deafen(2)
 				var got list
 				stop := w.run(New("test", w.configMaps, func(ctx context.Context, key store.Key, _ *corev1.ConfigMap) (Result, error) {
 					held, ok := w.secrets.Cache().Get(store.Key{Namespace: "ns", Name: "s"})
@@ -297,7 +293,7 @@ func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
 				w.touch("a", "1")
 				<-time.After(10 * time.Second)
 				assert.Equal(t, []string{"delete"}, got.take())
-				close(release)
+				release()
 				synctest.Wait()
 				assert.Equal(t, []string{"done"}, slices.Compact(sorted(got.take())))
 				require.NoError(t, stop())
@@ -309,8 +305,7 @@ func TestKeyWaitsUntilTheCacheShowsThatSomethingIsDeleted(t *testing.T) {
 func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		release := make(chan struct{})
-		w.deafen(release)
+		release := w.deafen(1)
 		w.create(configMap("a"), configMap("b"))
 		var got list
 		stop := w.run(New("test", w.configMaps, withObject(w.securing(&got)), w.ofSecrets, WithDrainTimeout(time.Second)))
@@ -318,7 +313,7 @@ func TestKeyThatWaitsForTheCacheIsLeftWhenItIsToComeAgain(t *testing.T) {
 		w.touch("a", "1")
 		synctest.Wait()
 		err := stop()
-		close(release)
+		release()
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		var left *eventqueue.DrainError
 		require.ErrorAs(t, err, &left)
