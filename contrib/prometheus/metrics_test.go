@@ -33,6 +33,31 @@ func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
 
+// serve starts a server with ConfigMaps.
+func serve(t *testing.T, names ...string) *reflectortest.Server {
+	server := reflectortest.Start(t)
+	for _, name := range names {
+		require.NoError(t, server.Create(configMap(name)))
+	}
+	return server
+}
+
+// newMetrics returns metrics, and a registry that has no others.
+func newMetrics() (*prometheus.Metrics, *prom.Registry) {
+	m, registry := prometheus.New(), prom.NewPedanticRegistry()
+	registry.MustRegister(m)
+	return m, registry
+}
+
+// running runs an informer or a manager until the returned function is called, which returns its
+// error.
+func running(t *testing.T, r interface{ Run(context.Context) error }) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	return func() error { cancel(); return <-ended }
+}
+
 func mapsOf(t *testing.T, server *reflectortest.Server, opts ...informer.Option) *informer.Informer[*corev1.ConfigMap] {
 	clientset, err := kubernetes.NewForConfig(server.Config())
 	require.NoError(t, err)
@@ -78,22 +103,15 @@ func values(t *testing.T, m prom.Gatherer, names ...string) string {
 
 func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		for _, name := range []string{"good", "fails", "never", "panics"} {
-			require.NoError(t, server.Create(configMap(name)))
-		}
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		server := serve(t, "good", "fails", "never", "panics")
+		m, registry := newMetrics()
 		pods := mapsOf(t, server, m.Options("pods")...)
 		pods.Handle(informer.HandlerFunc[*corev1.ConfigMap](handler), informer.WithName("worker"), informer.WithQueue(eventqueue.WithBackoff(time.Hour, time.Hour)))
 		idle := pods.Subscribe(informer.WithName("idle"))
 		remove := prometheus.Add(m, pods)
 		assert.Contains(t, values(t, registry, "kubereflector_synced", "kubereflector_ready"), "synced informer=pods 0")
 
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { _ = pods.Run(ctx) })
+		stop := running(t, pods)
 		<-time.After(time.Minute)
 		require.NoError(t, server.Create(configMap("new")))
 		require.NoError(t, server.Delete(configMap("good")))
@@ -138,17 +156,14 @@ func TestMetricsAreThoseOfTheInformer(t *testing.T) {
 		remove()
 		assert.Empty(t, values(t, registry, "kubereflector_cache_objects"))
 		idle.Close()
-		stop()
-		running.Wait()
+		assert.ErrorAs(t, stop(), new(*eventqueue.DrainError), "the worker has failed on one object")
 	})
 }
 
 func TestNamesThatAreTakenDoNotSpoilTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		m, registry := newMetrics()
 		for range 2 {
 			pods := mapsOf(t, server, informer.WithName("pods"))
 			pods.Subscribe(informer.WithName("one"))
@@ -164,11 +179,8 @@ func TestNamesThatAreTakenDoNotSpoilTheRest(t *testing.T) {
 
 func TestNamesThatAreNoLabelsDoNotSpoilTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(configMap("a")))
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		server := serve(t, "a")
+		m, registry := newMetrics()
 		pods := mapsOf(t, server, m.Options("pods\xff")...)
 		pods.Handle(informer.HandlerFunc[*corev1.ConfigMap](handler), informer.WithName("one\xff"))
 		pods.Subscribe(informer.WithName("one\xfe"))
@@ -185,11 +197,8 @@ func TestNamesThatAreNoLabelsDoNotSpoilTheRest(t *testing.T) {
 
 func TestSubscribersKeepTheirNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(configMap("a")))
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		server := serve(t, "a")
+		m, registry := newMetrics()
 		pods := mapsOf(t, server, informer.WithName("pods"))
 		empty := pods.SubscribeFiltered(func(*corev1.ConfigMap) bool { return false }, informer.WithName("one"))
 		pods.Subscribe(informer.WithName("one"))
@@ -209,12 +218,8 @@ func TestSubscribersKeepTheirNames(t *testing.T) {
 
 func TestQueuesOfReconcilers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(configMap("a")))
-		require.NoError(t, server.Create(configMap("b")))
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		server := serve(t, "a", "b")
+		m, registry := newMetrics()
 		pods := mapsOf(t, server)
 		all := manager.New(nil)
 		all.Add(pods)
@@ -226,16 +231,13 @@ func TestQueuesOfReconcilers(t *testing.T) {
 		all.Add(r)
 		prometheus.AddReconciler(m, r)
 		remove := prometheus.AddReconciler(m, reconcile.New("pods", pods, nil))
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { assert.NoError(t, all.Run(ctx)) })
+		stop := running(t, all)
 		<-time.After(time.Minute)
 		delayed := "kubereflector_reconcile_queue_delayed"
 		assert.Equal(t, "reconcile_queue_delayed reconciler=pods 2\nreconcile_queue_delayed reconciler=pods#2 0", values(t, registry, delayed))
 		remove()
 		assert.Equal(t, "reconcile_queue_delayed reconciler=pods 2\nreconcile_queue_retries_total reconciler=pods 1\nreconcile_wait_seconds reconciler=pods 3",
 			values(t, registry, delayed, "kubereflector_reconcile_queue_retries_total", "kubereflector_reconcile_wait_seconds"))
-		stop()
-		running.Wait()
+		require.NoError(t, stop())
 	})
 }

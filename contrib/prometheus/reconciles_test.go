@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +13,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
-	prom "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,11 +22,8 @@ import (
 
 func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(configMap("a")))
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		server := serve(t, "a")
+		m, registry := newMetrics()
 		maps := mapsOf(t, server, informer.WithName("maps"))
 		ends := []func() (reconcile.Result, error){
 			func() (reconcile.Result, error) { return reconcile.Result{}, errors.New("no") },
@@ -52,9 +46,7 @@ func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
 			}
 			return ends[calls-1]()
 		}, m.ReconcilerOptions()...))
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { _ = all.Run(ctx) })
+		stop := running(t, all)
 		<-time.After(time.Minute)
 		require.NoError(t, server.Delete(configMap("a")))
 		<-time.After(time.Minute)
@@ -68,18 +60,14 @@ func TestReconcilesAreToldApartByTheirResults(t *testing.T) {
 		problems, err := testutil.GatherAndLint(registry)
 		require.NoError(t, err)
 		assert.Empty(t, problems)
-		stop()
-		running.Wait()
+		require.NoError(t, stop())
 	})
 }
 
 func TestManagerMeasuresItsMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(configMap("a")))
-		metrics := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(metrics)
+		server := serve(t, "a")
+		metrics, registry := newMetrics()
 		m := manager.New(server.Config(), manager.WithInformerOptions(metrics.Options), manager.WithReconcilerOptions(metrics.ReconcilerOptions()...))
 		maps, err := manager.Informer[*corev1.ConfigMap](m, manager.Source{})
 		require.NoError(t, err)
@@ -89,9 +77,7 @@ func TestManagerMeasuresItsMembers(t *testing.T) {
 		})
 		prometheus.AddReconciler(metrics, reconciler)
 		registry.MustRegister(prometheus.NewLeader("painter", m))
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { assert.NoError(t, m.Run(ctx)) })
+		stop := running(t, m)
 		synctest.Wait()
 		assert.Equal(t, strings.Join([]string{
 			"list_objects informer=*v1.ConfigMap ConfigMap/v1 1",
@@ -108,7 +94,6 @@ func TestManagerMeasuresItsMembers(t *testing.T) {
 			values(t, registry, "kubereflector_handler_duration_seconds"),
 			strings.Split(values(t, registry, "kubereflector_reconcile_duration_seconds"), "\n")[1],
 		}, "\n"))
-		stop()
-		running.Wait()
+		require.NoError(t, stop())
 	})
 }

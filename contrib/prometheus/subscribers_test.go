@@ -3,7 +3,6 @@ package prometheus_test
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,14 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// running runs an informer until the returned function is called.
-func running(t *testing.T, i *informer.Informer[*corev1.ConfigMap]) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	all.Go(func() { _ = i.Run(ctx) })
-	return func() { cancel(); all.Wait() }
-}
 
 // sumOf returns the sum of a histogram that has one series.
 func sumOf(t *testing.T, m prom.Gatherer, name string) (sum float64) {
@@ -43,13 +34,8 @@ func sumOf(t *testing.T, m prom.Gatherer, name string) (sum float64) {
 
 func TestWaitingTimeIsThatOfEachSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		for _, name := range []string{"good", "fails"} {
-			require.NoError(t, server.Create(configMap(name)))
-		}
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		server := serve(t, "good", "fails")
+		m, registry := newMetrics()
 		maps := mapsOf(t, server, m.Options("maps")...)
 		prometheus.Add(m, maps)
 		slow := maps.Subscribe(informer.WithName("slow"), informer.WithQueue(eventqueue.WithBackoff(time.Second, time.Second)))
@@ -67,17 +53,14 @@ func TestWaitingTimeIsThatOfEachSubscriber(t *testing.T) {
 		}
 		assert.Equal(t, "queue_wait_seconds informer=maps subscriber=slow 2", values(t, registry, "kubereflector_queue_wait_seconds"))
 		assert.InDelta(t, 120, sumOf(t, registry, "kubereflector_queue_wait_seconds"), 1e-6)
-		stop()
+		require.NoError(t, stop())
 	})
 }
 
 func TestSeriesOfSubscribersThatAreGoneAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(configMap("a")))
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		server := serve(t, "a")
+		m, registry := newMetrics()
 		maps := mapsOf(t, server, m.Options("maps")...)
 		remove := prometheus.Add(m, maps)
 		stop := running(t, maps)
@@ -103,7 +86,7 @@ func TestSeriesOfSubscribersThatAreGoneAreDeleted(t *testing.T) {
 		<-waiting.Done() // which is measured after the end
 		assert.NotContains(t, all(), "waiting")
 
-		stop()
+		require.NoError(t, stop())
 		assert.NotEmpty(t, values(t, registry, "kubereflector_list_duration_seconds", "kubereflector_watch_duration_seconds"))
 		remove()
 		families, err := registry.Gather()
@@ -115,9 +98,7 @@ func TestSeriesOfSubscribersThatAreGoneAreDeleted(t *testing.T) {
 func TestRemovingOneOfTwoInformersOfANameKeepsWhatIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		m, registry := newMetrics()
 		first, second := mapsOf(t, server, m.Options("maps")...), mapsOf(t, server, m.Options("maps")...)
 		remove := prometheus.Add(m, first)
 		prometheus.Add(m, second)
@@ -130,16 +111,14 @@ func TestRemovingOneOfTwoInformersOfANameKeepsWhatIsMeasured(t *testing.T) {
 		assert.Equal(t, "list_duration_seconds informer=maps reason=ok streamed=true 1", values(t, registry, "kubereflector_list_duration_seconds"))
 		assert.Contains(t, values(t, registry, "kubereflector_cache_objects"), "informer=maps 0")
 		assert.Contains(t, values(t, registry, "kubereflector_cache_objects"), "informer=maps#2 0")
-		stop()
+		require.NoError(t, stop())
 	})
 }
 
 func TestLagIsTheTimeFromAWriteToTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
-		m := prometheus.New()
-		registry := prom.NewPedanticRegistry()
-		registry.MustRegister(m)
+		m, registry := newMetrics()
 		maps := mapsOf(t, server, m.Options("maps")...)
 		prometheus.Add(m, maps)
 		written := func(name string, ago ...time.Duration) *corev1.ConfigMap {
@@ -166,6 +145,6 @@ func TestLagIsTheTimeFromAWriteToTheCache(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, "event_lag_seconds informer=maps 3", values(t, registry, "kubereflector_event_lag_seconds"))
 		assert.InDelta(t, 7, sumOf(t, registry, "kubereflector_event_lag_seconds"), 0.1, "since the last write, and never negative")
-		stop()
+		require.NoError(t, stop())
 	})
 }
