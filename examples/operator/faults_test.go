@@ -52,6 +52,13 @@ func (w *world) breakDNS(handle func(http.ResponseWriter, *http.Request) bool) {
 	w.handle = handle
 }
 
+// fail and hang are faults of the DNS API.
+func fail(code int) func(http.ResponseWriter, *http.Request) bool {
+	return func(answer http.ResponseWriter, _ *http.Request) bool { answer.WriteHeader(code); return true }
+}
+
+func hang(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
+
 // registrations returns the number of PUT requests.
 func (w *world) registrations() int {
 	w.mu.Lock()
@@ -68,6 +75,14 @@ func start(t *testing.T) *world {
 	w.must(w.server.Create(newSecret("shop-env")))
 	w.must(w.server.Create(newSecret("blog-env")))
 	w.stop = w.start(t.Context(), w)
+	return w
+}
+
+// startWithShop starts an operator that has reconciled the Site shop.
+func startWithShop(t *testing.T) *world {
+	w := start(t)
+	w.must(w.create("shop", "shop.example.com"))
+	settle()
 	return w
 }
 
@@ -165,13 +180,10 @@ func TestSecretIsAwaitedAndFollowed(t *testing.T) {
 }
 
 func TestFaultsOfTheDNSAPI(t *testing.T) {
-	fail := func(code int) func(http.ResponseWriter, *http.Request) bool {
-		return func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
-	}
 	for name, fault := range map[string]func(http.ResponseWriter, *http.Request) bool{
 		"fails":     fail(http.StatusInternalServerError),
 		"throttles": fail(http.StatusTooManyRequests),
-		"hangs":     func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true },
+		"hangs":     hang,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -225,9 +237,7 @@ func TestLateRegistrationDoesNotOutliveItsSite(t *testing.T) {
 
 func TestObjectsOfASiteAreRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := start(t)
-		w.must(w.create("shop", "shop.example.com"))
-		settle()
+		w := startWithShop(t)
 		page := &corev1.ConfigMap{ObjectMeta: object("shop")}
 		w.must(w.server.Get(page))
 		page.Data["index.html"], page.Labels = "defaced", nil
@@ -286,9 +296,7 @@ func TestOutages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := start(t)
-				w.must(w.create("shop", "shop.example.com"))
-				settle()
+				w := startWithShop(t)
 				w.server.Inject(fault)
 				w.must(w.server.Restore(w.server.ResourceVersion())) // ends the open watches
 				w.must(w.create("blog", "blog.example.com"))
@@ -335,9 +343,7 @@ func TestHostIsRegisteredAgainAfterALostAnswer(t *testing.T) {
 	for _, lost := range []string{"answer", "status"} {
 		t.Run(lost, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := start(t)
-				w.must(w.create("shop", "shop.example.com"))
-				settle()
+				w := startWithShop(t)
 				if lost == "status" {
 					w.server.Inject(reflectortest.Answer(500).On("patch", "sites"))
 				} else {
@@ -365,13 +371,8 @@ func TestHostIsRegisteredAgainAfterALostAnswer(t *testing.T) {
 
 func TestRefusedDeletionIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := start(t)
-		w.must(w.create("shop", "shop.example.com"))
-		settle()
-		w.breakDNS(func(answer http.ResponseWriter, _ *http.Request) bool {
-			answer.WriteHeader(http.StatusBadRequest)
-			return true
-		})
+		w := startWithShop(t)
+		w.breakDNS(fail(http.StatusBadRequest))
 		w.must(w.server.Delete(newSite("shop", "")))
 		settle()
 		w.breakDNS(nil)
@@ -388,16 +389,13 @@ func TestOperatorEndsWithinItsGracePeriodDuringAnOutage(t *testing.T) {
 	var manifest appsv1.Deployment
 	require.NoError(t, yaml.UnmarshalStrict(text, &manifest))
 	grace := time.Duration(*manifest.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
-	hang := func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
 	for name, fault := range map[string]reflectortest.Fault{
 		"gone": reflectortest.Refuse(), "hangs": reflectortest.Stall(nil), "hangs for writes": reflectortest.Stall(nil).On("update", ""),
 		"hangs for Events": reflectortest.Stall(nil).On("", "events"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := start(t)
-				w.must(w.create("shop", "shop.example.com"))
-				settle()
+				w := startWithShop(t)
 				w.breakDNS(hang)
 				w.must(w.edit("shop", func(s *Site) { s.Spec.Host = "store.example.com" }))
 				w.must(w.create("blog", "blog.example.com", "wiki", "wiki.example.com"))
