@@ -14,28 +14,18 @@ func TestAServerThatIsKilledDuringAListIsListedOnceMore(t *testing.T) {
 		w.namespace = many(w)
 		amid := w.traffic.pauseInside(1<<20, firstState)
 		w.start()
-		w.await("a part of the list", amid.reached)
-		require.NoError(w, w.server.KillAPIServer())
-		amid.resume()
-		require.NoError(w, w.server.StartAPIServer())
-		w.requireEqual()
-		w.requireFullLists(2, "the one that was cut off, and one that was not")
+		w.crash(amid)
+		w.end(2, "the one that was cut off, and one that was not")
 	})
 }
 
 func TestAServerThatIsKilledDuringAWatchIsListedOnceMoreAtMost(t *testing.T) {
 	eachMode(t, func(w *world) {
-		w.fill(50)
-		w.start()
-		w.change(0)
-		w.requireEqual()
+		w.settle()
 		amid := w.traffic.pauseInside(1, watch|watchList)
 		w.change(1)
-		w.await("a part of the changes", amid.reached)
 		w.change(2)
-		require.NoError(w, w.server.KillAPIServer())
-		amid.resume()
-		require.NoError(w, w.server.StartAPIServer())
+		w.crash(amid)
 		w.change(3)
 		w.requireEqual()
 		// A new kube-apiserver knows nothing of what was before it, so that any version but etcd's newest has expired. Whether the reflector's has
@@ -53,14 +43,9 @@ func TestAServerThatIsKilledWithChangesUnreadIsListedOnceMore(t *testing.T) {
 		amid := w.traffic.pauseInside(1, watch|watchList)
 		w.flood(func() bool { return true })
 		w.change(1)
-		w.await("a part of the changes", amid.reached)
-		require.NoError(w, w.server.KillAPIServer())
-		amid.resume()
-		require.NoError(w, w.server.StartAPIServer())
+		w.crash(amid)
 		w.change(2)
-		w.requireEqual()
-		require.Equal(w, 1, w.traffic.expired(), "%v", w.traffic)
-		w.requireFullLists(2, "the first state, and one as the new kube-apiserver does not know what was unread")
+		w.endAfterExpiry() // the new kube-apiserver does not know what was unread
 	})
 }
 
@@ -71,8 +56,7 @@ func TestAServerThatIsNotThereYetIsListedOnce(t *testing.T) {
 		w.start()
 		w.awaitPhase(reflector.BackingOff)
 		require.NoError(w, w.server.StartAPIServer())
-		w.requireEqual()
-		w.requireFullLists(1, "the first state")
+		w.end(1, "the first state")
 	})
 }
 
@@ -95,64 +79,47 @@ func TestAnEtcdThatIsKilledDuringAListIsListedOnceMoreAtMost(t *testing.T) {
 
 func TestAnEtcdThatIsKilledDuringAWatchCostsNoList(t *testing.T) {
 	eachMode(t, func(w *world) {
-		w.fill(50)
-		w.start()
-		w.change(0)
-		w.requireEqual()
+		w.settle()
 		require.NoError(w, w.server.KillEtcd())
 		require.NoError(w, w.server.StartEtcd())
 		w.change(1)
-		w.requireEqual()
-		w.requireFullLists(1, "the first state")
+		w.end(1, "the first state")
 	})
 }
 
 func TestAReflectorThatIsStoppedGoesOnWhereItWas(t *testing.T) {
 	eachMode(t, func(w *world) {
-		w.fill(50)
-		w.start()
-		w.change(0)
-		w.requireEqual()
+		w.settle()
 		w.stop()
 		w.change(1)
 		w.start()
 		w.change(2)
-		w.requireEqual()
-		w.requireFullLists(1, "the first state")
+		w.end(1, "the first state")
 	})
 }
 
 func TestACompactionOfEtcdAloneCostsNoList(t *testing.T) {
 	eachMode(t, func(w *world) {
-		w.fill(50)
-		w.start()
-		w.change(0)
-		w.requireEqual()
+		w.settle()
 		w.stop()
 		w.change(1)
 		require.NoError(w, w.server.CompactEtcd(w.Context(), ""))
 		w.start()
 		w.change(2)
-		w.requireEqual()
-		w.requireFullLists(1, "the first state: kube-apiserver still has what came after it")
+		w.end(1, "the first state: kube-apiserver still has what came after it")
 	})
 }
 
 func TestAReflectorThatWasStoppedForTooLongListsOnceMore(t *testing.T) {
 	eachMode(t, func(w *world) {
-		w.fill(50)
-		w.start()
-		w.change(0)
-		w.requireEqual()
+		w.settle()
 		w.stop()
 		w.change(1)
 		require.NoError(w, w.server.Forget(w.Context()))
 		w.change(2)
 		w.start()
 		w.change(3)
-		w.requireEqual()
-		require.Equal(w, 1, w.traffic.expired(), "%v", w.traffic)
-		w.requireFullLists(2, "the first state, and one after its version had expired")
+		w.endAfterExpiry()
 	})
 }
 
@@ -169,9 +136,7 @@ func TestAVersionThatOnlyTheWatchCacheForgotCostsOneListInPagesToo(t *testing.T)
 		require.NoError(w, w.server.StartAPIServer())
 		w.start()
 		w.change(1)
-		w.requireEqual()
-		require.Equal(w, 1, w.traffic.expired(), "%v", w.traffic)
-		w.requireFullLists(2, "the first state, and one after its version had expired")
+		w.endAfterExpiry()
 	})
 }
 
@@ -194,7 +159,6 @@ func TestAListWhosePagesExpireIsBegunAnewOnce(t *testing.T) {
 		w.change(1)
 		require.NoError(w, w.server.Forget(w.Context()))
 		third.resume()
-		w.requireEqual()
-		w.requireFullLists(3, "the first state, the one whose pages expired, and one whose pages did not")
+		w.end(3, "the first state, the one whose pages expired, and one whose pages did not")
 	})
 }

@@ -27,8 +27,7 @@ func TestAWatchThatTheServerEndsBecauseTheStoreIsSlowIsResumed(t *testing.T) {
 		w.flood(func() bool { return w.terminatedWatches() != before })
 		w.change(1)
 		slow.goOn()
-		w.requireEqual()
-		w.requireFullLists(1, "the first state")
+		w.end(1, "the first state")
 		require.GreaterOrEqual(w, w.traffic.answered(watch|watchList), 2, "%v", w.traffic)
 	})
 }

@@ -166,22 +166,40 @@ func (w *world) create(name string) {
 // fill makes ConfigMaps, to begin with.
 func (w *world) fill(n int) {
 	w.Helper()
-	require.NoError(w, fill(w.Context(), w.configMaps(), n))
+	require.NoError(w, fill(w.Context(), w.configMaps(), n, 256))
 }
 
-func fill(ctx context.Context, configMaps typedcorev1.ConfigMapInterface, n int) error {
+func fill(ctx context.Context, configMaps typedcorev1.ConfigMapInterface, n, size int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i := range n {
 		group.Go(func() error {
 			_, err := configMaps.Create(ctx, &configMap{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%06d", i)},
-				Data:       map[string]string{"key": strings.Repeat("x", 256)},
+				Data:       map[string]string{"key": utilrand.String(size)},
 			}, metav1.CreateOptions{})
 			return err
 		})
 	}
 	return group.Wait()
+}
+
+// settle starts the reflector on 50 ConfigMaps, of which some have changed since its first state.
+func (w *world) settle() {
+	w.Helper()
+	w.fill(50)
+	w.start()
+	w.change(0)
+	w.requireEqual()
+}
+
+// crash kills kube-apiserver once the traffic has reached a pause, and starts it again.
+func (w *world) crash(at *pause) {
+	w.Helper()
+	w.await("a part of an answer", at.reached)
+	require.NoError(w, w.server.KillAPIServer())
+	at.resume()
+	require.NoError(w, w.server.StartAPIServer())
 }
 
 // change makes one ConfigMap of each fate: changed, deleted, deleted and made anew, and new. It
@@ -260,6 +278,21 @@ func (w *world) requireFullLists(want int, why string) {
 	w.Helper()
 	require.Equal(w, want, w.traffic.fullLists(), "full lists: %s; %v", why, w.traffic)
 	require.Equal(w, want, w.traffic.answered(w.mode.kind), "full lists, in the way of the mode; %v", w.traffic)
+}
+
+// end requires that the store holds what the server lists, after a number of full lists.
+func (w *world) end(lists int, why string) {
+	w.Helper()
+	w.requireEqual()
+	w.requireFullLists(lists, why)
+}
+
+// endAfterExpiry requires the same after the server has refused one version.
+func (w *world) endAfterExpiry() {
+	w.Helper()
+	w.requireEqual()
+	require.Equal(w, 1, w.traffic.expired(), "%v", w.traffic)
+	w.requireFullLists(2, "the first state, and one after its version had expired")
 }
 
 // holder follows a cache until it holds something under a key.
