@@ -42,7 +42,7 @@ func size() (objects, changes int) {
 	if os.Getenv("KUBEREFLECTOR_STORM") == "full" {
 		return 20_000, 100_000
 	}
-	return 5_000, 15_000
+	return 2_000, 6_000
 }
 
 // storm is a server, writers, and what they did.

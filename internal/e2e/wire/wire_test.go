@@ -47,7 +47,7 @@ func itself[T any](object T) any { return object }
 
 func newSubjects() []*subject {
 	return []*subject{
-		{population{resource: telescopes, size: 5000, make: newTelescope}, readTelescopes, []decoding{
+		{population{resource: telescopes, size: 1200, make: newTelescope}, readTelescopes, []decoding{
 			decoded("struct", inJSON, func(t *telescope) any { return asRead(t) }),
 			decoded("unstructured", inJSON, func(u *unstructured.Unstructured) any { return u.Object }),
 		}},
