@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,8 +26,6 @@ type operator struct {
 	// manager is the file that makes the manager.
 	manager string
 	program string
-	// tests are packages whose tests need no cluster.
-	tests []string
 }
 
 // operators are an operator of ConfigMaps and Secrets, and one of many kinds. Their versions compile with the versions of controller-runtime and
@@ -36,24 +33,19 @@ type operator struct {
 var operators = []operator{{
 	module: "github.com/cert-manager/trust-manager", version: "v0.25.0",
 	manager: "cmd/trust-manager/app/app.go", program: "./cmd/trust-manager",
-	tests: []string{"./cmd/trust-manager/app", "./pkg/bundle", "./pkg/bundle/internal/source", "./pkg/bundle/internal/target", "./pkg/webhook"},
 }, {
 	module: "sigs.k8s.io/cluster-api", version: "v1.14.2", parts: []string{"sigs.k8s.io/cluster-api/api"},
 	manager: "core/main.go", program: "./core",
-	tests: []string{
-		"./controllers/external", "./core/reconcilers/machine/drain", "./core/reconcilers/topology/machinedeployment", "./core/reconcilers/topology/machineset",
-	},
 }}
 
-// TestOperatorsTakeNewCache builds public operators with the line of README.md, and runs tests of theirs that need no cluster.
+// TestOperatorsTakeNewCache builds public operators with the line of README.md. Their tests that need
+// no cluster do not reach the caches.
 func TestOperatorsTakeNewCache(t *testing.T) {
 	skipUnderRace(t)
 	for _, o := range operators {
 		t.Run(path.Base(o.module), func(t *testing.T) {
 			folder := o.copy(t)
 			runGo(t, folder, "build", "-o", filepath.Join(t.TempDir(), "operator"), o.program)
-			output := runGo(t, folder, append([]string{"test", "-vet=off"}, o.tests...)...)
-			assert.Equal(t, len(o.tests), strings.Count("\n"+string(output), "\nok  \t"), "packages whose tests passed: %s", output)
 		})
 	}
 }
