@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 )
 
 // KillAPIServer ends kube-apiserver as kill -9 does, and returns when it has ended. [Server.StartAPIServer] brings it back.
@@ -19,12 +20,20 @@ func (s *Server) KillEtcd() error { return kill(s.etcd, s.plane.Etcd.Stop) }
 // StartEtcd starts etcd again after [Server.KillEtcd], at the same address and with the same data, and returns when it is healthy.
 func (s *Server) StartEtcd() error { return start(s.etcd, s.plane.Etcd.Start) }
 
-// kill lets envtest's own Stop wait for the end of the process. It sends a signal first, for which the process may have ended too early already.
+// kill lets envtest's own Stop wait for the end of the process. Stop sends a signal first, which
+// fails if the process has ended and envtest does not know it yet. Until it does, another Stop would
+// fail as well, and a Start would be taken for the process that has ended.
 func kill(p *program, stop func() error) error {
 	if err := p.kill(); err != nil {
 		return err
 	}
-	if err := stop(); err != nil && !errors.Is(err, syscall.ESRCH) {
+	limit := time.Now().Add(stopTimeout)
+	err := stop()
+	for errors.Is(err, syscall.ESRCH) && time.Now().Before(limit) {
+		<-time.After(time.Millisecond)
+		err = stop()
+	}
+	if err != nil {
 		return fmt.Errorf("wait for the end of %s: %w", p.name, err)
 	}
 	return nil
