@@ -70,7 +70,7 @@ func size() int {
 	if os.Getenv("KUBEREFLECTOR_STORM") == "full" {
 		return 20_000
 	}
-	return 5_000
+	return 1_500
 }
 
 func name(n int) string { return fmt.Sprintf("%06d", n) }
