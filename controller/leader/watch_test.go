@@ -74,7 +74,8 @@ func TestWatchIsOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, one := reflectortest.Start(t), newLed()
 		core, lines := observer.New(zap.InfoLevel)
-		stop := start(t, New(newLock(t, server, "one"), one, WithLogger(zap.New(core))))
+		// Rare renewals make two hours cheap.
+		stop := start(t, New(newLock(t, server, "one"), one, WithLogger(zap.New(core)), WithTimes(2*time.Minute, time.Minute, 20*time.Second)))
 		<-one.began
 		for range 2 {
 			synctest.Wait()
