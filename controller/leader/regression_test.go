@@ -98,7 +98,7 @@ func TestLeaseWithoutHolderIsWaitedForUnlessItWasGivenUp(t *testing.T) {
 }
 
 func TestAtMostOneLeadsWhateverIsDoneToTheLeaseByHand(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &candidates{T: t, server: reflectortest.Start(t), random: rand.New(rand.NewPCG(seed, 0)), leading: map[string]bool{}}
 			c.join()

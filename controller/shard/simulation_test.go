@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 40, "how many schedules the simulation goes through: 5000 take some ten minutes")
+	schedules = flag.Int("schedules", 20, "how many schedules the simulation goes through: 5000 take some ten minutes")
 	firstSeed = flag.Uint64("seed", 1, "of the first schedule")
 )
 
