@@ -29,7 +29,16 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(servers[true].Tests(servers[false].Tests(m)))
+}
+
+// servers select shards, or ignore the selector.
+var servers = map[bool]*apiserver.Shared{true: withGate(true), false: withGate(false)}
+
+func withGate(gate bool) *apiserver.Shared {
+	return &apiserver.Shared{Options: apiserver.Options{APIServerFlags: map[string][]string{
+		"feature-gates": {fmt.Sprint("ShardedListAndWatch=", gate)},
+	}}}
 }
 
 // patience is how long anything may take before a test fails: the machine may be slow.

@@ -1,4 +1,4 @@
-package sharding
+package shards
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,11 +26,9 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 const (
 	objects = 400 // at first
-	shards  = 4
+	parts   = 4   // shards
 )
 
 type kind struct {
@@ -97,9 +94,7 @@ type member struct {
 func TestShardsOfARealServer(t *testing.T) {
 	for _, gate := range []bool{true, false} {
 		t.Run(fmt.Sprint("gate ", gate), func(t *testing.T) {
-			server := apiserver.Start(t, apiserver.Options{APIServerFlags: map[string][]string{
-				"feature-gates": {fmt.Sprint("ShardedListAndWatch=", gate)},
-			}})
+			server := servers[gate].Server(t)
 			conformance.InstallWidgets(t, server.Config())
 			for name, k := range kinds {
 				for _, by := range []store.ShardKey{store.ByUID, store.ByNamespace} {
@@ -128,8 +123,8 @@ func live(t *testing.T, server *apiserver.Server, k kind, by store.ShardKey, gat
 	})
 
 	whole := newMember(t, server, k, store.Shard{})
-	members := make([]*member, shards)
-	for i, shard := range store.Shards(by, shards) {
+	members := make([]*member, parts)
+	for i, shard := range store.Shards(by, parts) {
 		members[i] = newMember(t, server, k, shard)
 	}
 	for _, m := range append(members, whole) {
