@@ -70,6 +70,13 @@ func newClients(t *testing.T, server *apiserver.Server) clients {
 	return clients{clientset, resources}
 }
 
+// connect returns a namespace of the server, and ways to it.
+func connect(t *testing.T) (config *rest.Config, c clients, namespace string) {
+	t.Helper()
+	server := shared.Server(t)
+	return server.Config(), newClients(t, server), server.Namespace(t)
+}
+
 var (
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	foos        = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "foos"}

@@ -1,4 +1,4 @@
-package manager
+package reconcile
 
 import (
 	"context"
@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/reflector"
@@ -39,16 +37,14 @@ type BucketStatus struct {
 }
 
 var (
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	buckets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "buckets"}
-	bucketKind  = buckets.GroupVersion().WithKind("Bucket")
+	buckets    = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "buckets"}
+	bucketKind = buckets.GroupVersion().WithKind("Bucket")
 )
 
 // install has the server serve buckets, and waits until it does.
-func install(t *testing.T, config *rest.Config, served func() error) {
+func install(t *testing.T, c clients, served func() error) {
 	t.Helper()
-	resource, err := dynamic.NewForConfig(config)
-	require.NoError(t, err)
+	all := c.dynamic.Resource(definitions)
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "buckets.example.com"},
 		"spec": map[string]any{
@@ -60,16 +56,16 @@ func install(t *testing.T, config *rest.Config, served func() error) {
 			}},
 		},
 	}}
-	_, err = resource.Resource(definitions).Create(t.Context(), definition, metav1.CreateOptions{})
+	_, err := all.Create(t.Context(), definition, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		assert.NoError(t, resource.Resource(definitions).Delete(context.Background(), definition.GetName(), metav1.DeleteOptions{}))
+		assert.NoError(t, all.Delete(context.Background(), definition.GetName(), metav1.DeleteOptions{}))
 	})
 	eventually(t, "buckets", func() bool { return served() == nil })
 }
 
 func TestStructIsWrittenToTheServer(t *testing.T) {
-	config, _, namespace := connect(t)
+	config, c, namespace := connect(t)
 	in := mapper.WithDirectory(t.TempDir())
 	found, err := mapper.OnDisk(config, in)
 	require.NoError(t, err)
@@ -78,7 +74,7 @@ func TestStructIsWrittenToTheServer(t *testing.T) {
 	read = read.In(namespace)
 	_, err = read.List(t.Context(), metav1.ListOptions{})
 	require.ErrorIs(t, err, reflector.ErrNotServed)
-	install(t, config, func() error {
+	install(t, c, func() error {
 		_, err := read.List(t.Context(), metav1.ListOptions{}) // has the mapper ask again
 		return err
 	})
