@@ -89,36 +89,24 @@ func TestAnEtcdThatIsKilledDuringAWatchCostsNoList(t *testing.T) {
 
 func TestAReflectorThatIsStoppedGoesOnWhereItWas(t *testing.T) {
 	eachMode(t, func(w *world) {
-		w.settle()
-		w.stop()
-		w.change(1)
-		w.start()
-		w.change(2)
+		w.whileStopped(func() {})
 		w.end(1, "the first state")
 	})
 }
 
 func TestACompactionOfEtcdAloneCostsNoList(t *testing.T) {
 	eachMode(t, func(w *world) {
-		w.settle()
-		w.stop()
-		w.change(1)
-		require.NoError(w, w.server.CompactEtcd(w.Context(), ""))
-		w.start()
-		w.change(2)
+		w.whileStopped(func() { require.NoError(w, w.server.CompactEtcd(w.Context(), "")) })
 		w.end(1, "the first state: kube-apiserver still has what came after it")
 	})
 }
 
 func TestAReflectorThatWasStoppedForTooLongListsOnceMore(t *testing.T) {
 	eachMode(t, func(w *world) {
-		w.settle()
-		w.stop()
-		w.change(1)
-		require.NoError(w, w.server.Forget(w.Context()))
-		w.change(2)
-		w.start()
-		w.change(3)
+		w.whileStopped(func() {
+			require.NoError(w, w.server.Forget(w.Context()))
+			w.change(3)
+		})
 		w.endAfterExpiry()
 	})
 }

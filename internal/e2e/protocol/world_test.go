@@ -193,6 +193,17 @@ func (w *world) settle() {
 	w.requireEqual()
 }
 
+// whileStopped calls a function while a settled reflector is stopped and misses changes.
+func (w *world) whileStopped(do func()) {
+	w.Helper()
+	w.settle()
+	w.stop()
+	w.change(1)
+	do()
+	w.start()
+	w.change(2)
+}
+
 // crash kills kube-apiserver once the traffic has reached a pause, and starts it again.
 func (w *world) crash(at *pause) {
 	w.Helper()
