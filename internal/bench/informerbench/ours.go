@@ -35,11 +35,11 @@ func openOurs(handlers int, server *server, opts []informer.Option, made func(*i
 		return o, err
 	}
 	made(pods)
-	for range handlers {
+	for n := range handlers {
 		pods.Handle(informer.HandlerFuncs[*corev1.Pod]{
-			OnAdd:    func(*corev1.Pod, bool) { o.Handled() },
-			OnUpdate: func(_, _ *corev1.Pod) { o.Handled() },
-			OnDelete: func(*corev1.Pod, bool) { o.Handled() },
+			OnAdd:    func(*corev1.Pod, bool) { o.Handled(n) },
+			OnUpdate: func(_, _ *corev1.Pod) { o.Handled(n) },
+			OnDelete: func(*corev1.Pod, bool) { o.Handled(n) },
 		})
 	}
 	o.Expect(len(server.pods))

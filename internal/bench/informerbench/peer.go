@@ -30,11 +30,11 @@ func newPeer(handlers int, server *server) (subject, error) {
 		ListWithContextFunc:  server.anyList,
 		WatchFuncWithContext: server.Watch,
 	}, listsFirst{}), &corev1.Pod{}, 0, cache.Indexers{})
-	for range handlers {
+	for n := range handlers {
 		handler := cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { p.Handled() },
-			UpdateFunc: func(any, any) { p.Handled() },
-			DeleteFunc: func(any) { p.Handled() },
+			AddFunc:    func(any) { p.Handled(n) },
+			UpdateFunc: func(any, any) { p.Handled(n) },
+			DeleteFunc: func(any) { p.Handled(n) },
 		}
 		if _, err := pods.AddEventHandler(handler); err != nil {
 			return p, err

@@ -16,6 +16,7 @@ func Command(name string, cases func() []Case, args []string, out, log io.Writer
 	flags := flag.NewFlagSet("bench "+name, flag.ContinueOnError)
 	flags.SetOutput(log)
 	options.Register(flags)
+	flags.StringVar(&options.CPUProfile, "cpuprofile", "", "write a CPU profile of the chosen cases to `file`; it has both sides")
 	if err := Parse(flags, args); err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func ProcessCommand(name string, prepare func(quick bool, profiles string) (case
 	var options Options
 	flags := flag.NewFlagSet("bench "+name, flag.ContinueOnError)
 	flags.SetOutput(log)
-	options.RegisterChoice(flags)
+	options.Register(flags)
 	profiles := flags.String("profiles", "", "write a heap profile and CPU profiles of each contender to `folder`")
 	if err := Parse(flags, args); err != nil {
 		return err

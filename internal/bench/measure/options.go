@@ -30,14 +30,8 @@ const (
 // is measured once, so a busy machine takes longer.
 const quickTime = 25 * time.Second
 
-// Register adds the flags -quick, -run and -cpuprofile.
+// Register adds the flags -quick and -run.
 func (o *Options) Register(flags *flag.FlagSet) {
-	o.RegisterChoice(flags)
-	flags.StringVar(&o.CPUProfile, "cpuprofile", o.CPUProfile, "write a CPU profile of the chosen cases to `file`; it has both sides")
-}
-
-// RegisterChoice adds the flags -quick and -run only, for comparisons that do not happen in this process.
-func (o *Options) RegisterChoice(flags *flag.FlagSet) {
 	flags.BoolVar(&o.Quick, "quick", o.Quick, "measure fewer rounds")
 	flags.Func("run", "measure only the cases whose name matches `regexp`", func(pattern string) (err error) {
 		o.Pattern, err = regexp.Compile(pattern)
