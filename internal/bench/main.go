@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/kubereflector/kubereflector/internal/bench/informerbench"
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/internal/bench/memorybench"
 	"github.com/kubereflector/kubereflector/internal/bench/queuebench"
 	"github.com/kubereflector/kubereflector/internal/bench/reconcilebench"
@@ -29,7 +30,7 @@ type subcommand struct {
 }
 
 var subcommands = []subcommand{
-	{"store", "the cache beside client-go's indexer", storebench.Run},
+	ofTopic(storebench.Topic),
 	{"queue", "from a commit to handlers, beside client-go's shared informer", queuebench.Run},
 	{"informer", "from a watch to the handlers of an informer, beside client-go's shared informer", informerbench.Run},
 	{"reconcile", "from a watch to a reconciliation, beside controller-runtime: rate, latency and memory", reconcilebench.Run},
@@ -38,7 +39,13 @@ var subcommands = []subcommand{
 	{"memory", "what a store keeps of each object, and what reading it costs, beside client-go's indexer", memorybench.Run},
 }
 
+func ofTopic(t measure.Topic) subcommand { return subcommand{t.Name, t.Summary, t.Run} }
+
+// topics are the comparisons whose cases the tests of this package run.
+var topics = []measure.Topic{storebench.Topic}
+
 func main() {
+	measure.Main()
 	wirebench.Main()
 	reconcilebench.Main()
 	memorybench.Main()

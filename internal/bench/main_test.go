@@ -1,14 +1,62 @@
 package main
 
 import (
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	measure.Main()
+	goleak.VerifyTestMain(m)
+}
+
+// TestEveryCaseRuns measures both sides of each case once, on little data.
+func TestEveryCaseRuns(t *testing.T) {
+	for _, topic := range topics {
+		t.Run(topic.Name, func(t *testing.T) {
+			w := &measure.World{Size: measure.Tiny}
+			t.Cleanup(func() {
+				assert.NoError(t, w.Close())
+				http.DefaultClient.CloseIdleConnections()
+			})
+			seen := map[string]bool{}
+			for _, c := range topic.Cases(w) {
+				t.Run(c.Name, func(t *testing.T) {
+					assert.Regexp(t, `^\S+$`, c.Name)
+					assert.False(t, seen[c.Name], "two cases have the name %s", c.Name)
+					seen[c.Name] = true
+					assert.NotEmpty(t, c.Unit)
+					assert.Regexp(t, `^.{10,100}$`, c.Omits, "one line")
+					ours, peer, err := c.Sides()
+					require.NoError(t, err)
+					for _, round := range []measure.Round{ours, peer} {
+						figure, err := round()
+						require.NoError(t, err)
+						checkFigure(t, c, figure)
+					}
+				})
+			}
+		})
+	}
+}
+
+// checkFigure tolerates noise: so few objects weigh less than what the runtime does meanwhile.
+func checkFigure(t *testing.T, c measure.Case, figure float64) {
+	switch {
+	case c.Goal == measure.AtMost(0):
+		assert.Zero(t, figure)
+	case regexp.MustCompile(`heap|memory|alloc`).MatchString(c.Name):
+	default:
+		assert.GreaterOrEqual(t, figure, 0.0)
+	}
+}
 
 func TestUsageNamesEverySubcommand(t *testing.T) {
 	var out, log strings.Builder

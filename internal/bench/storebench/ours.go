@@ -11,11 +11,11 @@ type ours struct {
 	byNode *store.Index[string, *corev1.Pod]
 }
 
-var _ subject = (*ours)(nil)
+func newPlainOurs() (subject, error) {
+	return &ours{cache: store.New(store.ObjectKey[*corev1.Pod])}, nil
+}
 
-func newPlainOurs() *ours { return &ours{cache: store.New(store.ObjectKey[*corev1.Pod])} }
-
-func newOurs() (*ours, error) {
+func newOurs() (subject, error) {
 	c := store.New(store.ObjectKey[*corev1.Pod])
 	// Cache.Namespace needs no index; this one is here because the peer needs one, and both are to do the same work.
 	_, err := store.AddIndex(c, "namespace", func(pod *corev1.Pod) []string { return []string{pod.Namespace} })
@@ -108,6 +108,11 @@ func (o *ours) updateAtOnce(pods []*corev1.Pod) error {
 		}
 	}
 	return batch.Commit("")
+}
+
+func (o *ours) holds(pod *corev1.Pod) bool {
+	held, _ := o.cache.Get(store.Key{Namespace: pod.Namespace, Name: pod.Name})
+	return held == pod
 }
 
 func (o *ours) replace(pods []*corev1.Pod, resourceVersion string) error {

@@ -10,15 +10,13 @@ import (
 // peer is the indexer as client-go's informers make it: MetaNamespaceKeyFunc, and the namespace index that generated listers need.
 type peer struct{ indexer cache.Indexer }
 
-var _ subject = (*peer)(nil)
-
 const byNode = "node"
 
-func newPlainPeer() *peer {
-	return &peer{indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
+func newPlainPeer() (subject, error) {
+	return &peer{indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}, nil
 }
 
-func newPeer() *peer {
+func newPeer() (subject, error) {
 	return &peer{indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 		byNode: func(object any) ([]string, error) {
@@ -28,7 +26,7 @@ func newPeer() *peer {
 			}
 			return []string{pod.Spec.NodeName}, nil
 		},
-	})}
+	})}, nil
 }
 
 func (p *peer) read(names []name) (found int) {
@@ -119,6 +117,11 @@ func (p *peer) updateAtOnce(pods []*corev1.Pod) error {
 		return err
 	}
 	return nil
+}
+
+func (p *peer) holds(pod *corev1.Pod) bool {
+	held, exists, err := p.indexer.Get(pod)
+	return err == nil && exists && held == any(pod)
 }
 
 func (p *peer) replace(pods []*corev1.Pod, resourceVersion string) error {

@@ -16,19 +16,19 @@ const manyReaders = 8
 const chunk = 64
 
 func (w *world) readCases() []measure.Case {
+	const besideWriter = "additions and deletions by the writer, and misses"
 	return measure.Omitting("misses, and reading the fields of the pod",
 		measure.Case{Name: "get/1-reader", Unit: "ns", Goal: measure.RatioAtMost(0.65), Sides: w.sides(w.reading(1, w.names))},
 		measure.Case{Name: "get/8-readers", Unit: "ns", Goal: measure.RatioAtMost(0.65), Sides: w.sides(w.reading(manyReaders, w.names))},
 		measure.Case{Name: "get/1-reader-foreign", Unit: "ns", Goal: measure.RatioAtMost(0.9), Sides: w.sides(w.reading(1, w.foreign))},
 		measure.Case{Name: "get/8-readers-foreign", Unit: "ns", Goal: measure.RatioAtMost(0.9), Sides: w.sides(w.reading(manyReaders, w.foreign))},
-		measure.Case{Name: "get/allocations", Unit: "allocs/read", Goal: measure.AtMost(0), Rounds: 1, Sides: w.sides(w.readAllocations)},
-		measure.Case{Name: "get/1-reader+writer", Omits: "additions and deletions by the writer, and misses", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.readingBesideWriter(1))},
-		measure.Case{Name: "get/8-readers+writer", Omits: "additions and deletions by the writer, and misses", Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.readingBesideWriter(manyReaders))},
+		measure.Case{Name: "get/1-reader+writer", Omits: besideWriter, Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.readingBesideWriter(1))},
+		measure.Case{Name: "get/8-readers+writer", Omits: besideWriter, Unit: "ns", Goal: measure.RatioAtMost(0.6), Sides: w.sides(w.readingBesideWriter(manyReaders))},
 	)
 }
 
 // reading measures point reads by some readers at the same time: the time that all took together, for each read that any of them made.
-func (w *world) reading(readers int, names []name) func(subject) (float64, error) {
+func (w *world) reading(readers int, names []name) round {
 	return func(s subject) (float64, error) {
 		r := reader{subject: s, names: names, limit: w.reads / readers}
 		return r.run(readers, func() error { return nil })
@@ -36,7 +36,7 @@ func (w *world) reading(readers int, names []name) func(subject) (float64, error
 }
 
 // readingBesideWriter measures point reads while one writer updates random pods as fast as it can. The readers read until its updates are used up.
-func (w *world) readingBesideWriter(readers int) func(subject) (float64, error) {
+func (w *world) readingBesideWriter(readers int) round {
 	return func(s subject) (float64, error) {
 		updates := w.changes(w.updates)
 		r := reader{subject: s, names: w.names, limit: math.MaxInt}
@@ -56,12 +56,6 @@ func (w *world) writeFast(s subject, updates []*corev1.Pod) error {
 		updates = updates[n:]
 	}
 	return nil
-}
-
-func (w *world) readAllocations(s subject) (float64, error) {
-	found := 0
-	count := measure.Allocations(func() { found = s.read(w.names) })
-	return count / float64(len(w.names)), enough(found, len(w.names))
 }
 
 // reader is what the readers of one round have in common.

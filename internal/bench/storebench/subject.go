@@ -10,7 +10,6 @@ type name struct{ namespace, name string }
 type subject interface {
 	// read looks up pods one by one.
 	read(names []name) int
-	// len counts the pods.
 	len() int
 	// walk reads all pods.
 	walk() int
@@ -27,6 +26,9 @@ type subject interface {
 	updateAndLook(pods []*corev1.Pod) error
 	// updateAtOnce stores pods in one commit.
 	updateAtOnce(pods []*corev1.Pod) error
+
+	// holds reports whether an update arrived.
+	holds(pod *corev1.Pod) bool
 
 	// replace makes pods the content.
 	replace(pods []*corev1.Pod, resourceVersion string) error

@@ -31,20 +31,15 @@ type scale struct {
 }
 
 var full = scale{
-	size:    objects.Size{Pods: 100_000, Namespaces: 100, Nodes: 500},
-	flushed: 256 << 20,
-	lists:   []int{1_000, 10_000, 100_000},
-	lag:     2 * time.Second,
-	reads:   300_000,
-	writing: 150 * time.Millisecond,
-	walks:   300,
-	sweeps:  10,
-	updates: 20_000,
-	batches: 20,
-	batch:   1_000,
-	rests:   100,
-	rest:    time.Millisecond,
-	pace:    100 * time.Microsecond,
+	size: objects.Size{Pods: 100_000, Namespaces: 100, Nodes: 500}, flushed: 256 << 20, lists: []int{1_000, 10_000, 100_000},
+	lag: 2 * time.Second, reads: 300_000, writing: 150 * time.Millisecond, walks: 300, sweeps: 10, updates: 20_000,
+	batches: 20, batch: 1_000, rests: 100, rest: time.Millisecond, pace: 100 * time.Microsecond,
+}
+
+var tiny = scale{
+	size: objects.Size{Pods: 300, Namespaces: 4, Nodes: 6}, flushed: 1 << 10, lists: []int{10, 100},
+	lag: 20 * time.Millisecond, reads: 1_000, writing: 10 * time.Millisecond, walks: 2, sweeps: 2, updates: 100,
+	batches: 2, batch: 50, rests: 4, rest: time.Millisecond, pace: 100 * time.Microsecond,
 }
 
 // world is the pods, and the two caches that hold them. One case uses it at a time.
@@ -59,9 +54,8 @@ type world struct {
 
 	flush []byte // larger than the CPU's caches
 
-	ours *ours
-	peer *peer
-	used bool // something was written since the caches were filled
+	ours, peer subject
+	used       bool // something was written since the caches were filled
 }
 
 // distinctNames is the number of point reads before they repeat. More names would fill the CPU's
@@ -84,86 +78,84 @@ func newWorld(s scale) *world {
 	return w
 }
 
+// round measures a cache once.
+type round func(subject) (float64, error)
+
 // sides makes a round for each cache, which are as they were after they had been filled.
-func (w *world) sides(round func(subject) (float64, error)) func() (ours, peer measure.Round, err error) {
+func (w *world) sides(r round) func() (ours, peer measure.Round, err error) {
 	return func() (ours, peer measure.Round, err error) {
 		if w.used {
-			if err := w.fill(); err != nil {
+			w.used = false
+			if w.ours, w.peer, err = w.filled(newOurs, newPeer); err != nil {
 				return nil, nil, err
 			}
 		}
-		return func() (float64, error) { return round(w.ours) },
-			func() (float64, error) { return round(w.peer) }, nil
+		o, p := w.ours, w.peer
+		return func() (float64, error) { return r(o) }, func() (float64, error) { return r(p) }, nil
 	}
 }
 
 // plainSides is sides with caches that have no index.
-func (w *world) plainSides(round func(subject) (float64, error)) func() (ours, peer measure.Round, err error) {
+func (w *world) plainSides(r round) func() (ours, peer measure.Round, err error) {
 	return func() (ours, peer measure.Round, err error) {
-		o, p := newPlainOurs(), newPlainPeer()
-		if err := w.fillBoth(o, p); err != nil {
+		o, p, err := w.filled(newPlainOurs, newPlainPeer)
+		return func() (float64, error) { return r(o) }, func() (float64, error) { return r(p) }, err
+	}
+}
+
+// emptySides makes rounds that make their caches themselves.
+func emptySides(r func(empty func() (subject, error)) (float64, error)) func() (ours, peer measure.Round, err error) {
+	return func() (ours, peer measure.Round, err error) {
+		return func() (float64, error) { return r(newOurs) }, func() (float64, error) { return r(newPeer) }, nil
+	}
+}
+
+func (w *world) filled(makers ...func() (subject, error)) (ours, peer subject, err error) {
+	var made [2]subject
+	for i, empty := range makers {
+		if made[i], err = empty(); err != nil {
 			return nil, nil, err
 		}
-		return func() (float64, error) { return round(o) }, func() (float64, error) { return round(p) }, nil
-	}
-}
-
-func (w *world) fill() (err error) {
-	w.peer = newPeer()
-	if w.ours, err = newOurs(); err != nil {
-		return err
-	}
-	w.used = false
-	return w.fillBoth(w.ours, w.peer)
-}
-
-func (w *world) fillBoth(subjects ...subject) error {
-	for _, s := range subjects {
-		if err := s.replace(w.set.Pods, w.set.Version()); err != nil {
-			return err
+		if err := made[i].replace(w.set.Pods, w.set.Version()); err != nil {
+			return nil, nil, err
 		}
 		// Do not walk here: a walk would leave a snapshot and change the case.
-		if err := enough(s.len(), len(w.set.Pods)); err != nil {
-			return err
+		if err := enough(made[i].len(), len(w.set.Pods)); err != nil {
+			return nil, nil, err
 		}
 	}
-	return nil
+	return made[0], made[1], nil
 }
 
 func (w *world) anyPod() *corev1.Pod { return w.set.Pods[w.random.IntN(len(w.set.Pods))] }
 
-// changes returns random pods as a watch would report them.
-func (w *world) changes(n int) []*corev1.Pod {
+// changed returns n pods as a watch would report them.
+func (w *world) changed(n int, pick func(i int) *corev1.Pod) []*corev1.Pod {
 	w.used = true
 	changed := make([]*corev1.Pod, n)
 	for i := range changed {
-		changed[i] = w.set.Changed(w.anyPod())
+		changed[i] = w.set.Changed(pick(i))
 	}
 	return changed
+}
+
+// changes returns random pods.
+func (w *world) changes(n int) []*corev1.Pod {
+	return w.changed(n, func(int) *corev1.Pod { return w.anyPod() })
 }
 
 // hotChanges returns changes of few pods, in no order: 1,000 objects that controllers are at work on.
 func (w *world) hotChanges(n int) []*corev1.Pod {
-	w.used = true
 	hot := min(1000, len(w.set.Pods))
 	step := len(w.set.Pods) / hot
-	changed := make([]*corev1.Pod, n)
-	for i := range changed {
-		changed[i] = w.set.Changed(w.set.Pods[w.random.IntN(hot)*step])
-	}
-	return changed
+	return w.changed(n, func(int) *corev1.Pod { return w.set.Pods[w.random.IntN(hot)*step] })
 }
 
 // changesInOrder returns pods that follow each other in the order of keys, from a random one on.
 func (w *world) changesInOrder(n int) []*corev1.Pod {
-	w.used = true
 	n = min(n, len(w.set.Pods))
 	first := w.random.IntN(len(w.set.Pods) - n + 1)
-	changed := make([]*corev1.Pod, n)
-	for i := range changed {
-		changed[i] = w.set.Changed(w.set.Pods[first+i])
-	}
-	return changed
+	return w.changed(n, func(i int) *corev1.Pod { return w.set.Pods[first+i] })
 }
 
 // enough returns an error if a case saw fewer pods than it should have. The measurement is then not
