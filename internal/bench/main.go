@@ -15,7 +15,6 @@ import (
 	"github.com/kubereflector/kubereflector/internal/bench/informerbench"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/internal/bench/memorybench"
-	"github.com/kubereflector/kubereflector/internal/bench/queuebench"
 	"github.com/kubereflector/kubereflector/internal/bench/reconcilebench"
 	"github.com/kubereflector/kubereflector/internal/bench/referencebench"
 	"github.com/kubereflector/kubereflector/internal/bench/storebench"
@@ -31,8 +30,8 @@ type subcommand struct {
 
 var subcommands = []subcommand{
 	ofTopic(storebench.Topic),
-	{"queue", "from a commit to handlers, beside client-go's shared informer", queuebench.Run},
-	{"informer", "from a watch to the handlers of an informer, beside client-go's shared informer", informerbench.Run},
+	ofTopic(informerbench.Queue),
+	ofTopic(informerbench.Topic),
 	{"reconcile", "from a watch to a reconciliation, beside controller-runtime: rate, latency and memory", reconcilebench.Run},
 	{"wire", "from the bytes of a server to a store and a handler, beside client-go's informers", wirebench.Run},
 	{"reference", "caching by reference under controller-runtime: memory, and events that are missed", referencebench.Run},
@@ -42,7 +41,7 @@ var subcommands = []subcommand{
 func ofTopic(t measure.Topic) subcommand { return subcommand{t.Name, t.Summary, t.Run} }
 
 // topics are the comparisons whose cases the tests of this package run.
-var topics = []measure.Topic{storebench.Topic}
+var topics = []measure.Topic{storebench.Topic, informerbench.Queue, informerbench.Topic}
 
 func main() {
 	measure.Main()

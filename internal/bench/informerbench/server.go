@@ -42,14 +42,15 @@ func (s *server) Watch(context.Context, metav1.ListOptions) (watch.Interface, er
 }
 
 // send hands pods to the watch, one by one, as modified.
-func (s *server) send(pods []*corev1.Pod) {
+func (s *server) send(pods []*corev1.Pod) error {
 	if s.wire != nil {
 		s.wire.send(pods)
-		return
+		return nil
 	}
 	for _, pod := range pods {
 		s.events <- watch.Event{Type: watch.Modified, Object: pod}
 	}
+	return nil
 }
 
 // conversation is a watch, with a goroutine between server and reflector, as the one that decodes is in a real client.

@@ -1,22 +1,225 @@
 package informerbench
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
+	"github.com/kubereflector/kubereflector/internal/feed"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 )
 
-// subject is a running informer whose handlers were called for all pods.
-type subject interface {
-	// close ends the informer and its handlers, and waits for them.
-	close()
-	// parts returns where pods go in, and what counts the calls that come out.
-	parts() (*server, *measure.Counter)
+// subject is a running informer of pods with handlers that count.
+type subject struct {
+	*measure.Counter
+	// put hands pods in, one by one.
+	put func(pods []*corev1.Pod) error
+
+	handlers int
+	gate     atomic.Pointer[chan struct{}] // that handlers wait for
+	ctx      context.Context
+	running  sync.WaitGroup
+	cleanup  []func() // in reverse order
 }
 
-// update sends pods and waits until all handlers have been called for each of them.
-func update(s subject, pods []*corev1.Pod) error {
-	server, c := s.parts()
-	c.Expect(len(pods))
-	server.send(pods)
-	return c.Wait()
+func newSubject(handlers int) *subject {
+	s := &subject{Counter: measure.NewCounter(handlers), handlers: handlers}
+	ctx, stop := context.WithCancel(context.Background())
+	s.ctx, s.cleanup = ctx, []func(){s.running.Wait, stop}
+	return s
+}
+
+// close ends the handlers and waits for them.
+func (s *subject) close() {
+	for _, f := range slices.Backward(s.cleanup) {
+		f()
+	}
+}
+
+// update hands pods in and waits until all handlers have been called for each of them.
+func (s *subject) update(pods []*corev1.Pod) error {
+	s.Expect(len(pods))
+	if err := s.put(pods); err != nil {
+		return err
+	}
+	return s.Wait()
+}
+
+// stall makes handlers wait until resume is called.
+func (s *subject) stall() (resume func()) {
+	gate := make(chan struct{})
+	s.gate.Store(&gate)
+	return func() { close(gate) }
+}
+
+func (s *subject) handled(n int) {
+	s.Handled(n)
+	if gate := s.gate.Load(); gate != nil {
+		<-*gate
+	}
+}
+
+// ours runs an informer of ours with the handlers.
+func (s *subject) ours(i *informer.Informer[*corev1.Pod]) {
+	for n := range s.handlers {
+		i.Handle(informer.HandlerFuncs[*corev1.Pod]{
+			OnAdd:    func(*corev1.Pod, bool) { s.handled(n) },
+			OnUpdate: func(_, _ *corev1.Pod) { s.handled(n) },
+			OnDelete: func(*corev1.Pod, bool) { s.handled(n) },
+		})
+	}
+	s.running.Go(func() { _ = i.Run(s.ctx) }) // it fails only if a handler does
+}
+
+// peer runs an informer of client-go's with the handlers.
+func (s *subject) peer(i cache.SharedIndexInformer) error {
+	for n := range s.handlers {
+		handler := cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { s.handled(n) },
+			UpdateFunc: func(any, any) { s.handled(n) },
+			DeleteFunc: func(any) { s.handled(n) },
+		}
+		if _, err := i.AddEventHandler(handler); err != nil {
+			return err
+		}
+	}
+	s.running.Go(func() { i.RunWithContext(s.ctx) })
+	return nil
+}
+
+// watchOurs opens an informer of a server. It calls made before the informer runs.
+func watchOurs(handlers int, from *server, opts []informer.Option, made func(*informer.Informer[*corev1.Pod])) (*subject, error) {
+	s := newSubject(handlers)
+	s.put = from.send
+	opts = append(opts, informer.WithReflector(reflector.WithoutWatchList()))
+	var pods *informer.Informer[*corev1.Pod]
+	if from.wire == nil {
+		pods = informer.New(from, opts...)
+	} else {
+		config := &rest.Config{Host: "http://canned", Transport: from.wire}
+		resource, err := client.ForResource[*corev1.Pod](config, corev1.SchemeGroupVersion.WithResource("pods"), "", client.WithoutProtobuf())
+		if err != nil {
+			return s, err
+		}
+		pods = informer.New(resource, opts...)
+	}
+	if made != nil {
+		made(pods)
+	}
+	s.Expect(len(from.pods))
+	s.ours(pods)
+	return s, s.Wait()
+}
+
+func newOurs(handlers int, from *server) (*subject, error) {
+	return watchOurs(handlers, from, nil, nil)
+}
+
+// listsFirst is a client whose watches do not begin with the current state.
+type listsFirst struct{}
+
+func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
+
+func sharedInformer(from *server) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: from.anyList, WatchFuncWithContext: from.Watch,
+	}, listsFirst{}), &corev1.Pod{}, 0, cache.Indexers{})
+}
+
+func newPeer(handlers int, from *server) (*subject, error) {
+	s := newSubject(handlers)
+	s.put = from.send
+	s.Expect(len(from.pods))
+	if err := s.peer(sharedInformer(from)); err != nil {
+		return s, err
+	}
+	return s, s.Wait()
+}
+
+// byHand is an informer's source of objects that the benchmark itself writes.
+type byHand struct {
+	into   store.Store[*corev1.Pod]
+	synced chan struct{}
+}
+
+func (f byHand) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+
+func (f byHand) State() reflector.State { return reflector.State{Phase: reflector.Watching} }
+
+func (f byHand) Changed(reflector.State) <-chan struct{} { return nil }
+
+func (f byHand) Synced() <-chan struct{} { return f.synced }
+
+// commitOurs opens an informer with the given pods whose store the benchmark writes to.
+func commitOurs(handlers int, pods []*corev1.Pod) (*subject, error) {
+	s := newSubject(handlers)
+	var source byHand
+	i := informer.NewFed(nil, store.ObjectKey[*corev1.Pod], func(target feed.Target[*corev1.Pod]) feed.Group {
+		source = byHand{target.Into, make(chan struct{})}
+		return feed.New(source)
+	})
+	s.put = func(pods []*corev1.Pod) error {
+		for _, pod := range pods {
+			if err := source.into.Update(pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	s.Expect(len(pods))
+	s.ours(i)
+	if err := source.into.Replace(pods, "1"); err != nil {
+		return s, err
+	}
+	close(source.synced)
+	return s, s.Wait()
+}
+
+// commitPeer opens an informer on a server without pods, so that its listeners run. It then adds the
+// given pods as the informer's own code would.
+func commitPeer(handlers int, pods []*corev1.Pod) (*subject, error) {
+	s := newSubject(handlers)
+	i := sharedInformer(newServer(nil, "1"))
+	listeners, ok := i.(cache.ResourceEventHandler)
+	if !ok {
+		return s, errors.New("client-go's shared informer is no handler any more: its own code has to be measured another way")
+	}
+	if err := s.peer(i); err != nil {
+		return s, err
+	}
+	if !cache.WaitForCacheSync(s.ctx.Done(), i.HasSynced) {
+		return s, errors.New("informer did not sync")
+	}
+	indexer := i.GetIndexer()
+	// As processDeltas in client-go's tools/cache/controller.go does for an update.
+	s.put = func(pods []*corev1.Pod) error {
+		for _, pod := range pods {
+			old, exists, err := indexer.Get(pod)
+			if err != nil || !exists {
+				return errors.Join(err, errors.New("pod to update is not there"))
+			}
+			if err := indexer.Update(pod); err != nil {
+				return err
+			}
+			listeners.OnUpdate(old, pod)
+		}
+		return nil
+	}
+	s.Expect(len(pods))
+	for _, pod := range pods {
+		if err := indexer.Add(pod); err != nil {
+			return s, err
+		}
+		listeners.OnAdd(pod, true)
+	}
+	return s, s.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,20 +60,6 @@ func (i instruments) name() string {
 	return name[1:]
 }
 
-// watched is an informer of ours that is looked at.
-type watched struct {
-	*ours
-	stop   context.CancelFunc
-	web    *httptest.Server
-	page   *inspect.Page
-	remove []func()
-	users  sync.WaitGroup
-
-	provider *trace.TracerProvider
-}
-
-var _ subject = (*watched)(nil)
-
 // nowhere discards spans. The benchmark measures the creation of spans, not their export.
 type nowhere struct{}
 
@@ -92,56 +79,71 @@ func (t traces) tracing() (*trace.TracerProvider, *otel.Tracing) {
 	return provider, otel.New(provider, opts...)
 }
 
-func newWatched(with instruments, handlers int, server *server) (subject, error) {
-	w := &watched{}
-	ctx, stop := context.WithCancel(context.Background())
-	w.stop = stop
-	metrics := prometheus.New()
+// observe opens an informer of ours with what looks at it.
+func observe(with instruments, handlers int, from *server) (*subject, error) {
 	var opts []informer.Option
+	metrics := prometheus.New()
 	if with.metrics {
 		opts = append(opts, metrics.Options("pods")...)
 	}
+	var provider *trace.TracerProvider
 	var tracing *otel.Tracing
 	if with.traces != noTraces {
-		w.provider, tracing = with.traces.tracing()
+		provider, tracing = with.traces.tracing()
 		opts = append(opts, tracing.Options("pods")...)
 	}
-	var err error
-	w.ours, err = openOurs(handlers, server, opts, func(pods *informer.Informer[*corev1.Pod]) {
-		routes := http.NewServeMux()
+	routes := http.NewServeMux()
+	var cleanup []func()
+	s, err := watchOurs(handlers, from, opts, func(pods *informer.Informer[*corev1.Pod]) {
 		if with.page {
-			w.page = inspect.New(inspect.WithInterval(glance))
-			w.remove = append(w.remove, inspect.Add(w.page, pods))
-			routes.Handle("/page/", http.StripPrefix("/page", w.page))
+			page := inspect.New(inspect.WithInterval(glance))
+			cleanup = append(cleanup, inspect.Add(page, pods), page.Close)
+			routes.Handle("/page/", http.StripPrefix("/page", page))
 		}
 		if with.traces == chosenTraces {
-			w.remove = append(w.remove, otel.Add(tracing, pods, 100))
+			cleanup = append(cleanup, otel.Add(tracing, pods, 100))
 		}
 		if with.metrics {
 			registry := prom.NewRegistry()
 			registry.MustRegister(metrics)
-			w.remove = append(w.remove, prometheus.Add(metrics, pods))
+			cleanup = append(cleanup, prometheus.Add(metrics, pods))
 			routes.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 		}
-		w.web = httptest.NewServer(routes)
 	})
+	web := httptest.NewServer(routes)
+	users := &users{web: web}
+	ctx, stop := context.WithCancel(context.Background())
 	if with.page {
-		seen := make(chan struct{})
-		w.users.Go(func() { w.read(ctx, sync.OnceFunc(func() { close(seen) })) })
-		<-seen // the first look takes longest
+		users.begin(func(seen func()) { users.read(ctx, seen) })
 	}
 	if with.metrics {
-		seen := make(chan struct{})
-		w.users.Go(func() { w.scrape(ctx, sync.OnceFunc(func() { close(seen) })) })
-		<-seen
+		users.begin(func(seen func()) { users.scrape(ctx, seen) })
 	}
-	return w, err
+	if provider != nil {
+		s.cleanup = slices.Insert(s.cleanup, 0, func() { _ = provider.Shutdown(context.Background()) })
+	}
+	s.cleanup = append(s.cleanup, cleanup...)
+	s.cleanup = append(s.cleanup, web.Close, users.group.Wait, stop)
+	return s, err
+}
+
+// users are the browser and the Prometheus.
+type users struct {
+	web   *httptest.Server
+	group sync.WaitGroup
+}
+
+// begin waits for the first look, which takes longest.
+func (u *users) begin(user func(seen func())) {
+	seen := make(chan struct{})
+	u.group.Go(func() { user(sync.OnceFunc(func() { close(seen) })) })
+	<-seen
 }
 
 // read is a page that is open.
-func (w *watched) read(ctx context.Context, seen func()) {
+func (u *users) read(ctx context.Context, seen func()) {
 	defer seen()
-	body, err := w.get(ctx, "/page/stream")
+	body, err := u.get(ctx, "/page/stream")
 	if err != nil {
 		return
 	}
@@ -152,11 +154,11 @@ func (w *watched) read(ctx context.Context, seen func()) {
 }
 
 // scrape is a Prometheus.
-func (w *watched) scrape(ctx context.Context, seen func()) {
+func (u *users) scrape(ctx context.Context, seen func()) {
 	every := time.NewTicker(glance)
 	defer every.Stop()
 	for {
-		if body, err := w.get(ctx, "/metrics"); err == nil {
+		if body, err := u.get(ctx, "/metrics"); err == nil {
 			_, _ = io.Copy(io.Discard, body)
 			_ = body.Close()
 		}
@@ -169,30 +171,14 @@ func (w *watched) scrape(ctx context.Context, seen func()) {
 	}
 }
 
-func (w *watched) get(ctx context.Context, path string) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.web.URL+path, nil)
+func (u *users) get(ctx context.Context, path string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.web.URL+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := w.web.Client().Do(request)
+	response, err := u.web.Client().Do(request)
 	if err != nil {
 		return nil, err
 	}
 	return response.Body, nil
-}
-
-func (w *watched) close() {
-	w.stop()
-	w.users.Wait()
-	if w.page != nil {
-		w.page.Close()
-	}
-	w.web.Close()
-	for _, remove := range w.remove {
-		remove()
-	}
-	w.ours.close()
-	if w.provider != nil {
-		_ = w.provider.Shutdown(context.Background())
-	}
 }
