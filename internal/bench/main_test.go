@@ -52,6 +52,8 @@ func checkFigure(t *testing.T, c measure.Case, figure float64) {
 	switch {
 	case c.Goal == measure.AtMost(0):
 		assert.Zero(t, figure)
+	case regexp.MustCompile(`(/wall|/alone|peak-rss|first-list/cpu|restart-cpu|rate/.*|p50|p99)$`).MatchString(c.Name):
+		assert.Positive(t, figure)
 	case regexp.MustCompile(`heap|memory|alloc`).MatchString(c.Name):
 	default:
 		assert.GreaterOrEqual(t, figure, 0.0)
@@ -61,9 +63,9 @@ func checkFigure(t *testing.T, c measure.Case, figure float64) {
 func TestUsageNamesEverySubcommand(t *testing.T) {
 	var out, log strings.Builder
 	assert.Zero(t, bench([]string{"help"}, &out, &log))
-	for _, c := range subcommands {
-		assert.Contains(t, out.String(), c.name)
-		assert.Contains(t, out.String(), c.summary)
+	for _, topic := range topics {
+		assert.Contains(t, out.String(), topic.Name)
+		assert.Contains(t, out.String(), topic.Summary)
 	}
 	assert.Empty(t, log.String())
 }
@@ -79,6 +81,8 @@ func TestWrongCommandLine(t *testing.T) {
 		{[]string{"store", "-h"}, 0, "-quick"},
 		{[]string{"store", "-slow"}, 1, "-slow"},
 		{[]string{"store", "quick"}, 1, `unexpected argument "quick"`},
+		{[]string{"wire", "-h"}, 0, "-profiles"},
+		{[]string{"wire", "-cpuprofile", "file"}, 1, "-cpuprofile"},
 	} {
 		var out, log strings.Builder
 		assert.Equal(t, test.code, bench(test.args, &out, &log), test.args)

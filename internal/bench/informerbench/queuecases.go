@@ -84,7 +84,7 @@ func (w *world) alone(int) [][]*corev1.Pod {
 // stalled measures the memory of many updates of one 4 KiB object while its only handler blocks.
 func (w *world) stalled() (ours, peer measure.Round, err error) {
 	kept := func(s *subject) (float64, error) {
-		defer s.stall()()
+		defer s.gate.Shut()()
 		before := measure.LiveHeap()
 		s.Expect(w.updates)
 		for i := range w.updates {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
@@ -25,7 +24,7 @@ type subject struct {
 	put func(pods []*corev1.Pod) error
 
 	handlers int
-	gate     atomic.Pointer[chan struct{}] // that handlers wait for
+	gate     measure.Gate
 	ctx      context.Context
 	running  sync.WaitGroup
 	cleanup  []func() // in reverse order
@@ -54,18 +53,9 @@ func (s *subject) update(pods []*corev1.Pod) error {
 	return s.Wait()
 }
 
-// stall makes handlers wait until resume is called.
-func (s *subject) stall() (resume func()) {
-	gate := make(chan struct{})
-	s.gate.Store(&gate)
-	return func() { close(gate) }
-}
-
 func (s *subject) handled(n int) {
 	s.Handled(n)
-	if gate := s.gate.Load(); gate != nil {
-		<-*gate
-	}
+	s.gate.Pass()
 }
 
 // ours runs an informer of ours with the handlers.

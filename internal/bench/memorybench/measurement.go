@@ -1,7 +1,6 @@
 package memorybench
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,52 +10,47 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+var measureInProcess = measure.InProcess("memory", measureContender)
+
 // measureContender does what an assignment says.
-func measureContender(a assignment) (s sample, err error) {
+func measureContender(a assignment) (f measure.Figures, err error) {
 	build, ok := contenders[a.Contender]
 	if !ok {
-		return s, fmt.Errorf("there is no contender %q", a.Contender)
+		return nil, fmt.Errorf("there is no contender %q", a.Contender)
 	}
 	made, err := build(&rest.Config{Host: a.Host, QPS: -1})
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	empty := measure.LiveHeap()
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
+	var running *measure.Running
 	cpu := measure.CPU(func() {
-		go func() { ended <- made.run(ctx) }()
-		select {
-		case <-made.synced():
-		case err = <-ended:
-			ended <- err
-			err = fmt.Errorf("it ended before it was synced: %w", err)
-		}
+		running = measure.Start(made.run)
+		_, err = measure.Wait(running, made.synced())
 	})
-	defer func() {
-		stop()
-		err = errors.Join(err, <-ended)
-	}()
+	defer func() { err = errors.Join(err, running.Close()) }()
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	if held := made.len(); held != a.Objects {
-		return s, fmt.Errorf("it holds %d objects where there are %d", held, a.Objects)
+		return nil, fmt.Errorf("it holds %d objects where there are %d", held, a.Objects)
 	}
 	n := float64(a.Objects)
-	s.Fill = measure.Microseconds(cpu) / n
-	s.RSS = measure.PeakRSS() / n
-	s.Live = (float64(measure.LiveHeap()) - float64(empty)) / n
-	if err := a.Profiles.Heap("filled"); err != nil {
-		return s, err
+	f = measure.Figures{
+		fill.Name: measure.Microseconds(cpu) / n,
+		rss.Name:  measure.PeakRSS() / n / kilobyte,
+		live.Name: (float64(measure.LiveHeap()) - float64(empty)) / n / kilobyte,
 	}
-	err = measureReads(a, made, &s)
+	if err := a.Profiles.Heap("filled"); err != nil {
+		return nil, err
+	}
+	err = measureReads(a, made, f)
 	runtime.KeepAlive(made)
-	return s, err
+	return f, err
 }
 
 // measureReads measures the cost of reads.
-func measureReads(a assignment, made contender, s *sample) (err error) {
+func measureReads(a assignment, made contender, f measure.Figures) (err error) {
 	stop, err := a.Profiles.CPU("read")
 	if err != nil {
 		return err
@@ -77,8 +71,8 @@ func measureReads(a assignment, made contender, s *sample) (err error) {
 	if found != a.Reads {
 		return fmt.Errorf("%d of %d reads found their object", found, a.Reads)
 	}
-	s.Read = measure.Microseconds(cpu) / float64(a.Reads)
-	s.Allocated = float64(after.TotalAlloc-before.TotalAlloc) / float64(a.Reads)
+	f[read.Name] = measure.Microseconds(cpu) / float64(a.Reads)
+	f[allocated.Name] = float64(after.TotalAlloc-before.TotalAlloc) / float64(a.Reads) / kilobyte
 	cpu = measure.CPU(func() {
 		found = 0
 		for range a.Walks {
@@ -88,6 +82,6 @@ func measureReads(a assignment, made contender, s *sample) (err error) {
 	if found != a.Walks*a.Objects {
 		return fmt.Errorf("%d walks found %d objects where there are %d", a.Walks, found, a.Objects)
 	}
-	s.Walk = measure.Microseconds(cpu) / float64(found)
+	f[walk.Name] = measure.Microseconds(cpu) / float64(found)
 	return nil
 }

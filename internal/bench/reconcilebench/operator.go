@@ -9,87 +9,67 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 )
 
-// operators are programs that keep a Deployment for each application. Their servers have the
-// Deployments already, so a restart reads all objects, compares them, and writes nothing.
-var operators = map[string]func(config *rest.Config, done func(name string)) (operator, error){"ours": newOurOperator, "peer": newPeerOperator}
+// operators are programs that keep a Deployment for each application until their context ends. They
+// call done with the name of each application that they have reconciled.
+var operators = map[string]func(config *rest.Config, done func(name string)) (run func(context.Context) error, err error){"ours": newOurOperator, "peer": newPeerOperator}
 
-// operator runs until ctx ends. It calls done with the name of each application that it has
-// reconciled.
-type operator interface {
-	run(ctx context.Context) error
-}
+var restartInProcess = measure.InProcess("operator", measureRestart)
 
-// restart is what the process of an operator measures.
-type restart struct {
-	Contender string           `json:"contender"`
-	Host      string           `json:"host"`
-	Objects   int              `json:"objects"` // applications
-	Profiles  measure.Profiles `json:"profiles"`
-}
-
-// restarted is the result of a restart.
-type restarted struct {
-	CPU    float64 `json:"cpu"`    // until all applications are reconciled and the process is idle, in milliseconds
-	RSS    float64 `json:"rss"`    // the peak of the process, in bytes
-	Heap   float64 `json:"heap"`   // the live heap at the end, in bytes
-	Writes float64 `json:"writes"` // requests that write
-}
-
-// measureRestart starts an operator and waits until it has nothing left to do.
-func measureRestart(a restart) (s restarted, err error) {
+// measureRestart starts an operator and waits until it has nothing left to do. The server has all
+// Deployments, so a restart reads all objects, compares them, and writes nothing.
+func measureRestart(a assignment) (f measure.Figures, err error) {
 	build, ok := operators[a.Contender]
 	if !ok {
-		return s, fmt.Errorf("there is no operator %q", a.Contender)
+		return nil, fmt.Errorf("there is no operator %q", a.Contender)
 	}
-	var writes, left atomic.Int64
-	left.Store(int64(a.Objects))
+	var writes atomic.Int64
 	config := &rest.Config{Host: a.Host, QPS: -1}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &writes} })
-	reached := make(chan struct{})
+	all := measure.NewCounter(1)
+	all.Expect(a.Objects)
 	seen := make(map[string]*atomic.Bool, a.Objects)
 	for i := range a.Objects {
 		seen[wirebench.NewApplication(i).Name] = new(atomic.Bool)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	defer func() {
-		stop()
-		err = errors.Join(err, <-ended)
-	}()
-	usage, err := a.Profiles.Phase("restart", 1, func() error {
-		o, err := build(config, func(name string) {
-			if !seen[name].Swap(true) && left.Add(-1) == 0 {
-				close(reached)
+	var running *measure.Running
+	f = measure.Figures{}
+	err = f.Phase(a.Profiles, "restart", 1, func() error {
+		run, err := build(config, func(name string) {
+			if !seen[name].Swap(true) {
+				all.Handled(0)
 			}
 		})
 		if err != nil {
-			ended <- nil
 			return err
 		}
-		go func() { ended <- o.run(ctx) }()
-		select {
-		case <-reached:
-			measure.Settle() // keys that are reconciled again
-			return nil
-		case err := <-ended:
-			ended <- nil
-			return fmt.Errorf("operator ended, %d applications are missing: %w", left.Load(), err)
+		running = measure.Start(run)
+		if _, err := measure.Wait(running, all.Reached); err != nil {
+			return err
 		}
+		measure.Settle() // keys that are reconciled again
+		return nil
 	})
-	if err != nil {
-		return s, err
+	if running != nil {
+		defer func() { err = errors.Join(err, running.Close()) }()
 	}
-	s = restarted{CPU: usage.CPU / 1000, RSS: measure.PeakRSS(), Heap: float64(measure.LiveHeap()), Writes: float64(writes.Load())}
-	return s, a.Profiles.Heap("restart")
+	if err != nil {
+		return nil, err
+	}
+	f["restart-cpu"], f["peak-rss"] = f["restart/cpu"]/1000, measure.PeakRSS()/megabyte
+	f["live-heap"], f["writes"] = float64(measure.LiveHeap())/megabyte, float64(writes.Load())
+	return f, a.Profiles.Heap("restart")
 }
 
 // counting counts the requests that write.
@@ -128,4 +108,27 @@ func shape(d *appsv1.Deployment, a *wirebench.Application) {
 		})
 	}
 	d.Spec.Template.Spec.Containers = containers
+}
+
+// newCluster starts the server of operators, with applications and their Deployments.
+func newCluster(applications int) (*reflectortest.Server, error) {
+	kind := wirebench.Applications.GroupVersion().WithKind("Application")
+	cluster, err := reflectortest.NewServer(reflectortest.OnPort(), reflectortest.WithResource(reflectortest.Resource{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Plural: wirebench.Applications.Resource, Namespaced: true, Prototype: &wirebench.Application{},
+	}))
+	if err != nil {
+		return nil, err
+	}
+	for i := range applications {
+		application := wirebench.NewApplication(i)
+		deployment := &appsv1.Deployment{}
+		deployment.Namespace, deployment.Name, deployment.UID = application.Namespace, application.Name, types.UID(fmt.Sprint("deployment-", i))
+		deployment.ManagedFields = application.ManagedFields
+		shape(deployment, application)
+		if err := errors.Join(cluster.Create(application), write.Own(application, kind, deployment), cluster.Create(deployment)); err != nil {
+			cluster.Close()
+			return nil, err
+		}
+	}
+	return cluster, nil
 }

@@ -11,7 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	crbuilder "sigs.k8s.io/controller-runtime/pkg/builder"
+	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -71,4 +74,30 @@ func (p *peer) run(ctx context.Context, workers int, w *work) error {
 		return err
 	}
 	return p.manager.Start(ctx)
+}
+
+func newPeerOperator(config *rest.Config, done func(string)) (func(context.Context) error, error) {
+	m, err := newPeerManager(config)
+	if err != nil {
+		return nil, err
+	}
+	again := true // tests have more than one of the name
+	return m.Start, crbuilder.ControllerManagedBy(m).Named("applications").For(&wirebench.Application{}).Owns(&appsv1.Deployment{}).
+		WithOptions(controller.Options{SkipNameValidation: &again}).
+		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+			var application wirebench.Application
+			if err := m.GetClient().Get(ctx, request.NamespacedName, &application); err != nil {
+				return reconcile.Result{}, crclient.IgnoreNotFound(err)
+			}
+			deployment := &appsv1.Deployment{}
+			deployment.Namespace, deployment.Name = request.Namespace, request.Name
+			_, err := controllerutil.CreateOrUpdate(ctx, m.GetClient(), deployment, func() error {
+				shape(deployment, &application)
+				return controllerutil.SetControllerReference(&application, deployment, m.GetScheme())
+			})
+			if err == nil {
+				done(request.Name)
+			}
+			return reconcile.Result{}, err
+		}))
 }

@@ -24,21 +24,15 @@ import (
 
 // assignment is what a process is to measure.
 type assignment struct {
-	Contender string           `json:"contender"`
-	Host      string           `json:"host"`
-	Objects   int              `json:"objects"`
-	Bytes     int              `json:"bytes"`
-	Profiles  measure.Profiles `json:"profiles"`
+	Contender string
+
+	Host     string
+	Objects  int
+	Bytes    int // of each
+	Profiles measure.Profiles
 }
 
-// sample is what a process measured.
-type sample struct {
-	Empty  float64 `json:"empty"`  // the memory before there is a cache: the program itself
-	RSS    float64 `json:"rss"`    // the most memory until the cache is filled and the Secrets are read
-	Live   float64 `json:"live"`   // the heap then
-	Start  float64 `json:"start"`  // CPU time until then, in milliseconds
-	Missed int     `json:"missed"` // changes whose last state no handler saw or no Get returned
-}
+var measureInProcess = measure.InProcess("reference", measureContender)
 
 var contenders = map[string]crcache.NewCacheFunc{
 	"controller-runtime": crcache.New,
@@ -51,10 +45,10 @@ var contenders = map[string]crcache.NewCacheFunc{
 const patience = time.Minute
 
 // measureContender does what an assignment says.
-func measureContender(a assignment) (s sample, err error) {
+func measureContender(a assignment) (f measure.Figures, err error) {
 	newCache, ok := contenders[a.Contender]
 	if !ok {
-		return s, fmt.Errorf("there is no contender %q", a.Contender)
+		return nil, fmt.Errorf("there is no contender %q", a.Contender)
 	}
 	empty := measure.PeakRSS()
 	config := &rest.Config{Host: a.Host, QPS: -1}
@@ -62,30 +56,29 @@ func measureContender(a assignment) (s sample, err error) {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	cache, err := newCache(config, crcache.Options{Mapper: mapper})
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- cache.Start(ctx) }()
-	defer func() {
-		stop()
-		err = errors.Join(err, <-ended)
-	}()
+	running := measure.Start(cache.Start)
+	defer func() { err = errors.Join(err, running.Close()) }()
+	ctx := context.Background()
 	o := &operator{assignment: a, cache: cache, seen: map[string]string{}, changed: make(chan struct{}, 1)}
-	start, err := a.Profiles.Phase("start", 1, func() error { return o.start(ctx) })
-	if err != nil {
-		return s, fmt.Errorf("start: %w", err)
+	f = measure.Figures{}
+	if err := f.Phase(a.Profiles, "start", 1, func() error { return o.start(ctx) }); err != nil {
+		return nil, fmt.Errorf("start: %w", err)
 	}
-	s.Empty, s.RSS, s.Start, s.Live = empty, measure.PeakRSS(), start.CPU/1000, float64(measure.LiveHeap())
+	peak := measure.PeakRSS()
+	f["peak-rss"], f["peak-rss-of-cache"], f["live-heap"] = peak/1e6, (peak-empty)/1e6, float64(measure.LiveHeap())/1e6
+	f["start-cpu"] = f["start/cpu"] / 1000
 	if err := a.Profiles.Heap("start"); err != nil {
-		return s, err
+		return nil, err
 	}
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	s.Missed, err = o.change(ctx, clientset.CoreV1().Secrets(namespace))
-	return s, err
+	missed, err := o.change(ctx, clientset.CoreV1().Secrets(namespace))
+	f["events-missed"] = float64(missed)
+	return f, err
 }
 
 // operator owns some Secrets and reads others.

@@ -1,159 +1,141 @@
 package wirebench
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 )
 
+// Topic is the subcommand "wire".
+var Topic = measure.Topic{Name: "wire", Summary: "from the bytes of a server to a store and a handler, beside client-go's informers", Processes: true, Cases: cases}
+
+// assignment is what a process is to measure.
+type assignment struct {
+	Contender, Dataset, Mode string
+
+	Host     string // the root of the API server
+	Objects  int
+	Relist   bool
+	Reads    bool
+	Alone    int // changes that come one by one
+	Profiles measure.Profiles
+}
+
 // pairing is two contenders that do the same, and the values to compare.
 type pairing struct {
-	name       string
-	dataset    string
-	mode       string
-	ours, peer string
-	lines      []line
+	name, dataset, mode string
+	ours, peer          string
+	metrics             []measure.Metric
 }
 
-// line is a figure that is compared, and the goal if there is one.
-type line struct {
-	metric
-	goal measure.Goal
-}
+type metrics = []measure.Metric
 
-func atMost(m metric, ratio float64) line { return line{m, measure.RatioAtMost(ratio)} }
-
-func without(metrics ...metric) (lines []line) {
-	for _, m := range metrics {
-		lines = append(lines, line{metric: m})
-	}
-	return lines
-}
+var (
+	relistMetrics = metrics{relistCPU.Within(1.0 / 25), relistAllocs, relistGrowth}
+	unlikeMetrics = metrics{listCPU.Within(1.05), listAllocs.Within(1.05), listLive.Within(1.05), eventCPU.Within(1.05), eventAllocs.Within(1.05)}
+	fieldMetrics  = metrics{listCPU, listAllocs, listLive, listRSS, eventCPU}
+	readMetrics   = metrics{getCPU.Within(0.9), getSharedCPU.Within(0.9), listCopyCPU.Within(0.9), listSharedCPU.Within(0.9)}
+)
 
 // pairings are in the order in which they are measured.
-var pairings = slices.Concat(jsonPairings, protobufPairings, unlikePairings, fieldPairings, customPairings, factoryPairings, runtimePairings)
-
-var relistLines = []line{
-	atMost(relistCPU, 1.0/25), {relistAllocs, measure.AtMost(0.1)}, {relistGrowth, measure.AtMost(10)},
-}
-
-// Both sides by default get their first list from a watch that begins with the state. Cases that
-// end in "-list" use a list, as with servers that do not support such watches. So do all cases with
-// a floor.
-var jsonPairings = []pairing{
+//
+// Both sides by default get their first list from a watch that begins with the state. Cases whose
+// name has "-list" use a list, as with servers that do not support such watches. So do all cases
+// with a floor.
+var pairings = []pairing{
 	{"json/typed", "pods", streams, "ours-json", "typed-json", slices.Concat(
-		[]line{atMost(listCPU, 1.0/8), atMost(listWall, 1.0/10), atMost(listLive, 0.45), atMost(listRSS, 0.5)},
-		without(listAllocs, listBytes, listPeak),
-		[]line{atMost(eventCPU, 1.0/8)}, without(eventWall, eventAllocs, eventBytes, eventAlone), relistLines)},
-	{"json/dynamic", "pods", streams, "ours-json", "dynamic", slices.Concat(
-		[]line{atMost(listCPU, 1.0/10), atMost(listWall, 1.0/12)}, without(listAllocs, listLive, listRSS),
-		[]line{atMost(eventCPU, 1.0/10)}, without(eventAllocs))},
-	{"json-unshared/typed", "pods", streams, "ours-json-unshared", "typed-json", slices.Concat(
-		[]line{atMost(listCPU, 1.0/4), atMost(eventCPU, 1.0/4)}, without(listWall, listLive, eventAllocs))},
-	{"json-unshared/dynamic", "pods", streams, "ours-json-unshared", "dynamic", []line{atMost(listCPU, 1.0/5), atMost(eventCPU, 1.0/5)}},
-	{"json-unmanaged/typed", "pods", streams, "ours-json-unmanaged", "typed-json", without(listCPU, listLive, listRSS, eventCPU)},
-	{"unstructured/dynamic", "pods", streams, "ours-unstructured", "dynamic", without(listCPU, listWall, listLive, listRSS, eventCPU)},
+		metrics{listCPU.Within(1.0 / 8), listWall.Within(1.0 / 10), listLive.Within(0.45), listRSS.Within(0.5), listAllocs},
+		metrics{eventCPU.Within(1.0 / 8), eventWall, eventAllocs, eventAlone}, relistMetrics)},
+	{"json/dynamic", "pods", streams, "ours-json", "dynamic", metrics{
+		listCPU.Within(1.0 / 10), listWall.Within(1.0 / 12), listAllocs, listLive, listRSS, eventCPU.Within(1.0 / 10), eventAllocs}},
+	{"json-unshared/typed", "pods", streams, "ours-json-unshared", "typed-json", metrics{
+		listCPU.Within(1.0 / 4), eventCPU.Within(1.0 / 4), listWall, listLive, eventAllocs}},
+	{"unstructured/dynamic", "pods", streams, "ours-unstructured", "dynamic", metrics{listCPU, listWall, listLive, listRSS, eventCPU}},
 	{"json-list/typed", "pods", lists, "ours-json", "typed-json", slices.Concat(
-		[]line{atMost(listCPU, 1.0/8), atMost(listWall, 1.0/10), atMost(listRSS, 0.5)}, relistLines)},
-	{"json-unshared-list/floor", "pods", lists, "store-json-unshared", "floor-json", slices.Concat(
-		[]line{atMost(listCPU, 1.1), atMost(eventCPU, 1.1)}, without(listWall, listLive))},
-	{"json-list/floor", "pods", lists, "store-json", "floor-json", without(listCPU, eventCPU, listLive)},
-}
+		metrics{listCPU.Within(1.0 / 8), listWall.Within(1.0 / 10), listRSS.Within(0.5)}, relistMetrics)},
+	{"json-unshared-list/floor", "pods", lists, "store-json-unshared", "floor-json", metrics{
+		listCPU.Within(1.1), eventCPU.Within(1.1), listWall, listLive}},
+	{"json-list/floor", "pods", lists, "store-json", "floor-json", metrics{listCPU, eventCPU, listLive}},
 
-var protobufPairings = []pairing{
 	{"protobuf/typed", "pods", streams, "ours-protobuf", "typed-protobuf", slices.Concat(
-		without(listCPU), []line{atMost(listWall, 0.65), atMost(listLive, 0.75), atMost(listRSS, 0.8)}, without(listAllocs, listBytes, listPeak),
-		without(eventCPU, eventWall, eventAllocs, eventBytes, eventAlone), relistLines)},
-	{"protobuf-unmanaged/typed", "pods", streams, "ours-protobuf-unmanaged", "typed-protobuf", slices.Concat(
-		[]line{atMost(listLive, 0.66)}, without(listCPU, eventCPU))},
-	{"protobuf-unshared/typed", "pods", streams, "ours-protobuf-unshared", "typed-protobuf", without(listCPU, listWall, listLive, eventCPU)},
+		metrics{listCPU, listWall.Within(0.65), listLive.Within(0.75), listRSS.Within(0.8), listAllocs},
+		metrics{eventCPU, eventWall, eventAllocs, eventAlone}, relistMetrics)},
+	{"protobuf-unshared/typed", "pods", streams, "ours-protobuf-unshared", "typed-protobuf", metrics{listCPU, listWall, listLive, eventCPU}},
 	{"protobuf-list/typed", "pods", lists, "ours-protobuf", "typed-protobuf", slices.Concat(
-		without(listCPU), []line{atMost(listWall, 0.65), atMost(listRSS, 0.8)}, relistLines)},
-	{"protobuf-list/floor", "pods", lists, "store-protobuf", "floor-protobuf", []line{atMost(listCPU, 1), atMost(eventCPU, 1)}},
-}
+		metrics{listCPU, listWall.Within(0.65), listRSS.Within(0.8)}, relistMetrics)},
+	{"protobuf-list/floor", "pods", lists, "store-protobuf", "floor-protobuf", metrics{listCPU.Within(1), eventCPU.Within(1)}},
 
-// unlikePairings are what sharing costs where there is nothing to share: both sides are ours, and so alike that the medians of a few processes say nothing.
-var unlikePairings = []pairing{
-	{"json-unlike/unshared", "unlike", streams, "ours-json", "ours-json-unshared", unlikeLines},
-	{"protobuf-unlike/unshared", "unlike", streams, "ours-protobuf", "ours-protobuf-unshared", unlikeLines},
-}
+	// The cost of sharing where there is nothing to share.
+	{"json-unlike/unshared", "unlike", streams, "ours-json", "ours-json-unshared", unlikeMetrics},
+	{"protobuf-unlike/unshared", "unlike", streams, "ours-protobuf", "ours-protobuf-unshared", unlikeMetrics},
 
-var unlikeLines = []line{
-	atMost(listCPU, 1.05), atMost(listAllocs, 1.05), atMost(listLive, 1.05), atMost(eventCPU, 1.05), atMost(eventAllocs, 1.05),
-}
-
-// fieldPairings are the objects of a cluster in the field, between those extremes.
-var fieldPairings = []pairing{
-	{"json-field/typed", "field", streams, "ours-json", "typed-json", fieldLines},
-	{"json-field/unshared", "field", streams, "ours-json", "ours-json-unshared", fieldLines},
-	{"protobuf-field/typed", "field", streams, "ours-protobuf", "typed-protobuf", fieldLines},
-	{"protobuf-field/unshared", "field", streams, "ours-protobuf", "ours-protobuf-unshared", fieldLines},
+	// The objects of a cluster in the field, between those extremes.
+	{"json-field/typed", "field", streams, "ours-json", "typed-json", fieldMetrics},
+	{"protobuf-field/typed", "field", streams, "ours-protobuf", "typed-protobuf", fieldMetrics},
 	// A struct with six fields saves the work of the others. The server sends the whole object to both.
-	{"json-few-fields/whole", "field", streams, "ours-few-fields", "ours-json", slices.Concat(
-		[]line{atMost(listCPU, 0.6), atMost(listLive, 0.4)}, without(listAllocs, eventCPU))},
-	{"secrets/typed", "secrets", streams, "ours-protobuf", "typed-protobuf", fieldLines},
-	{"secrets/unshared", "secrets", streams, "ours-protobuf", "ours-protobuf-unshared", fieldLines},
-	{"configmaps/typed", "configmaps", streams, "ours-protobuf", "typed-protobuf", fieldLines},
-	{"configmaps/unshared", "configmaps", streams, "ours-protobuf", "ours-protobuf-unshared", fieldLines},
+	{"json-few-fields/whole", "field", streams, "ours-few-fields", "ours-json", metrics{listCPU.Within(0.6), listLive.Within(0.4), listAllocs, eventCPU}},
+	{"secrets/typed", "secrets", streams, "ours-protobuf", "typed-protobuf", fieldMetrics},
+	{"configmaps/typed", "configmaps", streams, "ours-protobuf", "typed-protobuf", fieldMetrics},
+	{"custom/dynamic", "custom", streams, "ours-struct", "dynamic", metrics{listCPU, listWall, listAllocs, listLive, listRSS, eventCPU, eventAllocs}},
+
+	// Informers of a factory beside those of client-go's.
+	{"factory/field", "field", streams, "factory", "typed-protobuf", metrics{listCPU.Within(0.6), listRSS.Within(0.65), listLive, eventCPU}},
+	{"factory/secrets", "secrets", streams, "factory", "typed-protobuf", fieldMetrics},
+	{"factory/configmaps", "configmaps", streams, "factory", "typed-protobuf", fieldMetrics},
+	{"factory-generated/field", "field", streams, "factory-generated", "typed-protobuf", metrics{
+		eventCPU.Within(0.95), listRSS.Within(1), listCPU, listLive}},
+
+	// Caches of controller-runtime, with its informers and with ours. Pods come as protobuf, custom
+	// resources as JSON.
+	{"controller-runtime/custom", "custom", streams, "ours-in-runtime", "controller-runtime", slices.Concat(
+		metrics{listCPU.Within(0.25), listRSS.Within(0.55), eventCPU.Within(0.25), listLive}, readMetrics)},
+	{"controller-runtime/field", "field", streams, "ours-in-runtime", "controller-runtime", slices.Concat(
+		metrics{listCPU.Within(0.6), listRSS.Within(0.65), eventCPU.Within(0.65), listLive}, readMetrics)},
+	{"controller-runtime/unlike", "unlike", streams, "ours-in-runtime", "controller-runtime", metrics{
+		listCPU.Within(0.8), listRSS.Within(0.9), eventCPU.Within(0.9), listLive}},
 }
 
-var fieldLines = without(listCPU, listAllocs, listLive, listRSS, eventCPU)
+// unlikeRounds is how often a thorough run measures two sides that are ours and share nothing. They
+// are so alike that the medians of a few processes say nothing.
+const unlikeRounds = 11
 
-var customPairings = []pairing{
-	{"custom/dynamic", "custom", streams, "ours-struct", "dynamic", without(listCPU, listWall, listAllocs, listLive, listRSS, eventCPU, eventAllocs)},
-}
-
-// factoryPairings are informers of a factory beside those of client-go's.
-var factoryPairings = []pairing{
-	{"factory/field", "field", streams, "factory", "typed-protobuf", slices.Concat(
-		[]line{atMost(listCPU, 0.6), atMost(listRSS, 0.65)}, without(listLive, eventCPU))},
-	{"factory/secrets", "secrets", streams, "factory", "typed-protobuf", fieldLines},
-	{"factory/configmaps", "configmaps", streams, "factory", "typed-protobuf", fieldLines},
-	{"factory-generated/field", "field", streams, "factory-generated", "typed-protobuf", slices.Concat(
-		[]line{atMost(eventCPU, 0.95), atMost(listRSS, 1)}, without(listCPU, listLive))},
-}
-
-// runtimePairings are caches of controller-runtime, with its informers and with ours. Pods come as
-// protobuf, custom resources as JSON.
-var runtimePairings = []pairing{
-	{"controller-runtime/custom", "custom", streams, "ours-in-runtime", "controller-runtime", slices.Concat([]line{
-		atMost(listCPU, 0.25), atMost(listRSS, 0.55), atMost(eventCPU, 0.25), {metric: listLive},
-	}, readLines)},
-	{"controller-runtime/field", "field", streams, "ours-in-runtime", "controller-runtime", slices.Concat([]line{
-		atMost(listCPU, 0.6), atMost(listRSS, 0.65), atMost(eventCPU, 0.65), {metric: listLive},
-	}, readLines)},
-	{"controller-runtime/unlike", "unlike", streams, "ours-in-runtime", "controller-runtime", []line{
-		atMost(listCPU, 0.8), atMost(listRSS, 0.9), atMost(eventCPU, 0.9), {metric: listLive},
-	}},
-}
-
-var readLines = []line{atMost(getCPU, 0.9), atMost(getSharedCPU, 0.9), atMost(listCopyCPU, 0.9), atMost(listSharedCPU, 0.9)}
-
-// unlikeTurns is how often each side of such a pairing is measured by a thorough run.
-const unlikeTurns = 11
-
-// turns returns how often each side of a pairing is measured. They take turns, and the medians are compared.
-func (w *world) turns(p pairing) int {
-	if p.dataset == "unlike" && p.peer == p.ours+"-unshared" && w.rounds >= thorough.rounds {
-		return unlikeTurns
-	}
-	return w.rounds
-}
-
-// cases returns a case for each line.
-func (w *world) cases() (all []measure.Case) {
-	for _, p := range pairings {
-		for _, l := range p.lines {
-			all = append(all, measure.Case{
-				Name: p.name + "/" + l.name, Unit: l.unit, Omits: l.omits, Goal: l.goal, Rounds: w.turns(p),
-				Sides: func() (ours, peer measure.Round, err error) {
-					if err := w.prepare(p.dataset); err != nil {
-						return nil, nil, err
-					}
-					return w.side(entry{p.ours, p.dataset, p.mode}, l.metric), w.side(entry{p.peer, p.dataset, p.mode}, l.metric), nil
-				},
-			})
+func cases(run *measure.World) (all []measure.Case) {
+	type scale struct{ objects, alone, rounds int }
+	s := map[measure.Size]scale{measure.Thorough: {20_000, 200, 3}, measure.Quick: {2_000, 50, 1}, measure.Tiny: {60, 2, 1}}[run.Size]
+	server := NewServer(run, s.objects)
+	c := measure.Comparison[assignment]{Measure: func(a assignment) (_ measure.Figures, err error) {
+		a.Objects, a.Alone, a.Profiles = s.objects, s.alone, run.Profiles(fmt.Sprintf("%s.%s.%s", a.Contender, a.Dataset, a.Mode))
+		if a.Host, err = server.host(a.Dataset, a.Mode); err != nil {
+			return nil, err
 		}
+		return measureInProcess(complete(a))
+	}}
+	for _, p := range pairings {
+		rounds := s.rounds
+		if run.Size == measure.Thorough && p.peer == p.ours+"-unshared" {
+			rounds = unlikeRounds
+		}
+		all = append(all, c.Cases(p.name, rounds, p.assignment(p.ours), p.assignment(p.peer), p.metrics...)...)
 	}
 	return all
+}
+
+func (p pairing) assignment(contender string) assignment {
+	return assignment{Contender: contender, Dataset: p.dataset, Mode: p.mode}
+}
+
+// complete adds all phases that any case needs, because the cases share the figures.
+func complete(a assignment) assignment {
+	for _, p := range pairings {
+		if p.dataset != a.Dataset || p.mode != a.Mode || p.ours != a.Contender && p.peer != a.Contender {
+			continue
+		}
+		for _, m := range p.metrics {
+			a.Relist = a.Relist || strings.HasPrefix(m.Name, "relist/")
+			a.Reads = a.Reads || m.Name == getCPU.Name
+		}
+	}
+	return a
 }

@@ -1,6 +1,7 @@
 package wirebench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,102 +13,110 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+var measureInProcess = measure.InProcess("wire", measureClient)
+
 // contenderProcess is the process of a contender.
 type contenderProcess struct {
 	assignment
-	running *running
+	contender
+	running *measure.Running
+	counter *measure.Counter
 	orders  *http.Client
-	version int // of the newest change
+	newest  int // version of the newest change
 }
 
 // measureClient does what an assignment says.
-func measureClient(a assignment) (s sample, err error) {
+func measureClient(a assignment) (f measure.Figures, err error) {
 	build, ok := contenders[a.Contender]
 	d, known := datasets[a.Dataset]
 	if !ok || !known {
-		return s, fmt.Errorf("there is no contender %q, or no data set %q", a.Contender, a.Dataset)
+		return nil, fmt.Errorf("there is no contender %q, or no data set %q", a.Contender, a.Dataset)
 	}
 	made, err := build(&rest.Config{Host: a.Host, QPS: -1}, d)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	c := &contenderProcess{assignment: a, orders: &http.Client{}, version: firstVersion + a.Objects - 1}
+	c := &contenderProcess{assignment: a, contender: made, counter: measure.NewCounter(1), orders: &http.Client{}, newest: firstVersion + a.Objects - 1}
 	defer c.orders.CloseIdleConnections()
+	f = measure.Figures{}
 	empty := measure.LiveHeap()
-	s.List, err = c.Profiles.Phase("list", a.Objects, func() error {
-		c.running = start(made)
-		return c.running.wait(a.Objects)
+	err = f.Phase(a.Profiles, "first-list", a.Objects, func() error {
+		c.counter.Expect(a.Objects)
+		c.running = start(made, c.counter)
+		return c.wait()
 	})
+	defer func() {
+		if c.running != nil {
+			err = errors.Join(err, c.running.Close())
+		}
+	}()
 	if err != nil {
-		return s, fmt.Errorf("first list: %w", err)
+		return nil, fmt.Errorf("first list: %w", err)
 	}
-	defer func() { err = errors.Join(err, c.running.close()) }()
-	s.RSS = measure.PeakRSS()
-	s.Peak = peakHeap()
-	s.Live = (float64(measure.LiveHeap()) - float64(empty)) / float64(a.Objects)
-	if err := c.Profiles.Heap("list"); err != nil {
-		return s, err
+	f[listRSS.Name] = measure.PeakRSS() / megabyte
+	f[listLive.Name] = (float64(measure.LiveHeap()) - float64(empty)) / float64(a.Objects) / kilobyte
+	if err := a.Profiles.Heap("list"); err != nil {
+		return nil, err
 	}
-	s.Events, err = c.Profiles.Phase("events", c.Objects, func() error {
-		c.version += a.Objects
-		if err := Order(c.orders, c.Host, "modify?n="+strconv.Itoa(a.Objects)); err != nil {
-			return err
-		}
-		return c.running.wait(a.Objects)
-	})
-	if err != nil {
-		return s, fmt.Errorf("changes: %w", err)
+	if err := f.Phase(a.Profiles, "event", a.Objects, func() error { return c.change(a.Objects) }); err != nil {
+		return nil, fmt.Errorf("changes: %w", err)
 	}
-	if s.Alone, err = c.alone(a.Alone); err != nil {
-		return s, fmt.Errorf("lone changes: %w", err)
-	}
-	if a.Reads {
-		if s.Reads, err = c.reads(made.(readable)); err != nil {
-			return s, fmt.Errorf("reads: %w", err)
-		}
-	}
-	if a.Relist {
-		if err := c.relist(&s); err != nil {
-			return s, fmt.Errorf("relist: %w", err)
-		}
-		if err := c.Profiles.Heap("relist"); err != nil {
-			return s, err
-		}
-	}
-	runtime.KeepAlive(made)
-	return s, nil
-}
-
-// alone lets objects change one after the other.
-func (c *contenderProcess) alone(changes int) (float64, error) {
 	var times []float64
-	for range changes {
-		c.version++
+	for range a.Alone {
 		begin := time.Now()
-		if err := Order(c.orders, c.Host, "modify?n=1"); err != nil {
-			return 0, err
-		}
-		if err := c.running.wait(1); err != nil {
-			return 0, err
+		if err := c.change(1); err != nil {
+			return nil, fmt.Errorf("lone changes: %w", err)
 		}
 		times = append(times, measure.Microseconds(time.Since(begin)))
 	}
-	return measure.Median(times), nil
+	f[eventAlone.Name] = measure.Median(times)
+	if a.Reads {
+		if err := c.reads(f, made.(readable)); err != nil {
+			return nil, fmt.Errorf("reads: %w", err)
+		}
+	}
+	if a.Relist {
+		if err := c.relist(f); err != nil {
+			return nil, fmt.Errorf("relist: %w", err)
+		}
+	}
+	runtime.KeepAlive(made)
+	return f, nil
+}
+
+// start begins to run a contender. Its handler counts calls.
+func start(c contender, counter *measure.Counter) *measure.Running {
+	return measure.Start(func(ctx context.Context) error { return c.run(ctx, func() { counter.Handled(0) }) })
+}
+
+func (c *contenderProcess) wait() error {
+	_, err := measure.Wait(c.running, c.counter.Reached)
+	return err
+}
+
+// change lets objects change, and waits until the handler was called for each.
+func (c *contenderProcess) change(objects int) error {
+	c.newest += objects
+	c.counter.Expect(objects)
+	if err := Order(c.orders, c.Host, "modify?n="+strconv.Itoa(objects)); err != nil {
+		return err
+	}
+	return c.wait()
 }
 
 // relist makes the watch fail. Its duration says nothing, because every client waits for a moment
-// before it lists again.
-func (c *contenderProcess) relist(s *sample) (err error) {
+// before it lists again. Handlers may be called.
+func (c *contenderProcess) relist(f measure.Figures) error {
 	before := measure.LiveHeap()
-	c.version++ // which the server does, so that the end can be seen
-	s.Relist, err = c.Profiles.Phase("relist", c.Objects, func() error {
+	c.newest++ // which the server does, so that the end can be seen
+	err := f.Phase(c.Profiles, "relist", c.Objects, func() error {
 		if err := Order(c.orders, c.Host, "fail"); err != nil {
 			return err
 		}
 		return c.settle()
 	})
-	s.Growth = (float64(measure.LiveHeap()) - float64(before)) / float64(c.Objects)
-	return err
+	f[relistGrowth.Name] = (float64(measure.LiveHeap()) - float64(before)) / float64(c.Objects)
+	return errors.Join(err, c.Profiles.Heap("relist"))
 }
 
 const (
@@ -116,24 +125,16 @@ const (
 	pause    = 5 * time.Millisecond
 )
 
-// settle waits until the newest version is held, and then until nothing is done any more: handlers
-// may be behind.
+// settle waits until the newest version is held, and then until the process is idle: handlers may
+// be behind.
 func (c *contenderProcess) settle() error {
 	late := time.Now().Add(patience)
-	for c.running.version() != strconv.Itoa(c.version) {
+	for c.version() != strconv.Itoa(c.newest) {
 		if time.Now().After(late) {
-			return fmt.Errorf("resource version %s is held after %v instead of %d", c.running.version(), patience, c.version)
+			return fmt.Errorf("resource version %s is held after %v instead of %d", c.version(), patience, c.newest)
 		}
 		time.Sleep(pause)
 	}
 	measure.Settle()
-	c.running.counter.forget()
 	return nil
-}
-
-// peakHeap returns the most memory that the heap has had, in bytes.
-func peakHeap() float64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return float64(stats.HeapSys)
 }

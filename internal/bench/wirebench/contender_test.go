@@ -4,9 +4,11 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"github.com/kubereflector/kubereflector/internal/bench/objects"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 )
@@ -18,11 +20,14 @@ func TestFloorsDecodeEverything(t *testing.T) {
 			host, _ := newServer(t, "pods")
 			c, err := floor(d)(&rest.Config{Host: host}, datasets["pods"])
 			require.NoError(t, err)
-			r := start(c)
-			require.NoError(t, r.wait(few))
+			counter := measure.NewCounter(1)
+			counter.Expect(few)
+			r := start(c, counter)
+			require.NoError(t, counter.Wait())
+			counter.Expect(few)
 			tell(t, host, "modify?n=25")
-			require.NoError(t, r.wait(few))
-			require.NoError(t, r.close())
+			require.NoError(t, counter.Wait())
+			require.NoError(t, r.Close())
 			http.DefaultClient.CloseIdleConnections()
 
 			held := c.(*floorLoop).pods
@@ -39,40 +44,18 @@ func TestFloorsDecodeEverything(t *testing.T) {
 	}
 }
 
-func TestContenderThatEndsIsNotWaitedFor(t *testing.T) {
-	c, err := floor(floorJSON{})(&rest.Config{Host: "http://127.0.0.1:1"}, datasets["pods"])
-	require.NoError(t, err)
-	r := start(c)
-	assert.ErrorContains(t, r.wait(1), "0 of 1 calls")
-	assert.Error(t, r.close())
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCounterTellsOfEachTarget(t *testing.T) {
-	c := newCounter()
-	for _, calls := range []int{3, 1, 2} {
-		reached := c.reach(calls)
-		for range calls {
-			select {
-			case <-reached:
-				t.Fatal("told too early")
-			default:
-			}
-			c.handled()
+func TestPairingsAreOfContendersThatExist(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range pairings {
+		assert.Contains(t, datasets, p.dataset, p.name)
+		for _, name := range []string{p.ours, p.peer} {
+			assert.Contains(t, contenders, name, p.name)
+			used[name] = true
 		}
-		<-reached
 	}
-	c.handled()
-	c.handled()
-	<-c.reach(1)
-	c.forget()
-	reached := c.reach(1)
-	select {
-	case <-reached:
-		t.Fatal("what was before does not count")
-	default:
-	}
-	c.handled()
-	<-reached
+	assert.Len(t, used, len(contenders), "each contender is in a case")
 }
 
 func TestFloorRefusesWhatIsNoProtobuf(t *testing.T) {

@@ -8,14 +8,12 @@ import (
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 )
 
-var (
-	unshared  = client.WithoutInterning()
-	unmanaged = client.WithoutManagedFields()
-)
+var unshared = client.WithoutInterning()
 
 func asJSON(opts ...client.ResourceOption) []client.ResourceOption {
 	return append(opts, client.WithoutProtobuf())
@@ -34,6 +32,7 @@ func oursTyped(bare bool, opts ...client.ResourceOption) builder {
 var (
 	oursUnstructured = ours[*unstructured.Unstructured](false)
 	oursApplications = ours[*Application](false)
+	oursFewFields    = ours[*fewFields](false)
 )
 
 // ours is this library: an informer with a handler or, if it is bare, a reflector and a cache that
@@ -86,4 +85,21 @@ func (f follower[T]) Commit(commit *store.Commit[T]) {
 	for range commit.Changes {
 		f.handled()
 	}
+}
+
+// fewFields is the type of a program that needs six of a pod's fields.
+type fewFields struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		NodeName   string `json:"nodeName"`
+		Containers []struct {
+			Name  string `json:"name"`
+			Image string `json:"image"`
+		} `json:"containers"`
+	} `json:"spec"`
+	Status struct {
+		Phase string `json:"phase"`
+		PodIP string `json:"podIP"`
+	} `json:"status"`
 }

@@ -12,14 +12,6 @@ import (
 	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reads is what reads of a cache take: for each call of Get, and for each object of a List.
-type reads struct {
-	Get        measure.Usage `json:"get"`
-	GetShared  measure.Usage `json:"getShared"` // without a copy
-	List       measure.Usage `json:"list"`
-	ListShared measure.Usage `json:"listShared"`
-}
-
 // readable is a contender whose cache is read as controllers do.
 type readable interface {
 	get(ctx context.Context, key crclient.ObjectKey, shared bool) error
@@ -40,30 +32,28 @@ func part(name string) string {
 }
 
 // reads reads each object by each of the ways.
-func (c *contenderProcess) reads(from readable) (r reads, err error) {
+func (c *contenderProcess) reads(f measure.Figures, from readable) error {
 	ctx := context.Background()
 	if err := from.index(ctx, part); err != nil {
-		return r, err
+		return err
 	}
 	keys, err := keysOf(ctx, from)
 	if err != nil {
-		return r, err
+		return err
 	}
 	if len(keys) != c.Objects {
-		return r, fmt.Errorf("%d objects are in the cache, want %d", len(keys), c.Objects)
+		return fmt.Errorf("%d objects are in the cache, want %d", len(keys), c.Objects)
 	}
 	for _, way := range []struct {
-		name   string
-		to     *measure.Usage
-		shared bool
-		list   bool
-	}{{"get", &r.Get, false, false}, {"get-shared", &r.GetShared, true, false}, {"list", &r.List, false, true}, {"list-shared", &r.ListShared, true, true}} {
+		name         string
+		shared, list bool
+	}{{"get", false, false}, {"get-shared", true, false}, {"list", false, true}, {"list-shared", true, true}} {
 		turns := copyTurns
 		if way.shared {
 			turns = sharedTurns
 		}
 		measure.LiveHeap() // collects the garbage of others
-		*way.to, err = c.Profiles.Phase(way.name, c.Objects*turns, func() error {
+		err := f.Phase(c.Profiles, way.name, c.Objects*turns, func() error {
 			for range turns {
 				if err := c.read(ctx, from, keys, way.list, way.shared); err != nil {
 					return err
@@ -72,10 +62,10 @@ func (c *contenderProcess) reads(from readable) (r reads, err error) {
 			return nil
 		})
 		if err != nil {
-			return r, fmt.Errorf("%s: %w", way.name, err)
+			return fmt.Errorf("%s: %w", way.name, err)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 func keysOf(ctx context.Context, from readable) (keys []crclient.ObjectKey, err error) {

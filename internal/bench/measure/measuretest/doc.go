@@ -1,2 +1,0 @@
-// Package measuretest has what the tests of all comparisons have in common.
-package measuretest
