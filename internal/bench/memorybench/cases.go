@@ -3,8 +3,8 @@ package memorybench
 import (
 	"cmp"
 
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
-	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 )
 
 // Topic is the subcommand "memory".
@@ -58,7 +58,7 @@ var pairings = []struct {
 func cases(run *measure.World) (all []measure.Case) {
 	type scale struct{ objects, reads, walks, rounds int }
 	s := map[measure.Size]scale{measure.Thorough: {100_000, 200_000, 2, 3}, measure.Quick: {20_000, 40_000, 2, 1}, measure.Tiny: {60, 130, 2, 1}}[run.Size]
-	server := wirebench.NewServer(run, s.objects)
+	server := apiserver.NewServer(run, s.objects)
 	c := measure.Comparison[assignment]{Measure: func(a assignment) (_ measure.Figures, err error) {
 		a.Objects, a.Reads, a.Walks, a.Profiles = s.objects, s.reads, s.walks, run.Profiles(a.Contender+"."+a.Dataset)
 		if a.Host, err = server.Host(a.Dataset); err != nil {

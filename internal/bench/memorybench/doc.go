@@ -4,6 +4,6 @@
 //
 // The pods are as alike as pods can be, like pods of a real cluster (names with "-field"), or have
 // nothing in common ("-unlike"). Each contender has a process of its own. The process fills its
-// store from a server of package wirebench, as a program does from an API server, and then measures
+// store from a server of package apiserver, as a program does from an API server, and then measures
 // itself. All cases of one contender share the measurements of one process, round by round.
 package memorybench

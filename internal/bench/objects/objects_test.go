@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-const many = 20_000
+const many = 5_000
 
 func TestFieldPodsHaveTheDocumentedWorkloads(t *testing.T) {
 	owners, cronJobs := map[string]int{}, map[string]int{}

@@ -3,8 +3,8 @@ package reconcilebench
 import (
 	"fmt"
 
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
-	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 )
 
@@ -65,7 +65,7 @@ const manyWorkers = 8
 
 func cases(run *measure.World) []measure.Case {
 	s := scales[run.Size]
-	server := wirebench.NewServer(run, s.objects)
+	server := apiserver.NewServer(run, s.objects)
 	c := measure.Comparison[assignment]{Measure: func(a assignment) (_ measure.Figures, err error) {
 		a.Objects, a.Passes, a.Profiles = s.objects, s.passes, run.Profiles(fmt.Sprintf("%s.%d", a.Contender, a.Workers))
 		if a.Workers == 1 {

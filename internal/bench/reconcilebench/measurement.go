@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
-	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 	"k8s.io/client-go/rest"
 )
 
@@ -112,7 +112,7 @@ func (m *measurement) wait() error {
 // modify has the server change objects, as soon as it is being watched.
 func (m *measurement) modify(n int) error {
 	m.Expect(n)
-	return wirebench.Order(m.orders, m.Host, fmt.Sprint("modify?n=", n))
+	return apiserver.Order(m.orders, m.Host, fmt.Sprint("modify?n=", n))
 }
 
 // rest has objects change one after the other.

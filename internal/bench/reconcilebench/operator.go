@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/kubereflector/kubereflector/controller/write"
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
-	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +41,7 @@ func measureRestart(a assignment) (f measure.Figures, err error) {
 	all.Expect(a.Objects)
 	seen := make(map[string]*atomic.Bool, a.Objects)
 	for i := range a.Objects {
-		seen[wirebench.NewApplication(i).Name] = new(atomic.Bool)
+		seen[apiserver.NewApplication(i).Name] = new(atomic.Bool)
 	}
 	var running *measure.Running
 	f = measure.Figures{}
@@ -86,7 +86,7 @@ func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // shape makes the Deployment of an application as the application says.
-func shape(d *appsv1.Deployment, a *wirebench.Application) {
+func shape(d *appsv1.Deployment, a *apiserver.Application) {
 	labels := map[string]string{"example.com/application": a.Name}
 	if d.Labels == nil {
 		d.Labels = map[string]string{}
@@ -112,15 +112,15 @@ func shape(d *appsv1.Deployment, a *wirebench.Application) {
 
 // newCluster starts the server of operators, with applications and their Deployments.
 func newCluster(applications int) (*reflectortest.Server, error) {
-	kind := wirebench.Applications.GroupVersion().WithKind("Application")
+	kind := apiserver.Applications.GroupVersion().WithKind("Application")
 	cluster, err := reflectortest.NewServer(reflectortest.OnPort(), reflectortest.WithResource(reflectortest.Resource{
-		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Plural: wirebench.Applications.Resource, Namespaced: true, Prototype: &wirebench.Application{},
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Plural: apiserver.Applications.Resource, Namespaced: true, Prototype: &apiserver.Application{},
 	}))
 	if err != nil {
 		return nil, err
 	}
 	for i := range applications {
-		application := wirebench.NewApplication(i)
+		application := apiserver.NewApplication(i)
 		deployment := &appsv1.Deployment{}
 		deployment.Namespace, deployment.Name, deployment.UID = application.Namespace, application.Name, types.UID(fmt.Sprint("deployment-", i))
 		deployment.ManagedFields = application.ManagedFields

@@ -8,7 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/controller/reconcile"
 	"github.com/kubereflector/kubereflector/controller/write"
 	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,11 +16,11 @@ import (
 )
 
 type ours struct {
-	applications *informer.Informer[*wirebench.Application]
+	applications *informer.Informer[*apiserver.Application]
 }
 
 func newOurs(config *rest.Config) (contender, error) {
-	resource, err := client.ForResource[*wirebench.Application](config, wirebench.Applications, "")
+	resource, err := client.ForResource[*apiserver.Application](config, apiserver.Applications, "")
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func newOurs(config *rest.Config) (contender, error) {
 }
 
 func (o *ours) run(ctx context.Context, workers int, w *work) error {
-	fn := func(_ context.Context, key store.Key, application *wirebench.Application) (reconcile.Result, error) {
+	fn := func(_ context.Context, key store.Key, application *apiserver.Application) (reconcile.Result, error) {
 		if w.begin() {
 			if application == nil {
 				return reconcile.Result{}, fmt.Errorf("there is no application %v", key)
@@ -45,7 +45,7 @@ func (o *ours) run(ctx context.Context, workers int, w *work) error {
 
 func newOurOperator(config *rest.Config, done func(string)) (func(context.Context) error, error) {
 	m := manager.New(config)
-	applications, err := manager.Informer[*wirebench.Application](m, manager.Source{Resource: wirebench.Applications})
+	applications, err := manager.Informer[*apiserver.Application](m, manager.Source{Resource: apiserver.Applications})
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func newOurOperator(config *rest.Config, done func(string)) (func(context.Contex
 	if err != nil {
 		return nil, err
 	}
-	kind := wirebench.Applications.GroupVersion().WithKind("Application")
-	manager.Reconcile(m, "applications", applications, func(ctx context.Context, key store.Key, application *wirebench.Application) (reconcile.Result, error) {
+	kind := apiserver.Applications.GroupVersion().WithKind("Application")
+	manager.Reconcile(m, "applications", applications, func(ctx context.Context, key store.Key, application *apiserver.Application) (reconcile.Result, error) {
 		if application == nil {
 			return reconcile.Result{}, nil
 		}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/go-logr/logr"
-	"github.com/kubereflector/kubereflector/internal/bench/wirebench"
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,16 +31,16 @@ func newPeer(config *rest.Config) (contender, error) {
 
 // newPeerManager returns a manager for applications and Deployments.
 func newPeerManager(config *rest.Config) (manager.Manager, error) {
-	group := wirebench.Applications.GroupVersion()
+	group := apiserver.Applications.GroupVersion()
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(group.WithKind("Application"), &wirebench.Application{})
-	scheme.AddKnownTypeWithName(group.WithKind("ApplicationList"), &wirebench.ApplicationList{})
+	scheme.AddKnownTypeWithName(group.WithKind("Application"), &apiserver.Application{})
+	scheme.AddKnownTypeWithName(group.WithKind("ApplicationList"), &apiserver.ApplicationList{})
 	metav1.AddToGroupVersion(scheme, group)
 	if err := appsv1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	mapper := meta.NewDefaultRESTMapper(nil) // the default mapper would ask the server for its resources
-	mapper.AddSpecific(group.WithKind("Application"), wirebench.Applications, wirebench.Applications, meta.RESTScopeNamespace)
+	mapper.AddSpecific(group.WithKind("Application"), apiserver.Applications, apiserver.Applications, meta.RESTScopeNamespace)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	return manager.New(config, manager.Options{
 		Scheme:         scheme,
@@ -54,7 +54,7 @@ func (p *peer) run(ctx context.Context, workers int, w *work) error {
 	reader := p.manager.GetClient()
 	do := func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		if w.begin() {
-			var application wirebench.Application
+			var application apiserver.Application
 			if err := reader.Get(ctx, request.NamespacedName, &application); err != nil {
 				return reconcile.Result{}, err
 			}
@@ -69,7 +69,7 @@ func (p *peer) run(ctx context.Context, workers int, w *work) error {
 	if err != nil {
 		return err
 	}
-	watched := source.Kind(p.manager.GetCache(), &wirebench.Application{}, &handler.TypedEnqueueRequestForObject[*wirebench.Application]{})
+	watched := source.Kind(p.manager.GetCache(), &apiserver.Application{}, &handler.TypedEnqueueRequestForObject[*apiserver.Application]{})
 	if err := c.Watch(watched); err != nil {
 		return err
 	}
@@ -82,10 +82,10 @@ func newPeerOperator(config *rest.Config, done func(string)) (func(context.Conte
 		return nil, err
 	}
 	again := true // tests have more than one of the name
-	return m.Start, crbuilder.ControllerManagedBy(m).Named("applications").For(&wirebench.Application{}).Owns(&appsv1.Deployment{}).
+	return m.Start, crbuilder.ControllerManagedBy(m).Named("applications").For(&apiserver.Application{}).Owns(&appsv1.Deployment{}).
 		WithOptions(controller.Options{SkipNameValidation: &again}).
 		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-			var application wirebench.Application
+			var application apiserver.Application
 			if err := m.GetClient().Get(ctx, request.NamespacedName, &application); err != nil {
 				return reconcile.Result{}, crclient.IgnoreNotFound(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"k8s.io/client-go/rest"
 )
@@ -28,15 +29,15 @@ type contenderProcess struct {
 // measureClient does what an assignment says.
 func measureClient(a assignment) (f measure.Figures, err error) {
 	build, ok := contenders[a.Contender]
-	d, known := datasets[a.Dataset]
+	resource, known := apiserver.Resource(a.Dataset)
 	if !ok || !known {
 		return nil, fmt.Errorf("there is no contender %q, or no data set %q", a.Contender, a.Dataset)
 	}
-	made, err := build(&rest.Config{Host: a.Host, QPS: -1}, d)
+	made, err := build(&rest.Config{Host: a.Host, QPS: -1}, resource)
 	if err != nil {
 		return nil, err
 	}
-	c := &contenderProcess{assignment: a, contender: made, counter: measure.NewCounter(1), orders: &http.Client{}, newest: firstVersion + a.Objects - 1}
+	c := &contenderProcess{assignment: a, contender: made, counter: measure.NewCounter(1), orders: &http.Client{}, newest: apiserver.FirstVersion + a.Objects - 1}
 	defer c.orders.CloseIdleConnections()
 	f = measure.Figures{}
 	empty := measure.LiveHeap()
@@ -98,7 +99,7 @@ func (c *contenderProcess) wait() error {
 func (c *contenderProcess) change(objects int) error {
 	c.newest += objects
 	c.counter.Expect(objects)
-	if err := Order(c.orders, c.Host, "modify?n="+strconv.Itoa(objects)); err != nil {
+	if err := apiserver.Order(c.orders, c.Host, "modify?n="+strconv.Itoa(objects)); err != nil {
 		return err
 	}
 	return c.wait()
@@ -110,7 +111,7 @@ func (c *contenderProcess) relist(f measure.Figures) error {
 	before := measure.LiveHeap()
 	c.newest++ // which the server does, so that the end can be seen
 	err := f.Phase(c.Profiles, "relist", c.Objects, func() error {
-		if err := Order(c.orders, c.Host, "fail"); err != nil {
+		if err := apiserver.Order(c.orders, c.Host, "fail"); err != nil {
 			return err
 		}
 		return c.settle()
@@ -119,21 +120,15 @@ func (c *contenderProcess) relist(f measure.Figures) error {
 	return errors.Join(err, c.Profiles.Heap("relist"))
 }
 
-const (
-	// patience is for what takes milliseconds, but on a busy machine.
-	patience = time.Minute
-	pause    = 5 * time.Millisecond
-)
-
 // settle waits until the newest version is held, and then until the process is idle: handlers may
 // be behind.
 func (c *contenderProcess) settle() error {
-	late := time.Now().Add(patience)
+	late := time.Now().Add(apiserver.Patience)
 	for c.version() != strconv.Itoa(c.newest) {
 		if time.Now().After(late) {
-			return fmt.Errorf("resource version %s is held after %v instead of %d", c.version(), patience, c.newest)
+			return fmt.Errorf("resource version %s is held after %v instead of %d", c.version(), apiserver.Patience, c.newest)
 		}
-		time.Sleep(pause)
+		time.Sleep(5 * time.Millisecond)
 	}
 	measure.Settle()
 	return nil

@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"github.com/kubereflector/kubereflector/informer/clientgo/factory"
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -24,14 +26,14 @@ type sharedInformer struct{ informer cache.SharedIndexInformer }
 
 var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 
-func typedInformer(f format) builder {
-	return func(config *rest.Config, d dataset) (contender, error) {
+func typedInformer(f apiserver.Format) builder {
+	return func(config *rest.Config, r schema.GroupVersionResource) (contender, error) {
 		config.ContentType = string(f)
 		clientset, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return nil, err
 		}
-		generic, err := informers.NewSharedInformerFactory(clientset, 0).ForResource(d.resource)
+		generic, err := informers.NewSharedInformerFactory(clientset, 0).ForResource(r)
 		if err != nil {
 			return nil, err
 		}
@@ -42,13 +44,13 @@ func typedInformer(f format) builder {
 // factoryInformer is an informer of our factory. A clientset that is not client-go's own decodes by
 // its generated methods.
 func factoryInformer(as func(*kubernetes.Clientset) kubernetes.Interface) builder {
-	return func(config *rest.Config, d dataset) (contender, error) {
-		config.ContentType = string(inProtobuf)
+	return func(config *rest.Config, r schema.GroupVersionResource) (contender, error) {
+		config.ContentType = string(apiserver.InProtobuf)
 		clientset, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return nil, err
 		}
-		generic, err := factory.NewSharedInformerFactory(as(clientset), 0).ForResource(d.resource)
+		generic, err := factory.NewSharedInformerFactory(as(clientset), 0).ForResource(r)
 		if err != nil {
 			return nil, err
 		}
@@ -56,12 +58,12 @@ func factoryInformer(as func(*kubernetes.Clientset) kubernetes.Interface) builde
 	}
 }
 
-func dynamicInformer(config *rest.Config, d dataset) (contender, error) {
+func dynamicInformer(config *rest.Config, r schema.GroupVersionResource) (contender, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return &sharedInformer{dynamicinformer.NewFilteredDynamicInformer(client, d.resource, "", 0, byNamespace, nil).Informer()}, nil
+	return &sharedInformer{dynamicinformer.NewFilteredDynamicInformer(client, r, "", 0, byNamespace, nil).Informer()}, nil
 }
 
 func (s *sharedInformer) version() string { return s.informer.LastSyncResourceVersion() }
@@ -92,30 +94,30 @@ type runtimeCache struct {
 
 // controllerRuntime is a cache of controller-runtime with its default content type, or with JSON
 // only.
-func controllerRuntime(newCache crcache.NewCacheFunc, only format) builder {
+func controllerRuntime(newCache crcache.NewCacheFunc, only apiserver.Format) builder {
 	examples := map[string]runtimeCache{
-		"pods": {example: &corev1.Pod{}, lists: &corev1.PodList{}}, Applications.Resource: {example: &Application{}, lists: &ApplicationList{}},
+		"pods": {example: &corev1.Pod{}, lists: &corev1.PodList{}}, apiserver.Applications.Resource: {example: &apiserver.Application{}, lists: &apiserver.ApplicationList{}},
 	}
-	return func(config *rest.Config, d dataset) (contender, error) {
+	return func(config *rest.Config, r schema.GroupVersionResource) (contender, error) {
 		config.ContentType = string(only)
-		r := examples[d.resource.Resource]
+		c := examples[r.Resource]
 		types := runtime.NewScheme()
 		if err := scheme.AddToScheme(types); err != nil {
 			return nil, err
 		}
-		types.AddKnownTypes(Applications.GroupVersion(), &Application{}, &ApplicationList{})
-		metav1.AddToGroupVersion(types, Applications.GroupVersion())
-		kinds, _, err := types.ObjectKinds(r.example)
+		types.AddKnownTypes(apiserver.Applications.GroupVersion(), &apiserver.Application{}, &apiserver.ApplicationList{})
+		metav1.AddToGroupVersion(types, apiserver.Applications.GroupVersion())
+		kinds, _, err := types.ObjectKinds(c.example)
 		if err != nil {
 			return nil, err
 		}
 		mapper := meta.NewDefaultRESTMapper(nil) // the default mapper would ask the server for its resources
-		mapper.AddSpecific(kinds[0], d.resource, d.resource, meta.RESTScopeNamespace)
-		if r.cache, err = newCache(config, crcache.Options{Scheme: types, Mapper: mapper}); err != nil {
+		mapper.AddSpecific(kinds[0], r, r, meta.RESTScopeNamespace)
+		if c.cache, err = newCache(config, crcache.Options{Scheme: types, Mapper: mapper}); err != nil {
 			return nil, err
 		}
-		r.informer, err = r.cache.GetInformer(context.Background(), r.example, crcache.BlockUntilSynced(false))
-		return &r, err
+		c.informer, err = c.cache.GetInformer(context.Background(), c.example, crcache.BlockUntilSynced(false))
+		return &c, err
 	}
 }
 

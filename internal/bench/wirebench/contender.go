@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/kubereflector/kubereflector/contrib/controllerruntime"
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	crcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -19,7 +21,7 @@ type contender interface {
 }
 
 // builder makes a contender for a server with one data set.
-type builder func(config *rest.Config, d dataset) (contender, error)
+type builder func(config *rest.Config, r schema.GroupVersionResource) (contender, error)
 
 // contenders are all of them, by the names that the cases use.
 var contenders = map[string]builder{
@@ -36,8 +38,8 @@ var contenders = map[string]builder{
 	"store-json-unshared": oursTyped(true, asJSON(unshared)...),
 	"store-protobuf":      oursTyped(true),
 
-	"typed-json":     typedInformer(inJSON),
-	"typed-protobuf": typedInformer(inProtobuf),
+	"typed-json":     typedInformer(apiserver.InJSON),
+	"typed-protobuf": typedInformer(apiserver.InProtobuf),
 	"dynamic":        dynamicInformer,
 
 	"factory":           factoryInformer(func(c *kubernetes.Clientset) kubernetes.Interface { return c }),
@@ -46,6 +48,19 @@ var contenders = map[string]builder{
 	"controller-runtime": controllerRuntime(crcache.New, ""),
 	"ours-in-runtime":    controllerRuntime(controllerruntime.NewCache, ""),
 
-	"floor-json":     floor(floorJSON{}),
-	"floor-protobuf": floor(floorProtobuf{}),
+	"floor-json":     floor(apiserver.InJSON),
+	"floor-protobuf": floor(apiserver.InProtobuf),
 }
+
+func floor(f apiserver.Format) builder {
+	return func(config *rest.Config, _ schema.GroupVersionResource) (contender, error) {
+		return floorLoop{apiserver.NewFloor(config.Host, f)}, nil
+	}
+}
+
+type floorLoop struct{ *apiserver.Floor }
+
+func (f floorLoop) run(ctx context.Context, handled func()) error { return f.Run(ctx, handled) }
+
+// version is not known: there is no relist.
+func (floorLoop) version() string { return "" }

@@ -4,12 +4,14 @@ import (
 	"context"
 
 	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -24,22 +26,22 @@ func oursTyped(bare bool, opts ...client.ResourceOption) builder {
 	builders := map[string]builder{
 		"pods": ours[*corev1.Pod](bare, opts...), "secrets": ours[*corev1.Secret](bare, opts...), "configmaps": ours[*corev1.ConfigMap](bare, opts...),
 	}
-	return func(config *rest.Config, d dataset) (contender, error) {
-		return builders[d.resource.Resource](config, d)
+	return func(config *rest.Config, r schema.GroupVersionResource) (contender, error) {
+		return builders[r.Resource](config, r)
 	}
 }
 
 var (
 	oursUnstructured = ours[*unstructured.Unstructured](false)
-	oursApplications = ours[*Application](false)
+	oursApplications = ours[*apiserver.Application](false)
 	oursFewFields    = ours[*fewFields](false)
 )
 
 // ours is this library: an informer with a handler or, if it is bare, a reflector and a cache that
 // is followed.
 func ours[T reflector.Object](bare bool, opts ...client.ResourceOption) builder {
-	return func(config *rest.Config, d dataset) (contender, error) {
-		api, err := client.ForResource[T](config, d.resource, "", opts...)
+	return func(config *rest.Config, r schema.GroupVersionResource) (contender, error) {
+		api, err := client.ForResource[T](config, r, "", opts...)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"strconv"
 
+	"github.com/kubereflector/kubereflector/internal/bench/apiserver"
 	"github.com/kubereflector/kubereflector/internal/bench/measure"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -90,7 +91,7 @@ const (
 func (c *contenderProcess) read(ctx context.Context, from readable, keys []crclient.ObjectKey, lists, shared bool) error {
 	if !lists {
 		for i := range keys {
-			if err := from.get(ctx, keys[i*stride%len(keys)], shared); err != nil {
+			if err := from.get(ctx, keys[i*apiserver.Stride%len(keys)], shared); err != nil {
 				return err
 			}
 		}

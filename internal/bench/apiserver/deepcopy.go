@@ -1,4 +1,4 @@
-package wirebench
+package apiserver
 
 import (
 	"maps"

@@ -1,6 +1,7 @@
-package wirebench
+package apiserver
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
@@ -10,19 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 )
 
 func TestFloorsDecodeEverything(t *testing.T) {
 	want := objects.Pods(few, objects.Templated)
-	for name, d := range map[string]floorDecoder{"json": floorJSON{}, "protobuf": floorProtobuf{}} {
-		t.Run(name, func(t *testing.T) {
+	for _, f := range []Format{InJSON, InProtobuf} {
+		t.Run(string(f), func(t *testing.T) {
 			host, _ := newServer(t, "pods")
-			c, err := floor(d)(&rest.Config{Host: host}, datasets["pods"])
-			require.NoError(t, err)
+			c := NewFloor(host, f)
 			counter := measure.NewCounter(1)
 			counter.Expect(few)
-			r := start(c, counter)
+			r := measure.Start(func(ctx context.Context) error { return c.Run(ctx, func() { counter.Handled(0) }) })
 			require.NoError(t, counter.Wait())
 			counter.Expect(few)
 			tell(t, host, "modify?n=25")
@@ -30,7 +29,7 @@ func TestFloorsDecodeEverything(t *testing.T) {
 			require.NoError(t, r.Close())
 			http.DefaultClient.CloseIdleConnections()
 
-			held := c.(*floorLoop).pods
+			held := c.pods
 			require.Len(t, held, few)
 			for _, pod := range want {
 				got := held[pod.Namespace+"/"+pod.Name]
@@ -45,18 +44,6 @@ func TestFloorsDecodeEverything(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestPairingsAreOfContendersThatExist(t *testing.T) {
-	used := map[string]bool{}
-	for _, p := range pairings {
-		assert.Contains(t, datasets, p.dataset, p.name)
-		for _, name := range []string{p.ours, p.peer} {
-			assert.Contains(t, contenders, name, p.name)
-			used[name] = true
-		}
-	}
-	assert.Len(t, used, len(contenders), "each contender is in a case")
-}
 
 func TestFloorRefusesWhatIsNoProtobuf(t *testing.T) {
 	assert.ErrorContains(t, unwrap([]byte("<html>"), &corev1.Pod{}), "<html>")

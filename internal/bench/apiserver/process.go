@@ -1,4 +1,4 @@
-package wirebench
+package apiserver
 
 import (
 	"bufio"
@@ -27,9 +27,10 @@ func NewServer(run *measure.World, objects int) *Server { return &Server{run: ru
 
 // Host returns the root of an API server with one data set, which one client has to itself. The
 // server knows watches that begin with the state.
-func (s *Server) Host(dataset string) (string, error) { return s.host(dataset, streams) }
+func (s *Server) Host(dataset string) (string, error) { return s.HostIn(dataset, Streams) }
 
-func (s *Server) host(dataset, mode string) (string, error) {
+// HostIn is [Server.Host] with the mode [Lists] or [Streams].
+func (s *Server) HostIn(dataset, mode string) (string, error) {
 	if s.url == "" {
 		if err := s.start(); err != nil {
 			return "", fmt.Errorf("start a server: %w", err)

@@ -1,4 +1,4 @@
-package wirebench
+package apiserver
 
 import (
 	"fmt"
@@ -21,8 +21,8 @@ import (
 //
 // CLIENT is any word; clients do not affect each other. MODE selects the server's features.
 const (
-	lists   = "lists"   // it refuses watches that begin with the state
-	streams = "streams" // it does not
+	Lists   = "lists"   // it refuses watches that begin with the state
+	Streams = "streams" // it does not
 )
 
 // server replays canned objects.
@@ -103,14 +103,14 @@ func (s *server) client(name, dataset, mode string) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newReplay(sets, mode == streams)
+	c := newReplay(sets, mode == Streams)
 	s.clients[name] = c
 	return c, nil
 }
 
 // refuse answers with a Status.
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
-	w.Header().Set("Content-Type", string(inJSON))
+	w.Header().Set("Content-Type", string(InJSON))
 	w.WriteHeader(code)
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`, message, reason, code)
 }

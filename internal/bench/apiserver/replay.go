@@ -1,4 +1,4 @@
-package wirebench
+package apiserver
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ import (
 
 // replay is an API server with one resource for one client, which has one watch at most.
 type replay struct {
-	sets    map[format]*set
+	sets    map[Format]*set
 	streams bool
 
 	mu       sync.Mutex    // protects the fields below
@@ -30,10 +30,10 @@ type order struct {
 	fail   bool
 }
 
-func newReplay(sets map[format]*set, streams bool) *replay {
+func newReplay(sets map[Format]*set, streams bool) *replay {
 	r := &replay{sets: sets, streams: streams, watched: make(chan struct{})}
-	for i := range sets[inJSON].objects {
-		r.newest = firstVersion + i
+	for i := range sets[InJSON].objects {
+		r.newest = FirstVersion + i
 		r.versions = append(r.versions, r.newest)
 	}
 	return r
@@ -74,9 +74,9 @@ func (r *replay) opened() <-chan struct{} {
 
 // answer answers a list or a watch.
 func (r *replay) answer(w http.ResponseWriter, request *http.Request) {
-	set := r.sets[inJSON]
-	if accept := request.Header.Get("Accept"); strings.HasPrefix(accept, string(inProtobuf)) && r.sets[inProtobuf] != nil {
-		set = r.sets[inProtobuf]
+	set := r.sets[InJSON]
+	if accept := request.Header.Get("Accept"); strings.HasPrefix(accept, string(InProtobuf)) && r.sets[InProtobuf] != nil {
+		set = r.sets[InProtobuf]
 	}
 	query := request.URL.Query()
 	initial := query.Get("sendInitialEvents") == "true"
@@ -86,7 +86,7 @@ func (r *replay) answer(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	contentType := string(set.format)
-	if watch && set.format == inProtobuf {
+	if watch && set.format == InProtobuf {
 		contentType += ";stream=watch"
 	}
 	w.Header().Set("Content-Type", contentType)
@@ -153,14 +153,14 @@ func (r *replay) watch(out *output, s *set, initial bool, request *http.Request)
 	}
 }
 
-// stride is how far apart in a list two objects are that change one after the other: what changes in a cluster comes in no order. It is a prime.
-const stride = 7919
+// Stride is how far apart in a list two objects are that change one after the other: what changes in a cluster comes in no order. It is a prime.
+const Stride = 7919
 
 func (r *replay) modify(out *output, s *set, n int) {
 	for range n {
 		r.mu.Lock()
 		i := r.next % len(r.versions)
-		r.next += stride
+		r.next += Stride
 		r.newest++
 		r.versions[i] = r.newest
 		version := r.newest

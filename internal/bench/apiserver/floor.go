@@ -1,4 +1,4 @@
-package wirebench
+package apiserver
 
 import (
 	"bufio"
@@ -14,11 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 )
 
-// floorLoop is the smallest program for the task: a list, a watch and a map, and nothing else.
-type floorLoop struct {
+// Floor is the smallest program for the task: a list, a watch and a map, and nothing else.
+type Floor struct {
 	decoder floorDecoder
 	url     string
 	pods    map[string]*corev1.Pod
@@ -26,21 +25,19 @@ type floorLoop struct {
 
 // floorDecoder decodes the bodies of a list and of a watch, and calls put for each pod. A list returns its resource version.
 type floorDecoder interface {
-	accept() format
+	accept() Format
 	list(body io.Reader, put func(*corev1.Pod)) (version string, err error)
 	watch(body io.Reader, put func(*corev1.Pod)) error
 }
 
-func floor(d floorDecoder) builder {
-	return func(config *rest.Config, s dataset) (contender, error) {
-		return &floorLoop{d, config.Host + path(s.resource), map[string]*corev1.Pod{}}, nil
-	}
+// NewFloor makes the smallest program for pods of a server.
+func NewFloor(host string, f Format) *Floor {
+	decoder := map[Format]floorDecoder{InJSON: floorJSON{}, InProtobuf: floorProtobuf{}}[f]
+	return &Floor{decoder, host + path(podResource), map[string]*corev1.Pod{}}
 }
 
-// version is not known: there is no relist.
-func (*floorLoop) version() string { return "" }
-
-func (f *floorLoop) run(ctx context.Context, handled func()) error {
+// Run lists and watches until ctx ends. It calls handled for each object.
+func (f *Floor) Run(ctx context.Context, handled func()) error {
 	put := func(pod *corev1.Pod) {
 		f.pods[pod.Namespace+"/"+pod.Name] = pod
 		handled()
@@ -60,7 +57,7 @@ func (f *floorLoop) run(ctx context.Context, handled func()) error {
 	return err
 }
 
-func (f *floorLoop) get(ctx context.Context, url string, read func(io.Reader) error) error {
+func (f *Floor) get(ctx context.Context, url string, read func(io.Reader) error) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -80,7 +77,7 @@ func (f *floorLoop) get(ctx context.Context, url string, read func(io.Reader) er
 // floorJSON is the JSON library that ours uses.
 type floorJSON struct{}
 
-func (floorJSON) accept() format { return inJSON }
+func (floorJSON) accept() Format { return InJSON }
 
 // Looking for repeated names costs something, and neither side does.
 var floorOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true))
@@ -133,7 +130,7 @@ func (floorJSON) watch(body io.Reader, put func(*corev1.Pod)) error {
 // floorProtobuf is the generated methods.
 type floorProtobuf struct{}
 
-func (floorProtobuf) accept() format { return inProtobuf }
+func (floorProtobuf) accept() Format { return InProtobuf }
 
 func (floorProtobuf) list(body io.Reader, put func(*corev1.Pod)) (string, error) {
 	data, err := io.ReadAll(body)

@@ -1,4 +1,4 @@
-package wirebench
+package apiserver
 
 import (
 	"context"
@@ -28,10 +28,10 @@ const few = 25
 func newServer(t *testing.T, dataset string) (listing, streaming string) {
 	s := httptest.NewServer(&server{shelf: shelf{objects: few}, clients: map[string]*replay{}})
 	t.Cleanup(s.Close)
-	return s.URL + "/a/" + dataset + "/" + lists, s.URL + "/b/" + dataset + "/" + streams
+	return s.URL + "/a/" + dataset + "/" + Lists, s.URL + "/b/" + dataset + "/" + Streams
 }
 
-func newClientset(t *testing.T, host string, f format) kubernetes.Interface {
+func newClientset(t *testing.T, host string, f Format) kubernetes.Interface {
 	config := &rest.Config{Host: host}
 	config.ContentType = string(f)
 	client := &http.Client{Transport: &http.Transport{}}
@@ -57,24 +57,24 @@ func tell(t *testing.T, host, what string) {
 }
 
 // inFormats calls do with each format.
-func inFormats(t *testing.T, do func(t *testing.T, f format)) {
-	for _, f := range []format{inJSON, inProtobuf} {
+func inFormats(t *testing.T, do func(t *testing.T, f Format)) {
+	for _, f := range []Format{InJSON, InProtobuf} {
 		t.Run(string(f), func(t *testing.T) { do(t, f) })
 	}
 }
 
 func TestListIsWhatThePodsAre(t *testing.T) {
-	inFormats(t, func(t *testing.T, f format) {
+	inFormats(t, func(t *testing.T, f Format) {
 		host, _ := newServer(t, "pods")
 		list, err := newClientset(t, host, f).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		want := objects.Pods(few, objects.Templated)
 		require.Len(t, list.Items, few)
 		for i, pod := range want {
-			pod.TypeMeta, pod.ResourceVersion = metav1.TypeMeta{}, strconv.Itoa(firstVersion+i)
+			pod.TypeMeta, pod.ResourceVersion = metav1.TypeMeta{}, strconv.Itoa(FirstVersion+i)
 			requireSamePod(t, pod, &list.Items[i])
 		}
-		assert.Equal(t, strconv.Itoa(firstVersion+few-1), list.ResourceVersion)
+		assert.Equal(t, strconv.Itoa(FirstVersion+few-1), list.ResourceVersion)
 	})
 }
 
@@ -90,7 +90,7 @@ func requireSamePod(t *testing.T, want, got *corev1.Pod) {
 }
 
 func TestWatchBringsChangesOfDifferentObjects(t *testing.T) {
-	inFormats(t, func(t *testing.T, f format) {
+	inFormats(t, func(t *testing.T, f Format) {
 		host, _ := newServer(t, "pods")
 		clientset := newClientset(t, host, f)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -105,7 +105,7 @@ func TestWatchBringsChangesOfDifferentObjects(t *testing.T) {
 			require.Equal(t, watch.Modified, e.Type)
 			pod, ok := e.Object.(*corev1.Pod)
 			require.True(t, ok)
-			assert.Equal(t, strconv.Itoa(firstVersion+few+i), pod.ResourceVersion)
+			assert.Equal(t, strconv.Itoa(FirstVersion+few+i), pod.ResourceVersion)
 			assert.Len(t, pod.Spec.Containers, 2)
 			seen[pod.Name] = true
 		}
@@ -113,17 +113,17 @@ func TestWatchBringsChangesOfDifferentObjects(t *testing.T) {
 
 		list, err := clientset.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
-		assert.Equal(t, strconv.Itoa(firstVersion+2*few-1), list.ResourceVersion)
+		assert.Equal(t, strconv.Itoa(FirstVersion+2*few-1), list.ResourceVersion)
 		for i := range list.Items {
 			version, err := strconv.Atoi(list.Items[i].ResourceVersion)
 			require.NoError(t, err)
-			assert.GreaterOrEqual(t, version, firstVersion+few, "the list has the changes")
+			assert.GreaterOrEqual(t, version, FirstVersion+few, "the list has the changes")
 		}
 	})
 }
 
 func TestWatchThatFailsSaysSoOnceTheClientHasComeBack(t *testing.T) {
-	inFormats(t, func(t *testing.T, f format) {
+	inFormats(t, func(t *testing.T, f Format) {
 		host, _ := newServer(t, "pods")
 		clientset := newClientset(t, host, f)
 		w, err := clientset.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
@@ -150,7 +150,7 @@ func TestWatchThatFailsSaysSoOnceTheClientHasComeBack(t *testing.T) {
 }
 
 func TestWatchThatBeginsWithTheState(t *testing.T) {
-	inFormats(t, func(t *testing.T, f format) {
+	inFormats(t, func(t *testing.T, f Format) {
 		listing, streaming := newServer(t, "pods")
 		yes := true
 		opts := metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
@@ -167,7 +167,7 @@ func TestWatchThatBeginsWithTheState(t *testing.T) {
 		require.Equal(t, watch.Bookmark, last.Type)
 		pod, ok := last.Object.(*corev1.Pod)
 		require.True(t, ok)
-		assert.Equal(t, strconv.Itoa(firstVersion+few-1), pod.ResourceVersion)
+		assert.Equal(t, strconv.Itoa(FirstVersion+few-1), pod.ResourceVersion)
 		assert.Equal(t, "true", pod.Annotations[metav1.InitialEventsAnnotationKey])
 	})
 }

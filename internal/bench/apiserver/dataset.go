@@ -1,4 +1,4 @@
-package wirebench
+package apiserver
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 // dataset is the objects that a server has of one resource, and in all formats in which it has them.
 type dataset struct {
 	resource schema.GroupVersionResource
-	build    func(objects int) (map[format]*set, error)
+	build    func(objects int) (map[Format]*set, error)
 }
 
 var podResource = corev1.SchemeGroupVersion.WithResource("pods")
@@ -22,18 +22,24 @@ var podResource = corev1.SchemeGroupVersion.WithResource("pods")
 // datasets are what a server can have, by their names.
 var datasets = map[string]dataset{
 	// The two extremes: pods of Deployments with 20 replicas, and pods that have nothing in common.
-	"pods":   {podResource, func(n int) (map[format]*set, error) { return canTyped("Pod", objects.Pods(n, objects.Templated)) }},
-	"unlike": {podResource, func(n int) (map[format]*set, error) { return canTyped("Pod", objects.Pods(n, objects.Unlike)) }},
+	"pods":   {podResource, func(n int) (map[Format]*set, error) { return canTyped("Pod", objects.Pods(n, objects.Templated)) }},
+	"unlike": {podResource, func(n int) (map[Format]*set, error) { return canTyped("Pod", objects.Pods(n, objects.Unlike)) }},
 	// The objects of a cluster in the field.
-	"field": {podResource, func(n int) (map[format]*set, error) { return canTyped("Pod", objects.Pods(n, objects.Field)) }},
-	"secrets": {corev1.SchemeGroupVersion.WithResource("secrets"), func(n int) (map[format]*set, error) {
+	"field": {podResource, func(n int) (map[Format]*set, error) { return canTyped("Pod", objects.Pods(n, objects.Field)) }},
+	"secrets": {corev1.SchemeGroupVersion.WithResource("secrets"), func(n int) (map[Format]*set, error) {
 		return canTyped("Secret", objects.Secrets(n))
 	}},
-	"configmaps": {corev1.SchemeGroupVersion.WithResource("configmaps"), func(n int) (map[format]*set, error) {
+	"configmaps": {corev1.SchemeGroupVersion.WithResource("configmaps"), func(n int) (map[Format]*set, error) {
 		return canTyped("ConfigMap", objects.ConfigMaps(n))
 	}},
 	// Custom resources.
 	"custom": {Applications, canApplications},
+}
+
+// Resource returns the resource of a data set.
+func Resource(dataset string) (r schema.GroupVersionResource, ok bool) {
+	d, ok := datasets[dataset]
+	return d.resource, ok
 }
 
 // path is where a resource is under the root of a server.
@@ -47,12 +53,12 @@ func path(r schema.GroupVersionResource) string {
 func canTyped[T interface {
 	metav1.Object
 	message
-}](name string, all []T) (map[format]*set, error) {
+}](name string, all []T) (map[Format]*set, error) {
 	kind := metav1.TypeMeta{APIVersion: "v1", Kind: name}
-	text := &set{format: inJSON, kind: kind, skip: len(fmt.Sprintf(`{"kind":%q,"apiVersion":"v1",`, name))}
-	binary := &set{format: inProtobuf, kind: kind}
+	text := &set{format: InJSON, kind: kind, skip: len(fmt.Sprintf(`{"kind":%q,"apiVersion":"v1",`, name))}
+	binary := &set{format: InProtobuf, kind: kind}
 	for i, object := range all {
-		version := fmt.Sprint(firstVersion + i)
+		version := fmt.Sprint(FirstVersion + i)
 		object.SetResourceVersion(version)
 		inText, err := json.Marshal(object)
 		if err != nil {
@@ -69,14 +75,14 @@ func canTyped[T interface {
 			return nil, err
 		}
 	}
-	return map[format]*set{inJSON: text, inProtobuf: binary}, nil
+	return map[Format]*set{InJSON: text, InProtobuf: binary}, nil
 }
 
-func canApplications(n int) (map[format]*set, error) {
-	s := &set{format: inJSON, kind: metav1.TypeMeta{APIVersion: Applications.GroupVersion().String(), Kind: "Application"}}
+func canApplications(n int) (map[Format]*set, error) {
+	s := &set{format: InJSON, kind: metav1.TypeMeta{APIVersion: Applications.GroupVersion().String(), Kind: "Application"}}
 	for i := range n {
 		a := NewApplication(i)
-		a.ResourceVersion = fmt.Sprint(firstVersion + i)
+		a.ResourceVersion = fmt.Sprint(FirstVersion + i)
 		data, err := json.Marshal(a)
 		if err != nil {
 			return nil, err
@@ -85,7 +91,7 @@ func canApplications(n int) (map[format]*set, error) {
 			return nil, err
 		}
 	}
-	return map[format]*set{inJSON: s}, nil
+	return map[Format]*set{InJSON: s}, nil
 }
 
 func (s *set) add(data []byte, version string) error {
@@ -99,10 +105,10 @@ type shelf struct {
 	objects int
 
 	mu    sync.Mutex // protects built
-	built map[string]map[format]*set
+	built map[string]map[Format]*set
 }
 
-func (s *shelf) get(name string) (map[format]*set, error) {
+func (s *shelf) get(name string) (map[Format]*set, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if built, ok := s.built[name]; ok {
@@ -117,7 +123,7 @@ func (s *shelf) get(name string) (map[format]*set, error) {
 		return nil, fmt.Errorf("data set %s: %w", name, err)
 	}
 	if s.built == nil {
-		s.built = map[string]map[format]*set{}
+		s.built = map[string]map[Format]*set{}
 	}
 	s.built[name] = built
 	return built, nil

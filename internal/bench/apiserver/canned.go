@@ -1,4 +1,4 @@
-package wirebench
+package apiserver
 
 import (
 	"bytes"
@@ -17,9 +17,9 @@ type canned struct {
 	version int // where the resource version begins in data
 }
 
-// firstVersion is the resource version of the first object, and versionDigits how long all are.
+// FirstVersion is the resource version of the first object, and versionDigits how long all are.
 const (
-	firstVersion  = 10_000_000
+	FirstVersion  = 10_000_000
 	versionDigits = 8
 )
 
@@ -34,18 +34,19 @@ func can(data []byte, version string) (canned, error) {
 
 // set is objects of one resource in one format.
 type set struct {
-	format  format
+	format  Format
 	kind    metav1.TypeMeta
 	objects []canned
 	// skip is what of an object is left out in a list: lists of built-in types do not say the kind in each item.
 	skip int
 }
 
-type format string
+// Format is a content type.
+type Format string
 
 const (
-	inJSON     format = "application/json"
-	inProtobuf format = "application/vnd.kubernetes.protobuf"
+	InJSON     Format = "application/json"
+	InProtobuf Format = "application/vnd.kubernetes.protobuf"
 )
 
 // appendObject appends an object without its first bytes, with a version of its own.
@@ -61,7 +62,7 @@ const magic = "k8s\x00"
 
 // appendEvent appends an event with the object of a number.
 func (s *set) appendEvent(b []byte, event string, i, version int) []byte {
-	if s.format == inJSON {
+	if s.format == InJSON {
 		b = append(b, `{"type":"`...)
 		b = append(b, event...)
 		b = append(b, `","object":`...)
@@ -73,7 +74,7 @@ func (s *set) appendEvent(b []byte, event string, i, version int) []byte {
 
 // appendOther appends an event with an object that is in no set.
 func (s *set) appendOther(b []byte, event string, kind metav1.TypeMeta, object message) ([]byte, error) {
-	if s.format == inJSON {
+	if s.format == InJSON {
 		text, err := json.Marshal(map[string]any{"type": event, "object": object})
 		return append(append(b, text...), '\n'), err
 	}
@@ -123,7 +124,7 @@ func appendText(b []byte, field byte, text string) []byte {
 // listHead returns all of a list that is before its items.
 func (s *set) listHead(version int) []byte {
 	kind := metav1.TypeMeta{APIVersion: s.kind.APIVersion, Kind: s.kind.Kind + "List"}
-	if s.format == inJSON {
+	if s.format == InJSON {
 		return fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"%d"},"items":[`, kind.Kind, kind.APIVersion, version)
 	}
 	meta := appendText(nil, field1, string(appendText(nil, field2, strconv.Itoa(version))))
@@ -136,7 +137,7 @@ func (s *set) listHead(version int) []byte {
 
 // appendItemHead appends the bytes before an item of a list.
 func (s *set) appendItemHead(b []byte, i int) []byte {
-	if s.format == inProtobuf {
+	if s.format == InProtobuf {
 		return binary.AppendUvarint(append(b, field2), uint64(len(s.objects[i].data)))
 	}
 	if i > 0 {
@@ -155,7 +156,7 @@ func (s *set) appendItem(b []byte, i, version int) []byte {
 
 // listEnd returns the bytes behind the items of a list.
 func (s *set) listEnd() string {
-	if s.format == inProtobuf {
+	if s.format == InProtobuf {
 		return envelopeEnd
 	}
 	return "]}\n"
