@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -40,6 +41,9 @@ func Omitting(text string, cases ...Case) []Case {
 // Result is the figures of a case that was measured.
 type Result struct {
 	Ours, Peer float64
+	// Spread is how far the figures of a side lie apart, as a part of its median: of the side where
+	// it is more.
+	Spread float64
 }
 
 // Ratio returns ours divided by the peer's, and false if that says nothing.
@@ -118,8 +122,14 @@ func (c Case) measure(rounds int, limit time.Duration) (Result, error) {
 			figures[side] = append(figures[side], figure)
 		}
 	}
-	if c.Best {
-		return Result{Ours: slices.Min(figures[0]), Peer: slices.Min(figures[1])}, nil
+	result := Result{Ours: Median(figures[0]), Peer: Median(figures[1])}
+	for i, median := range []float64{result.Ours, result.Peer} {
+		if median != 0 {
+			result.Spread = max(result.Spread, (slices.Max(figures[i])-slices.Min(figures[i]))/math.Abs(median))
+		}
 	}
-	return Result{Ours: Median(figures[0]), Peer: Median(figures[1])}, nil
+	if c.Best {
+		result.Ours, result.Peer = slices.Min(figures[0]), slices.Min(figures[1])
+	}
+	return result, nil
 }

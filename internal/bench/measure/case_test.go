@@ -59,7 +59,7 @@ func TestSidesAreMeasuredInTurnAndTheMedianCounts(t *testing.T) {
 	c, calls := scripted("x", Goal{}, []float64{1, 100, 2}, []float64{30, 10, 20})
 	result, err := c.measure(3, 0)
 	require.NoError(t, err)
-	assert.Equal(t, Result{Ours: 2, Peer: 20}, result)
+	assert.Equal(t, Result{Ours: 2, Peer: 20, Spread: 49.5}, result)
 	assert.Equal(t, []string{"ours", "peer", "peer", "ours", "ours", "peer"}, *calls)
 }
 
@@ -68,7 +68,8 @@ func TestTheLeastCountsWhereTheBestIsTaken(t *testing.T) {
 	c.Best = true
 	result, err := c.measure(3, 0)
 	require.NoError(t, err)
-	assert.Equal(t, Result{Ours: 2, Peer: 10}, result)
+	assert.Equal(t, 2.0, result.Ours)
+	assert.Equal(t, 10.0, result.Peer)
 }
 
 func TestRoundsOfACaseCountMoreThanThoseOfTheTable(t *testing.T) {

@@ -26,7 +26,7 @@ func Run(out io.Writer, options Options, cases []Case) error {
 		t.width = max(t.width, len(c.Name))
 	}
 	fmt.Fprintln(out, Machine())
-	t.line("name", "ours", "peer", "ratio", "unit", "goal", "leaves out")
+	t.line("name", "ours", "peer", "ratio", "spread", "unit", "goal", "leaves out")
 	start := time.Now()
 	for i, c := range chosen {
 		result, err := c.measure(options.rounds(), options.share(time.Since(start), len(chosen)-i))
@@ -47,11 +47,11 @@ func (t *Table) row(c Case, r Result) {
 	if !c.Goal.Met(r) {
 		goal += " MISSED"
 	}
-	t.line(c.Name, figure(r.Ours), figure(r.Peer), quotient, c.Unit, goal, c.Omits)
+	t.line(c.Name, figure(r.Ours), figure(r.Peer), quotient, fmt.Sprintf("%.0f%%", 100*r.Spread), c.Unit, goal, c.Omits)
 }
 
-func (t *Table) line(name, ours, peer, ratio, unit, goal, omits string) {
-	line := fmt.Sprintf("%-*s %10s %10s %6s  %-13s  %-20s  %s", t.width, name, ours, peer, ratio, unit, goal, omits)
+func (t *Table) line(name, ours, peer, ratio, spread, unit, goal, omits string) {
+	line := fmt.Sprintf("%-*s %10s %10s %6s %6s  %-13s  %-20s  %s", t.width, name, ours, peer, ratio, spread, unit, goal, omits)
 	fmt.Fprintln(t.out, strings.TrimRight(line, " "))
 }
 

@@ -10,22 +10,23 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	met, _ := scripted("get/one", RatioAtMost(0.6), []float64{50}, []float64{100})
+	met, _ := scripted("get/one", RatioAtMost(0.6), []float64{50, 50}, []float64{95, 105})
 	missed, _ := scripted("update+snapshot", AtMost(2.5), []float64{13.54}, []float64{2})
 	alone, _ := scripted("walk", Goal{}, []float64{0}, []float64{0})
 	cases := []Case{met, missed, alone}
 	for i := range cases {
 		cases[i].Rounds = 1
 	}
+	cases[0].Rounds = 2
 	Omitting("misses", cases[:1]...)
 	var out strings.Builder
 	require.NoError(t, Run(&out, Options{}, cases))
 	machine, table, _ := strings.Cut(out.String(), "\n")
 	assert.Equal(t, Machine(), machine)
-	assert.Equal(t, `name                  ours       peer  ratio  unit           goal                  leaves out
-get/one               50.0        100   0.50  ns             ratio<=0.6            misses
-update+snapshot       13.5       2.00   6.77  ns             ours<=2.5 MISSED
-walk                     0          0      -  ns             -
+	assert.Equal(t, `name                  ours       peer  ratio spread  unit           goal                  leaves out
+get/one               50.0        100   0.50    10%  ns             ratio<=0.6            misses
+update+snapshot       13.5       2.00   6.77     0%  ns             ours<=2.5 MISSED
+walk                     0          0      -     0%  ns             -
 `, table)
 }
 
