@@ -54,7 +54,7 @@ func checkFigure(t *testing.T, c measure.Case, figure float64) {
 		assert.Zero(t, figure)
 	case regexp.MustCompile(`(/wall|/alone|peak-rss|first-list/cpu|restart-cpu|rate/.*|p50|p99)$`).MatchString(c.Name):
 		assert.Positive(t, figure)
-	case regexp.MustCompile(`heap|memory|alloc`).MatchString(c.Name):
+	case regexp.MustCompile(`heap|idle|alloc`).MatchString(c.Name):
 	default:
 		assert.GreaterOrEqual(t, figure, 0.0)
 	}

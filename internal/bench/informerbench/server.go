@@ -2,7 +2,6 @@ package informerbench
 
 import (
 	"context"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,9 +34,25 @@ func (s *server) List(context.Context, metav1.ListOptions) (*corev1.PodList, err
 	return list, nil
 }
 
+// Watch returns a watch with a goroutine between server and reflector, as the one that decodes is in a real client.
 func (s *server) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	w := &conversation{events: make(chan watch.Event), stopped: make(chan struct{})}
-	go w.run(s.events)
+	events := make(chan watch.Event)
+	w := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		for {
+			select {
+			case e := <-s.events:
+				select {
+				case events <- e:
+				case <-w.StopChan():
+					return
+				}
+			case <-w.StopChan():
+				return
+			}
+		}
+	}()
 	return w, nil
 }
 
@@ -52,33 +67,6 @@ func (s *server) send(pods []*corev1.Pod) error {
 	}
 	return nil
 }
-
-// conversation is a watch, with a goroutine between server and reflector, as the one that decodes is in a real client.
-type conversation struct {
-	events  chan watch.Event
-	stopped chan struct{}
-	once    sync.Once
-}
-
-func (w *conversation) run(from <-chan watch.Event) {
-	defer close(w.events)
-	for {
-		select {
-		case e := <-from:
-			select {
-			case w.events <- e:
-			case <-w.stopped:
-				return
-			}
-		case <-w.stopped:
-			return
-		}
-	}
-}
-
-func (w *conversation) ResultChan() <-chan watch.Event { return w.events }
-
-func (w *conversation) Stop() { w.once.Do(func() { close(w.stopped) }) }
 
 // anyList is the list for clients that know no types.
 func (s *server) anyList(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

@@ -110,6 +110,9 @@ func TestFieldConfigMapsAreMostlyUnique(t *testing.T) {
 func TestTheSameArgumentsGiveTheSameObjects(t *testing.T) {
 	size := objects.Size{Pods: 50, Namespaces: 3, Nodes: 2}
 	assert.Equal(t, objects.NewSet(size).Pods, objects.NewSet(size).Pods)
+	for _, mix := range mixes {
+		assert.Equal(t, objects.Pods(100, mix), objects.Pods(100, mix))
+	}
 	assert.Equal(t, objects.Secrets(20), objects.Secrets(20))
 	assert.Equal(t, objects.ConfigMaps(20), objects.ConfigMaps(20))
 }

@@ -28,12 +28,6 @@ func TestPodsAreAsLargeAsPromised(t *testing.T) {
 	}
 }
 
-func TestPodsAreTheSameEachTime(t *testing.T) {
-	for _, mix := range mixes {
-		assert.Equal(t, objects.Pods(100, mix), objects.Pods(100, mix))
-	}
-}
-
 func TestUnlikePodsHaveNothingInCommon(t *testing.T) {
 	parts := func(pod *corev1.Pod) map[string]any {
 		c := pod.Spec.Containers[0]
