@@ -17,12 +17,6 @@ import (
 // widest is the largest natural width of a diagram in pixels, so that a page shows it unscaled.
 const widest = 800
 
-// tooWide holds the pages with a diagram that still has to become narrower.
-var tooWide = map[string]bool{
-	"README.md":                  true,
-	"docs/reference/concepts.md": true,
-}
-
 // diagrams returns the Mermaid blocks of all pages, by file and line.
 func diagrams(t *testing.T) map[string]string {
 	found := map[string]string{}
@@ -125,9 +119,7 @@ func TestDiagramsFitTheirPages(t *testing.T) {
 			d := tab.draws(theme, text)
 			assert.Empty(t, d.Error, "%s (%s)", at, theme)
 			assert.Positive(t, d.Labels, "%s (%s) has no labels", at, theme)
-			if page, _, _ := strings.Cut(at, ":"); !tooWide[page] {
-				assert.LessOrEqual(t, d.Width, float64(widest), "%s (%s) is too wide: draw it from top to bottom, or in two diagrams", at, theme)
-			}
+			assert.LessOrEqual(t, d.Width, float64(widest), "%s (%s) is too wide: draw it from top to bottom, or in two diagrams", at, theme)
 			assert.Empty(t, d.Overlaps, "%s (%s): labels overlap", at, theme)
 			t.Logf("%s (%s): %.0f px", at, theme, d.Width)
 		}

@@ -2,9 +2,6 @@ package docscheck
 
 import (
 	"fmt"
-	"go/ast"
-	"go/token"
-	"io/fs"
 	"maps"
 	"slices"
 )
@@ -50,18 +47,25 @@ var budgets = map[string]exports{
 }
 
 // Budgets returns one line for each package whose exports differ from its budget.
-func Budgets(repository fs.FS) ([]string, error) { return compareBudgets(repository, budgets) }
+func Budgets(r *Repository) []string { return compareBudgets(r, budgets) }
 
-func compareBudgets(repository fs.FS, budgets map[string]exports) ([]string, error) {
-	folders, err := parse(repository, token.NewFileSet())
-	if err != nil {
-		return nil, err
-	}
+func compareBudgets(r *Repository, budgets map[string]exports) []string {
 	found := map[string]exports{}
-	for _, folder := range folders {
-		if _, ok := budgets[folder.path]; ok {
-			found[folder.path] = count(folder)
+	for _, source := range r.sources {
+		if source.isTest() {
+			continue
 		}
+		n := found[source.folder()]
+		for _, symbol := range symbols(source.File) {
+			switch {
+			case !symbol.exported():
+			case symbol.kind == method:
+				n.methods++
+			default:
+				n.names++
+			}
+		}
+		found[source.folder()] = n
 	}
 	var problems []string
 	for _, name := range slices.Sorted(maps.Keys(budgets)) {
@@ -69,7 +73,7 @@ func compareBudgets(repository fs.FS, budgets map[string]exports) ([]string, err
 		problems = append(problems, compareBudget(name, "names", got.names, want.names)...)
 		problems = append(problems, compareBudget(name, "methods", got.methods, want.methods)...)
 	}
-	return problems, nil
+	return problems
 }
 
 func compareBudget(name, what string, got, want int) []string {
@@ -80,44 +84,4 @@ func compareBudget(name, what string, got, want int) []string {
 		return []string{fmt.Sprintf("%s exports %d %s: lower its budget from %d", name, got, what, want)}
 	}
 	return nil
-}
-
-func count(folder folder) exports {
-	var n exports
-	for _, file := range folder.files {
-		for _, declaration := range file.Decls {
-			switch declaration := declaration.(type) {
-			case *ast.FuncDecl:
-				switch {
-				case !declaration.Name.IsExported():
-				case declaration.Recv == nil:
-					n.names++
-				case ast.IsExported(typeName(declaration.Recv.List[0].Type)):
-					n.methods++
-				}
-			case *ast.GenDecl:
-				for _, spec := range declaration.Specs {
-					n.names += countSpec(spec)
-				}
-			}
-		}
-	}
-	return n
-}
-
-func countSpec(spec ast.Spec) int {
-	n := 0
-	switch spec := spec.(type) {
-	case *ast.TypeSpec:
-		if spec.Name.IsExported() {
-			n++
-		}
-	case *ast.ValueSpec:
-		for _, name := range spec.Names {
-			if name.IsExported() {
-				n++
-			}
-		}
-	}
-	return n
 }

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,38 +26,29 @@ var elsewhere = map[string]*regexp.Regexp{
 
 // Every command that a page shows is run here, or somewhere else on purpose.
 func TestCommandsPrintWhatThePagesSay(t *testing.T) {
-	root := filepath.Join("..", "..")
-	pages, err := files(os.DirFS(root), ".md")
+	repository, err := ours()
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := map[string][]string{} // the outputs that pages show, by command
-	for _, page := range pages {
-		if strings.HasPrefix(page, "internal/") {
+	for _, shell := range repository.blocks {
+		if shell.language != "sh" || strings.HasPrefix(shell.file, "internal/") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, shell := range blocks(string(text), "sh") {
-			for command := range strings.Lines(shell.text) {
-				command, _, _ = strings.Cut(command, "#")
-				command = strings.TrimSpace(command)
-				switch {
-				case command == "" || runElsewhere(command):
-				case exampleCommand.MatchString(command):
-					if _, ok := said[command]; !ok {
-						said[command] = nil
-					}
-				default:
-					t.Errorf("%s:%d: nobody runs %s", page, shell.number, command)
-				}
+		for _, line := range shell.lines() {
+			command, _, _ := strings.Cut(line.text, "#")
+			command = strings.TrimSpace(command)
+			switch {
+			case command == "" || runElsewhere(command):
+			case exampleCommand.MatchString(command):
+				said[command] = nil
+			default:
+				t.Error(line.wrong("nobody runs %s", command))
 			}
 		}
-		for _, output := range outputs(string(text)) {
-			said[output.command] = append(said[output.command], output.text)
-		}
+	}
+	for _, output := range repository.outputs() {
+		said[output.command] = append(said[output.command], output.text)
 	}
 	if len(said) < 10 {
 		t.Errorf("there are only %d commands that run an example", len(said))
@@ -66,8 +56,13 @@ func TestCommandsPrintWhatThePagesSay(t *testing.T) {
 	if !*runCommands {
 		t.Skip("without -commands they are not run")
 	}
+	for _, block := range repository.blocks {
+		if isProgram(block) {
+			t.Run(block.file, func(t *testing.T) { runProgram(t, block) })
+		}
+	}
 	for command, want := range said {
-		t.Run(command, func(t *testing.T) { compare(t, root, command, want) })
+		t.Run(command, func(t *testing.T) { compare(t, command, want) })
 	}
 }
 
@@ -83,7 +78,7 @@ func runElsewhere(command string) bool {
 var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 // compare runs a command in the root of the repository. The order of lines is left to the example's own test: some print from several goroutines.
-func compare(t *testing.T, root, command string, want []string) {
+func compare(t *testing.T, command string, want []string) {
 	run := exec.CommandContext(t.Context(), "go", strings.Fields(command)[1:]...)
 	run.Dir = root
 	run.Env = append(os.Environ(), "KUBECONFIG=/no/such/file") // examples run in memory whatever it says
@@ -142,3 +137,11 @@ func TestPrints(t *testing.T) {
 }
 
 func sorted(text string) []string { return slices.Sorted(strings.Lines(text)) }
+
+func TestCommands(t *testing.T) {
+	check(t, "Commands", map[string]string{
+		"a/b/c.go": "package b",
+		"README.md": "```sh\ngo run ./a/b\ngo test ./...\ngo test -C a ./b/...\ngo run ./a/x # text\ngo test -C b ./...\ngo test -C a ./a/...\nls ./x\n```\n" +
+			"```\ngo run ./x\n```\n`go run ./a/b` or `go run ./y`",
+	}, "README.md:5: there is no folder a/x", "README.md:6: there is no folder b", "README.md:7: there is no folder a/a", "README.md:13: there is no folder y")
+}

@@ -1,82 +1,75 @@
 package docscheck
 
 import (
-	"fmt"
+	"go/ast"
+	"go/token"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// leftOut is the line of a block that stands for lines of the file which the page does not show.
-const leftOut = "// ..."
+const (
+	// leftOut is the line of a Go block that stands for omitted lines.
+	leftOut = "// ..."
+	// more is the line of an output that stands for omitted lines.
+	more = "..."
+)
 
-// Excerpts returns one line for each Go block of a page that is neither a whole program nor found, line by line, in one Go file that the page links to, and
-// for each block of text that is not in the comment of such a file, where tests look for an example's output. Indentation and blank lines at the ends do not
-// count, and a line that is only "// ..." stands for any lines.
-func Excerpts(repository fs.FS) ([]string, error) {
-	pages, err := files(repository, ".md")
-	if err != nil {
-		return nil, err
+// Excerpts returns one line for each Go block of a page that is neither a whole program nor found,
+// line by line, in one Go file that the page links to. It also returns one line for each block of
+// text that is not the output of a command and not in a comment of such a file, where tests look
+// for an example's output. Indentation and blank lines at the ends do not count.
+func Excerpts(r *Repository) []string {
+	linked := r.linkedSources()
+	printed := map[line]bool{}
+	for _, output := range r.outputs() {
+		printed[output.line] = true
 	}
 	var problems []string
-	for _, page := range pages {
-		text, err := fs.ReadFile(repository, page)
-		if err != nil {
-			return nil, err
+	for _, block := range r.blocks {
+		text, problem := block.text, "the Go block is in no Go file that the page links to"
+		switch {
+		case block.language == "go" && !isProgram(block):
+		case block.language == "text" && !printed[block.line]:
+			text = "// " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n// ")
+			problem = "no example in a Go file that the page links to has this output"
+		default:
+			continue
 		}
-		sources, err := linkedSources(repository, page, string(text))
-		if err != nil {
-			return nil, err
-		}
-		for _, block := range blocks(string(text), "go") {
-			if strings.HasPrefix(block.text, "package ") {
-				continue // a whole program, which is built
-			}
-			shows := func(source string) bool { return isExcerpt(block.text, source) }
-			if !slices.ContainsFunc(sources, shows) {
-				problems = append(problems, fmt.Sprintf("%s:%d: the Go block is in no Go file that the page links to", page, block.number))
-			}
-		}
-		printed := map[int]bool{}
-		for _, output := range outputs(string(text)) {
-			printed[output.number] = true // by a command: see Outputs
-		}
-		for _, block := range blocks(string(text), "text") {
-			if printed[block.number] {
-				continue
-			}
-			output := "// " + strings.ReplaceAll(strings.TrimRight(block.text, "\n"), "\n", "\n// ")
-			prints := func(source string) bool { return isExcerpt(output, source) }
-			if !slices.ContainsFunc(sources, prints) {
-				problems = append(problems, fmt.Sprintf("%s:%d: no example in a Go file that the page links to has this output", page, block.number))
-			}
+		if !slices.ContainsFunc(linked[block.file], func(source string) bool { return isExcerpt(text, source) }) {
+			problems = append(problems, block.wrong("%s", problem))
 		}
 	}
-	return problems, nil
+	return problems
 }
 
-// linkedSources returns the Go files that a page links to, ready to be searched.
-func linkedSources(repository fs.FS, page, text string) ([]string, error) {
-	var sources []string
-	for _, line := range prose(text) {
+// isProgram reports whether a block is a whole program, which a test builds.
+func isProgram(b block) bool {
+	return b.language == "go" && strings.HasPrefix(b.text, "package ")
+}
+
+// linkedSources returns the Go files that each page links to, without indentation.
+func (r *Repository) linkedSources() map[string][]string {
+	linked := map[string][]string{}
+	for _, line := range r.prose {
 		for _, target := range targets(line.text) {
 			target, _, _ = strings.Cut(target, "#")
-			name := path.Join(path.Dir(page), target)
-			if path.Ext(name) != ".go" || !fs.ValidPath(name) {
+			name := path.Join(path.Dir(line.file), target)
+			if path.Ext(name) != ".go" {
 				continue
 			}
-			code, err := fs.ReadFile(repository, name)
-			if err != nil {
-				continue // Links says so
+			if code, err := fs.ReadFile(r, name); err == nil { // Links reports the error
+				linked[line.file] = append(linked[line.file], "\n"+unindented(string(code))+"\n")
 			}
-			sources = append(sources, "\n"+unindented(string(code))+"\n")
 		}
 	}
-	return sources, nil
+	return linked
 }
 
-// isExcerpt is whether the parts of a block are in a source, in their order.
+// isExcerpt reports whether the parts of a block are in a source, in their order.
 func isExcerpt(block, source string) bool {
 	rest := source
 	for part := range strings.SplitSeq("\n"+unindented(block)+"\n", "\n"+leftOut+"\n") {
@@ -96,4 +89,74 @@ func unindented(code string) string {
 		lines[i] = strings.TrimSpace(line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// exampleCommand runs an example.
+var exampleCommand = regexp.MustCompile(`^go run \./(examples/\w+)$`)
+
+// output is a block of text that a page shows as the output of a command.
+type output struct {
+	block
+	command string
+	folder  string
+}
+
+// outputs returns the blocks of text behind a block of shell whose last command runs an example.
+func (r *Repository) outputs() []output {
+	var found []output
+	previous := block{}
+	for _, b := range r.blocks {
+		if b.language == "text" && previous.language == "sh" && b.file == previous.file {
+			commands := strings.Split(strings.TrimSpace(previous.text), "\n")
+			last := commands[len(commands)-1]
+			if match := exampleCommand.FindStringSubmatch(last); match != nil {
+				found = append(found, output{b, last, match[1]})
+			}
+		}
+		previous = b
+	}
+	return found
+}
+
+// Outputs returns one line for each output of an example that the example's tests do not expect. A
+// test may expect it as one string or line by line.
+func Outputs(r *Repository) []string {
+	var problems []string
+	for _, output := range r.outputs() {
+		if !expects(r.stringsOfTests(output.folder), output.text) {
+			problems = append(problems, output.wrong("no test of %s expects this output", output.folder))
+		}
+	}
+	return problems
+}
+
+func expects(expected []string, text string) bool {
+	if slices.ContainsFunc(expected, func(s string) bool { return strings.Contains(s, text) }) {
+		return true
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSuffix(line, "\n"); line != more && !slices.Contains(expected, line) {
+			return false
+		}
+	}
+	return true
+}
+
+// stringsOfTests returns the strings in the tests of a folder.
+func (r *Repository) stringsOfTests(folder string) []string {
+	var found []string
+	for _, source := range r.sources {
+		if !source.isTest() || source.folder() != folder {
+			continue
+		}
+		ast.Inspect(source.File, func(node ast.Node) bool {
+			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if value, err := strconv.Unquote(literal.Value); err == nil {
+					found = append(found, value)
+				}
+			}
+			return true
+		})
+	}
+	return found
 }

@@ -14,28 +14,18 @@ import (
 	"time"
 )
 
-// TestProgramsReportAnUnreachableServer builds and runs every whole program that a page shows. The
-// program reports a kubeconfig that does not exist, and a server that does not listen.
-func TestProgramsReportAnUnreachableServer(t *testing.T) {
-	root := filepath.Join("..", "..")
-	pages, err := files(os.DirFS(root), ".md")
+// TestPrograms type-checks every whole program that a page shows. With -commands,
+// TestCommandsPrintWhatThePagesSay runs them, too.
+func TestPrograms(t *testing.T) {
+	repository, err := ours()
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown := map[string]int{}
-	for _, page := range pages {
-		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, block := range blocks(string(text), "go") {
-			if !strings.HasPrefix(block.text, "package ") {
-				continue
-			}
-			shown[page]++
-			program := build(t, root, fmt.Sprintf("%s:%d", page, block.number), block.text)
-			expectOutput(t, program, "/no/such/file", "no configuration")
-			expectOutput(t, program, unreachable(t), "connection refused")
+	for _, block := range repository.blocks {
+		if isProgram(block) {
+			shown[block.file]++
+			goCommand(t, block, "vet", sourceOf(t, block))
 		}
 	}
 	if shown["README.md"] == 0 {
@@ -43,20 +33,31 @@ func TestProgramsReportAnUnreachableServer(t *testing.T) {
 	}
 }
 
-// build returns the file of the compiled program.
-func build(t *testing.T, root, name, program string) string {
-	t.Helper()
+// runProgram builds a program and runs it without a server. The program reports a kubeconfig that
+// does not exist, and a server that does not listen.
+func runProgram(t *testing.T, program block) {
+	source := sourceOf(t, program)
+	binary := strings.TrimSuffix(source, ".go")
+	goCommand(t, program, "build", "-o", binary, source)
+	expectOutput(t, binary, "/no/such/file", "no configuration")
+	expectOutput(t, binary, unreachable(t), "connection refused")
+}
+
+func sourceOf(t *testing.T, program block) string {
 	source := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(program.text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	binary := strings.TrimSuffix(source, ".go")
-	command := exec.CommandContext(t.Context(), "go", "build", "-o", binary, source)
+	return source
+}
+
+func goCommand(t *testing.T, program block, arguments ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", arguments...)
 	command.Dir = root
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%s: the program does not compile: %v\n%s", name, err, out)
+		t.Fatal(program.wrong("go %s: %v\n%s", arguments[0], err, out))
 	}
-	return binary
 }
 
 // unreachable returns a kubeconfig whose server refuses connections.
