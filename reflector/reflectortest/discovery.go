@@ -178,16 +178,16 @@ func (g *registry) aggregated(core bool) *discoveryv2.APIGroupDiscoveryList {
 	return list
 }
 
-func (r *resource) aggregated() discoveryv2.APIResourceDiscovery {
-	kind := &metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+func (res *resource) aggregated() discoveryv2.APIResourceDiscovery {
+	kind := &metav1.GroupVersionKind{Group: res.Group, Version: res.Version, Kind: res.Kind}
 	d := discoveryv2.APIResourceDiscovery{
-		Resource: r.Plural, SingularResource: r.Singular, ResponseKind: kind, Scope: discoveryv2.ScopeCluster,
-		Verbs: allVerbs, ShortNames: r.ShortNames, Categories: r.Categories,
+		Resource: res.Plural, SingularResource: res.Singular, ResponseKind: kind, Scope: discoveryv2.ScopeCluster,
+		Verbs: allVerbs, ShortNames: res.ShortNames, Categories: res.Categories,
 	}
-	if r.Namespaced {
+	if res.Namespaced {
 		d.Scope = discoveryv2.ScopeNamespace
 	}
-	if r.Status {
+	if res.Status {
 		d.Subresources = []discoveryv2.APISubresourceDiscovery{{Subresource: "status", ResponseKind: kind, Verbs: statusVerbs}}
 	}
 	return d

@@ -69,8 +69,8 @@ func newRecord(r *resource, obj object, version uint64) (*record, error) {
 }
 
 // encode returns the stored form.
-func (r *resource) encode(obj object) ([]byte, error) {
-	if !r.typed {
+func (res *resource) encode(obj object) ([]byte, error) {
+	if !res.typed {
 		return json.Marshal(obj)
 	}
 	m, ok := obj.(interface{ Marshal() ([]byte, error) })
@@ -145,9 +145,9 @@ func encodeJSON(obj runtime.Object) ([]byte, error) {
 
 // checkJSON rejects objects without a JSON form, such as a RawExtension with other content. The
 // server could store such an object, but every JSON list would then fail.
-func (r *resource) checkJSON(obj object) error {
+func (res *resource) checkJSON(obj object) error {
 	if err := jsonSerializer.Encode(obj, io.Discard); err != nil {
-		return r.unhandled(err)
+		return res.unhandled(err)
 	}
 	return nil
 }

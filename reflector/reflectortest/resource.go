@@ -186,20 +186,20 @@ func (g *registry) forObject(obj metav1.Object) (*resource, error) {
 	return nil, fmt.Errorf("reflectortest: Go type %T is not served: register it with WithResource and a Prototype", obj)
 }
 
-func (r *resource) gvk() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+func (res *resource) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: res.Group, Version: res.Version, Kind: res.Kind}
 }
 
-func (r *resource) gvr() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Plural}
+func (res *resource) gvr() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: res.Group, Version: res.Version, Resource: res.Plural}
 }
 
-func (r *resource) gr() schema.GroupResource {
-	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
+func (res *resource) gr() schema.GroupResource {
+	return schema.GroupResource{Group: res.Group, Resource: res.Plural}
 }
 
-func (r *resource) apiVersion() string {
-	return schema.GroupVersion{Group: r.Group, Version: r.Version}.String()
+func (res *resource) apiVersion() string {
+	return schema.GroupVersion{Group: res.Group, Version: res.Version}.String()
 }
 
 // object is a decoded object on its way in or out: a built-in Go type, or
@@ -210,23 +210,23 @@ type object interface {
 }
 
 // newObject returns an empty object of the kind.
-func (r *resource) newObject() object {
-	if r.typed {
-		obj, err := scheme.Scheme.New(r.gvk())
+func (res *resource) newObject() object {
+	if res.typed {
+		obj, err := scheme.Scheme.New(res.gvk())
 		if err != nil {
-			panic(fmt.Sprintf("reflectortest: builtin_resources.json names %s, which client-go's scheme does not have: %v", r.gvk(), err))
+			panic(fmt.Sprintf("reflectortest: builtin_resources.json names %s, which client-go's scheme does not have: %v", res.gvk(), err))
 		}
 		return obj.(object)
 	}
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(r.gvk())
+	u.SetGroupVersionKind(res.gvk())
 	return u
 }
 
 // key is an object's key among the objects of its resource. Lists are in the order of keys. Like
 // etcd, it orders by the bytes of "namespace/name".
-func (r *resource) key(namespace, name string) string {
-	if !r.Namespaced {
+func (res *resource) key(namespace, name string) string {
+	if !res.Namespaced {
 		return name
 	}
 	return namespace + "/" + name
