@@ -42,6 +42,7 @@ func TestHardStopEndsADrain(t *testing.T) {
 		require.ErrorAs(t, stop(), &left)
 		assert.Zero(t, time.Since(before))
 		assert.Equal(t, []error{controller.ErrStopNow}, causes)
+		assert.Equal(t, controller.ErrStopNow, left.Cause)
 		assert.Len(t, left.Pending, 2)
 	})
 }
