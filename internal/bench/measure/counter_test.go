@@ -6,6 +6,19 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+func TestCounterReachesEachTarget(t *testing.T) {
+	c := NewCounter(2)
+	for _, objects := range []int{3, 1, 2} {
+		c.Expect(objects)
+		for range objects {
+			assert.Empty(t, c.Reached, "too early")
+			c.Handled(0)
+			c.Handled(1)
+		}
+		assert.NoError(t, c.Wait())
+	}
+}
+
 func TestHandlerThatIsCalledTooOftenIsAnError(t *testing.T) {
 	c := NewCounter(2)
 	c.Expect(1)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,20 +38,19 @@ func TestProcessThatFailsSaysWhy(t *testing.T) {
 }
 
 func TestGateStopsHandlersWhileItIsShut(t *testing.T) {
-	var gate Gate
-	gate.Pass()
-	c := NewCounter(1)
-	c.Expect(1)
-	open := gate.Shut()
-	go func() {
+	synctest.Test(t, func(t *testing.T) {
+		var gate Gate
 		gate.Pass()
-		c.Handled(0)
-	}()
-	select {
-	case <-c.Reached:
-		t.Fatal("a handler passed the gate")
-	default:
-	}
-	open()
-	assert.NoError(t, c.Wait())
+		c := NewCounter(1)
+		c.Expect(1)
+		open := gate.Shut()
+		go func() {
+			gate.Pass()
+			c.Handled(0)
+		}()
+		synctest.Wait()
+		assert.Empty(t, c.Reached, "a handler passed the gate")
+		open()
+		assert.NoError(t, c.Wait())
+	})
 }

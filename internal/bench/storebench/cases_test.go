@@ -26,6 +26,17 @@ func TestCachesAreFilledAnewAfterTheyWereWrittenTo(t *testing.T) {
 	assert.NotSame(t, first, w.ours)
 }
 
+func TestChangesInOrder(t *testing.T) {
+	w := newWorld(tiny)
+	changes := w.changesInOrder(10)
+	require.Len(t, changes, 10)
+	for i, after := range changes[1:] {
+		before := changes[i]
+		assert.Less(t, before.Namespace+"/"+before.Name, after.Namespace+"/"+after.Name)
+	}
+	assert.Len(t, w.changesInOrder(1_000), len(w.set.Pods), "no more than there are")
+}
+
 // blind finds half of what it is asked for.
 type blind struct{ subject }
 
