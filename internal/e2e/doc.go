@@ -5,7 +5,7 @@
 // the race detector takes seconds to build, and a server seconds to start. Add a test to the folder
 // of its subject, and a folder only for a server that other tests must not share. Package protocol
 // kills the server, conformance compares it with the one in memory, and wire restarts it under many
-// objects. Package network has a faulty network in front of it, shards servers with and without
+// objects. Package network puts a faulty network before the server, shards servers with and without
 // shard selectors, persist one with an audit log, and reconcile processes with controllers. Package
 // upstream runs the suites of controller-runtime, client-go and Kubernetes on informers of this
 // library.

@@ -6,7 +6,7 @@
 //   - Kubernetes: the unit tests of the controllers of Deployments and ReplicaSets, with the informers of their factories replaced. Their version is the
 //     one of internal/controlplane.
 //   - trust-manager, an operator of ConfigMaps and Secrets, and cluster-api, an operator of many kinds: their managers get the line
-//     NewCache: controllerruntime.NewCache. The programs build, and tests of theirs that need no cluster pass.
+//     NewCache: controllerruntime.NewCache. The programs build.
 //
 // The suites are those of the versions that go.mod of internal/e2e requires. The tests copy them out of the module cache, change them in a temporary
 // folder and build them there with the sums of internal/e2e/go.sum. Operators have their own go.mod, whose versions rise to those that
