@@ -55,6 +55,7 @@ func goCommand(t *testing.T, program block, arguments ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", arguments...)
 	command.Dir = root
+	command.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatal(program.wrong("go %s: %v\n%s", arguments[0], err, out))
 	}

@@ -1,7 +1,6 @@
 package layering
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -14,13 +13,9 @@ import (
 func functions(t *testing.T, name string) []string {
 	t.Helper()
 	sources(t)
-	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-f", "{{.Export}}", module+name)
-	file, err := list.Output()
-	require.NoError(t, err)
-	out, err := exec.CommandContext(t.Context(), "go", "tool", "nm", "-type", strings.TrimSpace(string(file))).Output()
-	require.NoError(t, err)
+	file := goCommand(t, "list", "-export", "-f", "{{.Export}}", module+name)
 	var names []string
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(goCommand(t, "tool", "nm", "-type", strings.TrimSpace(file))) {
 		if _, name, ok := strings.Cut(line, " T "); ok {
 			names = append(names, strings.TrimSpace(name))
 		}

@@ -1,6 +1,7 @@
 package layering
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -87,13 +88,20 @@ func init() {
 // election does.
 var reaching = []string{"informer/clientgo", "informer/clientgo/factory", "internal/listwatch", "controller/leader", "controller/manager"}
 
+// goCommand returns the output of the go command, with the versions of go.mod.
+func goCommand(t *testing.T, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", arguments...)
+	command.Env = append(os.Environ(), "GOWORK=off")
+	out, err := command.Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
 func dependencies(t *testing.T, packages ...string) []string {
 	t.Helper()
 	sources(t)
-	command := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, packages...)...)
-	out, err := command.Output()
-	require.NoError(t, err)
-	return strings.Fields(string(out))
+	return strings.Fields(goCommand(t, append([]string{"list", "-deps"}, packages...)...))
 }
 
 func TestPackagesReachOnlyThoseBelowThem(t *testing.T) {
@@ -122,11 +130,9 @@ func TestStoreAndEventQueuesDoNotReachClientGo(t *testing.T) {
 // TestReconcilersUseOurQueues: the work queue of a reconciler is an event-queue collection. Only
 // client-go itself uses its work queue.
 func TestReconcilersUseOurQueues(t *testing.T) {
-	command := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}}: {{.Imports}}", module+"...")
-	out, err := command.Output()
-	require.NoError(t, err)
-	assert.Contains(t, string(out), module+"controller/reconcile: ", "go list said nothing of use")
-	for line := range strings.Lines(string(out)) {
+	out := goCommand(t, "list", "-f", "{{.ImportPath}}: {{.Imports}}", module+"...")
+	assert.Contains(t, out, module+"controller/reconcile: ", "go list said nothing of use")
+	for line := range strings.Lines(out) {
 		if !strings.HasPrefix(line, module+"examples/workqueue: ") { // compares both
 			assert.NotContains(t, line, "k8s.io/client-go/util/workqueue")
 		}
