@@ -25,7 +25,7 @@ var (
 	speaking = regexp.MustCompile(`^(?:(\w+) ?--?(?:>>?|\)|x)[+-]?(\w+): |Note (?:over|left of|right of) (\w+)(?:,(\w+))?: |(?:de)?activate (\w+)$)`)
 )
 
-// Diagrams returns one line for each mistake that Mermaid accepts. A flowchart has only the shared
+// Diagrams returns one line for each mistake that Mermaid draws without an error. A flowchart has only the shared
 // colours, and quotes around each text. A sequence diagram declares each participant in a coloured
 // box, which names the participant's goroutine. A test of internal/browser draws each diagram with
 // Mermaid: it finds wrong syntax, and diagrams that are too wide.

@@ -20,9 +20,8 @@ func (s *Server) KillEtcd() error { return kill(s.etcd, s.plane.Etcd.Stop) }
 // StartEtcd starts etcd again after [Server.KillEtcd], at the same address and with the same data, and returns when it is healthy.
 func (s *Server) StartEtcd() error { return start(s.etcd, s.plane.Etcd.Start) }
 
-// kill lets envtest's own Stop wait for the end of the process. Stop sends a signal first, which
-// fails if the process has ended and envtest does not know it yet. Until it does, another Stop would
-// fail as well, and a Start would be taken for the process that has ended.
+// kill ends a process and waits until envtest has seen its end. Until then, Stop fails with ESRCH
+// and Start does nothing.
 func kill(p *program, stop func() error) error {
 	if err := p.kill(); err != nil {
 		return err
