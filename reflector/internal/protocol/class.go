@@ -52,8 +52,12 @@ const (
 )
 
 // Classify returns the class of a failure. It looks through wrapped errors, and never at their
-// texts, with one exception: servers before Kubernetes 1.17 said Ahead only in words.
+// texts, with one exception: servers before Kubernetes 1.17 said Ahead only in words. A reflector
+// asks for each event, so nil, which is Other, costs nothing.
 func Classify(err error) Class {
+	if err == nil {
+		return Other
+	}
 	switch status := statusOf(err); {
 	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 		return Expired

@@ -9,6 +9,14 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+func TestClassOfNoErrorCostsNothing(t *testing.T) {
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		if Classify(nil) != Other {
+			t.Error("it is not Other")
+		}
+	}))
+}
+
 func TestRejectedUnlessTheStoreFailed(t *testing.T) {
 	rejected := &store.RejectedError{Rejections: []store.Rejection{{Err: store.ErrBadKey}}}
 	failure := errors.New("disk full")
