@@ -153,31 +153,6 @@ func TestObjectThatChangesAllTheTimeIsNotKeptInManyStates(t *testing.T) {
 	}
 }
 
-func TestSyncedNeedsNobodyToLook(t *testing.T) {
-	c := newThings(WithCompaction(KeepLatest))
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
-	require.NoError(t, c.Delete(at("a", "u", 2)))
-	assert.True(t, isClosed(c.Synced()))
-}
-
-func TestDrainHearsOfWhatIsMergedAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := synced(t, WithCompaction(KeepLatest))
-		defer c.Close()
-		require.NoError(t, c.Add(at("b", "v", 2)))
-		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
-		defer stop()
-		ended, begin := make(chan error, 1), time.Now()
-		go func() { ended <- c.Drain(ctx) }()
-		synctest.Wait()
-		require.NoError(t, c.Delete(at("b", "v", 3)))
-		assert.NoError(t, <-ended)
-		assert.Zero(t, time.Since(begin))
-		assert.Zero(t, c.eager.Load(), "no Drain runs any more")
-	})
-}
-
 // TestLoopOverEventsNeedsNoMemory counts the allocations for events that come while others are
 // handled. The commit of each event allocates the event that all collections share.
 func TestLoopOverEventsNeedsNoMemory(t *testing.T) {

@@ -51,12 +51,6 @@ func TestKeyKeepsItsPlaceWhileItIsOut(t *testing.T) {
 	assert.Equal(t, key("a"), take(t, c).Key(), "a's event came before b's")
 }
 
-func TestDeletionOfAnUnknownObjectIsNoEvent(t *testing.T) {
-	c := newThings()
-	require.NoError(t, c.Delete(at("a", "u", 1)))
-	nothingReady(t, c)
-}
-
 func TestDeletionFoundByARelist(t *testing.T) {
 	c := newThings()
 	require.NoError(t, c.Add(at("a", "u", 1)))
@@ -71,51 +65,11 @@ func TestDeletionFoundByARelist(t *testing.T) {
 	assert.True(t, events[1].FinalStateKnown)
 }
 
-func TestObjectDeletedAndRelistedIsNotLost(t *testing.T) {
-	// The Java original lost the object, as client-go did before
-	// kubernetes/kubernetes#83911.
-	c := newThings()
-	require.NoError(t, c.Add(at("a", "u1", 1)))
-	take(t, c).Done()
-	require.NoError(t, c.Delete(at("a", "u1", 2)))
-	require.NoError(t, c.Replace([]*thing{at("a", "u2", 3)}, "3"))
-	assert.Equal(t, []string{"-2(1)", "+3"}, words(collect(take(t, c))))
-}
-
 func TestRelistOfAnUnchangedObjectIsNoEvent(t *testing.T) {
 	c := newThings()
 	require.NoError(t, c.Replace([]*thing{at("a", "u1", 1)}, "1"))
 	take(t, c).Done()
 	require.NoError(t, c.Replace([]*thing{at("a", "u1", 1)}, "2"))
-	nothingReady(t, c)
-}
-
-func TestResyncWhileAQueueIsOutDoesNotBringBackOldState(t *testing.T) {
-	// In the Java original the known objects went back to an older state, and
-	// a deleted object rose again, if a resync ran while a queue was out.
-	c := newThings()
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	take(t, c).Done()
-	require.NoError(t, c.Update(at("a", "u", 2)))
-	q := take(t, c)
-	c.Resync()
-	require.NoError(t, c.Delete(at("a", "u", 3)))
-	c.Resync()
-	q.Done()
-	assert.Equal(t, []string{"-3(2)"}, words(collect(take(t, c))))
-	assert.Zero(t, c.Cache().Len())
-}
-
-func TestResyncHandsOutWhatIsQuiet(t *testing.T) {
-	c := newThings()
-	require.NoError(t, c.Replace([]*thing{at("a", "u1", 1), at("b", "u2", 1)}, "1"))
-	take(t, c).Done()
-	c.Resync()
-	b := take(t, c)
-	assert.Equal(t, []string{"+1"}, words(collect(b)), "b has an event waiting already")
-	a := take(t, c)
-	assert.Equal(t, []string{"1>1"}, words(collect(a)))
-	assert.Equal(t, Resync, oldest(a).Origin)
 	nothingReady(t, c)
 }
 
@@ -142,20 +96,6 @@ func TestFailedQueueComesBackAfterABackoffThatGrows(t *testing.T) {
 	})
 }
 
-func TestFailuresAreForgottenAfterSuccess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newThings()
-		require.NoError(t, c.Add(at("a", "u", 1)))
-		take(t, c).Fail(errors.New("no"))
-		q, err := c.Take(t.Context())
-		require.NoError(t, err)
-		assert.Equal(t, 2, q.Attempt())
-		q.Done()
-		require.NoError(t, c.Update(at("a", "u", 2)))
-		assert.Equal(t, 1, take(t, c).Attempt())
-	})
-}
-
 func TestNewsEndTheBackoff(t *testing.T) {
 	c := newThings(WithBackoff(time.Hour, time.Hour))
 	require.NoError(t, c.Add(at("a", "u", 1)))
@@ -176,24 +116,6 @@ func TestFailedEventsAreMergedInOrderWithNewOnes(t *testing.T) {
 	require.NoError(t, c.Update(at("a", "u", 2)))
 	q.Fail(errors.New("no"))
 	assert.Equal(t, []string{"+1", "1>2"}, words(collect(take(t, c))))
-}
-
-func TestEachKeepsTheFailedEventAndTheLaterOnes(t *testing.T) {
-	c := newThings()
-	for i := range 4 {
-		require.NoError(t, c.Add(at("a", "u", i+1)))
-	}
-	q := take(t, c)
-	err := q.Each(t.Context(), func(e Event[*thing]) error {
-		if e.Object.version == "3" {
-			return errors.New("no")
-		}
-		return nil
-	})
-	require.EqualError(t, err, "no")
-	q.Fail(err)
-	require.NoError(t, c.Update(at("a", "u", 5)))
-	assert.Equal(t, []string{"2>3", "3>4", "4>5"}, words(collect(take(t, c))))
 }
 
 func TestOneCommitWakesAsManyAsItHasWorkFor(t *testing.T) {
@@ -262,15 +184,6 @@ func TestConsumerThatEndsHandsItsTokenOn(t *testing.T) {
 	})
 }
 
-func TestFollowingCollectionCannotBeWrittenTo(t *testing.T) {
-	cache := store.New(store.ObjectKey[*thing])
-	c := Follow(cache)
-	assert.ErrorIs(t, c.Add(at("a", "u", 1)), ErrReadOnly)
-	assert.ErrorIs(t, c.Replace(nil, "1"), ErrReadOnly)
-	require.NoError(t, cache.Add(at("a", "u", 1)))
-	assert.Equal(t, key("a"), take(t, c).Key())
-}
-
 func TestCloseWakesEveryoneAndRefusesEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newThings()
@@ -311,23 +224,9 @@ func TestCloseBetweenTwoEventsOfAQueue(t *testing.T) {
 	assert.Equal(t, 1, calls)
 }
 
-func TestClosedFollowerLeavesTheCache(t *testing.T) {
-	cache := store.New(store.ObjectKey[*thing])
-	c := Follow(cache)
-	c.Close()
-	require.NoError(t, cache.Add(at("a", "u", 1)))
-	assert.Zero(t, c.Len())
-}
-
 func TestInvalidObjectsQueueNothing(t *testing.T) {
 	c := newThings()
 	assert.ErrorIs(t, c.Add(nil), store.ErrBadKey)
 	assert.ErrorIs(t, c.Add(&thing{}), store.ErrBadKey)
 	nothingReady(t, c)
-}
-
-func TestEventAsText(t *testing.T) {
-	c := newThings()
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	assert.Equal(t, "Addition of a (Watch)", oldest(take(t, c)).String())
 }

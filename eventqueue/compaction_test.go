@@ -1,7 +1,6 @@
 package eventqueue
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -89,35 +88,5 @@ func TestMergeTable(t *testing.T) {
 				assert.Equal(t, want, words(collect(take(t, c))))
 			})
 		}
-	}
-}
-
-func TestMergedEventsKeepInitialAndOrigin(t *testing.T) {
-	c := newThings(WithCompaction(KeepLatest))
-	require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
-	require.NoError(t, c.Update(at("a", "u", 2)))
-	e := oldest(take(t, c))
-	assert.True(t, e.Initial)
-	assert.Equal(t, Watch, e.Origin)
-
-	c = newThings(WithCompaction(KeepLatest))
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	take(t, c).Done()
-	c.Resync()
-	require.NoError(t, c.Update(at("a", "u", 2)))
-	c.Resync()
-	assert.Equal(t, Watch, oldest(take(t, c)).Origin, "Resync only if every part is")
-}
-
-func TestEndlessRecreationUnderAFailingHandlerIsBounded(t *testing.T) {
-	c := newThings(WithCompaction(KeepLatest))
-	require.NoError(t, c.Add(at("a", "first", 1)))
-	take(t, c).Done()
-	for i := range 100 {
-		require.NoError(t, c.Update(at("a", string(rune('A'+i)), i+2)))
-		q := take(t, c)
-		assert.LessOrEqual(t, q.Len(), 3)
-		assert.Equal(t, "1", oldest(q).Prior.version, "the first deletion is of the acknowledged object")
-		q.Fail(errors.New("always"))
 	}
 }

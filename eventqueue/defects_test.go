@@ -2,11 +2,8 @@ package eventqueue
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
@@ -61,16 +58,6 @@ func TestDefect02RecreationLostInARelist(t *testing.T) {
 			assert.Equal(t, "3", take(t, c).Newest().Object.version)
 		}
 	}
-}
-
-// An object of which nothing had been handled yet got no deletion when a relist missed
-// it (kubernetes/kubernetes#115658).
-func TestDefect03GhostOnARelist(t *testing.T) {
-	c := newThings()
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	require.NoError(t, c.Replace(nil, "2"))
-	assert.Equal(t, Deletion, take(t, c).Newest().Type)
-	assert.Zero(t, c.Cache().Len())
 }
 
 // A relist looked like a resync, so that those who wanted none missed even additions.
@@ -132,178 +119,6 @@ func TestDefect07TwoKeyFunctions(t *testing.T) {
 	assert.Equal(t, 1, q.Len())
 }
 
-// An exception dropped the rest of a queue, a deletion at its end included.
-func TestDefect08FailureDropsTheRestOfTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newThings()
-		require.NoError(t, c.Add(at("a", "u", 1)))
-		require.NoError(t, c.Update(at("a", "u", 2)))
-		require.NoError(t, c.Delete(at("a", "u", 3)))
-		var seen []Event[*thing]
-		failed := false
-		stop := processing(t, c, 1, func(ctx context.Context, q *Queue[*thing]) error {
-			return q.Each(ctx, func(e Event[*thing]) error {
-				if e.Object.version == "2" && !failed {
-					failed = true
-					panic("ouch")
-				}
-				seen = append(seen, e)
-				return nil
-			})
-		})
-		<-time.After(time.Minute)
-		stop()
-		assert.Equal(t, []string{"+1", "1>2", "-3(2)"}, words(seen))
-	})
-}
-
-// A relist of an object that was known failed an assertion, because it said that it was
-// an addition.
-func TestDefect09RelistOfAKnownObject(t *testing.T) {
-	c := newThings()
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	take(t, c).Done()
-	require.NoError(t, c.Replace([]*thing{at("a", "u", 2)}, "2"))
-	assert.Equal(t, []string{"1>2"}, words(collect(take(t, c))))
-}
-
-// It was synchronised when the last queue of the first list had been taken, and not
-// handled yet.
-func TestDefect10SyncedBeforeTheLastIsHandled(t *testing.T) {
-	c := newThings()
-	require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
-	q := take(t, c)
-	assert.False(t, isClosed(c.Synced()))
-	q.Done()
-	assert.True(t, isClosed(c.Synced()))
-}
-
-// Objects that were listed twice, or that compaction removed, left it unsynchronised
-// for ever.
-func TestDefect11NeverSynced(t *testing.T) {
-	c := newThings(WithCompaction(KeepLatest))
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	require.ErrorIs(t, c.Replace([]*thing{at("a", "u", 1), at("b", "v", 1), at("b", "v", 1), nil}, "1"), store.ErrBadKey)
-	require.NoError(t, c.Delete(at("a", "u", 2)))
-	take(t, c).Done()
-	assert.True(t, isClosed(c.Synced()))
-}
-
-// Something that came before the first list made it look synchronised, and those who
-// waited for that waited for ever.
-func TestDefect12EventBeforeTheFirstList(t *testing.T) {
-	c := newThings()
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	take(t, c).Done()
-	assert.False(t, isClosed(c.Synced()))
-	require.NoError(t, c.Replace([]*thing{at("a", "u", 1)}, "1"))
-	assert.True(t, isClosed(c.Synced()))
-}
-
-// A handler that failed once was never called again, for any object.
-func TestDefect20FailureEndsConsumption(t *testing.T) {
-	for name, fail := range map[string]func() error{
-		"error":  func() error { return errNo },
-		"panic":  func() error { panic("ouch") },
-		"Goexit": func() error { exit(); return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newThings()
-				handled := 0
-				stop := processing(t, c, 1, func(_ context.Context, q *Queue[*thing]) error {
-					if q.Key().Name == "bad" {
-						return fail()
-					}
-					handled++
-					return nil
-				})
-				require.NoError(t, c.Add(at("bad", "u", 1)))
-				synctest.Wait()
-				require.NoError(t, c.Add(at("good", "u", 2)))
-				synctest.Wait()
-				stop()
-				c.Close()
-				assert.Equal(t, 1, handled)
-			})
-		})
-	}
-}
-
-// What failed was retried without a pause, thousands of times a second, and was lost if
-// there was news of the object.
-func TestDefect21RetryWithoutBackoffLosesEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newThings()
-		require.NoError(t, c.Add(at("a", "u", 1)))
-		calls := 0
-		var last []string
-		stop := processing(t, c, 1, func(_ context.Context, q *Queue[*thing]) error {
-			calls++
-			last = words(collect(q))
-			return errNo
-		})
-		<-time.After(200 * time.Millisecond)
-		synctest.Wait()
-		assert.Less(t, calls, 5)
-		require.NoError(t, c.Update(at("a", "u", 2)))
-		synctest.Wait()
-		stop()
-		c.Close()
-		assert.Equal(t, []string{"+1", "1>2"}, last)
-	})
-}
-
-// Closing did not wake those who waited for a queue, what was added afterwards piled
-// up, and a second consumer was ignored without a word.
-func TestDefect22Close(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newThings()
-		var consumers sync.WaitGroup
-		var mu sync.Mutex
-		handled := map[int]int{}
-		release := make(chan struct{})
-		for i := range 2 {
-			consumers.Go(func() {
-				for range c.Queues(t.Context()) {
-					mu.Lock()
-					handled[i]++
-					mu.Unlock()
-					<-release
-				}
-			})
-		}
-		require.NoError(t, c.Add(at("a", "u", 1)))
-		require.NoError(t, c.Add(at("b", "u", 2)))
-		synctest.Wait()
-		assert.Equal(t, map[int]int{0: 1, 1: 1}, handled, "both consume")
-		close(release)
-		synctest.Wait()
-		c.Close()
-		consumers.Wait()
-		assert.ErrorIs(t, c.Add(at("c", "u", 3)), ErrClosed)
-		_, err := c.Take(t.Context())
-		assert.ErrorIs(t, err, ErrClosed)
-		assert.Zero(t, c.Stats().Events)
-	})
-}
-
-// A compaction worked on the queue itself: what it returned was empty once the queue
-// was refilled, and emptying a queue broke the walk that a relist was on.
-func TestDefect23CompactionOnTheQueueItself(t *testing.T) {
-	c := newThings()
-	require.NoError(t, c.Replace(nil, "1")) // nothing is Initial
-	c.KeepIf(func(Event[*thing]) bool { return false })
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	require.NoError(t, c.Update(at("a", "u", 2)))
-	require.NoError(t, c.Add(at("b", "v", 2)))
-	require.NoError(t, c.Replace([]*thing{at("c", "w", 3)}, "3"))
-	q := take(t, c)
-	assert.Equal(t, key("c"), q.Key(), "a and b came and went")
-	assert.Equal(t, 1, q.Len())
-	nothingReady(t, c)
-}
-
 // Locks were taken in both orders. Here a consumer that writes, reads and resyncs from
 // its handler meets a writer, a resync and a close.
 func TestDefect24LockOrder(t *testing.T) {
@@ -333,12 +148,12 @@ func TestDefect27LateConsumer(t *testing.T) {
 	require.NoError(t, cache.Replace([]*thing{at("a", "u", 1)}, "1"))
 	require.NoError(t, cache.Update(at("a", "u", 2)))
 	c := Follow(cache)
-	first := take(t, c)
+	first, err := c.Take(t.Context())
+	require.NoError(t, err)
 	assert.Equal(t, []string{"+2"}, words(collect(first)))
 	assert.True(t, oldest(first).Initial)
 	first.Done()
 	c.Close()
 	require.NoError(t, cache.Delete(at("a", "u", 3)))
-	assert.True(t, errors.Is(c.Drain(t.Context()), nil), "who left is told of nothing more")
-	assert.Zero(t, c.Stats().Events)
+	assert.Zero(t, c.Stats().Events, "a closed collection gets nothing more")
 }

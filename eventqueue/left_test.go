@@ -76,6 +76,7 @@ func TestWhatLeftTheScope(t *testing.T) {
 	}
 }
 
-func TestEventOfWhatLeftSaysSo(t *testing.T) {
+func TestEventAsText(t *testing.T) {
+	assert.Equal(t, "Addition of a (Watch)", fmt.Sprint(Event[*thing]{Type: Addition, Origin: Watch, Key: key("a")}))
 	assert.Equal(t, "Deletion of a (Watch, left)", fmt.Sprint(Event[*thing]{Type: Deletion, Origin: Watch, Key: key("a"), OutOfScope: true}))
 }

@@ -88,24 +88,6 @@ func TestProcessWorksKeysInParallelAndOneKeyInSeries(t *testing.T) {
 	})
 }
 
-func TestPanicErrorTellsWhatHappened(t *testing.T) {
-	c := newThings()
-	require.NoError(t, c.Add(at("a", "u", 1)))
-	cause := errors.New("cause")
-	var reported *HandlerError
-	take(t, c).process(t.Context(), func(context.Context, *Queue[*thing]) error { panic(cause) },
-		func(_ context.Context, err *HandlerError) { reported = err })
-	require.NotNil(t, reported)
-	err := reported.Err
-	var panicked *PanicError
-	require.ErrorAs(t, err, &panicked)
-	assert.Equal(t, key("a"), panicked.Key)
-	assert.ErrorIs(t, err, cause)
-	assert.ErrorContains(t, err, `handler panicked on "a": cause`)
-	assert.Contains(t, string(panicked.Stack), "process_test.go")
-	assert.NotContains(t, err.Error(), "process_test.go", "the stack is not for messages")
-}
-
 func TestReportingTellsOfEveryWayToFail(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fail func() error
@@ -114,6 +96,7 @@ func TestReportingTellsOfEveryWayToFail(t *testing.T) {
 	}{
 		"error":           {func() error { return errNo }, `handling "a" failed (attempt 1): no`, errNo},
 		"panic":           {func() error { panic("ouch") }, `handling "a" failed (attempt 1): handler panicked on "a": ouch`, nil},
+		"panic of error":  {func() error { panic(errNo) }, `handling "a" failed (attempt 1): handler panicked on "a": no`, errNo},
 		"Goexit":          {func() error { exit(); return nil }, `handling "a" failed (attempt 1): handler ended by runtime.Goexit on "a"`, ErrAbandoned},
 		"permanent error": {func() error { return Permanent(errNo) }, `handling "a" failed for good (attempt 1): no`, errNo},
 	} {
@@ -136,7 +119,9 @@ func TestReportingTellsOfEveryWayToFail(t *testing.T) {
 					assert.ErrorIs(t, reports[0], tc.is)
 				}
 				if p, ok := errors.AsType[*PanicError](reports[0]); ok {
+					assert.Equal(t, key("a"), p.Key)
 					assert.Contains(t, string(p.Stack), "process_test.go", "where it happened")
+					assert.NotContains(t, p.Error(), "process_test.go", "the stack is not for messages")
 					assert.EqualValues(t, 1, c.Stats().Panics)
 				}
 				assert.Zero(t, c.Len())
@@ -254,30 +239,21 @@ func TestDrainWaitsForTheLastOneThatIsOut(t *testing.T) {
 func TestDrainEndsWithTheCollectionOrWhenNothingIsLeft(t *testing.T) {
 	for name, end := range map[string]func(*Collection[*thing]) error{
 		"closed":      func(c *Collection[*thing]) error { c.Close(); return nil },
-		"merged away": func(c *Collection[*thing]) error { return c.Delete(at("a", "u", 2)) },
+		"merged away": func(c *Collection[*thing]) error { return c.Delete(at("b", "v", 3)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newThings(WithCompaction(KeepLatest))
-				require.NoError(t, c.Add(at("a", "u", 1)))
+				c := synced(t, WithCompaction(KeepLatest)) // so that events go into the buffer while no Drain runs
+				require.NoError(t, c.Add(at("b", "v", 2)))
 				drained := make(chan error, 1)
 				go func() { drained <- c.Drain(t.Context()) }()
 				synctest.Wait()
 				require.NoError(t, end(c))
 				assert.NoError(t, <-drained)
+				assert.True(t, c.isClosed() || c.eager.Load() == 0, "no Drain runs any more")
 			})
 		})
 	}
-}
-
-func TestLateFollowerWakesItsConsumer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cache := store.New(store.ObjectKey[*thing])
-		require.NoError(t, cache.Add(at("a", "u", 1)))
-		q, err := Follow(cache).Take(t.Context())
-		require.NoError(t, err)
-		assert.Equal(t, key("a"), q.Key())
-	})
 }
 
 func TestDrainReportsWhatIsLeft(t *testing.T) {
@@ -313,21 +289,6 @@ func TestDrainReportsWhatIsLeft(t *testing.T) {
 			{Key: key("waiting"), Events: 1},
 		}, left.Pending)
 		stop()
-	})
-}
-
-func TestDrainTellsWhereAHandlerEndedItsGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newThings(WithBackoff(time.Hour, time.Hour))
-		defer c.Close()
-		require.NoError(t, c.Add(at("a", "u", 1)))
-		stop := processing(t, c, 1, func(context.Context, *Queue[*thing]) error { exit(); return nil })
-		synctest.Wait()
-		stop()
-		var panicked *PanicError
-		require.ErrorAs(t, c.Drain(t.Context()), &panicked)
-		assert.Equal(t, ErrAbandoned, panicked.Value)
-		assert.Contains(t, string(panicked.Stack), "process_test.go")
 	})
 }
 

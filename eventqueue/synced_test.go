@@ -31,7 +31,15 @@ func TestSynced(t *testing.T) {
 		require.NoError(t, c.Add(at("a", "u1", 1)))
 		require.NoError(t, c.Replace([]*thing{at("a", "u1", 1)}, "1"))
 		require.NoError(t, c.Delete(at("a", "u1", 2)))
-		nothingReady(t, c)
+		assert.True(t, isClosed(c.Synced()))
+	})
+	t.Run("a list with duplicates and a rejected object", func(t *testing.T) {
+		c := newThings(WithCompaction(KeepLatest))
+		require.NoError(t, c.Add(at("a", "u1", 1)))
+		b := at("b", "u2", 1)
+		require.ErrorIs(t, c.Replace([]*thing{at("a", "u1", 1), b, b, nil}, "1"), store.ErrBadKey)
+		require.NoError(t, c.Delete(at("a", "u1", 2)))
+		take(t, c).Done()
 		assert.True(t, isClosed(c.Synced()))
 	})
 	t.Run("events before the first list", func(t *testing.T) {

@@ -62,7 +62,7 @@ func TestBatchEndsWithTheCollection(t *testing.T) {
 	}
 }
 
-func TestBatchOfAFollowerIsReadOnly(t *testing.T) {
+func TestFollowerIsReadOnly(t *testing.T) {
 	cache := newThings().cache
 	c := Follow(cache)
 	defer c.Close()
@@ -71,8 +71,10 @@ func TestBatchOfAFollowerIsReadOnly(t *testing.T) {
 		require.True(t, own)
 		assert.ErrorIs(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}), ErrReadOnly)
 		assert.ErrorIs(t, batch.Commit("5"), ErrReadOnly)
-		assert.Zero(t, cache.Len())
 	}
+	assert.ErrorIs(t, c.Add(at("a", "u", 1)), ErrReadOnly)
+	assert.ErrorIs(t, c.Replace(nil, "1"), ErrReadOnly)
+	assert.Zero(t, cache.Len())
 }
 
 // wrapped overrides a method of the collection that it embeds.
