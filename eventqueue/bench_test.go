@@ -147,3 +147,12 @@ func BenchmarkObserver(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkResync(b *testing.B) {
+	c := Follow(manyThings(b, 100_000))
+	defer c.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Resync()
+	}
+}

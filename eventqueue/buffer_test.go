@@ -71,16 +71,6 @@ func TestBufferIsInOrderWithWhatDoesNotFit(t *testing.T) {
 	assert.Equal(t, []string{"1>2", "2>3", "3>200"}, words(collect(take(t, c))))
 }
 
-func TestEventInTheBufferDoesNotOutliveClose(t *testing.T) {
-	c := synced(t)
-	require.NoError(t, c.Update(at("a", "u", 2)))
-	c.Close()
-	assert.True(t, c.buffer.empty())
-	assert.Zero(t, c.Stats())
-	_, err := c.Take(t.Context())
-	assert.ErrorIs(t, err, ErrClosed)
-}
-
 func TestBurstLeavesLittleBehind(t *testing.T) {
 	const collections = 100
 	all := make([]*Collection[*thing], collections)
@@ -151,32 +141,6 @@ func TestObjectThatChangesAllTheTimeIsNotKeptInManyStates(t *testing.T) {
 		require.NoError(t, c.Update(at("a", "u", i+2)))
 		assert.LessOrEqual(t, bufferSize-c.buffer.room(), 1)
 	}
-}
-
-// TestLoopOverEventsNeedsNoMemory counts the allocations for events that come while others are
-// handled. The commit of each event allocates the event that all collections share.
-func TestLoopOverEventsNeedsNoMemory(t *testing.T) {
-	if raceEnabled {
-		t.Skip("a sync.Pool drops states under the race detector")
-	}
-	const rounds = 10_000
-	c := synced(t)
-	all := commits(100)
-	c.follower.Commit(all[0])
-	var before, after runtime.MemStats
-	n := 0
-	for range c.Events(t.Context()) {
-		if n++; n == rounds/10 {
-			runtime.ReadMemStats(&before)
-		}
-		if n == rounds {
-			break
-		}
-		all[n%len(all)].Shared = nil
-		c.follower.Commit(all[n%len(all)])
-	}
-	runtime.ReadMemStats(&after)
-	assert.Less(t, float64(after.Mallocs-before.Mallocs)/(rounds*9/10), 1.1)
 }
 
 // TestQueueThatIsHeldStaysAsItIs has loops over single events beside a consumer that keeps

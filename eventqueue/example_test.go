@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/store"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func newPod(name, node, resourceVersion string) *corev1.Pod {
@@ -107,4 +107,154 @@ func ExampleCollection_Resync() {
 	// Addition shop/till by a List
 	// waiting: 0
 	// Modification shop/till by a Resync
+}
+
+// A loop over single events, without their queues.
+func ExampleCollection_Events() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
+	_ = pods.Add(newPod("till", "node-1", "1"))
+	_ = pods.Add(newPod("stock", "node-2", "2"))
+	_ = pods.Delete(newPod("till", "node-1", "3"))
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	for event := range pods.Events(ctx) {
+		fmt.Println(event.Type, event.Key)
+		if pods.Len() == 1 { // this one is the last
+			stop()
+		}
+	}
+	// Output:
+	// Addition shop/till
+	// Deletion shop/till
+	// Addition shop/stock
+}
+
+// Several workers run, but only one at a time has an object. The collection calls a failed handler
+// again, unless its error is permanent.
+func ExampleCollection_ProcessEach() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithCompaction(eventqueue.KeepAll))
+	_ = pods.Add(newPod("till", "node-1", "1"))
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	failed := false
+	pods.ProcessEach(ctx, 4, func(_ context.Context, event eventqueue.Event[*corev1.Pod]) error {
+		if !failed {
+			failed = true
+			return errors.New("not now")
+		}
+		stop()
+		return eventqueue.Permanent(errors.New("never"))
+	}, func(_ context.Context, err *eventqueue.HandlerError) {
+		fmt.Println("attempt", err.Attempt, "at", err.Key, "failed:", err.Err)
+	})
+	fmt.Println("left:", pods.Len(), "given up:", pods.Stats().GivenUp)
+	// Output:
+	// attempt 1 at shop/till failed: not now
+	// attempt 2 at shop/till failed: never
+	// left: 0 given up: 1
+}
+
+// Two collections follow one cache. Each delivers every event, at its own pace.
+func ExampleFollow() {
+	pods := store.New(store.ObjectKey[*corev1.Pod])
+	all := eventqueue.Follow(pods, eventqueue.WithCompaction(eventqueue.KeepAll))
+	onNode1 := eventqueue.FollowFiltered(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" },
+		eventqueue.WithCompaction(eventqueue.KeepAll))
+	_ = pods.Add(newPod("till", "node-1", "1"))
+	_ = pods.Update(newPod("till", "node-2", "2"))
+
+	for _, collection := range []*eventqueue.Collection[*corev1.Pod]{all, onNode1} {
+		queue, err := collection.Take(context.Background())
+		if err != nil {
+			panic(err)
+		}
+		for event := range queue.Events() {
+			fmt.Println(event.Type, event.Key)
+		}
+		queue.Done()
+	}
+	// Output:
+	// Addition shop/till
+	// Modification shop/till
+	// Addition shop/till
+	// Deletion shop/till
+}
+
+// An orderly stop: first the writer of the collection, then its consumers.
+func ExampleCollection_Drain() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod], eventqueue.WithBackoff(time.Hour, time.Hour))
+	_ = pods.Add(newPod("till", "node-1", "1"))
+	_ = pods.Add(newPod("stock", "node-2", "2"))
+	consumed := make(chan struct{})
+	go func() {
+		defer close(consumed)
+		for queue := range pods.Queues(context.Background()) {
+			if queue.Key().Name == "till" {
+				queue.Fail(errors.New("the till is jammed"))
+			}
+		}
+	}()
+
+	err := pods.Drain(context.Background())
+	pods.Close()
+	<-consumed
+	var left *eventqueue.DrainError
+	if errors.As(err, &left) {
+		fmt.Println("left:", left.Pending[0].Key, left.Pending[0].Err)
+	}
+	// Output: left: shop/till the till is jammed
+}
+
+// KeepIf delivers each move of a pod, and merges all other events into later ones.
+func ExampleCollection_KeepIf() {
+	pods := eventqueue.New(store.ObjectKey[*corev1.Pod])
+	pods.KeepIf(func(event eventqueue.Event[*corev1.Pod]) bool {
+		return !event.PriorKnown || event.Prior.Spec.NodeName != event.Object.Spec.NodeName
+	})
+	_ = pods.Add(newPod("till", "node-1", "1"))
+	_ = pods.Update(newPod("till", "node-1", "2"))
+	_ = pods.Update(newPod("till", "node-2", "3"))
+	_ = pods.Update(newPod("till", "node-2", "4"))
+
+	queue, err := pods.Take(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for event := range queue.Events() {
+		fmt.Println(event.Type, "in version", event.Object.ResourceVersion, "on", event.Object.Spec.NodeName)
+	}
+	queue.Done()
+	// Output:
+	// Addition in version 1 on node-1
+	// Modification in version 3 on node-2
+	// Modification in version 4 on node-2
+}
+
+// A work queue of keys. A requeued key comes later; a live key comes first.
+func ExampleAddAfter() {
+	keys := eventqueue.New(func(key store.Key) (store.Key, error) { return key, nil })
+	eventqueue.AddAfter(keys, store.Key{Name: "listed"}, 0, false)
+	eventqueue.AddAfter(keys, store.Key{Name: "changed"}, 0, true)
+
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	again := false
+	keys.Process(ctx, 1, func(_ context.Context, queue *eventqueue.Queue[store.Key]) error {
+		fmt.Println(queue.Key())
+		switch {
+		case queue.Key().Name == "listed":
+		case again:
+			stop()
+		default:
+			again = true
+			eventqueue.AddAfter(keys, queue.Key(), time.Millisecond, false)
+		}
+		return nil
+	}, nil)
+	// Output:
+	// changed
+	// listed
+	// changed
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -204,94 +206,6 @@ func TestWhatTheEndInterruptsHasNotFailed(t *testing.T) {
 	assert.True(t, isClosed(c.Synced()))
 }
 
-func TestDrainWaitsForWhatIsReadyAndOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newThings()
-		for i := range 5 {
-			require.NoError(t, c.Add(at(fmt.Sprint(i), "u", i+1)))
-		}
-		done := 0
-		stop := processing(t, c, 1, func(context.Context, *Queue[*thing]) error {
-			<-time.After(time.Second)
-			done++
-			return nil
-		})
-		assert.NoError(t, c.Drain(t.Context()))
-		assert.Equal(t, 5, done)
-		stop()
-	})
-}
-
-func TestDrainWaitsForTheLastOneThatIsOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newThings()
-		require.NoError(t, c.Add(at("a", "u", 1)))
-		q := take(t, c)
-		drained := make(chan error, 1)
-		go func() { drained <- c.Drain(t.Context()) }()
-		synctest.Wait()
-		assert.Empty(t, drained, "nothing is ready, but something is out")
-		q.Done()
-		assert.NoError(t, <-drained)
-	})
-}
-
-func TestDrainEndsWithTheCollectionOrWhenNothingIsLeft(t *testing.T) {
-	for name, end := range map[string]func(*Collection[*thing]) error{
-		"closed":      func(c *Collection[*thing]) error { c.Close(); return nil },
-		"merged away": func(c *Collection[*thing]) error { return c.Delete(at("b", "v", 3)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := synced(t, WithCompaction(KeepLatest)) // so that events go into the buffer while no Drain runs
-				require.NoError(t, c.Add(at("b", "v", 2)))
-				drained := make(chan error, 1)
-				go func() { drained <- c.Drain(t.Context()) }()
-				synctest.Wait()
-				require.NoError(t, end(c))
-				assert.NoError(t, <-drained)
-				assert.True(t, c.isClosed() || c.eager.Load() == 0, "no Drain runs any more")
-			})
-		})
-	}
-}
-
-func TestDrainReportsWhatIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newThings(WithBackoff(time.Hour, time.Hour))
-		no := errors.New("no")
-		require.NoError(t, c.Add(at("bad", "u", 1)))
-		stop := processing(t, c, 1, func(_ context.Context, q *Queue[*thing]) error {
-			if q.Key().Name == "bad" {
-				return no
-			}
-			<-time.After(time.Hour)
-			return nil
-		})
-		err := c.Drain(t.Context())
-		assert.ErrorIs(t, err, no)
-		assert.EqualError(t, err, `1 key(s) left undone; "bad": 1 event(s), failed: no`)
-
-		require.NoError(t, c.Add(at("slow", "u", 2)))
-		require.NoError(t, c.Add(at("waiting", "u", 3)))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		err = c.Drain(ctx)
-		var left *DrainError
-		require.ErrorAs(t, err, &left)
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		for i := range left.Pending {
-			left.Pending[i].Age, left.Pending[i].RetryIn = 0, 0
-		}
-		assert.Equal(t, []Pending{
-			{Key: key("bad"), Events: 1, Failures: left.Pending[0].Failures, Err: no},
-			{Key: key("slow"), Events: 1, InFlight: true},
-			{Key: key("waiting"), Events: 1},
-		}, left.Pending)
-		stop()
-	})
-}
-
 func TestPermanentErrorStaysPermanentHoweverItsReportEnds(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("ouch") }, "Goexit": exit} {
 		t.Run(name, func(t *testing.T) {
@@ -311,4 +225,120 @@ func TestPermanentErrorStaysPermanentHoweverItsReportEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestHandlerErrorHasTheVersionOfTheObjectThatItIsAbout(t *testing.T) {
+	no := errors.New("no")
+	for _, row := range []struct {
+		name   string
+		handle func(context.Context, *Queue[*thing]) error
+		want   string
+	}{
+		{"the first event", func(context.Context, *Queue[*thing]) error { return no }, "1"},
+		{"a panic", func(context.Context, *Queue[*thing]) error { panic("ouch") }, "1"},
+		{"the second of two", failingAt("2", no), "2"},
+		{"the second, for good", failingAt("2", Permanent(no)), "2"},
+		{"after all of them", func(ctx context.Context, q *Queue[*thing]) error {
+			return errors.Join(q.Each(ctx, func(Event[*thing]) error { return nil }), no)
+		}, "2"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := newThings()
+			defer c.Close()
+			require.NoError(t, c.Add(at("a", "u", 1)))
+			require.NoError(t, c.Update(at("a", "u", 2)))
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var reported []string
+			c.Process(ctx, 1, row.handle, func(_ context.Context, err *HandlerError) {
+				reported = append(reported, err.ResourceVersion)
+				stop()
+			})
+			assert.Equal(t, []string{row.want}, reported)
+		})
+	}
+}
+
+// failingAt returns a handler that fails on a version.
+func failingAt(version string, err error) func(context.Context, *Queue[*thing]) error {
+	return func(ctx context.Context, q *Queue[*thing]) error {
+		return q.Each(ctx, func(e Event[*thing]) error {
+			if e.Object.version == version {
+				return err
+			}
+			return nil
+		})
+	}
+}
+
+// TestProcessEachTellsEveryEventOnceInOrder has handlers that fail in every way; what they
+// accept must be all there was.
+func TestProcessEachTellsEveryEventOnceInOrder(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newThings(WithBackoff(time.Millisecond, time.Second))
+			defer c.Close()
+			said := &history{policy{}, map[store.Key][]*thing{}}
+			defer c.cache.Follow(said)()
+
+			var mu sync.Mutex
+			random := rand.New(rand.NewPCG(seed, 1))
+			told := map[store.Key][]*thing{}
+			var failures atomic.Int64
+			handle := func(_ context.Context, e Event[*thing]) error {
+				mu.Lock()
+				defer mu.Unlock()
+				switch random.IntN(6) {
+				case 0:
+					return errors.New("no")
+				case 1:
+					panic("ouch")
+				case 2:
+					exit()
+				}
+				told[e.Key] = append(told[e.Key], e.Object)
+				return nil
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() {
+				c.ProcessEach(ctx, 3, handle, func(context.Context, *HandlerError) { failures.Add(1) })
+			})
+			keys := rand.New(rand.NewPCG(seed, 2))
+			for version := range 300 {
+				o := at(string(rune('a'+keys.IntN(4))), []string{"u", "v"}[version%2], version+1)
+				require.NoError(t, c.Add(o))
+				if version%7 == 0 {
+					<-time.After(time.Millisecond)
+				}
+			}
+			<-time.After(time.Hour)
+			stop()
+			running.Wait()
+			assert.Zero(t, c.Len())
+			assert.Positive(t, failures.Load())
+			assert.Equal(t, said.all, told)
+		})
+	}
+}
+
+// unruly is an error whose method panics.
+type unruly struct{ error }
+
+func (unruly) Is(error) bool { panic("from Is") }
+
+// A panic that leaves the loop of a single worker reaches the caller, who may recover it.
+func TestPanicOfAMethodOfAnErrorReachesTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newThings()
+		defer c.Close()
+		require.NoError(t, c.Add(at("a", "u", 1)))
+		ctx, cancel := context.WithCancel(t.Context())
+		assert.PanicsWithValue(t, "from Is", func() {
+			c.ProcessEach(ctx, 1, func(context.Context, Event[*thing]) error {
+				cancel()
+				return unruly{errNo}
+			}, nil)
+		})
+	})
 }

@@ -3,11 +3,11 @@ package eventqueue
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
+	"github.com/kubereflector/kubereflector/store/storetest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestFilterInFrontOfACollectionRejectsUnderItsKeys(t *testing.T) {
@@ -92,4 +92,42 @@ func TestBatchDoesNotBypassAWrapper(t *testing.T) {
 	require.NoError(t, batch.Write(store.Write[*thing]{Type: store.Addition, Object: at("a", "u", 2)}))
 	require.NoError(t, batch.Commit(""))
 	assert.Equal(t, 1, w.added)
+}
+
+func TestCollectionKeepsTheLatestByDefault(t *testing.T) {
+	cache := store.New(store.ObjectKey[*thing])
+	for _, c := range []*Collection[*thing]{New(store.ObjectKey[*thing]), Follow(cache), FollowFiltered(cache, nil)} {
+		defer c.Close()
+		writes := cache.Update
+		if c.owned {
+			writes = c.Update
+		}
+		for version := range 100 {
+			assert.NoError(t, writes(at("a", "u", version+1)))
+		}
+		assert.Equal(t, 1, take(t, c).Len())
+	}
+}
+
+func TestConformance(t *testing.T) {
+	type (
+		object = *storetest.Object
+		openFn = func() (store.Store[object], store.Reader[object])
+	)
+	collection := func(compaction Compaction) openFn {
+		return func() (store.Store[object], store.Reader[object]) {
+			c := New(storetest.ClusterKey, WithCompaction(compaction))
+			return c, c.Cache()
+		}
+	}
+	for name, open := range map[string]openFn{
+		"keeps all":        collection(KeepAll),
+		"keeps the latest": collection(KeepLatest),
+		"behind a tee": func() (store.Store[object], store.Reader[object]) {
+			c := store.New(store.ObjectKey[object])
+			return decorate.Tee[object](c, New(store.ObjectKey[object])), c
+		},
+	} {
+		t.Run(name, func(t *testing.T) { storetest.RunBatches(t, open) })
+	}
 }

@@ -1,5 +1,0 @@
-//go:build !race
-
-package eventqueue
-
-const raceEnabled = false
