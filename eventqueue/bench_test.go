@@ -70,10 +70,9 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkEventInTurn is BenchmarkEvent without goroutines: one event comes, is
-// taken and acknowledged.
-func BenchmarkEventInTurn(b *testing.B) {
-	c := newThings(WithCompaction(KeepLatest))
+// inTurn runs BenchmarkEvent without goroutines: one event comes, is taken and acknowledged.
+func inTurn(b *testing.B, opts ...Option) {
+	c := newThings(append(opts, WithCompaction(KeepLatest))...)
 	all := commits(1000)
 	b.ReportAllocs()
 	i := 0
@@ -84,6 +83,8 @@ func BenchmarkEventInTurn(b *testing.B) {
 		i++
 	}
 }
+
+func BenchmarkEventInTurn(b *testing.B) { inTurn(b) }
 
 // BenchmarkEventFromStore begins at the store: an update is committed to a cache that
 // holds the object, and its event is handled.
@@ -133,18 +134,7 @@ func BenchmarkStats(b *testing.B) {
 // BenchmarkObserver is BenchmarkEventInTurn with and without an observer.
 func BenchmarkObserver(b *testing.B) {
 	for name, opts := range map[string][]Option{"nobody": nil, "deaf": {WithObserver(func(TakeInfo) {})}} {
-		b.Run(name, func(b *testing.B) {
-			c := newThings(append(opts, WithCompaction(KeepLatest))...)
-			all := commits(1000)
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				c.follower.Commit(all[i%len(all)])
-				q, _ := c.Take(b.Context())
-				q.Done()
-				i++
-			}
-		})
+		b.Run(name, func(b *testing.B) { inTurn(b, opts...) })
 	}
 }
 
