@@ -63,14 +63,6 @@ func TestBatchTellsEveryWriteOfOneKey(t *testing.T) {
 	checkCache(t, c)
 }
 
-func TestWriteWithoutATypeIsRejected(t *testing.T) {
-	to := newPods()
-	require.ErrorIs(t, apply(to, Write[*corev1.Pod]{Key: Key{Name: "a"}}), errNoWrite)
-	batch, _ := begin[*corev1.Pod](to, true)
-	require.NoError(t, batch.Write(Write[*corev1.Pod]{Key: Key{Name: "a"}}))
-	require.ErrorIs(t, batch.Commit("1"), errNoWrite)
-}
-
 func TestWriteCarriesTheVersionOfAnObjectWithoutOne(t *testing.T) {
 	c := New(bookKey)
 	require.NoError(t, c.Replace(nil, "1"))

@@ -170,23 +170,6 @@ func TestLateFollowersHaveNoGapAndNoRepeat(t *testing.T) {
 	}
 }
 
-func TestCommitTellsEveryChangeOfAKeyAsItWas(t *testing.T) {
-	c := newPods()
-	rec := follow(c)
-	for round, prior := range []string{"Addition n/a 1", "Modification n/a 4->1"} {
-		rec.all = nil
-		var batch writes[*corev1.Pod]
-		for _, version := range []string{"1", "2", "3", "4"} {
-			batch.Update(pod("n", "a", "u", version))
-		}
-		changes, err := applied(c, &batch)
-		require.NoError(t, err)
-		assert.Len(t, changes, 4)
-		assert.Equal(t, []string{prior, "Modification n/a 1->2", "Modification n/a 2->3", "Modification n/a 3->4"}, rec.changes(), "round %d", round)
-	}
-	assert.Empty(t, rec.illegal)
-}
-
 // bomb is a follower that panics at each commit.
 type bomb struct{}
 

@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The regression tests reach the package through these functions.
-
 type podCache = Cache[*corev1.Pod]
 
 // openWith returns a cache that was listed at a resource version.
@@ -171,6 +169,15 @@ func (l list[T]) write(batch Batch[T]) error {
 		}
 	}
 	return nil
+}
+
+// untilBreak returns how many objects an iteration yields to a body that breaks at once.
+func untilBreak[T any](seq func(func(Key, T) bool)) (n int) {
+	for range seq {
+		n++
+		break
+	}
+	return n
 }
 
 // reading runs each function in goroutines of its own, again and again, until stop is called or the

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 )
 
 type book struct {
@@ -55,11 +54,6 @@ func TestIndexFindsByEachOfManyValues(t *testing.T) {
 	}
 }
 
-func TestIndexReadsRunInTheOrderOfKeys(t *testing.T) {
-	_, byTag := newBooks(t, &book{"b", "1", []string{"x"}}, &book{"a", "2", []string{"x"}}, &book{"a", "1", []string{"x"}})
-	assert.Equal(t, []string{"a/1", "a/2", "b/1"}, names(byTag.Get("x")))
-}
-
 func TestIndexAddedLateCoversWhatIsThere(t *testing.T) {
 	c, _ := newBooks(t, &book{"a", "1", []string{"x"}}, &book{"b", "2", nil})
 	assert.Len(t, names(c.All()), 2, "a snapshot that does not know the index")
@@ -71,12 +65,6 @@ func TestIndexAddedLateCoversWhatIsThere(t *testing.T) {
 	assert.Equal(t, []string{"a/1", "a/3"}, names(byAuthor.Get("a")))
 }
 
-func TestIndexNameIsTakenOnce(t *testing.T) {
-	c, _ := newBooks(t)
-	_, err := AddIndex(c, "tag", tagsOf)
-	require.ErrorContains(t, err, `index "tag": the cache has an index of this name`)
-}
-
 func TestIndexThatPanicsOnWhatIsThereIsNotAdded(t *testing.T) {
 	c, _ := newBooks(t, &book{"a", "1", nil})
 	_, err := AddIndex(c, "bad", func(b *book) []string { return b.tags[:1] })
@@ -84,34 +72,6 @@ func TestIndexThatPanicsOnWhatIsThereIsNotAdded(t *testing.T) {
 	require.ErrorContains(t, err, `index "bad": function for "a/1"`)
 	_, err = AddIndex(c, "bad", tagsOf)
 	assert.NoError(t, err, "the name is still free")
-}
-
-func TestPanicOfAnIndexFunctionLeavesObjectAndIndexes(t *testing.T) {
-	c, byTag := newBooks(t)
-	_, err := AddIndex(c, "first", func(b *book) []string { return b.tags[:1] })
-	require.NoError(t, err)
-	require.NoError(t, c.Add(&book{"a", "1", []string{"x"}}))
-
-	require.ErrorIs(t, c.Update(&book{"a", "1", nil}), ErrPanic)
-
-	assert.Equal(t, []string{"a/1"}, names(byTag.Get("x")), "the old value is still found")
-	got, _ := c.Get(Key{Namespace: "a", Name: "1"})
-	assert.Equal(t, []string{"x"}, got.tags)
-	require.NoError(t, c.Update(&book{"a", "1", []string{"y"}}))
-	assert.Equal(t, []string{"y"}, slices.Collect(byTag.Values()))
-}
-
-func TestIndexedPods(t *testing.T) {
-	pods := newPods()
-	byNode, err := AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
-	require.NoError(t, err)
-	p := pod("n", "a", "u", "1")
-	p.Spec.NodeName = "node-1"
-	require.NoError(t, pods.Add(p))
-	for _, got := range byNode.Get("node-1") {
-		assert.Same(t, p, got)
-	}
-	assert.Empty(t, names(byNode.Get("node-2")))
 }
 
 func TestIndexOfHundredsOfValues(t *testing.T) {
@@ -270,26 +230,9 @@ func TestPanicOfAnIndexFunctionLeavesNothingHalfMade(t *testing.T) {
 func TestIndexThatIsNotAddedIsNil(t *testing.T) {
 	c, _ := newBooks(t, &book{"a", "1", nil})
 	x, err := AddIndex(c, "tag", tagsOf)
-	assert.Error(t, err)
+	assert.ErrorContains(t, err, `index "tag": the cache has an index of this name`)
 	assert.Nil(t, x)
 	assert.Panics(t, func() { _, _ = AddIndex[*book, string](c, "nothing", nil) })
 	assert.Panics(t, func() { _, _ = AddIndexFunc(c, "nothing", tagsOf, nil) })
 	assert.Len(t, c.indexes, 1)
-}
-
-func TestIndexReadsEndWithTheirBody(t *testing.T) {
-	c := New(bookKey)
-	require.NoError(t, c.Replace([]*book{{"a", "1", []string{"x", "y"}}, {"a", "2", []string{"x"}}}, ""))
-	byTag, err := AddIndex(c, "tag", tagsOf)
-	require.NoError(t, err)
-	n := 0
-	for range byTag.Get("x") {
-		n++
-		break
-	}
-	for range byTag.Values() {
-		n++
-		break
-	}
-	assert.Equal(t, 2, n)
 }

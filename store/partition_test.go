@@ -106,29 +106,41 @@ func TestPartitionRejectsWhatIsOutOfItsScope(t *testing.T) {
 	require.NoError(t, two.Replace([]*corev1.Pod{pod("n2", "a", "u2", "1")}, "1"))
 	require.NoError(t, one.Replace(nil, "1"))
 
-	foreign := pod("n2", "a", "u3", "5")
+	foreign, foreignKey := pod("n2", "a", "u3", "5"), Key{Namespace: "n2", Name: "a"}
+	fail := func() error { return apply(one, Write[*corev1.Pod]{Key: foreignKey, Err: errUndecodable}) }
 	for name, write := range map[string]func() error{
 		"Add":       func() error { return one.Add(foreign) },
 		"Update":    func() error { return one.Update(foreign) },
 		"Delete":    func() error { return one.Delete(foreign) },
-		"DeleteKey": func() error { return one.DeleteKey(Key{Namespace: "n2", Name: "a"}) },
+		"DeleteKey": func() error { return one.DeleteKey(foreignKey) },
 		"Replace":   func() error { return one.Replace([]*corev1.Pod{foreign}, "5") },
 		"Unchanged": func() error {
-			return (list[*corev1.Pod]{Unchanged: []Key{{Namespace: "n2", Name: "a"}}, ResourceVersion: "5"}).to(one)
+			return (list[*corev1.Pod]{Unchanged: []Key{foreignKey}, ResourceVersion: "5"}).to(one)
+		},
+		"Err": fail,
+		"Err in a list": func() error {
+			return (list[*corev1.Pod]{Failed: []Rejection{{Key: foreignKey, Err: errUndecodable}}, ResourceVersion: "5"}).to(one)
 		},
 		"cluster": func() error { return one.DeleteKey(Key{Cluster: "c", Namespace: "n1", Name: "a"}) },
 	} {
 		err := write()
 		require.ErrorIs(t, err, ErrOutOfScope, name)
 		require.ErrorContains(t, err, "namespace n1", name)
+		require.Empty(t, one.rejected, name)
 	}
+	require.ErrorIs(t, fail(), errUndecodable)
 	err := one.Add(foreign)
 	var rejected *RejectedError
 	require.ErrorAs(t, err, &rejected)
 	assert.Equal(t, Version{"u3", "5"}, rejected.Rejections[0].Version)
 	assert.Equal(t, "5", one.ResourceVersion(), "that of the lists: the partition lacks nothing")
-	got, _ := c.Get(Key{Namespace: "n2", Name: "a"})
+	got, _ := c.Get(foreignKey)
 	assert.Equal(t, "1", got.ResourceVersion)
+	require.NoError(t, one.Bookmark("6"))
+	assert.Equal(t, "6", one.ResourceVersion())
+	require.Error(t, one.Add(nil))
+	require.NoError(t, one.Bookmark("7"))
+	assert.Equal(t, "6", one.ResourceVersion(), "a rejected object without a key may belong to the scope")
 }
 
 func TestScopesOfPartitionsDoNotOverlap(t *testing.T) {
@@ -196,38 +208,6 @@ func TestWhatIsInAPartitionIsNotWrittenThroughTheCache(t *testing.T) {
 	dropped(t, c, Scope{Namespace: "n"})
 	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "b", "u2", "5")}, "5"))
 	assert.Equal(t, []string{"n/b"}, names(c.All()))
-}
-
-func TestWhatIsOutOfScopeIsNotLacking(t *testing.T) {
-	c := newPods()
-	p := partition(t, c, Scope{Namespace: "n"})
-	foreign := pod("m", "a", "u3", "5")
-	require.NoError(t, p.Replace(nil, "1"))
-	lack := func() error {
-		var batch writes[*corev1.Pod]
-		batch.Fail(Rejection{Key: Key{Namespace: "m", Name: "a"}, Err: errUndecodable})
-		return batch.to(p)
-	}
-	for name, write := range map[string]func() error{
-		"Add":       func() error { return p.Add(foreign) },
-		"Delete":    func() error { return p.Delete(foreign) },
-		"DeleteKey": func() error { return p.DeleteKey(Key{Namespace: "m", Name: "a"}) },
-		"Lack":      lack,
-		"Replace":   func() error { return p.Replace([]*corev1.Pod{foreign}, "2") },
-		"ReplaceAll": func() error {
-			lacking := []Rejection{{Key: Key{Namespace: "m", Name: "a"}, Err: ErrOutOfScope}}
-			return (list[*corev1.Pod]{Failed: lacking, ResourceVersion: "3"}).to(p)
-		},
-	} {
-		require.ErrorIs(t, write(), ErrOutOfScope, name)
-		require.Empty(t, p.rejected, name)
-	}
-	require.ErrorIs(t, lack(), errUndecodable)
-	require.NoError(t, p.Bookmark("6"))
-	assert.Equal(t, "6", p.ResourceVersion(), "nothing could ever make up for it")
-	require.Error(t, p.Add(nil))
-	require.NoError(t, p.Bookmark("7"))
-	assert.Equal(t, "6", p.ResourceVersion(), "nobody knows whether it was in the scope")
 }
 
 func TestFirstReplaceOfAPartitionTakesOverWhatIsThere(t *testing.T) {

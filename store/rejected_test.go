@@ -106,14 +106,6 @@ func TestReplaceKeepsWhatIsHeldUnderARejectedKey(t *testing.T) {
 	assert.Equal(t, "3", c.ResourceVersion(), "nothing is lacking any more")
 }
 
-func TestResourceVersionStaysBeforeADeletionWithoutAKey(t *testing.T) {
-	c := newPods()
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1")}, "1"))
-	require.Error(t, c.Delete(pod("", "", "u", "2")))
-	require.NoError(t, c.Bookmark("3"))
-	assert.Equal(t, "1", c.ResourceVersion())
-}
-
 func TestKeyFuncWithoutAKeyIsARejection(t *testing.T) {
 	c := New(func(*Key) (Key, error) { return Key{}, nil })
 	assert.ErrorIs(t, c.Add(&Key{}), errNoName)

@@ -21,23 +21,3 @@ func TestReplaceReportsRealChangesOnly(t *testing.T) {
 	got, _ := c.Get(Key{Name: "same"})
 	assert.Same(t, same, got, "an unchanged object keeps its pointer")
 }
-
-func TestReplaceWithoutVersionsReportsEverything(t *testing.T) {
-	// client-go's fake clientset leaves UID and resource version empty: that
-	// is no knowledge, so nothing may be taken for unchanged.
-	c := newPods()
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "", "")}, "1"))
-	rec := follow(c)
-	fresh := pod("", "a", "", "")
-	require.NoError(t, c.Replace([]*corev1.Pod{fresh}, "2"))
-	assert.Equal(t, []string{"Modification a ->"}, rec.changes())
-	got, _ := c.Get(Key{Name: "a"})
-	assert.Same(t, fresh, got)
-}
-
-func TestReplaceTakesTheLaterOfTwoObjectsWithOneKey(t *testing.T) {
-	c := newPods()
-	rec := follow(c)
-	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1"), pod("", "a", "u", "2")}, "2"))
-	assert.Equal(t, []string{"Addition a 2"}, rec.changes())
-}

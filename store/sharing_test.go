@@ -26,14 +26,7 @@ func halves(t require.TestingT) (c *Cache[*corev1.Pod], low, high *Partition[*co
 		parts[i], err = c.Partition(Scope{Shard: shard})
 		require.NoError(t, err)
 	}
-	uid = func(shard, n int) string {
-		for i := 0; ; i++ {
-			if uid := fmt.Sprintf("%d-%d", n, i); shards[shard].Contains(ShardHash(uid)) {
-				return uid
-			}
-		}
-	}
-	return c, parts[0], parts[1], uid
+	return c, parts[0], parts[1], func(shard, n int) string { return uidIn(shards[shard], n) }
 }
 
 func TestReplaceOfAShardTouchesNoOther(t *testing.T) {
@@ -56,22 +49,6 @@ func TestObjectOfAnotherShardIsRejectedAndHoldsUpNothing(t *testing.T) {
 	require.NoError(t, low.Bookmark("4"))
 	assert.Equal(t, "4", low.ResourceVersion())
 	assert.Zero(t, c.Len())
-}
-
-func TestShardsOfNamespaces(t *testing.T) {
-	c := newPods()
-	shards := Shards(ByNamespace, 2)
-	in := map[bool]string{}
-	for i := 0; len(in) < 2; i++ {
-		name := strconv.Itoa(i * i * 7919)
-		in[shards[0].Contains(ShardHash(name))] = name
-	}
-	low, high := partition(t, c, Scope{Shard: shards[0]}), partition(t, c, Scope{Shard: shards[1]})
-	require.NoError(t, low.Replace([]*corev1.Pod{pod(in[true], "a", "u1", "1")}, "1"))
-	require.NoError(t, high.Replace([]*corev1.Pod{pod(in[false], "a", "u2", "1")}, "1"))
-	require.ErrorIs(t, low.Add(pod(in[false], "b", "u3", "2")), ErrOutOfScope)
-	require.NoError(t, low.Replace(nil, "3"))
-	assert.Equal(t, []string{in[false] + "/a"}, names(c.All()))
 }
 
 func TestShardOfNamespacesNeedsNoUID(t *testing.T) {
