@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -246,4 +247,33 @@ func TestCommitsSayWhereAndUpToWhichVersionEverythingWasTold(t *testing.T) {
 	require.NoError(t, p.Replace(nil, "20"))
 	require.NoError(t, p.Bookmark("21"))
 	assert.Equal(t, []string{`namespace n seen "20" of ""`, `namespace n seen "21" of ""`}, said())
+}
+
+func TestFollowersHearOfVersionsPastARejection(t *testing.T) {
+	c := openWith(t, "1")
+	rec := follow(c)
+	require.Error(t, c.Add(nameless("5")))
+	require.NoError(t, c.Bookmark("10"))
+	assert.Equal(t, []string{"10"}, observed(rec))
+	assert.Equal(t, "1", c.ResourceVersion(), "before the rejected object")
+	require.NoError(t, c.Bookmark("11"))
+	assert.Equal(t, []string{"10", "11"}, observed(rec))
+}
+
+func TestBookmarkWithoutNewsIsNoCommit(t *testing.T) {
+	c := openWith(t, "5")
+	rec := follow(c)
+	require.NoError(t, c.Bookmark("5"))
+	assert.Empty(t, observed(rec))
+}
+
+func TestCacheForgetsAFollowerThatStopped(t *testing.T) {
+	c := openWith(t, "1")
+	follow(c)
+	gone := followAndStop(c)
+	for range 10 {
+		runtime.GC()
+	}
+	assert.Nil(t, gone.Value())
+	runtime.KeepAlive(c)
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/sharding"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"pgregory.net/rapid"
 )
 
@@ -306,4 +308,152 @@ func (w *lagging) step(t *rapid.T, list bool) {
 	object := pod("", e.name, e.uid, strconv.Itoa(w.at))
 	write := map[ChangeType]func(*corev1.Pod) error{Addition: w.p.Add, Modification: w.p.Update, Deletion: w.p.Delete}[e.kind]
 	require.NoError(t, write(object))
+}
+
+func TestDropRefusesShardByOwner(t *testing.T) {
+	c := openWith(t, "9", pod("n", "a", "1", "1"), pod("n", "b", "2", "2"), pod("n", "c", "3", "3"))
+	for _, shard := range Shards(ByOwner, 2) {
+		require.ErrorIs(t, dropShard(c, shard), errOwnerShard)
+	}
+	assert.Equal(t, 3, c.Len())
+	assert.Equal(t, "9", c.ResourceVersion())
+}
+
+func TestObjectInTheShardOfNoPartitionIsWritable(t *testing.T) {
+	for _, by := range []ShardKey{ByUID, ByNamespace} {
+		t.Run(by.String(), func(t *testing.T) {
+			shards := Shards(by, 2)
+			in, out := uidIn(shards[0], 1), uidIn(shards[1], 2)
+			object := func(id, version string) *corev1.Pod {
+				if by == ByNamespace {
+					return pod(id, "a", id, version)
+				}
+				return pod("n", id, id, version)
+			}
+			c := newPods()
+			p := partition(t, c, Scope{Shard: shards[0]})
+			require.NoError(t, p.Replace([]*corev1.Pod{object(in, "1")}, "1"))
+			require.ErrorIs(t, c.Add(object(in, "2")), errOverlap)
+			require.NoError(t, c.Add(object(out, "2")))
+			assert.Equal(t, 2, c.Len())
+			require.NoError(t, c.Update(object(out, "3")))
+			require.NoError(t, c.Delete(object(out, "4")))
+			require.ErrorIs(t, c.Delete(object(in, "4")), errOverlap)
+			require.NoError(t, c.Add(object(out, "5")))
+			key, err := c.KeyOf(object(out, ""))
+			require.NoError(t, err)
+			require.NoError(t, c.DeleteKey(key))
+			key, err = c.KeyOf(object(in, ""))
+			require.NoError(t, err)
+			require.ErrorIs(t, c.DeleteKey(key), errOverlap)
+			assert.Equal(t, 1, c.Len())
+			checkCache(t, c)
+		})
+	}
+}
+
+// An object outside of the shard must not take out the partition's object of the same name.
+func TestObjectOutsideOfAShardTakesNoKeyOfThePartition(t *testing.T) {
+	shards := Shards(ByUID, 2)
+	in, out := uidIn(shards[0], 1), uidIn(shards[1], 2)
+	c := newPods()
+	p := partition(t, c, Scope{Shard: shards[0]})
+	require.NoError(t, p.Replace([]*corev1.Pod{pod("n", "a", in, "5")}, "5"))
+	require.ErrorIs(t, c.Add(pod("n", "a", out, "6")), errOverlap)
+	require.ErrorIs(t, c.Delete(pod("n", "a", out, "6")), errOverlap)
+	require.ErrorIs(t, c.Update(pod("n", "b", "", "6")), errOverlap, "nothing says that it is outside")
+	assert.Equal(t, []string{"n/a"}, names(c.All()))
+}
+
+func TestShardIsNotRewoundAfterAListWithoutANumber(t *testing.T) {
+	c, low, high, uid := halves(t)
+	require.NoError(t, low.Replace([]*corev1.Pod{pod("n", "a", uid(0, 1), "1")}, "first"))
+	require.NoError(t, high.Replace(nil, "1"))
+	require.NoError(t, high.Add(pod("n", "a", uid(1, 2), "8")))
+	require.NoError(t, high.Delete(pod("n", "a", uid(1, 2), "9")))
+	require.Error(t, low.Add(nameless("2")), "the version stays")
+	require.NoError(t, low.Add(pod("n", "b", uid(0, 3), "3")))
+	require.NoError(t, low.Update(pod("n", "a", uid(0, 1), "4")))
+	assert.Equal(t, []string{"n/b"}, names(c.All()), "its end is still to come")
+	checkCache(t, c)
+}
+
+func TestShardForgetsKeysTakenWithoutComparableVersions(t *testing.T) {
+	for _, version := range []string{"", "none"} {
+		t.Run(fmt.Sprintf("%q", version), func(t *testing.T) {
+			_, low, high, uid := halves(t)
+			require.NoError(t, low.Replace([]*corev1.Pod{pod("n", "a", uid(0, 1), version)}, version))
+			require.NoError(t, high.Replace([]*corev1.Pod{pod("n", "a", uid(1, 2), version)}, version))
+			require.NoError(t, low.Bookmark(version+"1"))
+			assert.Zero(t, takenOverIn(low))
+		})
+	}
+}
+
+func TestShardsHashAsAPIServersDo(t *testing.T) {
+	for _, value := range []string{"", "a", "default", string(uuid.NewUUID()), "ü\x00\xff"} {
+		want, err := strconv.ParseUint(sharding.HashField(value), 16, 64)
+		require.NoError(t, err)
+		assert.Equal(t, want, ShardHash(value), "%q", value)
+	}
+}
+
+func TestShardsHaveEverythingBetweenThemOnce(t *testing.T) {
+	for _, n := range []int{-1, 0, 1, 2, 3, 7, 16, 1000} {
+		shards := Shards(ByUID, n)
+		require.Len(t, shards, max(n, 1))
+		assert.Zero(t, shards[0].From)
+		assert.Zero(t, shards[len(shards)-1].To)
+		for i, shard := range shards {
+			if i > 0 {
+				assert.Equal(t, shards[i-1].To, shard.From)
+				assert.False(t, shards[i-1].overlaps(shard))
+			}
+			assert.InDelta(t, 1/float64(len(shards)), (float64(shard.last())-float64(shard.From))/(1<<64), 1e-9)
+		}
+		for range 100 {
+			uid, in := string(uuid.NewUUID()), 0
+			for _, shard := range shards {
+				if shard.Contains(ShardHash(uid)) {
+					in++
+				}
+			}
+			require.Equal(t, 1, in, uid)
+		}
+	}
+	assert.True(t, Shards(ByNamespace, 1)[0].IsEverything())
+}
+
+func TestShardsThatCoverAndOverlap(t *testing.T) {
+	shard := func(by ShardKey, from, to uint64) Shard { return Shard{by, from, to} }
+	for _, tt := range []struct {
+		a, b                       Shard
+		aCovers, bCovers, overlaps bool
+	}{
+		{Shard{}, shard(ByUID, 5, 9), true, false, true},
+		{Shard{}, shard(ByNamespace, 5, 9), true, false, true},
+		{Shard{}, shard(ByNamespace, 0, 0), true, true, true},
+		{shard(ByUID, 5, 9), shard(ByUID, 5, 9), true, true, true},
+		{shard(ByUID, 5, 9), shard(ByUID, 6, 9), true, false, true},
+		{shard(ByUID, 5, 9), shard(ByUID, 8, 0), false, false, true},
+		{shard(ByUID, 5, 0), shard(ByUID, 8, 0), true, false, true},
+		{shard(ByUID, 5, 9), shard(ByUID, 9, 0), false, false, false},
+		{shard(ByUID, 5, 9), shard(ByUID, 0, 5), false, false, false},
+		{shard(ByUID, 5, 9), shard(ByNamespace, 9, 0), false, false, true},
+		{shard(ByOwner, 0, 0), shard(ByUID, 5, 9), false, false, true},
+	} {
+		name := fmt.Sprintf("%v and %v", tt.a, tt.b)
+		assert.Equal(t, tt.aCovers, tt.a.covers(tt.b), name)
+		assert.Equal(t, tt.bCovers, tt.b.covers(tt.a), name)
+		assert.Equal(t, tt.overlaps, tt.a.overlaps(tt.b), name)
+		assert.Equal(t, tt.overlaps, tt.b.overlaps(tt.a), name)
+	}
+}
+
+func TestScopesSayTheirShard(t *testing.T) {
+	half := Shards(ByUID, 2)[1]
+	assert.Equal(t, "all namespaces, UIDs 8000000000000000-ffffffffffffffff", Scope{Shard: half}.String())
+	assert.Equal(t, "namespace west|n, UIDs 8000000000000000-ffffffffffffffff", Scope{"west", "n", half}.String())
+	assert.Equal(t, "namespace n", Scope{Namespace: "n"}.String())
+	assert.Equal(t, "ShardKey(7)", ShardKey(7).String())
 }

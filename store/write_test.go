@@ -1,0 +1,434 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+var errUndecodable = errors.New("undecodable")
+
+// inWords says in words what changes mean.
+func inWords(changes []Change[*corev1.Pod]) []string { return (&recorder{all: changes}).changes() }
+
+func TestBatchIsOneCommitOfAllItsWrites(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "b", "u2", "1"), pod("", "c", "u3", "1")}, "1"))
+	rec := follow(c)
+	var batch writes[*corev1.Pod]
+	batch.Add(pod("", "a", "u1", "2"))
+	batch.Update(pod("", "b", "u2", "3"))
+	batch.Delete(pod("", "c", "u3", "4"))
+	batch.Bookmark("5")
+	batch.DeleteKey(Key{Name: "a"})
+
+	changes, err := applied(c, &batch)
+
+	require.NoError(t, err)
+	want := []string{"Addition a 2", "Modification b 1->3", "Deletion c 4", "Deletion a 2"}
+	assert.Equal(t, want, inWords(changes))
+	assert.True(t, changes[2].FinalStateKnown)
+	assert.False(t, changes[3].FinalStateKnown)
+	assert.Len(t, rec.commits, 1)
+	assert.Equal(t, want, rec.changes())
+	assert.Equal(t, "5", c.ResourceVersion())
+	assert.Equal(t, []string{"b"}, names(c.All()))
+}
+
+func TestBatchTellsEveryWriteOfOneKey(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "1")}, "1"))
+	rec := follow(c)
+	var batch writes[*corev1.Pod]
+	batch.Update(pod("", "a", "u1", "2"))
+	batch.Update(pod("", "a", "u2", "3"))
+	batch.Delete(pod("", "a", "u2", "4"))
+	batch.Add(pod("", "a", "u3", "5"))
+
+	changes, err := applied(c, &batch)
+
+	require.NoError(t, err)
+	assert.Equal(t, []string{"Modification a 1->2", "Deletion a 2", "Addition a 3", "Deletion a 4", "Addition a 5"}, inWords(changes))
+	assert.Empty(t, rec.illegal)
+	assert.Equal(t, "3", changes[3].Prior.ResourceVersion)
+	for i, uid := range []string{"u1", "u1", "u2", "u2", "u3"} {
+		assert.Equal(t, uid, string(changes[i].Version.UID), i)
+	}
+	assert.Equal(t, "5", c.ResourceVersion())
+	checkCache(t, c)
+}
+
+func TestWriteCarriesTheVersionOfAnObjectWithoutOne(t *testing.T) {
+	c := New(bookKey)
+	require.NoError(t, c.Replace(nil, "1"))
+	key, version := Key{Namespace: "a", Name: "1"}, Version{UID: "u", ResourceVersion: "2"}
+	var batch writes[*book]
+	batch.Append(Write[*book]{Type: Modification, Object: &book{author: "a", title: "1"}, Version: version})
+	require.NoError(t, batch.to(c))
+	assert.True(t, c.Has(key, version))
+	assert.False(t, c.Has(key, Version{UID: "u", ResourceVersion: "3"}))
+	assert.False(t, c.Has(key, Version{}))
+	assert.False(t, c.Has(Key{Name: "none"}, version))
+	assert.Equal(t, "2", c.ResourceVersion())
+
+	batch.Reset()
+	batch.Append(Write[*book]{Type: Modification, Object: &book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "3"}})
+	batch.Append(Write[*book]{Type: Deletion, FinalStateKnown: true, Object: &book{author: "a", title: "1"}, Version: Version{UID: "other", ResourceVersion: "4"}})
+	changes, err := applied(c, &batch)
+	require.NoError(t, err)
+	var got []string
+	for _, change := range changes {
+		got = append(got, fmt.Sprintf("%v %v %v", change.Type, change.Version, change.FinalStateKnown))
+	}
+	assert.Equal(t, []string{"Deletion {u 2} false", "Addition {other 3} false", "Deletion {other 4} true"}, got)
+	assert.Equal(t, "4", c.ResourceVersion())
+}
+
+func TestBatchIsUsedAgain(t *testing.T) {
+	for _, replace := range []bool{false, true} {
+		c := newPods()
+		batch, own := begin[*corev1.Pod](c, replace)
+		require.True(t, own)
+		require.NoError(t, batch.Write(adding(pod("", "discarded", "u1", "1"))))
+		batch.Discard()
+		require.NoError(t, batch.Write(adding(pod("", "a", "u2", "2"))))
+		require.NoError(t, batch.Commit("2"))
+		batch.Discard()
+		require.NoError(t, batch.Write(adding(pod("", "b", "u3", "3"))))
+		require.NoError(t, batch.Commit("3"))
+		want := []string{"a", "b"}
+		if replace {
+			want = want[1:]
+		}
+		assert.Equal(t, want, names(c.All()))
+	}
+}
+
+func TestBatchKeepsNothingOfItsWrites(t *testing.T) {
+	c := newPods()
+	batch := &watchBatch[*corev1.Pod]{of: c.whole}
+	require.NoError(t, batch.Write(adding(pod("", "a", "u1", "1"))))
+	room := batch.writes[:1]
+	require.NoError(t, batch.Commit("1"))
+	assert.Equal(t, make([]Write[*corev1.Pod], 1), room)
+}
+
+func TestLargeCommitsAreSeenWholeOrNotAtAll(t *testing.T) {
+	// Commits of this size send readers to the state before them. All objects of
+	// a state have one version, and its parity says how many there are.
+	const n = largeCommit + 500
+	c := newPods()
+	byName, err := AddIndex(c, "version", func(p *corev1.Pod) []string { return []string{p.ResourceVersion} })
+	require.NoError(t, err)
+	size := func(version int) int { return n - version%2*400 }
+	objects := func(version int) []*corev1.Pod {
+		all := make([]*corev1.Pod, size(version))
+		for i := range all {
+			all[i] = pod("n", strconv.Itoa(i), "u", strconv.Itoa(version))
+		}
+		return all
+	}
+	require.NoError(t, c.Replace(objects(1), "1"))
+
+	check := func(look func() (version string, seen int)) func() bool {
+		return func() bool {
+			before, _ := strconv.Atoi(c.ResourceVersion())
+			version, seen := look()
+			v, _ := strconv.Atoi(version)
+			return assert.False(t, v < before || seen >= 0 && seen != size(v), "version %q with %d objects, after %d was seen", version, seen, before)
+		}
+	}
+	stop := reading(1, check(func() (string, int) { // point reads
+		p, _ := c.Get(Key{Namespace: "n", Name: "0"})
+		return p.ResourceVersion, -1
+	}), check(func() (version string, seen int) {
+		for _, p := range c.All() {
+			if seen++; version != "" && version != p.ResourceVersion {
+				return "", seen
+			}
+			version = p.ResourceVersion
+		}
+		return version, seen
+	}), check(func() (string, int) {
+		s := c.Snapshot()
+		p, _ := s.Get(Key{Namespace: "n", Name: "1"})
+		if s.ResourceVersion() != p.ResourceVersion {
+			return "", 0
+		}
+		return p.ResourceVersion, s.Len()
+	}), check(func() (string, int) {
+		s := c.Snapshot()
+		return s.ResourceVersion(), len(names(byName.On(s).Get(s.ResourceVersion())))
+	}), check(func() (string, int) {
+		if seen := c.Len(); seen != size(0) && seen != size(1) {
+			return "", seen
+		}
+		return c.ResourceVersion(), -1
+	}))
+	for version := 2; version < 30; version++ {
+		if version%4 < 2 {
+			require.NoError(t, c.Replace(objects(version), strconv.Itoa(version)))
+			continue
+		}
+		var batch writes[*corev1.Pod]
+		for i := size(version); i < n; i++ {
+			batch.DeleteKey(Key{Namespace: "n", Name: strconv.Itoa(i)})
+		}
+		for _, p := range objects(version) {
+			batch.Update(p)
+		}
+		require.NoError(t, batch.to(c))
+	}
+	stop()
+	checkCache(t, c)
+	checkIndex(t, byName)
+}
+
+func TestMemoryOfLargeCommitsIsNotKept(t *testing.T) {
+	c := newPods()
+	follow(c)
+	require.NoError(t, c.Add(pod("", "a", "", "1"))) // so that there is some to outgrow
+	var batch writes[*corev1.Pod]
+	for i := range 2 * maxScratch {
+		batch.Add(pod("", strconv.Itoa(i), "", ""))
+	}
+	require.NoError(t, batch.to(c))
+	checkCache(t, c)
+	assert.LessOrEqual(t, cap(c.scratch.mutations), maxScratch)
+	assert.LessOrEqual(t, cap(c.scratch.commit.Changes), maxScratch)
+}
+
+// The merged cache of several selectors commits writes of several watches at once.
+func TestVersionStaysBeforeARejectedObjectOfABatchWithoutOrder(t *testing.T) {
+	for _, version := range []string{"6", "9"} {
+		c := newPods()
+		require.NoError(t, c.Replace(nil, "1"))
+		b := c.BeginBatch(c, false)
+		require.NoError(t, b.Write(Write[*corev1.Pod]{Type: Addition, Object: pod("", "a", "u1", version)}))
+		require.NoError(t, b.Write(Write[*corev1.Pod]{Key: Key{Name: "b"}, Version: Version{ResourceVersion: "5"}, Err: errUndecodable}))
+		require.ErrorIs(t, b.Commit("7"), errUndecodable)
+		assert.Equal(t, "1", c.ResourceVersion())
+		require.NoError(t, c.DeleteKey(Key{Name: "b"}))
+		require.NoError(t, c.Bookmark("10"))
+		assert.Equal(t, "10", c.ResourceVersion())
+	}
+}
+
+func TestWriteWithoutATypeIsRejected(t *testing.T) {
+	c := newPods()
+	p := partition(t, c, Scope{Cluster: "c1"})
+	require.NoError(t, p.Replace([]*corev1.Pod{pod("n", "a", "u", "1")}, "1"))
+	for _, replace := range []bool{false, true} {
+		batch, _ := begin[*corev1.Pod](p, replace)
+		require.NoError(t, batch.Write(Write[*corev1.Pod]{Key: Key{Namespace: "n", Name: "a"}, Version: Version{"u", "2"}}))
+		require.ErrorIs(t, batch.Commit("9"), errNoWrite)
+		assert.Equal(t, []string{"c1|n/a"}, names(c.All()))
+		assert.Equal(t, "1", p.ResourceVersion(), "before the rejected write")
+	}
+	require.NoError(t, p.Update(pod("n", "a", "u", "3")))
+	assert.Equal(t, "3", p.ResourceVersion())
+}
+
+// These tests hold store-S4 and store-S5.
+
+func TestBadObjectsStopNothingElse(t *testing.T) {
+	c := newPods()
+	held := pod("n", "held", "u0", "1")
+	require.NoError(t, c.Replace([]*corev1.Pod{held}, "1"))
+
+	err := c.Replace([]*corev1.Pod{pod("n", "good", "u1", "2"), nil, pod("n", "", "u0", "3")}, "4")
+
+	var rejected *RejectedError
+	require.ErrorAs(t, err, &rejected)
+	require.Len(t, rejected.Rejections, 2)
+	require.ErrorIs(t, err, errNilObject)
+	require.ErrorIs(t, err, errNoName)
+	assert.ErrorContains(t, err, `*v1.Pod in namespace "n": object has no usable key: its name is empty`)
+	assert.Equal(t, []string{"n/good", "n/held"}, names(c.All()), "the object whose UID came without a name is kept")
+	assert.Equal(t, "1", c.ResourceVersion(), "the version stays before what is lacking")
+}
+
+func TestWritesOfBadObjectsLeaveEverythingAsItWas(t *testing.T) {
+	c := newPods()
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("n", "a", "u", "1")}, "1"))
+	rec := follow(c)
+	for name, write := range map[string]func(*corev1.Pod) error{"Add": c.Add, "Update": c.Update, "Delete": c.Delete} {
+		for _, bad := range []*corev1.Pod{nil, {}, pod("n", "", "u", "9")} {
+			var rejected *RejectedError
+			require.ErrorAs(t, write(bad), &rejected, name)
+		}
+	}
+	assert.Empty(t, rec.changes())
+	assert.Equal(t, []string{"n/a"}, names(c.All()))
+	assert.Equal(t, "1", c.ResourceVersion())
+}
+
+func TestResourceVersionStaysBeforeARejectedObject(t *testing.T) {
+	bad := errors.New("bad")
+	c := New(func(p *corev1.Pod) (Key, error) {
+		if p.Labels["bad"] != "" {
+			return Key{}, bad
+		}
+		return ObjectKey(p)
+	})
+	index, err := AddIndex(c, "panics", func(p *corev1.Pod) []string {
+		if p.Annotations["panic"] != "" {
+			panic("ouch")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1")}, "1"))
+
+	poison := pod("", "a", "u", "2")
+	poison.Annotations = map[string]string{"panic": "yes"}
+	err = c.Update(poison)
+	require.ErrorIs(t, err, ErrPanic)
+	assert.ErrorContains(t, err, `"a" at resource version "2": index "panics": function for "a": panic: ouch`)
+	require.NoError(t, c.Add(pod("", "b", "u2", "3")))
+	require.NoError(t, c.Bookmark("4"))
+	assert.Equal(t, "1", c.ResourceVersion())
+	assert.Equal(t, 2, c.Len(), "everything else goes on")
+
+	require.NoError(t, c.Update(pod("", "a", "u", "5")))
+	assert.Equal(t, "5", c.ResourceVersion(), "the object was stored at last")
+
+	require.Error(t, c.Update(poison))
+	require.NoError(t, c.Delete(pod("", "a", "u", "6")))
+	assert.Equal(t, "6", c.ResourceVersion(), "the object is gone")
+
+	keyless := pod("", "k", "u3", "7")
+	keyless.Labels = map[string]string{"bad": "yes"}
+	require.ErrorIs(t, c.Add(keyless), bad)
+	require.NoError(t, c.Bookmark("8"))
+	assert.Equal(t, "6", c.ResourceVersion())
+	require.NoError(t, c.Replace(nil, "9"))
+	assert.Equal(t, "9", c.ResourceVersion(), "a list without rejections tells everything")
+	assert.Empty(t, slices.Collect(index.Values()))
+}
+
+func TestReplaceKeepsWhatIsHeldUnderARejectedKey(t *testing.T) {
+	c := newPods()
+	_, err := AddIndex(c, "panics", func(p *corev1.Pod) []string { return []string{p.Labels["must"]}[len(p.Labels):] })
+	require.NoError(t, err)
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u", "1"), pod("", "b", "u2", "1")}, "1"))
+	rec := follow(c)
+	bad := pod("", "a", "u", "2")
+	bad.Labels = map[string]string{"x": "", "y": ""}
+
+	require.ErrorIs(t, c.Replace([]*corev1.Pod{bad}, "2"), ErrPanic)
+
+	assert.Equal(t, []string{"Deletion b 1"}, rec.changes(), "the rejected object is not taken for a missing one")
+	assert.Equal(t, "1", c.ResourceVersion())
+	require.NoError(t, c.DeleteKey(Key{Name: "a"}))
+	require.NoError(t, c.Bookmark("3"))
+	assert.Equal(t, "3", c.ResourceVersion(), "nothing is lacking any more")
+}
+
+func TestKeyFuncWithoutAKeyIsARejection(t *testing.T) {
+	c := New(func(*Key) (Key, error) { return Key{}, nil })
+	assert.ErrorIs(t, c.Add(&Key{}), errNoName)
+	failing := New(func(*Key) (Key, error) { return Key{Name: "half"}, errNoName })
+	var rejected *RejectedError
+	require.ErrorAs(t, failing.Add(&Key{}), &rejected)
+	assert.Zero(t, rejected.Rejections[0].Key, "a key that came with an error is none")
+}
+
+func TestPanicOfAKeyFuncIsARejection(t *testing.T) {
+	c := New(keyItself)
+	err := c.Replace([]*Key{{Name: "a"}, nil, {Name: "b"}}, "")
+	assert.ErrorIs(t, err, ErrPanic)
+	assert.Equal(t, []string{"a", "b"}, names(c.All()))
+}
+
+func TestRejectedErrorStaysShort(t *testing.T) {
+	c := newPods()
+	err := c.Replace(make([]*corev1.Pod, 1000), "1")
+	assert.ErrorContains(t, err, "store rejected 1000 object(s)")
+	assert.ErrorContains(t, err, "and 995 more")
+}
+
+func TestObjectsThatCannotBeHadAreLacking(t *testing.T) {
+	c := newPods()
+	undecodable := errors.New("undecodable")
+	held := pod("", "held", "u1", "1")
+	require.NoError(t, c.Replace([]*corev1.Pod{held}, "1"))
+	rec := follow(c)
+
+	lacking := []Rejection{{Key: Key{Name: "held"}, Err: undecodable}, {Key: Key{Name: "new"}, Err: undecodable}}
+	err := (list[*corev1.Pod]{Objects: []*corev1.Pod{pod("", "other", "u2", "2"), nil}, Failed: lacking, ResourceVersion: "3"}).to(c)
+	var rejected *RejectedError
+	require.ErrorAs(t, err, &rejected)
+	assert.Len(t, rejected.Rejections, 3)
+	assert.ErrorIs(t, err, undecodable)
+	assert.Equal(t, []string{"Addition other 2"}, rec.changes())
+	assert.Equal(t, "1", c.ResourceVersion())
+
+	require.NoError(t, c.Replace([]*corev1.Pod{held}, "4"))
+	assert.Equal(t, "4", c.ResourceVersion())
+	var batch writes[*corev1.Pod]
+	batch.Fail(lacking[0])
+	require.ErrorIs(t, batch.to(c), undecodable)
+	require.NoError(t, c.Bookmark("5"))
+	assert.Equal(t, "4", c.ResourceVersion())
+	require.NoError(t, c.DeleteKey(Key{Name: "held"}))
+	require.NoError(t, c.Bookmark("6"))
+	assert.Equal(t, "6", c.ResourceVersion())
+}
+
+func TestBadWritesOfABatchStopNoOthers(t *testing.T) {
+	c := newPods()
+	_, err := AddIndex(c, "tag", func(p *corev1.Pod) []string { return []string{p.Labels["must"]}[len(p.Labels):] })
+	require.NoError(t, err)
+	require.NoError(t, c.Replace([]*corev1.Pod{pod("", "b", "u2", "1")}, "1"))
+	poison := pod("", "b", "u2", "4")
+	poison.Labels = map[string]string{"x": "", "y": ""}
+	var batch writes[*corev1.Pod]
+	batch.Add(pod("", "a", "u1", "2"))
+	batch.Add(pod("", "early", "u9", "3"))
+	batch.Update(poison)
+	batch.Add(nil)
+	batch.Append(Write[*corev1.Pod]{Key: Key{Name: "odd"}})
+	batch.Add(pod("", "c", "u3", "7"))
+
+	changes, err := applied(c, &batch)
+
+	var rejected *RejectedError
+	require.ErrorAs(t, err, &rejected)
+	require.Len(t, rejected.Rejections, 3)
+	require.ErrorIs(t, rejected.Rejections[0].Err, ErrPanic)
+	require.ErrorIs(t, rejected.Rejections[1].Err, errNilObject)
+	require.ErrorIs(t, rejected.Rejections[2].Err, errNoWrite)
+	assert.Equal(t, []string{"Addition a 2", "Addition early 3", "Addition c 7"}, inWords(changes))
+	assert.Equal(t, "3", c.ResourceVersion(), "what came before the bad one is complete")
+	got, _ := c.Get(Key{Name: "b"})
+	assert.Equal(t, "1", got.ResourceVersion)
+}
+
+func TestLackIsHealedByALaterWriteOfTheBatch(t *testing.T) {
+	for name, heal := range map[string]func(*writes[*corev1.Pod]){
+		"put":       func(b *writes[*corev1.Pod]) { b.Update(pod("", "a", "u1", "3")) },
+		"delete":    func(b *writes[*corev1.Pod]) { b.Delete(pod("", "a", "u1", "3")) },
+		"deleteKey": func(b *writes[*corev1.Pod]) { b.DeleteKey(Key{Name: "a"}); b.Bookmark("3") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newPods()
+			require.NoError(t, c.Replace([]*corev1.Pod{pod("", "a", "u1", "1")}, "1"))
+			var batch writes[*corev1.Pod]
+			batch.Fail(Rejection{Key: Key{Name: "a"}, Err: errUndecodable})
+			batch.Bookmark("2")
+			require.ErrorIs(t, batch.to(c), errUndecodable)
+			require.Equal(t, "1", c.ResourceVersion())
+			batch.Bookmark("")
+			heal(&batch)
+			require.ErrorIs(t, batch.to(c), errUndecodable, "it is told all the same")
+			assert.Equal(t, "3", c.ResourceVersion())
+		})
+	}
+}
