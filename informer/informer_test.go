@@ -38,11 +38,6 @@ func TestOptionsReachTheReflector(t *testing.T) {
 	})
 }
 
-func TestInformerWithoutAClientSaysSo(t *testing.T) {
-	i := New[*corev1.Pod, *corev1.PodList](nil)
-	assert.ErrorIs(t, i.Run(t.Context()), reflector.ErrNoClient)
-}
-
 func TestInformerOverAClientset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clientset := fake.NewClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"}})

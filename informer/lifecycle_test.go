@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
-	"github.com/kubereflector/kubereflector/reflector/reflectortest"
-	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -126,36 +124,6 @@ func TestHandlerMaySubscribeAndCloseOthers(t *testing.T) {
 		require.NoError(t, stop())
 		assert.Equal(t, []string{"initial a@1", "add b@2"}, inner.read())
 		assert.Len(t, victim.read(), before)
-	})
-}
-
-func TestIndexesMayBeAddedAtAnyTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(onNode("a", "n1")))
-		i := newServed(t, server)
-		nodes := func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }
-		names := func(index *store.Index[string, *corev1.Pod], node string) (names string) {
-			for key := range index.Get(node) {
-				names += key.Name
-			}
-			return names
-		}
-		early, err := store.AddIndex(i.Cache(), "early", nodes)
-		require.NoError(t, err)
-		stop := start(t, i)
-		require.NoError(t, i.WaitForSync(t.Context()))
-		late, err := store.AddIndex(i.Cache(), "late", nodes)
-		require.NoError(t, err)
-		for n := range 3 {
-			require.NoError(t, server.Create(onNode("b"+strconv.Itoa(n), "n2")))
-		}
-		synctest.Wait()
-		for _, index := range []*store.Index[string, *corev1.Pod]{early, late} {
-			assert.Equal(t, "a", names(index, "n1"))
-			assert.Equal(t, "b0b1b2", names(index, "n2"))
-		}
-		require.NoError(t, stop())
 	})
 }
 

@@ -26,22 +26,13 @@ func pod(name, uid string, version int) *corev1.Pod {
 // written to its cache is what the reflector brings.
 func newPods(opts ...Option) *Informer[*corev1.Pod] {
 	i := New(fake.NewClientset().CoreV1().Pods("default"), opts...)
-	i.feed = &idleFeed{Group: i.feed}
+	i.feed = &idleFeed{i.feed}
 	return i
 }
 
-type idleFeed struct {
-	feed.Group
-	err error
-}
+type idleFeed struct{ feed.Group }
 
-func (f *idleFeed) Run(ctx context.Context) error {
-	if f.err != nil {
-		return f.err
-	}
-	<-ctx.Done()
-	return nil
-}
+func (*idleFeed) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 
 func start(t *testing.T, i interface{ Run(context.Context) error }) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,13 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 )
 
 type contextKey struct{}
@@ -51,12 +50,12 @@ func (inattentive) Handling(ctx context.Context, _ Handling) (context.Context, f
 	return ctx, nil
 }
 
-func TestObserverIsToldOfTheCallsOfHandlers(t *testing.T) {
+func TestObserversAreToldOfTheCallsOfHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(onNode("a", "n")))
-		all, own := &audience{name: "all"}, &audience{name: "own"}
-		i := newServed(t, server, WithName("pods"), WithObserver(all))
+		first, all, own := &audience{name: "first"}, &audience{name: "all"}, &audience{name: "own"}
+		i := newServed(t, server, WithName("pods"), WithObserver(first), WithObserver(nil), WithObserver(inattentive{}), WithObserver(all))
 		failure := errors.New("not now")
 		attempts := 0
 		i.Handle(HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
@@ -72,7 +71,7 @@ func TestObserverIsToldOfTheCallsOfHandlers(t *testing.T) {
 		i.Handle(HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
 			assert.Equal(t, "own", ctx.Value(contextKey{}))
 			return nil
-		}), WithName("second"), WithObserver(own))
+		}), WithName("second"), WithObserver(own), WithObserver(inattentive{}))
 		var unheard atomic.Int32
 		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { unheard.Add(1) }}, WithObserver(nil))
 		i.Handle(HandlerFuncs[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { unheard.Add(1) }}, WithObserver(inattentive{}))
@@ -80,10 +79,13 @@ func TestObserverIsToldOfTheCallsOfHandlers(t *testing.T) {
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
 		call := Handling{Informer: "pods", Subscription: "first", Key: store.Key{Namespace: "default", Name: "a"}, Type: eventqueue.Addition, Origin: eventqueue.List, ResourceVersion: strconv.FormatUint(server.ResourceVersion(), 10)}
-		assert.Equal(t, []Handling{call, call, call}, all.calls)
-		assert.Equal(t, []error{failure, eventqueue.ErrAbandoned, nil}, all.ends)
+		for _, a := range []*audience{first, all} {
+			assert.Equal(t, []Handling{call, call, call}, a.calls, a.name)
+			assert.Equal(t, []error{failure, eventqueue.ErrAbandoned, nil}, a.ends, a.name)
+		}
 		call.Subscription = "second"
 		assert.Equal(t, []Handling{call}, own.calls)
+		assert.Equal(t, []error{nil}, own.ends)
 		assert.EqualValues(t, 2, unheard.Load())
 	})
 }
@@ -112,12 +114,12 @@ func (u ushered) taken(t eventqueue.TakeInfo) {
 	u.of.taken = append(u.of.taken, u.name+" "+t.Key.Name+" "+t.Waited.String())
 }
 
-func TestObserverIsToldOfTheQueuesOfEachSubscriber(t *testing.T) {
+func TestObserversAreToldOfTheQueuesOfEachSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := reflectortest.Start(t)
 		require.NoError(t, server.Create(onNode("a", "n")))
-		told := &usher{}
-		i := newServed(t, server, WithName("pods"), WithObserver(told))
+		first, second := &usher{}, &usher{}
+		i := newServed(t, server, WithName("pods"), WithObserver(first), WithObserver(inattentive{}), WithObserver(second))
 		i.Handle(HandlerFuncs[*corev1.Pod]{}, WithName("first"))
 		i.Handle(HandlerFuncs[*corev1.Pod]{}, WithName("unobserved"))
 		i.Handle(HandlerFuncs[*corev1.Pod]{})
@@ -129,44 +131,8 @@ func TestObserverIsToldOfTheQueuesOfEachSubscriber(t *testing.T) {
 		}
 		pulls.Close()
 		require.NoError(t, stop())
-		assert.ElementsMatch(t, []string{"pods/first a 0s", "pods/#3 a 0s", "pods/pulls a 1m0s"}, told.taken)
-	})
-}
-
-func TestSeveralObserversAreAllTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(onNode("a", "n")))
-		first, second, own := &audience{name: "first"}, &audience{name: "second"}, &audience{name: "own"}
-		i := newServed(t, server, WithObserver(first), WithObserver(nil), WithObserver(inattentive{}), WithObserver(second))
-		handler := HandlerFunc[*corev1.Pod](func(ctx context.Context, _ eventqueue.Event[*corev1.Pod]) error {
-			assert.Contains(t, []any{"second", "own"}, ctx.Value(contextKey{}))
-			return nil
-		})
-		i.Handle(handler)
-		i.Handle(handler, WithObserver(own), WithObserver(inattentive{}))
-		stop := start(t, i)
-		<-time.After(time.Minute)
-		require.NoError(t, stop())
-		for _, a := range []*audience{first, second, own} {
-			assert.Len(t, a.calls, 1, a.name)
-			assert.Equal(t, []error{nil}, a.ends, a.name)
-		}
-	})
-}
-
-func TestSeveralObserversAreAllToldOfQueues(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		require.NoError(t, server.Create(onNode("a", "n")))
-		first, second := &usher{}, &usher{}
-		i := newServed(t, server, WithName("pods"), WithObserver(first), WithObserver(inattentive{}), WithObserver(second))
-		i.Handle(HandlerFuncs[*corev1.Pod]{}, WithName("only"))
-		stop := start(t, i)
-		synctest.Wait()
-		require.NoError(t, stop())
 		for _, one := range []*usher{first, second} {
-			assert.Equal(t, []string{"pods/only a 0s"}, one.taken)
+			assert.ElementsMatch(t, []string{"pods/first a 0s", "pods/#3 a 0s", "pods/pulls a 1m0s"}, one.taken)
 		}
 	})
 }

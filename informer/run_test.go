@@ -143,12 +143,3 @@ func TestRunAgainGoesOn(t *testing.T) {
 		assert.Equal(t, []string{"initial a@1", "update a@1>2"}, d.read())
 	})
 }
-
-func TestFailureOfTheReflectorEndsRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		broken := errors.New("broken")
-		i := newPods()
-		i.feed = &idleFeed{err: broken}
-		assert.ErrorIs(t, i.Run(t.Context()), broken)
-	})
-}
