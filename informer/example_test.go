@@ -2,15 +2,18 @@ package informer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-
+	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/informer"
 	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/kubereflector/kubereflector/store"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 )
 
 func newPod(name, node string) *corev1.Pod {
@@ -99,5 +102,149 @@ func ExampleInformer_Subscribe() {
 	// Output:
 	// Addition shop/till initial: true
 	// Addition shop/stock initial: false
+	// <nil>
+}
+
+// A cache of two strings a pod, with a handler that fails once: its event is retried.
+func ExampleNewTransformed() {
+	server, clientset := serve(newPod("till", "node-1"))
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	type place struct{ name, node string }
+	places := informer.NewTransformed(clientset.CoreV1().Pods(""),
+		func(pod *corev1.Pod) (place, error) { return place{pod.Name, pod.Spec.NodeName}, nil },
+		func(p place) (store.Key, error) { return store.Key{Namespace: "shop", Name: p.name}, nil })
+	failed := false
+	places.Handle(informer.HandlerFunc[place](func(_ context.Context, event eventqueue.Event[place]) error {
+		if !failed {
+			failed = true
+			return errors.New("not now")
+		}
+		fmt.Println(event.Object.name, "is on", event.Object.node)
+		stop()
+		return nil
+	}))
+	fmt.Println(places.Run(ctx))
+	// Output:
+	// till is on node-1
+	// <nil>
+}
+
+// The cache has the pods of two applications. The program adds the second one later.
+func ExampleWithSelectors() {
+	till, stall := newPod("till", "node-1"), newPod("stall", "node-2")
+	till.Labels, stall.Labels = labels.Set{"app": "web"}, labels.Set{"app": "db"}
+	server, clientset := serve(till, stall)
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	var apps informer.Selectors
+	apps.Add(labels.SelectorFromSet(labels.Set{"app": "web"}))
+	pods := informer.New(clientset.CoreV1().Pods(""), informer.WithSelectors(&apps))
+	result := make(chan error, 1)
+	go func() { result <- pods.Run(ctx) }()
+	if err := pods.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("web:", pods.Cache().Len())
+
+	apps.Add(labels.SelectorFromSet(labels.Set{"app": "db"}))
+	if err := apps.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("web and db:", pods.Cache().Len())
+	apps.Remove(labels.SelectorFromSet(labels.Set{"app": "web"}))
+	for key := range pods.Cache().All() {
+		fmt.Println("db:", key)
+	}
+	stop()
+	fmt.Println(<-result)
+	// Output:
+	// web: 1
+	// web and db: 2
+	// db: shop/stall
+	// <nil>
+}
+
+// The server sends only the metadata of the pods.
+func ExampleNewMetadata() {
+	server, _ := serve(newPod("till", "node-1"))
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	client, err := metadata.NewForConfig(server.Config())
+	if err != nil {
+		panic(err)
+	}
+
+	pods := informer.NewMetadata[corev1.Pod](client.Resource(corev1.SchemeGroupVersion.WithResource("pods")))
+	pods.Handle(informer.HandlerFuncs[informer.Metadata[corev1.Pod]]{
+		OnAdd: func(pod informer.Metadata[corev1.Pod], _ bool) {
+			fmt.Println(pod.Namespace, pod.Name)
+			stop()
+		},
+	})
+	fmt.Println(pods.Run(ctx))
+	// Output:
+	// shop till
+	// <nil>
+}
+
+// A SyncError has the reason why an informer is not synced.
+func ExampleInformer_WaitForSync() {
+	server, clientset := serve()
+	defer server.Close()
+	server.Inject(reflectortest.Answer(403).On("", "pods"))
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	pods := informer.New(clientset.CoreV1().Pods(""), informer.WithName("pods of the shop"))
+	result := make(chan error, 1)
+	go func() { result <- pods.Run(ctx) }()
+
+	// Until something has failed; a program would wait for as long as it can.
+	for state := pods.State(); state.Err == nil; state = pods.State() {
+		<-pods.Changed(state)
+	}
+	waiting, giveUp := context.WithCancel(ctx)
+	giveUp()
+	var unsynced *informer.SyncError
+	if errors.As(pods.WaitForSync(waiting), &unsynced) {
+		fmt.Println(unsynced.Informer, "lacks", len(unsynced.Unsynced), "reflector, which is", unsynced.Unsynced[0].State.Phase)
+	}
+	stop()
+	fmt.Println(<-result)
+	// Output:
+	// pods of the shop lacks 1 reflector, which is BackingOff
+	// <nil>
+}
+
+// A subscriber with a predicate gets Additions and Deletions of the accepted objects.
+func ExampleInformer_SubscribeFiltered() {
+	server, clientset := serve(newPod("till", "node-1"), newPod("stock", "node-2"))
+	defer server.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	pods := informer.New(clientset.CoreV1().Pods("shop"))
+	onNode1 := pods.SubscribeFiltered(func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "node-1" })
+	result := make(chan error, 1)
+	go func() { result <- pods.Run(ctx) }()
+
+	for event := range onNode1.Events(ctx) {
+		fmt.Println(event.Type, event.Key)
+		if event.Type == eventqueue.Deletion {
+			stop()
+			continue
+		}
+		if err := server.Update(newPod("till", "node-2")); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(<-result)
+	// Output:
+	// Addition shop/till
+	// Deletion shop/till
 	// <nil>
 }

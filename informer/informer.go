@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,10 +10,13 @@ import (
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/feed"
 	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/client"
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/kubereflector/kubereflector/store/guard"
 	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
 )
 
 // Informer keeps a cache of one resource, and sends its changes to any number of subscribers. See
@@ -166,3 +170,33 @@ func (i *Informer[T]) handlers() []*Subscription[T] {
 	}
 	return all
 }
+
+// Metadata is the metadata of an object of kind K, such as corev1.Pod, without the object itself. K
+// is only a name: it makes the metadata of pods and of nodes different types. The informer does not
+// check that the client serves K.
+type Metadata[K any] struct{ *metav1.PartialObjectMetadata }
+
+// NewMetadata returns an informer of the metadata of one resource. The server then sends only
+// metadata. The call must name the kind:
+//
+//	pods := informer.NewMetadata[corev1.Pod](resource.Resource(gvr).Namespace("default"))
+//
+// For a resource without a Go type for its kind, use [New] with [client.Metadata], or name a
+// type of your own.
+func NewMetadata[K any](resource metadata.ResourceInterface, opts ...Option) *Informer[Metadata[K]] {
+	named := func(m *metav1.PartialObjectMetadata) (Metadata[K], error) { return Metadata[K]{m}, nil }
+	return NewTransformed(client.Metadata(resource), named, store.ObjectKey[Metadata[K]], opts...)
+}
+
+// Member is a part of a program: an [Informer] of any type, a reconciler, or your own type. Package
+// manager runs members.
+type Member interface {
+	// Run works until ctx ends, and then returns nil if it did not fail.
+	Run(ctx context.Context) error
+	// WaitForSync waits until the member is synced. Otherwise its error says why.
+	WaitForSync(ctx context.Context) error
+	// Ready returns nil, or the reason why a program cannot rely on the member now.
+	Ready() error
+}
+
+var _ Member = (*Informer[any])(nil)

@@ -6,13 +6,17 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
 	"github.com/kubereflector/kubereflector/internal/feed"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 )
 
@@ -96,4 +100,25 @@ func isDone(c <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// newServed returns an informer of the pods of a server.
+func newServed(t *testing.T, server *reflectortest.Server, opts ...Option) *Informer[*corev1.Pod] {
+	return New(clientOf(t, server).CoreV1().Pods("default"), opts...)
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func onNode(name, node string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
+}
+
+func clientOf(t *testing.T, server *reflectortest.Server) *kubernetes.Clientset {
+	client, err := kubernetes.NewForConfig(server.Config())
+	require.NoError(t, err)
+	return client
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/kubereflector/kubereflector/eventqueue"
+	"github.com/kubereflector/kubereflector/store"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -134,4 +137,41 @@ func (s *Subscription[T]) report(ctx context.Context, err *eventqueue.HandlerErr
 	// A stack trace of the logger would show this library, not the handler.
 	s.logger.WithOptions(zap.AddStacktrace(zapcore.InvalidLevel)).Error("handler failed", fields...)
 	s.tell(ctx, err)
+}
+
+// resyncs queues every object for the subscriber once in each period, until ctx ends or the
+// subscription is closed. This is the only resync. A relist is the reflector's, and sends only
+// changes.
+func (s *Subscription[T]) resyncs(ctx context.Context) {
+	// A ticker drops ticks while the loop is busy, so periods do not pile up.
+	ticker := time.NewTicker(s.resync)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.queues.Resync()
+		case <-s.closing:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Follow calls a follower with the state of the cache, and then with every commit, until stop is
+// called. It is for instruments that need every step at the lowest cost. The follower runs while
+// the cache is written, so the reflector waits for it. A subscriber, in contrast, has its own queue
+// and pace. See [store.Follower] for the rules.
+//
+// When stop returns, no call is running and none will follow. stop may be called more than once,
+// but not from the follower.
+func (i *Informer[T]) Follow(follower store.Follower[T]) (stop func()) {
+	return i.cache.Follow(follower)
+}
+
+// Subscriptions returns the open subscriptions, in the order in which they were made.
+func (i *Informer[T]) Subscriptions() []*Subscription[T] {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.subscriptions)
 }
