@@ -110,22 +110,6 @@ func TestReplaceIsTheSameToHandlersAsItsChanges(t *testing.T) {
 	}
 }
 
-func TestOnlyTheFirstListIsInitial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, hand := inHand()
-		var d diary
-		_, err := s.AddEventHandler(&d)
-		require.NoError(t, err)
-		run(t, s)
-		require.NoError(t, hand.Replace([]*configMap{stored("a", "a", "1", "x")}, "1"))
-		synctest.Wait()
-		assert.Equal(t, []string{"initial a:x"}, d.take())
-		require.NoError(t, hand.Replace([]*configMap{stored("a", "a", "2", "y"), stored("b", "b", "3")}, "3"))
-		synctest.Wait()
-		assert.Equal(t, []string{"update a:x>a:y", "add b"}, d.take())
-	})
-}
-
 // A bad object of several is kept out, and nobody is told of it.
 func TestHandlersAreToldOfWhatWasStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

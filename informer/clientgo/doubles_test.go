@@ -9,8 +9,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	doubles "k8s.io/client-go/tools/cache/testing"
-
-	"github.com/kubereflector/kubereflector/reflector"
 )
 
 // TestListOfAFakeWithoutAVersion keeps the tests of Kubernetes' deployment controller: they start
@@ -58,56 +56,6 @@ func TestFakeControllerSourceIsListed(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"initial a", "add b"}, d.take())
 		assert.Empty(t, log.read())
-		stop()
-	})
-}
-
-// TestStoppedInformerRefusesInClientGosWords keeps client-go's TestAddOnStoppedSharedInformer.
-func TestStoppedInformerRefusesInClientGosWords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := NewSharedIndexInformer(listWatch(fake.NewClientset()), &configMap{}, 0, nil)
-		run(t, s)()
-		_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{})
-		assert.ErrorIs(t, err, ErrStopped)
-		assert.ErrorContains(t, err, "handler cache.ResourceEventHandlerFuncs was not added to shared informer because it has stopped already")
-		err = s.AddIndexers(byNamespace)
-		assert.ErrorIs(t, err, ErrStopped)
-		assert.ErrorContains(t, err, "not added to shared informer because it has stopped already")
-	})
-}
-
-// TestIndexersAfterTheStart: client-go refuses them until 1.27, and indexes the objects since.
-func TestIndexersAfterTheStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := NewSharedIndexInformer(listWatch(fake.NewClientset(named("a"))), &configMap{}, 0, byNamespace)
-		run(t, s)
-		synctest.Wait()
-		require.NoError(t, s.AddIndexers(cache.Indexers{"name": func(object any) ([]string, error) { return []string{object.(*configMap).Name}, nil }}))
-		found, err := s.GetIndexer().ByIndex("name", "a")
-		require.NoError(t, err)
-		assert.Len(t, found, 1)
-		assert.ErrorContains(t, s.AddIndexers(byNamespace), `index "namespace" was added before`)
-	})
-}
-
-// TestWatchErrorHandlerGetsReflectorErrors keeps the type that the documentation promises.
-func TestWatchErrorHandlerGetsReflectorErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		from := doubles.NewFakeControllerSource()
-		defer from.Shutdown()
-		from.ListError = assert.AnError
-		s := NewSharedIndexInformer(from, &configMap{}, 0, nil)
-		failures := make(chan error, 1)
-		require.NoError(t, s.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
-			select {
-			case failures <- err:
-			default:
-			}
-		}))
-		stop := run(t, s)
-		err := <-failures
-		assert.ErrorIs(t, err, assert.AnError)
-		assert.ErrorAs(t, err, new(*reflector.Error))
 		stop()
 	})
 }

@@ -260,6 +260,7 @@ func TestRemovingDoesNotWaitAndShuttingDownDoes(t *testing.T) {
 	}
 }
 
+// That nothing is left running, also of the handler that stays, is checked by TestMain.
 func TestShuttingDownInEveryOrder(t *testing.T) {
 	add := func(t *testing.T, s *shared) cache.ResourceEventHandlerRegistration {
 		handle, err := s.AddEventHandler(&diary{})
@@ -282,6 +283,7 @@ func TestShuttingDownInEveryOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := NewTyped(configMaps(t, reflectortest.Start(t)))
+				add(t, s)
 				handle := scenario(t, s)
 				require.NoError(t, shutDown(s, handle))
 				require.NoError(t, shutDown(s, handle), "again")
@@ -351,28 +353,6 @@ func TestResyncForAllHandlers(t *testing.T) {
 		run(t, s)
 		<-time.After(1500 * time.Millisecond)
 		assert.Equal(t, []string{"initial a", "resync a"}, d.read())
-	})
-}
-
-func TestNameOfALostObject(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := reflectortest.Start(t)
-		create(t, server, named("a"))
-		s := NewTyped(configMaps(t, server))
-		lost := make(chan any, 1)
-		_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) { lost <- object }})
-		require.NoError(t, err)
-		run(t, s)
-		synctest.Wait()
-		relist(t, server, func() { require.NoError(t, server.Delete(named("a"))) })
-		object := <-lost
-		name, err := cache.DeletionHandlingObjectToName(object)
-		require.NoError(t, err)
-		assert.Equal(t, cache.NewObjectName("default", "a"), name)
-		key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
-		require.NoError(t, err)
-		assert.Equal(t, "default/a", key)
-		assert.IsType(t, cache.DeletedFinalStateUnknown{}, object, "by value")
 	})
 }
 

@@ -146,6 +146,7 @@ func TestWatchErrorHandlerIsToldOfListsAndWatchesThatFail(t *testing.T) {
 				run(t, s)
 				got := <-told
 				assert.True(t, apierrors.IsForbidden(got.err), "%v", got.err)
+				assert.ErrorAs(t, got.err, new(*reflector.Error))
 				assert.NotNil(t, got.reflector)
 				<-s.HasSyncedChecker().Done()
 			})

@@ -55,7 +55,10 @@ func TestLifeOfAnInformer(t *testing.T) {
 		assert.True(t, handle.HasSynced())
 		_, err = s.AddEventHandler(&d)
 		assert.ErrorIs(t, err, ErrStopped)
-		assert.ErrorIs(t, s.AddIndexers(cache.Indexers{}), ErrStopped)
+		assert.ErrorContains(t, err, "handler *clientgo.diary was not added to shared informer because it has stopped already", "as in client-go")
+		err = s.AddIndexers(cache.Indexers{})
+		assert.ErrorIs(t, err, ErrStopped)
+		assert.ErrorContains(t, err, "not added to shared informer because it has stopped already")
 		assert.NoError(t, s.RemoveEventHandler(handle))
 		assert.NoError(t, shutDown(s, handle))
 		s.RunWithContext(t.Context()) // does not start again
@@ -149,39 +152,6 @@ func TestHandlersAndHooksMayComeWhileItStarts(t *testing.T) {
 		stop()
 		assert.Equal(t, []string{"initial a"}, d.read())
 	})
-}
-
-// That nothing is left running is checked by TestMain.
-func TestShutdown(t *testing.T) {
-	for name, scenario := range map[string]func(*testing.T, *shared){
-		"removed after the end": func(t *testing.T, s *shared) {
-			handle, err := s.AddEventHandler(&diary{})
-			require.NoError(t, err)
-			stop := run(t, s)
-			<-s.HasSyncedChecker().Done()
-			stop()
-			assert.NoError(t, s.RemoveEventHandler(handle))
-			assert.NoError(t, shutDown(s, handle))
-		},
-		"added while it runs": func(t *testing.T, s *shared) {
-			stop := run(t, s)
-			<-s.HasSyncedChecker().Done()
-			handle, err := s.AddEventHandler(&diary{})
-			require.NoError(t, err)
-			assert.NoError(t, s.RemoveEventHandler(handle))
-			stop()
-		},
-		"never run": func(t *testing.T, s *shared) {
-			_, err := s.AddEventHandler(&diary{})
-			require.NoError(t, err)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				scenario(t, NewTyped(configMaps(t, reflectortest.Start(t))))
-			})
-		})
-	}
 }
 
 func TestHandlersGetWhatIsQueuedWhenItEnds(t *testing.T) {
