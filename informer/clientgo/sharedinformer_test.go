@@ -2,17 +2,27 @@ package clientgo
 
 import (
 	"context"
+	"errors"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/informer"
+	"github.com/kubereflector/kubereflector/reflector"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/kubereflector/kubereflector/informer"
-	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	doubles "k8s.io/client-go/tools/cache/testing"
 )
 
 func TestLifeOfAnInformer(t *testing.T) {
@@ -170,5 +180,300 @@ func TestHandlersGetWhatIsQueuedWhenItEnds(t *testing.T) {
 		ended, ok := handle.(interface{ ShutdownChan() <-chan struct{} })
 		require.True(t, ok)
 		assert.True(t, done(ended.ShutdownChan()), "a registration ends with its informer")
+	})
+}
+
+// listWatch is the ListerWatcher of a generated informer of ConfigMaps.
+func listWatch(client kubernetes.Interface) cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return client.CoreV1().ConfigMaps("").List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			return client.CoreV1().ConfigMaps("").Watch(ctx, opts)
+		},
+	}, client)
+}
+
+var byNamespace = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+
+func TestInformerOfAListerWatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "x"), named("b", "x"))
+		s := NewSharedIndexInformer(listWatch(clientset(t, server)), &configMap{}, 2*time.Second, byNamespace)
+		var m marking
+		require.NoError(t, s.SetTransform(m.transform))
+		var d diary
+		_, err := s.AddEventHandler(&d)
+		require.NoError(t, err)
+		run(t, s)
+		synctest.Wait()
+		require.NoError(t, server.Update(named("a", "y")))
+		require.NoError(t, server.Delete(named("b")))
+		synctest.Wait()
+		assert.Equal(t, []string{"initial a:x!", "initial b:x!", "update a:x!>a:y!", "delete b:x!"}, d.take())
+		found, err := s.GetIndexer().ByIndex(cache.NamespaceIndex, "default")
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		assert.IsType(t, &configMap{}, found[0])
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"resync a:y!"}, d.take())
+		assert.Len(t, server.Requests(), 1, "one watch-list")
+	})
+}
+
+func TestObjectOfAnotherTypeThanTheExampleIsRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reported.take()
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		s := NewSharedIndexInformer(listWatch(clientset(t, server)), &corev1.Secret{}, 0, nil)
+		run(t, s)
+		synctest.Wait()
+		assert.True(t, s.HasSynced(), "the list is complete, except for the rejected objects")
+		assert.Empty(t, s.GetStore().List())
+		errs := reported.take()
+		require.NotEmpty(t, errs)
+		assert.ErrorContains(t, errs[0], "object is a *v1.ConfigMap, not a *v1.Secret")
+	})
+}
+
+func TestInformerWithoutAnExampleTakesEveryType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		s := NewSharedIndexInformer(listWatch(clientset(t, server)), nil, 0, nil)
+		run(t, s)
+		synctest.Wait()
+		assert.Len(t, s.GetStore().List(), 1)
+	})
+}
+
+func TestNilListerWatcherIsAnErrorOfRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reported.take()
+		s := NewSharedIndexInformer(nil, &configMap{}, 0, nil)
+		s.RunWithContext(t.Context()) // returns
+		errs := reported.take()
+		require.Len(t, errs, 1)
+		assert.ErrorIs(t, errs[0], reflector.ErrNoClient)
+		assert.False(t, s.HasSynced())
+		assert.True(t, s.IsStopped())
+	})
+}
+
+func TestIndexerWithoutAFunctionPanics(t *testing.T) {
+	assert.PanicsWithValue(t, `clientgo: new informer of *v1.ConfigMap: index "none": no index function`, func() {
+		NewSharedIndexInformer(&cache.ListWatch{}, &configMap{}, 0, cache.Indexers{"none": nil})
+	})
+}
+
+func TestDescriptionIsTheNameOfTheInformer(t *testing.T) {
+	s := NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &configMap{}, cache.SharedIndexInformerOptions{ObjectDescription: "settings"})
+	assert.Equal(t, "informer settings", s.HasSyncedChecker().Name())
+}
+
+func TestWaitingForInformersAndHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		s := NewTyped(configMaps(t, server), WithInformer(informer.WithName("maps")))
+		hold := make(chan struct{})
+		slow, err := s.AddEventHandler(&diary{before: func() { <-hold }})
+		require.NoError(t, err)
+		both := []cache.DoneChecker{s.HasSyncedChecker(), slow.HasSyncedChecker()}
+		assert.Equal(t, "informer maps", both[0].Name())
+		assert.Equal(t, "informer maps, handler #1 (*clientgo.diary)", both[1].Name())
+
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.False(t, cache.WaitFor(ended, "", both...), "nothing is done yet")
+		assert.False(t, cache.WaitForCacheSync(ended.Done(), s.HasSynced))
+		assert.True(t, cache.WaitFor(ended, ""), "nobody to wait for")
+
+		run(t, s)
+		begun := time.Now()
+		assert.True(t, cache.WaitFor(t.Context(), "", both[0]))
+		assert.True(t, cache.WaitFor(ended, "", both[0]), "what is done is done, whatever the context")
+		assert.Zero(t, time.Since(begun), "nobody polls")
+		assert.True(t, cache.WaitForCacheSync(t.Context().Done(), s.HasSynced))
+		assert.True(t, cache.WaitForNamedCacheSyncWithContext(t.Context(), s.HasSynced))
+
+		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		assert.False(t, cache.WaitFor(limited, "", both...), "the handler is slow")
+		assert.Equal(t, time.Minute, time.Since(begun))
+		close(hold)
+		assert.True(t, cache.WaitFor(t.Context(), "", both...))
+	})
+}
+
+// put gives a factory an informer of ours in place of the generated one.
+func put(factory informers.SharedInformerFactory) *shared {
+	var s *shared
+	factory.InformerFor(&configMap{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		s = NewTyped(client.CoreV1().ConfigMaps(""), WithResync(resync))
+		return s
+	})
+	return s
+}
+
+func TestFactoryHandsOutOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a", "x"))
+		var m marking
+		factory := informers.NewSharedInformerFactoryWithOptions(clientset(t, server), time.Minute, informers.WithTransform(m.transform))
+		ours := put(factory)
+		maps := factory.Core().V1().ConfigMaps()
+		require.Same(t, ours.GetIndexer(), maps.Informer().GetIndexer(), "everybody who asks gets it")
+		secrets := factory.Core().V1().Secrets().Informer() // stays client-go's
+		var d diary
+		_, err := maps.Informer().AddEventHandler(&d)
+		require.NoError(t, err)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		factory.StartWithContext(ctx)
+		synced := factory.WaitForCacheSyncWithContext(ctx)
+		require.NoError(t, synced.AsError())
+		assert.Len(t, synced.Synced, 2)
+		assert.True(t, secrets.HasSynced())
+		held, err := maps.Lister().ConfigMaps("default").Get("a")
+		require.NoError(t, err)
+		assert.Equal(t, "x!", held.Data["word"], "the factory's transform is made")
+		<-time.After(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, []string{"initial a:x!", "resync a:x!"}, d.read(), "the factory's resync period")
+		cancel()
+		factory.Shutdown()
+		assert.True(t, ours.IsStopped())
+	})
+}
+
+func TestFactorySaysWhatIsNotSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reported.take()
+		server := reflectortest.Start(t)
+		server.Inject(reflectortest.Answer(500).On("", "configmaps"))
+		factory := informers.NewSharedInformerFactory(clientset(t, server), 0)
+		put(factory)
+		ctx, cancel := context.WithCancel(t.Context())
+		factory.StartWithContext(ctx)
+		impatient, give := context.WithCancelCause(ctx)
+		enough := errors.New("enough")
+		time.AfterFunc(time.Minute, func() { give(enough) })
+		result := factory.WaitForCacheSyncWithContext(impatient)
+		assert.Equal(t, map[reflect.Type]bool{reflect.TypeFor[*configMap](): false}, result.Synced)
+		require.ErrorIs(t, result.AsError(), enough)
+		assert.ErrorContains(t, result.AsError(), "*v1.ConfigMap")
+		assert.NotEmpty(t, reported.take(), "each failure was told, as client-go does")
+		cancel()
+		factory.Shutdown()
+	})
+}
+
+func TestInformersWithOneHandler(t *testing.T) {
+	var m marking
+	for name, test := range map[string]struct {
+		start func(lw cache.ListerWatcher, handler cache.ResourceEventHandler) (cache.Store, cache.Controller)
+		want  []string
+	}{
+		"NewInformer": {func(lw cache.ListerWatcher, handler cache.ResourceEventHandler) (cache.Store, cache.Controller) {
+			return NewInformer(lw, &configMap{}, 0, handler)
+		}, []string{"initial a:x"}},
+		"NewIndexerInformer": {func(lw cache.ListerWatcher, handler cache.ResourceEventHandler) (cache.Store, cache.Controller) {
+			x, c := NewIndexerInformer(lw, &configMap{}, 0, handler, byNamespace)
+			assert.Contains(t, x.GetIndexers(), cache.NamespaceIndex)
+			return x, c
+		}, []string{"initial a:x"}},
+		"NewInformerWithOptions": {func(lw cache.ListerWatcher, handler cache.ResourceEventHandler) (cache.Store, cache.Controller) {
+			return NewInformerWithOptions(cache.InformerOptions{ListerWatcher: lw, ObjectType: &configMap{}, Handler: handler, Transform: m.transform})
+		}, []string{"initial a:x!"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				create(t, server, named("a", "x"))
+				release := make(chan struct{})
+				d := &diary{before: func() { <-release }}
+				objects, c := test.start(listWatch(clientset(t, server)), d)
+				run(t, c)
+				synctest.Wait()
+				assert.Equal(t, []string{"default/a"}, objects.ListKeys())
+				assert.NotEmpty(t, c.LastSyncResourceVersion())
+				assert.False(t, c.HasSynced(), "the handler has not got the object")
+				close(release)
+				<-c.HasSyncedChecker().Done()
+				synctest.Wait()
+				assert.Equal(t, test.want, d.take())
+			})
+		})
+	}
+}
+
+func TestInformerWithoutAHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		create(t, server, named("a"))
+		objects, c := NewInformer(listWatch(clientset(t, server)), &configMap{}, 0, nil)
+		stop := make(chan struct{})
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.Run(stop) }()
+		synctest.Wait()
+		assert.True(t, c.HasSynced())
+		assert.Len(t, objects.List(), 1)
+		close(stop)
+		<-ended
+	})
+}
+
+// TestListOfAFakeWithoutAVersion keeps the tests of Kubernetes' deployment controller: they start
+// informers of a zero fake.Clientset, whose lists have no resource version and whose watches fail.
+func TestListOfAFakeWithoutAVersion(t *testing.T) {
+	for name, make := range map[string]func() cache.SharedIndexInformer{
+		"ListerWatcher": func() cache.SharedIndexInformer {
+			return NewSharedIndexInformer(listWatch(&fake.Clientset{}), &configMap{}, 0, byNamespace)
+		},
+		"typed client": func() cache.SharedIndexInformer {
+			return NewTyped((&fake.Clientset{}).CoreV1().ConfigMaps(""))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := make()
+				require.NoError(t, s.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+					assert.NotContains(t, err.Error(), "list", "%v", err)
+				}))
+				run(t, s)
+				synctest.Wait()
+				assert.True(t, s.HasSynced())
+				assert.Empty(t, s.GetStore().List())
+			})
+		})
+	}
+}
+
+// TestFakeControllerSourceIsListed keeps client-go's tests of shared informers: the double answers a
+// watch-list with an error.
+func TestFakeControllerSourceIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := doubles.NewFakeControllerSource()
+		defer from.Shutdown()
+		from.Add(named("a"))
+		s := NewSharedIndexInformer(from, &configMap{}, 0, nil)
+		require.NoError(t, s.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { t.Error(err) }))
+		var log lines
+		var d diary
+		_, err := s.AddEventHandler(&d)
+		require.NoError(t, err)
+		stop := run(t, withLogger{s, log.logger()})
+		synctest.Wait()
+		from.Add(named("b"))
+		synctest.Wait()
+		assert.Equal(t, []string{"initial a", "add b"}, d.take())
+		assert.Empty(t, log.read())
+		stop()
 	})
 }
