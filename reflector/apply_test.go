@@ -37,6 +37,7 @@ func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
 		"without a version":          {[]source.Event[*corev1.ConfigMap]{{Type: watch.Bookmark}}, "a@1", "10", 0, false},
 		"undecodable":                {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), undecodable(watch.Modified, "a", "u a", "13"), other}, "a@1 b@12", "12", 1, true},
 		"undecodable, alone":         {[]source.Event[*corev1.ConfigMap]{undecodable(watch.Modified, "a", "u a", "13")}, "a@1", "10", 0, true},
+		"an undecodable deletion":    {[]source.Event[*corev1.ConfigMap]{undecodable(watch.Deleted, "a", "u a", "11")}, "", "11", 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()

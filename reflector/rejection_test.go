@@ -3,7 +3,6 @@ package reflector
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,43 +79,6 @@ func TestObjectThatTheStoreRejects(t *testing.T) {
 		assert.NoError(t, r.State().Err)
 		require.NoError(t, stop())
 	})
-}
-
-func TestStoreThatTakesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		broken := errors.New("disk full")
-		s := &brokenStore{Store: newStore()}
-		s.err.Store(&broken)
-		api := new(script)
-		for range 100 {
-			api.list("1", "")
-		}
-		r := New(api, s)
-		stop := running(t, r)
-		synctest.Wait()
-		assert.ErrorIs(t, r.State().Err, broken)
-		assert.False(t, closed(r.Synced()))
-		<-time.After(10 * time.Second)
-		s.err.Store(nil)
-		<-time.After(time.Minute)
-		assert.True(t, closed(r.Synced()))
-		require.NoError(t, stop())
-		for _, request := range api.seen()[:len(api.seen())-1] {
-			assert.Equal(t, "list 0 limit=500", request, "no watch before a list is stored")
-		}
-	})
-}
-
-type brokenStore struct {
-	store.Store[*corev1.ConfigMap]
-	err atomic.Pointer[error]
-}
-
-func (s *brokenStore) Replace(objects []*corev1.ConfigMap, resourceVersion string) error {
-	if err := s.err.Load(); err != nil {
-		return *err
-	}
-	return s.Store.Replace(objects, resourceVersion)
 }
 
 func TestObjectThatIsBadForGoodCostsFewLists(t *testing.T) {

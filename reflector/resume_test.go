@@ -162,55 +162,6 @@ func TestRunAgainAfterARejectionDoesNotGoBack(t *testing.T) {
 	})
 }
 
-func TestObjectsWithoutVersionsDoNotMoveThePlace(t *testing.T) {
-	// client-go's fake clientset leaves UID and resource version empty.
-	synctest.Test(t, func(t *testing.T) {
-		api := new(script).list("5", "", configMap("a", "", "")).
-			watch(added(configMap("b", "", "")), modified(configMap("a", "", "")))
-		s := newStore()
-		stop := running(t, New(api, s))
-		<-time.After(time.Minute)
-		require.NoError(t, stop())
-		assert.Equal(t, []string{"list 0 limit=500", "watch 5", "watch 5"}, api.seen())
-		assert.Equal(t, "a@ b@", contents(s))
-		assert.Equal(t, "5", s.ResourceVersion())
-	})
-}
-
-func TestVersionThatTheServerRefusesIsListedAnew(t *testing.T) {
-	// As after the restoring of a backup: the store is ahead of the server.
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("old", "u", "1")}, "900"))
-		api := new(script).watchFails(errTooLarge()).list("20", "")
-		stop := running(t, New(api, s))
-		<-time.After(time.Minute)
-		require.NoError(t, stop())
-		assert.Equal(t, []string{"watch 900", "list newest limit=500", "watch 20"}, api.seen())
-		assert.Empty(t, contents(s))
-	})
-}
-
-func TestStoreThatWasOnlyAddedToIsListed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		require.NoError(t, s.Add(configMap("mine", "u", "5")))
-		api := new(script).list("10", "")
-		require.NoError(t, runOnce(t, New(api, s)))
-		assert.Equal(t, []string{"list 0 limit=500", "watch 10"}, api.seen())
-		assert.Empty(t, contents(s))
-	})
-}
-
-func TestBookmarkWithoutAVersionSaysNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := new(script).list("10", "").watchOpen(bookmark(""))
-		s := newStore()
-		require.NoError(t, runOnce(t, New(api, s)))
-		assert.Equal(t, "10", s.ResourceVersion())
-	})
-}
-
 func TestRunThatEndsWhileTheStoreTakesAListDoesNotForgetIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -3,7 +3,6 @@ package reflector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"syscall"
@@ -48,16 +47,6 @@ func TestFailuresAreRetriedWithABackoff(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsHeeded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := new(script).listFails(apierrors.NewTooManyRequests("busy", 50)).list("1", "")
-		stop := running(t, New(api, newStore()))
-		<-time.After(time.Hour)
-		require.NoError(t, stop())
-		assert.Equal(t, 50*time.Second, api.times[1].Sub(api.times[0]))
-	})
-}
-
 func TestRetryCanMakeAFailureFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no"))
@@ -74,45 +63,6 @@ func TestRetryCanMakeAFailureFinal(t *testing.T) {
 		assert.Equal(t, Stopped, r.State().Phase)
 		assert.ErrorIs(t, r.State().Err, forbidden, "State says why")
 	})
-}
-
-func TestServersThatGoInCirclesAreNotHammered(t *testing.T) {
-	a := configMap("a", "u", "11")
-	for name, again := range map[string]func(*script){
-		"versions that expire at once":        func(s *script) { s.list("10", "").watchFails(errExpired) },
-		"versions that expire after an event": func(s *script) { s.list("10", "").watchOpen(added(a), errorEvent(errExpired)) },
-		"pages that always expire":            func(s *script) { s.list("10", "p", a).listFails(errExpired) },
-		"a page that is its own next one":     func(s *script) { s.list("10", "p", a) },
-		"watches that bring nothing":          func(s *script) { s.list("10", "").watch() },
-		"watches that bring the same again":   func(s *script) { s.list("11", "", a).watch(added(a)) },
-		"watches that bring one event each": func(s *script) {
-			s.list("10", "").watch(added(configMap("a", "u", fmt.Sprint(11+len(s.watches)))))
-		},
-		"watches that client-go cannot read":    func(s *script) { s.list("10", "").watchOpen(errorEvent(errUndecoded())) },
-		"watches that bring but a bookmark":     func(s *script) { s.list("10", "").watch(bookmark("10")) },
-		"a version that is ahead of the server": func(s *script) { s.list("10", "").watchFails(errTooLarge()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				api := new(script)
-				for range 1000 {
-					again(api)
-				}
-				reported := 0
-				stop := running(t, New(api, newStore(), WithErrorHandler(func(context.Context, error) { reported++ })))
-				<-time.After(time.Minute)
-				require.NoError(t, stop())
-				assert.Less(t, len(api.seen()), 80)
-				assert.GreaterOrEqual(t, reported, 3)
-			})
-		})
-	}
-}
-
-func errTooLarge() error {
-	err := apierrors.NewTimeoutError("Too large resource version", 1)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
-	return err
 }
 
 // errUndecoded is what client-go makes of a broken stream.

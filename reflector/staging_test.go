@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -19,53 +17,29 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Items are passed on while the list comes, in their order and with their kind, and are not in
-// its page then.
-// A list that says its kind after its items has them in its page.
-func (b *breaking) List(_ context.Context, _ metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
-	b.lists++
+// breaking is a client whose lists break off after some items.
+type breaking struct{}
+
+func (breaking) List(_ context.Context, _ metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
 	for n := range 3 {
-		w.Take(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(b.lists, "-", n), ResourceVersion: "5"}})
+		w.Take(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(n), ResourceVersion: "5"}})
 	}
-	if b.lists < 3 {
-		return source.Page[*corev1.ConfigMap]{}, errors.New("broken off")
-	}
-	return source.Page[*corev1.ConfigMap]{Taken: 3, ResourceVersion: "9"}, nil
+	return source.Page[*corev1.ConfigMap]{}, errors.New("broken off")
 }
 
-func (b *breaking) Watch(context.Context, metav1.ListOptions, source.Wants[*corev1.ConfigMap]) (source.Stream[*corev1.ConfigMap], error) {
+func (breaking) Watch(context.Context, metav1.ListOptions, source.Wants[*corev1.ConfigMap]) (source.Stream[*corev1.ConfigMap], error) {
 	return &source.ClientStream[*corev1.ConfigMap]{Watch: watch.NewFake()}, nil
 }
 
-func (b *breaking) Check() error        { return nil }
-func (b *breaking) About() source.About { return source.About{} }
+func (breaking) Check() error { return nil }
 
-func TestWhatCameOfAListThatBrokeOffIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := store.New(store.ObjectKey[*corev1.ConfigMap])
-		small := decorate.Transform(c, store.ObjectKey[*corev1.ConfigMap], func(m *corev1.ConfigMap) (*corev1.ConfigMap, error) { return m, nil })
-		r := New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, small)
-		r.source = &breaking{}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- r.Run(ctx) }()
-		<-r.Synced()
-		var names []string
-		for key := range c.All() {
-			names = append(names, key.Name)
-		}
-		assert.Equal(t, []string{"3-0", "3-1", "3-2"}, names)
-		cancel()
-		require.NoError(t, <-ended)
-	})
-}
+func (breaking) About() source.About { return source.About{} }
 
-// A list may say its apiVersion last.
 // The next attempt may be minutes away.
 func TestNothingIsKeptOfAListThatBrokeOff(t *testing.T) {
 	c := store.New(store.ObjectKey[*corev1.ConfigMap])
 	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, c)}
-	r.source, r.staging.to = &breaking{}, c
+	r.source, r.staging.to = breaking{}, c
 	assert.Equal(t, protocol.Failed, r.askPage(t.Context(), protocol.Action{Do: protocol.AskPage}).Kind)
 	assert.Equal(t, staging[*corev1.ConfigMap]{to: c}, r.staging)
 }
@@ -88,6 +62,3 @@ func TestNothingIsKeptOfAWatchListWhileItsFailureIsWaitedFor(t *testing.T) {
 	}
 	assert.Equal(t, staging[*corev1.ConfigMap]{to: c}, r.staging)
 }
-
-// breaking is a client whose first lists break off after some items.
-type breaking struct{ lists int }

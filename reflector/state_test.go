@@ -38,24 +38,6 @@ func TestListWithoutAVersionLeavesTheStore(t *testing.T) {
 	})
 }
 
-func TestAcceptedResumeIsSynced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		require.NoError(t, s.Replace(nil, "5"))
-		r := New(new(script), s)
-		require.NoError(t, runOnce(t, r))
-		assert.True(t, closed(r.Synced()))
-	})
-}
-
-func TestListIsSyncedBeforeTheWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := New(new(script).list("5", "").watchFails(errors.New("no")), newStore())
-		require.NoError(t, runOnce(t, r))
-		assert.True(t, closed(r.Synced()))
-	})
-}
-
 func TestSyncedIsLatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := new(script).listFails(errors.New("no")).list("1", "")
@@ -91,6 +73,7 @@ func TestStoreIsToldThatAWatchWasAccepted(t *testing.T) {
 		assert.Zero(t, s.resumed.Load(), "the server refused it")
 		<-time.After(time.Minute)
 		require.NoError(t, stop())
+		assert.True(t, closed(r.Synced()))
 		assert.EqualValues(t, 1, s.resumed.Load())
 		assert.Equal(t, "5", s.ResourceVersion())
 	})

@@ -37,22 +37,9 @@ func undecodableEvent(kind watch.EventType, name, uid, version string) watch.Eve
 // commits counts the commits of a cache that did something.
 type commits struct{ count int }
 
-func (*commits) Start(*store.Snapshot[*corev1.ConfigMap])  {}
-func (c *commits) Commit(*store.Commit[*corev1.ConfigMap]) { c.count++ }
+func (*commits) Start(*store.Snapshot[*corev1.ConfigMap]) {}
 
-func TestUndecodableDeletionIsOneCommit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u1", "1"), configMap("b", "u2", "2")}, "10"))
-		api := new(script).watchOpen(undecodableEvent(watch.Deleted, "a", "u1", "11"))
-		c := &commits{}
-		defer s.Follow(c)()
-		require.NoError(t, runOnce(t, New(api, s)))
-		assert.Equal(t, "b@2", contents(s))
-		assert.Equal(t, "11", s.ResourceVersion())
-		assert.Equal(t, 1, c.count, "nobody sees the version without the deletion, or the other way round")
-	})
-}
+func (c *commits) Commit(*store.Commit[*corev1.ConfigMap]) { c.count++ }
 
 func TestUndecodableObjectWithoutANameHoldsTheVersionUp(t *testing.T) {
 	for _, event := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
