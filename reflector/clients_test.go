@@ -2,10 +2,12 @@ package reflector_test
 
 import (
 	"context"
-	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -13,13 +15,18 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
@@ -150,79 +157,260 @@ func TestClientsThatCannotWork(t *testing.T) {
 	assert.ErrorContains(t, err, "configmaps")
 }
 
-// Number is a number in quotes.
-type Number int
+func TestGeneratedClientsAreClientsAsTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clientset kubernetes.Interface = fake.NewClientset(
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "not mine"}})
+		client := clientset.CoreV1().ConfigMaps("default")
+		s := store.New(store.ObjectKey[*corev1.ConfigMap])
+		r := reflector.New(client, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- r.Run(ctx) }()
 
-func (n *Number) UnmarshalJSON(text []byte) error {
-	_, err := fmt.Sscanf(string(text), "\"%d\"", n)
-	return err
+		<-r.Synced()
+		assert.Equal(t, []string{"old"}, names(s))
+		synctest.Wait() // until it watches: the fake forgets deletions before
+		fresh := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "new"}}
+		_, err := client.Create(ctx, fresh, metav1.CreateOptions{})
+		require.NoError(t, err)
+		fresh = fresh.DeepCopy()
+		fresh.Data = map[string]string{"a": "b"}
+		_, err = client.Update(ctx, fresh, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		require.NoError(t, client.Delete(ctx, "old", metav1.DeleteOptions{}))
+		synctest.Wait()
+		assert.Equal(t, []string{"new"}, names(s))
+		got, _ := s.Get(store.Key{Namespace: "default", Name: "new"})
+		assert.Equal(t, "b", got.Data["a"])
+
+		cancel()
+		require.NoError(t, <-result)
+	})
 }
 
-// BadPaint does not fit what the server holds.
-type BadPaint struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Data              map[string]Number `json:"data"`
+func names(s store.Reader[*corev1.ConfigMap]) (names []string) {
+	for key := range s.All() {
+		names = append(names, key.Name)
+	}
+	return names
 }
 
-func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
-	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList()}} {
+// TestClientAndStoreOfDifferentTypesDoNotCompile builds two programs that differ in one word. The
+// go command starts once for both: it reports errors of the second one only.
+func TestClientAndStoreOfDifferentTypesDoNotCompile(t *testing.T) {
+	build := exec.CommandContext(t.Context(), "go", "build", "./testdata/match", "./testdata/mismatch")
+	build.Env = append(os.Environ(), "GOWORK=off")
+	built, err := build.CombinedOutput()
+	out := string(built)
+	require.Error(t, err)
+	assert.Contains(t, out, "mismatch/main.go:16:", "the line of the call")
+	assert.Contains(t, out, `type *store.Cache[*"k8s.io/api/core/v1".Pod]`)
+	assert.Contains(t, out, `does not match inferred type store.Store[*"k8s.io/api/apps/v1".Deployment]`)
+	assert.Equal(t, 1, strings.Count(out, "main.go:"), "nothing else is wrong: %s", out)
+}
+
+func TestGeneratedClientShowsWhatAResourceNeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(paint("a", "red")))
+		require.NoError(t, server.Create(paint("b", "red")))
+		elsewhere := paint("x", "red")
+		elsewhere.Namespace = "elsewhere"
+		require.NoError(t, server.Create(elsewhere))
+		clientset := kubernetes.NewForConfigOrDie(server.Config())
+		resource, err := client.FromTypedClient(clientset.CoreV1().ConfigMaps("default"))
+		require.NoError(t, err)
+		assert.Empty(t, server.Requests())
+		reflects(t, server, resource, func(c *corev1.ConfigMap) string { return c.Data["color"] })
+		assert.Len(t, server.Requests(), 2, "one that asks for the resources, and the watch")
+
+		nodes, err := client.FromTypedClient(clientset.CoreV1().Nodes(), client.WithScheme(scheme.Scheme))
+		require.NoError(t, err)
+		_, err = nodes.List(t.Context(), metav1.ListOptions{})
+		assert.NoError(t, err)
+		other, err := client.FromTypedClient(clientset.CoreV1().ConfigMaps("default"), client.WithKind(corev1.SchemeGroupVersion.WithKind("Canvas")))
+		require.NoError(t, err)
+		_, err = other.List(t.Context(), metav1.ListOptions{})
+		assert.ErrorIs(t, err, reflector.ErrNotServed)
+	})
+}
+
+// overriding is a wrapper with a method of its own.
+type overriding struct{ typedcorev1.ConfigMapInterface }
+
+func TestClientThatDoesNotShowItsRESTClient(t *testing.T) {
+	clientset := fake.NewClientset()
+	_, err := client.FromTypedClient(clientset.CoreV1().ConfigMaps("default"))
+	assert.ErrorIs(t, err, client.ErrNotGenerated)
+	_, err = client.FromTypedClient[*corev1.ConfigMap, *corev1.ConfigMapList](overriding{clientset.CoreV1().ConfigMaps("default")})
+	assert.ErrorIs(t, err, client.ErrNotGenerated)
+	_, err = client.FromTypedClient[*corev1.ConfigMap, *corev1.ConfigMapList](nil)
+	assert.ErrorIs(t, err, client.ErrNotGenerated)
+}
+
+func TestForTypeReadsTheObjectsOfTheTypedResource(t *testing.T) {
+	t.Run("protobuf", func(t *testing.T) { sameAsTyped(t, &corev1.ConfigMap{}) })
+	t.Run("JSON", func(t *testing.T) { sameAsTyped(t, &corev1.ConfigMap{}, client.WithoutProtobuf()) })
+	t.Run("nil example", func(t *testing.T) { sameAsTyped(t, (*corev1.ConfigMap)(nil)) })
+	t.Run("unstructured", func(t *testing.T) { sameAsTyped(t, &unstructured.Unstructured{}) })
+	t.Run("metadata", func(t *testing.T) { sameAsTyped(t, &metav1.PartialObjectMetadata{}) })
+	t.Run("options", func(t *testing.T) {
+		sameAsTyped(t, &corev1.ConfigMap{}, client.WithoutInterning(), client.WithoutManagedFields())
+	})
+}
+
+// sameAsTyped compares the objects of a client for T with those of a client for an interface.
+func sameAsTyped[T object](t *testing.T, example T, opts ...client.ResourceOption) {
+	for name, how := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList(), reflector.WithPageSize(1)}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := reflectortest.Start(t)
-				resource, err := client.ForResource[*BadPaint](server.Config(), configMapResource, "default")
+				require.NoError(t, server.Create(paint("a", "red")))
+				require.NoError(t, server.Create(paint("b", "red")))
+				typed, err := client.ForResource[T](server.Config(), configMapResource, "", opts...)
 				require.NoError(t, err)
-				s := store.New(store.ObjectKey[*BadPaint])
-				var errs []error
-				r := reflector.New(resource, s, append(opts, reflector.WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))...)
-				ctx, cancel := context.WithCancel(t.Context())
-				result := make(chan error, 1)
-				go func() { result <- r.Run(ctx) }()
-				<-r.Synced()
-				version := s.ResourceVersion()
-				require.NoError(t, server.Create(paint("held", "1")))
-				require.NoError(t, server.Create(paint("bad", "red")))
-				require.NoError(t, server.Create(paint("good", "2")))
-				require.NoError(t, server.Update(paint("held", "red")))
-				synctest.Wait()
-				require.NotEmpty(t, errs)
-				assert.LessOrEqual(t, len(errs), 2, "once for each object, or together")
-				var bad *client.DecodeError
-				require.ErrorAs(t, errs[0], &bad)
-				assert.Equal(t, "bad", bad.Name)
-				assert.ErrorContains(t, errs[0], "decode configmaps/v1 default/bad into *reflector_test.BadPaint")
-				colors := func() string {
-					text := ""
-					for key, p := range s.All() {
-						text += fmt.Sprintf("%s %d,", key.Name, p.Data["color"])
+				untyped, err := client.ForType[metav1.Object](server.Config(), configMapResource, example, opts...)
+				require.NoError(t, err)
+				want, got := store.New(store.ObjectKey[T]), store.New(store.ObjectKey[metav1.Object])
+				defer start(t, reflector.New(typed, want, how...))()
+				defer start(t, reflector.New(untyped, got, how...))()
+				equal := func() {
+					t.Helper()
+					synctest.Wait()
+					assert.NotZero(t, want.Len())
+					assert.Equal(t, want.Len(), got.Len())
+					for key, w := range want.All() {
+						g, _ := got.Get(key)
+						assert.Equal(t, any(w), any(g))
 					}
-					return text
 				}
-				assert.Equal(t, "good 2,held 1,", colors(), "what was held stays, and everything else goes on")
-				assert.NotEqual(t, version, s.ResourceVersion(), "held came before bad")
-				before := s.ResourceVersion()
+				equal()
+				require.NoError(t, server.Create(paint("c", "blue")))
+				require.NoError(t, server.Update(paint("a", "green")))
+				require.NoError(t, server.Delete(paint("b", "red")))
+				equal()
 
-				<-time.After(time.Hour) // lists of which two objects do not fit
-				require.NoError(t, server.Create(paint("late", "3")))
-				synctest.Wait()
-				assert.Equal(t, "good 2,held 1,late 3,", colors())
-				assert.Equal(t, before, s.ResourceVersion(), "the version stays before what is lacking")
-				assert.ErrorAs(t, r.State().Err, &bad)
-				assert.Less(t, len(server.Requests()), 100)
-
-				_, err = resource.List(t.Context(), metav1.ListOptions{})
-				assert.ErrorAs(t, err, &bad, "somebody else's list is not shortened silently")
-				_, err = resource.Get(t.Context(), "bad", metav1.GetOptions{})
-				assert.ErrorAs(t, err, &bad)
-
-				require.NoError(t, server.Delete(paint("bad", "red")))
-				require.NoError(t, server.Update(paint("held", "4")))
-				synctest.Wait()
-				assert.Equal(t, "good 2,held 4,late 3,", colors())
-				assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "nothing is lacking any more")
-				cancel()
-				require.NoError(t, <-result)
+				one, err := typed.In("default").Get(t.Context(), "a", metav1.GetOptions{})
+				require.NoError(t, err)
+				other, err := untyped.In("default").Get(t.Context(), "a", metav1.GetOptions{})
+				require.NoError(t, err)
+				assert.Equal(t, any(one), any(other))
 			})
 		})
 	}
+}
+
+func TestForTypeFindsTheResourceOfTheExample(t *testing.T) {
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	stated := &unstructured.Unstructured{}
+	stated.SetGroupVersionKind(kind)
+	for name, tc := range map[string]struct {
+		example runtime.Object
+		opts    []client.ResourceOption
+	}{
+		"of a built-in type":        {example: &corev1.ConfigMap{}},
+		"that states its kind":      {example: stated},
+		"of metadata":               {example: &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}},
+		"whose kind the caller has": {example: &unstructured.Unstructured{}, opts: []client.ResourceOption{client.WithKind(kind)}},
+		"of a scheme":               {example: &corev1.ConfigMap{}, opts: []client.ResourceOption{client.WithScheme(scheme.Scheme)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := reflectortest.Start(t)
+			require.NoError(t, server.Create(paint("a", "red")))
+			maps, err := client.ForType[metav1.Object](server.Config(), schema.GroupVersionResource{}, tc.example, tc.opts...)
+			require.NoError(t, err)
+			list, err := maps.List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			require.Len(t, list.Items, 1)
+			assert.IsType(t, tc.example, list.Items[0])
+			assert.Equal(t, "a", list.Items[0].GetName())
+		})
+	}
+}
+
+// The server sends only metadata, of the kind PartialObjectMetadata.
+func TestMetadataStatesTheKindOfTheResource(t *testing.T) {
+	example := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+	for name, opts := range map[string][]client.ResourceOption{"protobuf": nil, "JSON": {client.WithoutProtobuf()}} {
+		for how, asks := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList()}} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := reflectortest.Start(t)
+					require.NoError(t, server.Create(paint("a", "red")))
+					config := server.Config()
+					config.Wrap(func(to http.RoundTripper) http.RoundTripper {
+						return roundTrip(func(r *http.Request) (*http.Response, error) {
+							assert.Contains(t, r.Header.Get("Accept"), "as=PartialObjectMetadata")
+							return to.RoundTrip(r)
+						})
+					})
+					metadata, err := client.ForType[metav1.Object](config, configMapResource, example, opts...)
+					require.NoError(t, err)
+					cache := store.New(store.ObjectKey[metav1.Object])
+					defer start(t, reflector.New(metadata, cache, asks...))()
+					require.NoError(t, server.Create(paint("b", "red")))
+					synctest.Wait()
+					assert.Equal(t, 2, cache.Len())
+					for _, o := range cache.All() {
+						assert.Equal(t, example.TypeMeta, o.(*metav1.PartialObjectMetadata).TypeMeta)
+					}
+					one, err := metadata.In("default").Get(t.Context(), "a", metav1.GetOptions{})
+					require.NoError(t, err)
+					assert.Equal(t, example.TypeMeta, one.(*metav1.PartialObjectMetadata).TypeMeta)
+				})
+			})
+		}
+	}
+}
+
+func TestForTypeRefusesAnExampleOfAnotherType(t *testing.T) {
+	deployment := schema.FromAPIVersionAndKind("apps/v1", "Deployment")
+	other := &unstructured.Unstructured{}
+	other.SetGroupVersionKind(deployment)
+	for name, tc := range map[string]struct {
+		example runtime.Object
+		opts    []client.ResourceOption
+		want    error
+	}{
+		"nothing":                   {nil, nil, client.ErrExample},
+		"a list":                    {&corev1.ConfigMapList{}, nil, client.ErrExample},
+		"a status":                  {&metav1.Status{}, nil, client.ErrExample},
+		"a struct of another group": {&appsv1.Deployment{}, nil, client.ErrExample},
+		"an object that says so":    {other, nil, client.ErrExample},
+		"the caller says so":        {&unstructured.Unstructured{}, []client.ResourceOption{client.WithKind(deployment)}, client.ErrExample},
+		"half a kind":               {&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap"}}, nil, client.ErrNoKind},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := client.ForType[metav1.Object](localhost(nil), configMapResource, tc.example, tc.opts...)
+			require.ErrorIs(t, err, tc.want)
+		})
+	}
+	_, err := client.ForType[*corev1.Secret](localhost(nil), configMapResource, &corev1.ConfigMap{})
+	require.ErrorIs(t, err, client.ErrExample)
+	_, err = client.ForType[metav1.Object](localhost(nil), schema.GroupVersionResource{}, &unstructured.Unstructured{})
+	require.ErrorIs(t, err, client.ErrNoKind)
+	_, err = client.ForType[metav1.Object](&rest.Config{Host: "http://%"}, configMapResource, &corev1.ConfigMap{})
+	require.Error(t, err)
+}
+
+// badObject is a BadPaint that may be an example.
+type badObject BadPaint
+
+func (b *badObject) GetObjectKind() schema.ObjectKind { return &b.TypeMeta }
+
+func (b *badObject) DeepCopyObject() runtime.Object { c := *b; return &c }
+
+func TestForTypeNamesTheExamplesTypeInErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		require.NoError(t, server.Create(paint("a", "red")))
+		bad, err := client.ForType[metav1.Object](server.Config(), configMapResource, &badObject{})
+		require.NoError(t, err)
+		_, err = bad.In("default").Get(context.Background(), "a", metav1.GetOptions{})
+		var failure *client.DecodeError
+		require.ErrorAs(t, err, &failure)
+		assert.Equal(t, "*reflector_test.badObject", failure.Type)
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
@@ -20,8 +21,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
-
-// The regression tests reach the library through this file alone.
 
 // opened returns a client of a resource over a transport.
 func opened[T reflector.Object](t *testing.T, server http.RoundTripper, resource schema.GroupVersionResource, namespace string, opts ...client.ResourceOption) *client.Resource[T] {
@@ -90,6 +89,15 @@ func (m *follower[T]) errors() []error {
 	return slices.Clone(m.errs)
 }
 
+// told returns what the error handler got since the last call.
+func (m *follower[T]) told() []error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	errs := m.errs
+	m.errs = nil
+	return errs
+}
+
 // texts returns all lines of the log, with their fields, and the errors.
 func (m *follower[T]) texts() (texts []string) {
 	for _, line := range m.logs.All() {
@@ -110,39 +118,19 @@ func (m *follower[T]) names() []string {
 	return names
 }
 
-// mirror is a reflector of the ConfigMaps of a server, as regression tests use it: what they need
-// of the API is here alone.
-type mirror struct {
-	*reflector.KubernetesResourceReflector[*corev1.ConfigMap]
-	held *store.Cache[*corev1.ConfigMap]
-	errs chan error // what was told
-	stop func()
-}
-
-// mirrored runs a reflector with a generated client, or with a Resource.
-func mirrored(t *testing.T, server *reflectortest.Server, generated bool, opts ...reflector.Option) *mirror {
-	m := &mirror{held: store.New(store.ObjectKey[*corev1.ConfigMap]), errs: make(chan error, 10_000)}
-	opts = append(opts, reflector.WithErrorHandler(func(_ context.Context, err error) { m.errs <- err }))
+// mirrored runs a reflector of the ConfigMaps of a server, with a generated client or with a
+// Resource. It returns when the reflector waits.
+func mirrored(t *testing.T, server *reflectortest.Server, generated bool, opts ...reflector.Option) (m *follower[*corev1.ConfigMap]) {
+	t.Helper()
 	if generated {
 		clientset, err := kubernetes.NewForConfig(server.Config())
 		require.NoError(t, err)
-		m.KubernetesResourceReflector = reflector.New(clientset.CoreV1().ConfigMaps("default"), m.held, opts...)
+		m = followed(t, clientset.CoreV1().ConfigMaps("default"), opts...)
 	} else {
-		api, err := client.ForResource[*corev1.ConfigMap](server.Config(), configMapResource, "default")
-		require.NoError(t, err)
-		m.KubernetesResourceReflector = reflector.New(api, m.held, opts...)
+		m = followed(t, openedAt[*corev1.ConfigMap](t, server.Config(), configMapResource, "default"), opts...)
 	}
-	m.stop = start(t, m.KubernetesResourceReflector)
+	synctest.Wait()
 	return m
-}
-
-// told returns what was told so far.
-func (m *mirror) told() []error {
-	var all []error
-	for len(m.errs) > 0 {
-		all = append(all, <-m.errs)
-	}
-	return all
 }
 
 // requestsOf counts the requests of a verb.
@@ -156,6 +144,7 @@ func requestsOf(server *reflectortest.Server, verb string) int {
 	return n
 }
 
+// eachClient runs a test for a generated client and for a Resource.
 func eachClient(t *testing.T, test func(t *testing.T, generated bool)) {
 	for name, generated := range map[string]bool{"generated": true, "resource": false} {
 		t.Run(name, func(t *testing.T) { test(t, generated) })

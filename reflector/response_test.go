@@ -397,3 +397,31 @@ func (s *scripted) heldBack(t *testing.T) (resource *client.Resource[*Paint], re
 	require.NoError(t, err)
 	return resource, func() { close(released) }
 }
+
+func TestErrorEventsFromTheWire(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  *apierrors.StatusError
+		want string
+	}{
+		"expired":  {apierrors.NewResourceExpired("too old"), "list 0, watch 7, list , watch 9"},
+		"busy":     {apierrors.NewTooManyRequests("busy", 1), "list 0, watch 7, watch 8"},
+		"internal": {apierrors.NewInternalError(fmt.Errorf("unreadable")), "list 0, watch 7, list 8, watch 9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &scripted{
+					lists:   []scriptedAnswer{jsonList("7"), jsonList("9", jsonObject("b", "8", "blue"))},
+					watches: []scriptedAnswer{{body: jsonEvent(watch.Added, jsonObject("b", "8", "blue")) + jsonError(tc.err), open: true}},
+				}
+				var errs []error
+				stop := start(t, reflector.New(server.client(t), store.New(store.ObjectKey[*Paint]), reflector.WithoutWatchList(),
+					reflector.WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) })))
+				<-time.After(time.Minute)
+				assert.Equal(t, tc.want, server.seen())
+				require.Len(t, errs, 1)
+				assert.Equal(t, tc.err.ErrStatus.Reason, apierrors.ReasonForError(errs[0]))
+				stop()
+			})
+		})
+	}
+}

@@ -5,16 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
+	"github.com/kubereflector/kubereflector/internal/wire/stream"
 	"github.com/kubereflector/kubereflector/reflector/internal/protocol"
 	"github.com/kubereflector/kubereflector/reflector/internal/source"
 	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/features"
+	featuretesting "k8s.io/client-go/features/testing"
 )
 
 // breaking is a client whose lists break off after some items.
@@ -61,4 +66,285 @@ func TestNothingIsKeptOfAWatchListWhileItsFailureIsWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, staging[*corev1.ConfigMap]{to: c}, r.staging)
+}
+
+// refuser is a client whose server refuses selectors of shards. If passes is true, something of
+// the list comes before that.
+type refuser struct {
+	breaking
+	passes    bool
+	selectors []string // that were asked for
+}
+
+func (c *refuser) List(_ context.Context, opts metav1.ListOptions, w source.Wants[*corev1.ConfigMap]) (source.Page[*corev1.ConfigMap], error) {
+	c.selectors = append(c.selectors, opts.ShardSelector)
+	if opts.ShardSelector == "" {
+		w.Take(configMap("a", "u", "1"))
+		return source.Page[*corev1.ConfigMap]{Taken: 1, ResourceVersion: "4"}, nil
+	}
+	if c.passes {
+		w.Take(configMap("b", "v", "2"))
+	}
+	return source.Page[*corev1.ConfigMap]{}, apierrors.NewBadRequest("unknown parameter")
+}
+
+func TestRefusedListIsAskedForAgainUnlessSomethingOfItCame(t *testing.T) {
+	for _, passes := range []bool{false, true} {
+		s, client := newStore(), &refuser{passes: passes}
+		r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s, WithShard(store.Shards(store.ByUID, 2)[0]))}
+		r.source, r.staging.to = client, s
+		in := r.askPage(t.Context(), protocol.Action{Do: protocol.AskPage})
+		if passes {
+			require.Equal(t, protocol.Failed, in.Kind)
+			assert.Equal(t, staging[*corev1.ConfigMap]{to: s}, r.staging)
+			assert.Len(t, client.selectors, 1)
+			continue
+		}
+		require.Equal(t, protocol.Answered, in.Kind)
+		require.Len(t, client.selectors, 2)
+		assert.NotEmpty(t, client.selectors[0])
+		assert.Empty(t, client.selectors[1])
+		assert.Equal(t, 1, r.staging.size)
+		require.NoError(t, r.staging.commit("4"))
+		assert.Equal(t, "a@1", contents(s))
+	}
+}
+
+func TestLastEventOfAWatchListCounts(t *testing.T) {
+	object := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
+		return source.Event[*corev1.ConfigMap]{Type: kind, Object: configMap(name, "u "+name, version), ResourceVersion: version}
+	}
+	bad := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
+		return undecodable(kind, name, "u "+name, version)
+	}
+	held := source.Event[*corev1.ConfigMap]{Type: watch.Added, Held: []store.Key{{Namespace: "ns", Name: "a"}}}
+	for name, tc := range map[string]struct {
+		events []source.Event[*corev1.ConfigMap]
+		want   string
+		size   int
+		lacks  int
+	}{
+		"held":                              {[]source.Event[*corev1.ConfigMap]{held}, "a@1", 1, 0},
+		"held, then changed":                {[]source.Event[*corev1.ConfigMap]{held, object(watch.Modified, "a", "2")}, "a@2", 1, 0},
+		"held, then deleted":                {[]source.Event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2")}, "", 0, 0},
+		"held, then deleted, undecodable":   {[]source.Event[*corev1.ConfigMap]{held, bad(watch.Deleted, "a", "2")}, "", 0, 0},
+		"held, then undecodable":            {[]source.Event[*corev1.ConfigMap]{held, bad(watch.Modified, "a", "2")}, "a@1", 2, 1},
+		"new, then deleted":                 {[]source.Event[*corev1.ConfigMap]{object(watch.Added, "b", "2"), object(watch.Deleted, "b", "3")}, "", 0, 0},
+		"deleted, then new":                 {[]source.Event[*corev1.ConfigMap]{held, object(watch.Deleted, "a", "2"), object(watch.Added, "a", "3")}, "a@3", 1, 0},
+		"undecodable, then changed":         {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), object(watch.Modified, "a", "3")}, "a@3", 1, 0},
+		"undecodable, then deleted":         {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "a", "2"), bad(watch.Deleted, "a", "3")}, "", 0, 0},
+		"deleted, and never seen":           {[]source.Event[*corev1.ConfigMap]{object(watch.Deleted, "b", "2")}, "", 0, 0},
+		"of another shard":                  {[]source.Event[*corev1.ConfigMap]{held, {Type: watch.Added, OutOfShard: 1, ResourceVersion: "2"}}, "a@1", 1, 0},
+		"held, then gone to another shard":  {[]source.Event[*corev1.ConfigMap]{held, {Type: watch.Modified, OutOfShard: 1, ResourceVersion: "2", Left: &source.Departure{Key: store.Key{Namespace: "ns", Name: "a"}}}}, "", 0, 0},
+		"undecodable ones without any name": {[]source.Event[*corev1.ConfigMap]{bad(watch.Added, "", "2"), bad(watch.Deleted, "", "3")}, "", 2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore()
+			require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u a", "1")}, "1"))
+			staged := staging[*corev1.ConfigMap]{to: s}
+			for i := range tc.events {
+				staged.take(&tc.events[i])
+			}
+			assert.Equal(t, tc.size, staged.size)
+			err := staged.commit("9")
+			if tc.lacks > 0 {
+				var rejected *store.RejectedError
+				require.ErrorAs(t, err, &rejected)
+				assert.Len(t, rejected.Rejections, tc.lacks)
+			} else {
+				require.NoError(t, err)
+			}
+			assert.Equal(t, tc.want, contents(s))
+		})
+	}
+}
+
+// Nameless objects have no limit on a hostile server.
+func TestFewUndecodableObjectsWithoutNameAndUIDAreTaken(t *testing.T) {
+	s := newStore()
+	staged := staging[*corev1.ConfigMap]{to: s}
+	for range 3 * stream.MaxDetailed {
+		staged.take(&source.Event[*corev1.ConfigMap]{Type: watch.Added, Rejection: &store.Rejection{Err: errUndecodable}})
+	}
+	assert.Equal(t, stream.MaxDetailed, staged.size)
+	var rejected *store.RejectedError
+	require.ErrorAs(t, staged.commit("9"), &rejected)
+	assert.Len(t, rejected.Rejections, stream.MaxDetailed)
+}
+
+func TestEventsThatCameTogetherAreOneCommit(t *testing.T) {
+	change := func(kind watch.EventType, name, version string) source.Event[*corev1.ConfigMap] {
+		return source.Event[*corev1.ConfigMap]{Type: kind, Object: configMap(name, "u "+name, version), ResourceVersion: version}
+	}
+	left := source.Event[*corev1.ConfigMap]{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "13", Left: &source.Departure{
+		Key: store.Key{Namespace: "ns", Name: "a"}, Version: store.Version{ResourceVersion: "13"},
+	}}
+	other := source.Event[*corev1.ConfigMap]{Type: watch.Added, OutOfShard: 1, ResourceVersion: "20"}
+	marked := source.Event[*corev1.ConfigMap]{Type: watch.Bookmark, ResourceVersion: "21"}
+	for name, tc := range map[string]struct {
+		events        []source.Event[*corev1.ConfigMap]
+		want, version string
+		commits       int
+		rejects       bool
+	}{
+		"changes":                    {[]source.Event[*corev1.ConfigMap]{change(watch.Modified, "a", "11"), change(watch.Added, "b", "12")}, "a@11 b@12", "12", 1, false},
+		"a deletion":                 {[]source.Event[*corev1.ConfigMap]{change(watch.Deleted, "a", "11")}, "", "11", 1, false},
+		"one that left":              {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), left}, "b@12", "13", 1, false},
+		"one of another shard last":  {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), other}, "a@1 b@12", "20", 1, false},
+		"one of another shard first": {[]source.Event[*corev1.ConfigMap]{other, change(watch.Added, "b", "22")}, "a@1 b@22", "22", 1, false},
+		"of other shards":            {[]source.Event[*corev1.ConfigMap]{{Type: watch.Added, OutOfShard: 1, ResourceVersion: "14"}, other}, "a@1", "20", 1, false},
+		"a bookmark":                 {[]source.Event[*corev1.ConfigMap]{marked}, "a@1", "21", 1, false},
+		"without a version":          {[]source.Event[*corev1.ConfigMap]{{Type: watch.Bookmark}}, "a@1", "10", 0, false},
+		"undecodable":                {[]source.Event[*corev1.ConfigMap]{change(watch.Added, "b", "12"), undecodable(watch.Modified, "a", "u a", "13"), other}, "a@1 b@12", "12", 1, true},
+		"undecodable, alone":         {[]source.Event[*corev1.ConfigMap]{undecodable(watch.Modified, "a", "u a", "13")}, "a@1", "10", 0, true},
+		"an undecodable deletion":    {[]source.Event[*corev1.ConfigMap]{undecodable(watch.Deleted, "a", "u a", "11")}, "", "11", 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore()
+			require.NoError(t, s.Replace([]*corev1.ConfigMap{configMap("a", "u a", "1")}, "10"))
+			c := &commits{}
+			defer s.Follow(c)()
+			r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s), events: tc.events}
+			r.batch, r.batching = decorate.Begin(r.store, false)
+			require.True(t, r.batching)
+			err := r.apply().Err
+			assert.Equal(t, tc.rejects, err != nil, "%v", err)
+			assert.NoError(t, r.batch.Commit(""), "the batch is empty again")
+			assert.Equal(t, tc.want, contents(s))
+			assert.Equal(t, tc.version, s.ResourceVersion())
+			assert.Equal(t, tc.commits, c.count)
+		})
+	}
+}
+
+// written notes which methods of a plain store are called.
+type written struct {
+	plain
+	words []string
+}
+
+func (w *written) Add(object *corev1.ConfigMap) error {
+	w.words = append(w.words, "add "+object.Name)
+	return w.plain.Add(object)
+}
+
+func (w *written) Update(object *corev1.ConfigMap) error {
+	w.words = append(w.words, "update "+object.Name)
+	return w.plain.Update(object)
+}
+
+func (w *written) Delete(object *corev1.ConfigMap) error {
+	w.words = append(w.words, "delete "+object.Name)
+	return w.plain.Delete(object)
+}
+
+func (w *written) DeleteKey(key store.Key) error {
+	w.words = append(w.words, "delete key "+key.Name)
+	return w.plain.DeleteKey(key)
+}
+
+func (w *written) Bookmark(version string) error {
+	w.words = append(w.words, "bookmark "+version)
+	return w.plain.Bookmark(version)
+}
+
+func TestPlainStoreGetsEventsOneByOne(t *testing.T) {
+	s := &written{plain: plain{newStore()}}
+	require.NoError(t, s.Replace(nil, "10"))
+	r := &run[*corev1.ConfigMap]{KubernetesResourceReflector: New[*corev1.ConfigMap, *corev1.ConfigMapList](nil, s)}
+	r.batch, r.batching = decorate.Begin(r.store, false)
+	require.False(t, r.batching)
+	r.pending = []source.Event[*corev1.ConfigMap]{
+		{Type: watch.Added, Object: configMap("a", "u", "11"), ResourceVersion: "11"},
+		{Type: watch.Modified, Object: configMap("a", "u", "12"), ResourceVersion: "12"},
+		{Type: watch.Deleted, Object: configMap("a", "u", "13"), ResourceVersion: "13"},
+		{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "14", Left: &source.Departure{Key: store.Key{Namespace: "ns", Name: "b"}, Version: store.Version{ResourceVersion: "14"}}},
+		{Type: watch.Modified, OutOfShard: 1, ResourceVersion: "15"},
+		undecodable(watch.Deleted, "c", "v", "16"),
+		{Type: watch.Bookmark, ResourceVersion: "17"},
+	}
+	for len(r.pending) > 0 {
+		r.takePending()
+		require.Len(t, r.events, 1)
+		require.NoError(t, r.apply().Err)
+	}
+	assert.Equal(t, []string{
+		"add a", "update a", "delete a", "delete key b", "bookmark 14", "bookmark 15", "delete key c", "bookmark 16", "bookmark 17",
+	}, s.words)
+}
+
+func TestWatchListsAreAskedForWhereTheyMayBe(t *testing.T) {
+	for _, clientCan := range []bool{true, false} {
+		for _, allowed := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				api := &script{streams: clientCan}
+				var opts []Option
+				if !allowed {
+					opts = append(opts, WithoutWatchList())
+				}
+				stop := running(t, New(api, newStore(), opts...))
+				synctest.Wait()
+				require.NoError(t, stop())
+				want := "list 0 limit=500"
+				if clientCan && allowed {
+					want = "stream newest"
+				}
+				assert.Equal(t, want, api.seen()[0])
+			})
+		}
+	}
+}
+
+func TestFeatureGateOfClientGoTurnsWatchListsOff(t *testing.T) {
+	featuretesting.SetFeatureDuringTest(t, features.WatchListClient, false)
+	synctest.Test(t, func(t *testing.T) {
+		api := &script{streams: true}
+		stop := running(t, New(api, newStore()))
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, "list 0 limit=500", api.seen()[0])
+	})
+}
+
+func closing(version string, annotations map[string]string) watch.Event {
+	c := configMap("", "", version)
+	c.Annotations = annotations
+	return watch.Event{Type: watch.Bookmark, Object: c}
+}
+
+var allSent = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+
+func TestStagingAppliesEventsOfAWatchList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := (&script{streams: true}).watchOpen(
+			added(configMap("a", "u1", "1")), added(configMap("b", "u2", "2")), added(configMap("c", "u3", "3")), added(configMap("d", "u4", "4")),
+			modified(configMap("b", "u2", "5")), deleted(configMap("a", "u1", "6")), modified(configMap("d", "u4", "7")),
+			deleted(configMap("x", "u9", "8")), deleted(configMap("c", "u3", "9")), added(configMap("c", "u5", "10")),
+			added(configMap("", "u6", "11")), added(configMap("", "u7", "12")),
+			closing("20", allSent), added(configMap("e", "u8", "21")))
+		s := newStore()
+		r := New(api, s)
+		stop := running(t, r)
+		synctest.Wait()
+		assert.Equal(t, "b@5 c@10 d@7 e@21", contents(s))
+		assert.ErrorContains(t, r.State().Err, "store rejected 2 object(s)", "also of the first objects each bad one is told")
+		assert.Equal(t, Watching, r.State().Phase)
+		assert.Equal(t, []string{"stream newest"}, api.seen(), "the same watch goes on")
+		require.NoError(t, stop())
+	})
+}
+
+func TestOnlyTheRightBookmarkEndsAWatchList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := (&script{streams: true}).watchOpen(added(configMap("a", "u1", "1")),
+			closing("5", nil), closing("6", map[string]string{metav1.InitialEventsAnnotationKey: "false"}))
+		s := newStore()
+		r := New(api, s)
+		stop := running(t, r)
+		synctest.Wait()
+		assert.False(t, closed(r.Synced()))
+		assert.Zero(t, s.Len())
+		assert.Equal(t, Listing, r.State().Phase)
+		require.NoError(t, stop())
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 func TestListWithoutAVersionLeavesTheStore(t *testing.T) {
@@ -150,3 +151,82 @@ func (s *lastVersion) Replace(_ []*corev1.ConfigMap, version string) error {
 }
 
 func (s *lastVersion) ResourceVersion() string { return s.version }
+
+func TestFailuresOfTheClientAreNoContact(t *testing.T) {
+	for name, events := range map[string][]watch.Event{"the end": nil, "an event that the client made": {errorEvent(errUndecoded())}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := new(script).list("10", "")
+				api.watches = append(api.watches, func() (watch.Interface, error) {
+					w := api.stream(nil)
+					time.AfterFunc(time.Minute, func() {
+						for _, e := range events {
+							w.result <- e
+						}
+						w.Stop()
+					})
+					return w, nil
+				})
+				for range 10 {
+					api.watchFails(errors.New("no route"))
+				}
+				r := New(api, newStore())
+				began := time.Now()
+				stop := running(t, r)
+				<-time.After(time.Minute)
+				synctest.Wait()
+				assert.Equal(t, Opening, r.State().Phase)
+				assert.Equal(t, began, r.State().LastContact)
+				require.NoError(t, stop())
+			})
+		})
+	}
+}
+
+func TestLastFailureStaysAfterRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script)
+		api.listFails(errors.New("no route")).list("10", "")
+		api.watchOpen()
+		r := New(api, newStore())
+		began := time.Now()
+		stop := running(t, r)
+		synctest.Wait()
+		require.Equal(t, BackingOff, r.State().Phase)
+		failed := r.State()
+		assert.ErrorContains(t, failed.LastErr, "no route")
+		assert.Equal(t, failed.Err, failed.LastErr)
+		assert.Equal(t, began, failed.LastErrTime)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.Equal(t, Watching, r.State().Phase)
+		assert.NoError(t, r.State().Err)
+		assert.Equal(t, failed.LastErr, r.State().LastErr)
+		assert.Equal(t, began, r.State().LastErrTime)
+		require.NoError(t, stop())
+	})
+}
+
+func TestStoreThatFailedIsNotWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := new(script)
+		api.streams = true
+		closing := bookmark("10")
+		closing.Object.(*corev1.ConfigMap).Annotations = map[string]string{"k8s.io/initial-events-end": "true"}
+		api.watchOpen(closing)
+		var r *KubernetesResourceReflector[*corev1.ConfigMap]
+		var phases []Phase
+		r = New(api, &failingReplace{Store: newStore()}, WithErrorHandler(func(context.Context, error) { phases = append(phases, r.State().Phase) }))
+		stop := running(t, r)
+		synctest.Wait()
+		require.NoError(t, stop())
+		assert.Equal(t, []Phase{Listing}, phases, "it never watched")
+	})
+}
+
+// failingReplace is a store that takes no list.
+type failingReplace struct {
+	store.Store[*corev1.ConfigMap]
+}
+
+func (s *failingReplace) Replace([]*corev1.ConfigMap, string) error { return errors.New("disk full") }

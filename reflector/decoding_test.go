@@ -1,22 +1,184 @@
 package reflector_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/kubereflector/kubereflector/reflector"
 	"github.com/kubereflector/kubereflector/reflector/client"
+	"github.com/kubereflector/kubereflector/reflector/reflectortest"
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 )
+
+// PointsToMeta has methods that panic unless an object has metadata, Unmarshal among them.
+type PointsToMeta struct {
+	*metav1.ObjectMeta `json:"metadata"`
+}
+
+// PointsToBoth has also a kind only if an object says one.
+type PointsToBoth struct {
+	*metav1.TypeMeta   `json:",inline"`
+	*metav1.ObjectMeta `json:"metadata"`
+}
+
+// Unkinded has a GetObjectKind that always panics.
+type Unkinded struct {
+	runtime.Object    `json:"-"`
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+// read lists objects and watches them, as T, and returns the errors of both.
+func read[T reflector.Object](t *testing.T, object string) (list, event error) {
+	var opts []client.ResourceOption
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			server := &scripted{
+				lists:   []scriptedAnswer{jsonList("7", object), jsonList("7")},
+				watches: []scriptedAnswer{{body: jsonEvent(watch.Added, object), open: true}},
+			}
+			resource, err := client.ForResource[T](localhost(server), configMapResource, "default", opts...)
+			require.NoError(t, err)
+			_, list = resource.List(t.Context(), metav1.ListOptions{})
+			r := reflector.New(resource, store.New(store.ObjectKey[T]), reflector.WithoutWatchList())
+			stop := start(t, r)
+			event = r.State().Err
+			stop()
+		})
+		opts = append(opts, client.WithUnknownFields(func(*client.DecodeError) {}))
+	}
+	return list, event
+}
+
+func TestObjectWhoseMethodsPanicIsUndecodable(t *testing.T) {
+	const named, nameless = `{"metadata":{"namespace":"default","name":"a","uid":"u","resourceVersion":"8"},"more":1}`, `{"kind":"x","more":1}`
+	for name, tc := range map[string]struct {
+		read func(*testing.T, string) (error, error)
+		of   string
+		bad  bool
+	}{
+		"no metadata":            {read[*PointsToMeta], nameless, true},
+		"no metadata, but kind":  {read[*PointsToBoth], nameless, true},
+		"metadata":               {read[*PointsToMeta], named, false},
+		"metadata, but no kind":  {read[*PointsToBoth], named, false},
+		"a kind that panics":     {read[*Unkinded], named, true},
+		"metadata that is there": {read[*Placed], named, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, event := tc.read(t, tc.of)
+			if !tc.bad {
+				assert.NoError(t, list)
+				assert.NoError(t, event)
+				return
+			}
+			for _, err := range []error{list, event} {
+				var failure *client.DecodeError
+				require.ErrorAs(t, err, &failure)
+				assert.ErrorIs(t, err, store.ErrPanic)
+			}
+		})
+	}
+}
+
+func TestUnknownFieldsAreReportedAndTheObjectIsStored(t *testing.T) {
+	sized := strings.Replace(jsonObject("b", "8", "blue"), `"data":{`, `"data":{"size":3,`, 1)
+	for name, server := range map[string]*scripted{
+		"watch-list": {watches: []scriptedAnswer{{body: jsonStream("7", jsonObject("a", "5", "red")) + jsonEvent(watch.Added, sized), open: true}}},
+		"list": {
+			lists:   []scriptedAnswer{jsonList("7", jsonObject("a", "5", "red"), sized)},
+			watches: []scriptedAnswer{{open: true}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var unknown []*client.DecodeError
+				api := server.client(t, client.WithUnknownFields(func(err *client.DecodeError) {
+					mu.Lock()
+					defer mu.Unlock()
+					unknown = append(unknown, err)
+				}))
+				var opts []reflector.Option
+				if name == "list" {
+					opts = append(opts, reflector.WithoutWatchList())
+				}
+				s := store.New(store.ObjectKey[*Paint])
+				r := reflector.New(api, s, opts...)
+				stop := start(t, r)
+				assert.Equal(t, "a red, b blue", colors(s))
+				assert.NoError(t, r.State().Err)
+				stop()
+				require.Len(t, unknown, 1)
+				assert.Equal(t, "default/b", unknown[0].Namespace+"/"+unknown[0].Name)
+				assert.Equal(t, "/data/size", unknown[0].Field)
+			})
+		})
+	}
+}
+
+func TestUnknownFieldOfAnObjectThatDoesNotFitIsNotThatOfTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := strings.Replace(jsonObject("a", "5", "red"), `"color":"red"`, `"size":3,"color":7`, 1)
+		server := &scripted{lists: []scriptedAnswer{jsonList("7", bad, jsonObject("b", "6", "blue"))}}
+		api := server.client(t, client.WithUnknownFields(func(err *client.DecodeError) { t.Errorf("reported: %v", err) }))
+		_, err := api.List(t.Context(), metav1.ListOptions{})
+		var failure *client.DecodeError
+		require.ErrorAs(t, err, &failure)
+		assert.Equal(t, "a", failure.Name)
+	})
+}
+
+// Placed is what a scheduler wants to know of a pod, in a struct of that.
+type Placed struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Node string `json:"nodeName"`
+	} `json:"spec"`
+	Status struct {
+		Phase corev1.PodPhase `json:"phase"`
+	} `json:"status"`
+}
+
+func TestSmallerStructHasTheSameFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := reflectortest.Start(t)
+		for i := range 5 {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("p", i), Labels: map[string]string{"a": "b"}}}
+			pod.Spec.NodeName = fmt.Sprint("n", i)
+			pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "image"}}
+			pod.Status.Phase = corev1.PodRunning
+			require.NoError(t, server.Create(pod))
+		}
+		resource := corev1.SchemeGroupVersion.WithResource("pods")
+		whole, err := client.ForResource[*corev1.Pod](server.Config(), resource, "default")
+		require.NoError(t, err)
+		small, err := client.ForResource[*Placed](server.Config(), resource, "default")
+		require.NoError(t, err)
+		pods, places := store.New(store.ObjectKey[*corev1.Pod]), store.New(store.ObjectKey[*Placed])
+		defer start(t, reflector.New(whole, pods))()
+		defer start(t, reflector.New(small, places))()
+		require.Equal(t, 5, places.Len())
+		for key, pod := range pods.All() {
+			place, ok := places.Get(key)
+			require.True(t, ok)
+			assert.Equal(t, pod.ObjectMeta, place.ObjectMeta)
+			assert.Equal(t, pod.Spec.NodeName, place.Spec.Node)
+			assert.Equal(t, pod.Status.Phase, place.Status.Phase)
+		}
+	})
+}
 
 // objectOf is an object of any kind; an empty kind and apiVersion are left out.
 func objectOf(apiVersion, kind, namespace, name string) string {
@@ -208,5 +370,82 @@ func TestGetOfAnotherObject(t *testing.T) {
 		api := opened[*corev1.ConfigMap](t, &scripted{lists: []scriptedAnswer{{body: object}}}, configMapResource, "default")
 		_, err := api.Get(t.Context(), "a", metav1.GetOptions{})
 		assertMismatch(t, what, []error{err})
+	}
+}
+
+// Number is a number in quotes.
+type Number int
+
+func (n *Number) UnmarshalJSON(text []byte) error {
+	_, err := fmt.Sscanf(string(text), "\"%d\"", n)
+	return err
+}
+
+// BadPaint does not fit what the server holds.
+type BadPaint struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              map[string]Number `json:"data"`
+}
+
+func TestObjectsThatDoNotFitHoldUpNothingElse(t *testing.T) {
+	for name, opts := range map[string][]reflector.Option{"watch-list": nil, "list": {reflector.WithoutWatchList()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := reflectortest.Start(t)
+				resource, err := client.ForResource[*BadPaint](server.Config(), configMapResource, "default")
+				require.NoError(t, err)
+				s := store.New(store.ObjectKey[*BadPaint])
+				var errs []error
+				r := reflector.New(resource, s, append(opts, reflector.WithErrorHandler(func(_ context.Context, err error) { errs = append(errs, err) }))...)
+				ctx, cancel := context.WithCancel(t.Context())
+				result := make(chan error, 1)
+				go func() { result <- r.Run(ctx) }()
+				<-r.Synced()
+				version := s.ResourceVersion()
+				require.NoError(t, server.Create(paint("held", "1")))
+				require.NoError(t, server.Create(paint("bad", "red")))
+				require.NoError(t, server.Create(paint("good", "2")))
+				require.NoError(t, server.Update(paint("held", "red")))
+				synctest.Wait()
+				require.NotEmpty(t, errs)
+				assert.LessOrEqual(t, len(errs), 2, "once for each object, or together")
+				var bad *client.DecodeError
+				require.ErrorAs(t, errs[0], &bad)
+				assert.Equal(t, "bad", bad.Name)
+				assert.ErrorContains(t, errs[0], "decode configmaps/v1 default/bad into *reflector_test.BadPaint")
+				colors := func() string {
+					text := ""
+					for key, p := range s.All() {
+						text += fmt.Sprintf("%s %d,", key.Name, p.Data["color"])
+					}
+					return text
+				}
+				assert.Equal(t, "good 2,held 1,", colors(), "what was held stays, and everything else goes on")
+				assert.NotEqual(t, version, s.ResourceVersion(), "held came before bad")
+				before := s.ResourceVersion()
+
+				<-time.After(time.Hour) // lists of which two objects do not fit
+				require.NoError(t, server.Create(paint("late", "3")))
+				synctest.Wait()
+				assert.Equal(t, "good 2,held 1,late 3,", colors())
+				assert.Equal(t, before, s.ResourceVersion(), "the version stays before what is lacking")
+				assert.ErrorAs(t, r.State().Err, &bad)
+				assert.Less(t, len(server.Requests()), 100)
+
+				_, err = resource.List(t.Context(), metav1.ListOptions{})
+				assert.ErrorAs(t, err, &bad, "somebody else's list is not shortened silently")
+				_, err = resource.Get(t.Context(), "bad", metav1.GetOptions{})
+				assert.ErrorAs(t, err, &bad)
+
+				require.NoError(t, server.Delete(paint("bad", "red")))
+				require.NoError(t, server.Update(paint("held", "4")))
+				synctest.Wait()
+				assert.Equal(t, "good 2,held 4,late 3,", colors())
+				assert.Equal(t, fmt.Sprint(server.ResourceVersion()), s.ResourceVersion(), "nothing is lacking any more")
+				cancel()
+				require.NoError(t, <-result)
+			})
+		})
 	}
 }

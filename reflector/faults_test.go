@@ -2,6 +2,8 @@ package reflector_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 )
 
 // A server loses the last change in a restore. When the reflector reaches it again, it has passed
@@ -67,7 +71,7 @@ func TestRestoredServerIsListedAnew(t *testing.T) {
 						lists = requestsOf(server, "list")
 					}
 					<-time.After(time.Minute)
-					assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.held))
+					assert.NoError(t, compareShard(server, store.Shards(store.ByUID, 1)[0], m.cache))
 					assert.ErrorIs(t, errors.Join(m.told()...), protocol.ServerBehind)
 					assert.LessOrEqual(t, requestsOf(server, "list")-lists, most, "probes of one object")
 					m.stop()
@@ -106,21 +110,21 @@ func TestWatchThatIsNotAnsweredIsNoWatch(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := reflectortest.Start(t)
 			m := mirrored(t, server, generated, reflector.WithoutWatchList())
-			require.Equal(t, reflector.Watching, m.State().Phase)
-			began := m.State().LastContact
+			require.Equal(t, reflector.Watching, m.of.State().Phase)
+			began := m.of.State().LastContact
 			stalled := server.Inject(reflectortest.Stall(nil).On("watch", ""))
 			require.NoError(t, server.Restore(server.ResourceVersion())) // cuts watches off
 			<-time.After(10 * time.Second)
-			assert.Equal(t, reflector.Opening, m.State().Phase)
-			assert.LessOrEqual(t, m.State().LastContact.Sub(began), 2*time.Second, "the probe, and nothing since")
+			assert.Equal(t, reflector.Opening, m.of.State().Phase)
+			assert.LessOrEqual(t, m.of.State().LastContact.Sub(began), 2*time.Second, "the probe, and nothing since")
 			m.told()
 			<-time.After(2 * time.Minute)
 			assert.ErrorIs(t, errors.Join(m.told()...), protocol.NoAnswer)
-			assert.ErrorIs(t, m.State().Err, protocol.NoAnswer)
+			assert.ErrorIs(t, m.of.State().Err, protocol.NoAnswer)
 			stalled.Remove()
 			<-time.After(5 * time.Minute)
-			assert.Equal(t, reflector.Watching, m.State().Phase)
-			assert.NoError(t, m.State().Err)
+			assert.Equal(t, reflector.Watching, m.of.State().Phase)
+			assert.NoError(t, m.of.State().Err)
 			m.stop()
 		})
 	})
@@ -131,13 +135,13 @@ func TestEndOfAWatchIsNoContact(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := reflectortest.Start(t)
 			m := mirrored(t, server, generated)
-			before := m.State().LastContact
+			before := m.of.State().LastContact
 			<-time.After(20 * time.Second)
 			server.Inject(reflectortest.Stall(nil))
 			require.NoError(t, server.Restore(server.ResourceVersion())) // cuts watches off
 			<-time.After(time.Second)
-			assert.Equal(t, reflector.Opening, m.State().Phase)
-			assert.Equal(t, before, m.State().LastContact)
+			assert.Equal(t, reflector.Opening, m.of.State().Phase)
+			assert.Equal(t, before, m.of.State().LastContact)
 			m.stop()
 		})
 	})
@@ -149,14 +153,14 @@ func TestStateSaysWhyThereAreNoWatchLists(t *testing.T) {
 		unknown := server.Inject(reflectortest.Answer(http.StatusUnprocessableEntity).On("watch", "").Times(1))
 		m := mirrored(t, server, false)
 		assert.Equal(t, 1, unknown.Hits())
-		assert.Equal(t, reflector.Watching, m.State().Phase)
-		assert.ErrorContains(t, m.State().WatchListErr, "watch")
+		assert.Equal(t, reflector.Watching, m.of.State().Phase)
+		assert.ErrorContains(t, m.of.State().WatchListErr, "watch")
 		assert.Empty(t, m.told(), "a list serves as well")
 		<-time.After(61 * time.Minute)
 		server.Inject(reflectortest.ErrorEvent(0, metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}).On("watch", "").Times(1))
 		lists := requestsOf(server, "list")
 		<-time.After(15 * time.Minute) // the next watch fails, and all is listed
-		assert.NoError(t, m.State().WatchListErr, "watch-lists work again")
+		assert.NoError(t, m.of.State().WatchListErr, "watch-lists work again")
 		assert.Equal(t, lists, requestsOf(server, "list"))
 		m.stop()
 	})
@@ -190,4 +194,94 @@ func TestGetReadsNoMoreThanTheFrameLimit(t *testing.T) {
 		_, err = resource.Get(t.Context(), "large", metav1.GetOptions{})
 		assert.ErrorIs(t, err, client.ErrTooLarge)
 	})
+}
+
+// What a network that drops packets, or a proxy that hangs, does to a request.
+func TestWhatStallsForeverIsGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault reflectortest.Fault
+		opts  []reflector.Option
+		want  error
+	}{
+		"a watch":                   {reflectortest.StallAfterEvents(1, nil).On("watch", ""), []reflector.Option{reflector.WithoutWatchList()}, protocol.SilentWatch},
+		"a watch after a stream":    {reflectortest.StallAfterEvents(3, nil).On("watch", ""), nil, protocol.SilentWatch},
+		"a stream":                  {reflectortest.StallAfterEvents(1, nil).On("watch", ""), nil, protocol.NoInitialEventsEnd},
+		"the beginning of a stream": {reflectortest.Stall(nil).On("watch", ""), nil, protocol.NoAnswer},
+		"the beginning of a watch":  {reflectortest.Stall(nil).On("watch", ""), []reflector.Option{reflector.WithoutWatchList()}, protocol.NoAnswer},
+		"a list":                    {reflectortest.StallAfterEvents(1, nil).On("list", ""), []reflector.Option{reflector.WithoutWatchList()}, protocol.NoAnswer},
+		"the beginning of a list":   {reflectortest.Stall(nil).On("list", ""), []reflector.Option{reflector.WithoutWatchList()}, protocol.NoAnswer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachClient(t, func(t *testing.T, generated bool) {
+				synctest.Test(t, func(t *testing.T) {
+					server := reflectortest.Start(t)
+					for _, name := range []string{"a", "b"} {
+						require.NoError(t, server.Create(paint(name, "red")))
+					}
+					server.Inject(c.fault.Times(1))
+					m := mirrored(t, server, generated, c.opts...)
+					<-time.After(time.Minute)
+					require.NoError(t, server.Create(paint("c", "red")))
+					require.NoError(t, server.Create(paint("d", "red")))
+					<-time.After(13 * time.Minute)
+					assert.Equal(t, []string{"a", "b", "c", "d"}, m.names())
+					assert.ErrorIs(t, errors.Join(m.told()...), c.want)
+					m.stop()
+				})
+			})
+		})
+	}
+}
+
+func TestEndlessListEndsWithTheBudgetOfItsCache(t *testing.T) {
+	item := func(i int) string { return markedObject(fmt.Sprint("n", i), "8", "") }
+	for name, tc := range map[string]struct {
+		verb string
+		body hostileAnswer
+		from string // the version that the cache has
+		opts []reflector.Option
+	}{
+		"list": {"list", hostileAnswer{body: endlessly(listHead, func(i int) string { return item(i) + "," })}, "7", []reflector.Option{reflector.WithoutWatchList()}},
+		"pages": {"list", hostileAnswer{body: func(n int) io.Reader {
+			items := strings.Repeat(item(n)+",", 499) + item(n)
+			return strings.NewReader(fmt.Sprintf(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"80","continue":"t%d"},"items":[%s]}`, n, items))
+		}}, "7", []reflector.Option{reflector.WithoutWatchList()}},
+		"watch-list": {"watch", hostileAnswer{body: endlessly("", func(i int) string { return jsonEvent(watch.Added, item(i)) })}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &hostile{row: hostileRow{verb: tc.verb, answer: tc.body}}
+				config := &rest.Config{Host: "http://apiserver", Transport: server, QPS: -1}
+				resource := openedAt[*corev1.ConfigMap](t, config, configMapResource, "default", client.WithoutProtobuf())
+				cache := store.New(store.ObjectKey[*corev1.ConfigMap])
+				held := []*corev1.ConfigMap{heldObject()}
+				require.NoError(t, cache.Replace(held, tc.from))
+				budget, err := store.AddBudget(cache, 64<<10, nil)
+				require.NoError(t, err)
+				before, bytes := liveHeap(), budget.Bytes()
+				m := followedInto(t, resource, cache, tc.opts...)
+				synctest.Wait()
+
+				state := m.of.State()
+				require.Equal(t, reflector.BackingOff, state.Phase)
+				require.ErrorIs(t, state.Err, store.ErrOverBudget)
+				assert.Equal(t, []string{"kept"}, m.names())
+				assert.Equal(t, tc.from, cache.ResourceVersion())
+				assert.Equal(t, bytes, budget.Bytes())
+				assert.LessOrEqual(t, liveHeap()-before, int64(4<<20), "bytes of live heap")
+				requests, read, _ := server.measured()
+				assert.LessOrEqual(t, read, int64(16<<20), "bytes read")
+
+				assert.Greater(t, time.Until(state.NextRetry), 500*time.Millisecond)
+				<-time.After(time.Until(state.NextRetry) - time.Millisecond)
+				early, _, _ := server.measured()
+				assert.Equal(t, requests, early, "requests before the next try")
+				server.behave()
+				<-time.After(10 * time.Minute)
+				assert.Equal(t, []string{"kept", "new"}, m.names())
+				assert.NoError(t, m.of.State().Err)
+				m.stop()
+			})
+		})
+	}
 }
