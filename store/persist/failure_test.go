@@ -1,13 +1,11 @@
 package persist
 
 import (
-	"errors"
 	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	bolt "go.etcd.io/bbolt"
 
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/storetest"
@@ -21,11 +19,10 @@ func TestTransactionThatFailedAtItsVeryEndIsCountedOnce(t *testing.T) {
 	a, b := storetest.New("n", "a", "1", "5"), storetest.New("n", "b", "1", "6")
 	require.NoError(t, s.Replace([]*object{a}, "9"))
 	require.NoError(t, s.Flush())
-	s.update = func(f func(*bolt.Tx) error) error { return errors.Join(s.file.Update(f), errors.New("no fsync")) }
+	failAfterCommit(s, 1)
 	require.NoError(t, s.Add(b.At("10")))
 	require.ErrorContains(t, s.Flush(), "no fsync")
 	assert.False(t, s.State().Lasting)
-	s.update = s.file.Update
 	require.NoError(t, s.Delete(b.At("11")))
 	require.NoError(t, s.Flush())
 	assert.True(t, s.State().Lasting)
@@ -40,9 +37,8 @@ func TestTransactionThatFailedAtItsVeryEndIsCountedOnce(t *testing.T) {
 func TestTransactionThatFailedAtItsVeryEndIsMadeToLast(t *testing.T) {
 	s := open(t, fresh(t))
 	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
-	s.update = func(f func(*bolt.Tx) error) error { return errors.Join(s.file.Update(f), errors.New("no fsync")) }
+	failAfterCommit(s, 1)
 	require.Error(t, s.Flush())
-	s.update = s.file.Update
 	require.NoError(t, s.Flush())
 	assert.True(t, s.State().Lasting)
 	assert.Equal(t, uint64(2), s.saved.Transaction)

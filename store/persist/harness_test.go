@@ -17,25 +17,11 @@ import (
 	"github.com/kubereflector/kubereflector/store/storetest"
 )
 
-// The regression tests reach the package through these functions.
-
 // smallPages makes a file whose pages have 512 bytes, with a tree of two levels and free pages, and
 // returns its content and a description of its objects.
 func smallPages(t *testing.T) (path string, content []byte, want string) {
 	t.Helper()
-	path = fresh(t)
-	db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: 512})
-	require.NoError(t, err)
-	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
-		meta, err := tx.CreateBucket(metaBucket)
-		if err != nil {
-			return err
-		}
-		_, err = tx.CreateBucket(objectsBucket)
-		o, err2 := asked.withDefaults()
-		return errors.Join(err, err2, put(meta, headerKey, o.header()), put(meta, stateKey, fileState{}))
-	}))
-	require.NoError(t, db.Close())
+	path = shape{pageSize: 512}.make(t)
 	s, err := tryOpen(path)
 	require.NoError(t, err)
 	var all []*object
@@ -48,7 +34,7 @@ func smallPages(t *testing.T) (path string, content []byte, want string) {
 	want = contentsOf(s)
 	require.NoError(t, s.Close())
 	content = contentOf(t, path)
-	db, err = bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
 	require.NoError(t, err)
 	var used int64 // the rest is room for more
 	require.NoError(t, db.View(func(tx *bolt.Tx) error { used = tx.Size(); return nil }))

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -148,40 +147,6 @@ func TestTruncatedFilesAreRefused(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, content[:length], 0o600))
 		refused(t, path, asked, ErrDamaged)
 	}
-}
-
-// Open finds each changed byte, unless the byte has no meaning.
-func TestDamagedFilesAreRefused(t *testing.T) {
-	path, content := written(t)
-	s, err := Open(path, store.ObjectKey[*object], asked)
-	require.NoError(t, err)
-	want, version := held(s), s.ResourceVersion()
-	require.NoError(t, s.Close())
-	require.Equal(t, content, contentOf(t, path), "nothing is written without a change")
-
-	random := rand.New(rand.NewPCG(1, 2))
-	found := 0
-	for n := range 600 {
-		damaged := append([]byte(nil), content...)
-		at := random.IntN(len(content))
-		if n < 200 { // the head of a page
-			at = at/4096*4096 + random.IntN(16)
-		}
-		damaged[at] ^= 1 << random.IntN(8)
-		require.NoError(t, os.WriteFile(path, damaged, 0o600))
-		s, err := Open(path, store.ObjectKey[*object], asked)
-		if err != nil {
-			found++
-			require.True(t, errors.Is(err, ErrDamaged) || errors.Is(err, ErrForeign), "byte %d: %v", at, err)
-			require.Equal(t, damaged, contentOf(t, path), "byte %d", at)
-			continue
-		}
-		require.Equal(t, want, held(s), "byte %d", at)
-		require.Equal(t, version, s.ResourceVersion(), "byte %d", at)
-		require.NoError(t, s.Close())
-	}
-	t.Logf("%d of 600 found", found)
-	assert.Greater(t, found, 50)
 }
 
 // A page that is in use and said to be free would be written over.

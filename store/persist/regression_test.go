@@ -59,6 +59,7 @@ func TestRefusedFileIsLetGo(t *testing.T) {
 			continue
 		}
 		require.LessOrEqual(t, descriptors(t, path), 0, "byte %d: %v", at, err)
+		require.Equal(t, damaged, contentOf(t, path), "byte %d: it was changed", at)
 		require.NoError(t, os.WriteFile(path, content, 0o600), "mended in its place")
 		require.Equal(t, want, reopen(t, path), "byte %d", at)
 	}

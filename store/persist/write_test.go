@@ -232,29 +232,9 @@ func TestFileThatCannotGrowStopsNothing(t *testing.T) {
 	})
 }
 
-func TestFailureOfACodecIsReported(t *testing.T) {
-	for name, codec := range map[string]Codec[*object]{"error": failing{}, "panic": panicking{}} {
-		t.Run(name, func(t *testing.T) {
-			s, err := Open(fresh(t), store.ObjectKey[*object], Options[*object]{Codec: codec})
-			require.NoError(t, err)
-			require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
-			for _, err := range []error{s.Flush(), s.Close()} {
-				require.ErrorContains(t, err, "no way")
-				failure, ok := errors.AsType[*EncodeError](err)
-				require.True(t, ok)
-				assert.Equal(t, store.Key{Namespace: "n", Name: "a"}, failure.Key)
-			}
-		})
-	}
-}
-
 type failing struct{ none[*object] }
 
 func (failing) Encode(*object) ([]byte, error) { return nil, errors.New("no way") }
-
-type panicking struct{ none[*object] }
-
-func (panicking) Encode(*object) ([]byte, error) { panic("no way") }
 
 // A first list takes several transactions. One that was not finished is no state.
 func TestFirstListThatWasNotFinishedIsForgotten(t *testing.T) {
