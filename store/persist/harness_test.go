@@ -8,14 +8,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/kubereflector/kubereflector/store/decorate"
 	"github.com/kubereflector/kubereflector/store/storetest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
+	"go.uber.org/goleak"
 )
+
+// raceEnabled is true under the race detector. Long tests do less work then.
+var raceEnabled bool
 
 // smallPages makes a file whose pages have 512 bytes, with a tree of two levels and free pages, and
 // returns its content and a description of its objects.
@@ -137,4 +140,11 @@ func rewind(t *testing.T, path string, older *object) {
 		return errors.Join(err, tx.Bucket(objectsBucket).Put(name, seal(name, content(store.VersionOf(older), encoded))))
 	}))
 	require.NoError(t, db.Close())
+}
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childEnv); path != "" {
+		os.Exit(live(path))
+	}
+	goleak.VerifyTestMain(m)
 }

@@ -2,4 +2,4 @@
 
 package persist
 
-const raceEnabled = true
+func init() { raceEnabled = true }

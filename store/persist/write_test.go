@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,13 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/storetest"
 )
 
 func TestRunWritesAfterTheDelay(t *testing.T) {
@@ -266,26 +265,141 @@ func TestFirstListThatWasNotFinishedIsForgotten(t *testing.T) {
 	assert.Equal(t, want, held(open(t, path)), "nothing is left of it")
 }
 
-func TestCodecsKeepObjects(t *testing.T) {
-	want := configMap("a", 5)
-	want.Labels = map[string]string{"app": "web"}
-	want.TypeMeta.Kind, want.APIVersion = "ConfigMap", "v1"
-	protobuf, ok := Protobuf[*corev1.ConfigMap]()
-	require.True(t, ok)
-	_, ok = Protobuf[*object]()
-	assert.False(t, ok)
-	for _, codec := range []Codec[*corev1.ConfigMap]{protobuf, JSON[*corev1.ConfigMap]()} {
-		data, err := codec.Encode(want)
-		require.NoError(t, err)
-		got, err := codec.Decode(data)
-		require.NoError(t, err)
-		assert.Equal(t, want, got, codec.Name())
-		_, err = codec.Decode(data[:len(data)-1])
-		require.Error(t, err, codec.Name())
-		_, err = codec.Decode(nil)
-		require.Error(t, err, codec.Name())
+func TestFlushReportsAFileThatIsNotThereAnyMore(t *testing.T) {
+	for name, remove := range map[string]func(t *testing.T, path string){
+		"deleted":  func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
+		"replaced": func(t *testing.T, path string) { require.NoError(t, os.Rename(path+".other", path)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := fresh(t)
+			require.NoError(t, os.WriteFile(path+".other", []byte("x"), 0o600))
+			s, err := tryOpen(path)
+			require.NoError(t, err)
+			require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+			require.NoError(t, s.Flush())
+			require.NoError(t, os.Link(path, path+".kept"))
+			remove(t, path)
+			require.ErrorIs(t, s.Flush(), ErrReplaced, "also if there is nothing to write")
+			require.NoError(t, s.Add(storetest.New("n", "b", "2", "10")))
+			failure, ok := errors.AsType[*FileError](s.Flush())
+			require.True(t, ok)
+			assert.Equal(t, path, failure.Path)
+			assert.False(t, s.State().Lasting)
+			require.ErrorIs(t, s.State().Err, ErrReplaced)
+			assert.Equal(t, 1, s.State().Unwritten)
+			assert.Equal(t, 2, s.Len(), "the store works")
+
+			require.NoError(t, os.Rename(path+".kept", path))
+			require.NoError(t, s.Flush(), "it is back")
+			assert.True(t, s.State().Lasting)
+			want := contentsOf(s)
+			require.NoError(t, os.Remove(path))
+			require.ErrorIs(t, s.Close(), ErrReplaced)
+			assert.NotEmpty(t, want)
+		})
 	}
-	own, err := defaultCodec[*corev1.ConfigMap]()
+}
+
+func TestFirstListWhoseChunkFailsAtItsVeryEndIsWhole(t *testing.T) {
+	path := fresh(t)
+	s, err := tryOpen(path)
 	require.NoError(t, err)
-	assert.Equal(t, "protobuf", own.Name())
+	s.options.chunk = 2
+	var all []*object
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		all = append(all, storetest.New("n", name, name, "5"))
+	}
+	require.NoError(t, s.Replace(all, "9"))
+	failAfterCommit(s, 1)
+	require.Error(t, s.Flush())
+	require.NoError(t, s.Flush())
+	want := contentsOf(s)
+	require.NoError(t, s.Close())
+	assert.Equal(t, want, reopen(t, path))
+}
+
+func TestNameOfANewFileIsMadeToLast(t *testing.T) {
+	path, names := fresh(t), syncs(t)
+	s, err := tryOpen(path)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	assert.Contains(t, *names, filepath.Dir(path))
+}
+
+// The last thing that bbolt does is to make the file last. When that fails, what was
+// written is there nevertheless.
+func TestTransactionThatFailedAtItsVeryEndIsCountedOnce(t *testing.T) {
+	path := fresh(t)
+	s := open(t, path)
+	a, b := storetest.New("n", "a", "1", "5"), storetest.New("n", "b", "1", "6")
+	require.NoError(t, s.Replace([]*object{a}, "9"))
+	require.NoError(t, s.Flush())
+	failAfterCommit(s, 1)
+	require.NoError(t, s.Add(b.At("10")))
+	require.ErrorContains(t, s.Flush(), "no fsync")
+	assert.False(t, s.State().Lasting)
+	require.NoError(t, s.Delete(b.At("11")))
+	require.NoError(t, s.Flush())
+	assert.True(t, s.State().Lasting)
+	want := held(s)
+	require.NoError(t, s.Close())
+	next := open(t, path)
+	assert.Equal(t, want, held(next), "b is not there any more")
+	assert.Equal(t, "11", next.ResourceVersion())
+}
+
+// A second transaction makes last what the first one wrote, also if nothing else comes.
+func TestTransactionThatFailedAtItsVeryEndIsMadeToLast(t *testing.T) {
+	s := open(t, fresh(t))
+	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+	failAfterCommit(s, 1)
+	require.Error(t, s.Flush())
+	require.NoError(t, s.Flush())
+	assert.True(t, s.State().Lasting)
+	assert.Equal(t, uint64(2), s.saved.Transaction)
+}
+
+// ending ends the goroutine while it is switched on, as tests do that fail.
+type ending struct {
+	Codec[*object]
+	now *bool
+}
+
+func (e ending) Encode(o *object) ([]byte, error) {
+	if *e.now {
+		runtime.Goexit()
+	}
+	return e.Codec.Encode(o)
+}
+
+func TestCodecThatEndsTheGoroutineLosesNothing(t *testing.T) {
+	path, now := fresh(t), true
+	s, err := Open(path, store.ObjectKey[*object], Options[*object]{Codec: ending{JSON[*object](), &now}})
+	require.NoError(t, err)
+	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Flush()
+	}()
+	<-ended
+	assert.False(t, s.State().Lasting)
+	now = false
+	require.NoError(t, s.Bookmark("10"))
+	require.NoError(t, s.Close())
+	assert.Len(t, held(open(t, path)), 1)
+}
+
+func TestErrorHookMayCloseTheStore(t *testing.T) {
+	var s *Store[*object]
+	called := 0
+	s, err := Open(fresh(t), store.ObjectKey[*object], Options[*object]{Codec: failing{}, ErrorHook: func(error) {
+		called++
+		assert.Error(t, s.Close())
+	}})
+	require.NoError(t, err)
+	require.NoError(t, s.Replace([]*object{storetest.New("n", "a", "1", "5")}, "9"))
+	require.ErrorContains(t, s.Flush(), "no way")
+	assert.Equal(t, 1, called)
+	require.ErrorIs(t, s.Flush(), ErrClosed)
 }

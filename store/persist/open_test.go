@@ -6,22 +6,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/kubereflector/kubereflector/store"
+	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/kubereflector/kubereflector/store"
-	"github.com/kubereflector/kubereflector/store/storetest"
 )
-
-type secretMetadata[K any] struct{ *metav1.PartialObjectMetadata }
 
 var asked = Options[*object]{Resource: "objects", Cluster: "one"}
 
@@ -189,65 +186,12 @@ func TestFileThatIsInUseIsRefusedAtOnce(t *testing.T) {
 	open(t, path)
 }
 
-func TestSecretsAreRefused(t *testing.T) {
-	path := fresh(t)
-	_, err := Open(path, store.ObjectKey[*corev1.Secret], Options[*corev1.Secret]{})
-	require.ErrorIs(t, err, ErrSecret)
-	_, err = Open(path, store.ObjectKey[secretMetadata[corev1.Secret]], Options[secretMetadata[corev1.Secret]]{})
-	require.ErrorIs(t, err, ErrSecret)
-	_, err = Open(path, store.ObjectKey[*object], Options[*object]{Resource: "v1 secrets in default"})
-	require.ErrorIs(t, err, ErrSecret)
-	_, err = os.Stat(path)
-	require.ErrorIs(t, err, os.ErrNotExist, "nothing is made")
-
-	s, err := Open(path, store.ObjectKey[*corev1.Secret], Options[*corev1.Secret]{AllowSecrets: true})
-	require.NoError(t, err)
-	require.NoError(t, s.Replace([]*corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Name: "s", ResourceVersion: "1"}}}, "1"))
-	require.NoError(t, s.Close())
-	refused(t, path, Options[*corev1.Secret]{}, ErrSecret)
-}
-
-func TestSecretsWithoutATypeAreRejectedOneByOne(t *testing.T) {
-	thing := func(apiVersion, kind, name string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "resourceVersion": "5"},
-		}}
-	}
-	path := fresh(t)
-	s, err := Open(path, store.ObjectKey[*unstructured.Unstructured], Options[*unstructured.Unstructured]{})
-	require.NoError(t, err)
-	err = s.Replace([]*unstructured.Unstructured{
-		thing("v1", "ConfigMap", "a"), thing("v1", "Secret", "b"), thing("example.com/v1", "Secret", "c"),
-	}, "9")
-	require.ErrorIs(t, err, ErrSecret)
-	assert.Equal(t, 2, s.Len(), "one of another group is no Secret")
-	require.NoError(t, s.Close())
-	assert.NotContains(t, string(contentOf(t, path)), `"name":"b"`)
-
-	type anyObject interface {
-		runtime.Object
-		metav1.Object
-	}
-	mixed, err := Open(fresh(t), func(o anyObject) (store.Key, error) { return store.Key{Name: o.GetName()}, nil }, Options[anyObject]{Codec: none[anyObject]{}})
-	require.NoError(t, err)
-	defer mixed.Close()
-	require.ErrorIs(t, mixed.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), ErrSecret)
-	require.NoError(t, mixed.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}}))
-	partial := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-	require.ErrorIs(t, mixed.Add(partial), ErrSecret)
-}
-
 // none is a codec that writes nothing.
 type none[T any] struct{}
 
 func (none[T]) Name() string                 { return "none" }
 func (none[T]) Encode(T) ([]byte, error)     { return nil, nil }
 func (none[T]) Decode([]byte) (o T, _ error) { return o, errors.New("nothing was written") }
-
-func TestInterfacesNeedACodec(t *testing.T) {
-	_, err := Open(fresh(t), func(any) (store.Key, error) { return store.Key{Name: "a"}, nil }, Options[any]{})
-	require.ErrorIs(t, err, ErrNoCodec)
-}
 
 func TestObjectsThatCannotBeDecodedAreRefused(t *testing.T) {
 	path := fresh(t)
@@ -286,4 +230,155 @@ func TestFileThatCannotBeReadAnyMoreIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 	_, ok := errors.AsType[*FileError](err)
 	assert.True(t, ok)
+}
+
+// Each byte is changed, in the process of the test: a fault that bbolt runs into would end it.
+func TestNoDamagedByteEndsTheProcess(t *testing.T) {
+	path, content, want := smallPages(t)
+	others := []byte{0x41, 0x01, 0x80, 0x10}
+	found := 0
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	for at, good := range content {
+		patterns := []byte{0xff, others[at%len(others)]}
+		if raceEnabled {
+			patterns = patterns[1:]
+		}
+		for _, pattern := range patterns {
+			_, err := f.WriteAt([]byte{good ^ pattern}, int64(at))
+			require.NoError(t, err)
+			s, err := tryOpen(path)
+			if err != nil {
+				found++
+				require.True(t, errors.Is(err, ErrDamaged) || errors.Is(err, ErrForeign), "byte %d, %#x: %v", at, pattern, err)
+				continue
+			}
+			require.Equal(t, want, contentsOf(s), "byte %d, %#x", at, pattern)
+			require.NoError(t, s.Close())
+		}
+		_, err := f.WriteAt([]byte{good}, int64(at))
+		require.NoError(t, err)
+	}
+	assert.Greater(t, found, 1000)
+	assert.Equal(t, want, reopen(t, path))
+}
+
+func TestRefusedFileIsLetGo(t *testing.T) {
+	path, content, want := smallPages(t)
+	for at := range content {
+		if at%512 > 48 || at%5 != 0 {
+			continue
+		}
+		damaged := append([]byte(nil), content...)
+		damaged[at] ^= 0xff
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		s, err := tryOpen(path)
+		if err == nil {
+			require.NoError(t, s.Close())
+			continue
+		}
+		require.LessOrEqual(t, descriptors(t, path), 0, "byte %d: %v", at, err)
+		require.Equal(t, damaged, contentOf(t, path), "byte %d: it was changed", at)
+		require.NoError(t, os.WriteFile(path, content, 0o600), "mended in its place")
+		require.Equal(t, want, reopen(t, path), "byte %d", at)
+	}
+}
+
+func TestFileThatAnotherWritesBeforeItIsOpenedIsReadAgain(t *testing.T) {
+	path, _, _ := smallPages(t)
+	var want string
+	beforeWriting(t, func() {
+		other, err := tryOpen(path)
+		require.NoError(t, err)
+		require.NoError(t, other.Add(storetest.New("n", "late", "9", "300")))
+		want = contentsOf(other)
+		require.NoError(t, other.Close())
+	})
+	assert.Equal(t, want, reopen(t, path))
+	assert.Equal(t, want, reopen(t, path))
+}
+
+func TestObjectOfAnEarlierTransactionIsFound(t *testing.T) {
+	path := fresh(t)
+	s, err := tryOpen(path)
+	require.NoError(t, err)
+	a := storetest.New("n", "a", "1", "5")
+	require.NoError(t, s.Replace([]*object{a}, "9"))
+	require.NoError(t, s.Update(a.At("10")))
+	require.NoError(t, s.Close())
+	reopen(t, path)
+	rewind(t, path, a)
+	refused(t, path, asked, ErrDamaged)
+}
+
+// reading opens a file only for reading.
+func reading(t *testing.T, path string) (end func()) {
+	t.Helper()
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 1, ReadOnly: true})
+	require.NoError(t, err)
+	end = sync.OnceFunc(func() { assert.NoError(t, db.Close()) })
+	t.Cleanup(end)
+	return end
+}
+
+// One that reads the file and then refuses it must not keep out one that takes it.
+func TestFileThatOthersReadIsWaitedFor(t *testing.T) {
+	path, _ := written(t)
+	synctest.Test(t, func(t *testing.T) {
+		end := reading(t, path)
+		opened := make(chan error, 1)
+		go func() {
+			s, err := Open(path, storetest.ClusterKey, asked)
+			if err == nil {
+				err = s.Close()
+			}
+			opened <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-opened:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+		end()
+		require.NoError(t, <-opened)
+	})
+}
+
+func TestFileThatOthersGoOnReadingIsGivenUp(t *testing.T) {
+	path, _ := written(t)
+	synctest.Test(t, func(t *testing.T) {
+		defer reading(t, path)()
+		begin := time.Now()
+		_, err := Open(path, storetest.ClusterKey, asked)
+		require.ErrorIs(t, err, ErrLocked)
+		assert.LessOrEqual(t, time.Since(begin), patience)
+	})
+}
+
+func TestOneOfThoseThatOpenAFileAtOnceHasIt(t *testing.T) {
+	for round := range 20 {
+		path := fresh(t)
+		var mu sync.Mutex
+		var won []*Store[*object]
+		var group sync.WaitGroup
+		for n := range 6 {
+			group.Go(func() {
+				o := Options[*object]{Resource: "a"}
+				if n >= 2 && round%2 == 1 {
+					o.Resource = fmt.Sprint("b", n)
+				}
+				s, err := Open(path, storetest.ClusterKey, o)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					won = append(won, s)
+				}
+			})
+		}
+		group.Wait()
+		require.Len(t, won, 1)
+		require.NoError(t, won[0].Close())
+	}
 }
