@@ -11,6 +11,7 @@ import (
 	"github.com/kubereflector/kubereflector/store/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 type object = storetest.Object
@@ -303,4 +304,148 @@ func TestClosedOverlayShowsTheCache(t *testing.T) {
 func TestReadingWithoutWritesCostsNothing(t *testing.T) {
 	_, o := over(t, "1", pod("u", "1"))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { o.Get(podKey) }))
+}
+
+// reject gives a cache an object that it rejects.
+func reject(t *testing.T, cache *store.Cache[*object], resourceVersion string) {
+	t.Helper()
+	require.Error(t, cache.Add(storetest.New("ns", "", "nameless", resourceVersion)))
+}
+
+// wrote tells an overlay of a write.
+func wrote(t *testing.T, o *Overlay[*object], written *object) {
+	t.Helper()
+	require.NoError(t, o.Wrote(written))
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The cache receives everything up to 10 and still rejects another object.
+func TestWriteThatTheCacheNeverGetsIsNotShownForEver(t *testing.T) {
+	cache, o := over(t, "1")
+	reject(t, cache, "5")
+	written := pod("u", "9")
+	wrote(t, o, written)
+	shows(t, o, written)
+	require.NoError(t, cache.Bookmark("10"))
+	shows(t, o, nil)
+	assert.Zero(t, o.Pending())
+}
+
+func TestWriteCallsTheKeyFuncWithoutTheLock(t *testing.T) {
+	var o *Overlay[*object]
+	calls, locked := 0, 0
+	cache := store.New(func(of *object) (store.Key, error) {
+		if o != nil {
+			calls++
+			if o.mu.TryLock() {
+				o.mu.Unlock()
+			} else {
+				locked++
+			}
+		}
+		return store.ObjectKey(of)
+	})
+	require.NoError(t, cache.Replace(nil, "1"))
+	o = New(cache, 0)
+	t.Cleanup(o.Close)
+	wrote(t, o, pod("u", "9"))
+	shows(t, o, pod("u", "9"))
+	assert.NotZero(t, calls)
+	assert.Zero(t, locked, "a KeyFunc that reads the overlay would block for ever")
+}
+
+// in returns a UID that is in a shard.
+func in(shard store.Shard) string {
+	for n := 0; ; n++ {
+		if uid := fmt.Sprint("uid-", n); shard.Contains(store.ShardHash(uid)) {
+			return uid
+		}
+	}
+}
+
+// One shard that is ahead says nothing of what the others have been told.
+func TestShardThatIsAheadEndsNoWritesOfOthers(t *testing.T) {
+	shards := store.Shards(store.ByUID, 2)
+	cache := store.New(store.ObjectKey[*object])
+	ahead, err := cache.Partition(store.Scope{Shard: shards[0]})
+	require.NoError(t, err)
+	behind, err := cache.Partition(store.Scope{Shard: shards[1]})
+	require.NoError(t, err)
+	o := New(cache, 0)
+	defer o.Close()
+	require.NoError(t, ahead.Replace(nil, "100"))
+	require.NoError(t, behind.Replace(nil, "10"))
+
+	written := pod(in(shards[1]), "50")
+	require.NoError(t, o.Wrote(written))
+	shows(t, o, written)
+	require.NoError(t, ahead.Bookmark("101"))
+	shows(t, o, written)
+	require.NoError(t, behind.Bookmark("50"))
+	shows(t, o, nil)
+
+	require.NoError(t, o.Wrote(pod(in(shards[0]), "99")))
+	shows(t, o, nil)
+}
+
+func TestShardsByNamespace(t *testing.T) {
+	cache := store.New(store.ObjectKey[*object])
+	shard := store.Shards(store.ByNamespace, 2)[0]
+	if !shard.Contains(store.ShardHash("ns")) {
+		shard = store.Shards(store.ByNamespace, 2)[1]
+	}
+	partition, err := cache.Partition(store.Scope{Shard: shard})
+	require.NoError(t, err)
+	o := New(cache, 0)
+	defer o.Close()
+	require.NoError(t, partition.Replace(nil, "10"))
+	require.NoError(t, o.Wrote(pod("u", "9")))
+	shows(t, o, nil)
+	require.NoError(t, o.Wrote(pod("u", "11")))
+	shows(t, o, pod("u", "11"))
+}
+
+// Objects that leave with their scope are not deleted, and so need no memory.
+func TestDroppedScopeLeavesNothingBehind(t *testing.T) {
+	cache := store.New(store.ObjectKey[*object])
+	scope := store.Scope{Namespace: "ns"}
+	partition, err := cache.Partition(scope)
+	require.NoError(t, err)
+	_, err = cache.Partition(store.Scope{Namespace: "other"})
+	require.NoError(t, err)
+	o := New(cache, 0)
+	defer o.Close()
+	require.NoError(t, partition.Replace([]*object{pod("u", "1"), storetest.New("ns", "b", "v", "2")}, "2"))
+	require.NoError(t, o.Wrote(pod("u", "3")))
+	err = cache.Drop(scope)
+	require.NoError(t, err)
+	shows(t, o, nil)
+	assert.Zero(t, o.Pending())
+	assert.Empty(t, o.told.gone)
+
+	again, err := cache.Partition(scope)
+	require.NoError(t, err)
+	require.NoError(t, o.Wrote(pod("u", "4")))
+	shows(t, o, pod("u", "4"))
+	require.NoError(t, again.Replace([]*object{pod("u", "4")}, "5"))
+	assert.Zero(t, o.Pending())
+}
+
+// A first list with a rejected object gives the cache no resource version.
+func TestDeletionsOfClustersWhileThereIsNoResourceVersion(t *testing.T) {
+	key := store.Key{Cluster: "c", Namespace: "ns", Name: "pod"}
+	cache := store.New(func(o *object) (store.Key, error) {
+		return store.Key{Cluster: "c", Namespace: o.Namespace, Name: o.Name}, nil
+	})
+	o := New(cache, 0)
+	defer o.Close()
+	require.Error(t, commit(cache, true, "5",
+		store.Write[*object]{Type: store.Addition, Object: pod("u", "2")},
+		store.Write[*object]{Key: store.Key{Cluster: "c", Namespace: "ns", Name: "bad"}, Err: assert.AnError}))
+	require.Empty(t, cache.ResourceVersion())
+	require.NoError(t, cache.Delete(pod("u", "7")))
+	require.NoError(t, o.Wrote(pod("u", "6")))
+	_, ok := o.Get(key)
+	assert.False(t, ok)
 }
