@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kubereflector/kubereflector/store"
 )
 
 func pod(namespace, name, uid, version string) *corev1.Pod {
@@ -128,3 +128,5 @@ func requireRefused(t *testing.T, err, cause error) {
 	var rejected *store.RejectedError
 	require.NotErrorAs(t, err, &rejected, "which would mean that the others were stored")
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
