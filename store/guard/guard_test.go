@@ -8,6 +8,7 @@ import (
 	"github.com/kubereflector/kubereflector/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -256,3 +257,5 @@ func TestReportTellsOfEachChange(t *testing.T) {
 		assert.IsType(t, &MutationError{}, err)
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
