@@ -1,5 +1,0 @@
-package storetest_test
-
-import "testing"
-
-func TestSuiteOfTheExample(t *testing.T) { suite(t) }
